@@ -11,7 +11,8 @@ import (
 
 func benchCommand(args []string) error {
 	flags := flag.NewFlagSet("bench", 0)
-	only := flags.String("only", "", "measure the parts whose names match this `regexp`: fleet, certificates, upgrade, control plane")
+	only := flags.String("only", "",
+		"measure the parts whose names match this `regexp`: fleet, certificates, upgrade, control plane")
 	if _, _, err := parse(flags, "", args); err != nil {
 		return err
 	}

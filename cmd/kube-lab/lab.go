@@ -63,7 +63,8 @@ func setupCommand(args []string) error {
 func upCommand(args []string) error {
 	flags := flag.NewFlagSet("up", 0)
 	subnet := flags.String("subnet", "", "IPv4 `prefix` of the lab's network (default "+lab.DefaultSubnet.String()+")")
-	machines := flags.String("machines", "cp1,cp2,cp3", "`names` of machines, with commas; addresses .11, .12, ... in this order")
+	machines := flags.String("machines", "cp1,cp2,cp3",
+		"`names` of machines, with commas; addresses .11, .12, ... in this order")
 	name, _, err := parse(flags, "", args)
 	if err != nil {
 		return err

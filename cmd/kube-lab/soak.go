@@ -33,5 +33,8 @@ func soakCommand(args []string) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	return soak.Run(ctx, soak.Options{Only: pattern, Sample: *sample, Steps: *steps, Every: *every, Seed: *seed, Out: os.Getenv("SOAK_OUT")}, os.Stdout, os.Stderr)
+	return soak.Run(ctx, soak.Options{
+		Only: pattern, Sample: *sample, Steps: *steps, Every: *every, Seed: *seed,
+		Out: os.Getenv("SOAK_OUT"),
+	}, os.Stdout, os.Stderr)
 }

@@ -65,7 +65,8 @@ var badInputs = []badInput{
 	{
 		"member name",
 		[]string{`name       = "cp1"`, `name       = "cp 1"`, `{ cp1 = "192.0.2.11" }`, `{ "cp 1" = "192.0.2.11" }`},
-		`Invalid member name.*Cause: member name "cp 1" is not a DNS label: use at most 63 lower-case letters, digits and dashes`,
+		`Invalid member name.*Cause: member name "cp 1" is not a DNS label: use at most 63 lower-case letters, digits and ` +
+			`dashes`,
 	},
 	{
 		"address that is no IP",
@@ -95,7 +96,8 @@ var badInputs = []badInput{
 	{
 		"malformed etcd version",
 		[]string{`"3.6.16"`, `"v3.6"`},
-		`Invalid etcd version.*Cause: etcd version "v3.6" is malformed: use a release such as "3.6.16", without a leading "v"`,
+		`Invalid etcd version.*Cause: etcd version "v3.6" is malformed: use a release such as "3.6.16", without a leading ` +
+			`"v"`,
 	},
 	{
 		"unknown etcd version",
@@ -125,51 +127,76 @@ var badInputs = []badInput{
 	{
 		"flag of the provider's on etcd",
 		[]string{`quota-backend-bytes`, `initial-cluster`},
-		`Invalid extra arguments.*Cause: extra argument "initial-cluster" is managed by the provider: it controls how the cluster is bootstrapped`,
+		`Invalid extra arguments.*Cause: extra argument "initial-cluster" is managed by the provider: it controls how the ` +
+			`cluster is bootstrapped`,
 	},
 	{
 		"flag of the provider's on the API server",
 		[]string{`{ v = "2" }`, `{ etcd-servers = "https://x" }`},
-		`Invalid extra arguments.*Cause: kube-apiserver: flag "etcd-servers" cannot be set: it follows from the setting "etcd"`,
+		`Invalid extra arguments.*Cause: kube-apiserver: flag "etcd-servers" cannot be set: it follows from the setting ` +
+			`"etcd"`,
 	},
 	{
 		"audit policy without rules",
-		[]string{`extra_args    = {`, "audit = { policy = \"apiVersion: audit.k8s.io/v1\\nkind: Policy\\n\" }\n  extra_args    = {"},
+		[]string{
+			`extra_args    = {`,
+			"audit = { policy = \"apiVersion: audit.k8s.io/v1\\nkind: Policy\\n\" }\n  extra_args    = {",
+		},
 		`Invalid audit settings.*Cause: audit policy has no rules: the API server does not start with it`,
 	},
 	{
 		"audit setting and flag",
-		[]string{`extra_args    = { apiserver = { v = "2" }`, "audit = { max_age_days = 9 }\n  extra_args    = { apiserver = { audit-log-maxage = \"3\" }"},
-		`Invalid audit settings.*Cause: audit.max_age_days and the flag "audit-log-maxage" of extra_args.apiserver say the same thing twice; drop the flag`,
+		[]string{
+			`extra_args    = { apiserver = { v = "2" }`,
+			"audit = { max_age_days = 9 }\n  extra_args    = { apiserver = { audit-log-maxage = \"3\" }",
+		},
+		`Invalid audit settings.*Cause: audit.max_age_days and the flag "audit-log-maxage" of extra_args.apiserver say the ` +
+			`same thing twice; drop the flag`,
 	},
 	{
 		"logins by settings and by flags",
-		[]string{`extra_args    = { apiserver = { v = "2" }`, "authentication = { anonymous_paths = [\"/version\"] }\n  extra_args    = { apiserver = { oidc-client-id = \"x\" }"},
+		[]string{
+			`extra_args    = { apiserver = { v = "2" }`,
+			"authentication = { anonymous_paths = [\"/version\"] }\n  extra_args    = { apiserver = { oidc-client-id = \"x\" }",
+		},
 		`Invalid authentication settings.*Cause: authentication is set, and by a flag "oidc-…" of extra_args.apiserver too`,
 	},
 	{
 		"issuer without TLS",
-		[]string{`extra_args    = {`, "authentication = { jwt = yamlencode([{ issuer = { url = \"http://x\", audiences = [\"k\"] }, claimMappings = { username = { claim = \"sub\", prefix = \"\" } } }]) }\n  extra_args    = {"},
+		[]string{`extra_args    = {`, "authentication = { jwt = yamlencode([{ issuer = { url = \"http://x\", audiences = " +
+			"[\"k\"] }, claimMappings = { username = { claim = \"sub\", prefix = \"\" } } }]) }\n  extra_args    = {"},
 		`Invalid authentication settings.*Cause: authentication.jwt\[0\]: issuer.url is "http://x": it must be an https URL`,
 	},
 	{
 		"limits that contradict each other",
-		[]string{`extra_args    = {`, "resources = { scheduler = { memory_high = \"2G\", memory_max = \"1G\" } }\n  extra_args    = {"},
+		[]string{
+			`extra_args    = {`,
+			"resources = { scheduler = { memory_high = \"2G\", memory_max = \"1G\" } }\n  extra_args    = {",
+		},
 		`Invalid limits.*Cause: the unit is killed at 1G of memory, before it is slowed at 2G`,
 	},
 	{
 		"amount of memory",
-		[]string{`extra_args = { quota-backend-bytes`, "resources = { memory_max = \"4GB\" }\n  extra_args = { quota-backend-bytes"},
+		[]string{
+			`extra_args = { quota-backend-bytes`,
+			"resources = { memory_max = \"4GB\" }\n  extra_args = { quota-backend-bytes",
+		},
 		`Invalid amount of memory.*Cause: malformed amount of memory "4GB"`,
 	},
 	{
 		"schedule of snapshots",
-		[]string{`extra_args = { quota-backend-bytes`, "snapshots = { schedule = \"0 2 * * *\" }\n  extra_args = { quota-backend-bytes"},
+		[]string{
+			`extra_args = { quota-backend-bytes`,
+			"snapshots = { schedule = \"0 2 * * *\" }\n  extra_args = { quota-backend-bytes",
+		},
 		`Invalid schedule.*Cause: schedule "0 2 \* \* \*" is not a systemd calendar expression`,
 	},
 	{
 		"environment file of snapshots",
-		[]string{`extra_args = { quota-backend-bytes`, "snapshots = { environment_file = \"rclone.env\" }\n  extra_args = { quota-backend-bytes"},
+		[]string{
+			`extra_args = { quota-backend-bytes`,
+			"snapshots = { environment_file = \"rclone.env\" }\n  extra_args = { quota-backend-bytes",
+		},
 		`Invalid environment file.*Cause: environment file "rclone.env" is not a clean absolute path`,
 	},
 	{
@@ -224,13 +251,18 @@ var badInputs = []badInput{
 	},
 	{
 		"artifact URL without TLS",
-		[]string{`provider "kube" {`, "provider \"kube\" {\n  artifacts = { etcd = { url = \"http://192.0.2.1/{name}\", checksum_url = \"https://192.0.2.1/sums\" } }"},
+		[]string{
+			`provider "kube" {`,
+			"provider \"kube\" {\n  artifacts = { etcd = { url = \"http://192.0.2.1/{name}\", checksum_url = " +
+				"\"https://192.0.2.1/sums\" } }",
+		},
 		`Setting: artifacts.etcd.url Cause: "http://192.0.2.1/{name}": only https is allowed`,
 	},
 	{
 		"unreachable machine",
 		nil,
-		`Cause: observe the machine on 192.0.2.11: connect to 192.0.2.11 at 192.0.2.11:22: unreachable over SSH.*Unchanged: nothing was changed.`,
+		`Cause: observe the machine on 192.0.2.11: connect to 192.0.2.11 at 192.0.2.11:22: unreachable over ` +
+			`SSH.*Unchanged: nothing was changed.`,
 	},
 }
 
@@ -252,7 +284,8 @@ func makeKeys(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, passphrase := range map[string]string{"id_ed25519": "", "id_encrypted": "right"} {
-		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", filepath.Join(dir, name)).CombinedOutput()
+		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f",
+			filepath.Join(dir, name)).CombinedOutput()
 		if err != nil {
 			t.Fatalf("make key: %v\n%s", err, out)
 		}

@@ -57,7 +57,10 @@ resource "kube_etcd_member" "this" {
 `
 
 var badMachines = []badMachine{
-	{"unknown host key", func(*testing.T, *lab.Machine) string { return `known_hosts = ""` }, `Host key not trusted.*ssh-ed25519.*host_key =`},
+	{
+		"unknown host key", func(*testing.T, *lab.Machine) string { return `known_hosts = ""` },
+		`Host key not trusted.*ssh-ed25519.*host_key =`,
+	},
 	{"changed host key", func(t *testing.T, m *lab.Machine) string {
 		return fmt.Sprintf(`known_hosts = "%s %s"`, m.Address, otherKey(t))
 	}, `Host key changed.*host_key =`},
@@ -65,12 +68,14 @@ var badMachines = []badMachine{
 		return trusting(t, m) + "\n    user = \"nobody\""
 	}, `SSH authentication refused`},
 	{"user without root rights", func(t *testing.T, m *lab.Machine) string {
-		onMachine(t, m, `useradd --create-home plain; install -d -m 700 -o plain /home/plain/.ssh; install -m 600 -o plain /root/.ssh/authorized_keys /home/plain/.ssh/authorized_keys`)
+		onMachine(t, m, `useradd --create-home plain; install -d -m 700 -o plain /home/plain/.ssh; install -m 600 -o plain `+
+			`/root/.ssh/authorized_keys /home/plain/.ssh/authorized_keys`)
 		t.Cleanup(func() { onMachine(t, m, `userdel --remove plain 2>/dev/null`) })
 		return trusting(t, m) + "\n    user = \"plain\""
 	}, `No root privileges`},
 	{"no systemd", func(t *testing.T, m *lab.Machine) string {
-		sshdWithin(t, m, `unshare --mount --pid --fork --mount-proc sh -c "mount -t tmpfs none /run/systemd && exec /usr/sbin/sshd -D -p 2222"`)
+		sshdWithin(t, m, `unshare --mount --pid --fork --mount-proc sh -c "mount -t tmpfs none /run/systemd && `+
+			`exec /usr/sbin/sshd -D -p 2222"`)
 		return onPort2222(t, m)
 	}, `systemd`},
 	{"wrong architecture", func(t *testing.T, m *lab.Machine) string {
@@ -78,12 +83,15 @@ var badMachines = []badMachine{
 		return onPort2222(t, m)
 	}, `architecture "386" is not supported`},
 	{"taken port", func(t *testing.T, m *lab.Machine) string {
-		onMachine(t, m, `systemd-run --quiet --unit=squatter systemd-socket-activate --accept --listen=0.0.0.0:2379 /bin/cat; until ss -Hlnt | grep -q :2379; do sleep 0.05; done`)
+		onMachine(t, m, `systemd-run --quiet --unit=squatter systemd-socket-activate --accept --listen=0.0.0.0:2379 `+
+			`/bin/cat; until ss -Hlnt | grep -q :2379; do sleep 0.05; done`)
 		t.Cleanup(func() { onMachine(t, m, `systemctl stop squatter`) })
 		return trusting(t, m)
 	}, `port 2379`},
 	{"data directory of another cluster", func(t *testing.T, m *lab.Machine) string {
-		onMachine(t, m, `mkdir -p /var/lib/etcd/member /etc/etcd; echo '{"cluster_id":"00000000000000000000000000000000","cluster_name":"other","name":"cp1"}' >/etc/etcd/member.json`)
+		onMachine(t, m, `mkdir -p /var/lib/etcd/member /etc/etcd; `+
+			`echo '{"cluster_id":"00000000000000000000000000000000","cluster_name":"other","name":"cp1"}' `+
+			`>/etc/etcd/member.json`)
 		t.Cleanup(func() { onMachine(t, m, `rm -r /var/lib/etcd /etc/etcd`) })
 		return trusting(t, m)
 	}, `another cluster|other cluster`},
@@ -115,7 +123,9 @@ func TestBadArtifact(t *testing.T) {
 	})
 	artifacts := fmt.Sprintf(`{ etcd = { url = "%s/etcd", checksum_url = "%[1]s/etcd.sha256" } }`, url)
 	config := fmt.Sprintf(memberConfig, privateKey(t, l), trusting(t, m), artifacts, m.Address)
-	runTest(t, resource.TestCase{Steps: []resource.TestStep{{Config: config, ExpectError: folded(`artifact checksum differs.*another SHA-256`)}}})
+	runTest(t, resource.TestCase{
+		Steps: []resource.TestStep{{Config: config, ExpectError: folded(`artifact checksum differs.*another SHA-256`)}},
+	})
 	if out := onMachine(t, m, `ls -A /opt/kube/etcd/*/etcd 2>/dev/null || true`); out != "" {
 		t.Errorf("a refused artifact stayed on the machine: %s", out)
 	}
@@ -157,7 +167,8 @@ func onPort2222(t *testing.T, m *lab.Machine) string {
 // sshdWithin runs a second sshd with command on port 2222 of the machine.
 func sshdWithin(t *testing.T, m *lab.Machine, command string) {
 	t.Helper()
-	onMachine(t, m, fmt.Sprintf("systemd-run --quiet --unit=second-sshd --property=KillMode=control-group %s; until ss -Hlnt | grep -q :2222; do sleep 0.05; done", command))
+	onMachine(t, m, fmt.Sprintf("systemd-run --quiet --unit=second-sshd --property=KillMode=control-group %s; until ss "+
+		"-Hlnt | grep -q :2222; do sleep 0.05; done", command))
 	t.Cleanup(func() { onMachine(t, m, `systemctl stop second-sshd`) })
 }
 
@@ -166,21 +177,26 @@ func sshdWithin(t *testing.T, m *lab.Machine, command string) {
 func serve(t *testing.T, m *lab.Machine, address string, files map[string]string) (url string) {
 	t.Helper()
 	certificate, text := selfSigned(t, address)
-	listener, err := tls.Listen("tcp", net.JoinHostPort(address, "0"), &tls.Config{Certificates: []tls.Certificate{certificate}})
+	listener, err := tls.Listen("tcp", net.JoinHostPort(address, "0"),
+		&tls.Config{Certificates: []tls.Certificate{certificate}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		content, ok := files[r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		_, _ = w.Write([]byte(content))
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			content, ok := files[r.URL.Path]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			_, _ = w.Write([]byte(content))
+		}),
+	}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	onMachine(t, m, "cat >/usr/local/share/ca-certificates/test.crt <<'EOF'\n"+text+"EOF\nupdate-ca-certificates >/dev/null 2>&1")
+	onMachine(t, m, "cat >/usr/local/share/ca-certificates/test.crt <<'EOF'\n"+text+
+		"EOF\nupdate-ca-certificates >/dev/null 2>&1")
 	t.Cleanup(func() {
 		onMachine(t, m, `rm /usr/local/share/ca-certificates/test.crt; update-ca-certificates --fresh >/dev/null 2>&1`)
 	})
@@ -196,7 +212,8 @@ func selfSigned(t *testing.T, address string) (tls.Certificate, string) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "artifacts of a test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -50,7 +50,8 @@ func updated() resource.ConfigPlanChecks {
 }
 
 func stage(part, fragments string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("stages").AtMapKey(part), knownvalue.StringExact(fragments))
+	return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("stages").AtMapKey(part),
+		knownvalue.StringExact(fragments))
 }
 
 // TestBundleRotation checks that every stage is an in-place update of only the values that it
@@ -122,13 +123,14 @@ func TestBundleRotation(t *testing.T) {
 
 // issuer expects that an authority issued the kubeconfig's client certificate.
 func issuer(commonName string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(kubeconfigAddress, tfjsonpath.New("client_certificate"), knownvalue.StringFunc(func(text string) error {
-		info, err := pki.Inspect(text)
-		if err == nil && info.Issuer != "CN="+commonName {
-			err = fmt.Errorf("issued by %s, want CN=%s", info.Issuer, commonName)
-		}
-		return err
-	}))
+	return statecheck.ExpectKnownValue(kubeconfigAddress, tfjsonpath.New("client_certificate"),
+		knownvalue.StringFunc(func(text string) error {
+			info, err := pki.Inspect(text)
+			if err == nil && info.Issuer != "CN="+commonName {
+				err = fmt.Errorf("issued by %s, want CN=%s", info.Issuer, commonName)
+			}
+			return err
+		}))
 }
 
 // TestBundleEncryption checks that only a rotation changes the encryption.
@@ -137,14 +139,30 @@ func TestBundleEncryption(t *testing.T) {
 	config := func(number int, encryption string) string {
 		return bundleConfig("", fmt.Sprintf("rotation = { encryption = %d }\n%s", number, encryption))
 	}
-	const secretbox, aescbc = `encryption = { provider = "secretbox" }`, `encryption = { provider = "aescbc", resources = ["secrets", "configmaps"] }`
+	const secretbox, aescbc = `encryption = { provider = "secretbox" }`,
+		`encryption = { provider = "aescbc", resources = ["secrets", "configmaps"] }`
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
-		{Config: config(0, `encryption = { provider = "kms" }`), ExpectError: folded("provider kms requires the kms attribute")},
+		{
+			Config:      config(0, `encryption = { provider = "kms" }`),
+			ExpectError: folded("provider kms requires the kms attribute"),
+		},
 		{Config: config(0, "")},
-		{Config: config(0, secretbox), ExpectError: folded("encryption is another one than the cluster has: changing it takes a rotation; raise rotation.encryption from 0 to 1")},
-		{Config: config(1, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next key can decrypt")}},
+		{
+			Config: config(0, secretbox),
+			ExpectError: folded("encryption is another one than the cluster has: changing it takes a rotation; raise " +
+				"rotation.encryption from 0 to 1"),
+		},
+		{
+			Config:            config(1, secretbox),
+			ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next key can decrypt")},
+		},
 		{Config: config(2, aescbc), ExpectError: folded("encryption is not the one whose rotation is under way")},
-		{Config: config(2, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next key encrypts, the previous one can decrypt")}},
+		{
+			Config: config(2, secretbox),
+			ConfigStateChecks: []statecheck.StateCheck{
+				stage("encryption", "the next key encrypts, the previous one can decrypt"),
+			},
+		},
 		{Config: config(3, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "steady")}},
 		{Config: config(4, aescbc)},
 	}})
@@ -156,8 +174,14 @@ func TestBundleSeal(t *testing.T) {
 	seal := func(arguments string) string { return bundleConfig("seal = { "+arguments+" }", "") }
 	first, second := newIdentity(t), newIdentity(t)
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
-		{Config: seal(`identities = []`), ExpectError: folded("there is no identity: nothing that is sealed could be opened again")},
-		{Config: seal(`identities = ["AGE-SECRET-KEY-nonsense"]`), ExpectError: folded("identity 1: it is neither an age identity")},
+		{
+			Config:      seal(`identities = []`),
+			ExpectError: folded("there is no identity: nothing that is sealed could be opened again"),
+		},
+		{
+			Config:      seal(`identities = ["AGE-SECRET-KEY-nonsense"]`),
+			ExpectError: folded("identity 1: it is neither an age identity"),
+		},
 		{
 			Config:      seal(fmt.Sprintf("identities = [%q], recipients = [%q]", first, second.Recipient())),
 			ExpectError: folded("none of the identities belongs to one of the recipients"),
@@ -180,38 +204,53 @@ func TestBundleBroughtAlong(t *testing.T) {
 	identity := newIdentity(t)
 	sealed := fmt.Sprintf("seal = { identities = [%q] }", identity)
 	given := func(pair pki.KeyPair, key string) string {
-		return fmt.Sprintf("ca = {\ncertificate = %q\n%s = %q\nprivate_key_wo_version = 1\n}\n", pair.Certificate, key, pair.PrivateKey)
+		return fmt.Sprintf("ca = {\ncertificate = %q\n%s = %q\nprivate_key_wo_version = 1\n}\n", pair.Certificate, key,
+			pair.PrivateKey)
 	}
 	external := fmt.Sprintf("etcd_ca = {\ncertificate = %q\nkey_held_elsewhere = true\n}\n", generated.EtcdCA.Certificate)
 	own := fmt.Sprintf("service_account = {\nprivate_key_wo = %q\n}\n", generated.ServiceAccount.PrivateKey)
 	certificate := func(b *pki.Bundle) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("ca_certificate"), knownvalue.StringExact(b.CA.Certificate))
+		return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("ca_certificate"),
+			knownvalue.StringExact(b.CA.Certificate))
 	}
 	mixed := pki.KeyPair{Certificate: generated.CA.Certificate, PrivateKey: others.CA.PrivateKey}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
-		{Config: bundleConfig("", given(mixed, "private_key_wo")), ExpectError: folded("private key does not match the certificate")},
-		{Config: bundleConfig("", given(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")), ExpectError: folded("no private key is set: set private_key_wo or private_key, or key_held_elsewhere = true")},
-		{Config: bundleConfig(sealed, given(generated.CA, "private_key")), ExpectError: folded("private_key would be stored unencrypted in a sealed state")},
+		{
+			Config:      bundleConfig("", given(mixed, "private_key_wo")),
+			ExpectError: folded("private key does not match the certificate"),
+		},
+		{
+			Config:      bundleConfig("", given(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")),
+			ExpectError: folded("no private key is set: set private_key_wo or private_key, or key_held_elsewhere = true"),
+		},
+		{
+			Config:      bundleConfig(sealed, given(generated.CA, "private_key")),
+			ExpectError: folded("private_key would be stored unencrypted in a sealed state"),
+		},
 		{
 			Config: bundleConfig(sealed, given(generated.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{
 				certificate(generated), issuer("kubernetes"),
-				statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("service_account_public_key"), knownvalue.StringExact(generated.ServiceAccount.PublicKey)),
+				statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("service_account_public_key"),
+					knownvalue.StringExact(generated.ServiceAccount.PublicKey)),
 			},
 		},
 		{
-			Config:      bundleConfig(sealed, given(others.CA, "private_key_wo")+external+own),
-			ExpectError: folded("kubernetes is another one than the cluster has: changing it takes a rotation; raise rotation.kubernetes from 0 to 1"),
+			Config: bundleConfig(sealed, given(others.CA, "private_key_wo")+external+own),
+			ExpectError: folded("kubernetes is another one than the cluster has: changing it takes a rotation; raise " +
+				"rotation.kubernetes from 0 to 1"),
 		},
 		{
-			Config:            bundleConfig(sealed, "rotation = { kubernetes = 1 }\n"+given(others.CA, "private_key_wo")+external+own),
+			Config: bundleConfig(sealed, "rotation = { kubernetes = 1 }\n"+
+				given(others.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{issuer("kubernetes")},
 		},
 		{
 			Config: bundleConfig(sealed, "rotation = { kubernetes = 2 }\n"+given(others.CA, "private_key_wo")+external+own),
 		},
 		{
-			Config:            bundleConfig(sealed, "rotation = { kubernetes = 3 }\n"+given(others.CA, "private_key_wo")+external+own),
+			Config: bundleConfig(sealed, "rotation = { kubernetes = 3 }\n"+
+				given(others.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{certificate(others)},
 		},
 	}})

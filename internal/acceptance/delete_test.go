@@ -90,7 +90,8 @@ func snapshots(t *testing.T, names []string) int {
 	t.Helper()
 	n := 0
 	for _, name := range names {
-		n += strings.Count(onMachine(t, shared.lab.Machine(name), `find /var/lib/etcd-archive -name snapshot.db -size +0 2>/dev/null || true`), "\n")
+		n += strings.Count(onMachine(t, shared.lab.Machine(name),
+			`find /var/lib/etcd-archive -name snapshot.db -size +0 2>/dev/null || true`), "\n")
 	}
 	return n
 }
@@ -102,7 +103,9 @@ func leaveBeforeStopping(t *testing.T, w *workspace.Workspace) {
 	apply(t, w)
 	began := seconds(t, "cp3", `date +%s.%N`)
 	apply(t, w, "-destroy", "-target="+replicaAddress("cp3"))
-	stopped := seconds(t, "cp3", fmt.Sprintf(`journalctl -q -o short-unix -t systemd --since=@%.0f | grep -m1 'Stopping kube-apiserver' | cut -d' ' -f1`, began))
+	stopped := seconds(t, "cp3",
+		fmt.Sprintf(`journalctl -q -o short-unix -t systemd --since=@%.0f | grep -m1 'Stopping kube-apiserver' | `+
+			`cut -d' ' -f1`, began))
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
 		left := seconds(t, name, `stat -c %.Y /etc/haproxy/kube/20-backends.cfg`)
 		if left < began || left > stopped {

@@ -82,7 +82,8 @@ func restores(t *testing.T, s *storage) {
 	snapshot := filepath.Join(s.dir, entries[len(entries)-1].Name()) // their names begin with the time
 	etcdutl := filepath.Join(shared.components, "etcd-v3.6.16", "etcdutl")
 	restored := filepath.Join(t.TempDir(), "restored")
-	if out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "restore", snapshot, "--data-dir="+restored).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "restore", snapshot, "--data-dir="+
+		restored).CombinedOutput(); err != nil {
 		t.Fatalf("restore %s: %v\n%s", snapshot, err, out)
 	}
 	database, err := os.ReadFile(filepath.Join(restored, "member", "snap", "db"))
@@ -92,7 +93,8 @@ func restores(t *testing.T, s *storage) {
 	if !bytes.Contains(database, []byte(plainValue)) {
 		t.Error("what was stored before the snapshot is not in it")
 	}
-	if bytes.Contains(database, []byte(secretValue)) || bytes.Contains(database, []byte(base64.StdEncoding.EncodeToString([]byte(secretValue)))) {
+	if bytes.Contains(database, []byte(secretValue)) ||
+		bytes.Contains(database, []byte(base64.StdEncoding.EncodeToString([]byte(secretValue)))) {
 		t.Error("a Secret can be read in it")
 	}
 }
@@ -117,13 +119,17 @@ func newLogins(t *testing.T) loginIssuer {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.ParseIP(operatorAddress())}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
+		MinVersion:   tls.VersionTLS12,
+	}
 	i.key, i.authority = key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	i.url = "https://" + server.Listener.Addr().String()
 	server.StartTLS()
@@ -147,7 +153,8 @@ func (i loginIssuer) answer(t *testing.T, w http.ResponseWriter, r *http.Request
 		}
 		point := public.Bytes() // 4, then the two coordinates
 		document = map[string]any{"keys": []any{map[string]any{
-			"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "1", "x": encoded(point[1:33]), "y": encoded(point[33:]),
+			"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "1", "x": encoded(point[1:33]),
+			"y": encoded(point[33:]),
 		}}}
 	default:
 		w.WriteHeader(http.StatusNotFound)
@@ -167,8 +174,9 @@ func (i loginIssuer) token(t *testing.T, audience string) string {
 	for _, part := range []map[string]any{
 		{"alg": "ES256", "kid": "1", "typ": "JWT"},
 		{
-			"iss": i.url, "aud": audience, "sub": "1", "email": "ada@example.com", "email_verified": true, "groups": []string{"operators"},
-			"iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix(),
+			"iss": i.url, "aud": audience, "sub": "1", "email": "ada@example.com", "email_verified": true,
+			"groups": []string{"operators"},
+			"iat":    now.Unix(), "exp": now.Add(10 * time.Minute).Unix(),
 		},
 	} {
 		encodedPart, err := json.Marshal(part)

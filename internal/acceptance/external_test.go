@@ -26,7 +26,8 @@ resource "kube_certificate_requests" "this" {
 // the example's resources.
 func signedOverride(s *signer, bundle string) string {
 	signed := func(machine string) string {
-		return fmt.Sprintf("signed = {\nkeys = kube_certificate_requests.this[%s].keys\ncertificates = jsondecode(file(%q))\n}", machine, s.file)
+		return fmt.Sprintf("signed = {\nkeys = kube_certificate_requests.this[%s].keys\ncertificates = "+
+			"jsondecode(file(%q))\n}", machine, s.file)
 	}
 	return fmt.Sprintf(`
 resource "kube_pki_bundle" "this" {
@@ -60,14 +61,16 @@ func TestExternalAuthorities(t *testing.T) {
 	override(t, w, signedOverride(s, s.authorities()))
 
 	apply(t, w, "-target=kube_certificate_requests.this")
-	expectContains(t, refused(t, w), "Signed certificates are missing", "etcd/server (etcd authority)", "kubernetes-admin (kubernetes authority)",
+	expectContains(t, refused(t, w), "Signed certificates are missing", "etcd/server (etcd authority)",
+		"kubernetes-admin (kubernetes authority)",
 		`sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`)
 	sign(t, w, s)
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, []string{"cp1"})
 	expectInstalled(t, s)
-	if found := onMachine(t, m, "ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); found != "" {
+	if found := onMachine(t, m,
+		"ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); found != "" {
 		t.Errorf("keys of authorities are on the machine: %s", found)
 	}
 
@@ -97,7 +100,8 @@ func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
 		override(t, w, signedOverride(s, bundle))
 		apply(t, w, "-target=kube_certificate_requests.this")
 		if number == 2 { // the next authority issues from here on
-			expectContains(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] again with the etcd CA`)
+			expectContains(t, refused(t, w), "Signed certificate cannot be used",
+				`sign requests["etcd/server"] again with the etcd CA`)
 			s.bundle = &next
 			sign(t, w, s)
 		}
@@ -142,8 +146,12 @@ func expectInstalled(t *testing.T, s *signer) {
 	if err := json.Unmarshal(text, &certificates); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"etcd/server", "etcd/peer", "etcd/healthcheck-client", "apiserver", "front-proxy-client", "apiserver-etcd-client"} {
-		if found := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/pki/"+name+".crt"); strings.TrimSpace(found) != strings.TrimSpace(certificates[name]) {
+	for _, name := range []string{
+		"etcd/server", "etcd/peer", "etcd/healthcheck-client", "apiserver", "front-proxy-client",
+		"apiserver-etcd-client",
+	} {
+		if found := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/pki/"+name+".crt"); strings.TrimSpace(
+			found) != strings.TrimSpace(certificates[name]) {
 			t.Errorf("%s is not the one that was signed", name)
 		}
 	}

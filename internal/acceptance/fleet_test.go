@@ -73,7 +73,8 @@ func TestFleet(t *testing.T) {
 		t.Log(out)
 		expectContains(t, unfolded(out), "production/berlin", "unreachable over SSH")
 		for _, name := range []string{"cp1", "cp2", "cp4"} {
-			expectContains(t, onMachine(t, shared.lab.Machine(name), "systemctl is-active etcd && cat /proc/$(pidof etcd)/cmdline | tr '\\0' ' '"), "max-txn-ops=129")
+			expectContains(t, onMachine(t, shared.lab.Machine(name),
+				"systemctl is-active etcd && cat /proc/$(pidof etcd)/cmdline | tr '\\0' ' '"), "max-txn-ops=129")
 		}
 		if err := shared.lab.Machine("cp3").Boot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -102,7 +103,10 @@ func newFleet(t *testing.T, names []string) fleet {
 		t.Fatal(err)
 	}
 	tree := checkout(t)
-	f := fleet{dir: filepath.Join(tree, "examples", "fleet"), terragrunt: terragrunt, w: storyOf(t, names, "control-plane")}
+	f := fleet{
+		dir: filepath.Join(tree, "examples", "fleet"), terragrunt: terragrunt,
+		w: storyOf(t, names, "control-plane"),
+	}
 	inventory := map[string]string{}
 	for i, cluster := range []string{"staging/berlin", "staging/paris", "production/berlin", "production/paris"} {
 		environment, name, _ := strings.Cut(cluster, "/")
@@ -133,7 +137,8 @@ func (f fleet) command(t *testing.T, args ...string) (string, error) {
 	}
 	cmd.Env = append(os.Environ(),
 		"TG_TF_PATH="+terraform, "TF_CLI_CONFIG_FILE="+f.w.CLIConfig(), "CHECKPOINT_DISABLE=1",
-		"FLEET_SSH_KEY="+shared.lab.PrivateKeyPath(), "FLEET_KNOWN_HOSTS="+shared.lab.KnownHostsPath(), "FLEET_PROGRAMS="+shared.components,
+		"FLEET_SSH_KEY="+shared.lab.PrivateKeyPath(), "FLEET_KNOWN_HOSTS="+shared.lab.KnownHostsPath(), "FLEET_PROGRAMS="+
+			shared.components,
 		"FLEET_BACKEND=local",
 	)
 	out, err := cmd.CombinedOutput()
@@ -190,7 +195,9 @@ func (f fleet) replace(t *testing.T, name, old, young string) {
 // checkout installs with it, and that digests of other platforms can be added.
 func (f fleet) locked(t *testing.T) {
 	t.Helper()
-	entry := regexp.MustCompile(`provider "\S+/kubequorum/kube" \{\n  version     = "\S+"\n  constraints = "[^"]+"\n  hashes = \[\n    "h1:\S+=",\n  \]\n\}`)
+	entry := regexp.MustCompile(
+		`provider "\S+/kubequorum/kube" \{\n  version     = "\S+"\n  constraints = "[^"]+"\n  hashes = \[\n    ` +
+			`"h1:\S+=",\n  \]\n\}`)
 	read := func() map[string]string {
 		files := map[string]string{}
 		for cluster := range clusters {
@@ -209,7 +216,8 @@ func (f fleet) locked(t *testing.T) {
 	}
 	before := read()
 	f.run(t, "init", "-lockfile=readonly")
-	f.run(t, "providers", "lock", "-fs-mirror="+filepath.Join(f.w.Dir, "mirror"), "-platform="+runtime.GOOS+"_"+runtime.GOARCH)
+	f.run(t, "providers", "lock", "-fs-mirror="+filepath.Join(f.w.Dir, "mirror"), "-platform="+runtime.GOOS+"_"+
+		runtime.GOARCH)
 	if after := read(); !maps.Equal(after, before) {
 		t.Errorf("the lock files have changed:\n%q\nbefore:\n%q", after, before)
 	}
@@ -219,6 +227,7 @@ func (f fleet) locked(t *testing.T) {
 func (f fleet) runs(t *testing.T, version string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		expectContains(t, onMachine(t, shared.lab.Machine(name), "readlink /proc/$(pidof kube-apiserver)/exe"), "/"+version+"/")
+		expectContains(t, onMachine(t, shared.lab.Machine(name), "readlink /proc/$(pidof kube-apiserver)/exe"),
+			"/"+version+"/")
 	}
 }

@@ -62,12 +62,14 @@ func TestFunctions(t *testing.T) {
 	runTest(t, resource.TestCase{
 		Steps: []resource.TestStep{ // errors first: their configurations cannot be destroyed
 			{
-				Config:      `output "x" { value = provider::kube::certificate("nonsense") }`,
-				ExpectError: folded(`Invalid value for "pem" parameter: inspect certificate: no PEM certificate in it: it is no PEM text Next step: pass the content of a certificate`),
+				Config: `output "x" { value = provider::kube::certificate("nonsense") }`,
+				ExpectError: folded(`Invalid value for "pem" parameter: inspect certificate: no PEM certificate in it: it is no ` +
+					`PEM text Next step: pass the content of a certificate`),
 			},
 			{
-				Config:      `output "x" { value = provider::kube::kubeconfig("nonsense") }`,
-				ExpectError: folded(`Invalid value for "text" parameter: read kubeconfig: it is not the YAML of a kubeconfig Next step: give the content of a kubeconfig`),
+				Config: `output "x" { value = provider::kube::kubeconfig("nonsense") }`,
+				ExpectError: folded(`Invalid value for "text" parameter: read kubeconfig: it is not the YAML of a kubeconfig ` +
+					`Next step: give the content of a kubeconfig`),
 			},
 			{
 				Config: functionsConfig,
@@ -89,9 +91,11 @@ func TestFunctions(t *testing.T) {
 						"certificate_authority": yes,
 						"client_certificate":    yes,
 						"client_key":            yes,
-						"groups":                knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("kubeadm:cluster-admins")}),
-						"usages":                knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("client auth")}),
-						"issuer":                yes,
+						"groups": knownvalue.ListExact([]knownvalue.Check{
+							knownvalue.StringExact("kubeadm:cluster-admins"),
+						}),
+						"usages": knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("client auth")}),
+						"issuer": yes,
 					})),
 				},
 			},

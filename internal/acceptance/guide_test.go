@@ -24,9 +24,11 @@ func TestGettingStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := strings.NewReplacer("10.0.0.100", vip, "10.0.0.11", address("cp1"), "10.0.0.12", address("cp2"), "10.0.0.13", address("cp3"))
+	here := strings.NewReplacer("10.0.0.100", vip, "10.0.0.11", address("cp1"), "10.0.0.12", address("cp2"), "10.0.0.13",
+		address("cp3"))
 	released := regexp.MustCompile(`github\.com/kubequorum/terraform-provider-kube//(modules/[a-z-]+)\?ref=v[0-9.]+`)
-	configuration := released.ReplaceAllString(here.Replace(strings.Join(guideBlocks(t, "getting-started", "hcl"), "\n")), filepath.Join(root, "$1"))
+	configuration := released.ReplaceAllString(here.Replace(strings.Join(guideBlocks(t, "getting-started", "hcl"), "\n")),
+		filepath.Join(root, "$1"))
 	w := storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error {
 		return w.MakeFrom(t.Context(), fstest.MapFS{"main.tf": {Data: []byte(configuration)}}, t.Output())
 	})
@@ -47,9 +49,12 @@ func TestGettingStarted(t *testing.T) {
 	if err := build.Provider(t.Context(), "cmd/kube-review", filepath.Join(user.home, "bin", "kube-review")); err != nil {
 		t.Fatal(err)
 	}
-	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main", "kube-review")
-	expectContains(t, user.typeCommands(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Control plane: plan", "Nothing to do")
-	expectContains(t, refused(t, w, "-destroy"), "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
+	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main",
+		"kube-review")
+	expectContains(t, user.typeCommands(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])),
+		"### Control plane: plan", "Nothing to do")
+	expectContains(t, refused(t, w, "-destroy"),
+		"set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
 	override(t, w, "module \"control_plane\" {\n  pki = { deletion_protection = false }\n}\n")
 	apply(t, w)
 	apply(t, w, "-destroy")
@@ -98,7 +103,8 @@ func newUser(t *testing.T, w *workspace.Workspace) user {
 		}
 	}
 	for name, target := range map[string]string{
-		".ssh/id_ed25519": shared.lab.PrivateKeyPath(), "bin/terraform": terraform, "bin/kubectl": filepath.Join(kubernetes, "kubectl"),
+		".ssh/id_ed25519": shared.lab.PrivateKeyPath(), "bin/terraform": terraform,
+		"bin/kubectl": filepath.Join(kubernetes, "kubectl"),
 	} {
 		path := filepath.Join(u.home, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

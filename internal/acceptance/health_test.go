@@ -130,7 +130,8 @@ func expectHealthBlock(t *testing.T, w *workspace.Workspace, text string) {
 func healthNow(t *testing.T, w *workspace.Workspace, args ...string) health {
 	t.Helper()
 	began := time.Now()
-	text, err := w.Run(t.Context(), append([]string{"apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color"}, args...)...)
+	text, err := w.Run(t.Context(),
+		append([]string{"apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,8 @@ func observed(t *testing.T, w *workspace.Workspace) health {
 			t.Error(err)
 		}
 	}()
-	if _, err := w.Run(t.Context(), "plan", "-refresh-only", "-input=false", "-no-color", "-out=observed.plan"); err != nil {
+	if _, err := w.Run(t.Context(), "plan", "-refresh-only", "-input=false", "-no-color",
+		"-out=observed.plan"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := w.Run(t.Context(), "show", "-json", "observed.plan")
@@ -236,12 +238,14 @@ func healthWhole(t *testing.T, w *workspace.Workspace, names []string) {
 	before, version := processes(t, names...), release(t, "kubernetes")
 	h := healthNow(t, w)
 	expectIssues(t, h)
-	if h.Etcd.Leader == "" || h.Etcd.Voters != 3 || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 1 || h.VirtualIP.Holder == "" {
+	if h.Etcd.Leader == "" || h.Etcd.Voters != 3 || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 1 ||
+		h.VirtualIP.Holder == "" {
 		t.Errorf("etcd %+v, virtual IP %+v", h.Etcd, h.VirtualIP)
 	}
 	for _, name := range names {
 		r, m, b := h.Replicas[name], h.Etcd.Members[name], h.Balancers[name]
-		if !r.Healthy || !r.Registered || r.Version != version || len(r.Components) != 3 || r.CertificateDays == nil || *r.CertificateDays != 364 {
+		if !r.Healthy || !r.Registered || r.Version != version || len(r.Components) != 3 || r.CertificateDays == nil ||
+			*r.CertificateDays != 364 {
 			t.Errorf("replica %s: %+v", name, r)
 		}
 		if !m.Healthy || m.Quota <= 0 || m.QuotaUsed <= 0 {
@@ -257,12 +261,14 @@ func healthWhole(t *testing.T, w *workspace.Workspace, names []string) {
 
 func healthStopped(t *testing.T, w *workspace.Workspace) {
 	onMachine(t, shared.lab.Machine("cp2"), "systemctl stop kube-scheduler")
-	expectIssues(t, healthNow(t, w), "replica cp2 ("+address("cp2")+"): kube-scheduler: kube-scheduler.service is inactive")
+	expectIssues(t, healthNow(t, w), "replica cp2 ("+address("cp2")+
+		"): kube-scheduler: kube-scheduler.service is inactive")
 	_, _, err := w.Plan(t.Context(), "-refresh-only", `-var=fail_on=["unhealthy"]`)
 	if err == nil {
 		t.Fatal("fail_on lets it pass")
 	}
-	expectContains(t, unfolded(err.Error()), "Control plane is unhealthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
+	expectContains(t, unfolded(err.Error()), "Control plane is unhealthy", "kube-scheduler.service is inactive",
+		"Unchanged: nothing was changed.", "from fail_on")
 	apply(t, w) // the repair is not blocked by it
 	expectEmptyPlan(t, w)
 	expectIssues(t, healthNow(t, w))
@@ -281,7 +287,8 @@ func healthDead(t *testing.T, w *workspace.Workspace) {
 	h := healthNow(t, w)
 	expectIssues(t, h, "machine "+address("cp3")+" with balancer cp3, etcd member cp3 and replica cp3: ",
 		"etcd member cp3 ("+address("cp3")+") does not answer")
-	if h.Balancers["cp3"].Reachable || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 0 || !h.Replicas["cp1"].Healthy || !h.Etcd.Members["cp2"].Healthy {
+	if h.Balancers["cp3"].Reachable || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 0 || !h.Replicas["cp1"].Healthy ||
+		!h.Etcd.Members["cp2"].Healthy {
 		t.Errorf("what answers is not told: %+v", h)
 	}
 	began := time.Now()
@@ -301,7 +308,8 @@ func healthDead(t *testing.T, w *workspace.Workspace) {
 
 func healthExpiring(t *testing.T, w *workspace.Workspace) {
 	h := healthNow(t, w, "-var=certificate_days=365")
-	expectIssues(t, h, "etcd member cp1 ("+address("cp1")+"): a certificate expires on ", "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate expires on ", "in 364 days")
+	expectIssues(t, h, "etcd member cp1 ("+address("cp1")+"): a certificate expires on ", "replica cp2 ("+address("cp2")+
+		"): kube-apiserver: a certificate expires on ", "in 364 days")
 }
 
 // readinessReview is the result of kube_production_readiness.
@@ -325,8 +333,10 @@ func healthReview(t *testing.T, w *workspace.Workspace) {
 	answerOf(t, w, "kube_production_readiness", &r)
 	t.Log(r.Summary)
 	want := map[string]string{
-		"etcd-voters": "pass", "api-servers": "pass", "encryption": "fail", "certificates": "pass", "snapshots": "fail", "request-limits": "pass",
-		"authorization": "pass", "admission": "pass", "insecure-port": "pass", "profiling": "pass", "etcd-tls": "pass", "taints": "pass",
+		"etcd-voters": "pass", "api-servers": "pass", "encryption": "fail", "certificates": "pass", "snapshots": "fail",
+		"request-limits": "pass",
+		"authorization":  "pass", "admission": "pass", "insecure-port": "pass", "profiling": "pass", "etcd-tls": "pass",
+		"taints":     "pass",
 		"compaction": "pass", "oidc": "fail", "metrics": "pass",
 	}
 	passed := 0

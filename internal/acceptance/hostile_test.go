@@ -70,17 +70,25 @@ func TestHostileMachine(t *testing.T) {
 	apply(t, w)
 	cp3 := shared.lab.Machine("cp3")
 	onMachine(t, cp3, "cat >/root/injected <<'END'\n"+injected+"\nEND\n")
-	for i, lie := range []struct{ name, script string }{{"files", hostileFiles}, {"records", hostileRecords}, {"programs", hostilePrograms}} {
+	for i, lie := range []struct{ name, script string }{
+		{"files", hostileFiles},
+		{"records", hostileRecords},
+		{"programs", hostilePrograms},
+	} {
 		onMachine(t, cp3, lie.script)
 		runAgainstHostile(t, w, lie.name, func() (string, error) { text, _, err := w.Plan(t.Context()); return text, err })
 		override(t, w, fmt.Sprintf(`
 resource "kube_etcd_member" "this" { extra_args = each.key == "cp3" ? { max-txn-ops = "%d" } : {} }
 resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
 `, 200+i, 5+i))
-		runAgainstHostile(t, w, lie.name, func() (string, error) { _, err := w.Apply(t.Context(), t.Output(), "-parallelism=10"); return "", err })
+		runAgainstHostile(t, w, lie.name, func() (string, error) {
+			_, err := w.Apply(t.Context(), t.Output(), "-parallelism=10")
+			return "", err
+		})
 	}
 	runAgainstHostile(t, w, "destroy", func() (string, error) {
-		_, err := w.Apply(t.Context(), t.Output(), "-destroy", `-target=kube_control_plane_replica.this["cp3"]`, `-target=kube_etcd_member.this["cp3"]`)
+		_, err := w.Apply(t.Context(), t.Output(), "-destroy", `-target=kube_control_plane_replica.this["cp3"]`,
+			`-target=kube_etcd_member.this["cp3"]`)
 		return "", err
 	})
 	// Members with a pending change are changed in the apply that creates the rebuilt machine's

@@ -50,7 +50,8 @@ const (
 `
 )
 
-var withSettings = fmt.Sprintf("resource \"kube_etcd_member\" \"this\" {" + memberSettings + "}\nresource \"kube_control_plane_replica\" \"this\" {" + replicaSettings + "}\n")
+var withSettings = fmt.Sprintf("resource \"kube_etcd_member\" \"this\" {" + memberSettings +
+	"}\nresource \"kube_control_plane_replica\" \"this\" {" + replicaSettings + "}\n")
 
 // withoutExample removes everything except the provider's settings from the configuration. The
 // returned function restores the rest.
@@ -98,7 +99,8 @@ func (i *importing) generated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edited := regexp.MustCompile(`(?m)^(\s*pki\s*=) null # sensitive$`).ReplaceAllString(string(text), "$1 kube_pki_bundle.this.bundle")
+	edited := regexp.MustCompile(`(?m)^(\s*pki\s*=) null # sensitive$`).ReplaceAllString(string(text),
+		"$1 kube_pki_bundle.this.bundle")
 	write(t, path, edited)
 	t.Logf("generated:\n%s", text)
 	expectContains(t, plan(t, i.w), "5 to import, 0 to add, 0 to change, 0 to destroy.")

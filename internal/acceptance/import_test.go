@@ -56,7 +56,8 @@ func observeMachines(t *testing.T, names ...string) machineSnapshot {
 func (machineSnapshot) observe(t *testing.T, name string) string {
 	t.Helper()
 	m := shared.lab.Machine(name)
-	return starts(t, m) + onMachine(t, m, `systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic kube-endpoint-haproxy kube-endpoint-keepalived
+	return starts(t, m) + onMachine(t, m,
+		`systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic kube-endpoint-haproxy kube-endpoint-keepalived
 find /etc /opt/kube -xdev -type f -printf '%p %m %T@ %C@ ' -exec sha256sum {} \; | sort`)
 }
 
@@ -87,7 +88,10 @@ func TestImport(t *testing.T) {
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, names) // the state also contains what is observed now
-	i := &importing{w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: observeMachines(t, names...)}
+	i := &importing{
+		w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"),
+		kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: observeMachines(t, names...),
+	}
 	write(t, i.backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
 	write(t, i.kubeconfig, outputOf(t, w, "kubeconfig"))
 	for _, step := range []struct {
@@ -208,7 +212,8 @@ func (i *importing) byIdentity(t *testing.T) {
 		t.Skipf("version %s knows no identities (%v)", version.Terraform, err)
 	}
 	i.forget(t)
-	blocks := importBlocks(map[string]string{"kube_pki_bundle.this": "file:" + i.backup, "kube_kubeconfig.admin": "file:" + i.kubeconfig})
+	blocks := importBlocks(map[string]string{"kube_pki_bundle.this": "file:" + i.backup, "kube_kubeconfig.admin": "file:" +
+		i.kubeconfig})
 	identified := func(to, identity string) {
 		blocks += fmt.Sprintf("import {\n  to = %s\n  identity = { %s }\n}\n", to, identity)
 	}
@@ -248,7 +253,8 @@ func (i *importing) refusals(t *testing.T) {
 // changed checks that manual changes are imported as they are, and that the plan shows them.
 func (i *importing) changed(t *testing.T) {
 	i.forget(t)
-	onMachine(t, shared.lab.Machine("cp2"), `sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
+	onMachine(t, shared.lab.Machine("cp2"),
+		`sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
 sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|; s|--audit-log-maxage=7|--audit-log-maxage=8|' /etc/systemd/system/kube-apiserver.service
 sed -i 's|^MemoryMax=1G$|MemoryMax=2G|' /etc/systemd/system/kube-controller-manager.service`)
 	before := observeMachines(t, i.names...)
@@ -256,7 +262,8 @@ sed -i 's|^MemoryMax=1G$|MemoryMax=2G|' /etc/systemd/system/kube-controller-mana
 	text := plan(t, i.w)
 	before.expect(t)
 	expectContains(t, text, "9 to import, 0 to add, 2 to change, 0 to destroy.",
-		`kube_etcd_member.this["cp2"] will be updated in-place`, `kube_control_plane_replica.this["cp2"] will be updated in-place`,
+		`kube_etcd_member.this["cp2"] will be updated in-place`,
+		`kube_control_plane_replica.this["cp2"] will be updated in-place`,
 		`"watch-progress-notify-interval" = "7s"`, `"goaway-chance" = "0.002"`, "8 -> 7", `"2G" -> "1G"`)
 	apply(t, i.w)
 	i.blocks(t, "")
@@ -292,7 +299,8 @@ func TestImportWithoutBackup(t *testing.T) {
 	}
 	useAPI(t, w)
 	rotated := "-var=rotation={etcd=3,front_proxy=3}"
-	onMachine(t, shared.lab.Machine("cp1"), "rm /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/pki/front-proxy-client.crt")
+	onMachine(t, shared.lab.Machine("cp1"),
+		"rm /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/pki/front-proxy-client.crt")
 	apply(t, w, rotated) // both are issued again
 	expectEmptyPlan(t, w, rotated)
 	apply(t, w, "-destroy", rotated)
@@ -314,8 +322,12 @@ func (i *importing) earlier(t *testing.T) {
 	}
 	const leftOut = "-var=etcd_extra_args=null"
 	before := startsOfAll(t, i.names)
-	expectContains(t, plan(t, i.w), "0 to add, 1 to change, 0 to destroy.", "does not say that the host belongs to this endpoint")
-	for _, fragments := range []string{"9 to import, 0 to add, 4 to change, 0 to destroy.", "9 to import, 0 to add, 0 to change, 0 to destroy."} {
+	expectContains(t, plan(t, i.w), "0 to add, 1 to change, 0 to destroy.",
+		"does not say that the host belongs to this endpoint")
+	for _, fragments := range []string{
+		"9 to import, 0 to add, 4 to change, 0 to destroy.",
+		"9 to import, 0 to add, 0 to change, 0 to destroy.",
+	} {
 		i.forget(t)
 		i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
 		expectContains(t, plan(t, i.w, leftOut), fragments)

@@ -98,7 +98,8 @@ func TestEphemeralKubeconfig(t *testing.T) {
 		if left := time.Until(certificate.NotAfter); left <= 0 || left > time.Hour {
 			return fmt.Errorf("the certificate lasts %s, want at most an hour", left)
 		}
-		if info.User != "kubernetes-admin" || info.Server != "https://192.0.2.100:6443" || fmt.Sprint(certificate.Organizations) != "[system:masters]" {
+		if info.User != "kubernetes-admin" || info.Server != "https://192.0.2.100:6443" ||
+			fmt.Sprint(certificate.Organizations) != "[system:masters]" {
 			return fmt.Errorf("it is for %s of %v at %s", info.User, certificate.Organizations, info.Server)
 		}
 		return nil

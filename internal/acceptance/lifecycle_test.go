@@ -42,7 +42,9 @@ func TestLifecycle(t *testing.T) {
 			apply(t, w, "-var=drain_timeout=3s")
 			expectEmptyPlan(t, w, "-var=drain_timeout=3s")
 			for _, name := range names {
-				expectContains(t, onMachine(t, l.Machine(name), "systemctl is-active etcd-snapshot.timer; systemctl is-enabled etcd-snapshot.timer; systemctl show -p NextElapseUSecRealtime etcd-snapshot.timer"),
+				expectContains(t, onMachine(t, l.Machine(name),
+					"systemctl is-active etcd-snapshot.timer; systemctl is-enabled etcd-snapshot.timer; systemctl show -p "+
+						"NextElapseUSecRealtime etcd-snapshot.timer"),
 					"active\nenabled\n", "-01-30 00:00:00")
 			}
 			if now := startsOfAll(t, names); now != started {
@@ -70,7 +72,8 @@ func newWorkspace(t *testing.T, n int) *workspace.Workspace {
 	t.Helper()
 	ctx := t.Context()
 	w := makeWorkspace(t)
-	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(n), "drain_timeout": "5s"}); err != nil {
+	if err := w.WriteJSON("terraform.tfvars.json",
+		map[string]any{"machines": w.Machines(n), "drain_timeout": "5s"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // a failed test leaves bare machines for the next one

@@ -41,5 +41,6 @@ func sameMachine(t *testing.T, m *lab.Machine, before []string) {
 // means that no process was restarted.
 func starts(t *testing.T, m *lab.Machine) string {
 	t.Helper()
-	return onMachine(t, m, "systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic etcd kube-apiserver kube-controller-manager kube-scheduler")
+	return onMachine(t, m, "systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic etcd kube-apiserver "+
+		"kube-controller-manager kube-scheduler")
 }

@@ -69,7 +69,9 @@ func checkout(t *testing.T) string {
 func storyIn(t *testing.T, names []string, tree, folder string) *workspace.Workspace {
 	t.Helper()
 	dir := filepath.Join(tree, folder)
-	return storyFrom(t, names, dir, func(w *workspace.Workspace) error { return w.MakeFrom(t.Context(), os.DirFS(dir), t.Output()) })
+	return storyFrom(t, names, dir, func(w *workspace.Workspace) error {
+		return w.MakeFrom(t.Context(), os.DirFS(dir), t.Output())
+	})
 }
 
 // passes runs the tests of a configuration.

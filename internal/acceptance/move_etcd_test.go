@@ -87,7 +87,10 @@ func arrange(t *testing.T, w *workspace.Workspace, replicas []string, a arrangem
 	for name, has := range roles {
 		machines[name] = map[string]any{"address": address(name), "roles": has}
 	}
-	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": addresses(replicas), "roles": machines, "members": a.use}); err != nil {
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
+		"machines": addresses(replicas), "roles": machines,
+		"members": a.use,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -99,7 +102,8 @@ func underWay(c load.Client) int {
 	const most = 3 * 2
 	n := 0
 	for _, clientError := range c.Errors {
-		if clientError.Kind == "HTTP 500" && (strings.Contains(clientError.Text, "Unavailable") || strings.Contains(clientError.Text, "raft: stopped")) {
+		if clientError.Kind == "HTTP 500" && (strings.Contains(clientError.Text, "Unavailable") ||
+			strings.Contains(clientError.Text, "raft: stopped")) {
 			n += clientError.Count
 		}
 	}

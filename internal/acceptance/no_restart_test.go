@@ -77,7 +77,8 @@ func TestNoRestart(t *testing.T) {
 	}
 	v := defaults(t)
 	config := func(peers, urls string) string {
-		return fmt.Sprintf(externalConfig, privateKey(t, l), known, localArtifacts(), vip, cp1.Address, cp2.Address, peers, urls, v.etcd, v.kubernetes)
+		return fmt.Sprintf(externalConfig, privateKey(t, l), known, localArtifacts(), vip, cp1.Address, cp2.Address, peers,
+			urls, v.etcd, v.kubernetes)
 	}
 	peers := fmt.Sprintf("cp1 = %q, cp2 = %q", cp1.Address, cp2.Address)
 	one, two := "kube_etcd_member.cp1.client_url", "kube_etcd_member.cp2.client_url"

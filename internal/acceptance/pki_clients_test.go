@@ -63,7 +63,9 @@ const timeout = 10 * time.Second
 
 // call sends one request over its own connection. It returns the status code of the response,
 // or an error if there was none.
-func (c credentials) call(ctx context.Context, server, method, path string, in, out any) (code int, text string, err error) {
+func (c credentials) call(ctx context.Context, server, method, path string, in, out any) (code int, text string,
+	err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var body io.Reader
@@ -124,7 +126,8 @@ func (c credentials) expectKnown(t *testing.T, what, user string, servers ...str
 	t.Helper()
 	for _, server := range servers {
 		var review authentication.SelfSubjectReview
-		code, text, err := c.call(t.Context(), server, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", selfReview(), &review)
+		code, text, err := c.call(t.Context(), server, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+			selfReview(), &review)
 		switch {
 		case err != nil || code != http.StatusCreated:
 			t.Errorf("%s: %s does not accept %s: HTTP %d, %v: %s", what, server, user, code, err, text)
@@ -138,7 +141,8 @@ func (c credentials) expectKnown(t *testing.T, what, user string, servers ...str
 func (c credentials) expectRefused(t *testing.T, what string, servers ...string) {
 	t.Helper()
 	for _, server := range servers {
-		code, text, err := c.call(t.Context(), server, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", selfReview(), nil)
+		code, text, err := c.call(t.Context(), server, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+			selfReview(), nil)
 		if err != nil || code != http.StatusUnauthorized {
 			t.Errorf("%s: %s was to refuse with 401: HTTP %d, %v: %s", what, server, code, err, text)
 		}
@@ -146,7 +150,10 @@ func (c credentials) expectRefused(t *testing.T, what string, servers ...string)
 }
 
 func selfReview() authentication.SelfSubjectReview {
-	return authentication.SelfSubjectReview{TypeMeta: meta.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
+	return authentication.SelfSubjectReview{TypeMeta: meta.TypeMeta{
+		APIVersion: "authentication.k8s.io/v1",
+		Kind:       "SelfSubjectReview",
+	}}
 }
 
 // tokenOf creates a token for the default ServiceAccount of a namespace.
@@ -154,7 +161,8 @@ func (c credentials) tokenOf(t *testing.T, namespace string) string {
 	t.Helper()
 	var request authentication.TokenRequest
 	c.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/default/token",
-		authentication.TokenRequest{TypeMeta: meta.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}}, &request)
+		authentication.TokenRequest{TypeMeta: meta.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}},
+		&request)
 	return request.Status.Token
 }
 
@@ -163,7 +171,8 @@ func (c credentials) tokenOf(t *testing.T, namespace string) string {
 // publish for verifying servers.
 func (c credentials) expectControllers(t *testing.T, namespace, roots string) {
 	t.Helper()
-	c.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces", core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}}, nil)
+	c.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces",
+		core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}}, nil)
 	base := endpointURL + "/api/v1/namespaces/" + namespace
 	await(t, "the controllers gave the namespace "+namespace+" no ServiceAccount", func() bool {
 		code, _, err := c.call(t.Context(), base, http.MethodGet, "/serviceaccounts/default", nil, nil)
@@ -175,7 +184,8 @@ func (c credentials) expectControllers(t *testing.T, namespace, roots string) {
 		return err == nil && code == http.StatusOK
 	})
 	if got := certificatesIn(published.Data["ca.crt"]); !slices.Equal(got, certificatesIn(roots)) {
-		t.Errorf("the controllers publish %d authorities, want the %d of the bundle:\n%s", len(got), len(certificatesIn(roots)), published.Data["ca.crt"])
+		t.Errorf("the controllers publish %d authorities, want the %d of the bundle:\n%s", len(got),
+			len(certificatesIn(roots)), published.Data["ca.crt"])
 	}
 }
 

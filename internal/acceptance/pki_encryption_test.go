@@ -282,7 +282,8 @@ func (r *readers) round(ctx context.Context, admin credentials, name string, rep
 		}
 		for _, server := range replicas {
 			// A replica that is restarting does not answer, or answers that it is not ready.
-			if code, text, err := admin.call(ctx, server, http.MethodGet, secretsPath+"/"+secret, nil, nil); err == nil && code == http.StatusInternalServerError {
+			if code, text, err := admin.call(ctx, server, http.MethodGet, secretsPath+"/"+secret, nil, nil); err == nil &&
+				code == http.StatusInternalServerError {
 				r.fail("read %s from %s: HTTP %d: %s", secret, server, code, text)
 			}
 		}
@@ -319,7 +320,8 @@ func (e *encrypted) another(t *testing.T) {
 			t.Errorf("cp3 reads %q from %s", got.Data["text"], name)
 		}
 	}
-	const script = `file=$(sed -nE 's/.*--encryption-provider-config=([^" ]+).*/\1/p' /etc/systemd/system/kube-apiserver.service | head -n1); stat -c %a "$file"; sha256sum <"$file"`
+	const script = `file=$(sed -nE 's/.*--encryption-provider-config=([^" ]+).*/\1/p' ` +
+		`/etc/systemd/system/kube-apiserver.service | head -n1); stat -c %a "$file"; sha256sum <"$file"`
 	first := onMachine(t, shared.lab.Machine("cp1"), script)
 	if !strings.HasPrefix(first, "600\n") && !strings.HasPrefix(first, "400\n") {
 		t.Errorf("cp1: others may read the configuration of encryption: %s", first)

@@ -16,7 +16,10 @@ func etcdCredentials(t *testing.T, name string) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: poolOf(string(read("ca.crt"))), Certificates: []tls.Certificate{pair}}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: poolOf(string(read("ca.crt"))),
+		Certificates: []tls.Certificate{pair},
+	}
 }
 
 // members returns the client URLs of the members on machines.

@@ -115,11 +115,15 @@ func (o *own) verified(t *testing.T) {
 		for _, c := range chain[1:] {
 			intermediates.AddCert(c)
 		}
-		if _, err := chain[0].Verify(x509.VerifyOptions{Roots: poolOf(o.root.chain()), Intermediates: intermediates}); err != nil {
+		if _, err := chain[0].Verify(x509.VerifyOptions{
+			Roots:         poolOf(o.root.chain()),
+			Intermediates: intermediates,
+		}); err != nil {
 			t.Errorf("%s does not verify up to the root: %v", server, err)
 		}
 		if chain[0].CheckSignatureFrom(authority.certificate) != nil {
-			t.Errorf("%s shows a certificate of %q, want one of %q", server, chain[0].Issuer.CommonName, authority.certificate.Subject.CommonName)
+			t.Errorf("%s shows a certificate of %q, want one of %q", server, chain[0].Issuer.CommonName,
+				authority.certificate.Subject.CommonName)
 		}
 	}
 	awaitRotation(t, o.names...)
@@ -190,7 +194,9 @@ func (o *own) siblings(t *testing.T) {
 		"the etcd authority":            o.etcd.client(t, administrator, "system:masters"),
 	} {
 		unauthorized := credentials{tls: admin.tls.Clone()}
-		unauthorized.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+		unauthorized.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil
+		}
 		unauthorized.expectRefused(t, "a client certificate of "+what, servers(o.names...)...)
 	}
 	member := credentials{tls: etcdCredentials(t, "cp1")}
@@ -200,7 +206,9 @@ func (o *own) siblings(t *testing.T) {
 	} {
 		unauthorized := credentials{tls: member.tls.Clone()}
 		unauthorized.tls.Certificates = nil
-		unauthorized.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+		unauthorized.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil
+		}
 		for _, url := range members(o.names...) {
 			if err := unauthorized.askMember(t, url); err == nil || !strings.Contains(err.Error(), "remote error: tls") {
 				t.Errorf("%s was to refuse a client certificate of %s: %v", url, what, err)

@@ -173,7 +173,8 @@ func resentRequests(c load.Client) int {
 	const stops = 3 * 2
 	n := 0
 	for _, clientError := range c.Errors {
-		if c.Name == "kept" && clientError.Kind == "HTTP 503" && strings.Contains(clientError.Text, "apiserver is shutting down") {
+		if c.Name == "kept" && clientError.Kind == "HTTP 503" &&
+			strings.Contains(clientError.Text, "apiserver is shutting down") {
 			n += clientError.Count
 		}
 	}
@@ -214,7 +215,8 @@ func (r *rotated) expectEtcd(t *testing.T, generation int) {
 			if err := first.askMember(t, url); err != nil {
 				t.Errorf("%s does not accept the first client at generation %d: %v", url, generation, err)
 			}
-		} else if err := first.trusting(present).askMember(t, url); err == nil || !strings.Contains(err.Error(), "remote error: tls") {
+		} else if err := first.trusting(present).askMember(t, url); err == nil ||
+			!strings.Contains(err.Error(), "remote error: tls") {
 			t.Errorf("%s was to refuse the first client at generation %d: %v", url, generation, err)
 		}
 	}
@@ -253,7 +255,8 @@ func (r *rotated) cutOff(t *testing.T, generation int) {
 	cutWhen(t, r.w, done, func(terraform *os.Process) { killProvider(t, r.w, terraform) })
 	rotateTo(t, r.w, generation+1)
 	expectContains(t, refused(t, r.w),
-		fmt.Sprintf("is still at generation %d of the etcd CA, and only adjacent generations are compatible with generation %d", generation-1, generation+1),
+		fmt.Sprintf("is still at generation %d of the etcd CA, and only adjacent generations are compatible with "+
+			"generation %d", generation-1, generation+1),
 		"Unchanged: nothing was changed",
 		fmt.Sprintf("set rotation.etcd back to %d and apply, then raise it again", generation))
 }

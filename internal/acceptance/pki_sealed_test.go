@@ -59,13 +59,15 @@ func identify(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Ide
 		t.Fatal(err)
 	}
 	const variable = "TF_VAR_identities="
-	w.Env = append(slices.DeleteFunc(w.Env, func(entry string) bool { return strings.HasPrefix(entry, variable) }), variable+string(list))
+	w.Env = append(slices.DeleteFunc(w.Env, func(entry string) bool { return strings.HasPrefix(entry, variable) }),
+		variable+string(list))
 }
 
 // addressTo sets the recipients.
 func addressTo(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) {
 	t.Helper()
-	if err := w.WriteJSON("recipients.auto.tfvars.json", map[string]any{"recipients": namesOf(identities...)}); err != nil {
+	if err := w.WriteJSON("recipients.auto.tfvars.json",
+		map[string]any{"recipients": namesOf(identities...)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,7 +122,8 @@ func TestSealed(t *testing.T) {
 	expectHealthy(t, w, names)
 	h.collectAll(t, first, names...)
 	useAPIWith(t, w, openedKubeconfig(t, w, first))
-	if err := w.WriteJSON("flags.auto.tfvars.json", map[string]any{"apiserver_extra_args": map[string]string{"v": "3"}}); err != nil {
+	if err := w.WriteJSON("flags.auto.tfvars.json",
+		map[string]any{"apiserver_extra_args": map[string]string{"v": "3"}}); err != nil {
 		t.Fatal(err)
 	}
 	applySaved(t, w, "change.tfplan")
@@ -248,7 +251,8 @@ func resealed(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	planned := plan(t, w)
 	expectContains(t, planned, "# kube_pki_bundle.this will be updated in-place")
-	if strings.Contains(planned, "must be replaced") || strings.Contains(planned, "will be created") || !strings.Contains(planned, "0 to add,") {
+	if strings.Contains(planned, "must be replaced") || strings.Contains(planned, "will be created") ||
+		!strings.Contains(planned, "0 to add,") {
 		t.Errorf("new recipients replace something:\n%s", planned)
 	}
 	apply(t, w)
@@ -299,7 +303,8 @@ resource "kube_pki_bundle" "this" {
 `
 
 // touchedScript lists what a change would alter: files, and the start records of the units.
-const touchedScript = `find /etc /opt /usr/local /run/etcd /run/kube-apiserver /run/kube-controller-manager /run/kube-scheduler -xdev -type f -printf '%p %i %s %m %T@ %C@\n' 2>/dev/null | sort`
+const touchedScript = `find /etc /opt /usr/local /run/etcd /run/kube-apiserver /run/kube-controller-manager ` +
+	`/run/kube-scheduler -xdev -type f -printf '%p %i %s %m %T@ %C@\n' 2>/dev/null | sort`
 
 // untouchedBy expects that nothing on the machines was changed or restarted.
 func untouchedBy(t *testing.T, names []string, act func()) {

@@ -53,7 +53,10 @@ func newPlanted(t *testing.T, name string, key crypto.Signer, kind string, der [
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotAfter: time.Now().Add(time.Hour),
+	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +136,8 @@ func TestSearch(t *testing.T) {
 		}
 		other := keys[(i+1)%len(keys)]
 		for shift := range 3 {
-			public := logPrefix + key.public + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift)+key.public)) + other.pem
+			public := logPrefix + key.public + base64.StdEncoding.EncodeToString(
+				[]byte(strings.Repeat("x", shift)+key.public)) + other.pem
 			if found := s.in([]byte(public)); len(found) > 0 {
 				t.Errorf("%s: found where there is only its public key: %v", key.name, found)
 			}

@@ -26,7 +26,8 @@ func TestSecretScan(t *testing.T) {
 	line := strings.Split(key.pem, "\n")[1]
 	state := filepath.Join(w.Dir, "terraform.tfstate")
 	write(t, state, asJSON(t, key.pem))
-	onMachine(t, l.Machine("cp1"), "logger -t planted "+line+"; journalctl --sync; : "+line+"; sleep 0.3 # long enough to be seen")
+	onMachine(t, l.Machine("cp1"), "logger -t planted "+line+"; journalctl --sync; : "+line+
+		"; sleep 0.3 # long enough to be seen")
 	await(t, "the state was not sampled", func() bool { return h.has(line) })
 	write(t, state, "{}")
 	write(t, filepath.Join(w.Dir, "crash.log"), key.pem)
@@ -39,7 +40,10 @@ func TestSecretScan(t *testing.T) {
 			found[where] = true
 		}
 	}
-	want := []string{"a command line", "crash.log", "saved.tfplan → tfplan", "the journal of cp1", "version 1 of terraform.tfstate"}
+	want := []string{
+		"a command line", "crash.log", "saved.tfplan → tfplan", "the journal of cp1",
+		"version 1 of terraform.tfstate",
+	}
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
 		t.Errorf("the planted key was found in %q, want %q", got, want)
 	}

@@ -193,7 +193,8 @@ func (h *secretScan) expectNothing(t *testing.T, may ...string) {
 			t.Errorf("%s holds %s", where, fragments)
 		}
 	}
-	t.Logf("searched %d texts of together %d MB for %d needles: %d versions of the state, %d command lines", n, size>>20, len(h.search.known), len(h.states), len(h.commands))
+	t.Logf("searched %d texts of together %d MB for %d needles: %d versions of the state, %d command lines", n, size>>20,
+		len(h.search.known), len(h.states), len(h.commands))
 }
 
 // everything returns all searched data by name.

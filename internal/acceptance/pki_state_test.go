@@ -198,7 +198,8 @@ EOT`))
 			t.Error("the refusal quotes the key")
 		}
 	}
-	override(t, s.w, sealedState+fmt.Sprintf(introduced, "private_key_wo = var.kubernetes_key\n    private_key_wo_version = 1"))
+	override(t, s.w, sealedState+fmt.Sprintf(introduced,
+		"private_key_wo = var.kubernetes_key\n    private_key_wo_version = 1"))
 	expectContains(t, plan(t, s.w, "-out=rotate.tfplan"), "# kube_pki_bundle.this will be updated in-place")
 	apply(t, s.w, "rotate.tfplan")
 	expectEmptyPlan(t, s.w)
@@ -247,7 +248,10 @@ func (s *sealing) lock(t *testing.T) {
 	saved := s.w.Env
 	s.w.Env = append(saved[:len(saved):len(saved)], locked, "TF_VAR_passphrase=correct horse")
 	expectEmptyPlan(t, s.w)
-	for passphrase, fragments := range map[string]string{"wrong horse": "the passphrase does not open it", "": "which is not given"} {
+	for passphrase, fragments := range map[string]string{
+		"wrong horse": "the passphrase does not open it",
+		"":            "which is not given",
+	} {
 		s.w.Env = append(saved[:len(saved):len(saved)], locked, "TF_VAR_passphrase="+passphrase)
 		said := refused(t, s.w)
 		expectContains(t, said, fragments)
@@ -338,7 +342,8 @@ resource "kube_kubeconfig" "stored" {
 		Steps: []resource.TestStep{{
 			Config: config,
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue("echo.this", tfjsonpath.New("data").AtMapKey("content"), knownvalue.StringFunc(readable)),
+				statecheck.ExpectKnownValue("echo.this", tfjsonpath.New("data").AtMapKey("content"),
+					knownvalue.StringFunc(readable)),
 				statecheck.ExpectKnownValue("kube_kubeconfig.stored", tfjsonpath.New("content"), knownvalue.StringFunc(locked)),
 				statecheck.ExpectKnownValue("kube_kubeconfig.stored", tfjsonpath.New("client_key"), knownvalue.StringFunc(locked)),
 			},

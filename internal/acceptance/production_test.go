@@ -45,7 +45,8 @@ func TestProduction(t *testing.T) {
 	admin := "--kubeconfig=" + writeFile(t, w, "admin.conf", text)
 	storeTexts(t, w, admin)
 	for _, name := range names {
-		t.Log(onMachine(t, shared.lab.Machine(name), "systemctl start etcd-snapshot.service\njournalctl --unit=etcd-snapshot.service --output=cat"))
+		t.Log(onMachine(t, shared.lab.Machine(name),
+			"systemctl start etcd-snapshot.service\njournalctl --unit=etcd-snapshot.service --output=cat"))
 	}
 	review := reviewNow(t, w)
 	expectMissing(t, review)
@@ -62,7 +63,8 @@ func TestProduction(t *testing.T) {
 		t.FailNow()
 	}
 	t.Run("it is protected", func(t *testing.T) {
-		expectContains(t, refused(t, w, "-destroy"), "deletion_protection", "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
+		expectContains(t, refused(t, w, "-destroy"), "deletion_protection",
+			"set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
 	})
 	apply(t, w, "-var=deletion_protection=false")
 	apply(t, w, "-destroy", "-var=deletion_protection=false")
@@ -91,7 +93,8 @@ echo 'BACKUP_TOKEN=`+remote.token+`' >/etc/backup.env`)
 func cleanMachines(t *testing.T, names []string) {
 	t.Helper()
 	for _, name := range names {
-		onMachine(t, shared.lab.Machine(name), "umount /var/lib/etcd\nrmdir /var/lib/etcd\nrm /etc/backup.env /run/etcd-disk /dev/loop*")
+		onMachine(t, shared.lab.Machine(name),
+			"umount /var/lib/etcd\nrmdir /var/lib/etcd\nrm /etc/backup.env /run/etcd-disk /dev/loop*")
 	}
 }
 
@@ -110,12 +113,17 @@ mount -t tmpfs -o size=1m,mode=0755 no-disk /var/lib/etcd
 }
 
 // configure writes the example's variables.
-func configure(t *testing.T, w *workspace.Workspace, names []string, identity *age.X25519Identity, logins loginIssuer, remote *storage) {
+func configure(t *testing.T, w *workspace.Workspace, names []string, identity *age.X25519Identity, logins loginIssuer,
+	remote *storage,
+) {
 	t.Helper()
 	seal := writeFile(t, w, "seal.txt", identity.String()+"\n")
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
 		"machines": addresses(names), "seal_identity_file": seal,
-		"login":                     map[string]any{"issuer": logins.url, "audience": audience, "certificate_authority": logins.authority},
+		"login": map[string]any{
+			"issuer": logins.url, "audience": audience,
+			"certificate_authority": logins.authority,
+		},
 		"snapshot_environment_file": "/etc/backup.env",
 		"snapshot_upload": `curl --fail --silent --show-error --header "Authorization: Bearer $BACKUP_TOKEN" ` +
 			`--upload-file "$SNAPSHOT" "` + remote.url + `/$CLUSTER/$SNAPSHOT_NAME"`,
@@ -225,13 +233,18 @@ func asOf(t *testing.T, w *workspace.Workspace, kubeconfig string) func(token st
 	}
 	authority := writeFile(t, w, "ca.crt", info.CA)
 	return func(token string, args ...string) []string {
-		return append([]string{"--kubeconfig=/dev/null", "--server=" + info.Server, "--certificate-authority=" + authority, "--token=" + token}, args...)
+		return append([]string{
+			"--kubeconfig=/dev/null", "--server=" + info.Server, "--certificate-authority=" + authority,
+			"--token=" + token,
+		}, args...)
 	}
 }
 
 // logIn checks that a token of the issuer authenticates a user of the cluster, with the mapped
 // name and groups, who has the permissions of both. A token for another audience is rejected.
-func logIn(t *testing.T, w *workspace.Workspace, admin string, as func(token string, args ...string) []string, logins loginIssuer) {
+func logIn(t *testing.T, w *workspace.Workspace, admin string, as func(token string, args ...string) []string,
+	logins loginIssuer,
+) {
 	ada := logins.token(t, audience)
 	var review struct {
 		Status struct {
@@ -248,12 +261,15 @@ func logIn(t *testing.T, w *workspace.Workspace, admin string, as func(token str
 	if user.Username != "login:ada@example.com" || !slices.Contains(user.Groups, "login:operators") {
 		t.Errorf("logged in as %+v", user)
 	}
-	if out, err := tryKubectl(t, w, as(ada, "get", "nodes")...); err == nil || !strings.Contains(out, http.StatusText(http.StatusForbidden)) {
+	if out, err := tryKubectl(t, w, as(ada, "get", "nodes")...); err == nil ||
+		!strings.Contains(out, http.StatusText(http.StatusForbidden)) {
 		t.Errorf("without a role: %v\n%s", err, out)
 	}
-	kubectl(t, w, admin, "create", "clusterrolebinding", "operators", "--clusterrole=cluster-admin", "--group=login:operators")
+	kubectl(t, w, admin, "create", "clusterrolebinding", "operators", "--clusterrole=cluster-admin",
+		"--group=login:operators")
 	kubectl(t, w, as(ada, "get", "nodes")...)
-	if out, err := tryKubectl(t, w, as(logins.token(t, "another"), "auth", "whoami")...); err == nil || !strings.Contains(out, http.StatusText(http.StatusUnauthorized)) {
+	if out, err := tryKubectl(t, w, as(logins.token(t, "another"), "auth", "whoami")...); err == nil ||
+		!strings.Contains(out, http.StatusText(http.StatusUnauthorized)) {
 		t.Errorf("a token for another audience: %v\n%s", err, out)
 	}
 }

@@ -69,7 +69,8 @@ func moveVirtualIP(t *testing.T, w *workspace.Workspace) {
 	if before == "" {
 		t.Fatal("no machine holds the virtual IP")
 	}
-	onMachine(t, shared.lab.Machine(before), "systemctl stop kube-endpoint-keepalived; sleep 3; systemctl start kube-endpoint-keepalived")
+	onMachine(t, shared.lab.Machine(before),
+		"systemctl stop kube-endpoint-keepalived; sleep 3; systemctl start kube-endpoint-keepalived")
 	time.Sleep(3 * time.Second) // until it is a backup
 	if after := observed(t, w).VirtualIP.Holder; after == "" || after == before {
 		t.Fatalf("%q held the virtual IP, and now %q does", before, after)

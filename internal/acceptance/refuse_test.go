@@ -44,7 +44,8 @@ func untouched(t *testing.T, w *workspace.Workspace, names, may []string, args .
 	files := func() string {
 		all := ""
 		for _, name := range names {
-			all += onMachine(t, shared.lab.Machine(name), `sha256sum /etc/systemd/system/*.service /etc/haproxy/kube/* /etc/keepalived/kube.conf`)
+			all += onMachine(t, shared.lab.Machine(name),
+				`sha256sum /etc/systemd/system/*.service /etc/haproxy/kube/* /etc/keepalived/kube.conf`)
 		}
 		return all
 	}
@@ -62,7 +63,8 @@ func refuseLastReplica(t *testing.T, w *workspace.Workspace) {
 		onMachine(t, shared.lab.Machine(name), `systemctl stop kube-apiserver`)
 	}
 	said := untouched(t, w, []string{"cp1"}, nil, "-target="+replicaAddress("cp1"), `-var=apiserver_extra_args={v="3"}`)
-	expectContains(t, said, "replica cp1 not taken out of rotation", "it is the last replica that serves", "nothing was changed", "bring the other back", "cp2 10.97.0.12:6443 DOWN")
+	expectContains(t, said, "replica cp1 not taken out of rotation", "it is the last replica that serves",
+		"nothing was changed", "bring the other back", "cp2 10.97.0.12:6443 DOWN")
 	for _, name := range []string{"cp2", "cp3"} {
 		onMachine(t, shared.lab.Machine(name), `systemctl start kube-apiserver`)
 	}
@@ -75,8 +77,10 @@ func refuseWithLearner(t *testing.T, w *workspace.Workspace) {
 	onMachine(t, cp1, ctl+`etcdctl member add cp9 --learner --peer-urls=https://10.97.0.99:2380`)
 	choose(t, w, "cp1", "cp2", "cp3", "cp4")
 	said := untouched(t, w, []string{"cp1", "cp2", "cp3"}, nil, "-target="+memberAddress("cp4"))
-	expectContains(t, said, "etcd member not joined", "cp4 (10.97.0.14)", "another member is still joining as a learner", table, "https://10.97.0.99:2380 learner", "nothing was changed")
-	onMachine(t, cp1, ctl+`etcdctl member remove $(etcdctl member list | awk -F', ' '$4 == "https://10.97.0.99:2380" { print $1 }')`)
+	expectContains(t, said, "etcd member not joined", "cp4 (10.97.0.14)", "another member is still joining as a learner",
+		table, "https://10.97.0.99:2380 learner", "nothing was changed")
+	onMachine(t, cp1, ctl+`etcdctl member remove $(etcdctl member list | awk -F', ' '$4 == "https://10.97.0.99:2380" { `+
+		`print $1 }')`)
 	choose(t, w, "cp1", "cp2", "cp3")
 	apply(t, w) // the rejected apply has left an output that it had planned
 	expectEmptyPlan(t, w)
@@ -96,8 +100,10 @@ func refuseWithoutQuorum(t *testing.T, w *workspace.Workspace) {
 	})
 	choose(t, w, "cp1", "cp2", "cp3", "cp4")
 	flag := `-var=etcd_extra_args={max-wals="4"}`
-	said := untouched(t, w, []string{"cp1", "cp2"}, nil, flag, "-target=kube_etcd_member.this", "-replace="+memberAddress("cp2"))
-	expectContains(t, said, "etcd member not restarted", "etcd member not deleted", "etcd member not joined", "the cluster would lose quorum", "unhealthy: cp3", table, "does not answer", "nothing was changed")
+	said := untouched(t, w, []string{"cp1", "cp2"}, nil, flag, "-target=kube_etcd_member.this",
+		"-replace="+memberAddress("cp2"))
+	expectContains(t, said, "etcd member not restarted", "etcd member not deleted", "etcd member not joined",
+		"the cluster would lose quorum", "unhealthy: cp3", table, "does not answer", "nothing was changed")
 	if err := cp3.Heal(t.Context()); err != nil {
 		t.Fatal(err)
 	}

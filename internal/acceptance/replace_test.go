@@ -35,10 +35,14 @@ func TestReplace(t *testing.T) {
 	apply(t, w)
 
 	leader := leaderOf(t, w)
-	replaceOn(t, w, "what leads", []string{"-replace=" + memberAddress(leader), "-replace=" + replicaAddress(leader)}, []string{
-		leader + " etcd", leader + " kube-apiserver", leader + " kube-controller-manager", leader + " kube-scheduler",
-	})
-	replaceOn(t, w, "the first member, and a replica elsewhere", []string{"-replace=" + memberAddress("cp1"), "-replace=" + replicaAddress("cp2")},
+	replaceOn(t, w, "what leads", []string{"-replace=" + memberAddress(leader), "-replace=" + replicaAddress(leader)},
+		[]string{
+			leader + " etcd", leader + " kube-apiserver", leader + " kube-controller-manager", leader + " kube-scheduler",
+		})
+	replaceOn(t, w, "the first member, and a replica elsewhere", []string{
+		"-replace=" + memberAddress("cp1"),
+		"-replace=" + replicaAddress("cp2"),
+	},
 		[]string{
 			// These are drained and paused.
 			"cp1 etcd", "cp1 kube-apiserver", "cp1 kube-controller-manager", "cp1 kube-scheduler",

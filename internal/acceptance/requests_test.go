@@ -87,13 +87,19 @@ func TestRequests(t *testing.T) {
 	}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
 		{Config: config("", "", ""), ExpectError: folded("none of etcd_member, replica and user is set")},
-		{Config: config("", `user = { name = "ann", groups = ["ops"] }
-			replica = { name = "cp1", address = "192.0.2.11", endpoint = "192.0.2.100", extra_sans = ["10.0.0.300"] }`, ""), ExpectError: folded("looks like an IP address but is none")},
+		{
+			Config: config("", `user = { name = "ann", groups = ["ops"] }
+			replica = { name = "cp1", address = "192.0.2.11", endpoint = "192.0.2.100", extra_sans = ["10.0.0.300"] }`, ""),
+			ExpectError: folded("looks like an IP address but is none"),
+		},
 		{
 			Config: config("", user, ""), ConfigStateChecks: []statecheck.StateCheck{same(), differ()},
 			Check: requested(s.signAll(time.Hour), "ann"),
 		},
-		{Config: config("", user, signedKubeconfig(s)), ConfigStateChecks: []statecheck.StateCheck{same(), issuer("kubernetes"), renewed()}},
+		{Config: config("", user, signedKubeconfig(s)), ConfigStateChecks: []statecheck.StateCheck{
+			same(),
+			issuer("kubernetes"), renewed(),
+		}},
 		{ // as before, signed again
 			Config:            config("", user, signedKubeconfig(s)),
 			ConfigStateChecks: []statecheck.StateCheck{same()},
@@ -112,7 +118,8 @@ func TestRequests(t *testing.T) {
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 				plancheck.ExpectResourceAction(requestsAddress, plancheck.ResourceActionUpdate),
 				plancheck.ExpectUnknownValue(requestsAddress, tfjsonpath.New("requests").AtMapKey("etcd/peer").AtMapKey("request")),
-				plancheck.ExpectKnownValue(requestsAddress, tfjsonpath.New("requests").AtMapKey("etcd/peer").AtMapKey("authority"), knownvalue.StringExact("etcd")),
+				plancheck.ExpectKnownValue(requestsAddress, tfjsonpath.New("requests").AtMapKey("etcd/peer").AtMapKey("authority"),
+					knownvalue.StringExact("etcd")),
 			}},
 			ConfigStateChecks: []statecheck.StateCheck{same(), differ()},
 			Check:             requested(nil, "ann", "etcd/healthcheck-client", "etcd/peer", "etcd/server"),
@@ -122,14 +129,19 @@ func TestRequests(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{same(), differ()},
 			Check:             requestsSealed,
 		},
-		{Config: config(sealed, user, signedKubeconfig(s)), ConfigStateChecks: []statecheck.StateCheck{same(), differ()}, Check: requested(others.signAll(time.Hour), "ann")},
 		{
-			Config:      config(sealed, user, signedKubeconfig(others)),
-			ExpectError: folded(regexp.QuoteMeta(`ann certificate is signed by another authority ("kubernetes") than this cluster's "kubernetes"`)),
+			Config: config(sealed, user, signedKubeconfig(s)), ConfigStateChecks: []statecheck.StateCheck{same(), differ()},
+			Check: requested(others.signAll(time.Hour), "ann"),
 		},
 		{
-			Config:      config(sealed, user, strings.ReplaceAll(signedKubeconfig(s), "jsondecode", "{} # jsondecode")),
-			ExpectError: folded(regexp.QuoteMeta(`there is no signed certificate for: ann (kubernetes CA)`) + ".*" + regexp.QuoteMeta(`sign requests["ann"]`)),
+			Config: config(sealed, user, signedKubeconfig(others)),
+			ExpectError: folded(regexp.QuoteMeta(`ann certificate is signed by another authority ("kubernetes") than this ` +
+				`cluster's "kubernetes"`)),
+		},
+		{
+			Config: config(sealed, user, strings.ReplaceAll(signedKubeconfig(s), "jsondecode", "{} # jsondecode")),
+			ExpectError: folded(regexp.QuoteMeta(`there is no signed certificate for: ann (kubernetes CA)`) + ".*" +
+				regexp.QuoteMeta(`sign requests["ann"]`)),
 		},
 		{
 			Config:      config(sealed, `user = { name = "bob" }`, signedKubeconfig(s)),
@@ -159,13 +171,15 @@ user = { name = "ann", groups = ["ops"] }`
 			return values.AddStateValue(requestsAddress, tfjsonpath.New("requests").AtMapKey(name).AtMapKey("request"))
 		}
 	}
-	user, before, after := at(compare.ValuesSame(), "ann"), at(compare.ValuesSame(), "etcd/server"), at(compare.ValuesDiffer(), "etcd/server")
+	user, before, after := at(compare.ValuesSame(), "ann"), at(compare.ValuesSame(), "etcd/server"),
+		at(compare.ValuesDiffer(), "etcd/server")
 	signer := func(s *signer) statecheck.StateCheck {
 		info, err := pki.Inspect(s.bundle.EtcdCA.Certificate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return statecheck.ExpectKnownValue(requestsAddress, tfjsonpath.New("requests").AtMapKey("etcd/server").AtMapKey("signer"), knownvalue.StringExact(info.SHA256))
+		return statecheck.ExpectKnownValue(requestsAddress,
+			tfjsonpath.New("requests").AtMapKey("etcd/server").AtMapKey("signer"), knownvalue.StringExact(info.SHA256))
 	}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
 		{Config: stage(0), ConfigStateChecks: []statecheck.StateCheck{user(), before(), signer(s)}},

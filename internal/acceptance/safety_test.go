@@ -66,9 +66,11 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectContains(t, refused(t, w, args...), fragments...) })
 	}
 	refusal("destroy", []string{"-destroy"}, "deletion_protection", "apply, then destroy")
-	refusal("destroy the members alone", []string{"-destroy", "-target=kube_etcd_member.this"}, "The plan destroys all", "deletion_protection")
+	refusal("destroy the members alone", []string{"-destroy", "-target=kube_etcd_member.this"}, "The plan destroys all",
+		"deletion_protection")
 	refusal("replace all", replaceAll, "The plan replaces all etcd members", "two applies")
-	refusal("replace all, one at a time", append([]string{"-parallelism=1"}, replaceAll...), "The plan replaces all etcd members")
+	refusal("replace all, one at a time", append([]string{"-parallelism=1"}, replaceAll...),
+		"The plan replaces all etcd members")
 	t.Run("other keys for all", func(t *testing.T) {
 		override(t, w, rekeyed(names...))
 		expectContains(t, refused(t, w), "The plan replaces all etcd members", "add a moved block for each")
@@ -137,7 +139,8 @@ func oneOtherKey(t *testing.T, w *workspace.Workspace, cluster string) {
 // etcdCluster returns the cluster that a member belongs to, from its record.
 func etcdCluster(t *testing.T, name string) string {
 	t.Helper()
-	text := onMachine(t, shared.lab.Machine(name), `sed -n 's/.*"etcd_cluster_id": "\([0-9a-f]*\)".*/\1/p' /etc/etcd/member.json`)
+	text := onMachine(t, shared.lab.Machine(name),
+		`sed -n 's/.*"etcd_cluster_id": "\([0-9a-f]*\)".*/\1/p' /etc/etcd/member.json`)
 	if strings.TrimSpace(text) == "" {
 		t.Errorf("%s does not record its etcd cluster", name)
 	}

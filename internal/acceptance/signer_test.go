@@ -85,7 +85,10 @@ func (s *signer) signOne(r request, life time.Duration) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pair := map[string]pki.KeyPair{"kubernetes": s.bundle.CA, "etcd": s.bundle.EtcdCA, "front-proxy": s.bundle.FrontProxyCA}[r.Authority]
+	pair := map[string]pki.KeyPair{
+		"kubernetes": s.bundle.CA, "etcd": s.bundle.EtcdCA,
+		"front-proxy": s.bundle.FrontProxyCA,
+	}[r.Authority]
 	authority, key, err := parsePair(pair)
 	if err != nil {
 		return "", err
@@ -104,7 +107,10 @@ func (s *signer) signOne(r request, life time.Duration) (string, error) {
 }
 
 func usages(names []string) (out []x509.ExtKeyUsage) {
-	for name, usage := range map[string]x509.ExtKeyUsage{"server auth": x509.ExtKeyUsageServerAuth, "client auth": x509.ExtKeyUsageClientAuth} {
+	for name, usage := range map[string]x509.ExtKeyUsage{
+		"server auth": x509.ExtKeyUsageServerAuth,
+		"client auth": x509.ExtKeyUsageClientAuth,
+	} {
 		if slices.Contains(names, name) {
 			out = append(out, usage)
 		}

@@ -32,7 +32,9 @@ func newStory(t *testing.T, names ...string) *workspace.Workspace {
 // storyOf returns one of the examples.
 func storyOf(t *testing.T, names []string, example string) *workspace.Workspace {
 	t.Helper()
-	return storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error { return w.Make(t.Context(), example, t.Output()) })
+	return storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error {
+		return w.Make(t.Context(), example, t.Output())
+	})
 }
 
 // storyFrom fills the workspace in dir with fill and returns it.
@@ -92,7 +94,8 @@ func addresses(names []string) map[string]string {
 // place sets the map of machines if names and machines differ.
 func place(t *testing.T, w *workspace.Workspace, addresses map[string]string) {
 	t.Helper()
-	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": addresses, "drain_timeout": "3s"}); err != nil {
+	if err := w.WriteJSON("terraform.tfvars.json",
+		map[string]any{"machines": addresses, "drain_timeout": "3s"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -205,7 +208,8 @@ func awaitRotation(t *testing.T, names ...string) {
 
 // units are the units whose processes unrelated changes must not affect.
 var units = []string{
-	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-endpoint-haproxy", "kube-endpoint-keepalived",
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-endpoint-haproxy",
+	"kube-endpoint-keepalived",
 }
 
 // processes returns each unit's main process and its start time, by "MACHINE UNIT".
@@ -213,7 +217,8 @@ func processes(t *testing.T, names ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, name := range names {
-		script := fmt.Sprintf("for unit in %s; do echo $unit $(systemctl show --value -p MainPID -p ActiveEnterTimestampMonotonic $unit); done", strings.Join(units, " "))
+		script := fmt.Sprintf("for unit in %s; do echo $unit $(systemctl show --value -p MainPID -p "+
+			"ActiveEnterTimestampMonotonic $unit); done", strings.Join(units, " "))
 		for line := range strings.Lines(onMachine(t, shared.lab.Machine(name), script)) {
 			unit, process, _ := strings.Cut(strings.TrimSpace(line), " ")
 			all[name+" "+unit] = process

@@ -32,7 +32,8 @@ func outages(t *testing.T, since float64, names ...string) []outage {
 	for _, name := range names {
 		for _, unit := range []string{"etcd", "kube-apiserver"} {
 			text := onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
-				`journalctl -q -o json --output-fields=MESSAGE,_EXE,_COMM --since=@%.3f -u %s | grep -E '"_COMM":"systemd"|"_EXE"'`, since, unit))
+				`journalctl -q -o json --output-fields=MESSAGE,_EXE,_COMM --since=@%.3f -u %s | grep -E '"_COMM":"systemd"|"_EXE"'`,
+				since, unit))
 			all = append(all, outagesIn(t, name, unit, text)...)
 		}
 	}

@@ -32,7 +32,11 @@ func impossible(t *testing.T, before versions) []refusal {
 			[]string{"-var=kubernetes_version=" + older},
 			[]string{"from " + before.kubernetes + " to " + older, "a minor is never lowered"},
 		},
-		{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"cannot change to etcd 3.7.0", "3.6 first"}},
+		{
+			"a minor of etcd is skipped",
+			[]string{"-var=etcd_version=3.7.0"},
+			[]string{"cannot change to etcd 3.7.0", "3.6 first"},
+		},
 		{
 			"one replica alone is two ahead",
 			[]string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=" + last.kubernetes},
@@ -45,7 +49,10 @@ func impossible(t *testing.T, before versions) []refusal {
 		},
 		{
 			"a feature gate of Kubernetes that is gone",
-			[]string{"-var=kubernetes_version=" + next, `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
+			[]string{
+				"-var=kubernetes_version=" + next,
+				`-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`,
+			},
 			[]string{"AllowServiceLBStatusOnNonLB", "1.35"},
 		},
 	}
@@ -75,7 +82,9 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 	expectRestarted(t, before, nil)
 	expectEmptyPlan(t, s.w)
-	t.Run("a machine is dead", func(t *testing.T) { s.dead(t, "-target=kube_etcd_member.this", "-var=etcd_version="+to.etcd) })
+	t.Run("a machine is dead", func(t *testing.T) {
+		s.dead(t, "-target=kube_etcd_member.this", "-var=etcd_version="+to.etcd)
+	})
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -85,7 +94,11 @@ func TestUpgradeRefused(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	s.refuses(t, refusal{"etcd goes back", []string{"-var=etcd_version=" + from.etcd}, []string{from.etcd, "cluster version", "restore a snapshot"}})
+	s.refuses(t, refusal{
+		"etcd goes back",
+		[]string{"-var=etcd_version=" + from.etcd},
+		[]string{from.etcd, "cluster version", "restore a snapshot"},
+	})
 	s.over(t)
 }
 

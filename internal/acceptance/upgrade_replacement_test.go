@@ -74,13 +74,15 @@ func TestUpgradeByReplacement(t *testing.T) {
 		delete(generations, "1")
 		generations["3"] = generationOf(defaults(t), old)
 		arrange(slots{"a": "3", "b": "3", "c": "3"})
-		expectContains(t, refused(t, w), "The plan replaces all ", "none of the serving ones would remain", "use two applies") // members or replicas: whichever Terraform plans first
+		expectContains(t, refused(t, w), "The plan replaces all ", "none of the serving ones would remain",
+			"use two applies") // members or replicas: whichever Terraform plans first
 	})
 	t.Run("two at once, and one is late", func(t *testing.T) {
 		arrange(slots{"a": "3", "b": "3", "c": "2"})
 		override(t, w, lateReplicas)
 		l := startLoad(t, outputOf(t, w, "kubeconfig"), young[2])
-		expectContains(t, refused(t, w), "it was not registered: the endpoint sends it no requests") // wherever the time ran out
+		expectContains(t, refused(t, w),
+			"it was not registered: the endpoint sends it no requests") // wherever the time ran out
 		override(t, w, "")
 		apply(t, w)
 		undisturbed(t, l)
@@ -104,7 +106,9 @@ func generationOf(v versions, names []string) generation {
 	return g
 }
 
-func arrangeSlots(t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation, balancers []string) {
+func arrangeSlots(t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation,
+	balancers []string,
+) {
 	t.Helper()
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
 		"slots": maps.Clone(s), "generations": generations, "balancers": addresses(balancers), "drain_timeout": "3s",

@@ -45,7 +45,8 @@ func TestUpgradeUndone(t *testing.T) {
 	s := newUpgradeStory(t, from)
 	client := credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
 	make := func(name string) {
-		client.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces", core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}, nil)
+		client.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces",
+			core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}, nil)
 	}
 	make("before")
 	before := s.snapshots(t) // of other tests
@@ -62,7 +63,8 @@ func TestUpgradeUndone(t *testing.T) {
 		onMachine(t, shared.lab.Machine(name), asInGuide(t, stopAll))
 	}
 	onMachine(t, shared.lab.Machine(holder), strings.NewReplacer(
-		"/var/lib/etcd-archive/upgrades/20261122T014110Z-etcd-3.5.35-to-3.6.16.db", path, "cp1", holder, "10.0.0.11", address(holder),
+		"/var/lib/etcd-archive/upgrades/20261122T014110Z-etcd-3.5.35-to-3.6.16.db", path, "cp1", holder, "10.0.0.11",
+		address(holder),
 	).Replace(asInGuide(t, restoreOne)))
 	asInGuide(t, restoreRest)
 	if _, err := s.w.Run(t.Context(), "state", "rm", "kube_etcd_member.this"); err != nil {
@@ -73,7 +75,8 @@ func TestUpgradeUndone(t *testing.T) {
 	expectEmptyPlan(t, s.w)
 	expectServing(t, s.w, s.names, from.etcd, from.kubernetes)
 	client.must(t, endpointURL, http.MethodGet, "/api/v1/namespaces/before", nil, nil)
-	if code, text, err := client.call(t.Context(), endpointURL, http.MethodGet, "/api/v1/namespaces/after", nil, nil); err != nil || code != http.StatusNotFound {
+	if code, text, err := client.call(t.Context(), endpointURL, http.MethodGet, "/api/v1/namespaces/after", nil,
+		nil); err != nil || code != http.StatusNotFound {
 		t.Errorf("what was written since is still there: HTTP %d, %v: %s", code, err, text)
 	}
 	s.over(t)

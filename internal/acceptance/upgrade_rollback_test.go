@@ -33,7 +33,8 @@ var absent = rollbackCase{
 	log:      "/etc/audit-policy.yaml",
 }
 
-const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n' > /etc/audit-policy.yaml`
+const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n' > ` +
+	`/etc/audit-policy.yaml`
 
 // TestUpgradeRolledBack upgrades Kubernetes while one machine is dead, which is rejected, and
 // while a component of one machine cannot start. That replica is rolled back to its previous
@@ -85,7 +86,9 @@ func (s *upgradeStory) fall(t *testing.T, name string, h rollbackCase, from, to 
 	}
 	awaitRotation(t, s.names...)
 	expectVersions(t, s.names, h.unit, func(other string) string {
-		if other != name && slices.ContainsFunc(all, func(o outage) bool { return o.machine == other && o.version == version }) {
+		if other != name && slices.ContainsFunc(all, func(o outage) bool {
+			return o.machine == other && o.version == version
+		}) {
 			return version
 		}
 		return older
@@ -104,7 +107,8 @@ func (s *upgradeStory) fall(t *testing.T, name string, h rollbackCase, from, to 
 func expectVersions(t *testing.T, names []string, unit string, want func(name string) string) {
 	t.Helper()
 	for _, name := range names {
-		program := onMachine(t, shared.lab.Machine(name), fmt.Sprintf("readlink /proc/$(systemctl show --value -p MainPID %s)/exe", unit))
+		program := onMachine(t, shared.lab.Machine(name),
+			fmt.Sprintf("readlink /proc/$(systemctl show --value -p MainPID %s)/exe", unit))
 		expectContains(t, name+" runs "+program, "/"+want(name)+"/")
 	}
 }

@@ -51,7 +51,8 @@ func newUpgradeStory(t *testing.T, from versions) *upgradeStory {
 // choose sets the two versions, which is all that an upgrade needs.
 func (s *upgradeStory) choose(t *testing.T, v versions) {
 	t.Helper()
-	if err := s.w.WriteJSON("versions.auto.tfvars.json", map[string]any{"etcd_version": v.etcd, "kubernetes_version": v.kubernetes}); err != nil {
+	if err := s.w.WriteJSON("versions.auto.tfvars.json",
+		map[string]any{"etcd_version": v.etcd, "kubernetes_version": v.kubernetes}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -124,7 +125,8 @@ func (s *upgradeStory) snapshots(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, name := range s.names {
-		for line := range strings.Lines(onMachine(t, shared.lab.Machine(name), `find `+archive+` -name '*.db' -size +0 2>/dev/null || true`)) {
+		for line := range strings.Lines(onMachine(t, shared.lab.Machine(name), `find `+archive+
+			` -name '*.db' -size +0 2>/dev/null || true`)) {
 			all = append(all, name+":"+strings.TrimSpace(line))
 		}
 	}
@@ -153,7 +155,8 @@ func (s *upgradeStory) expectSaved(t *testing.T, from, to versions, before []str
 			continue
 		}
 		name, path, _ := strings.Cut(saved[i], ":")
-		t.Logf("%s: %s", saved[i], onMachine(t, shared.lab.Machine(name), "/opt/kube/etcd/"+to.etcd+"/etcdutl snapshot status --write-out=json "+path))
+		t.Logf("%s: %s", saved[i], onMachine(t, shared.lab.Machine(name), "/opt/kube/etcd/"+to.etcd+
+			"/etcdutl snapshot status --write-out=json "+path))
 	}
 }
 

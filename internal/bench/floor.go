@@ -14,7 +14,8 @@ import (
 )
 
 // units are the units of a control plane on one machine.
-const units = "kube-endpoint-haproxy kube-endpoint-keepalived etcd kube-apiserver kube-controller-manager kube-scheduler"
+const units = "kube-endpoint-haproxy kube-endpoint-keepalived etcd kube-apiserver kube-controller-manager " +
+	"kube-scheduler"
 
 // floor is the lower bound for every tool, measured in rounds.
 type floor struct {

@@ -83,7 +83,8 @@ func (m certified) leaves() []pki.Leaf {
 		pki.EtcdPeer(m.name, m.address),
 		pki.EtcdHealthcheckClient(),
 		pki.APIServer(pki.APIServerNames{
-			NodeName: m.name, ClusterDomain: "cluster.local", ServiceIPs: []string{"10.96.0.1"}, Advertise: m.address, Endpoint: certifiedEndpoint,
+			NodeName: m.name, ClusterDomain: "cluster.local", ServiceIPs: []string{"10.96.0.1"}, Advertise: m.address,
+			Endpoint: certifiedEndpoint,
 		}),
 		pki.APIServerKubeletClient(),
 		pki.FrontProxyClient(),
@@ -93,14 +94,16 @@ func (m certified) leaves() []pki.Leaf {
 
 func (m certified) kubeconfigs(b *pki.Bundle, now time.Time) error {
 	for _, user := range []pki.Leaf{
-		pki.User("kubernetes-admin", "kubeadm:cluster-admins"), pki.User("system:kube-controller-manager"), pki.User("system:kube-scheduler"),
+		pki.User("kubernetes-admin", "kubeadm:cluster-admins"), pki.User("system:kube-controller-manager"),
+		pki.User("system:kube-scheduler"),
 	} {
 		pair, err := b.Issue(user, now, 0)
 		if err != nil {
 			return err
 		}
 		if _, err := pki.Kubeconfig(pki.KubeconfigSpec{
-			Cluster: b.ClusterName, Server: "https://" + m.address + ":6443", CA: b.Roots(pki.Kubernetes), User: user.CommonName, Client: pair,
+			Cluster: b.ClusterName, Server: "https://" + m.address + ":6443", CA: b.Roots(pki.Kubernetes), User: user.CommonName,
+			Client: pair,
 		}); err != nil {
 			return err
 		}

@@ -29,7 +29,8 @@ const (
 )
 
 // startReplica also waits until all components serve.
-var startReplica = "systemctl start --no-block kube-apiserver kube-controller-manager kube-scheduler\n" + untilServing + "\n" + othersScript
+var startReplica = "systemctl start --no-block kube-apiserver kube-controller-manager kube-scheduler\n" + untilServing +
+	"\n" + othersScript
 
 // Scripts that are files; the first lines of each describe it. memberScript provides functions
 // for others.

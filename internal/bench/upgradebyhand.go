@@ -111,5 +111,6 @@ func installUnits(units ...string) string {
 
 // restartEtcd restarts etcd at the newer release and waits until it serves.
 func restartEtcd() string {
-	return installUnits("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done\n"
+	return installUnits("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do " +
+		"sleep 0.1; done\n"
 }

@@ -108,7 +108,8 @@ func TestEnsureFailure(t *testing.T) {
 		t.Errorf("the failure is more than one line: %v", err)
 	}
 	log, readErr := os.ReadFile(j.work + ".log")
-	if readErr != nil || !strings.Contains(string(log), "undefinedFunction") || !strings.Contains(err.Error(), j.work+".log") {
+	if readErr != nil || !strings.Contains(string(log), "undefinedFunction") ||
+		!strings.Contains(err.Error(), j.work+".log") {
 		t.Errorf("the failure does not lead to the whole output: %v, %v", err, readErr)
 	}
 	if len(j.missing()) != 2 {

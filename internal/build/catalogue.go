@@ -85,37 +85,43 @@ func tools() []set {
 			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
 		},
 		{
-			name: "terragrunt", product: "terragrunt", kind: tool, folder: "terragrunt", versionOf: "github.com/gruntwork-io/terragrunt",
-			programs: []program{{"terragrunt", "github.com/gruntwork-io/terragrunt"}},
+			name: "terragrunt", product: "terragrunt", kind: tool, folder: "terragrunt",
+			versionOf: "github.com/gruntwork-io/terragrunt",
+			programs:  []program{{"terragrunt", "github.com/gruntwork-io/terragrunt"}},
 			stamp: func(version string) []string {
 				return []string{"-X", "github.com/gruntwork-io/terragrunt/internal/version.Version=v" + version}
 			},
 		},
 		{
-			name: "golangci-lint", product: "golangci-lint", kind: tool, folder: "lint", versionOf: "github.com/golangci/golangci-lint/v2",
-			programs: []program{{"golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
-			stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },
+			name: "golangci-lint", product: "golangci-lint", kind: tool, folder: "lint",
+			versionOf: "github.com/golangci/golangci-lint/v2",
+			programs:  []program{{"golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
+			stamp:     func(version string) []string { return []string{"-X", "main.version=" + version} },
 		},
 		{
 			name: "gofumpt", product: "gofumpt", kind: tool, folder: "lint", versionOf: "mvdan.cc/gofumpt",
 			programs: []program{{"gofumpt", "mvdan.cc/gofumpt"}},
 		},
 		{
-			name: "tfplugindocs", product: "tfplugindocs", kind: tool, folder: "docs", versionOf: "github.com/hashicorp/terraform-plugin-docs",
-			programs: []program{{"tfplugindocs", "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
+			name: "tfplugindocs", product: "tfplugindocs", kind: tool, folder: "docs",
+			versionOf: "github.com/hashicorp/terraform-plugin-docs",
+			programs:  []program{{"tfplugindocs", "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
 		},
 		{
-			name: "goreleaser", product: "goreleaser", kind: tool, folder: "goreleaser", versionOf: "github.com/goreleaser/goreleaser/v2",
-			programs: []program{{"goreleaser", "github.com/goreleaser/goreleaser/v2"}},
-			stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },
+			name: "goreleaser", product: "goreleaser", kind: tool, folder: "goreleaser",
+			versionOf: "github.com/goreleaser/goreleaser/v2",
+			programs:  []program{{"goreleaser", "github.com/goreleaser/goreleaser/v2"}},
+			stamp:     func(version string) []string { return []string{"-X", "main.version=" + version} },
 		},
 		{
-			name: "cyclonedx-gomod", product: "cyclonedx-gomod", kind: tool, folder: "cyclonedx-gomod", versionOf: "github.com/CycloneDX/cyclonedx-gomod",
-			programs: []program{{"cyclonedx-gomod", "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
+			name: "cyclonedx-gomod", product: "cyclonedx-gomod", kind: tool, folder: "cyclonedx-gomod",
+			versionOf: "github.com/CycloneDX/cyclonedx-gomod",
+			programs:  []program{{"cyclonedx-gomod", "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
 		},
 		{
-			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint", versionOf: "github.com/rhysd/actionlint",
-			programs: []program{{"actionlint", "github.com/rhysd/actionlint/cmd/actionlint"}},
+			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
+			versionOf: "github.com/rhysd/actionlint",
+			programs:  []program{{"actionlint", "github.com/rhysd/actionlint/cmd/actionlint"}},
 		},
 	}
 }

@@ -39,7 +39,10 @@ func Up(ctx context.Context, out, log io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(log, "booting %d machines\n", len(machineNames))
-	l, err := lab.Up(ctx, lab.Config{Name: LabName, Subnet: netip.MustParsePrefix("10.90.0.0/24"), Machines: machineNames, Log: log})
+	l, err := lab.Up(ctx, lab.Config{
+		Name: LabName, Subnet: netip.MustParsePrefix("10.90.0.0/24"), Machines: machineNames,
+		Log: log,
+	})
 	if err != nil {
 		return err
 	}

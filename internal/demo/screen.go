@@ -63,7 +63,10 @@ func (s Screen) members() string {
 		if !m.Healthy {
 			health = "not healthy"
 		}
-		rows = append(rows, []string{m.Name, m.ID, m.Version, role, fmt.Sprintf("%.1f MiB", float64(m.DBSize)/(1<<20)), health})
+		rows = append(rows, []string{
+			m.Name, m.ID, m.Version, role, fmt.Sprintf("%.1f MiB", float64(m.DBSize)/(1<<20)),
+			health,
+		})
 	}
 	return table(rows)
 }

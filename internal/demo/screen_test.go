@@ -29,11 +29,14 @@ func TestScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	screen := Screen{
-		State:   state,
-		Answer:  Answer{Ready: "ok", Version: "v1.36.3"},
-		Timings: []workspace.Timing{{Address: `kube_etcd_member.this["cp1"]`, Action: "create", Took: 1900 * time.Millisecond}},
-		Total:   17 * time.Second,
-		Now:     time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
+		State:  state,
+		Answer: Answer{Ready: "ok", Version: "v1.36.3"},
+		Timings: []workspace.Timing{{
+			Address: `kube_etcd_member.this["cp1"]`, Action: "create",
+			Took: 1900 * time.Millisecond,
+		}},
+		Total: 17 * time.Second,
+		Now:   time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 	}
 	const golden = "testdata/screen.txt"
 	if *update {

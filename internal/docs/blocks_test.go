@@ -56,7 +56,8 @@ func blocksOf(file, text string) []block {
 }
 
 func TestBlocksOf(t *testing.T) {
-	const text = "# Title\n\n<!-- illustrative -->\n```sh\nmake\n```\n\n1. A step:\n\n   ```hcl\n   a = {\n     b = 1\n   }\n   ```\n\n<!-- far -->\n\n```\nplain\n```\n"
+	const text = "# Title\n\n<!-- illustrative -->\n```sh\nmake\n```\n\n1. A step:\n\n   ```hcl\n   a = {\n     b = 1\n " +
+		"  }\n   ```\n\n<!-- far -->\n\n```\nplain\n```\n"
 	got := blocksOf("x.md", text)
 	want := []block{
 		{"x.md", 4, "sh", "illustrative", "make\n"},

@@ -18,7 +18,8 @@ var (
 	runBy        = regexp.MustCompile(`^run by Test\w+(, Test\w+)*$`)
 	illustrative = regexp.MustCompile(`^illustrative(: .+)?$`)
 	testName     = regexp.MustCompile(`\bTest[A-Z]\w*`)
-	typed        = regexp.MustCompile(`(?m)^(\$ |(make|terraform|tofu|terragrunt|go|git|ssh|kubectl|systemctl|etcdctl|bin/[a-z-]+) )`)
+	typed        = regexp.MustCompile(
+		`(?m)^(\$ |(make|terraform|tofu|terragrunt|go|git|ssh|kubectl|systemctl|etcdctl|bin/[a-z-]+) )`)
 )
 
 // TestCommands checks that a test runs each command in the documents, that the mark

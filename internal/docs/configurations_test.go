@@ -18,7 +18,8 @@ var (
 	within   = regexp.MustCompile(`^in (provider|resource) (\w+)$`)
 	fromFile = regexp.MustCompile(`^in (\S+/\S+\.(?:hcl|tf))$`)
 	// released is the source of a module, which must have the tag of a release.
-	released = regexp.MustCompile(`github\.com/kubequorum/terraform-provider-kube//(modules/[a-z-]+)\?ref=v[0-9]+\.[0-9]+\.[0-9]+`)
+	released = regexp.MustCompile(
+		`github\.com/kubequorum/terraform-provider-kube//(modules/[a-z-]+)\?ref=v[0-9]+\.[0-9]+\.[0-9]+`)
 )
 
 // TestConfigurations validates each configuration in the documents, and each example
@@ -53,7 +54,10 @@ func configurations(t *testing.T) []block {
 	t.Helper()
 	out := slices.DeleteFunc(allBlocks(t), func(b block) bool { return b.language != "hcl" })
 	dir := os.DirFS(root(t))
-	for _, pattern := range []string{"provider/*.tf", "resources/*/resource.tf", "data-sources/*/*.tf", "ephemeral-resources/*/*.tf", "functions/certificate/*.tf"} {
+	for _, pattern := range []string{
+		"provider/*.tf", "resources/*/resource.tf", "data-sources/*/*.tf",
+		"ephemeral-resources/*/*.tf", "functions/certificate/*.tf",
+	} {
 		files, err := fs.Glob(dir, "examples/"+pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("examples/%s: %d files, %v", pattern, len(files), err)

@@ -120,7 +120,8 @@ func (r row) problems(tests map[string]bool, scenarios []string) []string {
 func TestIncidentProblems(t *testing.T) {
 	tests := map[string]bool{"etcd.TestA": true}
 	for cell, want := range map[string]int{
-		"`etcd.TestA`": 0, "`etcd.TestA`, `soak \"b\"`": 0, "none": 1, "`etcd.TestB`": 1, "`host.TestA`": 1, "`soak \"c\"`": 1, "`TestA`": 1, "": 1,
+		"`etcd.TestA`": 0, "`etcd.TestA`, `soak \"b\"`": 0, "none": 1, "`etcd.TestB`": 1, "`host.TestA`": 1,
+		"`soak \"c\"`": 1, "`TestA`": 1, "": 1,
 	} {
 		r := row{1, []string{"1", "a", "b", cell}}
 		if got := r.problems(tests, []string{"b"}); len(got) != want {

@@ -33,7 +33,11 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// sourcesOf returns the sources below internal/ without tests, in lower case.
+// joint is what stands between the parts of a long string.
+var joint = regexp.MustCompile(`"\s*\+\s*"`)
+
+// sourcesOf returns the sources below internal/ without tests, in lower case, with the parts of
+// long strings joined.
 func sourcesOf(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -49,5 +53,5 @@ func sourcesOf(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all.String()
+	return joint.ReplaceAllString(all.String(), "")
 }

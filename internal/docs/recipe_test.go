@@ -22,7 +22,9 @@ func TestInstallFromCheckout(t *testing.T) {
 		t.Fatal("README.md has no recipe")
 	}
 	home := t.TempDir()
-	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "TF_") })
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "TF_")
+	})
 	for _, variable := range []string{"GOCACHE", "GOMODCACHE"} { // they are below HOME otherwise
 		dir, err := exec.CommandContext(t.Context(), "go", "env", variable).Output()
 		if err != nil {

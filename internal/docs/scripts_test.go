@@ -31,7 +31,8 @@ func TestScriptsAreQuoted(t *testing.T) {
 		}
 		scanned++
 		for _, problem := range unquoted(t, path) {
-			if !slices.Contains(quoting, filepath.ToSlash(name)) && (problem != quotesItself || filepath.Dir(name) != filepath.Join("internal", "host")) {
+			if !slices.Contains(quoting, filepath.ToSlash(name)) &&
+				(problem != quotesItself || filepath.Dir(name) != filepath.Join("internal", "host")) {
 				t.Errorf("%s: %s: pass the value in Vars, or as host.Words", name, problem)
 			}
 		}

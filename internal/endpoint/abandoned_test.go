@@ -23,10 +23,25 @@ func TestAbandoned(t *testing.T) {
 		not     string
 	}{
 		{"none is lost", nil, nil, nil, ""},
-		{"none is named", map[string]error{"cp2": lost, "cp3": lost}, nil, []string{"cp2 (10.0.0.12), cp3 (10.0.0.13)", `add "10.0.0.12", "10.0.0.13" to abandon_unreachable_hosts of the provider`}, "cp1"},
-		{"one of two is named", map[string]error{"cp2": lost, "cp3": lost}, host.AbandonedAt("10.0.0.12"), []string{`add "10.0.0.13" to`}, "10.0.0.12"},
+		{"none is named", map[string]error{"cp2": lost, "cp3": lost}, nil, []string{
+			"cp2 (10.0.0.12), cp3 (10.0.0.13)",
+			`add "10.0.0.12", "10.0.0.13" to abandon_unreachable_hosts of the provider`,
+		}, "cp1"},
+		{
+			"one of two is named",
+			map[string]error{"cp2": lost, "cp3": lost},
+			host.AbandonedAt("10.0.0.12"),
+			[]string{`add "10.0.0.13" to`},
+			"10.0.0.12",
+		},
 		{"both are named", map[string]error{"cp2": lost, "cp3": lost}, host.AbandonedAt("10.0.0.12", "10.0.0.13"), nil, ""},
-		{"a host key is no such thing", map[string]error{"cp3": strange}, host.AbandonedAt("10.0.0.13"), []string{"host key of 10.0.0.13"}, ""},
+		{
+			"a host key is no such thing",
+			map[string]error{"cp3": strange},
+			host.AbandonedAt("10.0.0.13"),
+			[]string{"host key of 10.0.0.13"},
+			"",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := requireAbandoned(t.Context(), s, c.lost, c.abandon)

@@ -42,7 +42,8 @@ func (s server) line(vip string) string {
 }
 
 // backendsHeader is 20-backends.cfg without servers, valid as it is.
-const backendsHeader = "# Managed by terraform-provider-kube: the replicas in rotation, one line each.\nbackend " + proxyName + "\n"
+const backendsHeader = "# Managed by terraform-provider-kube: the replicas in rotation, one line each.\nbackend " +
+	proxyName + "\n"
 
 // renderBackends gives 20-backends.cfg: the servers that are registered at the
 // endpoint of the virtual IP, and others, in the order of their lines.

@@ -30,14 +30,22 @@ other,cp9,0,UP,,L7OK,,10.0.0.19:6443,
 `
 
 func TestNewBalancer(t *testing.T) {
-	facts := host.Facts{Output: addressesText + "--\n10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\n--\n" + statsText}
+	facts := host.Facts{Output: addressesText + "--\n10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\n--\n" +
+		statsText}
 	b := newBalancer(threeHosts(), facts, "10.0.0.11")
-	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || b.vipMAC != "02:00:00:00:00:01" || !b.answers {
+	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || b.vipMAC != "02:00:00:00:00:01" ||
+		!b.answers {
 		t.Errorf("got %+v", b)
 	}
 	want := []stat{
-		{Name: "cp1", Status: "UP", Check: "L7OK", Last: "Layer7 check passed", Address: netip.MustParseAddrPort("10.0.0.11:6443"), Sessions: 3},
-		{Name: "cp2", Status: "DOWN", Check: "L4CON", Last: "Layer4 connection problem Connection refused, at step 1", Address: netip.MustParseAddrPort("10.0.0.12:6443")},
+		{
+			Name: "cp1", Status: "UP", Check: "L7OK", Last: "Layer7 check passed",
+			Address: netip.MustParseAddrPort("10.0.0.11:6443"), Sessions: 3,
+		},
+		{
+			Name: "cp2", Status: "DOWN", Check: "L4CON", Last: "Layer4 connection problem Connection refused, at step 1",
+			Address: netip.MustParseAddrPort("10.0.0.12:6443"),
+		},
 	}
 	if !reflect.DeepEqual(b.stats, want) {
 		t.Errorf("stats %+v", b.stats)
@@ -47,7 +55,8 @@ func TestNewBalancer(t *testing.T) {
 	if b := newBalancer(otherHosts, facts, "10.0.0.11"); b.device != "" {
 		t.Errorf("an interface that is not there became %q", b.device)
 	}
-	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"}, "10.0.0.11"); b.device != "" || b.vipMAC != "" || b.answers {
+	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"},
+		"10.0.0.11"); b.device != "" || b.vipMAC != "" || b.answers {
 		t.Errorf("of an empty machine: %+v", b)
 	}
 }
@@ -57,14 +66,20 @@ func asRendered(s Spec, name string) balancer {
 	b := balancer{device: "eth0", answers: true, local: []netip.Addr{netip.MustParseAddr(s.Hosts[name].Address())}}
 	b.facts = host.Facts{
 		Systemd: "252", Files: map[string]host.FileState{}, Listeners: map[int]host.Listener{},
-		Commands: map[string]string{"haproxy": "/usr/sbin/haproxy", "keepalived": "/usr/sbin/keepalived", "perl": "/usr/bin/perl", "apt-get": "/usr/bin/apt-get"},
+		Commands: map[string]string{
+			"haproxy": "/usr/sbin/haproxy", "keepalived": "/usr/sbin/keepalived",
+			"perl": "/usr/bin/perl", "apt-get": "/usr/bin/apt-get",
+		},
 		Units: map[string]host.UnitState{
 			haproxyUnit:    {Load: "loaded", Active: "active", Enabled: "enabled"},
 			keepalivedUnit: {Load: "loaded", Active: "active", Enabled: "enabled"},
 		},
 	}
 	for _, file := range files(s, name, b) {
-		b.facts.Files[file.Path] = host.FileState{Mode: file.Mode, Owner: "root", Group: "root", SHA256: sha256Hex(file.Content), Content: string(file.Content)}
+		b.facts.Files[file.Path] = host.FileState{
+			Mode: file.Mode, Owner: "root", Group: "root",
+			SHA256: sha256Hex(file.Content), Content: string(file.Content),
+		}
 	}
 	b.owner = owner{s.ClusterID, s.ClusterName, s.Address}
 	return withList(b, s.Address, backendsHeader)
@@ -86,14 +101,20 @@ func TestStatus(t *testing.T) {
 		drift   []string
 	}{
 		{name: "all well", holders: "cp1"},
-		{name: "an unreachable host is no drift", holders: "cp1", change: func(seen map[string]balancer) { seen["cp3"] = lost }},
+		{name: "an unreachable host is no drift", holders: "cp1", change: func(seen map[string]balancer) {
+			seen["cp3"] = lost
+		}},
 		{name: "an unreachable holder is no drift", change: func(seen map[string]balancer) { seen["cp1"] = lost }},
 		{
 			name: "no holder", change: func(seen map[string]balancer) { b := seen["cp1"]; b.local = nil; seen["cp1"] = b },
 			drift: []string{"10.0.0.100 is held by none of the hosts"},
 		},
 		{
-			name: "two holders", holders: "cp1, cp2", change: func(seen map[string]balancer) { b := seen["cp2"]; addVIP(&b); seen["cp2"] = b },
+			name: "two holders", holders: "cp1, cp2", change: func(seen map[string]balancer) {
+				b := seen["cp2"]
+				addVIP(&b)
+				seen["cp2"] = b
+			},
 			drift: []string{"10.0.0.100 is held by cp1 and cp2"},
 		},
 		{
@@ -120,10 +141,15 @@ func TestStatus(t *testing.T) {
 			name: "a stopped and disabled unit", holders: "cp1", change: func(seen map[string]balancer) {
 				seen["cp3"].facts.Units[haproxyUnit] = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
 			},
-			drift: []string{"cp3: kube-endpoint-haproxy.service is inactive", "cp3: kube-endpoint-haproxy.service is not enabled"},
+			drift: []string{
+				"cp3: kube-endpoint-haproxy.service is inactive",
+				"cp3: kube-endpoint-haproxy.service is not enabled",
+			},
 		},
 		{
-			name: "a package that went", holders: "cp1", change: func(seen map[string]balancer) { delete(seen["cp3"].facts.Commands, "perl") },
+			name: "a package that went", holders: "cp1", change: func(seen map[string]balancer) {
+				delete(seen["cp3"].facts.Commands, "perl")
+			},
 			drift: []string{"cp3: package socat is not, or not wholly, installed"},
 		},
 		{
@@ -178,12 +204,18 @@ func TestPreflight(t *testing.T) {
 		{name: "an API server on its own address", change: func(_ *Spec, b *balancer) {
 			b.facts.Listeners[6443] = host.Listener{Process: "kube-apiserver", Addresses: []string{"10.0.0.11"}}
 		}},
-		{name: "an API server on all addresses", cause: "cp1 (10.0.0.11): kube-apiserver listens on port 6443 of all addresses", change: func(_ *Spec, b *balancer) {
-			b.facts.Listeners[6443] = host.Listener{Process: "kube-apiserver", Addresses: []string{"::"}}
-		}},
-		{name: "no packages", cause: "packages are not installed: haproxy (install them, or set haproxy.install_packages", change: func(_ *Spec, b *balancer) {
-			delete(b.facts.Commands, "haproxy")
-		}},
+		{
+			name:  "an API server on all addresses",
+			cause: "cp1 (10.0.0.11): kube-apiserver listens on port 6443 of all addresses", change: func(_ *Spec, b *balancer) {
+				b.facts.Listeners[6443] = host.Listener{Process: "kube-apiserver", Addresses: []string{"::"}}
+			},
+		},
+		{
+			name: "no packages", cause: "packages are not installed: haproxy (install them, or set haproxy.install_packages",
+			change: func(_ *Spec, b *balancer) {
+				delete(b.facts.Commands, "haproxy")
+			},
+		},
 		{name: "packages that can be installed", change: func(s *Spec, b *balancer) {
 			s.InstallPackages = true
 			delete(b.facts.Commands, "haproxy")
@@ -194,16 +226,24 @@ func TestPreflight(t *testing.T) {
 			delete(b.facts.Commands, "apt-get")
 		}},
 		{name: "no systemd", cause: "systemd does not run", change: func(_ *Spec, b *balancer) { b.facts.Systemd = "" }},
-		{name: "no interface", cause: "no interface has the host's address", change: func(_ *Spec, b *balancer) { b.device = "" }},
-		{name: "the VIP in use elsewhere", cause: "10.0.0.100 is in use: cp1 sees it at hardware address 02:01", change: func(_ *Spec, b *balancer) { b.vipMAC = "02:01" }},
+		{name: "no interface", cause: "no interface has the host's address", change: func(_ *Spec, b *balancer) {
+			b.device = ""
+		}},
+		{
+			name: "the VIP in use elsewhere", cause: "10.0.0.100 is in use: cp1 sees it at hardware address 02:01",
+			change: func(_ *Spec, b *balancer) { b.vipMAC = "02:01" },
+		},
 		{name: "the VIP held by the endpoint itself", change: func(_ *Spec, b *balancer) {
 			b.vipMAC = "02:01"
 			b.local = append(b.local, netip.MustParseAddr("10.0.0.100"))
 		}},
-		{name: "the VIP as the machine's own address", cause: "already an address of this machine", change: func(_ *Spec, b *balancer) {
-			delete(b.facts.Files, keepalivedPath)
-			b.local = append(b.local, netip.MustParseAddr("10.0.0.100"))
-		}},
+		{
+			name: "the VIP as the machine's own address", cause: "already an address of this machine",
+			change: func(_ *Spec, b *balancer) {
+				delete(b.facts.Files, keepalivedPath)
+				b.local = append(b.local, netip.MustParseAddr("10.0.0.100"))
+			},
+		},
 		{name: "an unreachable host", cause: "cp1 (10.0.0.11): no route", change: func(_ *Spec, b *balancer) {
 			*b = balancer{unreachable: fmt.Errorf("no route: %w", host.ErrUnreachable)}
 		}},
@@ -252,15 +292,20 @@ func TestLeavingHosts(t *testing.T) {
 
 func TestUnregistered(t *testing.T) {
 	replica := serverAt("cp1", "10.0.0.11:6443")
-	healthyBalancer := balancer{answers: true, backends: backends{servers: []server{replica}}, stats: []stat{{Name: "cp1", Status: "UP", Check: "L7OK", Address: replica.Address}}}
+	healthyBalancer := balancer{
+		answers: true, backends: backends{servers: []server{replica}},
+		stats: []stat{{Name: "cp1", Status: "UP", Check: "L7OK", Address: replica.Address}},
+	}
 	tests := map[string]struct {
 		change func(b *balancer)
 		want   []string
 	}{
-		"in rotation":      {func(*balancer) {}, nil},
-		"one check failed": {func(b *balancer) { b.stats = []stat{{Name: "cp1", Status: "UP 1/3", Address: replica.Address}} }, nil},
-		"unreachable":      {func(b *balancer) { *b = balancer{unreachable: host.ErrUnreachable} }, nil},
-		"not listed":       {func(b *balancer) { b.servers = nil }, []string{"lb: not registered"}},
+		"in rotation": {func(*balancer) {}, nil},
+		"one check failed": {func(b *balancer) {
+			b.stats = []stat{{Name: "cp1", Status: "UP 1/3", Address: replica.Address}}
+		}, nil},
+		"unreachable": {func(b *balancer) { *b = balancer{unreachable: host.ErrUnreachable} }, nil},
+		"not listed":  {func(b *balancer) { b.servers = nil }, []string{"lb: not registered"}},
 		"another address": {
 			func(b *balancer) { b.servers = []server{serverAt("cp1", "10.0.0.99:6443")} },
 			[]string{"lb: registered as 10.0.0.99:6443, wanted 10.0.0.11:6443"},
@@ -317,7 +362,8 @@ func TestWithoutChain(t *testing.T) {
 // TestReplicasUnasked: that no balancer could be asked is an error, never "there
 // are none".
 func TestReplicasUnasked(t *testing.T) {
-	pool, err := host.NewPool(host.Config{Credentials: host.Credentials{PrivateKey: servingPair(t, bundles(t)[0]).PrivateKey}})
+	pool, err := host.NewPool(
+		host.Config{Credentials: host.Credentials{PrivateKey: servingPair(t, bundles(t)[0]).PrivateKey}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,8 +371,12 @@ func TestReplicasUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
-	found, err := NewRegistrars(dead).For(Registration{Address: "10.0.0.100", Port: 6443, Hosts: map[string]string{"lb": "10.0.0.11"}}).Replicas(t.Context())
-	if !errors.Is(err, host.ErrUnreachable) || !problem.Untouched(err) || !strings.Contains(err.Error(), "no balancer answers: lb: ") || found != nil {
+	found, err := NewRegistrars(dead).For(Registration{
+		Address: "10.0.0.100", Port: 6443,
+		Hosts: map[string]string{"lb": "10.0.0.11"},
+	}).Replicas(t.Context())
+	if !errors.Is(err, host.ErrUnreachable) || !problem.Untouched(err) ||
+		!strings.Contains(err.Error(), "no balancer answers: lb: ") || found != nil {
 		t.Errorf("got %v, %v", found, err)
 	}
 }

@@ -61,7 +61,8 @@ func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balanc
 		Cause: "the balancers would no longer trust the certificates of replicas that they send requests to: " +
 			"the health checks of these would fail, and the endpoint would send them nothing",
 		Unchanged: problem.Nothing,
-		Next: "finish the earlier stage of the rotation: set it back by one and apply, until every replica presents a certificate of the new authority, " +
+		Next: "finish the earlier stage of the rotation: set it back by one and apply, until every replica presents a " +
+			"certificate of the new authority, " +
 			"then raise it again",
 		Detail: "  " + strings.Join(reasons, "\n  "),
 	}
@@ -122,8 +123,9 @@ func distrusted(before map[string]string, after string, replicas []presented, no
 		label := replica.String()
 		switch {
 		case replica.silent != nil && replica.serves != "":
-			reasons = append(reasons, fmt.Sprintf("%s: %s reports it as healthy, but it presented no certificate (%v): apply again when it answers",
-				label, replica.serves, replica.silent))
+			reasons = append(reasons,
+				fmt.Sprintf("%s: %s reports it as healthy, but it presented no certificate (%v): apply again when it answers",
+					label, replica.serves, replica.silent))
 		case replica.silent == nil && accepted(replica.chain) && !pki.Accepts(after, replica.chain, pki.Server, now):
 			reasons = append(reasons, fmt.Sprintf("%s: its certificate is signed by %q, which would no longer be trusted",
 				label, replica.chain[0].Issuer.CommonName))

@@ -34,7 +34,8 @@ func bundles(t *testing.T) []*pki.Bundle {
 
 func rotated(t *testing.T, b *pki.Bundle, generation int, authorities pki.Next) *pki.Bundle {
 	t.Helper()
-	next, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: generation}, authorities, pki.Options{Algorithm: b.Algorithm, Validity: 48 * time.Hour, Now: time.Now()})
+	next, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: generation}, authorities,
+		pki.Options{Algorithm: b.Algorithm, Validity: 48 * time.Hour, Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,10 @@ func rotated(t *testing.T, b *pki.Bundle, generation int, authorities pki.Next) 
 // servingPair is what every API server has, for whatever address.
 func servingPair(t *testing.T, b *pki.Bundle) pki.KeyPair {
 	t.Helper()
-	pair, err := b.Issue(pki.APIServer(pki.APIServerNames{NodeName: "cp1", ClusterDomain: "cluster.local", Advertise: "10.0.0.11"}), time.Now(), 24*time.Hour)
+	pair, err := b.Issue(pki.APIServer(pki.APIServerNames{
+		NodeName: "cp1", ClusterDomain: "cluster.local",
+		Advertise: "10.0.0.11",
+	}), time.Now(), 24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,10 @@ func chainOf(t *testing.T, b *pki.Bundle) []*x509.Certificate {
 func TestDistrusted(t *testing.T) {
 	stages, foreign := bundles(t), bundles(t)[0]
 	roots := func(stage int) string { return stages[stage].Roots(pki.Kubernetes) }
-	chains := [][]*x509.Certificate{chainOf(t, stages[0]), chainOf(t, stages[1]), chainOf(t, stages[2]), chainOf(t, stages[3])}
+	chains := [][]*x509.Certificate{
+		chainOf(t, stages[0]), chainOf(t, stages[1]), chainOf(t, stages[2]),
+		chainOf(t, stages[3]),
+	}
 	at := func(chain []*x509.Certificate) presented {
 		return presented{server: serverAt("cp1", "10.0.0.11:6443"), chain: chain, serves: "lb"}
 	}
@@ -93,26 +100,30 @@ func TestDistrusted(t *testing.T) {
 		"a certificate after the rotation":        {roots(2), roots(3), at(chains[3]), nil},
 		"two stages at once":                      {roots(0), roots(3), at(chains[0]), []string{old}},
 		"two stages back":                         {roots(3), roots(0), at(chains[0]), nil}, // it is not accepted as it is
-		"two stages back, of the newer authority": {roots(3), roots(0), at(chains[2]), nil}, // by way of the cross certificate
+		"two stages back, of the newer authority": {roots(3), roots(0), at(chains[2]), nil},
+		// by way of the cross certificate
 		"from no verification":                    {"", roots(3), at(chains[0]), []string{old}},
 		"from no verification to what it shows":   {"", roots(0), at(chains[0]), nil},
 		"a stranger, who was not accepted before": {roots(2), roots(3), at(chainOf(t, foreign)), nil},
 		"no answer": {roots(2), roots(3), silent(""), nil},
 		"no answer, and yet it serves": {
 			roots(2), roots(3), silent("lb"),
-			[]string{"cp1 (10.0.0.11:6443): lb reports it as healthy, but it presented no certificate (connection refused): apply again when it answers"},
+			[]string{"cp1 (10.0.0.11:6443): lb reports it as healthy, but it presented no certificate (connection refused): " +
+				"apply again when it answers"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := distrusted(map[string]string{"lb": test.before, "other": roots(3)}, test.after, []presented{test.replica}, time.Now())
+			got := distrusted(map[string]string{"lb": test.before, "other": roots(3)}, test.after, []presented{test.replica},
+				time.Now())
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q", got)
 			}
 		})
 	}
 	t.Run("an expired certificate loses nothing", func(t *testing.T) {
-		if got := distrusted(map[string]string{"lb": roots(2)}, roots(3), []presented{at(chains[0])}, time.Now().Add(25*time.Hour)); got != nil {
+		if got := distrusted(map[string]string{"lb": roots(2)}, roots(3), []presented{at(chains[0])},
+			time.Now().Add(25*time.Hour)); got != nil {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -147,8 +158,14 @@ func TestHealthyOn(t *testing.T) {
 		return balancer{stats: []stat{{Name: name, Address: netip.MustParseAddrPort(address), Status: status}}}
 	}
 	for want, seen := range map[string]map[string]balancer{
-		"":  {"a": on("cp1", "10.0.0.11:6443", "DOWN"), "b": on("cp1", "10.0.0.99:6443", "UP"), "c": on("cp2", "10.0.0.11:6443", "UP"), "d": {}},
-		"b": {"a": on("cp1", "10.0.0.11:6443", "DRAIN"), "b": on("cp1", "10.0.0.11:6443", "UP 1/3"), "c": on("cp1", "10.0.0.11:6443", "UP")},
+		"": {
+			"a": on("cp1", "10.0.0.11:6443", "DOWN"), "b": on("cp1", "10.0.0.99:6443", "UP"),
+			"c": on("cp2", "10.0.0.11:6443", "UP"), "d": {},
+		},
+		"b": {
+			"a": on("cp1", "10.0.0.11:6443", "DRAIN"), "b": on("cp1", "10.0.0.11:6443", "UP 1/3"),
+			"c": on("cp1", "10.0.0.11:6443", "UP"),
+		},
 	} {
 		if got := healthyOn(replica, seen); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -183,8 +200,9 @@ func subordinate(t *testing.T, above pki.KeyPair, name string) pki.KeyPair {
 		t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(48 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(48 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}, parent.Leaf, &key.PublicKey, parent.PrivateKey)
 	if err != nil {
 		t.Fatal(err)

@@ -89,7 +89,8 @@ func inUse(s Spec, seen map[string]balancer) error {
 		Summary:   "endpoint " + s.Address + " not deleted",
 		Cause:     "replicas are still in its rotation, see below: their clients would lose the API",
 		Unchanged: problem.Nothing,
-		Next:      "delete these kube_control_plane_replica resources first; for a replica that is gone, delete its line from " + backendsPath + " on the host and run: systemctl reload " + haproxyUnit,
-		Detail:    "  " + strings.Join(lines, "\n  "),
+		Next: "delete these kube_control_plane_replica resources first; for a replica that is gone, delete its line " +
+			"from " + backendsPath + " on the host and run: systemctl reload " + haproxyUnit,
+		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }

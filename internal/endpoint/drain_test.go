@@ -42,7 +42,11 @@ func TestDrainVerdicts(t *testing.T) {
 		{"nobody is registered", leavesOthers, nil, "unknown", ""},
 		// A drain that was cut off does not make a replica one that serves nothing.
 		{"it was drained before and is the last", leavesOthers, []string{"a" + drained, "b" + down}, "last", "ready"},
-		{"it was drained before while another is out", leavesToReturn, []string{"a" + drained, "b" + down, "c" + up}, "another", "ready"},
+		{
+			"it was drained before while another is out", leavesToReturn,
+			[]string{"a" + drained, "b" + down, "c" + up},
+			"another", "ready",
+		},
 		{"it was drained before, all others serve", leavesToReturn, []string{"a" + drained, "b" + up}, "drained", "drain"},
 		// A reload makes HAProxy take everything for well: only a check counts.
 		{"the others were not checked yet", leavesOthers, []string{"a" + up, "b" + unseen}, "last", "ready"},
@@ -55,7 +59,8 @@ func TestDrainVerdicts(t *testing.T) {
 				name, states, _ := strings.Cut(server, " ")
 				lines.WriteString(name + " 10.0.0.1:6443 " + states + "\n")
 			}
-			script := "set -eu\nactive() { :; }\nrunning() { printf '%s' '" + lines.String() + "'; }\nask() { echo \"asked $1\" >&2; }\n" +
+			script := "set -eu\nactive() { :; }\nrunning() { printf '%s' '" + lines.String() +
+				"'; }\nask() { echo \"asked $1\" >&2; }\n" +
 				"name=a leaving=" + string(c.how) + "\n" + string(drainScript)
 			run := exec.CommandContext(t.Context(), "sh", "-c", script)
 			var asked strings.Builder
@@ -67,7 +72,8 @@ func TestDrainVerdicts(t *testing.T) {
 			if verdict, _ := answer(string(out)); verdict != c.want {
 				t.Errorf("verdict %q, want %q", verdict, c.want)
 			}
-			if want := "state " + c.state; c.state != "" && !strings.Contains(asked.String(), want) || c.state == "" && asked.Len() > 0 {
+			if want := "state " + c.state; c.state != "" && !strings.Contains(asked.String(), want) || c.state == "" &&
+				asked.Len() > 0 {
 				t.Errorf("asked HAProxy %q, want %q", asked.String(), want)
 			}
 		})

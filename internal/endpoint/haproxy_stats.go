@@ -23,11 +23,13 @@ func (s stat) up() bool { return strings.HasPrefix(s.Status, "UP") }
 
 // serverStatus is what HAProxy says of a server (srv_hlt_st and what is added to
 // it, in src/stats.c).
-var serverStatus = regexp.MustCompile(`^(UP|DOWN|NOLB|MAINT|DRAIN|no check)( [0-9]{1,3}/[0-9]{1,3})?( \((agent|resolution|via [A-Za-z0-9_.:/-]{1,128})\))?$`)
+var serverStatus = regexp.MustCompile(
+	`^(UP|DOWN|NOLB|MAINT|DRAIN|no check)( [0-9]{1,3}/[0-9]{1,3})?( \((agent|resolution|via [A-Za-z0-9_.:/-]{1,128})\))?$`)
 
 // checkStatuses are the outcomes of a check (enum chk_result, in src/check.c).
 var checkStatuses = []string{
-	"", "UNK", "INI", "SOCKERR", "L4OK", "L4TOUT", "L4CON", "L6OK", "L6TOUT", "L6RSP", "L7TOUT", "L7RSP", "L7OK", "L7OKC", "L7STS",
+	"", "UNK", "INI", "SOCKERR", "L4OK", "L4TOUT", "L4CON", "L6OK", "L6TOUT", "L6RSP", "L7TOUT", "L7RSP", "L7OK", "L7OKC",
+	"L7STS",
 	"PROCERR", "PROCTOUT", "PROCOK",
 }
 

@@ -47,11 +47,13 @@ func TestHealthOf(t *testing.T) {
 		},
 		"a replica is down": {
 			change:  func(_, two *balancer) { two.stats[1].Status, two.stats[1].Check = "DOWN", "L4CON" },
-			holders: []string{"cp1"}, out: map[string]string{"cp2": "out of rotation: DOWN L4CON"}, registered: map[string]bool{"cp1": true, "cp2": false},
+			holders: []string{"cp1"}, out: map[string]string{"cp2": "out of rotation: DOWN L4CON"},
+			registered: map[string]bool{"cp1": true, "cp2": false},
 		},
 		"a replica is not listed": {
 			change:  func(_, two *balancer) { two.servers, two.stats = two.servers[:1], two.stats[:1] },
-			holders: []string{"cp1"}, out: map[string]string{"cp2": "not registered"}, registered: map[string]bool{"cp1": true, "cp2": false},
+			holders: []string{"cp1"}, out: map[string]string{"cp2": "not registered"},
+			registered: map[string]bool{"cp1": true, "cp2": false},
 		},
 		"a stopped HAProxy": {
 			change: func(_, two *balancer) {
@@ -107,7 +109,10 @@ func TestHealthOf(t *testing.T) {
 		})
 	}
 	h := healthOf(s, map[string]balancer{"cp1": whole("cp1")})
-	if b := h.Balancers["cp1"]; b.Backends["cp1"] != (Backend{Address: "10.0.0.11:6443", Status: "UP", Check: "L7OK", Sessions: 4}) || b.Address != "10.0.0.11" || b.HAProxy != "active" || h.Registered("cp9") {
+	if b := h.Balancers["cp1"]; b.Backends["cp1"] != (Backend{
+		Address: "10.0.0.11:6443", Status: "UP", Check: "L7OK",
+		Sessions: 4,
+	}) || b.Address != "10.0.0.11" || b.HAProxy != "active" || h.Registered("cp9") {
 		t.Errorf("%+v", h)
 	}
 }

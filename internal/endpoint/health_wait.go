@@ -55,10 +55,12 @@ func notHealthyError(s Spec, seen map[string]balancer) error {
 		lines = append(lines, line)
 	}
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " does not answer",
-		Cause:     fmt.Sprintf("after %s there is not exactly one host that holds the address with HAProxy and keepalived running on all", healthTimeout),
+		Summary: "endpoint " + s.Address + " does not answer",
+		Cause: fmt.Sprintf("after %s there is not exactly one host that holds the address with HAProxy and keepalived "+
+			"running on all", healthTimeout),
 		Unchanged: "the configuration is in place on every reachable host.",
-		Next:      "read the journal of " + haproxyUnit + " and " + keepalivedUnit + " on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",
-		Detail:    "  " + strings.Join(lines, "\n  "),
+		Next: "read the journal of " + haproxyUnit + " and " + keepalivedUnit +
+			" on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",
+		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }

@@ -17,7 +17,10 @@ func withList(b balancer, vip, text string) balancer {
 	if b.facts.Files == nil {
 		b.facts.Files = map[string]host.FileState{}
 	}
-	b.facts.Files[backendsPath] = host.FileState{Mode: 0o644, Owner: "root", Group: "root", SHA256: sha256Hex([]byte(text)), Content: text}
+	b.facts.Files[backendsPath] = host.FileState{
+		Mode: 0o644, Owner: "root", Group: "root",
+		SHA256: sha256Hex([]byte(text)), Content: text,
+	}
 	b.backends = parseBackends(vip, text)
 	return b
 }

@@ -15,11 +15,15 @@ func machineOf(s Spec, name, device string) host.Facts {
 		Files: map[string]host.FileState{
 			endpointPath:   {Content: renderHAProxy(s)},
 			keepalivedPath: {Content: renderKeepalived(s, name, device)},
-			backendsPath:   {Content: renderBackends(s.Address, []server{serverAt("cp1", "10.0.0.11:6443"), serverAt("cp9", "10.0.0.19:7443")}, nil)},
-			caPath:         {Content: s.CACertificate},
-			recordPath:     {Content: recordText(s)},
+			backendsPath: {Content: renderBackends(s.Address, []server{
+				serverAt("cp1", "10.0.0.11:6443"),
+				serverAt("cp9", "10.0.0.19:7443"),
+			}, nil)},
+			caPath:     {Content: s.CACertificate},
+			recordPath: {Content: recordText(s)},
 		},
-		Output: "2: eth0    inet " + s.Hosts[name].Address() + "/24 scope global eth0\n3: eth1    inet 192.0.2.1/24 scope global eth1\n",
+		Output: "2: eth0    inet " + s.Hosts[name].Address() +
+			"/24 scope global eth0\n3: eth1    inet 192.0.2.1/24 scope global eth1\n",
 	}
 }
 
@@ -48,9 +52,11 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			want := Imported{
 				ClusterID: testCluster,
-				Address:   s.Address, Port: s.port(), Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
-				InstallPackages: s.InstallPackages, CACertificate: s.CACertificate, DrainTimeout: orDefault(s.DrainTimeout, defaultDrainTimeout),
-				Replicas: []string{"10.0.0.11", "10.0.0.19"},
+				Address:   s.Address, Port: s.port(), Hosts: s.addresses(), Interface: s.Interface,
+				VirtualRouterID: s.VirtualRouterID,
+				InstallPackages: s.InstallPackages, CACertificate: s.CACertificate,
+				DrainTimeout: orDefault(s.DrainTimeout, defaultDrainTimeout),
+				Replicas:     []string{"10.0.0.11", "10.0.0.19"},
 			}
 			if got := part.imported(); !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
@@ -71,10 +77,12 @@ func TestImportWithoutRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := part.imported()
-	if got.Hosts != nil || got.Interface != "eth1" || got.VirtualRouterID != 51 || !got.InstallPackages || got.DrainTimeout != defaultDrainTimeout {
+	if got.Hosts != nil || got.Interface != "eth1" || got.VirtualRouterID != 51 || !got.InstallPackages ||
+		got.DrainTimeout != defaultDrainTimeout {
 		t.Errorf("read back as %#v", got)
 	}
-	if want := []string{"10.0.0.11", "10.0.0.12", "10.0.0.13"}; !reflect.DeepEqual(part.all(), want) || part.name != "cp2" {
+	if want := []string{"10.0.0.11", "10.0.0.12", "10.0.0.13"}; !reflect.DeepEqual(part.all(), want) ||
+		part.name != "cp2" {
 		t.Errorf("machine %s knows %v, want %v", part.name, part.all(), want)
 	}
 }
@@ -85,7 +93,10 @@ func TestImportRefuses(t *testing.T) {
 		wantErr string
 	}{
 		"nothing there": {func(files map[string]host.FileState) { clear(files) }, "no endpoint of this provider"},
-		"no bind line":  {func(files map[string]host.FileState) { files[endpointPath] = host.FileState{Content: "global\n"} }, "changed by hand"},
+		"no bind line": {
+			func(files map[string]host.FileState) { files[endpointPath] = host.FileState{Content: "global\n"} },
+			"changed by hand",
+		},
 		"known otherwise": {func(files map[string]host.FileState) {
 			files[keepalivedPath] = host.FileState{Content: renderKeepalived(threeHosts(), "cp3", "eth0")}
 		}, "known to the others as 10.0.0.13"},

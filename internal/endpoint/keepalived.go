@@ -62,7 +62,8 @@ vrrp_instance kube_endpoint {
         haproxy_stopped
     }
 }
-`, name, realtimePriority, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name), s.virtualAddress(device))
+`, name, realtimePriority, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name),
+		s.virtualAddress(device))
 }
 
 // priority is different on each host, so that no election ends in a tie.

@@ -30,7 +30,8 @@ func stepAuthorities(f *fixture) {
 	for generation := 1; generation <= 6; generation++ {
 		next := pki.Next{}
 		if generation == 4 {
-			next.Authorities = map[pki.Authority]pki.KeyPair{pki.Kubernetes: subordinate(f.T, company.CA, "kubernetes-of-company")}
+			next.Authorities = map[pki.Authority]pki.KeyPair{pki.Kubernetes: subordinate(f.T, company.CA,
+				"kubernetes-of-company")}
 		}
 		stages = append(stages, rotated(f.T, stages[generation-1], generation, next))
 	}
@@ -112,7 +113,8 @@ func (f *fixture) refusesTrust(b *pki.Bundle, signer string, unverified ...strin
 		"create": func() error { _, err := Create(f.ctx, wanted); return err },
 	} {
 		err := act()
-		if err == nil || !problem.Untouched(err) || strings.Count(err.Error(), "its certificate is signed by "+signer) != len(unverified) {
+		if err == nil || !problem.Untouched(err) || strings.Count(err.Error(), "its certificate is signed by "+
+			signer) != len(unverified) {
 			f.Fatalf("%s: %v", what, err)
 		}
 		for _, name := range unverified {

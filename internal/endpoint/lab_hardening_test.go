@@ -34,7 +34,9 @@ func stepSandbox(f *fixture) {
 		f.Errorf("after a stop: %s", left)
 	}
 	f.shell(holder, "systemctl start "+keepalivedUnit)
-	next := f.eventually("another holder", 5*time.Second, func(s observed) bool { return s.holder != "" && len(s.Drift) == 0 }).holder
+	next := f.eventually("another holder", 5*time.Second, func(s observed) bool {
+		return s.holder != "" && len(s.Drift) == 0
+	}).holder
 	f.shell(next, "systemctl kill --kill-whom=all --signal KILL "+keepalivedUnit)
 	f.eventually("a holder again", 5*time.Second, func(s observed) bool { return s.holder != "" && len(s.Drift) == 0 })
 	f.shell(holder, "systemctl reload "+haproxyUnit)
@@ -63,7 +65,8 @@ func stepConnectionLog(f *fixture) {
 	want := fmt.Sprintf("client=%s source=%s server=", own, seen)
 	holder, lines := f.read().holder, ""
 	for range 20 {
-		if lines = f.shell(holder, "journalctl --quiet --no-pager --output=cat --unit="+haproxyUnit+" --grep=source="+seen+" || true"); strings.Contains(lines, want) {
+		if lines = f.shell(holder, "journalctl --quiet --no-pager --output=cat --unit="+haproxyUnit+" --grep=source="+seen+
+			" || true"); strings.Contains(lines, want) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -75,7 +78,8 @@ func stepConnectionLog(f *fixture) {
 // other balancer, and goes; what a balancer has missed comes.
 func stepServers(f *fixture) {
 	wanted := f.shell("a", "cat "+backendsPath)
-	f.shell("b", `printf "    server zz';id>/tmp/p;:' 10.95.0.12:6443\n    server zz 10.95.0.12:6443\n$(grep 'server a ' `+backendsPath+`)\n" >>`+backendsPath)
+	f.shell("b", `printf "    server zz';id>/tmp/p;:' 10.95.0.12:6443\n    server zz 10.95.0.12:6443\n$(grep 'server a ' `+
+		backendsPath+`)\n" >>`+backendsPath)
 	f.shell("c", "sed -i '/server a /d' "+backendsPath)
 	drift := strings.Join(f.read().Drift, "\n")
 	for _, directives := range []string{

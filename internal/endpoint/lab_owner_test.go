@@ -54,8 +54,12 @@ func stepOtherEndpoints(f *fixture) {
 	sameAddress.Address = labVIP
 	otherEndpoint := f.spec
 	otherEndpoint.Address = "10.95.0.101"
-	for what, s := range map[string]Spec{"another cluster": f.other(), "its address too": sameAddress, "another address": otherEndpoint} {
-		if _, err := Create(f.ctx, s); err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "b (10.95.0.12): "+wantErr) {
+	for what, s := range map[string]Spec{
+		"another cluster": f.other(), "its address too": sameAddress,
+		"another address": otherEndpoint,
+	} {
+		if _, err := Create(f.ctx, s); err == nil || !problem.Untouched(err) ||
+			!strings.Contains(err.Error(), "b (10.95.0.12): "+wantErr) {
 			f.Errorf("%s, created: %v", what, err)
 		}
 		if _, err := Update(f.ctx, s, s); err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), wantErr) {
@@ -89,7 +93,8 @@ func stepOtherEndpoints(f *fixture) {
 func (f *fixture) leavesOtherEndpointAlone() {
 	f.shell("c", "sed -i s/"+testCluster+"/"+otherCluster+"/ "+recordPath)
 	found := f.read()
-	if !slices.Contains(found.Drift, "c: the machine belongs to the endpoint "+labVIP+" of cluster lab (id "+otherCluster+")") {
+	if !slices.Contains(found.Drift, "c: the machine belongs to the endpoint "+labVIP+" of cluster lab (id "+otherCluster+
+		")") {
 		f.Errorf("drift %q", found.Drift)
 	}
 	if _, err := Update(f.ctx, f.spec, f.spec); err == nil || !problem.Untouched(err) {
@@ -100,7 +105,8 @@ func (f *fixture) leavesOtherEndpointAlone() {
 	if len(alone) != 1 || !strings.HasPrefix(alone[0], "c (10.95.0.13): ") {
 		f.Errorf("left alone: %q", alone)
 	}
-	if state := f.shell("c", "systemctl is-active "+haproxyUnit+" "+keepalivedUnit); strings.TrimSpace(state) != "active\nactive" {
+	if state := f.shell("c", "systemctl is-active "+haproxyUnit+" "+keepalivedUnit); strings.TrimSpace(
+		state) != "active\nactive" {
 		f.Errorf("on c: %q", state)
 	}
 	f.shell("c", "sed -i s/"+otherCluster+"/"+testCluster+"/ "+recordPath)

@@ -31,7 +31,8 @@ func (f *fixture) installConcurrently(create func(context.Context) error) {
 	f.must(<-done)
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
 	f.assertClean()
-	left := f.shell("a", "dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep -E '^(somebody|haproxy|keepalived)' || true")
+	left := f.shell("a", "dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep -E "+
+		"'^(somebody|haproxy|keepalived)' || true")
 	if strings.TrimSpace(left) != "somebody-first installed\nsomebody-second installed" {
 		f.Errorf("after the delete:\n%s", left)
 	}

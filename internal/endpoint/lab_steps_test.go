@@ -46,9 +46,10 @@ func stepInstallAndPurge(f *fixture) {
 	purge("delete with packages half installed")
 	f.cutOff("a", halfInstalled, create)
 	f.timed("create with packages half installed", func() error { return create(f.ctx) })
-	f.cutOff("a", "! dpkg-query -W -f '${db:Status-Status}' haproxy 2>/dev/null | grep -qx installed", func(ctx context.Context) error {
-		return Delete(ctx, f.spec, DeleteOptions{})
-	})
+	f.cutOff("a", "! dpkg-query -W -f '${db:Status-Status}' haproxy 2>/dev/null | grep -qx installed",
+		func(ctx context.Context) error {
+			return Delete(ctx, f.spec, DeleteOptions{})
+		})
 	purge("delete with packages half purged")
 	if _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
@@ -56,7 +57,9 @@ func stepInstallAndPurge(f *fixture) {
 	f.installConcurrently(create)
 	f.spec.InstallPackages, f.spec.Hosts = false, all
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
-		_, err := machines.lab.Machine(name).Run(f.ctx, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q haproxy keepalived && systemctl disable --now haproxy keepalived")
+		_, err := machines.lab.Machine(name).Run(f.ctx,
+			"DEBIAN_FRONTEND=noninteractive apt-get install -y -q haproxy keepalived && systemctl disable --now haproxy "+
+				"keepalived")
 		return err
 	}))
 }
@@ -141,7 +144,8 @@ func stepOneAtATime(f *fixture) {
 	f.shell("a", "systemctl kill -s KILL stand-in")
 	f.eventually("a down", 10*time.Second, func(s observed) bool { return s.backends["a"] == "DOWN" })
 	err := f.registrar.Drain(f.ctx, "c")
-	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "another replica is out of rotation") || !strings.Contains(err.Error(), "L4CON") {
+	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "another replica is out of rotation") ||
+		!strings.Contains(err.Error(), "L4CON") {
 		f.Fatalf("drain while another is out: %v", err)
 	}
 	if now := f.read(); now.backends["c"] != "UP" {
@@ -150,7 +154,8 @@ func stepOneAtATime(f *fixture) {
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
 		f.Errorf("replicas: %v, %v", all, err)
 	}
-	if out, err := f.registrar.OutOfRotation(f.ctx); err != nil || !maps.Equal(out, map[string]string{"a": f.replicaAddress("a")}) {
+	if out, err := f.registrar.OutOfRotation(f.ctx); err != nil ||
+		!maps.Equal(out, map[string]string{"a": f.replicaAddress("a")}) {
 		f.Errorf("out of rotation: %v, %v", out, err)
 	}
 	f.must(f.registrar.Withdraw(f.ctx, "c", true)) // who leaves for good may
@@ -165,7 +170,9 @@ func stepOneAtATime(f *fixture) {
 
 func stepLastReplica(f *fixture) {
 	f.shell("b", "systemctl kill -s KILL stand-in")
-	f.eventually("a and b down", 10*time.Second, func(s observed) bool { return s.backends["a"] == "DOWN" && s.backends["b"] == "DOWN" })
+	f.eventually("a and b down", 10*time.Second, func(s observed) bool {
+		return s.backends["a"] == "DOWN" && s.backends["b"] == "DOWN"
+	})
 	err := f.registrar.Withdraw(f.ctx, "c", true)
 	if err == nil || !strings.Contains(err.Error(), "last replica that serves") {
 		f.Fatalf("drain of the last replica: %v", err)
@@ -195,7 +202,8 @@ func stepLastReplica(f *fixture) {
 }
 
 func stepDrift(f *fixture) {
-	f.shell("b", "sed -i 's/timeout connect 1s/timeout connect 9s/' "+endpointPath+"; systemctl disable --now "+keepalivedUnit)
+	f.shell("b", "sed -i 's/timeout connect 1s/timeout connect 9s/' "+endpointPath+"; systemctl disable --now "+
+		keepalivedUnit)
 	f.shell("c", "sed -i 's/server a [^ ]*/& weight 7/' "+backendsPath)
 	found := f.read()
 	for _, wanted := range []string{
@@ -246,7 +254,8 @@ func stepHosts(f *fixture) {
 		}
 		f.timed(fmt.Sprintf("take out hosts %v", leavers), func() error { _, err := Update(f.ctx, all, fewer); return err })
 		for _, name := range leavers {
-			if left := f.shell(name, "ls /etc/haproxy/kube /etc/systemd/system/kube-endpoint-* 2>/dev/null || true"); left != "" {
+			if left := f.shell(name,
+				"ls /etc/haproxy/kube /etc/systemd/system/kube-endpoint-* 2>/dev/null || true"); left != "" {
 				f.Errorf("left on %s: %s", name, left)
 			}
 		}
@@ -370,7 +379,9 @@ func stepFailover(f *fixture) {
 		f.Error("deleted under registered replicas")
 	}
 	f.must(machines.lab.Machine(holder).Boot(f.ctx))
-	again := f.eventually("all well", 15*time.Second, func(s observed) bool { return len(s.Drift) == 0 && s.hosts[holder] == "ok" })
+	again := f.eventually("all well", 15*time.Second, func(s observed) bool {
+		return len(s.Drift) == 0 && s.hosts[holder] == "ok"
+	})
 	if again.holder != found.holder {
 		f.Errorf("the address went back to %s", again.holder)
 	}
@@ -404,5 +415,6 @@ cat >keepalived.conf <<'EOF'
 haproxy -c -f haproxy.cfg -f backends.cfg
 keepalived --config-test --use-file=keepalived.conf
 keepalived --config-test --use-file=`+keepalivedPath,
-		renderHAProxy(spec), renderBackends(spec.Address, []server{serverAt("a", "[fd00::11]:6443")}, nil), renderKeepalived(spec, "a", "eth0")))
+		renderHAProxy(spec), renderBackends(spec.Address, []server{serverAt("a", "[fd00::11]:6443")}, nil),
+		renderKeepalived(spec, "a", "eth0")))
 }

@@ -85,13 +85,19 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := host.NewPool(host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known, ConnectTimeout: 3 * time.Second})
+	pool, err := host.NewPool(host.Config{
+		Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known,
+		ConnectTimeout: 3 * time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
 	ctx := problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { t.Log(line) }})
-	f := &fixture{T: t, ctx: ctx, spec: Spec{ClusterID: testCluster, ClusterName: "lab", Address: labVIP, Hosts: map[string]*host.Host{}, DrainTimeout: 2 * time.Second}}
+	f := &fixture{T: t, ctx: ctx, spec: Spec{
+		ClusterID: testCluster, ClusterName: "lab", Address: labVIP,
+		Hosts: map[string]*host.Host{}, DrainTimeout: 2 * time.Second,
+	}}
 	for _, m := range machines.lab.Machines() {
 		f.spec.Hosts[m.Name] = pool.Host(host.Target{Address: m.Address.String()})
 	}
@@ -190,13 +196,20 @@ func (f *fixture) installStandIns() {
 	f.must(err)
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
 		machine := f.spec.Hosts[name]
-		_, err := machine.Run(f.ctx, host.Command{Script: "cat >/opt/stand-in && chmod 755 /opt/stand-in", Stdin: bytes.NewReader(program)})
+		_, err := machine.Run(f.ctx, host.Command{
+			Script: "cat >/opt/stand-in && chmod 755 /opt/stand-in",
+			Stdin:  bytes.NewReader(program),
+		})
 		if err != nil {
 			return err
 		}
 		_, err = machine.Apply(f.ctx, host.Change{Files: []host.File{
 			{Path: standInPair, Content: []byte(pair.Certificate + pair.PrivateKey), Mode: 0o600},
-			{Path: "/etc/systemd/system/stand-in.service", Mode: 0o644, Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.replicaAddress(name) + "\nExecStart=/opt/stand-in\n")},
+			{
+				Path: "/etc/systemd/system/stand-in.service", Mode: 0o644,
+				Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.replicaAddress(name) +
+					"\nExecStart=/opt/stand-in\n"),
+			},
 		}, Script: "systemctl start stand-in"})
 		return err
 	}))
@@ -245,7 +258,8 @@ func TestLab(t *testing.T) {
 		})
 		if !ok {
 			for _, m := range machines.lab.Machines() {
-				output, _ := m.Run(context.Background(), "ip -br address; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; cat /etc/haproxy/kube/20-backends.cfg")
+				output, _ := m.Run(context.Background(),
+					"ip -br address; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; cat /etc/haproxy/kube/20-backends.cfg")
 				t.Logf("%s:\n%s", m.Name, output)
 			}
 			t.FailNow()

@@ -24,24 +24,37 @@ var ownerCases = map[string]struct {
 		wantErr: "the endpoint 10.0.0.200 of cluster test (id " + otherCluster + ")",
 	},
 	"another cluster's, of the same address": {
-		record: recordText(ownerSpec(otherCluster, testVIP)), whose: "other", wantErr: "the endpoint 10.0.0.100 of cluster test (id " + otherCluster + ")",
+		record: recordText(ownerSpec(otherCluster, testVIP)), whose: "other",
+		wantErr: "the endpoint 10.0.0.100 of cluster test (id " + otherCluster + ")",
 	},
 	"its own, of another address": {
-		record: recordText(ownerSpec(testCluster, "10.0.0.200")), whose: "other", wantErr: "the endpoint 10.0.0.200 of cluster test (id " + testCluster + ")",
+		record: recordText(ownerSpec(testCluster, "10.0.0.200")), whose: "other",
+		wantErr: "the endpoint 10.0.0.200 of cluster test (id " + testCluster + ")",
 	},
 	"an earlier version's": {record: earlierRecord, config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
 	"an earlier version's, of another address": {
-		record: earlierRecord, config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other", wantErr: "the endpoint 10.0.0.200",
+		record: earlierRecord, config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other",
+		wantErr: "the endpoint 10.0.0.200",
 	},
-	"an earlier version's, IPv6":                   {config: renderHAProxy(ownerSpec("", "fd00::100")), whose: "other", wantErr: "the endpoint fd00::100"},
-	"an earlier version's without a record":        {config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
-	"a record that is none":                        {record: "\x00{", whose: "none"},
-	"a record that is none, beside its own":        {record: "[]", config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
-	"a record that is none, beside another's":      {record: "[]", config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other", wantErr: "the endpoint 10.0.0.200"},
+	"an earlier version's, IPv6": {
+		config: renderHAProxy(ownerSpec("", "fd00::100")), whose: "other",
+		wantErr: "the endpoint fd00::100",
+	},
+	"an earlier version's without a record": {config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
+	"a record that is none":                 {record: "\x00{", whose: "none"},
+	"a record that is none, beside its own": {
+		record: "[]", config: renderHAProxy(ownerSpec("", testVIP)),
+		whose: "ours",
+	},
+	"a record that is none, beside another's": {
+		record: "[]", config: renderHAProxy(ownerSpec("", "10.0.0.200")),
+		whose: "other", wantErr: "the endpoint 10.0.0.200",
+	},
 	"a configuration that says nothing of address": {config: "global\n", whose: "none"},
 }
 
-const earlierRecord = "{\n  \"hosts\": {\n    \"cp1\": \"10.0.0.11\"\n  },\n  \"interface\": \"\",\n  \"virtual_router_id\": 0,\n  \"install_packages\": true,\n  \"drain_timeout\": 0\n}\n"
+const earlierRecord = "{\n  \"hosts\": {\n    \"cp1\": \"10.0.0.11\"\n  },\n  \"interface\": \"\",\n  " +
+	"\"virtual_router_id\": 0,\n  \"install_packages\": true,\n  \"drain_timeout\": 0\n}\n"
 
 func ownerSpec(cluster, address string) Spec {
 	s := specOf(address, map[string]string{"cp1": "10.0.0.11"})
@@ -55,7 +68,8 @@ func TestOwner(t *testing.T) {
 		b := newBalancer(ownerSpec(testCluster, testVIP), host.Facts{Files: map[string]host.FileState{
 			recordPath: {Content: c.record}, endpointPath: {Content: c.config},
 		}}, "10.0.0.11")
-		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" && b.otherEndpoint != "the machine belongs to "+c.wantErr {
+		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" &&
+			b.otherEndpoint != "the machine belongs to "+c.wantErr {
 			t.Errorf("%s: %q", name, b.otherEndpoint)
 		}
 	}

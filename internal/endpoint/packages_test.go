@@ -15,7 +15,10 @@ import (
 // what others installed before or after it, nor what it only brought up to date.
 func TestPackagesOfATransaction(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
-	for _, name := range []string{"sh", "awk", "cat", "comm", "flock", "grep", "mkdir", "mv", "rm", "sed", "sort", "tail", "xargs"} {
+	for _, name := range []string{
+		"sh", "awk", "cat", "comm", "flock", "grep", "mkdir", "mv", "rm", "sed", "sort", "tail",
+		"xargs",
+	} {
 		at, err := exec.LookPath(name)
 		if err != nil {
 			t.Skip(err)
@@ -33,10 +36,12 @@ sed -i 's/^100 pcre/300 pcre/' ` + database + `
 printf '300 haproxy\n300 keepalived\n300 net-snmp-libs\n400 falco\n' >>` + database,
 		"rpm": `case "$1" in
 -qa) case "$3" in *TID*) cat ` + database + ` ;; *) sed 's/.* //' ` + database + ` ;; esac ;;
--q) shift 3; for name; do sed -n "s/ $name\$//p" ` + database + ` | grep . || { echo "package $name is not installed"; }; done ;;
+-q) shift 3; for name; do sed -n "s/ $name\$//p" ` + database +
+			` | grep . || { echo "package $name is not installed"; }; done ;;
 esac`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!"+filepath.Join(dir, "sh")+"\n"+text+"\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!"+filepath.Join(dir, "sh")+"\n"+text+"\n"),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +49,8 @@ esac`,
 		t.Fatal(err)
 	}
 	run := func(script host.Script) string {
-		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc", "state="+state+" packages='haproxy keepalived'\n"+string(packagesScript+script))
+		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc", "state="+state+" packages='haproxy keepalived'\n"+
+			string(packagesScript+script))
 		cmd.Env = []string{"PATH=" + dir, "LC_ALL=C"}
 		output, err := cmd.CombinedOutput()
 		if err != nil {
@@ -61,7 +67,10 @@ esac`,
 		t.Errorf("left: %v, %v", left, err)
 	}
 	// Cut off before it was written down: the transaction still says so.
-	for name, text := range map[string]string{"wanted": "haproxy\nkeepalived\n", "before": "bash\npcre\n", "installed": ""} {
+	for name, text := range map[string]string{
+		"wanted": "haproxy\nkeepalived\n", "before": "bash\npcre\n",
+		"installed": "",
+	} {
 		if err := os.WriteFile(filepath.Join(state, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -82,14 +82,21 @@ func TestHostileMachine(t *testing.T) {
 	const evil = "x';id>/tmp/p;:'$(id)`id`\n\x1b]0;x\x07"
 	s := threeHosts()
 	hostile := host.Facts{
-		Systemd: evil, Commands: map[string]string{"haproxy": evil, "keepalived": "/usr/sbin/keepalived" + evil, "perl": evil, "apt-get": evil},
-		Files: map[string]host.FileState{}, Units: map[string]host.UnitState{haproxyUnit: {Load: evil, Active: evil, Enabled: evil}},
+		Systemd: evil, Commands: map[string]string{
+			"haproxy": evil, "keepalived": "/usr/sbin/keepalived" + evil, "perl": evil,
+			"apt-get": evil,
+		},
+		Files:     map[string]host.FileState{},
+		Units:     map[string]host.UnitState{haproxyUnit: {Load: evil, Active: evil, Enabled: evil}},
 		Listeners: map[int]host.Listener{6443: {Process: evil, Addresses: []string{"::", evil}}},
-		Output: "2: " + evil + " inet 10.0.0.11/24 scope global\n2: eth0';id inet 10.0.0.11/24 scope\n--\nx lladdr " + evil + "\n--\n" +
-			"# pxname,svname,scur,status,last_chk,check_status,check_desc,addr,\nkube-apiserver,\"" + evil + "\",0,UP,,L7OK,,10.0.0.11:6443,\n",
+		Output: "2: " + evil + " inet 10.0.0.11/24 scope global\n2: eth0';id inet 10.0.0.11/24 scope\n--\nx lladdr " + evil +
+			"\n--\n" +
+			"# pxname,svname,scur,status,last_chk,check_status,check_desc,addr,\nkube-apiserver,\"" + evil +
+			"\",0,UP,,L7OK,,10.0.0.11:6443,\n",
 	}
 	for _, path := range []string{endpointPath, backendsPath, recordPath, keepalivedPath, caPath, unitDir + haproxyUnit} {
-		hostile.Files[path] = host.FileState{Owner: evil, Group: evil, SHA256: evil, Content: evil + "\nserver " + evil + " 10.0.0.11:6443\n    bind " + evil + "\n"}
+		hostile.Files[path] = host.FileState{Owner: evil, Group: evil, SHA256: evil, Content: evil + "\nserver " + evil +
+			" 10.0.0.11:6443\n    bind " + evil + "\n"}
 	}
 	b := newBalancer(s, hostile, "10.0.0.11")
 	if b.device != "" || b.vipMAC != "unknown" || len(b.servers)+len(b.stats) > 0 {
@@ -107,7 +114,8 @@ func TestHostileMachine(t *testing.T) {
 			t.Errorf("%s gets it:\n%s", name, script)
 		}
 	}
-	for _, text := range append(status(s, seen).Drift, health(seen["cp1"]), preflight(s, seen).Error(), strings.Join(addressInUse(s, seen), "")) {
+	for _, text := range append(status(s, seen).Drift, health(seen["cp1"]), preflight(s, seen).Error(),
+		strings.Join(addressInUse(s, seen), "")) {
 		if strings.ContainsAny(text, "\x1b\x07") {
 			t.Errorf("a terminal would act on %q", text)
 		}

@@ -56,7 +56,9 @@ func hostProblems(s Spec, b balancer) []string {
 		}
 	}
 	if listener := wildcardListener(b, s.port()); listener != "" {
-		reasons = append(reasons, fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs --bind-address with the machine's own address)", listener, s.port(), s.Address))
+		reasons = append(reasons,
+			fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs "+
+				"--bind-address with the machine's own address)", listener, s.port(), s.Address))
 	}
 	switch {
 	case b.device == "" && s.Interface != "":

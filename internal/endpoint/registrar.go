@@ -141,7 +141,8 @@ func (r *Registrar) operationError(what, name, detail string, err error) error {
 		Err:     err,
 	}
 	if errors.Is(err, errOther) {
-		p.Next = "give the replica the registration of its own cluster's endpoint (endpoint), and that endpoint hosts that no other one has (haproxy.hosts), then apply again"
+		p.Next = "give the replica the registration of its own cluster's endpoint (endpoint), and that endpoint hosts that " +
+			"no other one has (haproxy.hosts), then apply again"
 	}
 	if detail != "" {
 		p.Detail = "  " + detail

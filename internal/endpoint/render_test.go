@@ -99,8 +99,10 @@ func TestHAProxyAccepts(t *testing.T) {
 	} {
 		for _, servers := range [][]server{nil, {serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "[fd00::12]:6443")}} {
 			dir := t.TempDir()
-			own := strings.NewReplacer("    user haproxy\n", "", "    group haproxy\n", "").Replace(renderHAProxy(spec)) // the user comes with the package
-			for file, text := range map[string]string{"10-endpoint.cfg": own, "20-backends.cfg": renderBackends(spec.Address, servers, nil)} {
+			own := strings.NewReplacer("    user haproxy\n", "", "    group haproxy\n",
+				"").Replace(renderHAProxy(spec)) // the user comes with the package
+			for file, text := range map[string]string{"10-endpoint.cfg": own, "20-backends.cfg": renderBackends(spec.Address,
+				servers, nil)} {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -114,7 +116,8 @@ func TestHAProxyAccepts(t *testing.T) {
 
 func TestRenderHAProxy(t *testing.T) {
 	s := threeHosts()
-	if got := renderHAProxy(s); !strings.Contains(got, "bind 10.0.0.100:6443 transparent\n") || !strings.Contains(got, "check-ssl verify none ") {
+	if got := renderHAProxy(s); !strings.Contains(got, "bind 10.0.0.100:6443 transparent\n") ||
+		!strings.Contains(got, "check-ssl verify none ") {
 		t.Errorf("without a CA:\n%s", got)
 	}
 	s.Address, s.Port, s.CACertificate = "fd00::100", 443, "PEM"

@@ -136,7 +136,8 @@ func (tr *traffic) ask(c *http.Client, kind, url string) {
 	if err != nil {
 		tr.failed.Add(1)
 		select {
-		case tr.errors <- fmt.Sprintf("%s %s after %s: %v", time.Now().Format("15:04:05.000"), kind, time.Since(started).Round(time.Millisecond), err):
+		case tr.errors <- fmt.Sprintf("%s %s after %s: %v", time.Now().Format("15:04:05.000"), kind,
+			time.Since(started).Round(time.Millisecond), err):
 		default:
 		}
 	}
@@ -154,7 +155,8 @@ func (tr *traffic) end(t *testing.T) (asked, failed int64) {
 			t.Log(line)
 		}
 	}
-	t.Logf("%d requests, %d failed, the slowest took %s", tr.asked.Load(), tr.failed.Load(), time.Duration(tr.longest.Load()).Round(time.Millisecond))
+	t.Logf("%d requests, %d failed, the slowest took %s", tr.asked.Load(), tr.failed.Load(),
+		time.Duration(tr.longest.Load()).Round(time.Millisecond))
 	return tr.asked.Load(), tr.failed.Load()
 }
 

@@ -39,7 +39,8 @@ LogRateLimitBurst=3000
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SETUID CAP_SETGID CAP_KILL
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
 RestrictRealtime=yes
-`, statePath, program, configDir, masterSocket, reloadPath, stoppedPath, runName) + systemd.Sandbox + systemd.InstallSection
+`, statePath, program, configDir, masterSocket, reloadPath, stoppedPath,
+		runName) + systemd.Sandbox + systemd.InstallSection
 }
 
 // renderKeepalivedUnit: the address must not stay behind on a machine whose
@@ -51,7 +52,8 @@ func renderKeepalivedUnit(s Spec, program, device string) string {
 		prefix = s.Address + "/128"
 	}
 	section := systemd.UnitSection{
-		Description: "keepalived of the Kubernetes control-plane endpoint", Documentation: "man:keepalived(8)", After: []string{haproxyUnit},
+		Description: "keepalived of the Kubernetes control-plane endpoint", Documentation: "man:keepalived(8)",
+		After: []string{haproxyUnit},
 	}
 	return section.String() + fmt.Sprintf(`[Service]
 Type=simple
@@ -67,5 +69,6 @@ Nice=-20
 LimitRTPRIO=%[6]d
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET
-`, keepalivedRunName, program, keepalivedPath, prefix, device, realtimePriority) + systemd.Sandbox + systemd.InstallSection
+`, keepalivedRunName, program, keepalivedPath, prefix, device,
+		realtimePriority) + systemd.Sandbox + systemd.InstallSection
 }

@@ -32,7 +32,8 @@ func TestAbandoned(t *testing.T) {
 	if Abandoned(nil).Covers("10.0.0.12", lost) {
 		t.Error("nothing is given up where nothing is named")
 	}
-	if got, want := AbandonRemedy("10.0.0.12", "10.0.0.13"), `add "10.0.0.12", "10.0.0.13" to abandon_unreachable_hosts of the provider`; got != want {
+	if got, want := AbandonRemedy("10.0.0.12", "10.0.0.13"),
+		`add "10.0.0.12", "10.0.0.13" to abandon_unreachable_hosts of the provider`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -328,8 +328,11 @@ func TestApplyCutOffAnywhere(t *testing.T) {
 		must(t, os.WriteFile(dir+"/old", []byte("old"), 0o600))
 		must(t, os.WriteFile(dir+"/stale", nil, 0o600))
 		return Change{
-			Dirs:   []Dir{{Path: dir + "/d", Mode: 0o700}},
-			Files:  []File{{Path: dir + "/old", Content: []byte("new"), Mode: 0o600}, {Path: dir + "/d/more", Content: []byte("more"), Mode: 0o640}},
+			Dirs: []Dir{{Path: dir + "/d", Mode: 0o700}},
+			Files: []File{
+				{Path: dir + "/old", Content: []byte("new"), Mode: 0o600},
+				{Path: dir + "/d/more", Content: []byte("more"), Mode: 0o640},
+			},
 			Links:  []Link{{Path: dir + "/link", Target: "old"}},
 			Remove: []string{dir + "/stale"},
 			Script: Script("echo $CHANGED >>" + followed),
@@ -343,7 +346,8 @@ func TestApplyCutOffAnywhere(t *testing.T) {
 		dir := fmt.Sprintf("%s/%d", root, cuts)
 		c := prepare(dir)
 		digests, content := applyInput(c.Files)
-		script := fmt.Sprintf("set -T; n=%d; trap '[ $((n-=1)) -ge 0 ] || kill -KILL $$' DEBUG\n", cuts) + applyScript(c, newToken(), len(digests))
+		script := fmt.Sprintf("set -T; n=%d; trap '[ $((n-=1)) -ge 0 ] || kill -KILL $$' DEBUG\n", cuts) + applyScript(c,
+			newToken(), len(digests))
 		command := isolated(s.private, bash, "-euc", script)
 		command.Stdin = bytes.NewReader(append(digests, content...))
 		complete = command.Run() == nil
@@ -414,7 +418,12 @@ func TestParseApplied(t *testing.T) {
 func TestUnitNames(t *testing.T) {
 	const units = "/etc/systemd/system/"
 	got := unitNames(Change{
-		Files:  []File{{Path: units + "etcd.service"}, {Path: units + "etcd.service.d/10-flags.conf"}, {Path: "/etc/etcd/x.service"}, {Path: units + "a.timer.d/x.conf"}},
+		Files: []File{
+			{Path: units + "etcd.service"},
+			{Path: units + "etcd.service.d/10-flags.conf"},
+			{Path: "/etc/etcd/x.service"},
+			{Path: units + "a.timer.d/x.conf"},
+		},
 		Links:  []Link{{Path: units + "multi-user.target.wants/etcd.service"}},
 		Remove: []string{units + "old.service"},
 	})

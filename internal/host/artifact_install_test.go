@@ -55,7 +55,9 @@ func TestInstallFromDirectory(t *testing.T) {
 	s, h := newRootMachine(t)
 	src := artifactDirectory(t)
 	var progress []string
-	ctx := problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { progress = append(progress, line) }})
+	ctx := problem.WithReport(t.Context(), problem.Report{Progress: func(line string) {
+		progress = append(progress, line)
+	}})
 	transferred, err := h.Install(ctx, src, []Artifact{testEtcd, testEtcdctl})
 	must(t, err)
 	if !slices.Equal(transferred, []Artifact{testEtcd, testEtcdctl}) {
@@ -67,7 +69,8 @@ func TestInstallFromDirectory(t *testing.T) {
 	content, err := os.ReadFile(src.localPath(testEtcd))
 	must(t, err)
 	wantFile(t, installedAt(s, testEtcd), string(content), 0o755)
-	if left := names(t, filepath.Dir(installedAt(s, testEtcd))); !slices.Equal(left, []string{"etcd", "etcd.sha256", "etcdctl", "etcdctl.sha256"}) {
+	if left := names(t, filepath.Dir(installedAt(s, testEtcd))); !slices.Equal(left,
+		[]string{"etcd", "etcd.sha256", "etcdctl", "etcdctl.sha256"}) {
 		t.Errorf("in the directory: %q", left)
 	}
 
@@ -118,7 +121,8 @@ func TestInstallRefuses(t *testing.T) {
 	}
 
 	must(t, os.WriteFile(src.localPath(testEtcdctl), []byte("tampered"), 0o755))
-	must(t, os.WriteFile(src.localPath(testEtcdctl)+".sha256", fmt.Appendf(nil, "%x  etcdctl\n", sha256.Sum256([]byte("etcdctl"))), 0o644))
+	must(t, os.WriteFile(src.localPath(testEtcdctl)+".sha256",
+		fmt.Appendf(nil, "%x  etcdctl\n", sha256.Sum256([]byte("etcdctl"))), 0o644))
 	if _, err := h.Install(t.Context(), src, []Artifact{testEtcdctl}); !errors.Is(err, ErrDigest) {
 		t.Fatalf("error %v, want ErrDigest", err)
 	}
@@ -146,7 +150,8 @@ func TestInstallChecksWhatArrives(t *testing.T) {
 		t.Fatalf("error %v, want ErrDigest", err)
 	}
 	wantFile(t, installedAt(s, testEtcdctl), "etcdctl", 0o755)
-	if left := names(t, filepath.Dir(installedAt(s, testEtcdctl))); !slices.Equal(left, []string{"etcdctl", "etcdctl.sha256"}) {
+	if left := names(t, filepath.Dir(installedAt(s, testEtcdctl))); !slices.Equal(left,
+		[]string{"etcdctl", "etcdctl.sha256"}) {
 		t.Errorf("left behind: %q", left)
 	}
 }
@@ -223,11 +228,15 @@ func newMirror(t *testing.T, s *testServer) *mirror {
 	}))
 	t.Cleanup(m.Close)
 	authority := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.Certificate().Raw}), 0o600))
+	must(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.Certificate().Raw}),
+		0o600))
 	must(t, os.WriteFile(authority+".wgetrc", []byte("ca_certificate = "+authority+"\n"), 0o600))
 	s.environment = append(s.environment, "CURL_CA_BUNDLE="+authority, "WGETRC="+authority+".wgetrc")
 
-	archive := tarball(t, map[string]string{"etcd-v3.6.16-linux/etcd": "etcd program", "etcd-v3.6.16-linux/etcdctl": "etcdctl program", "etcd-v3.6.16-linux/Documentation/etcd/README": "x"})
+	archive := tarball(t, map[string]string{
+		"etcd-v3.6.16-linux/etcd":    "etcd program",
+		"etcd-v3.6.16-linux/etcdctl": "etcdctl program", "etcd-v3.6.16-linux/Documentation/etcd/README": "x",
+	})
 	m.files["/etcd-3.6.16.tar.gz"] = archive
 	m.files["/SHA256SUMS"] = fmt.Appendf(nil, "%064d  other.tar.gz\n%x  etcd-3.6.16.tar.gz\n", 0, sha256.Sum256(archive))
 	m.files["/kubectl"] = []byte("kubectl program")
@@ -307,8 +316,12 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 		sentinel error
 		want     string
 	}{
-		"no such version": {Artifact{"kubernetes", "9", "nothing"}, m.source(""), nil, ErrNoArtifact, m.URL + "/nothing.sha256"},
-		"not in archive":  {Artifact{"etcd", "3.6.16", "etcdutl"}, m.source(""), nil, ErrNoArtifact, "holds no file etcdutl"},
+		"no such version": {
+			Artifact{"kubernetes", "9", "nothing"},
+			m.source(""), nil, ErrNoArtifact,
+			m.URL + "/nothing.sha256",
+		},
+		"not in archive": {Artifact{"etcd", "3.6.16", "etcdutl"}, m.source(""), nil, ErrNoArtifact, "holds no file etcdutl"},
 		"not in checksums": {
 			Artifact{"etcd", "3.6.18", "etcd"},
 			m.source(""), func() { m.files["/etcd-3.6.18.tar.gz"] = []byte("x") },

@@ -56,13 +56,17 @@ func TestDownloads(t *testing.T) {
 		binary  = "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kube-apiserver"
 	)
 	want := []download{
-		{url: release + "etcd-v3.6.16-linux-arm64.tar.gz", checksum: release + "SHA256SUMS", archive: true, artifacts: []Artifact{etcd, etcdctl}},
+		{
+			url: release + "etcd-v3.6.16-linux-arm64.tar.gz", checksum: release + "SHA256SUMS", archive: true,
+			artifacts: []Artifact{etcd, etcdctl},
+		},
 		{url: binary, checksum: binary + ".sha256", artifacts: []Artifact{apiserver}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if _, err := DefaultSource().downloads([]Artifact{{"cilium", "1.0.0", "cilium"}}, "amd64"); !errors.Is(err, ErrNoArtifact) {
+	if _, err := DefaultSource().downloads([]Artifact{{"cilium", "1.0.0", "cilium"}}, "amd64"); !errors.Is(err,
+		ErrNoArtifact) {
 		t.Errorf("unknown product: %v, want ErrNoArtifact", err)
 	}
 }

@@ -37,7 +37,10 @@ func TestHostileServer(t *testing.T) {
 	connect := func(address *net.TCPAddr, key ssh.PublicKey) (*Host, error) {
 		h := openPool(t, Config{
 			Credentials: Credentials{PrivateKey: client.pem}, ConnectTimeout: 2 * time.Second,
-			Overrides: map[string]Override{machineName: {Address: address.IP.String(), Port: address.Port, HostKey: keyLine(key)}},
+			Overrides: map[string]Override{machineName: {
+				Address: address.IP.String(), Port: address.Port,
+				HostKey: keyLine(key),
+			}},
 		}).Host(Target{machineName})
 		begun := time.Now()
 		_, err := h.Run(t.Context(), Command{Script: "true"})
@@ -48,10 +51,16 @@ func TestHostileServer(t *testing.T) {
 	}
 	key := newSigner(t).PublicKey()
 	for name, serve := range map[string]func(net.Conn){
-		"words without end":     func(c net.Conn) { pour(c, []byte(escapeSequence)) },
-		"one line without end":  func(c net.Conn) { pour(c, bytes.Repeat([]byte("x"), 1<<16)) },
-		"a version and no more": func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-" + escapeSequence[:100] + "\r\n")); pour(c, nil) },
-		"a version and rubbish": func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-x\r\n")); pour(c, []byte(escapeSequence)) },
+		"words without end":    func(c net.Conn) { pour(c, []byte(escapeSequence)) },
+		"one line without end": func(c net.Conn) { pour(c, bytes.Repeat([]byte("x"), 1<<16)) },
+		"a version and no more": func(c net.Conn) {
+			_, _ = c.Write([]byte("SSH-2.0-" + escapeSequence[:100] + "\r\n"))
+			pour(c, nil)
+		},
+		"a version and rubbish": func(c net.Conn) {
+			_, _ = c.Write([]byte("SSH-2.0-x\r\n"))
+			pour(c, []byte(escapeSequence))
+		},
 		"a packet of four bytes": func(c net.Conn) {
 			_, _ = c.Write([]byte("SSH-2.0-x\r\n\xff\xff\xff\xff"))
 			pour(c, make([]byte, 1<<16))
@@ -65,7 +74,11 @@ func TestHostileServer(t *testing.T) {
 		}
 	}
 
-	banner := newTestServer(t, nil, func(c *ssh.ServerConfig) { c.BannerCallback = func(ssh.ConnMetadata) string { return escapeSequence } })
+	banner := newTestServer(t, nil, func(c *ssh.ServerConfig) {
+		c.BannerCallback = func(ssh.ConnMetadata) string {
+			return escapeSequence
+		}
+	})
 	_, err := connect(banner.listener.Addr().(*net.TCPAddr), banner.key.PublicKey())
 	if mild(t, "a banner, and no way in", err); !errors.Is(err, ErrAuth) {
 		t.Errorf("%v, want ErrAuth", err)

@@ -14,7 +14,8 @@ var killFunctions string
 
 // killScript returns the script that ends the command with a token.
 func killScript(token string) string {
-	return string(Assignments(map[string]string{"token": token})) + withoutComments(killFunctions) + `kill_command "$token"` + "\n"
+	return string(Assignments(map[string]string{"token": token})) + withoutComments(killFunctions) +
+		`kill_command "$token"` + "\n"
 }
 
 // killStaleScript returns the script that ends commands whose connection was lost.

@@ -43,11 +43,12 @@ func TestKillMatchesWholeTokens(t *testing.T) {
 	line := "exec env LC_ALL=C PATH=" + remotePath + " " + entry + " sh -euc true kube"
 	const forever = "sleep 300; :"
 	killed := map[string]int{
-		"environment":       started(t, 0, []string{entry}, "sleep", "300"),
-		"with others":       started(t, 0, []string{"A=b", entry, "C=d"}, "sleep", "300"),
-		"an argument":       started(t, 0, nil, "sh", "-c", forever, entry),
-		"the login shell":   started(t, 0, nil, "sh", "-c", forever, line),
-		"before it is root": started(t, 0, nil, "sh", "-c", forever, strings.Replace(line, "exec env", "exec sudo -n env", 1)),
+		"environment":     started(t, 0, []string{entry}, "sleep", "300"),
+		"with others":     started(t, 0, []string{"A=b", entry, "C=d"}, "sleep", "300"),
+		"an argument":     started(t, 0, nil, "sh", "-c", forever, entry),
+		"the login shell": started(t, 0, nil, "sh", "-c", forever, line),
+		"before it is root": started(t, 0, nil, "sh", "-c", forever, strings.Replace(line, "exec env", "exec sudo -n env",
+			1)),
 	}
 	left := map[string]int{
 		"another token":     started(t, 0, []string{tokenVariable + "=" + other}, "sleep", "300"),

@@ -100,7 +100,10 @@ func TestLabTimings(t *testing.T) {
 	}
 	change := Change{Dirs: []Dir{{Path: "/etc/kube-timing", Mode: 0o700}}, Files: files, Script: "echo $CHANGED | wc -w"}
 	query := Query{
-		Files: paths, Dirs: []string{"/etc"}, Units: []string{"ssh.service", "etcd.service", "kube-apiserver.service", "x.service"},
+		Files: paths, Dirs: []string{"/etc"}, Units: []string{
+			"ssh.service", "etcd.service", "kube-apiserver.service",
+			"x.service",
+		},
 		Ports: []int{22}, Disks: []string{"/var/lib/etcd"}, Commands: []string{"haproxy"},
 	}
 	measure := func(name string, operation func() error) {
@@ -139,16 +142,19 @@ func TestLabObserve(t *testing.T) {
 		t.Errorf("facts %+v", facts)
 	}
 	ssh := facts.Units["ssh.service"]
-	if ssh.Load != "loaded" || ssh.Active != "active" || ssh.Sub != "running" || ssh.MainPID == 0 || ssh.NeedReload || ssh.Result != "success" {
+	if ssh.Load != "loaded" || ssh.Active != "active" || ssh.Sub != "running" || ssh.MainPID == 0 || ssh.NeedReload ||
+		ssh.Result != "success" {
 		t.Errorf("ssh.service %+v", ssh)
 	}
 	if age := time.Since(ssh.Since); age < 0 || age > time.Hour {
 		t.Errorf("ssh.service active since %v", ssh.Since)
 	}
-	if none := facts.Units["no-such.service"]; none.Load != "not-found" || none.Active != "inactive" || !none.Since.IsZero() {
+	if none := facts.Units["no-such.service"]; none.Load != "not-found" || none.Active != "inactive" ||
+		!none.Since.IsZero() {
 		t.Errorf("no-such.service %+v", none)
 	}
-	if l := facts.Listeners[22]; l.Process != "sshd" || !slices.Contains(l.Addresses, "0.0.0.0") || len(facts.Listeners) != 1 {
+	if l := facts.Listeners[22]; l.Process != "sshd" || !slices.Contains(l.Addresses, "0.0.0.0") ||
+		len(facts.Listeners) != 1 {
 		t.Errorf("listeners %+v", facts.Listeners)
 	}
 	log, err := h.UnitLog(t.Context(), "ssh.service", 3)
@@ -167,15 +173,18 @@ func TestLabUnits(t *testing.T) {
 	const path = "/etc/systemd/system/probe.service"
 	unit := func(argument string) Change {
 		return Change{
-			Users:  []User{{Name: "probe", Groups: []string{"probe-extra", "daemon"}}},
-			Dirs:   []Dir{{Path: "/var/lib/probe", Mode: 0o700, Owner: "probe", Group: "probe"}},
-			Files:  []File{{Path: path, Mode: 0o644, Content: []byte("[Service]\nUser=probe\nExecStart=/bin/sleep " + argument + "\n")}},
-			Script: "case $CHANGED in *probe.service*) systemctl restart probe.service ;; esac\ntr '\\0' ' ' </proc/$(systemctl show --property=MainPID --value probe.service)/cmdline; id -nG probe",
+			Users: []User{{Name: "probe", Groups: []string{"probe-extra", "daemon"}}},
+			Dirs:  []Dir{{Path: "/var/lib/probe", Mode: 0o700, Owner: "probe", Group: "probe"}},
+			Files: []File{{Path: path, Mode: 0o644, Content: []byte("[Service]\nUser=probe\nExecStart=/bin/sleep " + argument +
+				"\n")}},
+			Script: "case $CHANGED in *probe.service*) systemctl restart probe.service ;; esac\ntr '\\0' ' ' " +
+				"</proc/$(systemctl show --property=MainPID --value probe.service)/cmdline; id -nG probe",
 		}
 	}
 	applied := apply(t, h, unit("1001"))
 	wantChanged(t, applied, "/var/lib/probe", path)
-	if applied.Output != "/bin/sleep 1001 probe daemon probe-extra\n" && applied.Output != "/bin/sleep 1001 probe probe-extra daemon\n" {
+	if applied.Output != "/bin/sleep 1001 probe daemon probe-extra\n" &&
+		applied.Output != "/bin/sleep 1001 probe probe-extra daemon\n" {
 		t.Errorf("output %q", applied.Output)
 	}
 	if applied := apply(t, h, unit("1002")); !strings.HasPrefix(applied.Output, "/bin/sleep 1002") {
@@ -185,7 +194,8 @@ func TestLabUnits(t *testing.T) {
 
 	// As after a manual edit without daemon-reload.
 	edited := unit("1003")
-	if _, err := h.Run(t.Context(), Command{Script: "cat >" + path, Stdin: strings.NewReader(string(edited.Files[0].Content))}); err != nil {
+	if _, err := h.Run(t.Context(),
+		Command{Script: "cat >" + path, Stdin: strings.NewReader(string(edited.Files[0].Content))}); err != nil {
 		t.Fatal(err)
 	}
 	facts, err := h.Observe(t.Context(), Query{Units: []string{"probe.service"}})
@@ -194,7 +204,8 @@ func TestLabUnits(t *testing.T) {
 		t.Fatal("systemd does not notice the edit: nothing is tested")
 	}
 	wantChanged(t, apply(t, h, edited))
-	if facts, err = h.Observe(t.Context(), Query{Units: []string{"probe.service"}}); err != nil || facts.Units["probe.service"].NeedReload {
+	if facts, err = h.Observe(t.Context(), Query{Units: []string{"probe.service"}}); err != nil ||
+		facts.Units["probe.service"].NeedReload {
 		t.Errorf("systemd was not reloaded: %+v, %v", facts.Units, err)
 	}
 	wantChanged(t, apply(t, h, Change{Remove: []string{path}, Script: "systemctl stop probe.service"}), path)
@@ -210,18 +221,23 @@ func TestLabSudo(t *testing.T) {
 	if err != nil || out != "root\nit's input\n" {
 		t.Fatalf("%q, %v", out, err)
 	}
-	wantChanged(t, apply(t, admin, Change{Files: []File{{Path: "/etc/kube-sudo", Content: []byte("x"), Mode: 0o600}}, Remove: []string{"/etc/none"}}), "/etc/kube-sudo")
+	wantChanged(t, apply(t, admin, Change{
+		Files:  []File{{Path: "/etc/kube-sudo", Content: []byte("x"), Mode: 0o600}},
+		Remove: []string{"/etc/none"},
+	}), "/etc/kube-sudo")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if _, err := admin.Run(ctx, Command{Script: "sleep 4711"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	if out, err := root.Run(t.Context(), Command{Script: "grep -lx sleep /proc/[0-9]*/comm || true"}); err != nil || out != "" {
+	if out, err := root.Run(t.Context(), Command{Script: "grep -lx sleep /proc/[0-9]*/comm || true"}); err != nil ||
+		out != "" {
 		t.Errorf("after the cancelled command: %q, %v", out, err)
 	}
 
-	const prepare = "useradd --create-home --shell /bin/sh plain 2>/dev/null || true; mkdir -p ~plain/.ssh; cp ~admin/.ssh/authorized_keys ~plain/.ssh/; chown -R plain ~plain/.ssh"
+	const prepare = "useradd --create-home --shell /bin/sh plain 2>/dev/null || true; mkdir -p ~plain/.ssh; cp " +
+		"~admin/.ssh/authorized_keys ~plain/.ssh/; chown -R plain ~plain/.ssh"
 	if _, err := root.Run(t.Context(), Command{Script: prepare}); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +259,8 @@ func TestLabCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("ended %v after it was cancelled", time.Since(started)-500*time.Millisecond)
-	if out, err := h.Run(t.Context(), Command{Script: "grep -lx sleep /proc/[0-9]*/comm || true"}); err != nil || out != "" {
+	if out, err := h.Run(t.Context(), Command{Script: "grep -lx sleep /proc/[0-9]*/comm || true"}); err != nil ||
+		out != "" {
 		t.Errorf("still running: %q, %v", out, err)
 	}
 }
@@ -288,7 +305,10 @@ func TestLabStaleCommands(t *testing.T) {
 // TestLabBastion reaches m2 through m1 with one connection to each.
 func TestLabBastion(t *testing.T) {
 	config := labConfig(t)
-	config.Bastion = &Bastion{Address: machines.lab.Machine("m1").Address.String(), Credentials: Credentials{User: "admin"}}
+	config.Bastion = &Bastion{
+		Address:     machines.lab.Machine("m1").Address.String(),
+		Credentials: Credentials{User: "admin"},
+	}
 	h := labHost(t, config, "m2")
 	var callers sync.WaitGroup
 	for range 20 {

@@ -12,7 +12,8 @@ import (
 // fence returns the check at the beginning of a script, which makes the script do nothing once
 // another process has taken the lease.
 func (l *Lease) fence() string {
-	return fmt.Sprintf("[ \"$(head -n 1 /run/kube/leases/%[1]s 2>/dev/null)\" = %[2]s ] || { echo %[3]s >&2; exit %[4]d; }\n",
+	return fmt.Sprintf("[ \"$(head -n 1 /run/kube/leases/%[1]s 2>/dev/null)\" = %[2]s ] || { echo %[3]s >&2; exit "+
+		"%[4]d; }\n",
 		shellescape.Quote(l.name), shellescape.Quote(l.token),
 		shellescape.Quote("the lease "+l.name+" is no longer held by this process"), leaseLostCode)
 }

@@ -42,7 +42,8 @@ func (l *Leases) majority(cause error) error {
 		}
 	}
 	if need := len(l.options.Quorum)/2 + 1; len(l.options.Quorum) > 0 && have < need {
-		return fmt.Errorf("%s: %d of %d machines must be reached to keep other processes from changing the same, and %d are: %w",
+		return fmt.Errorf("%s: %d of %d machines must be reached to keep other processes from changing the same, and %d "+
+			"are: %w",
 			l.options.What, need, len(l.options.Quorum), have, orUnreachable(cause))
 	}
 	return nil

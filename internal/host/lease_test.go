@@ -98,13 +98,15 @@ func TestLeaseFencesChanges(t *testing.T) {
 		t.Fatalf("a change under the lease: %v", err)
 	}
 	// The machine gives the lease to another process without notifying this one.
-	if err := os.WriteFile(filepath.Join(s.private, "run/kube/leases", testLease), []byte("another\nprocess 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.private, "run/kube/leases", testLease), []byte("another\nprocess 2\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := one.Run(ctx, Command{Script: "touch /run/by-one-again"}); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("error %v, want that the lease was lost", err)
 	}
-	if _, err := one.Apply(ctx, Change{Files: []File{{Path: "/run/applied", Content: []byte("x"), Mode: 0o600}}}); !errors.Is(err, ErrLeaseLost) {
+	if _, err := one.Apply(ctx,
+		Change{Files: []File{{Path: "/run/applied", Content: []byte("x"), Mode: 0o600}}}); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("error %v, want that the lease was lost", err)
 	}
 	for _, name := range []string{"by-one-again", "applied"} {
@@ -120,13 +122,15 @@ func TestLeaseFencesChanges(t *testing.T) {
 
 func TestLeasesWaitForEachOther(t *testing.T) {
 	_, one, other := newLeasedMachine(t)
-	first, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, LeaseOptions{What: "etcd", Quorum: []string{machineName}})
+	first, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease,
+		LeaseOptions{What: "etcd", Quorum: []string{machineName}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := TakeLeases(short, []LeaseTaker{other}, testLease, LeaseOptions{What: "etcd"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := TakeLeases(short, []LeaseTaker{other}, testLease, LeaseOptions{What: "etcd"}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("error %v, want one of the time that is over", err)
 	}
 	got := make(chan error, 1)
@@ -157,14 +161,17 @@ func TestLeasesWaitForEachOther(t *testing.T) {
 func TestLeasesNeedAMajority(t *testing.T) {
 	_, one, _ := newLeasedMachine(t)
 	quorum := []string{machineName, "gone-1", "gone-2"}
-	_, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1"), unreachableMachine("gone-2")}, testLease, LeaseOptions{What: "etcd", Quorum: quorum})
+	_, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1"), unreachableMachine("gone-2")},
+		testLease, LeaseOptions{What: "etcd", Quorum: quorum})
 	if !errors.Is(err, ErrUnreachable) {
 		t.Errorf("error %v, want that too few machines are reached", err)
 	}
-	if _, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1")}, testLease, LeaseOptions{All: true}); !errors.Is(err, ErrUnreachable) {
+	if _, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1")}, testLease,
+		LeaseOptions{All: true}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("error %v, want that one machine is not reached", err)
 	}
-	l, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1")}, testLease, LeaseOptions{What: "etcd"})
+	l, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1")}, testLease,
+		LeaseOptions{What: "etcd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +192,8 @@ func (m unreachableMachine) TakeLease(context.Context, string, string, *Lease) (
 // unless another process has held it meanwhile.
 func TestLeasesSurviveReconnect(t *testing.T) {
 	s, one, other := newLeasedMachine(t)
-	held, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, LeaseOptions{What: "etcd", Quorum: []string{machineName}})
+	held, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease,
+		LeaseOptions{What: "etcd", Quorum: []string{machineName}})
 	if err != nil {
 		t.Fatal(err)
 	}

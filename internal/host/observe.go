@@ -40,7 +40,8 @@ func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 // UnitLog returns the last n lines of a unit's journal, for diagnostics. It is empty if the
 // machine has no journal.
 func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) {
-	script := fmt.Sprintf("command -v journalctl >/dev/null || exit 0\njournalctl --quiet --no-pager --output=short --lines=%d --unit=%s 2>/dev/null || true",
+	script := fmt.Sprintf("command -v journalctl >/dev/null || exit 0\njournalctl --quiet --no-pager --output=short "+
+		"--lines=%d --unit=%s 2>/dev/null || true",
 		n, shellescape.Quote(unit))
 	out, err := h.execute(ctx, job{summary: "read the journal of " + unit, script: script, readOnly: true})
 	return strings.TrimRight(out.stdout, "\n"), err

@@ -54,7 +54,8 @@ func TestObserve(t *testing.T) {
 	must(t, err)
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("content\n\n")))
 	state := facts.Files[odd]
-	if state.Mode != 0o640 || state.Owner != me.Username || state.Size != 9 || state.SHA256 != sum || state.Content != "content\n\n" {
+	if state.Mode != 0o640 || state.Owner != me.Username || state.Size != 9 || state.SHA256 != sum ||
+		state.Content != "content\n\n" {
 		t.Errorf("file %+v", state)
 	}
 	if link := facts.Files[dir+"/link"]; link.Mode.Type() != fs.ModeSymlink || link.SHA256 != sum || link.Content != "" {
@@ -77,7 +78,8 @@ func TestObserve(t *testing.T) {
 	if len(facts.Dirs) != 2 {
 		t.Errorf("directories %+v", facts.Dirs)
 	}
-	if l, taken := facts.Listeners[port]; !taken || !slices.Equal(l.Addresses, []string{"127.0.0.1"}) || len(facts.Listeners) != 1 {
+	if l, taken := facts.Listeners[port]; !taken || !slices.Equal(l.Addresses, []string{"127.0.0.1"}) ||
+		len(facts.Listeners) != 1 {
 		t.Errorf("listeners %+v", facts.Listeners)
 	}
 	if facts.DiskFree[dir+"/none/below/it"] <= 0 || facts.DiskFree["/"] <= 0 {

@@ -44,7 +44,8 @@ var answer = "clock\t1700000000.250000000\n" +
 // asked is the query that answer answers.
 var asked = Query{
 	Files: []string{"/etc", "/etc/link", "/gone"}, Contents: []string{"/etc/a key"}, Binaries: []string{"/opt/kube/p/1/x"},
-	Dirs: []string{"/etc", "/empty", "/gone"}, Units: []string{"ssh.service", "alias.target"}, Ports: []int{22, 6443, 2379},
+	Dirs: []string{"/etc", "/empty", "/gone"}, Units: []string{"ssh.service", "alias.target"},
+	Ports: []int{22, 6443, 2379},
 	Disks: []string{"/var/lib/etcd", "/gone"}, Commands: []string{"haproxy", "gone"},
 }
 
@@ -67,7 +68,8 @@ func TestParseFacts(t *testing.T) {
 		},
 		Dirs: map[string][]string{"/etc": {"a key", "link"}, "/empty": {}},
 		Units: map[string]UnitState{
-			"ssh.service":  {Active: "active", MainPID: 41, Restarts: 2, Since: time.Date(2026, 11, 21, 11, 11, 59, 0, time.UTC)},
+			"ssh.service": {Active: "active", MainPID: 41, Restarts: 2, Since: time.Date(2026, 11, 21, 11, 11, 59, 0,
+				time.UTC)},
 			"alias.target": {Load: "loaded", NeedReload: true},
 		},
 		Listeners: map[int]Listener{
@@ -85,23 +87,24 @@ func TestParseFacts(t *testing.T) {
 
 func TestParseFactsRefuses(t *testing.T) {
 	for name, text := range map[string]string{
-		"empty":              "",
-		"cut off":            strings.TrimSuffix(answer, "end\t\n"),
-		"no clock":           "end\t\n",
-		"bad mode":           strings.Replace(answer, "file\t8180", "file\tzz", 1),
-		"short file line":    strings.Replace(answer, "file\t8180\t", "file\t", 1),
-		"bad content":        strings.Replace(answer, "aGVsbG8=", "%", 1),
-		"bad output":         strings.Replace(answer, "b3V0Cg==", "%", 1),
-		"a unit too few":     strings.Replace(answer, "unit\t\n", "", 1),
-		"bad process id":     strings.Replace(answer, "MainPID=41", "MainPID=x", 1),
-		"bad restarts":       strings.Replace(answer, "NRestarts=2", "NRestarts=x", 1),
-		"bad time":           strings.Replace(answer, "11:11:59", "quarter past", 1),
-		"bad disk numbers":   strings.Replace(answer, "disk\t1000", "disk\tx", 1),
-		"negative size":      strings.Replace(answer, "root\t5\t", "root\t-5\t", 1),
-		"a mode of 32 bits":  strings.Replace(answer, "file\t8180", "file\t10008180", 1),
-		"more than a disk":   strings.Replace(answer, "disk\t1000", "disk\t9223372036854775807", 1),
-		"machine id":         strings.Replace(answer, "4588075ba5ad1f7ac4c53dd8924450fe", "$(id)", 1),
-		"long machine id":    strings.Replace(answer, "4588075ba5ad1f7ac4c53dd8924450fe", "4588075ba5ad1f7ac4c53dd8924450fe00", 1),
+		"empty":             "",
+		"cut off":           strings.TrimSuffix(answer, "end\t\n"),
+		"no clock":          "end\t\n",
+		"bad mode":          strings.Replace(answer, "file\t8180", "file\tzz", 1),
+		"short file line":   strings.Replace(answer, "file\t8180\t", "file\t", 1),
+		"bad content":       strings.Replace(answer, "aGVsbG8=", "%", 1),
+		"bad output":        strings.Replace(answer, "b3V0Cg==", "%", 1),
+		"a unit too few":    strings.Replace(answer, "unit\t\n", "", 1),
+		"bad process id":    strings.Replace(answer, "MainPID=41", "MainPID=x", 1),
+		"bad restarts":      strings.Replace(answer, "NRestarts=2", "NRestarts=x", 1),
+		"bad time":          strings.Replace(answer, "11:11:59", "quarter past", 1),
+		"bad disk numbers":  strings.Replace(answer, "disk\t1000", "disk\tx", 1),
+		"negative size":     strings.Replace(answer, "root\t5\t", "root\t-5\t", 1),
+		"a mode of 32 bits": strings.Replace(answer, "file\t8180", "file\t10008180", 1),
+		"more than a disk":  strings.Replace(answer, "disk\t1000", "disk\t9223372036854775807", 1),
+		"machine id":        strings.Replace(answer, "4588075ba5ad1f7ac4c53dd8924450fe", "$(id)", 1),
+		"long machine id": strings.Replace(answer, "4588075ba5ad1f7ac4c53dd8924450fe",
+			"4588075ba5ad1f7ac4c53dd8924450fe00", 1),
 		"boot id":            strings.Replace(answer, "2fab716e-", "2fab716e;", 1),
 		"host name":          strings.Replace(answer, "hostname\tcp1", "hostname\tcp1\x1b[2J", 1),
 		"operating system":   strings.Replace(answer, `ID="rocky"`, `ID=`+"`id`", 1),
@@ -130,7 +133,10 @@ func TestParseFactsRefuses(t *testing.T) {
 }
 
 func TestParseSmallThings(t *testing.T) {
-	for machine, want := range map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "riscv64": "riscv64", "": ""} {
+	for machine, want := range map[string]string{
+		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386",
+		"riscv64": "riscv64", "": "",
+	} {
 		if got, err := goArchitecture(machine); got != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", machine, got, err, want)
 		}
@@ -145,7 +151,10 @@ func TestParseSmallThings(t *testing.T) {
 
 func TestParseListeners(t *testing.T) {
 	r := report{
-		"ss": {"LISTEN 0 128 *:6443 *:*", "ESTAB 0 0 10.0.0.1:22 10.0.0.2:999", "LISTEN 0 5 [fe80::1%eth0]:2380 [::]:*", "LISTEN 0 5 %:x *:*"},
+		"ss": {
+			"LISTEN 0 128 *:6443 *:*", "ESTAB 0 0 10.0.0.1:22 10.0.0.2:999", "LISTEN 0 5 [fe80::1%eth0]:2380 [::]:*",
+			"LISTEN 0 5 %:x *:*",
+		},
 		"tcp": {
 			"  sl  local_address rem_address   st",
 			"   0: 0100007F:094B 00000000:0000 0A 00000000:00000000",
@@ -160,7 +169,9 @@ func TestParseListeners(t *testing.T) {
 		2380: {Addresses: []string{"fe80::1"}},
 		2379: {Addresses: []string{"127.0.0.1", "::"}},
 	}
-	if !maps.EqualFunc(got, want, func(a, b Listener) bool { return a.Process == b.Process && slices.Equal(a.Addresses, b.Addresses) }) {
+	if !maps.EqualFunc(got, want, func(a, b Listener) bool {
+		return a.Process == b.Process && slices.Equal(a.Addresses, b.Addresses)
+	}) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -205,7 +216,9 @@ func FuzzParseFacts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		facts, clock, err := parseFacts(text, asked)
 		if err != nil {
-			if message := err.Error(); len(message) > 16<<10 || strings.ContainsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+			if message := err.Error(); len(message) > 16<<10 || strings.ContainsFunc(message, func(r rune) bool {
+				return !unicode.IsPrint(r) && r != '\n'
+			}) {
 				t.Errorf("an error that shows what the machine said: %q", message)
 			}
 			return
@@ -231,19 +244,22 @@ func FuzzParseFacts(f *testing.F) {
 		}
 		for path, state := range facts.Files {
 			if !slices.Contains(slices.Concat(asked.Files, asked.Contents, asked.Binaries), path) || state.Size < 0 ||
-				state.SHA256 != "" && !digestPattern.MatchString(state.SHA256) || state.Owner != "?" && !ownerPattern.MatchString(state.Owner) {
+				state.SHA256 != "" && !digestPattern.MatchString(state.SHA256) || state.Owner != "?" &&
+				!ownerPattern.MatchString(state.Owner) {
 				t.Errorf("%q: %+v", path, state)
 			}
 		}
 		for name, unit := range facts.Units {
 			for _, word := range []string{unit.Load, unit.Active, unit.Sub, unit.Enabled, unit.Result} {
-				if !slices.Contains(asked.Units, name) || word != "" && !statePattern.MatchString(word) || unit.MainPID < 0 || unit.Restarts < 0 {
+				if !slices.Contains(asked.Units, name) || word != "" && !statePattern.MatchString(word) || unit.MainPID < 0 ||
+					unit.Restarts < 0 {
 					t.Errorf("%q: %+v", name, unit)
 				}
 			}
 		}
 		for port, l := range facts.Listeners {
-			if !slices.Contains(asked.Ports, port) || l.Process != "" && l.Process != "?" && !processPattern.MatchString(l.Process) {
+			if !slices.Contains(asked.Ports, port) || l.Process != "" && l.Process != "?" &&
+				!processPattern.MatchString(l.Process) {
 				t.Errorf("%d: %+v", port, l)
 			}
 		}

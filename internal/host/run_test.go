@@ -62,7 +62,8 @@ func TestRunFailures(t *testing.T) {
 		if want.Stderr != "" && exit.Stderr != want.Stderr {
 			t.Errorf("%s: stderr %q, want %q", script, exit.Stderr, want.Stderr)
 		}
-		if strings.Contains(script, "seq") && (len(exit.Stderr) > maxTail || !strings.HasSuffix(exit.Stderr, "\nline 3000") || !strings.HasPrefix(exit.Stderr, "line ")) {
+		if strings.Contains(script, "seq") && (len(exit.Stderr) > maxTail || !strings.HasSuffix(exit.Stderr, "\nline 3000") ||
+			!strings.HasPrefix(exit.Stderr, "line ")) {
 			t.Errorf("tail of standard error is %q", exit.Stderr)
 		}
 		if errors.Is(err, ErrUnreachable) {
@@ -100,7 +101,8 @@ func TestCancelEndsRemoteProcesses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.Run(ctx, Command{Script: Script("sleep 300 & echo $! >>" + pids + "\nsetsid sleep 300 & echo $! >>" + pids + "\necho $$ >>" + pids + "\nsleep 300")})
+		_, err := h.Run(ctx, Command{Script: Script("sleep 300 & echo $! >>" + pids + "\nsetsid sleep 300 & echo $! >>" +
+			pids + "\necho $$ >>" + pids + "\nsleep 300")})
 		done <- err
 	}()
 	var running []int
@@ -202,7 +204,8 @@ func TestCancelAtOnce(t *testing.T) {
 		}
 	}
 	eventually(t, "all commands are gone", func() bool {
-		out, err := h.Run(t.Context(), Command{Script: Script("echo " + marker[:5] + "'" + marker[5:] + "' | grep -laFsf - /proc/[0-9]*/cmdline || true")})
+		out, err := h.Run(t.Context(),
+			Command{Script: Script("echo " + marker[:5] + "'" + marker[5:] + "' | grep -laFsf - /proc/[0-9]*/cmdline || true")})
 		return err == nil && out == ""
 	})
 }

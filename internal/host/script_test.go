@@ -10,9 +10,12 @@ import (
 // shellMetacharacters returns values that a shell would interpret if they were not quoted.
 func shellMetacharacters(marker string) []string {
 	return []string{
-		"", " ", "plain", "two words", "it's", `"`, `\`, `\'`, "a\nb", "a\n", "\n", "-n", "~", "~root", "*", "/etc/*", "#", "!", "a=b", "$HOME", "${x",
-		"$(touch " + marker + ")", "`touch " + marker + "`", ";touch " + marker, "'; touch " + marker + "; '", "\ntouch " + marker + "\n",
-		"&& touch " + marker, "| touch " + marker, "' $(touch " + marker + ") '", "\xff\xfe';touch " + marker + ";'", "\x1b[31m'", "\u202e'",
+		"", " ", "plain", "two words", "it's", `"`, `\`, `\'`, "a\nb", "a\n", "\n", "-n", "~", "~root", "*", "/etc/*", "#",
+		"!", "a=b", "$HOME", "${x",
+		"$(touch " + marker + ")", "`touch " + marker + "`", ";touch " + marker, "'; touch " + marker + "; '",
+		"\ntouch " + marker + "\n",
+		"&& touch " + marker, "| touch " + marker, "' $(touch " + marker + ") '", "\xff\xfe';touch " + marker + ";'",
+		"\x1b[31m'", "\u202e'",
 	}
 }
 
@@ -80,7 +83,8 @@ func TestDiscard(t *testing.T) {
 	for _, name := range []string{"it's", ".it's.kube-1-ab", "other", "$(x)"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	_, err := h.Run(t.Context(), Command{Script: Discard(filepath.Join(dir, "it's"), filepath.Join(dir, "$(x)"), filepath.Join(dir, "absent"))})
+	_, err := h.Run(t.Context(),
+		Command{Script: Discard(filepath.Join(dir, "it's"), filepath.Join(dir, "$(x)"), filepath.Join(dir, "absent"))})
 	must(t, err)
 	if got := names(t, dir); len(got) != 1 || got[0] != "other" {
 		t.Errorf("left: %v", got)

@@ -57,17 +57,37 @@ func TestNewPoolRefusesSettings(t *testing.T) {
 		field  string
 		cause  string
 	}{
-		"encrypted, no passphrase": {with(func(c *Config) { c.PrivateKey = locked }), "private_key", "encrypted and no passphrase"},
-		"wrong passphrase":         {with(func(c *Config) { c.PrivateKey, c.Passphrase = locked, "wrong" }), "passphrase", "does not decrypt"},
-		"public key":               {with(func(c *Config) { c.PrivateKey = public }), "private_key", "public key"},
-		"path":                     {with(func(c *Config) { c.PrivateKey = "~/.ssh/id_ed25519" }), "private_key", "not its path"},
-		"PuTTY key":                {with(func(c *Config) { c.PrivateKey = "PuTTY-User-Key-File-3: ssh-ed25519" }), "private_key", "puttygen"},
-		"TLS certificate":          {with(func(c *Config) { c.PrivateKey = pemText("CERTIFICATE", []byte("x")) }), "private_key", "CERTIFICATE"},
-		"damaged key":              {with(func(c *Config) { c.PrivateKey = pemText("OPENSSH PRIVATE KEY", []byte("x")) }), "private_key", "unreadable"},
-		"certificate, no key":      {Config{Credentials: Credentials{Certificate: public}}, "certificate", "needs the private key"},
-		"certificate is a key":     {with(func(c *Config) { c.Certificate = public }), "certificate", "not a certificate"},
+		"encrypted, no passphrase": {
+			with(func(c *Config) { c.PrivateKey = locked }), "private_key",
+			"encrypted and no passphrase",
+		},
+		"wrong passphrase": {
+			with(func(c *Config) { c.PrivateKey, c.Passphrase = locked, "wrong" }), "passphrase",
+			"does not decrypt",
+		},
+		"public key": {with(func(c *Config) { c.PrivateKey = public }), "private_key", "public key"},
+		"path":       {with(func(c *Config) { c.PrivateKey = "~/.ssh/id_ed25519" }), "private_key", "not its path"},
+		"PuTTY key": {
+			with(func(c *Config) { c.PrivateKey = "PuTTY-User-Key-File-3: ssh-ed25519" }), "private_key",
+			"puttygen",
+		},
+		"TLS certificate": {
+			with(func(c *Config) { c.PrivateKey = pemText("CERTIFICATE", []byte("x")) }), "private_key",
+			"CERTIFICATE",
+		},
+		"damaged key": {
+			with(func(c *Config) { c.PrivateKey = pemText("OPENSSH PRIVATE KEY", []byte("x")) }),
+			"private_key", "unreadable",
+		},
+		"certificate, no key": {
+			Config{Credentials: Credentials{Certificate: public}},
+			"certificate",
+			"needs the private key",
+		},
+		"certificate is a key": {with(func(c *Config) { c.Certificate = public }), "certificate", "not a certificate"},
 		"certificate of another key": {
-			with(func(c *Config) { c.Certificate = certificateLine(t, other.signer, authority, nil) }), "certificate", "another private key",
+			with(func(c *Config) { c.Certificate = certificateLine(t, other.signer, authority, nil) }), "certificate",
+			"another private key",
 		},
 		"host certificate": {
 			with(func(c *Config) {
@@ -79,19 +99,33 @@ func TestNewPoolRefusesSettings(t *testing.T) {
 				c.Certificate = certificateLine(t, client.signer, authority, func(c *ssh.Certificate) { c.ValidBefore = 1000 })
 			}), "certificate", "expired at 1970-01-01T00:16:40Z",
 		},
-		"agent missing":     {with(func(c *Config) { c.Agent = filepath.Join(t.TempDir(), "none") }), "agent", "no such file"},
-		"agent not socket":  {with(func(c *Config) { c.Agent = t.TempDir() }), "agent", "not a socket"},
-		"known_hosts":       {with(func(c *Config) { c.KnownHosts = "# ok\n\nhost ssh-ed25519\n" }), "known_hosts", "line 3"},
-		"known_hosts path":  {with(func(c *Config) { c.KnownHosts = "~/.ssh/known_hosts" }), "known_hosts", "line 1"},
-		"known_hosts mark":  {with(func(c *Config) { c.KnownHosts = "@odd host " + public }), "known_hosts", "@odd"},
-		"port":              {with(func(c *Config) { c.Port = 70000 }), "port", "70000"},
-		"timeout":           {with(func(c *Config) { c.ConnectTimeout = -1 }), "connect_timeout", "negative"},
-		"keepalive":         {with(func(c *Config) { c.Keepalive = -1 }), "keepalive", "negative"},
-		"override port":     {with(func(c *Config) { c.Overrides = map[string]Override{"10.0.0.11": {Port: -1}} }), "hosts.10.0.0.11.port", "-1"},
-		"override host key": {with(func(c *Config) { c.Overrides = map[string]Override{"10.0.0.11": {HostKey: "x"}} }), "hosts.10.0.0.11.host_key", "authorized_keys"},
-		"bastion address":   {with(func(c *Config) { c.Bastion = &Bastion{} }), "bastion.address", "empty"},
-		"bastion host key":  {with(func(c *Config) { c.Bastion = &Bastion{Address: "b", HostKey: "host " + public} }), "bastion.host_key", ""},
-		"bastion key":       {with(func(c *Config) { c.Bastion = &Bastion{Address: "b", Credentials: Credentials{PrivateKey: "x"}} }), "bastion.private_key", "PEM"},
+		"agent missing": {
+			with(func(c *Config) { c.Agent = filepath.Join(t.TempDir(), "none") }), "agent",
+			"no such file",
+		},
+		"agent not socket": {with(func(c *Config) { c.Agent = t.TempDir() }), "agent", "not a socket"},
+		"known_hosts":      {with(func(c *Config) { c.KnownHosts = "# ok\n\nhost ssh-ed25519\n" }), "known_hosts", "line 3"},
+		"known_hosts path": {with(func(c *Config) { c.KnownHosts = "~/.ssh/known_hosts" }), "known_hosts", "line 1"},
+		"known_hosts mark": {with(func(c *Config) { c.KnownHosts = "@odd host " + public }), "known_hosts", "@odd"},
+		"port":             {with(func(c *Config) { c.Port = 70000 }), "port", "70000"},
+		"timeout":          {with(func(c *Config) { c.ConnectTimeout = -1 }), "connect_timeout", "negative"},
+		"keepalive":        {with(func(c *Config) { c.Keepalive = -1 }), "keepalive", "negative"},
+		"override port": {
+			with(func(c *Config) { c.Overrides = map[string]Override{"10.0.0.11": {Port: -1}} }),
+			"hosts.10.0.0.11.port", "-1",
+		},
+		"override host key": {
+			with(func(c *Config) { c.Overrides = map[string]Override{"10.0.0.11": {HostKey: "x"}} }),
+			"hosts.10.0.0.11.host_key", "authorized_keys",
+		},
+		"bastion address": {with(func(c *Config) { c.Bastion = &Bastion{} }), "bastion.address", "empty"},
+		"bastion host key": {
+			with(func(c *Config) { c.Bastion = &Bastion{Address: "b", HostKey: "host " + public} }),
+			"bastion.host_key", "",
+		},
+		"bastion key": {with(func(c *Config) {
+			c.Bastion = &Bastion{Address: "b", Credentials: Credentials{PrivateKey: "x"}}
+		}), "bastion.private_key", "PEM"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +177,8 @@ func TestKeysOfAllKinds(t *testing.T) {
 			s := newTestServer(t, signers[0].PublicKey(), nil)
 			config := configFor(s, client)
 			config.Credentials = c
-			if out, err := openPool(t, config).Host(Target{machineName}).Run(t.Context(), Command{Script: "echo in"}); err != nil || out != "in\n" {
+			if out, err := openPool(t, config).Host(Target{machineName}).Run(t.Context(),
+				Command{Script: "echo in"}); err != nil || out != "in\n" {
 				t.Fatal(out, err)
 			}
 		})
@@ -223,21 +258,28 @@ func TestBastion(t *testing.T) {
 		bastion.cut() // also ends the machine's connection; both are opened again
 	}
 	if bastion.connectionCount() != 2 || inner.connectionCount() != 2 {
-		t.Errorf("%d connections to the bastion, %d to the machine, want 2 and 2", bastion.connectionCount(), inner.connectionCount())
+		t.Errorf("%d connections to the bastion, %d to the machine, want 2 and 2", bastion.connectionCount(),
+			inner.connectionCount())
 	}
 	if len(bastion.commandLines()) != 0 {
 		t.Errorf("commands on the bastion: %q", bastion.commandLines())
 	}
 
 	wrong := config
-	wrong.Bastion = &Bastion{Address: "127.0.0.1", HostKey: keyLine(newSigner(t).PublicKey()), Credentials: config.Bastion.Credentials}
+	wrong.Bastion = &Bastion{
+		Address: "127.0.0.1", HostKey: keyLine(newSigner(t).PublicKey()),
+		Credentials: config.Bastion.Credentials,
+	}
 	_, err := openPool(t, wrong).Host(Target{machineName}).Run(t.Context(), Command{Script: "true"})
 	if !errors.Is(err, ErrHostKey) {
 		t.Errorf("bastion with another key: %v, want ErrHostKey", err)
 	}
 
 	unreachable := config
-	unreachable.Overrides = map[string]Override{machineName: {Address: "127.0.0.1", Port: 1, HostKey: keyLine(inner.key.PublicKey())}}
+	unreachable.Overrides = map[string]Override{machineName: {
+		Address: "127.0.0.1", Port: 1,
+		HostKey: keyLine(inner.key.PublicKey()),
+	}}
 	_, err = openPool(t, unreachable).Host(Target{machineName}).Run(t.Context(), Command{Script: "true"})
 	if !errors.Is(err, ErrUnreachable) {
 		t.Errorf("machine behind the bastion gone: %v, want ErrUnreachable", err)

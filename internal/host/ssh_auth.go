@@ -74,7 +74,8 @@ func checkPrivateKeyText(text string) error {
 	}
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return errors.New(`not a private key in PEM format: give the key's content, not its path, as in file("~/.ssh/id_ed25519")`)
+		return errors.New(`not a private key in PEM format: give the key's content, not its path, as in ` +
+			`file("~/.ssh/id_ed25519")`)
 	}
 	if !strings.HasSuffix(block.Type, "PRIVATE KEY") {
 		return fmt.Errorf("not a private key: its PEM block is %q", block.Type)
@@ -96,7 +97,8 @@ func parseCertificate(line string, key ssh.Signer, now time.Time) (ssh.Signer, e
 	case !bytes.Equal(certificate.Key.Marshal(), key.PublicKey().Marshal()):
 		return nil, errors.New("it was issued for another private key")
 	case uint64(now.Unix()) >= certificate.ValidBefore: //nolint:gosec // after 1970
-		return nil, fmt.Errorf("it expired at %s", time.Unix(int64(certificate.ValidBefore), 0).UTC().Format(time.RFC3339)) //nolint:gosec // a past time fits
+		return nil, fmt.Errorf("it expired at %s",
+			time.Unix(int64(certificate.ValidBefore), 0).UTC().Format(time.RFC3339)) //nolint:gosec // a past time fits
 	}
 	return ssh.NewCertSigner(certificate, key)
 }

@@ -15,7 +15,8 @@ import (
 var ErrRefused = errors.New("connection refused")
 
 // ErrForwarding means that the machine's sshd opens no TCP connections for its clients.
-var ErrForwarding = errors.New("sshd forbids TCP forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in its configuration)")
+var ErrForwarding = errors.New("sshd forbids TCP forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in " +
+	"its configuration)")
 
 // classifyDialError recognises the two answers of sshd that describe the listener. No other
 // failure does.

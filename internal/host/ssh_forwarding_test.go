@@ -35,7 +35,8 @@ func TestCheckForwarding(t *testing.T) {
 	if err := h.CheckForwarding(t.Context(), open, closed); !errors.Is(err, ErrForwarding) {
 		t.Errorf("one that is not permitted: %v", err)
 	}
-	if _, err := h.Dial(t.Context(), "tcp", closed); !errors.Is(err, ErrForwarding) || errors.Is(err, ErrRefused) || errors.Is(err, ErrUnreachable) {
+	if _, err := h.Dial(t.Context(), "tcp", closed); !errors.Is(err, ErrForwarding) || errors.Is(err, ErrRefused) ||
+		errors.Is(err, ErrUnreachable) {
 		t.Errorf("dial of what is not permitted: %v", err)
 	}
 	s.cut()

@@ -188,7 +188,8 @@ func parsePinned(line string) (ssh.PublicKey, error) {
 		return nil, errors.New("more than one line: pin one key")
 	}
 	if _, isCertificate := key.(*ssh.Certificate); isCertificate {
-		return nil, errors.New("this is a certificate: pin the plain key, or put its authority into known_hosts as @cert-authority")
+		return nil, errors.New("this is a certificate: pin the plain key, or put its authority into known_hosts as " +
+			"@cert-authority")
 	}
 	return key, nil
 }

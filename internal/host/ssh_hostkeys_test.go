@@ -44,37 +44,38 @@ func TestHostKeys(t *testing.T) {
 		refused       bool
 		trusted       int // the number of known keys in the error
 	}{
-		"pinned":                      {pinned: own},
-		"pinned second key":           {pinned: ec},
-		"pinned with comment":         {pinned: own + " root@machine"},
-		"pinned another":              {pinned: otherKeyLine, refused: true, trusted: 1},
-		"pinned beats known_hosts":    {pinned: otherKeyLine, known: plain + " " + own, refused: true, trusted: 1},
-		"unknown":                     {refused: true},
-		"known by cluster address":    {known: plain + " " + own},
-		"known by name and port":      {known: "[" + plain + "]:" + port + " " + own},
-		"known by dialled address":    {known: dialled + " " + own},
-		"known second key only":       {known: plain + " " + ec},
-		"one of several names":        {known: "other,10.1.2.3," + plain + " " + own},
-		"upper case":                  {known: "MACHINE.test " + own},
-		"pattern":                     {known: "*.test " + own},
-		"pattern with port":           {known: "[*.test]:" + port + " " + own},
-		"question mark":               {known: "machine.tes? " + own},
-		"negated":                     {known: "*.test,!machine.test " + own, refused: true},
-		"other name":                  {known: "machine2.test " + own, refused: true},
-		"hashed":                      {known: knownhosts.HashHostname(plain) + " " + own},
-		"hashed with port":            {known: knownhosts.HashHostname(dialled) + " " + own},
-		"hashed other":                {known: knownhosts.HashHostname("machine2.test") + " " + own, refused: true},
-		"changed":                     {known: plain + " " + otherKeyLine, refused: true, trusted: 1},
-		"changed to another type":     {known: plain + " " + otherECKeyLine, refused: true, trusted: 1},
-		"old and new key":             {known: plain + " " + otherKeyLine + "\n" + plain + " " + own},
-		"revoked":                     {known: "@revoked * " + own + "\n" + plain + " " + own, refused: true, trusted: 1},
-		"pinned and revoked":          {pinned: own, known: "@revoked * " + own, refused: true, trusted: 1},
-		"pinned, revoked by name":     {pinned: own, known: "@revoked " + plain + " " + own, refused: true, trusted: 1},
-		"pinned, revoked by dialled":  {pinned: own, known: "@revoked " + dialled + " " + own, refused: true, trusted: 1},
-		"pinned, revoked elsewhere":   {pinned: own, known: "@revoked machine2.test " + own},
-		"pinned, another revoked":     {pinned: own, known: "@revoked * " + otherKeyLine},
-		"other key revoked":           {known: "@revoked * " + otherKeyLine + "\n" + plain + " " + own},
-		"comments and obsolete types": {known: "# hosts\n\n  \nold ssh-old " + oldKey + "\n" + plain + " " + own + " comment\r\n"},
+		"pinned":                     {pinned: own},
+		"pinned second key":          {pinned: ec},
+		"pinned with comment":        {pinned: own + " root@machine"},
+		"pinned another":             {pinned: otherKeyLine, refused: true, trusted: 1},
+		"pinned beats known_hosts":   {pinned: otherKeyLine, known: plain + " " + own, refused: true, trusted: 1},
+		"unknown":                    {refused: true},
+		"known by cluster address":   {known: plain + " " + own},
+		"known by name and port":     {known: "[" + plain + "]:" + port + " " + own},
+		"known by dialled address":   {known: dialled + " " + own},
+		"known second key only":      {known: plain + " " + ec},
+		"one of several names":       {known: "other,10.1.2.3," + plain + " " + own},
+		"upper case":                 {known: "MACHINE.test " + own},
+		"pattern":                    {known: "*.test " + own},
+		"pattern with port":          {known: "[*.test]:" + port + " " + own},
+		"question mark":              {known: "machine.tes? " + own},
+		"negated":                    {known: "*.test,!machine.test " + own, refused: true},
+		"other name":                 {known: "machine2.test " + own, refused: true},
+		"hashed":                     {known: knownhosts.HashHostname(plain) + " " + own},
+		"hashed with port":           {known: knownhosts.HashHostname(dialled) + " " + own},
+		"hashed other":               {known: knownhosts.HashHostname("machine2.test") + " " + own, refused: true},
+		"changed":                    {known: plain + " " + otherKeyLine, refused: true, trusted: 1},
+		"changed to another type":    {known: plain + " " + otherECKeyLine, refused: true, trusted: 1},
+		"old and new key":            {known: plain + " " + otherKeyLine + "\n" + plain + " " + own},
+		"revoked":                    {known: "@revoked * " + own + "\n" + plain + " " + own, refused: true, trusted: 1},
+		"pinned and revoked":         {pinned: own, known: "@revoked * " + own, refused: true, trusted: 1},
+		"pinned, revoked by name":    {pinned: own, known: "@revoked " + plain + " " + own, refused: true, trusted: 1},
+		"pinned, revoked by dialled": {pinned: own, known: "@revoked " + dialled + " " + own, refused: true, trusted: 1},
+		"pinned, revoked elsewhere":  {pinned: own, known: "@revoked machine2.test " + own},
+		"pinned, another revoked":    {pinned: own, known: "@revoked * " + otherKeyLine},
+		"other key revoked":          {known: "@revoked * " + otherKeyLine + "\n" + plain + " " + own},
+		"comments and obsolete types": {known: "# hosts\n\n  \nold ssh-old " + oldKey + "\n" + plain + " " + own +
+			" comment\r\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +94,8 @@ func TestHostKeys(t *testing.T) {
 			if !errors.As(err, &untrusted) || !errors.Is(err, ErrHostKey) || errors.Is(err, ErrUnreachable) {
 				t.Fatalf("error %v, want a HostKeyError", err)
 			}
-			if untrusted.Address != machineName || untrusted.Seen != own && untrusted.Seen != ec || len(untrusted.Known) != test.trusted {
+			if untrusted.Address != machineName || untrusted.Seen != own && untrusted.Seen != ec ||
+				len(untrusted.Known) != test.trusted {
 				t.Errorf("HostKeyError %+v", untrusted)
 			}
 			if tries := s.connectionCount() - before; tries != 1 {
@@ -142,12 +144,16 @@ func TestHostCertificates(t *testing.T) {
 		"an authority for another name": {
 			func(c *ssh.Certificate) { c.ValidPrincipals = []string{"127.0.0.1"} }, trust, "principal",
 		},
-		"no principals":     {func(c *ssh.Certificate) { c.ValidPrincipals = nil }, trust, "names no machine"},
-		"of a user":         {func(c *ssh.Certificate) { c.CertType = ssh.UserCert }, trust, "certificate"},
-		"authority revoked": {func(*ssh.Certificate) {}, trust + "\n@revoked *.test " + keyLine(authority.PublicKey()), "revoked"},
+		"no principals": {func(c *ssh.Certificate) { c.ValidPrincipals = nil }, trust, "names no machine"},
+		"of a user":     {func(c *ssh.Certificate) { c.CertType = ssh.UserCert }, trust, "certificate"},
+		"authority revoked": {
+			func(*ssh.Certificate) {}, trust + "\n@revoked *.test " + keyLine(authority.PublicKey()),
+			"revoked",
+		},
 		"key known, authority revoked": {
 			func(*ssh.Certificate) {},
-			trust + "\n@revoked * " + keyLine(authority.PublicKey()) + "\n" + machineName + " " + keyLine(key.PublicKey()), "revoked",
+			trust + "\n@revoked * " + keyLine(authority.PublicKey()) + "\n" + machineName + " " + keyLine(key.PublicKey()),
+			"revoked",
 		},
 		"many principals": {
 			func(c *ssh.Certificate) {
@@ -156,8 +162,11 @@ func TestHostCertificates(t *testing.T) {
 		},
 		"other principal": {func(c *ssh.Certificate) { c.ValidPrincipals = []string{"other"} }, trust, "principal"},
 		"expired":         {func(c *ssh.Certificate) { c.ValidBefore = 1000 }, trust, "expired"},
-		"other authority": {func(*ssh.Certificate) {}, "@cert-authority * " + keyLine(newSigner(t).PublicKey()), "no authorities"},
-		"revoked":         {func(*ssh.Certificate) {}, trust + "\n@revoked * " + keyLine(key.PublicKey()), "revoked"},
+		"other authority": {
+			func(*ssh.Certificate) {}, "@cert-authority * " + keyLine(newSigner(t).PublicKey()),
+			"no authorities",
+		},
+		"revoked": {func(*ssh.Certificate) {}, trust + "\n@revoked * " + keyLine(key.PublicKey()), "revoked"},
 		"key itself known": {
 			func(c *ssh.Certificate) { c.ValidBefore = 1000 },
 			trust + "\n" + machineName + " " + keyLine(key.PublicKey()), "",

@@ -7,7 +7,8 @@ import (
 )
 
 func TestReadProcesses(t *testing.T) {
-	line := base64.StdEncoding.EncodeToString([]byte("/opt/kube/etcd/3.6.16/etcd\x00--name=cp1\x00--client-cert-auth\x00--experimental=a=b\x00"))
+	line := base64.StdEncoding.EncodeToString(
+		[]byte("/opt/kube/etcd/3.6.16/etcd\x00--name=cp1\x00--client-cert-auth\x00--experimental=a=b\x00"))
 	got := ReadProcesses("something else\n" +
 		"process\tetcd.service\t4294967296\tinfinity\t" + line + "\n" +
 		"process\tkube-scheduler.service\tinfinity\t1.500000s\t\n" +

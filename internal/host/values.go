@@ -131,7 +131,8 @@ func goArchitecture(machine string) (string, error) {
 	case "i386", "i686":
 		return "386", nil
 	}
-	return matchingOrEmpty(kernelPattern, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
+	return matchingOrEmpty(kernelPattern, "the machine's architecture",
+		machine) // ppc64le, s390x and riscv64 are the same in Go
 }
 
 // parseOSRelease parses ID and ID_LIKE, quoted or not (os-release(5)).

@@ -19,7 +19,8 @@ import (
 const suite = "bookworm"
 
 // basePackages are on every machine: what a small server image has.
-const basePackages = "systemd,systemd-sysv,dbus,openssh-server,sudo,iproute2,ca-certificates,curl,procps,iptables,conntrack"
+const basePackages = "systemd,systemd-sysv,dbus,openssh-server,sudo,iproute2,ca-certificates,curl,procps,iptables," +
+	"conntrack"
 
 //go:embed base.sh
 var baseScript string

@@ -97,7 +97,8 @@ sysctl -n -w net.ipv4.ip_nonlocal_bind=1`)
 
 func testAdmin(t *testing.T, l *lab.Lab) {
 	m := l.Machine("a")
-	out, err := l.Command(t.Context(), "ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "UserKnownHostsFile="+l.KnownHostsPath(),
+	out, err := l.Command(t.Context(), "ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "UserKnownHostsFile="+
+		l.KnownHostsPath(),
 		"-i", l.PrivateKeyPath(), "admin@"+m.Address.String(), "id -un; sudo -n id -un").CombinedOutput()
 	if err != nil || string(out) != "admin\nroot\n" {
 		t.Errorf("output %q, %v", out, err)
@@ -147,7 +148,8 @@ func testPower(t *testing.T, l *lab.Lab) {
 	if err := m.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if out := sh(t, m, "cat /root/proof; ip address show dev eth0"); !strings.HasPrefix(out, "kept\n") || strings.Contains(out, "10.91.0.99") {
+	if out := sh(t, m, "cat /root/proof; ip address show dev eth0"); !strings.HasPrefix(out, "kept\n") ||
+		strings.Contains(out, "10.91.0.99") {
 		t.Errorf("after power loss the disk or the network is wrong: %s", out)
 	}
 	if after := id(t, m); after != before {
@@ -206,14 +208,19 @@ func testAdd(t *testing.T, l *lab.Lab) {
 func testUpAgain(t *testing.T, l *lab.Lab) {
 	up := func() time.Duration {
 		start := time.Now()
-		if _, err := lab.Up(t.Context(), lab.Config{Name: l.Name, Machines: []string{"a", "b"}, Log: io.Discard}); err != nil {
+		if _, err := lab.Up(t.Context(), lab.Config{
+			Name: l.Name, Machines: []string{"a", "b"},
+			Log: io.Discard,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return time.Since(start)
 	}
-	before := sh(t, l.Machine("a"), "cat /proc/sys/kernel/random/boot_id; uptime --since; systemctl show --property=UserspaceTimestampMonotonic")
+	before := sh(t, l.Machine("a"),
+		"cat /proc/sys/kernel/random/boot_id; uptime --since; systemctl show --property=UserspaceTimestampMonotonic")
 	t.Logf("up on a running lab took %s", up())
-	after := sh(t, l.Machine("a"), "cat /proc/sys/kernel/random/boot_id; uptime --since; systemctl show --property=UserspaceTimestampMonotonic")
+	after := sh(t, l.Machine("a"),
+		"cat /proc/sys/kernel/random/boot_id; uptime --since; systemctl show --property=UserspaceTimestampMonotonic")
 	if before != after {
 		t.Errorf("the machine was restarted: %s, then %s", before, after)
 	}

@@ -54,13 +54,15 @@ func TestUndisturbed(t *testing.T) {
 	}
 	kept, fresh := report.Clients[0], report.Clients[1]
 	if kept.Dialled != 1 || fresh.Dialled != fresh.All.Tried {
-		t.Errorf("%d connections for the kept client, %d for %d requests of the fresh one", kept.Dialled, fresh.Dialled, fresh.All.Tried)
+		t.Errorf("%d connections for the kept client, %d for %d requests of the fresh one", kept.Dialled, fresh.Dialled,
+			fresh.All.Tried)
 	}
 	for _, c := range report.Clients {
 		if c.Reads.Tried+c.Writes.Tried != c.All.Tried || c.Acknowledged != c.Writes.Tried {
 			t.Errorf("%s: the counts do not add up: %+v", c.Name, c)
 		}
-		if c.Reads.Tried > c.Writes.Tried || c.Reads.Tried < c.Writes.Tried/3 { // before the first answer there is nothing to read
+		if c.Reads.Tried > c.Writes.Tried ||
+			c.Reads.Tried < c.Writes.Tried/3 { // before the first answer there is nothing to read
 			t.Errorf("%s: %d reads, %d writes: they should alternate", c.Name, c.Reads.Tried, c.Writes.Tried)
 		}
 	}
@@ -239,7 +241,8 @@ func TestNoAnswer(t *testing.T) {
 		}
 	})
 	report := s.during(s.config(), 60)
-	if got := report.Clients[0].kinds()["no answer in time"] + report.Clients[1].kinds()["no answer in time"]; got != 1 || report.Failed() != 1 {
+	if got := report.Clients[0].kinds()["no answer in time"] + report.Clients[1].kinds()["no answer in time"]; got != 1 ||
+		report.Failed() != 1 {
 		t.Errorf("one request had no answer, the report says: %v", report.Violations(generous))
 	}
 }

@@ -151,7 +151,8 @@ func (r Report) Violations(longest time.Duration) []string {
 			violate("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Errors))
 		}
 		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
-			violate("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated,
+			violate("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed),
+				w.Repeated,
 				w.Disordered)
 		}
 	}

@@ -39,7 +39,8 @@ func TestViolations(t *testing.T) {
 		r := good()
 		spoil(&r)
 		broken := r.Violations(500 * time.Millisecond)
-		if got := strings.Join(broken, "\n"); len(broken) > 1 || !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+		if got := strings.Join(broken, "\n"); len(broken) > 1 || !strings.HasPrefix(got, want) ||
+			(want == "") != (got == "") {
 			t.Errorf("want %q, got %q", want, got)
 		}
 		if !strings.Contains(r.String(), "of 200 requests failed") {

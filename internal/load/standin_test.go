@@ -55,7 +55,9 @@ func newStandIn(t *testing.T, set func(*standIn)) *standIn {
 		set(s)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /api/v1/namespaces", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
+	mux.HandleFunc("POST /api/v1/namespaces", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+	})
 	const configMaps = "/api/v1/namespaces/" + namespace + "/configmaps"
 	mux.HandleFunc("POST "+configMaps, s.disturbed(s.create))
 	mux.HandleFunc("GET "+configMaps+"/{name}", s.disturbed(s.get))
@@ -74,7 +76,10 @@ func (s *standIn) config() Config {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "it",
-		"clusters": []any{map[string]any{"name": "it", "cluster": map[string]any{"server": s.server.URL, "certificate-authority-data": ca}}},
+		"clusters": []any{map[string]any{"name": "it", "cluster": map[string]any{
+			"server":                     s.server.URL,
+			"certificate-authority-data": ca,
+		}}},
 		"contexts": []any{map[string]any{"name": "it", "context": map[string]any{"cluster": "it", "user": "it"}}},
 		"users":    []any{map[string]any{"name": "it", "user": map[string]any{}}},
 	})

@@ -9,8 +9,10 @@ import (
 // String returns a table for logs.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "load %s, %.1f s: %d of %d requests failed, longest gap %s, %d of %d acknowledged writes lost, %d times a watch was not opened; sent at most %d ms late\n",
-		r.Run, r.Took.Seconds(), r.Failed(), r.Tried(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.RefusedWatches(), r.Late.Milliseconds())
+	fmt.Fprintf(&b, "load %s, %.1f s: %d of %d requests failed, longest gap %s, %d of %d acknowledged writes lost, %d "+
+		"times a watch was not opened; sent at most %d ms late\n",
+		r.Run, r.Took.Seconds(), r.Failed(), r.Tried(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.RefusedWatches(),
+		r.Late.Milliseconds())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLIENT\tREADS FAILED\tWRITES FAILED\tGAP\tGAP OF WRITES\tDIALLED\tACKNOWLEDGED\tLOST")
 	for _, c := range r.writers() {

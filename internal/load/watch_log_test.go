@@ -26,9 +26,21 @@ func TestWatchLog(t *testing.T) {
 		want   Watch // only the fields that are compared below
 		at     string
 	}{
-		"in order":     {[]event{added("a", "8"), added("b", "9"), bookmark("9"), added("c", "10"), bookmark("14")}, Watch{Events: 3}, "14"},
-		"missed":       {[]event{added("a", "8"), bookmark("9"), added("c", "10")}, Watch{Events: 2, Missed: []string{"b"}}, "10"},
-		"repeated":     {[]event{added("a", "8"), added("b", "9"), added("b", "9"), added("c", "10")}, Watch{Events: 4, Repeated: 1}, "10"},
+		"in order": {
+			[]event{added("a", "8"), added("b", "9"), bookmark("9"), added("c", "10"), bookmark("14")},
+			Watch{Events: 3},
+			"14",
+		},
+		"missed": {
+			[]event{added("a", "8"), bookmark("9"), added("c", "10")},
+			Watch{Events: 2, Missed: []string{"b"}},
+			"10",
+		},
+		"repeated": {
+			[]event{added("a", "8"), added("b", "9"), added("b", "9"), added("c", "10")},
+			Watch{Events: 4, Repeated: 1},
+			"10",
+		},
 		"out of order": {[]event{added("b", "9"), added("a", "8"), added("c", "10")}, Watch{Events: 3, Disordered: 1}, "10"},
 		"before its revision": {
 			[]event{added("a", "7"), added("b", "9"), added("c", "10")}, Watch{Events: 3, Disordered: 1}, "10",
@@ -36,7 +48,11 @@ func TestWatchLog(t *testing.T) {
 		"after a bookmark that was too far": {
 			[]event{added("a", "8"), bookmark("10"), added("b", "9"), added("c", "11")}, Watch{Events: 3, Disordered: 1}, "11",
 		},
-		"written, but never acknowledged": {[]event{added("a", "8"), added("x", "9"), added("b", "10"), added("c", "11")}, Watch{Events: 4}, "11"},
+		"written, but never acknowledged": {
+			[]event{added("a", "8"), added("x", "9"), added("b", "10"), added("c", "11")},
+			Watch{Events: 4},
+			"11",
+		},
 	} {
 		s := newWatchLog(time.Now())
 		s.start("7")

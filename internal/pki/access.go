@@ -56,7 +56,8 @@ func parseAccess(text string) (Access, error) {
 		return Access{}, err
 	}
 	if user.TokenFile != "" { // kubectl prefers it over a token
-		return Access{}, errors.New("its tokenFile names a file, which is not read: put the token itself into the field token")
+		return Access{}, errors.New("its tokenFile names a file, which is not read: put the token itself into the field " +
+			"token")
 	}
 	return access, nil
 }
@@ -72,7 +73,8 @@ func embedded(field, file, data string, check func(text string) error) (string, 
 			return check(text)
 		})
 	case file != "":
-		return "", fmt.Errorf("its %s names a file, which is not read: kubectl config view --flatten puts the content of files into the kubeconfig", field)
+		return "", fmt.Errorf("its %s names a file, which is not read: kubectl config view --flatten puts the content of "+
+			"files into the kubeconfig", field)
 	}
 	return "", nil
 }

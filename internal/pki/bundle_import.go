@@ -31,7 +31,8 @@ func FromMachine(f MachineFiles) (*Bundle, error) {
 	}
 	b := &Bundle{
 		ClusterID: f.ClusterID, ClusterName: f.ClusterName, Algorithm: algorithmLike(f.Leaf),
-		CA: f.Authorities[Kubernetes], EtcdCA: f.Authorities[Etcd], FrontProxyCA: f.Authorities[FrontProxy], Encryption: f.Encryption,
+		CA: f.Authorities[Kubernetes], EtcdCA: f.Authorities[Etcd], FrontProxyCA: f.Authorities[FrontProxy],
+		Encryption: f.Encryption,
 	}
 	if b.ClusterID == "" {
 		c, err := firstCertificate(b.CA.Certificate)

@@ -14,8 +14,11 @@ func TestBundleFromMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := MachineFiles{
-		ClusterName:       "prod",
-		Authorities:       map[Authority]KeyPair{Kubernetes: b.CA, Etcd: {Certificate: b.EtcdCA.Certificate}, FrontProxy: b.FrontProxyCA},
+		ClusterName: "prod",
+		Authorities: map[Authority]KeyPair{
+			Kubernetes: b.CA, Etcd: {Certificate: b.EtcdCA.Certificate},
+			FrontProxy: b.FrontProxyCA,
+		},
 		ServiceAccountKey: b.ServiceAccount.PrivateKey,
 		Generations:       map[Part]int{EtcdPart: 6},
 		Leaf:              b.CA.Certificate,
@@ -24,8 +27,10 @@ func TestBundleFromMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Validity() != 1234*time.Hour || got.Algorithm != ECDSAP384 || got.Generation(EtcdPart) != 6 || len(got.Externals()) != 1 || !got.External(Etcd) {
-		t.Errorf("salvaged %v: validity %s, algorithm %s, generation %d, external %v", got, got.Validity(), got.Algorithm, got.Generation(EtcdPart), got.Externals())
+	if got.Validity() != 1234*time.Hour || got.Algorithm != ECDSAP384 || got.Generation(EtcdPart) != 6 ||
+		len(got.Externals()) != 1 || !got.External(Etcd) {
+		t.Errorf("salvaged %v: validity %s, algorithm %s, generation %d, external %v", got, got.Validity(), got.Algorithm,
+			got.Generation(EtcdPart), got.Externals())
 	}
 	for name, c := range map[string]struct {
 		change  func(*MachineFiles)

@@ -52,28 +52,76 @@ func TestParseRefusesBundles(t *testing.T) {
 		change  func(b *Bundle)
 		wantErr string
 	}{
-		"no cluster id":            {func(b *Bundle) { b.ClusterID = "" }, "cluster id must be 32"},
-		"cluster id in capitals":   {func(b *Bundle) { b.ClusterID = strings.Repeat("AB", 16) }, "cluster id must be 32"},
-		"short cluster id":         {func(b *Bundle) { b.ClusterID = "abcd" }, "cluster id must be 32"},
-		"no name":                  {func(b *Bundle) { b.ClusterName = "" }, "cluster name is empty"},
-		"unknown algorithm":        {func(b *Bundle) { b.Algorithm = "DSA" }, `unknown key algorithm "DSA"`},
-		"no certificate":           {func(b *Bundle) { b.CA.Certificate = "" }, "authority kubernetes: certificate is missing"},
-		"garbage certificate":      {func(b *Bundle) { b.EtcdCA.Certificate = "x" }, "authority etcd: certificate holds something else"},
-		"certificate of no CA":     {func(b *Bundle) { b.FrontProxyCA = leaf }, "authority front-proxy: certificate is not one of an authority"},
-		"key as certificate":       {func(b *Bundle) { b.CA.Certificate = b.CA.PrivateKey }, "something else than PEM certificates"},
-		"key after certificate":    {func(b *Bundle) { b.CA.Certificate += b.CA.PrivateKey }, "something else than PEM certificates"},
-		"key called certificate":   {func(b *Bundle) { b.CA.Certificate = relabel(b.CA.PrivateKey, "CERTIFICATE") }, "cannot be decoded"},
-		"two unrelated CAs":        {func(b *Bundle) { b.CA.Certificate += b.EtcdCA.Certificate }, "is not followed by its issuer"},
-		"garbage key":              {func(b *Bundle) { b.CA.PrivateKey = b.CA.PrivateKey[:60] }, "authority kubernetes: private key is not"},
-		"certificate as key":       {func(b *Bundle) { b.CA.PrivateKey = b.CA.Certificate }, "authority kubernetes: private key is not"},
-		"another authority's key":  {func(b *Bundle) { b.CA.PrivateKey = b.EtcdCA.PrivateKey }, "authority kubernetes: private key does not match"},
-		"public key with CA":       {func(b *Bundle) { b.CA.PublicKey = b.ServiceAccount.PublicKey }, "belongs to the service account only"},
-		"service account with CRT": {func(b *Bundle) { b.ServiceAccount.Certificate = b.CA.Certificate }, "service account: has a certificate"},
-		"no public key":            {func(b *Bundle) { b.ServiceAccount.PublicKey = "" }, "service account: public key is missing"},
-		"garbage public key":       {func(b *Bundle) { b.ServiceAccount.PublicKey = "x" }, "service account: public key is not"},
-		"undecodable public key":   {func(b *Bundle) { b.ServiceAccount.PublicKey = relabel(b.CA.PrivateKey, "PUBLIC KEY") }, "service account: public key cannot"},
-		"another service account":  {func(b *Bundle) { b.ServiceAccount.PrivateKey = b.CA.PrivateKey }, "service account: private key does not match"},
-		"one CA for two":           {func(b *Bundle) { b.EtcdCA = b.CA }, "authority kubernetes and authority etcd have the same key"},
+		"no cluster id":          {func(b *Bundle) { b.ClusterID = "" }, "cluster id must be 32"},
+		"cluster id in capitals": {func(b *Bundle) { b.ClusterID = strings.Repeat("AB", 16) }, "cluster id must be 32"},
+		"short cluster id":       {func(b *Bundle) { b.ClusterID = "abcd" }, "cluster id must be 32"},
+		"no name":                {func(b *Bundle) { b.ClusterName = "" }, "cluster name is empty"},
+		"unknown algorithm":      {func(b *Bundle) { b.Algorithm = "DSA" }, `unknown key algorithm "DSA"`},
+		"no certificate": {
+			func(b *Bundle) { b.CA.Certificate = "" },
+			"authority kubernetes: certificate is missing",
+		},
+		"garbage certificate": {
+			func(b *Bundle) { b.EtcdCA.Certificate = "x" },
+			"authority etcd: certificate holds something else",
+		},
+		"certificate of no CA": {
+			func(b *Bundle) { b.FrontProxyCA = leaf },
+			"authority front-proxy: certificate is not one of an authority",
+		},
+		"key as certificate": {
+			func(b *Bundle) { b.CA.Certificate = b.CA.PrivateKey },
+			"something else than PEM certificates",
+		},
+		"key after certificate": {
+			func(b *Bundle) { b.CA.Certificate += b.CA.PrivateKey },
+			"something else than PEM certificates",
+		},
+		"key called certificate": {
+			func(b *Bundle) { b.CA.Certificate = relabel(b.CA.PrivateKey, "CERTIFICATE") },
+			"cannot be decoded",
+		},
+		"two unrelated CAs": {
+			func(b *Bundle) { b.CA.Certificate += b.EtcdCA.Certificate },
+			"is not followed by its issuer",
+		},
+		"garbage key": {
+			func(b *Bundle) { b.CA.PrivateKey = b.CA.PrivateKey[:60] },
+			"authority kubernetes: private key is not",
+		},
+		"certificate as key": {
+			func(b *Bundle) { b.CA.PrivateKey = b.CA.Certificate },
+			"authority kubernetes: private key is not",
+		},
+		"another authority's key": {
+			func(b *Bundle) { b.CA.PrivateKey = b.EtcdCA.PrivateKey },
+			"authority kubernetes: private key does not match",
+		},
+		"public key with CA": {
+			func(b *Bundle) { b.CA.PublicKey = b.ServiceAccount.PublicKey },
+			"belongs to the service account only",
+		},
+		"service account with CRT": {
+			func(b *Bundle) { b.ServiceAccount.Certificate = b.CA.Certificate },
+			"service account: has a certificate",
+		},
+		"no public key": {
+			func(b *Bundle) { b.ServiceAccount.PublicKey = "" },
+			"service account: public key is missing",
+		},
+		"garbage public key": {
+			func(b *Bundle) { b.ServiceAccount.PublicKey = "x" },
+			"service account: public key is not",
+		},
+		"undecodable public key": {
+			func(b *Bundle) { b.ServiceAccount.PublicKey = relabel(b.CA.PrivateKey, "PUBLIC KEY") },
+			"service account: public key cannot",
+		},
+		"another service account": {
+			func(b *Bundle) { b.ServiceAccount.PrivateKey = b.CA.PrivateKey },
+			"service account: private key does not match",
+		},
+		"one CA for two": {func(b *Bundle) { b.EtcdCA = b.CA }, "authority kubernetes and authority etcd have the same key"},
 		"service account signs": {func(b *Bundle) {
 			b.ServiceAccount = KeyPair{PublicKey: publicKey(t, b.CA), PrivateKey: b.CA.PrivateKey}
 		}, "authority kubernetes and service account have the same key"},
@@ -93,15 +141,21 @@ func TestParseRefusesTexts(t *testing.T) {
 	b := bundle(t)
 	text := encode(t, &b)
 	tests := map[string]struct{ text, wantErr string }{
-		"empty":           {" \n", "it is empty"},
-		"no JSON":         {"hello", "not the JSON of a bundle"},
-		"a bare key":      {b.CA.PrivateKey, "not the JSON of a bundle"},
-		"a JSON string":   {`"` + b.ClusterID + `"`, "not the JSON of a bundle"},
-		"truncated":       {text[:len(text)/2], "not the JSON of a bundle"},
-		"two bundles":     {text + text, "not the JSON of a bundle"},
-		"no format":       {"{}", "no format version"},
-		"newer format":    {strings.Replace(text, `"format":1`, `"format":2`, 1), "format version 2, but this provider reads only version 1"},
-		"unknown field":   {strings.Replace(text, `"format":1`, `"format":1,"x":1`, 1), "a field that format version 1 does not have"},
+		"empty":         {" \n", "it is empty"},
+		"no JSON":       {"hello", "not the JSON of a bundle"},
+		"a bare key":    {b.CA.PrivateKey, "not the JSON of a bundle"},
+		"a JSON string": {`"` + b.ClusterID + `"`, "not the JSON of a bundle"},
+		"truncated":     {text[:len(text)/2], "not the JSON of a bundle"},
+		"two bundles":   {text + text, "not the JSON of a bundle"},
+		"no format":     {"{}", "no format version"},
+		"newer format": {
+			strings.Replace(text, `"format":1`, `"format":2`, 1),
+			"format version 2, but this provider reads only version 1",
+		},
+		"unknown field": {
+			strings.Replace(text, `"format":1`, `"format":1,"x":1`, 1),
+			"a field that format version 1 does not have",
+		},
 		"field is number": {`{"format":1,"cluster_id":7}`, "wrong type"},
 	}
 	for name, test := range tests {
@@ -115,7 +169,10 @@ func TestParseRefusesTexts(t *testing.T) {
 func TestPrintingHidesKeys(t *testing.T) {
 	b := bundle(t)
 	leaf := issue(t, b, APIServerKubeletClient(), now, 0)
-	secrets := []string{b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey, b.ServiceAccount.PrivateKey, leaf.PrivateKey}
+	secrets := []string{
+		b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey, b.ServiceAccount.PrivateKey,
+		leaf.PrivateKey,
+	}
 	values := []any{
 		b, &b, leaf, &leaf, b.ServiceAccount,
 		KeyPair{PrivateKey: leaf.PrivateKey},

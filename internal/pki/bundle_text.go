@@ -238,7 +238,8 @@ func decode(text string) (encoded, error) {
 		return encoded{}, errors.New("it has no format version")
 	}
 	if *version.Format != format {
-		return encoded{}, fmt.Errorf("it has format version %d, but this provider reads only version %d: use the provider version that wrote it, or a newer one",
+		return encoded{}, fmt.Errorf("it has format version %d, but this provider reads only version %d: use the provider "+
+			"version that wrote it, or a newer one",
 			*version.Format, format)
 	}
 	var e encoded

@@ -36,7 +36,12 @@ func TestAPIServerNames(t *testing.T) {
 		want  []string
 	}{
 		"all": {
-			APIServerNames{"cp1", "cluster.local", []string{"10.96.0.1", "fd00::1"}, "10.0.0.11", "api.example.com", []string{"10.0.0.11", "CP1"}},
+			APIServerNames{
+				"cp1", "cluster.local",
+				[]string{"10.96.0.1", "fd00::1"},
+				"10.0.0.11", "api.example.com",
+				[]string{"10.0.0.11", "CP1"},
+			},
 			[]string{
 				"api.example.com", "cp1", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 				"kubernetes.default.svc.cluster.local", "10.0.0.11", "10.96.0.1", "fd00::1",
@@ -44,7 +49,10 @@ func TestAPIServerNames(t *testing.T) {
 		},
 		"no endpoint": {
 			APIServerNames{NodeName: "cp1", ClusterDomain: "k8s", Advertise: "fd00::11"},
-			[]string{"cp1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.k8s", "fd00::11"},
+			[]string{
+				"cp1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.k8s",
+				"fd00::11",
+			},
 		},
 	}
 	for name, test := range tests {

@@ -24,10 +24,19 @@ func TestCheck(t *testing.T) {
 		at          time.Time
 		want        []string
 	}{
-		"good":                {apiServer(), good, now, nil},
-		"order and duplicate": {with(func(l *Leaf) { slices.Reverse(l.Hosts); l.Hosts = append(l.Hosts, "CP1") }), good, now, nil},
-		"new name":            {with(func(l *Leaf) { l.Hosts = append(l.Hosts, "10.0.0.13", "z") }), good, now, []string{"apiserver certificate lacks z, 10.0.0.13"}},
-		"old name":            {with(func(l *Leaf) { l.Hosts = l.Hosts[:len(l.Hosts)-1] }), good, now, []string{"apiserver certificate also names api.example.com"}},
+		"good": {apiServer(), good, now, nil},
+		"order and duplicate": {
+			with(func(l *Leaf) { slices.Reverse(l.Hosts); l.Hosts = append(l.Hosts, "CP1") }), good, now,
+			nil,
+		},
+		"new name": {
+			with(func(l *Leaf) { l.Hosts = append(l.Hosts, "10.0.0.13", "z") }), good, now,
+			[]string{"apiserver certificate lacks z, 10.0.0.13"},
+		},
+		"old name": {
+			with(func(l *Leaf) { l.Hosts = l.Hosts[:len(l.Hosts)-1] }), good, now,
+			[]string{"apiserver certificate also names api.example.com"},
+		},
 		"other authority": {
 			with(func(l *Leaf) { l.Authority = Etcd }), good, now,
 			[]string{`apiserver certificate is signed by another authority ("kubernetes") than this cluster's "etcd-ca"`},
@@ -38,24 +47,54 @@ func TestCheck(t *testing.T) {
 		},
 		"other subject": {
 			with(func(l *Leaf) { l.CommonName, l.Organizations = "x", []string{"g"} }), good, now,
-			[]string{`apiserver certificate is for "kube-apiserver" instead of "x"`, `apiserver certificate has the groups [] instead of ["g"]`},
+			[]string{
+				`apiserver certificate is for "kube-apiserver" instead of "x"`,
+				`apiserver certificate has the groups [] instead of ["g"]`,
+			},
 		},
-		"client too":     {with(func(l *Leaf) { l.Usage = Server | Client }), good, now, []string{"apiserver certificate may not be used by a client"}},
-		"client instead": {with(func(l *Leaf) { l.Usage = Client }), good, now, []string{"apiserver certificate may be used by a server too", "apiserver certificate may not be used by a client"}},
-		"expired":        {apiServer(), good, now.AddDate(0, 0, 368), []string{"apiserver certificate expired 3 days ago"}},
-		"just now":       {apiServer(), good, now.AddDate(0, 0, 365).Add(time.Second), []string{"apiserver certificate expired 0 minutes ago"}},
-		"too early":      {apiServer(), good, now.Add(-65 * time.Minute), []string{"apiserver certificate is not valid yet: it begins in 1 hour"}},
-		"empty":          {apiServer(), " \n", now, []string{"apiserver certificate is empty"}},
-		"garbage":        {apiServer(), "garbage", now, []string{"apiserver certificate cannot be read: no PEM certificate in it: it is no PEM text"}},
-		"broken":         {apiServer(), encodePEM("CERTIFICATE", []byte("x")), now, []string{"apiserver certificate cannot be read: the PEM certificate cannot be decoded"}},
-		"a key":          {apiServer(), b.CA.PrivateKey, now, []string{"apiserver certificate cannot be read: no PEM certificate in it: it holds a private key"}},
+		"client too": {
+			with(func(l *Leaf) { l.Usage = Server | Client }), good, now,
+			[]string{"apiserver certificate may not be used by a client"},
+		},
+		"client instead": {
+			with(func(l *Leaf) { l.Usage = Client }), good, now,
+			[]string{"apiserver certificate may be used by a server too", "apiserver certificate may not be used by a client"},
+		},
+		"expired": {apiServer(), good, now.AddDate(0, 0, 368), []string{"apiserver certificate expired 3 days ago"}},
+		"just now": {
+			apiServer(), good, now.AddDate(0, 0, 365).Add(time.Second),
+			[]string{"apiserver certificate expired 0 minutes ago"},
+		},
+		"too early": {
+			apiServer(), good, now.Add(-65 * time.Minute),
+			[]string{"apiserver certificate is not valid yet: it begins in 1 hour"},
+		},
+		"empty": {apiServer(), " \n", now, []string{"apiserver certificate is empty"}},
+		"garbage": {
+			apiServer(), "garbage", now,
+			[]string{"apiserver certificate cannot be read: no PEM certificate in it: it is no PEM text"},
+		},
+		"broken": {
+			apiServer(), encodePEM("CERTIFICATE", []byte("x")), now,
+			[]string{"apiserver certificate cannot be read: the PEM certificate cannot be decoded"},
+		},
+		"a key": {
+			apiServer(), b.CA.PrivateKey, now,
+			[]string{"apiserver certificate cannot be read: no PEM certificate in it: it holds a private key"},
+		},
 		"an authority": {
 			Leaf{Name: "x", Authority: Kubernetes, CommonName: "kubernetes", Usage: Server, Hosts: []string{"kubernetes"}},
 			b.CA.Certificate, now,
 			[]string{"x certificate may not be used by a server", "x certificate may sign other certificates"},
 		},
-		"impossible leaf":   {with(func(l *Leaf) { l.Hosts = []string{"a b"} }), good, now, []string{`apiserver certificate cannot exist: "a b" is neither a host name nor an IP address`}},
-		"unknown authority": {with(func(l *Leaf) { l.Authority = "x" }), good, now, []string{`apiserver certificate cannot be checked: unknown authority "x"`}},
+		"impossible leaf": {
+			with(func(l *Leaf) { l.Hosts = []string{"a b"} }), good, now,
+			[]string{`apiserver certificate cannot exist: "a b" is neither a host name nor an IP address`},
+		},
+		"unknown authority": {
+			with(func(l *Leaf) { l.Authority = "x" }), good, now,
+			[]string{`apiserver certificate cannot be checked: unknown authority "x"`},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,8 +104,12 @@ func TestCheck(t *testing.T) {
 		})
 	}
 	t.Run("expired authority", func(t *testing.T) {
-		want := []string{`apiserver certificate is signed by authority "kubernetes", which expired 2 hours ago`, "apiserver certificate expired 2 hours ago"}
-		if got := short.Check(apiServer(), issue(t, *short, apiServer(), now, 0).Certificate, now.Add(3*time.Hour)); !slices.Equal(got, want) {
+		want := []string{
+			`apiserver certificate is signed by authority "kubernetes", which expired 2 hours ago`,
+			"apiserver certificate expired 2 hours ago",
+		}
+		if got := short.Check(apiServer(), issue(t, *short, apiServer(), now, 0).Certificate,
+			now.Add(3*time.Hour)); !slices.Equal(got, want) {
 			t.Errorf("got %q", got)
 		}
 	})

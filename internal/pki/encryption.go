@@ -40,7 +40,8 @@ func ValidateEncryptionKind(kind string) error {
 	case Secretbox, AESCBC, KMS:
 		return nil
 	case "aesgcm":
-		return errors.New("aesgcm is not safe here: it needs a new key every 200,000 writes (kubernetes.io, Encrypting Confidential Data at Rest), and nobody counts them; use secretbox")
+		return errors.New("aesgcm is not safe here: it needs a new key every 200,000 writes (kubernetes.io, Encrypting " +
+			"Confidential Data at Rest), and nobody counts them; use secretbox")
 	case "identity":
 		return errors.New("identity is no encryption: leave encryption out to store in the clear")
 	}

@@ -51,7 +51,10 @@ func TestNewEncryptionKeys(t *testing.T) {
 			t.Errorf("at %d its name is %s, want %s", generation, e.Name, name)
 		}
 	}
-	for _, e := range []Encryption{{}, {Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s"}} {
+	for _, e := range []Encryption{{}, {
+		Kind: KMS, Resources: []string{"secrets"}, Name: "vault",
+		Endpoint: "unix:///run/kms.sock", Timeout: "3s",
+	}} {
 		if got, err := e.fresh(1); err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("%s becomes %s: %v", e, got, err)
 		}
@@ -64,14 +67,17 @@ func TestValidateEncryption(t *testing.T) {
 		change  func(e *Encryption)
 		wantErr string
 	}{
-		"good":              {func(*Encryption) {}, ""},
-		"in the clear":      {func(e *Encryption) { *e = Encryption{} }, ""},
-		"kms needs no key":  {func(e *Encryption) { e.Kind, e.Key = KMS, "" }, ""},
-		"unknown kind":      {func(e *Encryption) { e.Kind = "aesgcm" }, "aesgcm is not safe here"},
-		"no resources":      {func(e *Encryption) { e.Resources = nil }, "without resources or name"},
-		"no name":           {func(e *Encryption) { e.Name = "" }, "without resources or name"},
-		"no key":            {func(e *Encryption) { e.Key = "" }, "encryption key key1 is not 32 bytes in base64"},
-		"a short key":       {func(e *Encryption) { e.Key = base64.StdEncoding.EncodeToString(make([]byte, 16)) }, "is not 32 bytes"},
+		"good":             {func(*Encryption) {}, ""},
+		"in the clear":     {func(e *Encryption) { *e = Encryption{} }, ""},
+		"kms needs no key": {func(e *Encryption) { e.Kind, e.Key = KMS, "" }, ""},
+		"unknown kind":     {func(e *Encryption) { e.Kind = "aesgcm" }, "aesgcm is not safe here"},
+		"no resources":     {func(e *Encryption) { e.Resources = nil }, "without resources or name"},
+		"no name":          {func(e *Encryption) { e.Name = "" }, "without resources or name"},
+		"no key":           {func(e *Encryption) { e.Key = "" }, "encryption key key1 is not 32 bytes in base64"},
+		"a short key": {
+			func(e *Encryption) { e.Key = base64.StdEncoding.EncodeToString(make([]byte, 16)) },
+			"is not 32 bytes",
+		},
 		"a key in the open": {func(e *Encryption) { e.Key = strings.Repeat("secret ", 5) }, "is not 32 bytes in base64"},
 	} {
 		e := good
@@ -96,11 +102,20 @@ func TestValidateEncryption(t *testing.T) {
 // readable while either may have been used.
 func TestEncryptionAtEachStage(t *testing.T) {
 	for name, kinds := range map[string][2]Encryption{
-		"another key":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {Kind: Secretbox, Resources: []string{"secrets"}}},
-		"another kind":     {{Kind: AESCBC, Resources: []string{"secrets"}}, {Kind: Secretbox, Resources: []string{"secrets"}}},
+		"another key": {
+			{Kind: Secretbox, Resources: []string{"secrets"}},
+			{Kind: Secretbox, Resources: []string{"secrets"}},
+		},
+		"another kind": {
+			{Kind: AESCBC, Resources: []string{"secrets"}},
+			{Kind: Secretbox, Resources: []string{"secrets"}},
+		},
 		"encryption is on": {{}, {Kind: Secretbox, Resources: []string{"secrets"}}},
 		"it goes off":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {}},
-		"to a plugin":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s"}},
+		"to a plugin": {{Kind: Secretbox, Resources: []string{"secrets"}}, {
+			Kind: KMS, Resources: []string{"secrets"},
+			Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options()
@@ -139,7 +154,10 @@ func TestEncryptionAtEachStage(t *testing.T) {
 }
 
 func TestDescribes(t *testing.T) {
-	plugin := Encryption{Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s"}
+	plugin := Encryption{
+		Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock",
+		Timeout: "3s",
+	}
 	other := plugin
 	other.Name = "other"
 	held := encrypting(t).Encryption
@@ -149,11 +167,14 @@ func TestDescribes(t *testing.T) {
 	}{
 		"a key and its name are the bundle's": {introduced().Encryption, held, true},
 		"another kind":                        {Encryption{Kind: AESCBC, Resources: held.Resources}, held, false},
-		"more resources":                      {Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}}, held, false},
-		"off":                                 {Encryption{}, held, false},
-		"off and off":                         {Encryption{}, Encryption{}, true},
-		"the same plugin":                     {plugin, plugin, true},
-		"another plugin":                      {other, plugin, false},
+		"more resources": {
+			Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}},
+			held, false,
+		},
+		"off":             {Encryption{}, held, false},
+		"off and off":     {Encryption{}, Encryption{}, true},
+		"the same plugin": {plugin, plugin, true},
+		"another plugin":  {other, plugin, false},
 	} {
 		if got := test.got.describes(test.have); got != test.want {
 			t.Errorf("%s: %t", name, got)

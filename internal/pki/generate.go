@@ -72,7 +72,8 @@ func Generate(o Options) (*Bundle, error) {
 // ValidateBeginning returns why a bundle cannot start with a generation number, or nil.
 func ValidateBeginning(p Part, generation int) error {
 	if generation < 0 || StageOf(generation) != Steady {
-		return fmt.Errorf("rotation of %s cannot begin at %d: a new bundle begins between rotations, at 0 or another multiple of %d", p, generation, stages)
+		return fmt.Errorf("rotation of %s cannot begin at %d: a new bundle begins between rotations, at 0 or another "+
+			"multiple of %d", p, generation, stages)
 	}
 	return nil
 }
@@ -168,7 +169,8 @@ func ValidateClusterName(name string) error {
 		return errors.New("cluster name is empty")
 	}
 	if !clusterName.MatchString(name) {
-		return fmt.Errorf("cluster name %q must be 1 to 63 letters, digits, dots, underscores or dashes, with a letter or digit first and last", name)
+		return fmt.Errorf("cluster name %q must be 1 to 63 letters, digits, dots, underscores or dashes, with a letter or "+
+			"digit first and last", name)
 	}
 	return nil
 }

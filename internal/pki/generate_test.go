@@ -21,7 +21,8 @@ func TestGenerate(t *testing.T) {
 		pair KeyPair
 	}{{"kubernetes", b.CA}, {"etcd-ca", b.EtcdCA}, {"front-proxy-ca", b.FrontProxyCA}} {
 		info := mustInspect(t, a.pair.Certificate)
-		if info.CommonName != a.name || info.Issuer != "CN="+a.name || !slices.Equal(info.DNSNames, []string{a.name}) || !info.IsCA {
+		if info.CommonName != a.name || info.Issuer != "CN="+a.name || !slices.Equal(info.DNSNames, []string{a.name}) ||
+			!info.IsCA {
 			t.Errorf("%s: got %+v", a.name, info)
 		}
 		if !info.NotBefore.Equal(now.Add(-5*time.Minute)) || !info.NotAfter.Equal(now.Add(3650*24*time.Hour)) {
@@ -31,7 +32,8 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("%s: key is not in kubeadm's form", a.name)
 		}
 	}
-	if !strings.HasPrefix(b.ServiceAccount.PublicKey, "-----BEGIN PUBLIC KEY-----\n") || b.ServiceAccount.Certificate != "" {
+	if !strings.HasPrefix(b.ServiceAccount.PublicKey, "-----BEGIN PUBLIC KEY-----\n") ||
+		b.ServiceAccount.Certificate != "" {
 		t.Error("service account is not a bare public key")
 	}
 	if err := b.Validate(); err != nil {

@@ -15,7 +15,8 @@ func TestParseHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"*.example.com", "1", "a.example.com", "b.example.com", "node-1.2"}; !slices.Equal(names.dns, want) {
+	if want := []string{"*.example.com", "1", "a.example.com", "b.example.com", "node-1.2"}; !slices.Equal(names.dns,
+		want) {
 		t.Errorf("host names %q, want %q", names.dns, want)
 	}
 	if want := []string{"10.0.0.9", "10.0.0.10", "::1"}; !slices.Equal(names.addresses, want) {

@@ -20,8 +20,9 @@ func authorityBelow(t testing.TB, above KeyPair, change func(*x509.Certificate))
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "company"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(5, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, MaxPathLen: -1,
+		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "company"}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.AddDate(5, 0, 0),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, MaxPathLen: -1,
 	}
 	parent, parentKey := template, key
 	if above.Certificate != "" {
@@ -57,10 +58,14 @@ func TestIntermediateAuthority(t *testing.T) {
 	}
 	text := issue(t, b, apiServer(), now, 0).Certificate
 	if want := first(text) + first(issuing.Certificate) + first(middle.Certificate); text != want {
-		t.Errorf("the file has %d certificates, want the leaf and both intermediate authorities, and not the root", strings.Count(text, "BEGIN"))
+		t.Errorf("the file has %d certificates, want the leaf and both intermediate authorities, and not the root",
+			strings.Count(text, "BEGIN"))
 	}
 	chain := chainOf(t, text)
-	for name, roots := range map[string]string{"root": root.Certificate, "middle": first(middle.Certificate), "issuing": first(issuing.Certificate)} {
+	for name, roots := range map[string]string{
+		"root": root.Certificate, "middle": first(middle.Certificate),
+		"issuing": first(issuing.Certificate),
+	} {
 		if !Accepts(roots, chain, Server, now) {
 			t.Errorf("not accepted by who trusts the %s alone", name)
 		}
@@ -110,7 +115,8 @@ func TestIntermediateAuthorityIsIntroduced(t *testing.T) {
 	}
 	chain := chainOf(t, text)
 	for name, roots := range map[string]string{
-		"the one before": before.CA.Certificate, "the root": root.Certificate, "the issuing one": first(issuing.Certificate), "all": b.Roots(Kubernetes),
+		"the one before": before.CA.Certificate, "the root": root.Certificate, "the issuing one": first(issuing.Certificate),
+		"all": b.Roots(Kubernetes),
 	} {
 		if !Accepts(roots, chain, Server, now) {
 			t.Errorf("not accepted by who trusts %s", name)

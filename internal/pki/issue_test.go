@@ -17,7 +17,8 @@ func TestIssueCatalogue(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			pair := issue(t, b, l, now, 0)
 			info := mustInspect(t, pair.Certificate)
-			if info.CommonName != l.CommonName || !slices.Equal(slices.Sorted(slices.Values(info.Organizations)), slices.Sorted(slices.Values(l.Organizations))) {
+			if info.CommonName != l.CommonName || !slices.Equal(slices.Sorted(slices.Values(info.Organizations)),
+				slices.Sorted(slices.Values(l.Organizations))) {
 				t.Errorf("subject is %q of %q", info.CommonName, info.Organizations)
 			}
 			if info.Usage != l.Usage || info.IsCA {
@@ -37,7 +38,8 @@ func TestIssueCatalogue(t *testing.T) {
 				t.Error("serial number or key was used before")
 			}
 			serials[info.Serial], keys[pair.PrivateKey] = true, true
-			if key, err := parseKey(pair.PrivateKey); err != nil || !samePublicKey(key.Public(), parse(t, pair.Certificate).PublicKey) {
+			if key, err := parseKey(pair.PrivateKey); err != nil ||
+				!samePublicKey(key.Public(), parse(t, pair.Certificate).PublicKey) {
 				t.Errorf("key does not match: %v", err)
 			}
 		})
@@ -89,10 +91,17 @@ func TestIssueRefuses(t *testing.T) {
 		validity time.Duration
 		wantErr  string
 	}{
-		"expired authority":   {FrontProxyClient(), now.AddDate(11, 0, 0), 0, "issue front-proxy-client certificate: the authority has expired: front-proxy-ca ended on 2036-02-27T12:00:00Z"},
-		"clock behind":        {FrontProxyClient(), now.Add(-time.Hour), 0, "in the future: check the clock"},
-		"negative validity":   {FrontProxyClient(), now, -time.Hour, "negative"},
-		"unknown authority":   {Leaf{Name: "x", Authority: "y", CommonName: "x", Usage: Client}, now, 0, `unknown authority "y"`},
+		"expired authority": {
+			FrontProxyClient(), now.AddDate(11, 0, 0), 0,
+			"issue front-proxy-client certificate: the authority has expired: front-proxy-ca ended on 2036-02-27T12:00:00Z",
+		},
+		"clock behind":      {FrontProxyClient(), now.Add(-time.Hour), 0, "in the future: check the clock"},
+		"negative validity": {FrontProxyClient(), now, -time.Hour, "negative"},
+		"unknown authority": {
+			Leaf{Name: "x", Authority: "y", CommonName: "x", Usage: Client},
+			now, 0,
+			`unknown authority "y"`,
+		},
 		"no common name":      {Leaf{Name: "x", Authority: Etcd, Usage: Client}, now, 0, "common name is empty"},
 		"no usage":            {Leaf{Name: "x", Authority: Etcd, CommonName: "x"}, now, 0, "neither client nor server"},
 		"server without host": {server(), now, 0, "at least one host"},

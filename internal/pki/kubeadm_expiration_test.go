@@ -46,7 +46,10 @@ func TestKubeadmReadsProviderCertificates(t *testing.T) {
 		put("pki/"+name+".crt", pair.Certificate)
 		put("pki/"+name+".key", pair.PrivateKey)
 	}
-	kubeadmNames := map[string]string{"etcd/server": "etcd-server", "etcd/peer": "etcd-peer", "etcd/healthcheck-client": "etcd-healthcheck-client"}
+	kubeadmNames := map[string]string{
+		"etcd/server": "etcd-server", "etcd/peer": "etcd-peer",
+		"etcd/healthcheck-client": "etcd-healthcheck-client",
+	}
 	for _, l := range catalogue() {
 		pair := issue(t, *b, l, made, 0)
 		put("pki/"+l.Name+".crt", pair.Certificate)
@@ -58,7 +61,8 @@ func TestKubeadmReadsProviderCertificates(t *testing.T) {
 		want[name] = parse(t, pair.Certificate).NotAfter
 	}
 	for name, l := range map[string]Leaf{
-		"admin.conf": User("kubernetes-admin", "kubeadm:cluster-admins"), "super-admin.conf": User("kubernetes-super-admin", "system:masters"),
+		"admin.conf": User("kubernetes-admin", "kubeadm:cluster-admins"), "super-admin.conf": User("kubernetes-super-admin",
+			"system:masters"),
 		"controller-manager.conf": User("system:kube-controller-manager"), "scheduler.conf": User("system:kube-scheduler"),
 	} {
 		pair := issue(t, *b, l, made, 0)

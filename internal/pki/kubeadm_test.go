@@ -60,7 +60,8 @@ func TestKubeadm(t *testing.T) {
 			sameAuthorities(t, kubeadms, own)
 			for _, l := range catalogue() {
 				t.Run(l.Name, func(t *testing.T) {
-					pair := KeyPair{Certificate: k.read(t, "pki/"+l.Name+".crt", 0o644), PrivateKey: k.read(t, "pki/"+l.Name+".key", 0o600)}
+					pair := KeyPair{Certificate: k.read(t, "pki/"+l.Name+".crt", 0o644), PrivateKey: k.read(t, "pki/"+l.Name+".key",
+						0o600)}
 					if wrong := kubeadms.Check(l, pair.Certificate, made); wrong != nil {
 						t.Errorf("Check on kubeadm's certificate says %q", wrong)
 					}
@@ -91,7 +92,8 @@ func (k kubeadm) compareKubeconfigs(t *testing.T, kubeadms, own *Bundle, made ti
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info.Server != f.server || info.User != f.leaf.CommonName || info.Cluster != "prod" || info.CA != kubeadms.CA.Certificate {
+			if info.Server != f.server || info.User != f.leaf.CommonName || info.Cluster != "prod" ||
+				info.CA != kubeadms.CA.Certificate {
 				t.Errorf("kubeadm's says %s, %s, %s", info.Server, info.User, info.Cluster)
 			}
 			if wrong := kubeadms.Check(f.leaf, info.ClientCertificate, made); wrong != nil {

@@ -86,24 +86,40 @@ func TestParseKubeconfigRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, ca := "client-certificate-data: "+encode64(spec.Client.Certificate), "certificate-authority-data: "+encode64(spec.CA)
+	certificate, ca := "client-certificate-data: "+encode64(spec.Client.Certificate), "certificate-authority-data: "+
+		encode64(spec.CA)
 	user := text[strings.Index(text, "- name: system"):]
 	tests := map[string]struct{ text, wantErr string }{
-		"empty":            {"\n", "it is empty"},
-		"no YAML":          {"a: b: c", "not the YAML of a kubeconfig"},
-		"a bare key":       {spec.Client.PrivateKey, "not the YAML of a kubeconfig"},
-		"a key in a field": {"apiVersion: v1\nclusters: |\n  " + strings.ReplaceAll(spec.Client.PrivateKey, "\n", "\n  "), "not the YAML of a kubeconfig"},
-		"truncated":        {text[:len(text)/4], "kind Config"},
-		"other kind":       {"apiVersion: v1\nkind: Secret\n", "kind Config"},
-		"none current":     {strings.Replace(text, "current-context: ", "x: ", 1), "no current context"},
-		"no context":       {strings.Replace(text, "current-context: ", "current-context: x", 1), "0 entries for the current context"},
-		"no cluster":       {strings.Replace(text, "  name: prod\n", "  name: test\n", 1), "0 entries for the cluster"},
-		"no user":          {strings.Replace(text, user, "- name: x\n", 1), "0 entries for the user"},
-		"two users":        {text + user, "2 entries for the user"},
-		"no server":        {strings.Replace(text, "    server: https://10.0.0.11:6443\n", "", 1), "names no server"},
-		"file":             {strings.Replace(text, certificate, "client-certificate: /var/lib/x.pem", 1), "it has no client-certificate-data"},
-		"no base64":        {strings.Replace(text, certificate, "client-certificate-data: '%%'", 1), "client-certificate-data is not base64"},
-		"key as CA":        {strings.Replace(text, ca, "certificate-authority-data: "+encode64(spec.Client.PrivateKey), 1), "certificate-authority-data cannot be used: no PEM certificate"},
+		"empty":      {"\n", "it is empty"},
+		"no YAML":    {"a: b: c", "not the YAML of a kubeconfig"},
+		"a bare key": {spec.Client.PrivateKey, "not the YAML of a kubeconfig"},
+		"a key in a field": {
+			"apiVersion: v1\nclusters: |\n  " + strings.ReplaceAll(spec.Client.PrivateKey, "\n", "\n  "),
+			"not the YAML of a kubeconfig",
+		},
+		"truncated":    {text[:len(text)/4], "kind Config"},
+		"other kind":   {"apiVersion: v1\nkind: Secret\n", "kind Config"},
+		"none current": {strings.Replace(text, "current-context: ", "x: ", 1), "no current context"},
+		"no context": {
+			strings.Replace(text, "current-context: ", "current-context: x", 1),
+			"0 entries for the current context",
+		},
+		"no cluster": {strings.Replace(text, "  name: prod\n", "  name: test\n", 1), "0 entries for the cluster"},
+		"no user":    {strings.Replace(text, user, "- name: x\n", 1), "0 entries for the user"},
+		"two users":  {text + user, "2 entries for the user"},
+		"no server":  {strings.Replace(text, "    server: https://10.0.0.11:6443\n", "", 1), "names no server"},
+		"file": {
+			strings.Replace(text, certificate, "client-certificate: /var/lib/x.pem", 1),
+			"it has no client-certificate-data",
+		},
+		"no base64": {
+			strings.Replace(text, certificate, "client-certificate-data: '%%'", 1),
+			"client-certificate-data is not base64",
+		},
+		"key as CA": {
+			strings.Replace(text, ca, "certificate-authority-data: "+encode64(spec.Client.PrivateKey), 1),
+			"certificate-authority-data cannot be used: no PEM certificate",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,8 @@ func TestRenewal(t *testing.T) {
 		"no certificate: Check says so": {b, "nonsense", 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.bundle.Renewal(apiServer(), test.certificate, test.early, now.Add(test.after)); !slices.Equal(got, test.want) {
+			if got := test.bundle.Renewal(apiServer(), test.certificate, test.early, now.Add(test.after)); !slices.Equal(got,
+				test.want) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -50,9 +51,11 @@ func TestRenewal(t *testing.T) {
 
 func TestValidateEarlyRenewal(t *testing.T) {
 	for early, want := range map[time.Duration]string{
-		time.Second: "", leafValidity - time.Second: "", leafValidity: "is not between", 0: "is not between", -time.Hour: "is not between",
+		time.Second: "", leafValidity - time.Second: "", leafValidity: "is not between", 0: "is not between",
+		-time.Hour: "is not between",
 	} {
-		if err := ValidateEarlyRenewal(early); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := ValidateEarlyRenewal(early); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", early, err, want)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 
 // signExternally is a signer with the authority's key: it takes the request's names and key, and
 // applies change.
-func signExternally(t testing.TB, authority KeyPair, request string, usage Usage, change func(*x509.Certificate)) string {
+func signExternally(t testing.TB, authority KeyPair, request string, usage Usage,
+	change func(*x509.Certificate),
+) string {
 	t.Helper()
 	csr := requestOf(t, request)
 	parent, key, err := authority.authority()
@@ -76,13 +78,17 @@ func TestRequestMatchesLeaf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if csr.Subject.CommonName != l.CommonName || !slices.Equal(slices.Sorted(slices.Values(csr.Subject.Organization)), slices.Sorted(slices.Values(l.Organizations))) {
+			if csr.Subject.CommonName != l.CommonName || !slices.Equal(slices.Sorted(slices.Values(csr.Subject.Organization)),
+				slices.Sorted(slices.Values(l.Organizations))) {
 				t.Errorf("it is for %s", csr.Subject)
 			}
-			if dnsNames, addresses, err := l.Names(); err != nil || !slices.Equal(dnsNames, names.dns) || !slices.Equal(addresses, names.addresses) {
+			if dnsNames, addresses, err := l.Names(); err != nil || !slices.Equal(dnsNames, names.dns) ||
+				!slices.Equal(addresses, names.addresses) {
 				t.Errorf("it says that its names are %q and %q: %v", dnsNames, addresses, err)
 			}
-			if !slices.Equal(slices.Sorted(slices.Values(csr.DNSNames)), names.dns) || !slices.Equal(addressTexts(csr.IPAddresses), addressTexts(parse(t, issue(t, b, l, now, 0).Certificate).IPAddresses)) {
+			if !slices.Equal(slices.Sorted(slices.Values(csr.DNSNames)), names.dns) ||
+				!slices.Equal(addressTexts(csr.IPAddresses),
+					addressTexts(parse(t, issue(t, b, l, now, 0).Certificate).IPAddresses)) {
 				t.Errorf("names are %q and %q", csr.DNSNames, csr.IPAddresses)
 			}
 			private, err := parseKey(key)
@@ -93,8 +99,11 @@ func TestRequestMatchesLeaf(t *testing.T) {
 		})
 	}
 	for wantErr, l := range map[string]Leaf{
-		"request x certificate: common name is empty":  {Name: "x", Authority: Etcd, Usage: Client},
-		"request apiserver certificate: host name is ": {Name: "apiserver", Authority: Kubernetes, CommonName: "x", Usage: Server, Hosts: []string{""}},
+		"request x certificate: common name is empty": {Name: "x", Authority: Etcd, Usage: Client},
+		"request apiserver certificate: host name is ": {
+			Name: "apiserver", Authority: Kubernetes, CommonName: "x",
+			Usage: Server, Hosts: []string{""},
+		},
 	} {
 		text, key, err := b.Request(l)
 		wantError(t, err, wantErr)
@@ -112,7 +121,8 @@ func TestExternallySigned(t *testing.T) {
 		t.Fatalf("a bundle without the key of its authority: %v", err)
 	}
 	_, err := b.Issue(apiServer(), now, 0)
-	if wantError(t, err, "authority kubernetes: its key is held elsewhere, and no signed certificate is given for apiserver"); !errors.Is(err, ErrExternal) {
+	if wantError(t, err, "authority kubernetes: its key is held elsewhere, and no signed certificate is given for "+
+		"apiserver"); !errors.Is(err, ErrExternal) {
 		t.Error("it is not ErrExternal")
 	}
 	request, key, err := b.Request(apiServer())
@@ -131,18 +141,35 @@ func TestExternallySigned(t *testing.T) {
 		pair    KeyPair
 		wantErr string // "" if Issue returns the pair
 	}{
-		"good":              {KeyPair{Certificate: signed(nil), PrivateKey: key}, ""},
-		"with a chain":      {KeyPair{Certificate: signed(nil) + held.Certificate, PrivateKey: key}, ""},
-		"another key":       {KeyPair{Certificate: signed(nil), PrivateKey: otherKey}, "is not for the key of its request"},
-		"no key":            {KeyPair{Certificate: signed(nil)}, "private key is missing"},
-		"no certificate":    {KeyPair{PrivateKey: key}, "apiserver certificate is empty"},
-		"garbage":           {KeyPair{Certificate: "x", PrivateKey: key}, "apiserver certificate cannot be read"},
-		"expired":           {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Second) }), PrivateKey: key}, "apiserver certificate expired 0 minutes ago"},
-		"a name less":       {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.IPAddresses = c.IPAddresses[1:] }), PrivateKey: key}, "apiserver certificate lacks"},
-		"a name more":       {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "evil.example") }), PrivateKey: key}, "also names evil.example"},
-		"another subject":   {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.Subject.CommonName = "x" }), PrivateKey: key}, `is for "x" instead of`},
-		"for clients":       {KeyPair{Certificate: signExternally(t, held, request, Client, nil), PrivateKey: key}, "may not be used by a server"},
-		"another authority": {KeyPair{Certificate: signExternally(t, etcdCA, request, Server, nil), PrivateKey: key}, "is signed by another authority"},
+		"good":           {KeyPair{Certificate: signed(nil), PrivateKey: key}, ""},
+		"with a chain":   {KeyPair{Certificate: signed(nil) + held.Certificate, PrivateKey: key}, ""},
+		"another key":    {KeyPair{Certificate: signed(nil), PrivateKey: otherKey}, "is not for the key of its request"},
+		"no key":         {KeyPair{Certificate: signed(nil)}, "private key is missing"},
+		"no certificate": {KeyPair{PrivateKey: key}, "apiserver certificate is empty"},
+		"garbage":        {KeyPair{Certificate: "x", PrivateKey: key}, "apiserver certificate cannot be read"},
+		"expired": {KeyPair{
+			Certificate: signed(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Second) }),
+			PrivateKey:  key,
+		}, "apiserver certificate expired 0 minutes ago"},
+		"a name less": {KeyPair{
+			Certificate: signed(func(c *x509.Certificate) { c.IPAddresses = c.IPAddresses[1:] }),
+			PrivateKey:  key,
+		}, "apiserver certificate lacks"},
+		"a name more": {KeyPair{Certificate: signed(func(c *x509.Certificate) {
+			c.DNSNames = append(c.DNSNames, "evil.example")
+		}), PrivateKey: key}, "also names evil.example"},
+		"another subject": {KeyPair{
+			Certificate: signed(func(c *x509.Certificate) { c.Subject.CommonName = "x" }),
+			PrivateKey:  key,
+		}, `is for "x" instead of`},
+		"for clients": {
+			KeyPair{Certificate: signExternally(t, held, request, Client, nil), PrivateKey: key},
+			"may not be used by a server",
+		},
+		"another authority": {
+			KeyPair{Certificate: signExternally(t, etcdCA, request, Server, nil), PrivateKey: key},
+			"is signed by another authority",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := *b
@@ -209,9 +236,12 @@ func TestSignedPair(t *testing.T) {
 		t.Errorf("got %v: %v", got, err)
 	}
 	for name, test := range map[string]struct{ certificates, key, wantErr string }{
-		"another key":      {pair.Certificate, other.PrivateKey, "is not for the key of its request"},
-		"no certificate":   {"", pair.PrivateKey, "it is empty"},
-		"a key beside":     {pair.Certificate + pair.PrivateKey, pair.PrivateKey, "it holds a private key beside certificates"},
+		"another key":    {pair.Certificate, other.PrivateKey, "is not for the key of its request"},
+		"no certificate": {"", pair.PrivateKey, "it is empty"},
+		"a key beside": {
+			pair.Certificate + pair.PrivateKey, pair.PrivateKey,
+			"it holds a private key beside certificates",
+		},
 		"a request":        {encodePEM("CERTIFICATE REQUEST", []byte{1}), pair.PrivateKey, "it holds a certificate request"},
 		"a damaged issuer": {pair.Certificate + encodePEM("CERTIFICATE", []byte{1}), pair.PrivateKey, "cannot be decoded"},
 		"no key":           {pair.Certificate, "", "private key is missing"},

@@ -263,7 +263,8 @@ func differs(p Part, generation int) error {
 	if stage := StageOf(generation); stage != Steady {
 		return fmt.Errorf("%s is not the one whose rotation is under way: finish that rotation first", p)
 	}
-	return fmt.Errorf("%s is another one than the cluster has: changing it takes a rotation; raise rotation.%s from %d to %d to introduce it",
+	return fmt.Errorf("%s is another one than the cluster has: changing it takes a rotation; raise rotation.%s from %d "+
+		"to %d to introduce it",
 		p, p.Attribute(), generation, generation+1)
 }
 

@@ -139,7 +139,8 @@ func TestRotateBack(t *testing.T) {
 					t.Errorf("its key is kept, and yet there is no way back to 1: %v", err)
 				}
 			} else {
-				wantError(t, err, "rotation of "+string(p)+" to 1: the key of the previous one is gone: only the way forward is open")
+				wantError(t, err, "rotation of "+string(p)+
+					" to 1: the key of the previous one is gone: only the way forward is open")
 			}
 			if again := rotate(t, last, p, 3); !again.Same(all[3], Parts()...) {
 				t.Error("forth again it is not what it was at 3")
@@ -255,7 +256,10 @@ func checkAdjacentStages(t *testing.T, p Part, b, next *Bundle) {
 		maker, reader := pair[0], pair[1]
 		for _, l := range []Leaf{apiServer(), APIServerKubeletClient(), EtcdPeer("cp1", "10.0.0.11"), FrontProxyClient()} {
 			chain := chainOf(t, issue(t, *maker, l, now, 0).Certificate)
-			for name, trust := range map[string]string{"anchors": reader.Anchors(l.Authority), "roots": reader.Roots(l.Authority), "known": reader.Known(l.Authority)} {
+			for name, trust := range map[string]string{
+				"anchors": reader.Anchors(l.Authority),
+				"roots":   reader.Roots(l.Authority), "known": reader.Known(l.Authority),
+			} {
 				if !Accepts(trust, chain, l.Usage, now) {
 					t.Fatalf("%s: %s of one is not accepted by the %s of the other", at, l.Name, name)
 				}
@@ -264,7 +268,9 @@ func checkAdjacentStages(t *testing.T, p Part, b, next *Bundle) {
 		if !strings.Contains(reader.PublicKeys(), maker.ServiceAccount.PublicKey) {
 			t.Fatalf("%s: tokens of one are not accepted by the other", at)
 		}
-		if !slices.ContainsFunc(reader.Encryptions(), func(e Encryption) bool { return reflect.DeepEqual(e, maker.Encryptions()[0]) }) {
+		if !slices.ContainsFunc(reader.Encryptions(), func(e Encryption) bool {
+			return reflect.DeepEqual(e, maker.Encryptions()[0])
+		}) {
 			t.Fatalf("%s: what one writes the other cannot read", at)
 		}
 	}
@@ -296,9 +302,13 @@ func TestConflict(t *testing.T) {
 		at      map[Part]int
 		wantErr string
 	}{
-		"nothing is given":               {first, introduced(), nil, ""},
-		"the one in use":                 {first, given(first.CA), nil, ""},
-		"another authority":              {first, given(other), nil, "kubernetes is another one than the cluster has: changing it takes a rotation; raise rotation.kubernetes from 0 to 1"},
+		"nothing is given": {first, introduced(), nil, ""},
+		"the one in use":   {first, given(first.CA), nil, ""},
+		"another authority": {
+			first, given(other), nil,
+			"kubernetes is another one than the cluster has: changing it takes a rotation; raise rotation.kubernetes from 0 " +
+				"to 1",
+		},
 		"another authority, introduced":  {first, given(other), map[Part]int{KubernetesPart: 1}, ""},
 		"the old one during a rotation":  {all[1], given(first.CA), nil, "finish that rotation first"},
 		"the next one during a rotation": {all[1], given(all[2].CA), nil, ""},

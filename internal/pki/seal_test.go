@@ -81,7 +81,8 @@ const secretText = "-----BEGIN EC PRIVATE KEY-----\nnot a key, but as secret as 
 
 func TestSealOpensWhatItCloses(t *testing.T) {
 	mine, yours := identity(t), identity(t)
-	file := "# created: today\n# public key: " + mine.Recipient().String() + "\n" + mine.String() + "\n\n" + yours.String() + "\n"
+	file := "# created: today\n# public key: " + mine.Recipient().String() + "\n" + mine.String() + "\n\n" +
+		yours.String() + "\n"
 	const passphrase = "correct horse"
 	for name, test := range map[string]struct {
 		identities []string
@@ -89,17 +90,46 @@ func TestSealOpensWhatItCloses(t *testing.T) {
 		recipients []string
 		want       []*age.X25519Identity // identities that can decrypt what is sealed
 	}{
-		"one identity":                     {identities: []string{mine.String()}, want: []*age.X25519Identity{mine}},
-		"two identities":                   {identities: []string{mine.String(), yours.String()}, want: []*age.X25519Identity{mine, yours}},
-		"a file of two":                    {identities: []string{file}, want: []*age.X25519Identity{mine, yours}},
-		"the same twice":                   {identities: []string{mine.String(), mine.String()}, want: []*age.X25519Identity{mine}},
-		"an armored file with passphrase":  {[]string{withPassphrase(t, file, passphrase, true)}, passphrase, nil, []*age.X25519Identity{mine, yours}},
-		"a binary file with passphrase":    {[]string{withPassphrase(t, file, passphrase, false)}, passphrase, nil, []*age.X25519Identity{mine, yours}},
-		"with and without passphrase":      {[]string{withPassphrase(t, mine.String(), passphrase, true), yours.String()}, passphrase, nil, []*age.X25519Identity{mine, yours}},
-		"lines around":                     {identities: []string{"\n" + mine.String() + "\n\n"}, want: []*age.X25519Identity{mine}},
-		"a passphrase that is not needed":  {[]string{mine.String()}, passphrase, nil, []*age.X25519Identity{mine}},
-		"recipients, one of them with own": {[]string{mine.String()}, "", []string{" " + yours.Recipient().String() + "\n", mine.Recipient().String()}, []*age.X25519Identity{mine, yours}},
-		"fewer recipients than identities": {[]string{mine.String(), yours.String()}, "", []string{mine.Recipient().String()}, []*age.X25519Identity{mine}},
+		"one identity": {identities: []string{mine.String()}, want: []*age.X25519Identity{mine}},
+		"two identities": {
+			identities: []string{mine.String(), yours.String()},
+			want:       []*age.X25519Identity{mine, yours},
+		},
+		"a file of two": {identities: []string{file}, want: []*age.X25519Identity{mine, yours}},
+		"the same twice": {
+			identities: []string{mine.String(), mine.String()},
+			want:       []*age.X25519Identity{mine},
+		},
+		"an armored file with passphrase": {
+			[]string{withPassphrase(t, file, passphrase, true)},
+			passphrase, nil,
+			[]*age.X25519Identity{mine, yours},
+		},
+		"a binary file with passphrase": {
+			[]string{withPassphrase(t, file, passphrase, false)},
+			passphrase, nil,
+			[]*age.X25519Identity{mine, yours},
+		},
+		"with and without passphrase": {
+			[]string{withPassphrase(t, mine.String(), passphrase, true), yours.String()},
+			passphrase, nil,
+			[]*age.X25519Identity{mine, yours},
+		},
+		"lines around": {
+			identities: []string{"\n" + mine.String() + "\n\n"},
+			want:       []*age.X25519Identity{mine},
+		},
+		"a passphrase that is not needed": {[]string{mine.String()}, passphrase, nil, []*age.X25519Identity{mine}},
+		"recipients, one of them with own": {[]string{mine.String()}, "", []string{
+			" " + yours.Recipient().String() + "\n",
+			mine.Recipient().String(),
+		}, []*age.X25519Identity{mine, yours}},
+		"fewer recipients than identities": {
+			[]string{mine.String(), yours.String()},
+			"",
+			[]string{mine.Recipient().String()},
+			[]*age.X25519Identity{mine},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := NewSeal(test.identities, test.passphrase, test.recipients)
@@ -145,21 +175,48 @@ func TestNewSealRefuses(t *testing.T) {
 		recipients []string
 		wantErr    string
 	}{
-		"none":                       {wantErr: "there is no identity: nothing that is sealed could be opened again"},
-		"recipients alone":           {recipients: []string{mine.Recipient().String()}, wantErr: "there is no identity"},
-		"an empty one":               {identities: []string{""}, wantErr: "identity 1: it is neither"},
-		"garbage":                    {identities: []string{mine.String(), "hello"}, wantErr: "identity 2: it is neither an age identity"},
-		"a damaged one":              {identities: []string{damaged}, wantErr: "identity 1: it is neither"},
-		"a recipient in its place":   {identities: []string{mine.Recipient().String()}, wantErr: "identity 1: it is neither"},
-		"an SSH key":                 {identities: []string{bundle(t).CA.PrivateKey}, wantErr: "identity 1: it is neither"},
-		"no passphrase":              {identities: []string{locked}, wantErr: "identity 1: it is encrypted with a passphrase, which is not given"},
-		"a wrong passphrase":         {identities: []string{locked}, passphrase: "wrong horse", wantErr: "the passphrase does not open it"},
-		"sealed to a key":            {identities: []string{ageFile(t, mine.String(), yours.Recipient(), true)}, passphrase: "correct horse", wantErr: "the passphrase does not open it"},
-		"garbage in a locked file":   {identities: []string{withPassphrase(t, "hello "+mine.String(), "correct horse", true)}, passphrase: "correct horse", wantErr: "it is neither"},
-		"half of a locked file":      {identities: []string{locked[:len(locked)/2]}, passphrase: "correct horse", wantErr: "the passphrase does not open it"},
-		"garbage as recipient":       {identities: []string{mine.String()}, recipients: []string{"age1x"}, wantErr: "recipient 1 is not an age X25519 recipient"},
-		"none of its recipients":     {identities: []string{mine.String()}, recipients: []string{yours.Recipient().String()}, wantErr: "what is sealed could not be opened again"},
-		"an identity as a recipient": {identities: []string{mine.String()}, recipients: []string{mine.String()}, wantErr: "is not an age X25519 recipient"},
+		"none":             {wantErr: "there is no identity: nothing that is sealed could be opened again"},
+		"recipients alone": {recipients: []string{mine.Recipient().String()}, wantErr: "there is no identity"},
+		"an empty one":     {identities: []string{""}, wantErr: "identity 1: it is neither"},
+		"garbage": {
+			identities: []string{mine.String(), "hello"},
+			wantErr:    "identity 2: it is neither an age identity",
+		},
+		"a damaged one":            {identities: []string{damaged}, wantErr: "identity 1: it is neither"},
+		"a recipient in its place": {identities: []string{mine.Recipient().String()}, wantErr: "identity 1: it is neither"},
+		"an SSH key":               {identities: []string{bundle(t).CA.PrivateKey}, wantErr: "identity 1: it is neither"},
+		"no passphrase": {
+			identities: []string{locked},
+			wantErr:    "identity 1: it is encrypted with a passphrase, which is not given",
+		},
+		"a wrong passphrase": {
+			identities: []string{locked}, passphrase: "wrong horse",
+			wantErr: "the passphrase does not open it",
+		},
+		"sealed to a key": {
+			identities: []string{ageFile(t, mine.String(), yours.Recipient(), true)},
+			passphrase: "correct horse", wantErr: "the passphrase does not open it",
+		},
+		"garbage in a locked file": {
+			identities: []string{withPassphrase(t, "hello "+mine.String(), "correct horse", true)},
+			passphrase: "correct horse", wantErr: "it is neither",
+		},
+		"half of a locked file": {
+			identities: []string{locked[:len(locked)/2]}, passphrase: "correct horse",
+			wantErr: "the passphrase does not open it",
+		},
+		"garbage as recipient": {
+			identities: []string{mine.String()}, recipients: []string{"age1x"},
+			wantErr: "recipient 1 is not an age X25519 recipient",
+		},
+		"none of its recipients": {
+			identities: []string{mine.String()}, recipients: []string{yours.Recipient().String()},
+			wantErr: "what is sealed could not be opened again",
+		},
+		"an identity as a recipient": {
+			identities: []string{mine.String()}, recipients: []string{mine.String()},
+			wantErr: "is not an age X25519 recipient",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := NewSeal(test.identities, test.passphrase, test.recipients)
@@ -320,7 +377,14 @@ func TestPrintingHidesTheSeal(t *testing.T) {
 	s := seal(t, []string{id.String()})
 	e := encrypting(t).Encryption
 	secrets := []string{id.String(), e.Key}
-	for _, value := range []any{s, *s, []*Seal{s}, struct{ S *Seal }{s}, e, &e, []Encryption{e}, struct{ E Encryption }{e}} {
+	for _, value := range []any{
+		s, *s,
+		[]*Seal{s},
+		struct{ S *Seal }{s},
+		e, &e,
+		[]Encryption{e},
+		struct{ E Encryption }{e},
+	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			printsNone(t, fmt.Sprintf(verb, value), secrets)
 		}

@@ -205,10 +205,12 @@ func TestCross(t *testing.T) {
 				return
 			}
 			old, next, c := parse(t, b.CA.Certificate), parse(t, rotated.CARotation.Other.Certificate), parse(t, cross)
-			if c.CheckSignatureFrom(old) != nil || !samePublicKey(c.PublicKey, next.PublicKey) || c.Subject.String() != next.Subject.String() {
+			if c.CheckSignatureFrom(old) != nil || !samePublicKey(c.PublicKey, next.PublicKey) ||
+				c.Subject.String() != next.Subject.String() {
 				t.Error("it is not the next one's, signed by the old one")
 			}
-			if c.NotAfter.After(old.NotAfter) || c.NotBefore.Before(old.NotBefore) || c.SerialNumber.Cmp(next.SerialNumber) == 0 {
+			if c.NotAfter.After(old.NotAfter) || c.NotBefore.Before(old.NotBefore) ||
+				c.SerialNumber.Cmp(next.SerialNumber) == 0 {
 				t.Errorf("it is valid from %s to %s, with number %s", c.NotBefore, c.NotAfter, c.SerialNumber)
 			}
 		})

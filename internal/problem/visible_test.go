@@ -43,7 +43,10 @@ func inert(text string, lines bool) string {
 	switch {
 	case !utf8.ValidString(text):
 		return "it is no UTF-8"
-	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' && (r != '\n' || !lines) }):
+	case strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsPrint(r) && r != '\t' &&
+			(r != '\n' || !lines)
+	}):
 		return "it has invisible characters"
 	}
 	return ""
@@ -76,7 +79,8 @@ func TestTextOfAHostileMachine(t *testing.T) {
 		if why := inert(text, true); why != "" {
 			t.Errorf("%s: %q", why, text)
 		}
-		if strings.Count(text, "\nNext step:") != 1 || strings.Count(text, "\nUnchanged:") != 1 || strings.Count(strings.ToLower(text), "\ncause:") != 1 {
+		if strings.Count(text, "\nNext step:") != 1 || strings.Count(text, "\nUnchanged:") != 1 ||
+			strings.Count(strings.ToLower(text), "\ncause:") != 1 {
 			t.Errorf("a machine has written a label:\n%s", text)
 		}
 	}
@@ -90,7 +94,8 @@ func TestTextOfAHostileMachine(t *testing.T) {
 // TestBounded keeps the beginning and the end, in whole characters.
 func TestBounded(t *testing.T) {
 	got := bounded(strings.Repeat("a", 50)+strings.Repeat("ä", 100)+"the end", 100)
-	if !strings.HasPrefix(got, "aaaa") || !strings.HasSuffix(got, "the end") || !strings.Contains(got, "bytes left out") || !utf8.ValidString(got) {
+	if !strings.HasPrefix(got, "aaaa") || !strings.HasSuffix(got, "the end") || !strings.Contains(got, "bytes left out") ||
+		!utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}
 	if got := bounded("short", 5); got != "short" {

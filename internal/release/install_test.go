@@ -23,7 +23,8 @@ func install(t *testing.T, made snapshot, cli, registry string) {
 	if err := os.Link(made.path(platform+".zip"), filepath.Join(mirror, zipped)); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "cli.tfrc"), fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", filepath.Join(dir, "mirror")))
+	write(t, filepath.Join(dir, "cli.tfrc"),
+		fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", filepath.Join(dir, "mirror")))
 	write(t, filepath.Join(dir, "main.tf"), fmt.Sprintf(`terraform {
   required_providers {
     kube = {
@@ -44,12 +45,16 @@ func install(t *testing.T, made snapshot, cli, registry string) {
 		t.Fatal(err)
 	}
 	provider := schemas.Providers[registry+"/kubequorum/kube"]
-	for _, resource := range []string{"kube_pki_bundle", "kube_control_plane_endpoint", "kube_etcd_member", "kube_control_plane_replica"} {
+	for _, resource := range []string{
+		"kube_pki_bundle", "kube_control_plane_endpoint", "kube_etcd_member",
+		"kube_control_plane_replica",
+	} {
 		if len(provider.Resources[resource]) == 0 {
 			t.Errorf("the installed provider has no %s", resource)
 		}
 	}
-	if !strings.Contains(read(t, filepath.Join(dir, ".terraform.lock.hcl")), fmt.Sprintf("version     = %q", made.version)) {
+	if !strings.Contains(read(t, filepath.Join(dir, ".terraform.lock.hcl")),
+		fmt.Sprintf("version     = %q", made.version)) {
 		t.Error("the lock file does not have the release's version")
 	}
 }

@@ -98,7 +98,8 @@ func sums(t *testing.T, made snapshot) {
 // signature: SHA256SUMS.sig is a detached binary signature of it, by the key.
 func signature(t *testing.T, made snapshot, key string) {
 	verify := func(signed string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), "gpg", "--batch", "--status-fd=1", "--verify", made.path("SHA256SUMS.sig"), signed).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "gpg", "--batch", "--status-fd=1", "--verify",
+			made.path("SHA256SUMS.sig"), signed).CombinedOutput()
 		return string(out), err
 	}
 	if out, err := verify(made.path("SHA256SUMS")); err != nil || !strings.Contains(out, "VALIDSIG "+key) {
@@ -213,7 +214,8 @@ func materials(t *testing.T, made snapshot) {
 	if err := json.NewDecoder(bytes.NewBufferString(read(t, made.path(platform+".cdx.json")))).Decode(&bill); err != nil {
 		t.Fatal(err)
 	}
-	if bill.Format != "CycloneDX" || bill.Metadata.Component.Name != "github.com/kubequorum/terraform-provider-kube" || bill.Metadata.Component.Version != "v"+made.version {
+	if bill.Format != "CycloneDX" || bill.Metadata.Component.Name != "github.com/kubequorum/terraform-provider-kube" ||
+		bill.Metadata.Component.Version != "v"+made.version {
 		t.Errorf("the bill is of %+v in format %q", bill.Metadata.Component, bill.Format)
 	}
 	listed := map[string]string{}

@@ -45,7 +45,8 @@ func newSnapshot(t *testing.T, home, key string) snapshot {
 		t.Fatal(err)
 	}
 	dist := filepath.Join(t.TempDir(), "dist")
-	command := offline(t, filepath.Join(root, "tools", "goreleaser", "release"), "snapshot", "--config", configuration(t, root, dist))
+	command := offline(t, filepath.Join(root, "tools", "goreleaser", "release"), "snapshot", "--config",
+		configuration(t, root, dist))
 	command.Dir = root
 	command.Env = append(os.Environ(), "GOPROXY=off", "GPG_FINGERPRINT="+key, "GNUPGHOME="+home)
 	started := time.Now()

@@ -131,7 +131,8 @@ func (e *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse,
 			ClusterId: etcdCluster, MemberId: own,
 			RaftTerm: 2,
 		}, Version: e.machine.version(unitAt[etcdPort]),
-		DbSize: 20 << 20, DbSizeInUse: 10 << 20, DbSizeQuota: 8 << 30, Leader: leader, RaftIndex: 1000, RaftAppliedIndex: 1000, RaftTerm: 2, IsLearner: learner,
+		DbSize: 20 << 20, DbSizeInUse: 10 << 20, DbSizeQuota: 8 << 30, Leader: leader, RaftIndex: 1000,
+		RaftAppliedIndex: 1000, RaftTerm: 2, IsLearner: learner,
 	}, nil
 }
 

@@ -33,8 +33,9 @@ const mark = "owned7f3a"
 
 // payloads are what the hostile machine sends instead of its values, or appended to them.
 var payloads = map[string]string{
-	"shell":    "zz';touch /tmp/" + mark + ";:' $(touch /tmp/" + mark + ") `touch /tmp/" + mark + "`",
-	"lines":    "zz\nfile\t8180\troot\troot\t5\t/etc/shadow-" + mark + "\nentry\t" + mark + "\n    server " + mark + " 10.9.9.9:6443\n=== /etc/" + mark + "\n",
+	"shell": "zz';touch /tmp/" + mark + ";:' $(touch /tmp/" + mark + ") `touch /tmp/" + mark + "`",
+	"lines": "zz\nfile\t8180\troot\troot\t5\t/etc/shadow-" + mark + "\nentry\t" + mark + "\n    server " + mark +
+		" 10.9.9.9:6443\n=== /etc/" + mark + "\n",
 	"terminal": mark + "\x1b[31m\x1b]0;" + mark + "\x07\u009b2J\u202e\u2066\u200b\r\b",
 	"bytes":    mark + "\xff\xfe\x9b\x00\xc3\x28",
 	"long":     mark + strings.Repeat("x", 100_000),
@@ -45,7 +46,8 @@ var payloads = map[string]string{
 // The keys of an answer to an observation. Each is forged separately, because a rejected one
 // hides the others.
 var observationKeys = []string{
-	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "content", "dir", "entry", "unit", "disk", "command", "output",
+	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "content",
+	"dir", "entry", "unit", "disk", "command", "output",
 }
 
 // watch records what is sent to a machine.
@@ -169,13 +171,19 @@ type operation struct {
 
 func (p plane) reads() []operation {
 	registrars := endpoint.NewRegistrars(p.machine) // one without earlier observations
-	all := []operation{{"read endpoint", func(ctx context.Context) (any, error) { return registrars.Read(ctx, p.endpoint) }}}
+	all := []operation{{"read endpoint", func(ctx context.Context) (any, error) {
+		return registrars.Read(ctx, p.endpoint)
+	}}}
 	for _, s := range p.members {
-		all = append(all, operation{"read member " + s.Name, func(ctx context.Context) (any, error) { return p.clusters.Read(ctx, s) }})
+		all = append(all, operation{"read member " + s.Name, func(ctx context.Context) (any, error) {
+			return p.clusters.Read(ctx, s)
+		}})
 	}
 	for _, s := range p.servers {
 		s.Registrar = registrars.For(p.endpoint.Registration())
-		all = append(all, operation{"read replica " + s.Name, func(ctx context.Context) (any, error) { return p.replicas.Read(ctx, s) }})
+		all = append(all, operation{"read replica " + s.Name, func(ctx context.Context) (any, error) {
+			return p.replicas.Read(ctx, s)
+		}})
 	}
 	return all
 }
@@ -198,12 +206,18 @@ func (p plane) changes() []operation {
 }
 
 func (p plane) creates() []operation {
-	all := []operation{{"create endpoint", func(ctx context.Context) (any, error) { return endpoint.Create(ctx, p.endpoint) }}}
+	all := []operation{{"create endpoint", func(ctx context.Context) (any, error) {
+		return endpoint.Create(ctx, p.endpoint)
+	}}}
 	for _, s := range p.members {
-		all = append(all, operation{"create member " + s.Name, func(ctx context.Context) (any, error) { return p.clusters.Create(ctx, s) }})
+		all = append(all, operation{"create member " + s.Name, func(ctx context.Context) (any, error) {
+			return p.clusters.Create(ctx, s)
+		}})
 	}
 	for _, s := range p.servers {
-		all = append(all, operation{"create replica " + s.Name, func(ctx context.Context) (any, error) { return p.replicas.Create(ctx, s) }})
+		all = append(all, operation{"create replica " + s.Name, func(ctx context.Context) (any, error) {
+			return p.replicas.Create(ctx, s)
+		}})
 	}
 	return all
 }
@@ -216,7 +230,9 @@ func (p plane) deletes() []operation {
 		}})
 	}
 	for _, s := range p.members {
-		all = append(all, operation{"delete member " + s.Name, func(ctx context.Context) (any, error) { return nil, p.clusters.Delete(ctx, s, etcd.DeleteOptions{}) }})
+		all = append(all, operation{"delete member " + s.Name, func(ctx context.Context) (any, error) {
+			return nil, p.clusters.Delete(ctx, s, etcd.DeleteOptions{})
+		}})
 	}
 	return append(all, operation{"delete endpoint", func(ctx context.Context) (any, error) {
 		return nil, endpoint.Delete(ctx, p.endpoint, endpoint.DeleteOptions{})
@@ -231,7 +247,8 @@ func runAll(t *testing.T, what string, timeout time.Duration, operations []opera
 	for _, o := range operations {
 		group.Go(func() {
 			shown := watchLines(t, what+": "+o.name)
-			ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: shown, Detail: shown}), timeout)
+			ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: shown, Detail: shown}),
+				timeout)
 			defer cancel()
 			begun := time.Now()
 			_, err := o.run(ctx)
@@ -265,7 +282,8 @@ func inert(t *testing.T, what, text string, most int) {
 	if len(text) > most {
 		t.Errorf("%s: %d bytes", what, len(text))
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) || strings.ContainsRune(text, unicode.ReplacementChar) {
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) ||
+		strings.ContainsRune(text, unicode.ReplacementChar) {
 		t.Errorf("%s: it is not plain text: %.300q", what, text)
 	}
 }
@@ -291,7 +309,8 @@ func (w *watch) expectNoTrace(t *testing.T, what string) {
 	if at := strings.Index(text, mark); at >= 0 {
 		t.Errorf("%s: what the hostile machine said reaches another one: %.400q", what, text[max(0, at-200):])
 	}
-	t.Logf("%s: the other machines were told %d bytes, in %d changes", what, len(text), strings.Count(text, "reload_units"))
+	t.Logf("%s: the other machines were told %d bytes, in %d changes", what, len(text),
+		strings.Count(text, "reload_units"))
 	if text == "" {
 		t.Errorf("%s: the other machines were told nothing: nothing is tested", what)
 	}
@@ -318,7 +337,10 @@ func TestHostileMembers(t *testing.T) {
 	p, hostile, received := hostilePlane(t)
 	for name, payload := range payloads {
 		valid := strings.ToValidUTF8(payload, "?") // protobuf carries nothing else
-		hostile.listed.Store(&pb.Member{ID: 7, Name: valid, PeerURLs: []string{"https://10.9.9.9:2380" + valid}, ClientURLs: []string{valid, "https://" + valid}})
+		hostile.listed.Store(&pb.Member{
+			ID: 7, Name: valid, PeerURLs: []string{"https://10.9.9.9:2380" + valid},
+			ClientURLs: []string{valid, "https://" + valid},
+		})
 		runAll(t, name, 5*time.Second, append(p.reads(), p.changes()...))
 	}
 	received.expectNoTrace(t, "members")
@@ -329,7 +351,10 @@ func TestHostileMembers(t *testing.T) {
 // programs.
 func TestHostileChanges(t *testing.T) {
 	for _, key := range []string{"content", "output", "entry", "unit"} {
-		for name, payload := range map[string]string{"shell": payloads["shell"], "lines": payloads["lines"], "terminal": payloads["terminal"] + payloads["bytes"]} {
+		for name, payload := range map[string]string{
+			"shell": payloads["shell"], "lines": payloads["lines"],
+			"terminal": payloads["terminal"] + payloads["bytes"],
+		} {
 			t.Run(key+", "+name, func(t *testing.T) {
 				t.Parallel()
 				p, hostile, received := hostilePlane(t)
@@ -446,7 +471,8 @@ func TestHostileRecords(t *testing.T) {
 				b.WriteString(line)
 				continue
 			}
-			b.WriteString("content\t" + place + "\t" + base64.StdEncoding.EncodeToString([]byte(strings.NewReplacer(pairs...).Replace(string(text)))) + "\n")
+			b.WriteString("content\t" + place + "\t" +
+				base64.StdEncoding.EncodeToString([]byte(strings.NewReplacer(pairs...).Replace(string(text)))) + "\n")
 		}
 		return b.String()
 	}

@@ -118,7 +118,8 @@ func (m *machine) show(out io.Writer, name string, further bool) {
 		}
 	}
 	for _, line := range []string{
-		"Id=" + name, "LoadState=" + load, "ActiveState=" + active, "SubState=" + sub, "UnitFileState=" + enabled, "Result=success",
+		"Id=" + name, "LoadState=" + load, "ActiveState=" + active, "SubState=" + sub, "UnitFileState=" + enabled,
+		"Result=success",
 		fmt.Sprintf("MainPID=%d", pid), "NRestarts=0", "ActiveEnterTimestamp=" + since, "NeedDaemonReload=no",
 	} {
 		fmt.Fprintf(out, "unit\t%s\n", line)

@@ -70,16 +70,25 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 		t.Fatal(err)
 	}
 	machine := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
-	p := plane{machine: machine, registrars: endpoint.NewRegistrars(machine), clusters: etcd.NewClusters(), replicas: controlplane.NewReplicas(machine)}
+	p := plane{
+		machine: machine, registrars: endpoint.NewRegistrars(machine), clusters: etcd.NewClusters(),
+		replicas: controlplane.NewReplicas(machine),
+	}
 	first := fleet.clusters[0]
 	hosts := map[string]*host.Host{}
 	for _, m := range first.machines {
 		hosts[m.name] = machine(m.address)
 	}
-	p.endpoint = endpoint.Spec{ClusterID: bundle.ClusterID, ClusterName: bundle.ClusterName, Address: first.vip, Hosts: hosts, CACertificate: bundle.CA.Certificate}
+	p.endpoint = endpoint.Spec{
+		ClusterID: bundle.ClusterID, ClusterName: bundle.ClusterName, Address: first.vip,
+		Hosts: hosts, CACertificate: bundle.CA.Certificate,
+	}
 	source := host.Source{Directory: programs(t)}
 	for _, m := range first.machines {
-		p.members = append(p.members, etcd.Spec{Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle, Version: "3.6.16", Source: source})
+		p.members = append(p.members, etcd.Spec{
+			Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle,
+			Version: "3.6.16", Source: source,
+		})
 		p.servers = append(p.servers, controlplane.Spec{
 			Replica: component.Replica{
 				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.36.3", EndpointHost: first.vip,

@@ -176,7 +176,8 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 			result.count(true)
 		}
 	}
-	result.Detail = fmt.Sprintf("the apply failed %d times and got over it the other times; %d accidents came too late and do not count", noticed, missed)
+	result.Detail = fmt.Sprintf("the apply failed %d times and got over it the other times; %d accidents came too late "+
+		"and do not count", noticed, missed)
 	return []Result{result}, nil
 }
 

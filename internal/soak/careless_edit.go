@@ -84,7 +84,8 @@ func (c *careless) editState(ctx context.Context, d *layoutEdit) error {
 	}
 	switch d.state {
 	case forgetOne:
-		_, err := c.unit.work.Run(ctx, append([]string{"state", "rm"}, c.at(c.editGenerator.some(d.layout, justOne)[0])...)...)
+		_, err := c.unit.work.Run(ctx,
+			append([]string{"state", "rm"}, c.at(c.editGenerator.some(d.layout, justOne)[0])...)...)
 		return err
 	case forgetAll:
 		return os.Remove(c.statePath())

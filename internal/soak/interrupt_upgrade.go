@@ -21,7 +21,8 @@ func cutEtcdUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{minorBefore(1).Etcd, newest.Etcd}, nil, e.everyPoint())
+	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{minorBefore(1).Etcd, newest.Etcd}, nil,
+		e.everyPoint())
 }
 
 func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
@@ -29,7 +30,8 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version", [2]string{minorBefore(1).Kubernetes, newest.Kubernetes},
+	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version",
+		[2]string{minorBefore(1).Kubernetes, newest.Kubernetes},
 		map[string]any{"drain_timeout": "2s"}, &randomPoints{random: e.Random, left: e.Sample})
 }
 

@@ -7,7 +7,8 @@ import (
 
 func TestParseRestarts(t *testing.T) {
 	started := func(at, id string) string {
-		return at + ` cp1 etcd[9]: {"level":"info","msg":"starting etcd server","local-member-id":"` + id + `","cluster-id":"c"}` + "\n" +
+		return at + ` cp1 etcd[9]: {"level":"info","msg":"starting etcd server","local-member-id":"` + id +
+			`","cluster-id":"c"}` + "\n" +
 			at + "5 cp1 systemd[1]: Started etcd.service - etcd member cp1.\n"
 	}
 	const stopping = " cp1 systemd[1]: Stopping etcd.service - etcd member cp1...\n"
@@ -19,10 +20,14 @@ func TestParseRestarts(t *testing.T) {
 		{"nothing", "", nil},
 		{"the first start", started("10.", "a"), nil},
 		{"one that ran before", "20.0" + stopping + "20.2" + deactivated + started("21.", "a"), []restart{{"cp1", 20, 21.5}}},
-		{"twice", started("10.", "a") + "20.0" + stopping + started("21.", "a") + "30.0" + stopping + started("31.", "a"), []restart{{"cp1", 20, 21.5}, {"cp1", 30, 31.5}}},
+		{
+			"twice", started("10.", "a") + "20.0" + stopping + started("21.", "a") + "30.0" + stopping + started("31.", "a"),
+			[]restart{{"cp1", 20, 21.5}, {"cp1", 30, 31.5}},
+		},
 		{"replaced by another", started("10.", "a") + "20.0" + stopping + "20.2" + deactivated + started("41.", "b"), nil},
 		{"gone for good", started("10.", "a") + "20.0" + stopping + "20.2" + deactivated, nil},
-		{"it ended by itself", started("10.", "a") + "20.0 cp1 systemd[1]: etcd.service: Main process exited, code=killed\n" + started("22.", "a"), []restart{{"cp1", 20, 22.5}}},
+		{"it ended by itself", started("10.", "a") + "20.0 cp1 systemd[1]: etcd.service: Main process exited, code=killed\n" +
+			started("22.", "a"), []restart{{"cp1", 20, 22.5}}},
 	} {
 		if got, err := parseRestarts("cp1", c.journal); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)

@@ -17,7 +17,8 @@ const (
 
 // watchRotation starts to record the rotation of a machine's load balancer.
 func watchRotation(ctx context.Context, m *lab.Machine) error {
-	start := fmt.Sprintf("rm -f %[2]s\nsystemd-run --quiet --collect --unit=%[1]s --property=StandardOutput=file:%[2]s sh -c \"$watch\"", rotationUnit, rotationLog)
+	start := fmt.Sprintf("rm -f %[2]s\nsystemd-run --quiet --collect --unit=%[1]s --property=StandardOutput=file:%[2]s "+
+		"sh -c \"$watch\"", rotationUnit, rotationLog)
 	if _, err := m.Run(ctx, with(map[string]string{"watch": rotationScript}, start)); err != nil {
 		return fmt.Errorf("record the balancer of %s: %w", m.Name, err)
 	}

@@ -147,8 +147,9 @@ func (s *site) holder(ctx context.Context) (*lab.Machine, error) {
 
 // starts describes when each component on the machines was last started.
 func (s *site) starts(ctx context.Context, machines fleet) (string, error) {
-	printed, err := machines.each(ctx, "systemctl show --property=Id,MainPID,ExecMainStartTimestampMonotonic etcd kube-apiserver "+
-		"kube-controller-manager kube-scheduler kube-endpoint-haproxy kube-endpoint-keepalived")
+	printed, err := machines.each(ctx,
+		"systemctl show --property=Id,MainPID,ExecMainStartTimestampMonotonic etcd kube-apiserver "+
+			"kube-controller-manager kube-scheduler kube-endpoint-haproxy kube-endpoint-keepalived")
 	return fmt.Sprint(printed), err
 }
 

@@ -44,7 +44,10 @@ func TestTrack(t *testing.T) {
 	if r.Tried != 3 || r.Passed != 1 {
 		t.Errorf("tried %d, passed %d; want 3 and 1", r.Tried, r.Passed)
 	}
-	for _, want := range []string{"5 commands", "before one 2 times", "cut before command 2 (10.0.0.1: observe): a learner is left", "not cut, 5 commands: it hangs"} {
+	for _, want := range []string{
+		"5 commands", "before one 2 times",
+		"cut before command 2 (10.0.0.1: observe): a learner is left", "not cut, 5 commands: it hangs",
+	} {
 		if !strings.Contains(r.Detail, want) {
 			t.Errorf("the detail lacks %q:\n%s", want, r.Detail)
 		}
@@ -52,12 +55,17 @@ func TestTrack(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	results := []Result{{Name: "good", Tried: 2, Passed: 2, Detail: "fine"}, {Name: "bad", Tried: 3, Passed: 1, Detail: "first line\nsecond line"}, incompleteResult("worse", errors.New("no machines"))}
+	results := []Result{
+		{Name: "good", Tried: 2, Passed: 2, Detail: "fine"},
+		{Name: "bad", Tried: 3, Passed: 1, Detail: "first line\nsecond line"},
+		incompleteResult("worse", errors.New("no machines")),
+	}
 	if n := failed(results); n != 2 {
 		t.Errorf("%d have failed, want 2", n)
 	}
 	table := Table(results)
-	if !strings.Contains(table, "bad") || !strings.Contains(table, "first line") || strings.Contains(table, "second line") {
+	if !strings.Contains(table, "bad") || !strings.Contains(table, "first line") ||
+		strings.Contains(table, "second line") {
 		t.Errorf("the table is\n%s", table)
 	}
 	path := filepath.Join(t.TempDir(), "out.json")

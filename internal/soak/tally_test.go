@@ -28,7 +28,10 @@ func TestTally(t *testing.T) {
 		t.Errorf("the results are %+v", r)
 	}
 	for i, rows := range [][]string{
-		{"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms", "step 3: another etcd cluster is served"},
+		{
+			"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms",
+			"step 3: another etcd cluster is served",
+		},
 		{"2 kinds of edits", "taint one: 1 applied, 1 cut off", "step 2: no way on"},
 	} {
 		for _, want := range rows {

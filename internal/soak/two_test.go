@@ -53,8 +53,14 @@ func TestJudge(t *testing.T) {
 		failures int
 		detail   string
 	}{
-		{"all well", func(*observation) {}, 0, "first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost"},
-		{"one failed in the middle", func(s *observation) { s.ends[1].how, s.ends[1].message = failing, "broken" }, 1, "the second apply failed in the middle: broken"},
+		{
+			"all well", func(*observation) {}, 0,
+			"first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost",
+		},
+		{
+			"one failed in the middle", func(s *observation) { s.ends[1].how, s.ends[1].message = failing, "broken" }, 1,
+			"the second apply failed in the middle: broken",
+		},
 		{"a second cluster", func(s *observation) { s.alive = errOtherCluster }, 1, "another etcd cluster"},
 		{"restarts at once", func(s *observation) { s.restarts[1].from = 1.5 }, 1, "members restarted at once: cp1"},
 		{"nothing restarted", func(s *observation) { s.restarts = nil }, 1, "0 members were restarted, not 2"},

@@ -9,7 +9,10 @@ import (
 )
 
 func TestEndingOf(t *testing.T) {
-	refusal := workspace.Diagnostic{Severity: "error", Summary: "not now", Detail: "Cause: a\nUnchanged: nothing was changed.\nNext step: b"}
+	refusal := workspace.Diagnostic{
+		Severity: "error", Summary: "not now",
+		Detail: "Cause: a\nUnchanged: nothing was changed.\nNext step: b",
+	}
 	broken := workspace.Diagnostic{Severity: "error", Summary: "broken", Detail: "Cause: c\nUnchanged: the other members."}
 	warning := workspace.Diagnostic{Severity: "warning", Summary: "careful", Detail: "d"}
 	some := []workspace.Timing{{Address: "a.b"}}
@@ -36,7 +39,8 @@ func TestEndingOf(t *testing.T) {
 		t.Errorf("no apply at all: %s", got)
 	}
 	err := &workspace.FailedError{Diagnostics: []workspace.Diagnostic{refusal, refusal, warning}}
-	if got := errorsOf(err); strings.Count(got, "not now") != 1 || strings.Contains(got, "careful") || strings.Contains(got, "\n") {
+	if got := errorsOf(err); strings.Count(got, "not now") != 1 || strings.Contains(got, "careful") ||
+		strings.Contains(got, "\n") {
 		t.Errorf("it complains %q", got)
 	}
 }

@@ -33,7 +33,10 @@ func minorBefore(kubernetes int) workspace.Release {
 // one of Kubernetes, and an upgrade by a patch. All of them lead to the default release.
 var upgradePaths = []upgradePath{
 	{"upgrade", minorBefore(2), []upgrade{
-		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: newest.Etcd, Kubernetes: minorBefore(1).Kubernetes}},
+		{
+			"etcd and Kubernetes by a minor version",
+			workspace.Release{Etcd: newest.Etcd, Kubernetes: minorBefore(1).Kubernetes},
+		},
 		{"Kubernetes by the next minor version", newest},
 	}},
 	{

@@ -29,7 +29,8 @@ func TestUpgradePaths(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !later(t, fromKubernetes, kubernetes) || fromEtcd != etcd && !later(t, fromEtcd, etcd) {
-				t.Errorf("%s: %s goes from etcd %s and Kubernetes %s to %s and %s", j.name, step.name, fromEtcd, fromKubernetes, etcd, kubernetes)
+				t.Errorf("%s: %s goes from etcd %s and Kubernetes %s to %s and %s", j.name, step.name, fromEtcd, fromKubernetes,
+					etcd, kubernetes)
 			}
 			at = step.to
 		}
@@ -56,7 +57,10 @@ func TestRunning(t *testing.T) {
 	if want := (running{"3.6.16", "1.36.3", 1234567}); err != nil || got != want {
 		t.Errorf("read %+v, %v; want %+v", got, err, want)
 	}
-	for _, broken := range []string{"", "soon\nx\n{}", "1\nnothing\n{}", "1\netcd_server_version{server_version=\"3.6.16\"} 1\nForbidden"} {
+	for _, broken := range []string{
+		"", "soon\nx\n{}", "1\nnothing\n{}",
+		"1\netcd_server_version{server_version=\"3.6.16\"} 1\nForbidden",
+	} {
 		if got, err := parseRunning(broken); err == nil {
 			t.Errorf("%q is read as %+v", broken, got)
 		}
@@ -64,7 +68,10 @@ func TestRunning(t *testing.T) {
 }
 
 func TestRunResult(t *testing.T) {
-	found := map[string]running{"cp1": {"3.6.16", "1.36.3", 1}, "cp2": {"3.6.16", "1.35.4", 2}, "cp3": {"3.5.35", "1.36.3", 3}}
+	found := map[string]running{
+		"cp1": {"3.6.16", "1.36.3", 1}, "cp2": {"3.6.16", "1.35.4", 2},
+		"cp3": {"3.5.35", "1.36.3", 3},
+	}
 	r := runResult("upgrade", "3.6.16", "1.36.3", found)
 	if r.Tried != 3 || r.Passed != 1 {
 		t.Errorf("%d of %d run it, want 1 of 3", r.Passed, r.Tried)

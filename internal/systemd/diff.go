@@ -38,7 +38,8 @@ func LineDifferences(path, observed, wanted string) []string {
 	var differences []string
 	for _, line := range have {
 		if !slices.Contains(want, line) {
-			differences = append(differences, fmt.Sprintf("%s has the line %q, which was not written by the provider", path, line))
+			differences = append(differences, fmt.Sprintf("%s has the line %q, which was not written by the provider", path,
+				line))
 		}
 	}
 	for _, line := range want {

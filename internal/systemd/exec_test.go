@@ -53,22 +53,30 @@ func TestParseUnit(t *testing.T) {
 }
 
 func TestDifferences(t *testing.T) {
-	flags := FlagDifferences(map[string]string{"a": "1", "b": "2", "d": "4"}, map[string]string{"b": "3", "c": "x", "d": "4"})
-	if want := []string{`flag --a is "1", wanted not to be set`, `flag --b is "2", wanted "3"`, `flag --c is missing, wanted "x"`}; !slices.Equal(flags, want) {
+	flags := FlagDifferences(map[string]string{"a": "1", "b": "2", "d": "4"},
+		map[string]string{"b": "3", "c": "x", "d": "4"})
+	if want := []string{
+		`flag --a is "1", wanted not to be set`, `flag --b is "2", wanted "3"`,
+		`flag --c is missing, wanted "x"`,
+	}; !slices.Equal(flags, want) {
 		t.Errorf("%q, want %q", flags, want)
 	}
 	if got := FlagDifferences(nil, map[string]string{"a": ""}); len(got) != 1 {
 		t.Errorf("no flags found: %q", got)
 	}
 	lines := LineDifferences("/etc/x", "a\nb\nc", "c\nb\nd")
-	if want := []string{`/etc/x has the line "a", which was not written by the provider`, `/etc/x lacks the line "d"`}; !slices.Equal(lines, want) {
+	if want := []string{
+		`/etc/x has the line "a", which was not written by the provider`,
+		`/etc/x lacks the line "d"`,
+	}; !slices.Equal(lines, want) {
 		t.Errorf("%q, want %q", lines, want)
 	}
 }
 
 func TestReadStartNote(t *testing.T) {
 	digest := "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	note := StartNoteEntry(digest, "/etc/a") + StartNoteEntry("0123", "/etc/b") + StartNoteEntry(digest, "/etc/../c") + StartNoteEntry(digest, "/etc/$(d)") + "\x1b[31m\n"
+	note := StartNoteEntry(digest, "/etc/a") + StartNoteEntry("0123", "/etc/b") + StartNoteEntry(digest,
+		"/etc/../c") + StartNoteEntry(digest, "/etc/$(d)") + "\x1b[31m\n"
 	if got := ReadStartNote(note); !maps.Equal(got, map[string]string{"/etc/a": digest}) {
 		t.Errorf("%q", got)
 	}

@@ -14,9 +14,16 @@ func TestLimits(t *testing.T) {
 		{Limits{}, "", ""},
 		{Limits{CPUQuota: "250%"}, "CPUQuota=250%\n", ""},
 		{Limits{MemoryMax: "1G"}, "MemoryMax=1G\nEnvironment=GOMEMLIMIT=966367641\n", ""},
-		{Limits{MemoryHigh: "3G", MemoryMax: "4G", CPUQuota: "200%"}, "MemoryHigh=3G\nMemoryMax=4G\nCPUQuota=200%\nEnvironment=GOMEMLIMIT=2899102924\n", ""},
+		{
+			Limits{MemoryHigh: "3G", MemoryMax: "4G", CPUQuota: "200%"},
+			"MemoryHigh=3G\nMemoryMax=4G\nCPUQuota=200%\nEnvironment=GOMEMLIMIT=2899102924\n", "",
+		},
 		{Limits{MemoryHigh: "1000"}, "MemoryHigh=1000\nEnvironment=GOMEMLIMIT=900\n", ""},
-		{Limits{MemoryHigh: "4G", MemoryMax: "4096M"}, "MemoryHigh=4G\nMemoryMax=4096M\nEnvironment=GOMEMLIMIT=3865470566\n", ""},
+		{
+			Limits{MemoryHigh: "4G", MemoryMax: "4096M"},
+			"MemoryHigh=4G\nMemoryMax=4096M\nEnvironment=GOMEMLIMIT=3865470566\n",
+			"",
+		},
 		{Limits{MemoryHigh: "5G", MemoryMax: "4G"}, "", "killed at 4G of memory, before it is slowed at 5G"},
 		{Limits{MemoryMax: "4GB"}, "", "malformed amount of memory"},
 		{Limits{MemoryHigh: "50%"}, "", "malformed amount of memory"},

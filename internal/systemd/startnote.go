@@ -29,7 +29,8 @@ func StartNoteEntry(digest, path string) string { return digest + "  " + path + 
 func ReadStartNote(text string) map[string]string {
 	digests := map[string]string{}
 	for line := range strings.Lines(text) {
-		if digest, file, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && digestForm.MatchString(digest) && plainPath.MatchString(file) && path.Clean(file) == file {
+		if digest, file, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && digestForm.MatchString(digest) &&
+			plainPath.MatchString(file) && path.Clean(file) == file {
 			digests[file] = digest
 		}
 	}

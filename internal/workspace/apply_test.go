@@ -17,7 +17,9 @@ not JSON at all
 {"type":"diagnostic","diagnostic":{"severity":"error","summary":"broken","detail":"here"}}
 `
 	var begun []string
-	timings, diagnostics := follow(strings.NewReader(output), io.Discard, func(address string) { begun = append(begun, address) })
+	timings, diagnostics := follow(strings.NewReader(output), io.Discard, func(address string) {
+		begun = append(begun, address)
+	})
 	if want := []Timing{{Address: "a.b", Action: "create", Took: 1500 * time.Millisecond}}; !slices.Equal(timings, want) {
 		t.Errorf("timings are %v, want %v", timings, want)
 	}
@@ -28,7 +30,8 @@ not JSON at all
 		t.Errorf("diagnostics are %q, want %q", diagnostics, want)
 	}
 	failure := FailedError{Err: io.EOF, Diagnostics: diagnostics}
-	if got := failure.Errors(); len(got) != 1 || got[0].Summary != "broken" || !strings.Contains(failure.Error(), "error: broken\nhere") {
+	if got := failure.Errors(); len(got) != 1 || got[0].Summary != "broken" ||
+		!strings.Contains(failure.Error(), "error: broken\nhere") {
 		t.Errorf("errors are %q of\n%v", got, &failure)
 	}
 }

@@ -109,7 +109,8 @@ func (w *Workspace) mirror(ctx context.Context) error {
 	if err := os.Link(w.ProviderPath(), twin); err != nil {
 		return fmt.Errorf("make mirror: %w", err)
 	}
-	cli := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", filepath.Join(w.Dir, "mirror"))
+	cli := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = "+
+		"true\n", filepath.Join(w.Dir, "mirror"))
 	return os.WriteFile(w.CLIConfig(), []byte(cli), 0o600)
 }
 

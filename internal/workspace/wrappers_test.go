@@ -41,7 +41,8 @@ func TestKubectlFollowsTheState(t *testing.T) {
 	}
 	refuses := func(state string) {
 		t.Helper()
-		if out, err := run(); err == nil || !strings.Contains(out, "run bin/demo apply first") || strings.Contains(out, "namespaces") {
+		if out, err := run(); err == nil || !strings.Contains(out, "run bin/demo apply first") ||
+			strings.Contains(out, "namespaces") {
 			t.Errorf("with %s the script says %q, %v", state, out, err)
 		}
 	}

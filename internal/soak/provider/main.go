@@ -65,7 +65,9 @@ type server struct {
 	injector *cut.Injector
 }
 
-func (s server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (s server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (
+	*tfprotov6.ApplyResourceChangeResponse, error,
+) {
 	s.injector.Open()
 	return s.ProviderServer.ApplyResourceChange(ctx, req)
 }
