@@ -23,11 +23,15 @@ const injected = `zz';touch ` + owned + `;:'";touch ` + owned + `;:"$(touch ` + 
 const hostileFiles = `
 say=$(cat /root/injected)
 escape=$(printf '\033]0;owned\007\033[31m\302\233\342\200\256\377')
-printf '    server %s 10.97.0.12:6443\n    server %s%s 10.97.0.12:6443\n' "$say" zz "$escape" >>/etc/haproxy/kube/20-backends.cfg
+printf '    server %s 10.97.0.12:6443\n    server %s%s 10.97.0.12:6443\n' "$say" zz "$escape" \
+  >>/etc/haproxy/kube/20-backends.cfg
 mkdir -p /etc/systemd/system/etcd.service.d
 : >"/etc/systemd/system/etcd.service.d/zz;touch $(echo x).conf"
 : >"/etc/systemd/system/etcd.service.d/$escape.conf"
-for unit in etcd kube-apiserver kube-scheduler; do printf '# %s %s\nEnvironment="X=%s"\n' "$say" "$escape" "$(printf %s "$say" | tr -d '"')" >>/etc/systemd/system/$unit.service; done
+for unit in etcd kube-apiserver kube-scheduler; do
+  printf '# %s %s\nEnvironment="X=%s"\n' "$say" "$escape" "$(printf %s "$say" | tr -d '"')" \
+    >>/etc/systemd/system/$unit.service
+done
 printf '%s\n' "$say" >>/etc/keepalived/kube.conf
 printf '# %s\n' "$say" >>/etc/haproxy/kube/10-endpoint.cfg
 printf '%s  %s\n' "$say" "$say" >>/run/etcd/started
@@ -38,7 +42,8 @@ const hostileRecords = `
 say=$(sed 's/["\\]/\\&/g' /root/injected)
 for file in /etc/etcd/member.json /etc/kubernetes/replica.json /etc/haproxy/kube/endpoint.json; do
   [ -f "$file" ] || continue
-  SAY="$say" awk '{ gsub(/"cp3"/, "\"" ENVIRON["SAY"] "\""); gsub(/10\.97\.0\.13/, ENVIRON["SAY"]); print }' "$file" >"$file.lie"
+  SAY="$say" awk '{ gsub(/"cp3"/, "\"" ENVIRON["SAY"] "\""); gsub(/10\.97\.0\.13/, ENVIRON["SAY"]); print }' \
+    "$file" >"$file.lie"
   cat "$file.lie" >"$file"
   rm "$file.lie"
 done

@@ -123,7 +123,8 @@ resource "kube_etcd_member" "cp1" {
 resource "kube_control_plane_replica" "cp1" {
   name       = "cp1"
   host       = { address = var.machines.cp1 }
-  endpoint   = { address = var.endpoint_address, port = 6443, hosts = var.machines, drain_timeout = var.drain_timeout, verify_ca = true }
+  endpoint   = { address = var.endpoint_address, port = 6443, hosts = var.machines, ` +
+	`drain_timeout = var.drain_timeout, verify_ca = true }
   etcd       = ["https://${var.machines.cp1}:2379"]
   pki        = file(%[1]q)
   version    = var.kubernetes_version

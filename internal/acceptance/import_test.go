@@ -254,8 +254,10 @@ func (i *importing) refusals(t *testing.T) {
 func (i *importing) changed(t *testing.T) {
 	i.forget(t)
 	onMachine(t, shared.lab.Machine("cp2"),
-		`sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
-sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|; s|--audit-log-maxage=7|--audit-log-maxage=8|' /etc/systemd/system/kube-apiserver.service
+		`sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' \
+  /etc/systemd/system/etcd.service
+sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|; s|--audit-log-maxage=7|--audit-log-maxage=8|' \
+  /etc/systemd/system/kube-apiserver.service
 sed -i 's|^MemoryMax=1G$|MemoryMax=2G|' /etc/systemd/system/kube-controller-manager.service`)
 	before := observeMachines(t, i.names...)
 	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
@@ -308,7 +310,8 @@ func TestImportWithoutBackup(t *testing.T) {
 }
 
 // asEarlierVersion removes from a machine what earlier versions did not record.
-const asEarlierVersion = `sed -i -zE 's/,\n  "configured": \{.*\n  \}\n\}/\n}/' /etc/etcd/member.json /etc/kubernetes/replica.json
+const asEarlierVersion = `sed -i -zE 's/,\n  "configured": \{.*\n  \}\n\}/\n}/' \
+  /etc/etcd/member.json /etc/kubernetes/replica.json
 ! grep configured /etc/etcd/member.json /etc/kubernetes/replica.json
 sed -i -E '/^  "(cluster_id|cluster_name|address)"/d' /etc/haproxy/kube/endpoint.json`
 

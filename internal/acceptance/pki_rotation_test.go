@@ -162,7 +162,8 @@ func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
 }
 
 // journalScript prints the leader changes, and the stops and starts.
-const journalScript = `journalctl --no-pager --output=short-precise --since=-5min -u etcd -u kube-apiserver -u kube-endpoint-haproxy -u kube-endpoint-keepalived |
+const journalScript = `journalctl --no-pager --output=short-precise --since=-5min \
+  -u etcd -u kube-apiserver -u kube-endpoint-haproxy -u kube-endpoint-keepalived |
 grep -E 'elected leader|lost leader|leadership|transfer|Stopp|Start|DOWN|UP|STATE' | cut -c1-260 | tail -60`
 
 // resentRequests counts the requests on a kept connection that an API server rejected right

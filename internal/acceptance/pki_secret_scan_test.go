@@ -127,7 +127,9 @@ func (h *secretScan) sampleStates(modified map[string]time.Time) {
 
 // keysScript prints every file on a machine that contains a private key, except the machine's
 // own keys, which existed before: its name, and its content in base64.
-const keysScript = `find / /run -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) -prune -o -type f -size -512k -print0 |
+const keysScript = `find / /run -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh \
+  -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) \
+  -prune -o -type f -size -512k -print0 |
 xargs -0 grep -lsE 'PRIVATE KEY-----|client-key-data:|secret: ' | sort -u |
 while read -r file; do echo "$file $(base64 -w0 "$file")"; done`
 

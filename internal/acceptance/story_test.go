@@ -187,7 +187,8 @@ until [ $up = 6 ]; do
   [ $tries -lt 110 ] || exit 1
   sleep 0.5
   up=$((up + 1))
-  /opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' | awk -F, '$1 == "kube-apiserver" && $18 !~ /^UP/ { exit 1 }' || up=0
+  /opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' |
+    awk -F, '$1 == "kube-apiserver" && $18 !~ /^UP/ { exit 1 }' || up=0
 done`
 
 // awaitRotation waits until API servers have reconnected to an etcd member that was away. The

@@ -22,13 +22,16 @@ mkdir -p -m 0700 /var/lib/etcd-archive/before-restore
 mv /var/lib/etcd/member /var/lib/etcd-archive/before-restore/`
 
 	restoreOne = `token=$(grep -o '"cluster_id": *"[^"]*"' /etc/etcd/member.json | cut -d '"' -f 4)
-/opt/kube/etcd/3.5.35/etcdutl snapshot restore /var/lib/etcd-archive/upgrades/20261122T014110Z-etcd-3.5.35-to-3.6.16.db \
-  --data-dir=/var/lib/etcd --name=cp1 --initial-cluster=cp1=https://10.0.0.11:2380 --initial-advertise-peer-urls=https://10.0.0.11:2380 \
+/opt/kube/etcd/3.5.35/etcdutl snapshot restore ` +
+		`/var/lib/etcd-archive/upgrades/20261122T014110Z-etcd-3.5.35-to-3.6.16.db \
+  --data-dir=/var/lib/etcd --name=cp1 --initial-cluster=cp1=https://10.0.0.11:2380 ` +
+		`--initial-advertise-peer-urls=https://10.0.0.11:2380 \
   --initial-cluster-token="$token" --bump-revision=1000000000 --mark-compacted
 chown -R etcd:etcd /var/lib/etcd
 id=$(printf '%s' "https://10.0.0.11:2380$token" | sha1sum | cut -c -16 | sed 's/^0*//')
 sed -i "s/\"member_id\": *\"[0-9a-f]*\"/\"member_id\": \"$id\"/" /etc/etcd/member.json
-sed -i 's|/etcd/3.6.16/|/etcd/3.5.35/|; s|--feature-gates=InitialCorruptCheck=true|--experimental-initial-corrupt-check=true|
+sed -i 's|/etcd/3.6.16/|/etcd/3.5.35/|; ` +
+		`s|--feature-gates=InitialCorruptCheck=true|--experimental-initial-corrupt-check=true|
   s|--watch-progress-|--experimental-watch-progress-|' /etc/systemd/system/etcd.service
 systemctl daemon-reload
 systemctl start etcd`

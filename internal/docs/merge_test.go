@@ -106,7 +106,8 @@ func TestCompleted(t *testing.T) {
 		"nothing": {"", "terraform {\n  a = 1\n}\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  size = 1\n}\n"},
 		"a part": {
 			"resource \"kube_x\" \"prod\" {\n  # …\n  size = {\n    name = 2\n  }\n}\n",
-			"terraform {\n  a = 1\n}\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  # …\n  size = {\n    name = 2\n  }\n}\n",
+			"terraform {\n  a = 1\n}\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  # …\n" +
+				"  size = {\n    name = 2\n  }\n}\n",
 		},
 		"in one line, beside another provider's": {
 			"resource \"kube_x\" \"prod\" { name = \"m\" }\nprovider \"other\" {\n  b = 1\n}\nterraform {\n  c = 1\n}\n",

@@ -11,13 +11,15 @@ const somebody = `set -e
 cd "$(mktemp -d)"
 for name in somebody-first somebody-second; do
   mkdir -p $name/DEBIAN
-  printf 'Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: somebody <a@b.c>\nDescription: x\n' $name >$name/DEBIAN/control
+  printf 'Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: somebody <a@b.c>\nDescription: x\n' \
+    $name >$name/DEBIAN/control
 done
 echo 'Depends: somebody-first' >>somebody-second/DEBIAN/control
 printf '#!/bin/sh\ntouch /tmp/begun\nuntil [ -e /tmp/go-on ]; do sleep 0.1; done\n' >somebody-first/DEBIAN/preinst
 chmod 755 somebody-first/DEBIAN/preinst
 for name in somebody-first somebody-second; do dpkg-deb --build --root-owner-group $name >/dev/null; done
-systemd-run --quiet --unit=somebody --collect --setenv=DEBIAN_FRONTEND=noninteractive apt-get -q -y install "$PWD/somebody-first.deb" "$PWD/somebody-second.deb"
+systemd-run --quiet --unit=somebody --collect --setenv=DEBIAN_FRONTEND=noninteractive \
+  apt-get -q -y install "$PWD/somebody-first.deb" "$PWD/somebody-second.deb"
 until [ -e /tmp/begun ]; do sleep 0.1; done`
 
 // installConcurrently: what others install while this waits for the package manager's

@@ -271,7 +271,8 @@ func TestLab(t *testing.T) {
 func (f *fixture) assertClean() {
 	f.Helper()
 	for _, name := range names(f.spec.Hosts) {
-		left := f.shell(name, `ls -d /etc/haproxy/kube /opt/kube /etc/keepalived/kube.conf /etc/systemd/system/kube-endpoint-* \
+		left := f.shell(name, `ls -d /etc/haproxy/kube /opt/kube \
+/etc/keepalived/kube.conf /etc/systemd/system/kube-endpoint-* \
 			/etc/systemd/system/multi-user.target.wants/kube-endpoint-* /run/kube-endpoint* /var/lib/kube-endpoint 2>/dev/null
 			ip -o address | grep -w `+labVIP+` || true
 			systemctl list-units --all --no-legend 'kube-endpoint*'

@@ -59,7 +59,8 @@ func renderKeepalivedUnit(s Spec, program, device string) string {
 Type=simple
 RuntimeDirectory=%[1]s
 RuntimeDirectoryMode=0755
-ExecStart=%[2]s --dont-fork --log-detail --vrrp --use-file=%[3]s --pid=/run/%[1]s/keepalived.pid --vrrp_pid=/run/%[1]s/vrrp.pid
+ExecStart=%[2]s --dont-fork --log-detail --vrrp --use-file=%[3]s `+
+		`--pid=/run/%[1]s/keepalived.pid --vrrp_pid=/run/%[1]s/vrrp.pid
 ExecReload=/bin/kill -HUP $MAINPID
 ExecStopPost=-/bin/sh -c 'ip address delete %[4]s dev %[5]s 2>/dev/null'
 KillMode=mixed

@@ -31,7 +31,8 @@ var answer = "clock\t1700000000.250000000\n" +
 	"content\t/etc/a key\taGVsbG8=\n" +
 	"recorded\t" + digestB + "\t/opt/kube/p/1/x\ndigest\t" + digestB + "  /opt/kube/p/1/x\n" +
 	"dir\t/etc\nentry\ta key\nentry\tlink\ndir\t/empty\n" +
-	"unit\tMainPID=41\nunit\tNRestarts=2\nunit\tId=ssh.service\nunit\tActiveState=active\nunit\tActiveEnterTimestamp=Sat 2026-11-21 11:11:59 UTC\n" +
+	"unit\tMainPID=41\nunit\tNRestarts=2\nunit\tId=ssh.service\n" +
+	"unit\tActiveState=active\nunit\tActiveEnterTimestamp=Sat 2026-11-21 11:11:59 UTC\n" +
 	"unit\t\nunit\tId=real.target\nunit\tLoadState=loaded\nunit\tNeedDaemonReload=yes\nunit\tActiveEnterTimestamp=\n" +
 	"ss\tState  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\n" +
 	"ss\tLISTEN 0      4096   127.0.0.1%lo:6443  0.0.0.0:*    users:((\"kube-apiserver\",pid=7,fd=3))\n" +

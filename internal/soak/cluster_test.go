@@ -6,7 +6,8 @@ import (
 )
 
 func TestParseServed(t *testing.T) {
-	const status = `[{"Endpoint":"https://127.0.0.1:2379","Status":{"header":{"cluster_id":17931110193459215573,"member_id":7},"leader":7}}]`
+	const status = `[{"Endpoint":"https://127.0.0.1:2379","Status":` +
+		`{"header":{"cluster_id":17931110193459215573,"member_id":7},"leader":7}}]`
 	for out, want := range map[string]served{
 		"": {}, status + "\n\nlinearizable\n": {17931110193459215573, true}, status + "\n\n": {17931110193459215573, false},
 	} {

@@ -12,7 +12,8 @@ func TestFollow(t *testing.T) {
 	const output = `{"@level":"info","@message":"Terraform 1.11.4","type":"version"}
 not JSON at all
 {"@timestamp":"2026-01-02T03:04:05.000000Z","type":"apply_start","hook":{"resource":{"addr":"a.b"},"action":"create"}}
-{"@timestamp":"2026-01-02T03:04:06.500000Z","type":"apply_complete","hook":{"resource":{"addr":"a.b"},"action":"create"}}
+{"@timestamp":"2026-01-02T03:04:06.500000Z","type":"apply_complete",` +
+		`"hook":{"resource":{"addr":"a.b"},"action":"create"}}
 {"type":"diagnostic","diagnostic":{"severity":"warning","summary":"careful","detail":"now"}}
 {"type":"diagnostic","diagnostic":{"severity":"error","summary":"broken","detail":"here"}}
 `
