@@ -37,7 +37,7 @@ func components() string {
 // TestOnMachines runs the package on machines with real systemd, sshd and etcd. It
 // restarts itself within the lab's network, where no packet leaves the computer.
 func TestOnMachines(t *testing.T) {
-	onMachines(t, "etcdlab", "10.93.0.0/24", []string{"3.6.16"}, testOnMachines)
+	onMachines(t, "etcdlab", "10.93.0.0/24", []string{newRelease}, testOnMachines)
 }
 
 // onMachines runs a test within the network of a lab of its own, with releases of etcd
@@ -152,7 +152,7 @@ func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
 	}
 	for _, name := range everyone {
 		r.specs[name] = Spec{
-			Name: name, Host: peers[name], Peers: peers, Bundle: bundle, Version: "3.6.16",
+			Name: name, Host: peers[name], Peers: peers, Bundle: bundle, Version: newRelease,
 			OnDestroy: Archive, Source: host.Source{Directory: components()},
 		}
 	}
@@ -311,8 +311,8 @@ func (r *rig) grow() {
 // fill writes until the quota refuses a write, and has the reported drift repaired.
 func (r *rig) fill() {
 	r.t.Helper()
-	const put = `put() {
-  ETCDCTL_API=3 /opt/kube/etcd/3.6.16/etcdctl --endpoints=https://10.93.0.12:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
+	put := `put() {
+  ETCDCTL_API=3 /opt/kube/etcd/` + newRelease + `/etcdctl --endpoints=https://10.93.0.12:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
     --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put "$@"
 }
 `

@@ -19,7 +19,7 @@ func TestSlowLineOnMachines(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it takes five minutes")
 	}
-	onMachines(t, "etcdslow", "10.81.0.0/24", []string{"3.6.16"}, func(t *testing.T) {
+	onMachines(t, "etcdslow", "10.81.0.0/24", []string{newRelease}, func(t *testing.T) {
 		r := newRig(t)
 		r.edit(func(s *Spec) { s.ExtraArgs = bySnapshot }, everyone...)
 		r.only([]string{"cp1", "cp2"}, "create two", r.create)

@@ -18,6 +18,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -27,12 +28,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-const (
-	olderRelease = "3.5.34"
-	oldRelease   = "3.5.35"
-	patchRelease = "3.6.15"
-	newRelease   = "3.6.16"
+var (
+	olderRelease = pinned(build.MinorBefore("etcd", 1) + "-before")
+	oldRelease   = pinned(build.MinorBefore("etcd", 1))
+	patchRelease = pinned(build.PatchBefore("etcd"))
+	newRelease   = pinned("etcd")
+	nextRelease  = pinned("etcd-3.7")
 )
+
+// pinned returns the version of a set of programs.
+func pinned(set string) string {
+	version, err := build.Version(set)
+	if err != nil {
+		panic(err)
+	}
+	return version
+}
 
 // TestUpgradesOnMachines upgrades members from release to release while a client writes,
 // and rolls back one that does not serve.
@@ -45,6 +56,19 @@ func TestUpgradesOnMachines(t *testing.T) {
 		r.rollBack()
 		r.giveUp()
 		r.upgrade(newRelease)
+		r.all("destroy", r.delete)
+	})
+}
+
+// TestUpgradeToTheNextMinorOnMachines upgrades members to the minor after the default one.
+func TestUpgradeToTheNextMinorOnMachines(t *testing.T) {
+	if os.Getenv("KUBE_TEST_LONG") != "1" {
+		t.Skip("KUBE_TEST_LONG=1 runs it: it needs another release of etcd")
+	}
+	onMachines(t, "etcdnext", "10.79.0.0/24", []string{newRelease, nextRelease}, func(t *testing.T) {
+		r := newUpgradeRig(t, newRelease)
+		r.edit(func(s *Spec) { s.Snapshots = &Snapshots{Schedule: never, Kept: 1} }, everyone...)
+		r.upgrade(nextRelease)
 		r.all("destroy", r.delete)
 	})
 }
@@ -264,7 +288,7 @@ func (r *rig) rollBack() {
 	_, err := r.clusters.Update(r.t.Context(), r.specs[first])
 	r.t.Logf("rolled back after %s:\n%v", time.Since(begin).Round(time.Millisecond), err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" || !strings.Contains(p.Unchanged, first+" serves with etcd 3.5.35 again") ||
+	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" || !strings.Contains(p.Unchanged, first+" serves with etcd "+oldRelease+" again") ||
 		!strings.Contains(p.Cause, "ended") || !strings.Contains(p.Detail, "often") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
 		r.t.Fatalf("upgrade that cannot come up: %v", err)
 	}
@@ -284,7 +308,7 @@ func (r *rig) rollBack() {
 		}
 	}
 	status, err := r.clusters.Read(r.t.Context(), r.specs[first])
-	if err != nil || status.Version != oldRelease || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"), "the running server is etcd 3.5.35, wanted 3.6.16") {
+	if err != nil || status.Version != oldRelease || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"), "the running server is etcd "+oldRelease+", wanted "+newRelease) {
 		r.t.Errorf("read of the one that was rolled back: %+v, %v", status, err)
 	}
 	r.specs = plain

@@ -28,32 +28,32 @@ func TestVersionSkewAnswer(t *testing.T) {
 		allowed                  types.Bool
 		refusals                 []string
 	}{
-		"no target": {seen: observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")}, allowed: types.BoolNull()},
+		"no target": {seen: observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.16", "3.6")}, allowed: types.BoolNull()},
 		"one allowed": {
-			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")},
-			kubernetesTarget: "1.35.4", allowed: types.BoolValue(true),
+			seen:             observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.16", "3.6")},
+			kubernetesTarget: "1.37.2", allowed: types.BoolValue(true),
 		},
 		"refused by two rules": {
-			seen:             observedVersions{skew: skew("1.34.4", "1.31.0"), survey: survey("3.6.16", "3.6")},
-			kubernetesTarget: "1.36.3", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: ", "Kubernetes: "},
+			seen:             observedVersions{skew: skew("1.35.4", "1.31.0"), survey: survey("3.6.16", "3.6")},
+			kubernetesTarget: "1.37.2", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: ", "Kubernetes: "},
 		},
 		"etcd is too old": {
-			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
-			kubernetesTarget: "1.35.4", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: "},
+			seen:             observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.5.21", "3.5")},
+			kubernetesTarget: "1.37.2", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: "},
 		},
 		"etcd goes first": {
-			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
-			kubernetesTarget: "1.35.4", target: "3.5.35", allowed: types.BoolValue(true),
+			seen:             observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.5.21", "3.5")},
+			kubernetesTarget: "1.37.2", target: "3.5.35", allowed: types.BoolValue(true),
 		},
 		"etcd may not go": { // and Kubernetes is checked against the version that stays
-			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
-			kubernetesTarget: "1.35.4", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
+			seen:             observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.5.21", "3.5")},
+			kubernetesTarget: "1.37.2", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
 		},
 		"not all was told": {
-			seen:   observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not report its version"}},
+			seen:   observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not report its version"}},
 			target: "3.6.16", allowed: types.BoolValue(false),
 		},
-		"nothing was told": {seen: observedVersions{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.35.4", allowed: types.BoolValue(false)},
+		"nothing was told": {seen: observedVersions{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.37.2", allowed: types.BoolValue(false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := c.seen
@@ -79,7 +79,7 @@ func TestVersionSkewAnswer(t *testing.T) {
 // TestVersionSkewUnreachable checks that the data source returns within its timeout if nothing
 // answers, and reports what it could not query.
 func TestVersionSkewUnreachable(t *testing.T) {
-	all, said, took := readNowhere(t, "kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.35.4")})
+	all, said, took := readNowhere(t, "kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.37.2")})
 	if said != "" || took > 10*time.Second {
 		t.Fatalf("%s after %s", said, took)
 	}

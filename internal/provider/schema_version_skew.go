@@ -35,7 +35,7 @@ func versionSkewArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Version of " + of + " to check, such as `" + example + "`, against all rules: the result is in `target_allowed` and `refusals`. Default: none is checked.",
 		}
 	}
-	kubernetes := target("Kubernetes", "1.35.4", release.ValidateVersion)
+	kubernetes := target("Kubernetes", "1.36.3", release.ValidateVersion)
 	kubernetes.MarkdownDescription += " With `etcd_target`, it is checked against that version, because etcd is upgraded first."
 	attributes := askedSchema()
 	attributes["kubernetes_target"] = kubernetes
@@ -68,7 +68,7 @@ func versionSkewSeen() map[string]schema.Attribute {
 			"settled":     flag("Whether all replicas have the same version: no upgrade is in progress or incomplete."),
 			"oldest":      text("The oldest of their versions; null if none is known."),
 			"newest":      text("The newest of their versions; null if none is known."),
-			"next_minors": texts("Minor versions, such as `1.35`, that all replicas may be upgraded to now, considering etcd and the kubelets. Patch releases of the current minor version are always allowed."),
+			"next_minors": texts("Minor versions, such as `1.36`, that all replicas may be upgraded to now, considering etcd and the kubelets. Patch releases of the current minor version are always allowed."),
 		}),
 		"etcd_cluster": group("The etcd members.", map[string]schema.Attribute{
 			"versions":        versions("member"),

@@ -138,13 +138,13 @@ func TestPlannedVersions(t *testing.T) {
 		"a member's patch":               {resource: member, set: memberAt("10.0.0.12"), from: "3.6.15", to: "3.6.16", warned: true},
 		"a member's skipped minor":       {resource: member, set: memberAt("10.0.0.12"), from: "3.5.35", to: "3.7.0", refused: "one minor version at a time", warned: true},
 		"a member goes back":             {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35", refused: "its data format is older", warned: true},
-		"a new replica":                  {etcd: "3.6.16", resource: replica, set: own, to: "1.34.4"},
-		"a replica's skipped minor":      {etcd: "3.6.16", resource: replica, set: own, from: "1.33.13", to: "1.35.4", refused: "no minor may be skipped", warned: true},
-		"a replica goes back":            {etcd: "3.6.16", resource: replica, set: own, from: "1.34.4", to: "1.33.13", refused: "a minor is never lowered", warned: true},
-		"a new replica beside old etcd":  {etcd: "3.5.20", resource: replica, set: own, to: "1.34.4", refused: "upgrade etcd first"},
-		"an upgrade beside old etcd":     {etcd: "3.5.20", resource: replica, set: own, from: "1.33.13", to: "1.34.4", refused: "upgrade etcd first", not: "skipped", warned: true},
-		"a replica that stays beside it": {etcd: "3.5.20", resource: replica, set: own, from: "1.34.4", to: "1.34.4"},
-		"another cluster's old etcd":     {etcd: "3.5.20", resource: replica, set: replicaWith("https://10.0.9.9:2379"), to: "1.34.4"},
+		"a new replica":                  {etcd: "3.6.16", resource: replica, set: own, to: "1.36.3"},
+		"a replica's skipped minor":      {etcd: "3.6.16", resource: replica, set: own, from: "1.35.4", to: "1.37.2", refused: "no minor may be skipped", warned: true},
+		"a replica goes back":            {etcd: "3.6.16", resource: replica, set: own, from: "1.36.3", to: "1.35.4", refused: "a minor is never lowered", warned: true},
+		"a new replica beside old etcd":  {etcd: "3.5.20", resource: replica, set: own, to: "1.36.3", refused: "upgrade etcd first"},
+		"an upgrade beside old etcd":     {etcd: "3.5.20", resource: replica, set: own, from: "1.35.4", to: "1.36.3", refused: "upgrade etcd first", not: "skipped", warned: true},
+		"a replica that stays beside it": {etcd: "3.5.20", resource: replica, set: own, from: "1.36.3", to: "1.36.3"},
+		"another cluster's old etcd":     {etcd: "3.5.20", resource: replica, set: replicaWith("https://10.0.9.9:2379"), to: "1.36.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlanner(t)

@@ -5,7 +5,7 @@ data "kube_version_skew" "prod" {
   etcd     = [for member in kube_etcd_member.prod : member.client_url]
   endpoint = kube_control_plane_endpoint.prod.registration
 
-  kubernetes_target = "1.35.4"
+  kubernetes_target = "1.36.3"
   etcd_target       = "3.6.16"
 }
 

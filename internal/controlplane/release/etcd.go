@@ -8,16 +8,17 @@ import (
 
 // oldestEtcd is the oldest etcd that kubeadm of a Kubernetes minor accepts:
 // MinExternalEtcdVersion in cmd/kubeadm/app/constants/constants.go of 1.32.13, 1.33.13, 1.34.4,
-// 1.35.4 and 1.36.3. Earlier patch releases of a minor named an older one and were corrected.
-// No release names a maximum. The versions that each was tested with (SupportedEtcdVersion
-// there) are 3.5.24 up to 1.33, 3.6.5 for 1.34, 3.6.6 for 1.35 and 3.6.8 for 1.36; 1.37 is the
-// first with 3.7.
+// 1.35.4, 1.36.3 and 1.37.2. Earlier patch releases of a minor named an older one and were
+// corrected. No release names a maximum. The versions that each installs (DefaultEtcdVersion
+// there) are 3.5.24 up to 1.33, 3.6.5 for 1.34, 3.6.6 for 1.35, 3.6.8 for 1.36 and 3.7.0 for
+// 1.37.
 var oldestEtcd = map[int]*version.Version{
 	32: version.MustParseSemantic("3.5.24"),
 	33: version.MustParseSemantic("3.5.24"),
 	34: version.MustParseSemantic("3.5.24"),
 	35: version.MustParseSemantic("3.5.24"),
 	36: version.MustParseSemantic("3.5.24"),
+	37: version.MustParseSemantic("3.5.24"),
 }
 
 // ValidateEtcd returns why a Kubernetes version cannot run with a version of etcd: etcd must be

@@ -15,11 +15,12 @@ type removedFlag struct {
 }
 
 // removedFlags are taken from the sections "Deprecation" and "Other" of the release notes
-// (CHANGELOG-1.X.md). Between 1.32 and 1.36 no other flag of the three components was removed
+// (CHANGELOG-1.X.md). Between 1.32 and 1.37 no other flag of the three components was removed
 // or renamed.
 var removedFlags = []removedFlag{
 	{APIServer, "cloud-provider", "drop it: cloud providers are external since 1.31, and only controller managers and kubelets are told so"},
 	{APIServer, "cloud-config", "drop it: cloud providers are external since 1.31, and read their own configuration"},
+	{ControllerManager, "concurrent-service-syncs", "drop it: it has had no effect since 1.31"},
 }
 
 // hiddenMetricsFlag must change with each minor (k8s.io/component-base/metrics,

@@ -34,8 +34,8 @@ func TestUpgradePathsFrom(t *testing.T) {
 			oldest: "1.34.4", newest: "1.34.4", next: []string{"1.35"},
 		},
 		"the newest known": {
-			skew:    Versions{Replicas: map[string]string{"cp1": "1.36.3"}, Etcd: etcd},
-			settled: true, oldest: "1.36.3", newest: "1.36.3",
+			skew:    Versions{Replicas: map[string]string{"cp1": "1.37.2"}, Etcd: etcd},
+			settled: true, oldest: "1.37.2", newest: "1.37.2",
 		},
 		"etcd is too old": {
 			skew:    Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.5.20"}},

@@ -12,7 +12,7 @@ import (
 // The minor versions whose flags and probes are known.
 const (
 	OldestMinor = 32
-	NewestMinor = 36
+	NewestMinor = 37
 )
 
 // The reasons why a version is rejected, for errors.Is.

@@ -9,7 +9,7 @@ import (
 func TestValidateVersion(t *testing.T) {
 	for version, want := range map[string]error{
 		"1.34.4": nil, "1.32.0": nil, "1.36.11": nil, "1.35.0-rc.1": nil,
-		"1.31.9": ErrVersionUnknown, "1.37.0": ErrVersionUnknown,
+		"1.31.9": ErrVersionUnknown, "1.38.0": ErrVersionUnknown,
 		"": ErrVersionMalformed, "1.34": ErrVersionMalformed, "v1.34.4": ErrVersionMalformed,
 		"1.34.04": ErrVersionMalformed, "2.0.0": ErrVersionMalformed, "1.34.4 ": ErrVersionMalformed, "latest": ErrVersionMalformed,
 	} {
