@@ -150,10 +150,14 @@ func TestIssuesOf(t *testing.T) {
 			"unhealthy: etcd member cp1 (10.0.0.11): its database uses 85 % of its quota of 2.0 GiB; etcd refuses writes when the quota is exceeded",
 		}},
 		"no quota, no issue": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1 }, nil},
-		"two holders": {func(seen *controlPlane) { changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.HoldsVIP = true }) }, []string{
+		"two holders": {func(seen *controlPlane) {
+			changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.HoldsVIP = true })
+		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: it is on cp1 and cp3 at the same time",
 		}},
-		"no holder": {func(seen *controlPlane) { changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.HoldsVIP = false }) }, []string{
+		"no holder": {func(seen *controlPlane) {
+			changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.HoldsVIP = false })
+		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: no balancer has it",
 		}},
 		"a stopped HAProxy": {func(seen *controlPlane) {
