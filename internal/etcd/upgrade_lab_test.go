@@ -67,7 +67,7 @@ func TestUpgradeToTheNextMinorOnMachines(t *testing.T) {
 	}
 	onMachines(t, "etcdnext", "10.79.0.0/24", []string{newRelease, nextRelease}, func(t *testing.T) {
 		r := newUpgradeRig(t, newRelease)
-		r.edit(func(s *Spec) { s.Snapshots = &Snapshots{Schedule: never, Kept: 1} }, everyone...)
+		r.edit(func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: never, Kept: 1} }, everyone...)
 		r.upgrade(nextRelease)
 		r.all("destroy", r.delete)
 	})
