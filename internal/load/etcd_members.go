@@ -4,21 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
+
+	etcdclient "github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 )
 
 // etcdMembers has one client for each member's client URL, so that it is known which member
-// answers. The clients never retry.
+// answers.
 type etcdMembers struct {
 	dial      Dial
 	tls       *tls.Config
@@ -29,16 +25,19 @@ type etcdMembers struct {
 	clients map[string]*clientv3.Client // by client URL
 }
 
-// client returns the client of the member at a client URL.
-func (m *etcdMembers) client(clientURL string) (*clientv3.Client, error) {
+// member returns the client of the member at a client URL.
+func (m *etcdMembers) member(clientURL string) (*clientv3.Client, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if member, ok := m.clients[clientURL]; ok {
 		return member, nil
 	}
-	member, err := m.connect(clientURL)
+	member, err := etcdclient.Connect(clientURL, etcdclient.Options{
+		TLS: m.tls, Dial: m.dialCounted,
+		Timeout: requestTimeout,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("connect to etcd at %s: %w", clientURL, err)
+		return nil, err
 	}
 	if m.clients == nil {
 		m.clients = map[string]*clientv3.Client{}
@@ -47,52 +46,17 @@ func (m *etcdMembers) client(clientURL string) (*clientv3.Client, error) {
 	return member, nil
 }
 
-func (m *etcdMembers) connect(clientURL string) (*clientv3.Client, error) {
-	where, err := url.Parse(clientURL)
-	if err != nil {
-		return nil, err
-	}
-	config := m.tls.Clone()
-	config.ServerName = where.Hostname()
-	member, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{clientURL}, TLS: config, Logger: zap.NewNop(), MaxUnaryRetries: 1,
-		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				m.dialled.Add(1)
-				return m.dial(ctx, "tcp", address)
-			}),
-			grpc.WithNoProxy(),
-			grpc.WithChainUnaryInterceptor(failFast),
-			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used immediately
-				Backoff: backoff.Config{
-					BaseDelay: 50 * time.Millisecond, Multiplier: 1.5,
-					MaxDelay: 500 * time.Millisecond,
-				},
-				MinConnectTimeout: requestTimeout,
-			}),
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	// The default Maintenance opens a new connection for each call.
-	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member,
-		member.ActiveConnection()), member)
-	return member, nil
-}
-
-// failFast makes calls fail while there is no connection. By default, clientv3 waits for one.
-func failFast(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
-	options ...grpc.CallOption,
-) error {
-	return call(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
+// dialCounted dials an address and counts it.
+func (m *etcdMembers) dialCounted(ctx context.Context, address string) (net.Conn, error) {
+	m.dialled.Add(1)
+	return m.dial(ctx, "tcp", address)
 }
 
 // call calls the member at a client URL.
 func (m *etcdMembers) call(ctx context.Context, clientURL string,
 	call func(context.Context, *clientv3.Client) error,
 ) error {
-	member, err := m.client(clientURL)
+	member, err := m.member(clientURL)
 	if err != nil {
 		return err
 	}

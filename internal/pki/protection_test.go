@@ -71,7 +71,8 @@ func TestRename(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if renamed.ClusterName != "prod-eu" || !b.Same(renamed, Parts()...) || !b.Renamed(renamed) || b.Renamed(b) || (*Bundle)(nil).Renamed(b) {
+	if renamed.ClusterName != "prod-eu" || !b.Same(renamed, Parts()...) || !b.Renamed(renamed) || b.Renamed(b) ||
+		(*Bundle)(nil).Renamed(b) {
 		t.Errorf("renamed to %s; the parts are the same: %t", renamed, b.Same(renamed, Parts()...))
 	}
 	other := *renamed

@@ -3,18 +3,13 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
@@ -68,56 +63,22 @@ func (c *Clients) Close() {
 	c.clients = nil
 }
 
-const (
-	// maxHeader limits the metadata of an answer, such as the text of a status.
-	maxHeader = 64 << 10
-	// maxAnswer limits an answer by default. Pages of keys may be larger.
-	maxAnswer = 4 << 20
-)
-
-// member returns the client of the member at an address. The client never retries:
-// a failed call may have taken effect, so the caller decides what to do.
+// member returns the client of the member at an address.
 func (c *Clients) member(address string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if member, ok := c.clients[address]; ok {
 		return member, nil
 	}
-	config := c.TLS.Clone()
-	config.ServerName = address
-	member, err := clientv3.New(clientv3.Config{
-		Endpoints:          []string{membership.ClientURL(address)},
-		TLS:                config,
-		Logger:             zap.NewNop(),
-		MaxUnaryRetries:    1,
-		MaxCallRecvMsgSize: cmp.Or(c.MaxAnswer, maxAnswer),
-		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(c.Dial),
-			grpc.WithChainUnaryInterceptor(failFast),
-			grpc.WithNoProxy(),
-			grpc.WithMaxHeaderListSize(maxHeader),
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
-				MinConnectTimeout: RequestTimeout,
-			}),
-		},
-	})
+	member, err := Connect(membership.ClientURL(address), Options{TLS: c.TLS, Dial: c.Dial, MaxAnswer: c.MaxAnswer})
 	if err != nil {
-		return nil, fmt.Errorf("connect to etcd at %s: %w", address, err)
+		return nil, err
 	}
-	// The default Maintenance opens a new connection for each call.
-	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
 	if c.clients == nil {
 		c.clients = map[string]*clientv3.Client{}
 	}
 	c.clients[address] = member
 	return member, nil
-}
-
-// failFast makes calls to an unreachable member fail immediately. By default,
-// clientv3 waits for a connection until the call times out.
-func failFast(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
 }
 
 // Call runs f with the client of the member at an address, within timeout.

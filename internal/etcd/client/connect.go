@@ -1,0 +1,82 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+const (
+	// maxHeader limits the metadata of an answer, such as the text of a status.
+	maxHeader = 64 << 10
+	// maxAnswer limits an answer by default. Pages of keys may be larger.
+	maxAnswer = 4 << 20
+)
+
+// Options are the options of a connection to one member.
+type Options struct {
+	TLS  *tls.Config // Connect sets the server name
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	// Timeout is the time for one attempt to connect; 0 means RequestTimeout.
+	Timeout time.Duration
+
+	// MaxAnswer is the largest answer in bytes; 0 means maxAnswer.
+	MaxAnswer int
+}
+
+// Connect returns a client of the member at a client URL, like etcdctl with a single endpoint.
+// The client never retries: a failed call may have taken effect, so the caller decides what to
+// do. Calls to an unreachable member fail immediately.
+func Connect(clientURL string, o Options) (*clientv3.Client, error) {
+	at, err := url.Parse(clientURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd: %w", err)
+	}
+	config := o.TLS.Clone()
+	config.ServerName = at.Hostname()
+	member, err := clientv3.New(clientv3.Config{
+		Endpoints:          []string{clientURL},
+		TLS:                config,
+		Logger:             zap.NewNop(),
+		MaxUnaryRetries:    1,
+		MaxCallRecvMsgSize: cmp.Or(o.MaxAnswer, maxAnswer),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(o.Dial),
+			grpc.WithChainUnaryInterceptor(failFast),
+			grpc.WithNoProxy(),
+			grpc.WithMaxHeaderListSize(maxHeader),
+			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used immediately
+				Backoff: backoff.Config{
+					BaseDelay: 50 * time.Millisecond, Multiplier: 1.5,
+					MaxDelay: 500 * time.Millisecond,
+				},
+				MinConnectTimeout: cmp.Or(o.Timeout, RequestTimeout),
+			}),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %s: %w", at.Hostname(), err)
+	}
+	// The default Maintenance opens a new connection for each call.
+	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(
+		clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
+	return member, nil
+}
+
+// failFast makes calls to an unreachable member fail immediately. By default,
+// clientv3 waits for a connection until the call times out.
+func failFast(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
+}
