@@ -70,7 +70,7 @@ func (st *stage) takesOverAWiderKey() {
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := bindFirst(st.ctx, st.spec, d); err != nil {
+	if err := bindBeforeCertificateChange(st.ctx, st.spec, d); err != nil {
 		st.Fatal(err)
 	}
 	if status, body := fetch(st, web, bound); status != 200 {

@@ -38,12 +38,12 @@ func apply(ctx context.Context, s Spec, d changes) error {
 	if d.rollback != nil { // first: from now on a rollback is possible
 		change.Files = append([]host.File{d.rollback.File()}, d.files...)
 	}
-	if d.begins { // first: from now on the machine names its owner
+	if d.isCreate { // first: from now on the machine names its owner
 		change.Files = append([]host.File{machine.CreatingFile(s.Replica)}, d.files...)
 		change.Script = host.Discard(machine.CreatingPath) + change.Script // the record is written
 	}
-	if len(d.halt) > 0 {
-		change.Script += unit.Pause(d.halt)
+	if len(d.stopFirst) > 0 {
+		change.Script += unit.Pause(d.stopFirst)
 	}
 	for _, name := range release.Components() {
 		change.Users = append(change.Users, host.User{Name: name})
@@ -92,11 +92,11 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	return awaitReady(ctx, s, d)
 }
 
-// bindFirst ensures the bindings before the API server receives another client certificate for
+// bindBeforeCertificateChange ensures the bindings before the API server receives another client certificate for
 // kubelets. The server uses the new certificate within a minute, and loses the rights that only
 // the old one had. An API server that does not serve uses no certificate; its bindings follow
 // once it is ready.
-func bindFirst(ctx context.Context, s Spec, d changes) error {
+func bindBeforeCertificateChange(ctx context.Context, s Spec, d changes) error {
 	if !d.writes(component.KubeletClientCert) {
 		return nil
 	}

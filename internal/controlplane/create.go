@@ -56,7 +56,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	if err := install(ctx, s); err != nil {
 		return Status{}, err
 	}
-	d.begins = f.Record.ClusterID == ""
+	d.isCreate = f.Record.ClusterID == ""
 	if err := bringUp(ctx, s, d); err != nil {
 		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
 	}

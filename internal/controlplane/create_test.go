@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 )
 
-func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
+func TestPreflightAcceptsAnInterruptedCreate(t *testing.T) {
 	s := testSpec(t)
 	if err := machine.Preflight(s.Replica, converged(t, s)); err != nil {
 		t.Error(err)

@@ -18,15 +18,15 @@ type changes struct {
 	files   []host.File // to be written
 	remove  []string    // files that must not exist, and directories of such files
 	restart []string    // components that do not run what the files will contain
-	// later are unit files, by component, that are written once the API server is ready. A
+	// deferredUnits are unit files, by component, that are written once the API server is ready. A
 	// component that exits in the meantime must not restart with a newer version than the API
 	// server that still runs.
-	later map[string]host.File
-	// halt are components that are stopped before the API server is restarted, because
+	deferredUnits map[string]host.File
+	// stopFirst are components that are stopped before the API server is restarted, because
 	// they would be newer than it.
-	halt     []string
-	rollback *machine.RollbackRecord // what ran so far; nil if it cannot be restored
-	begins   bool                    // a Create on a machine that has no record yet
+	stopFirst []string
+	rollback  *machine.RollbackRecord // what ran so far; nil if it cannot be restored
+	isCreate  bool                    // a Create on a machine that has no record yet
 }
 
 // writes reports whether the file at path is written.
@@ -37,20 +37,20 @@ func (d changes) writes(path string) bool {
 // restarts reports whether component c is restarted.
 func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) }
 
-// stagger delays the unit files of components that are restarted after the API server
+// deferUnits delays the unit files of components that are restarted after the API server
 // and exist already.
-func (d *changes) stagger(f machine.Observed) {
+func (d *changes) deferUnits(f machine.Observed) {
 	if !d.restarts(release.APIServer) {
 		return
 	}
-	d.later = map[string]host.File{}
+	d.deferredUnits = map[string]host.File{}
 	for _, name := range d.restart {
 		if _, there := f.Facts.Files[unit.Path(name)]; !there || name == release.APIServer {
 			continue
 		}
 		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
 			if file.Path == unit.Path(name) {
-				d.later[name] = file
+				d.deferredUnits[name] = file
 			}
 			return file.Path == unit.Path(name)
 		})

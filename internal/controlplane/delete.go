@@ -44,7 +44,7 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := checkClean(ctx, s); err != nil {
 		return err
 	}
-	if err := r.withdraw(ctx, s, o); err != nil {
+	if err := r.drainForDelete(ctx, s, o); err != nil {
 		return err
 	}
 	return clean(ctx, s, o)
@@ -55,7 +55,7 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 // (often on the same machine) does not prevent that. A load balancer that refuses does, and so
 // does an unknown state of the other replicas if one of them has to serve.
 func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
-	err := r.withdraw(ctx, s, o)
+	err := r.drainForDelete(ctx, s, o)
 	unasked := errors.Is(err, host.ErrUnreachable)
 	if err != nil && (!unasked || r.keepLastReplica(s, o) != nil) {
 		return err
@@ -106,11 +106,11 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 		if err != nil {
 			return err
 		}
-		mine, other, err := f.Owner(s.Replica)
+		owned, other, err := f.Owner(s.Replica)
 		if err != nil {
 			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
-		if !mine {
+		if !owned {
 			reportLeft(ctx, s, o, other)
 			return nil
 		}

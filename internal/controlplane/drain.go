@@ -15,37 +15,37 @@ var errNotDrained = errors.New("not drained")
 
 // drainOptions describes how a replica temporarily leaves rotation.
 type drainOptions struct {
-	check func(context.Context, turn) error // returns why the change is not allowed; nil allows it
-	stops bool                              // the API server will stop
+	check func(context.Context, heldLock) error // returns why the change is not allowed; nil allows it
+	stops bool                                  // the API server will stop
 	// duringMember means that the drain is for a change of the etcd member on the same machine.
 	// All other member changes wait for it.
 	duringMember bool
 }
 
-// drain takes the turn for a change of the replica, checks whether the change is allowed, and
-// takes the replica out of rotation if its API server will stop. The caller ends the turn. The
+// drain takes the lock for a change of the replica, checks whether the change is allowed, and
+// takes the replica out of rotation if its API server will stop. The caller releases the lock. The
 // load balancers decide whether there is anything to drain. A replica that they consider down
 // may always leave, so that a broken control plane can be repaired.
-func (r *Replicas) drain(ctx context.Context, s Spec, way drainOptions) (t turn, drained bool, err error) {
-	err = r.waitForOthers(ctx, s, way.duringMember, func() error {
-		if t, err = r.turns.take(ctx, s); err != nil {
+func (r *Replicas) drain(ctx context.Context, s Spec, options drainOptions) (lock heldLock, drained bool, err error) {
+	err = r.waitForOthers(ctx, s, options.duringMember, func() error {
+		if lock, err = r.changeLocks.acquire(ctx, s); err != nil {
 			return err
 		}
-		held := t.context(ctx)
-		if err = t.refuse(s.Machine()); err == nil && way.check != nil {
-			err = way.check(held, t)
+		held := lock.context(ctx)
+		if err = lock.checkEarlierFailure(s.Machine()); err == nil && options.check != nil {
+			err = options.check(held, lock)
 		}
-		if err == nil && way.stops {
+		if err == nil && options.stops {
 			problem.Progress(ctx, "%s: draining", s.Machine())
 			err = drainRefused(s, s.Registrar.Drain(held, s.Name))
 			drained = err == nil
 		}
 		if err != nil {
-			t.end(true) // nothing was changed
+			lock.release(true) // nothing was changed
 		}
 		return err
 	})
-	return t, drained, err
+	return lock, drained, err
 }
 
 // drainRefused wraps a refusal of the registrar.
@@ -64,25 +64,25 @@ func lastServing(err error) bool {
 
 // waitForOthers retries f while the state of other replicas prevents the change and nothing was
 // changed. Between attempts it returns replicas to rotation that an interrupted change has left
-// out. The time spent waiting for the turn does not count.
+// out. The time spent waiting for the lock does not count.
 func (r *Replicas) waitForOthers(ctx context.Context, s Spec, duringMember bool, f func() error) error {
-	p := drainWait{duringMember: duringMember}
+	w := drainWait{duringMember: duringMember}
 	for {
 		err := f()
 		others := errors.Is(err, errNotDrained) || errors.Is(err, errRotationNotYet) || errors.Is(err, errNotAllReady)
-		if !others || !problem.Untouched(err) || p.expired(time.Now()) {
+		if !others || !problem.Untouched(err) || w.expired(time.Now()) {
 			return err
 		}
-		if p.begin(time.Now()) {
+		if w.begin(time.Now()) {
 			problem.Progress(ctx, "%s: waiting: %v", s.Machine(), err)
 		}
 		// A replica whose machine was rebuilt is created after the members in Terraform's
 		// graph. A member change must not wait for it while another replica serves.
 		forget := duringMember && !lastServing(err)
-		orphans := r.returnToRotation(ctx, s, forget, p.end)
+		orphans := r.returnToRotation(ctx, s, forget, w.end)
 		pending, _ := r.inProgress.others(s)
-		if p.update(time.Now(), orphans, lastServing(err) && len(pending) > 0) {
-			return waitInVain(err, orphans)
+		if w.update(time.Now(), orphans, lastServing(err) && len(pending) > 0) {
+			return futileWaitProblem(err, orphans)
 		}
 		select {
 		case <-time.After(drainInterval):
@@ -121,47 +121,47 @@ type drainWait struct {
 }
 
 // expired reports whether the waiting time is over.
-func (p *drainWait) expired(now time.Time) bool { return !p.end.IsZero() && now.After(p.end) }
+func (w *drainWait) expired(now time.Time) bool { return !w.end.IsZero() && now.After(w.end) }
 
 // begin starts the wait. It reports whether this is the first time.
-func (p *drainWait) begin(now time.Time) bool {
-	if !p.end.IsZero() {
+func (w *drainWait) begin(now time.Time) bool {
+	if !w.end.IsZero() {
 		return false
 	}
-	p.end = now.Add(drainTimeout)
+	w.end = now.Add(drainTimeout)
 	return true
 }
 
 // update records the state of the other replicas and reports whether waiting is futile. The
 // waiting time is extended while this process makes the required change. Waiting is futile if
-// only this process could make that change and it is not doing so. comes means that another
+// only this process could make that change and it is not doing so. replacement means that another
 // replica is being created that may take over.
-func (p *drainWait) update(now time.Time, orphans []orphan, comes bool) (futile bool) {
-	helped := comes && !p.duringMember
-	alone := false
+func (w *drainWait) update(now time.Time, orphans []orphan, replacement bool) (futile bool) {
+	extended := replacement && !w.duringMember
+	orphaned := false
 	for _, o := range orphans {
-		if o.changing && !p.duringMember {
-			helped = true
+		if o.changing && !w.duringMember {
+			extended = true
 		} else {
-			alone = true
+			orphaned = true
 		}
 	}
-	if !alone {
-		p.orphanedSince = time.Time{}
-	} else if p.orphanedSince.IsZero() {
-		p.orphanedSince = now
+	if !orphaned {
+		w.orphanedSince = time.Time{}
+	} else if w.orphanedSince.IsZero() {
+		w.orphanedSince = now
 	}
-	if alone && now.Sub(p.orphanedSince) >= orphanTimeout {
+	if orphaned && now.Sub(w.orphanedSince) >= orphanTimeout {
 		return true
 	}
-	if helped {
-		p.end = now.Add(drainTimeout)
+	if extended {
+		w.end = now.Add(drainTimeout)
 	}
 	return false
 }
 
-// waitInVain explains a refusal that waiting cannot resolve.
-func waitInVain(err error, orphans []orphan) error {
+// futileWaitProblem explains a refusal that waiting cannot resolve.
+func futileWaitProblem(err error, orphans []orphan) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
 		return err
@@ -170,9 +170,9 @@ func waitInVain(err error, orphans []orphan) error {
 	for _, o := range orphans {
 		machines = append(machines, o.machine)
 	}
-	told := *p
-	told.Cause += "; " + strings.Join(machines, ", ") + " stays out of rotation until the etcd member on its machine is created again, which would wait for this"
-	told.Next = "apply again: that member is created first. Replace one etcd member at a time."
-	told.Err = err
-	return &told
+	explained := *p
+	explained.Cause += "; " + strings.Join(machines, ", ") + " stays out of rotation until the etcd member on its machine is created again, which would wait for this"
+	explained.Next = "apply again: that member is created first. Replace one etcd member at a time."
+	explained.Err = err
+	return &explained
 }

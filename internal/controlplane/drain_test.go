@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-func TestPatienceIsForTheOthers(t *testing.T) {
+func TestWaitForOthersRetries(t *testing.T) {
 	held := &problem.Problem{Summary: "another replica is out of rotation", Unchanged: problem.Nothing}
 	refusal := fmt.Errorf("%w: %w", errNotDrained, held)
 	half := fmt.Errorf("%w: %w", errNotDrained, &problem.Problem{Summary: "a balancer broke"})
@@ -38,7 +38,7 @@ func TestPatienceIsForTheOthers(t *testing.T) {
 	}
 }
 
-func TestPatienceEndsWithTheCaller(t *testing.T) {
+func TestWaitForOthersIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := NewReplicas(nil).waitForOthers(ctx, calm(t), false, func() error {
 		cancel()

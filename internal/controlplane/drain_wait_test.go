@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// TestPatience: how long a replica waits for others that are observed once per second.
-func TestPatience(t *testing.T) {
+// TestDrainWait: how long a replica waits for others that are observed once per second.
+func TestDrainWait(t *testing.T) {
 	alone, changing := []orphan{{"cp1", false}}, []orphan{{"cp1", true}}
 	for _, c := range []struct {
 		name         string
@@ -68,9 +68,9 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-func TestInVain(t *testing.T) {
+func TestFutileWaitProblem(t *testing.T) {
 	held := &problem.Problem{Summary: "cp2 not taken out", Cause: "another replica is out", Unchanged: problem.Nothing, Next: "bring it back", Detail: "table"}
-	err := waitInVain(fmt.Errorf("%w: %w", errNotDrained, held), []orphan{{"cp1 (10.0.0.11)", false}})
+	err := futileWaitProblem(fmt.Errorf("%w: %w", errNotDrained, held), []orphan{{"cp1 (10.0.0.11)", false}})
 	var p *problem.Problem
 	if !errors.As(err, &p) || !problem.Untouched(err) || !errors.Is(err, errNotDrained) {
 		t.Fatalf("%v", err)

@@ -24,8 +24,8 @@ func drift(s component.Replica, f machine.Observed, now time.Time) []string {
 		problems = append(problems, componentDrift(s, c, f)...)
 	}
 	for _, file := range component.Files(s) {
-		if fault := machine.FileProblem(f.Facts.Files, file); fault != "" {
-			problems = append(problems, file.Path+" "+fault)
+		if reason := machine.FileProblem(f.Facts.Files, file); reason != "" {
+			problems = append(problems, file.Path+" "+reason)
 		}
 	}
 	for _, path := range component.UnwantedFiles(s) {
@@ -81,11 +81,11 @@ func componentDrift(s component.Replica, c component.Component, f machine.Observ
 		add("%s is missing", c.Program)
 	}
 	state := f.Facts.Units[unit.Name(c.Name)]
-	fault := machine.UnitProblem(state)
-	if fault != "" {
-		add("%s %s", unit.Name(c.Name), fault)
-	} else if reason := machine.RestartReason(c, f, f.Digests()); reason != "" {
-		add("%s", reason)
+	reason := machine.UnitProblem(state)
+	if reason != "" {
+		add("%s %s", unit.Name(c.Name), reason)
+	} else if restart := machine.RestartReason(c, f, f.Digests()); restart != "" {
+		add("%s", restart)
 	}
 	if state.Load == "loaded" && state.Enabled != "enabled" {
 		add("%s is %s, wanted enabled", unit.Name(c.Name), cmp.Or(state.Enabled, "not enabled"))
@@ -103,13 +103,13 @@ func componentDrift(s component.Replica, c component.Component, f machine.Observ
 // parsed, as a whole otherwise.
 func definitionDrift(c component.Component, f machine.Observed) []string {
 	want := unit.File(c)
-	fault := machine.FileProblem(f.Facts.Files, want)
-	if fault == "" {
+	reason := machine.FileProblem(f.Facts.Files, want)
+	if reason == "" {
 		return nil
 	}
 	state, ok := f.Facts.Files[want.Path]
 	if !ok || state.SHA256 == machine.Digest(want.Content) {
-		return []string{want.Path + " " + fault}
+		return []string{want.Path + " " + reason}
 	}
 	executable, flags, err := unit.Parse(state.Content)
 	if err != nil {

@@ -98,7 +98,7 @@ func TestDrift(t *testing.T) {
 		}, "kube-apiserver: runs version 1.36.2, wanted 1.36.3"},
 		{
 			"certificate of another cluster", func(t *testing.T, s *Spec, f *machine.Observed) {
-				edit(f, component.EtcdClientCert, strangersCertificate(t, s))
+				edit(f, component.EtcdClientCert, foreignCertificate(t, s))
 			},
 			"is signed by another authority",
 		},
@@ -143,9 +143,9 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestOnlyTheEditedFlagDiffers: the credential that systemd passes on is the path in the unit,
+// TestDriftNamesTheEditedFlag: the credential that systemd passes on is the path in the unit,
 // and not a difference.
-func TestOnlyTheEditedFlagDiffers(t *testing.T) {
+func TestDriftNamesTheEditedFlag(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	replace(&f, unit.Path(release.ControllerManager), "--leader-elect=true", "--leader-elect=false")
@@ -161,7 +161,7 @@ func TestOnlyTheEditedFlagDiffers(t *testing.T) {
 	}
 }
 
-func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
+func TestTemporaryUnreadinessIsNoDrift(t *testing.T) {
 	s := testSpec(t)
 	status := status(s, converged(t, s), []string{"not ready: etcd", healthy, healthy}, cptest.Now)
 	if len(status.Drift) > 0 {
@@ -175,7 +175,7 @@ func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 	}
 }
 
-func TestGone(t *testing.T) {
+func TestIsEmpty(t *testing.T) {
 	s := testSpec(t)
 	f := bare()
 	f.Facts.Files[component.CACert] = host.FileState{Content: "a kubelet's"}
@@ -196,7 +196,7 @@ func replace(f *machine.Observed, path, old, new string) {
 	edit(f, path, strings.Replace(f.Facts.Files[path].Content, old, new, 1))
 }
 
-func strangersCertificate(t *testing.T, s *Spec) string {
+func foreignCertificate(t *testing.T, s *Spec) string {
 	t.Helper()
 	other, err := pki.Generate(pki.Options{ClusterName: s.Bundle.ClusterName, Now: cptest.Now})
 	if err != nil {

@@ -23,9 +23,9 @@ func encryptable() []string { return []string{"secrets", "configmaps"} }
 // (k8s.io/apiserver/pkg/server/options/encryptionconfig).
 const encryptedPrefix = "k8s:enc:"
 
-// storedWith reports whether a value in etcd is stored in the form that an API server writes
+// isEncryptedWith reports whether a value in etcd is stored in the form that an API server writes
 // with encryption e for objects of the resource.
-func storedWith(e pki.Encryption, resource string, value []byte) bool {
+func isEncryptedWith(e pki.Encryption, resource string, value []byte) bool {
 	if !e.Covers(resource) {
 		return !bytes.HasPrefix(value, []byte(encryptedPrefix))
 	}
@@ -52,8 +52,8 @@ func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 	}
 	for _, resource := range encryptable() {
 		prefix := path.Join("/", cmp.Or(s.ExtraArgs[release.APIServer]["etcd-prefix"], "registry"), resource) + "/"
-		err := s.Store.Stored(ctx, prefix, func(_ string, value []byte) {
-			if !storedWith(s.Bundle.Encryption, resource, value) {
+		err := s.Store.Scan(ctx, prefix, func(_ string, value []byte) {
+			if !isEncryptedWith(s.Bundle.Encryption, resource, value) {
 				left[resource]++
 			}
 		})
@@ -118,7 +118,7 @@ func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
-	if err != nil || !allAt(s, pki.EncryptionPart, others) {
+	if err != nil || !allAtGeneration(s, pki.EncryptionPart, others) {
 		return err
 	}
 	left, err := findStaleObjects(ctx, s)

@@ -37,11 +37,11 @@ func (h Health) Healthy() bool {
 // fails: it returns what is known before ctx ends, in the order of addresses.
 func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle) []Health {
 	out := make([]Health, len(addresses))
-	var looking sync.WaitGroup
+	var machines sync.WaitGroup
 	for i, address := range addresses {
-		looking.Go(func() { out[i], _ = healthAt(ctx, r.machine(address), b, "") })
+		machines.Go(func() { out[i], _ = healthAt(ctx, r.machine(address), b, "") })
 	}
-	looking.Wait()
+	machines.Wait()
 	return out
 }
 
@@ -79,16 +79,16 @@ func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 	}
 	out.Name, out.Port, out.Version = f.Record.Name, s.APIPort(), f.EffectiveVersion(release.APIServer)
 	for i, c := range component.Of(s) {
-		told := Component{
+		status := Component{
 			Name: c.Name, Healthy: health[i] == client.Healthy, Health: health[i],
 			Version: f.Version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
 		}
-		if fault := machine.UnitProblem(f.Facts.Units[unit.Name(c.Name)]); fault != "" {
-			told.Healthy, told.Health = false, fmt.Sprintf("%s %s", unit.Name(c.Name), fault)
+		if reason := machine.UnitProblem(f.Facts.Units[unit.Name(c.Name)]); reason != "" {
+			status.Healthy, status.Health = false, fmt.Sprintf("%s %s", unit.Name(c.Name), reason)
 		}
-		out.Components = append(out.Components, told)
-		out.CertificateExpiry = sooner(out.CertificateExpiry, told.CertificateExpiry)
+		out.Components = append(out.Components, status)
+		out.CertificateExpiry = earlier(out.CertificateExpiry, status.CertificateExpiry)
 	}
-	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
+	out.CertificateExpiry = earlier(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
 	return out
 }

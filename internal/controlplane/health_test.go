@@ -85,8 +85,8 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// TestHealthQueryIsEnough: nothing is used that was not queried.
-func TestHealthQueryIsEnough(t *testing.T) {
+// TestHealthQueryIsComplete: nothing is used that was not queried.
+func TestHealthQueryIsComplete(t *testing.T) {
 	wanted := testSpec(t)
 	q := machine.HealthQuery(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle})
 	facts := converged(t, wanted).Facts

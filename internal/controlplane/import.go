@@ -74,8 +74,8 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 	if err != nil {
 		return Recorded{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
-	found, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
-	return Recorded{ClusterID: found.ClusterID, Name: found.Name, Port: found.Port, Registration: found.Endpoint}, err
+	observed, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
+	return Recorded{ClusterID: observed.ClusterID, Name: observed.Name, Port: observed.Port, Registration: observed.Endpoint}, err
 }
 
 // imported interprets the facts that Import queried.
@@ -106,19 +106,19 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	if err != nil {
 		return Imported{}, notImported(h, machine.RecordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
 	}
-	return assemble(h, known, version, endpoint, flags, facts.Files), nil
+	return deriveImport(h, known, version, endpoint, flags, facts.Files), nil
 }
 
-// assemble combines the record, the flags and the files.
-func assemble(h *host.Host, r machine.Record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
-	given := cmp.Or(r.Configured, &machine.Configured{})
+// deriveImport combines the record, the flags and the files.
+func deriveImport(h *host.Host, r machine.Record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
+	configured := cmp.Or(r.Configured, &machine.Configured{})
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
-		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
+		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: configured.EarlyRenewal, Settings: configured.Settings,
 		EtcdURLs:     splitList(flags[release.APIServer]["etcd-servers"]),
 		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),
 		NoAdminConf:  !issued(r, component.AdminConf),
-		PodCIDRs:     recordedIfSame(given.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
+		PodCIDRs:     recordedIfSame(configured.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
 	}
 	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
@@ -127,15 +127,15 @@ func assemble(h *host.Host, r machine.Record, version, endpoint string, flags ma
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
-	out.ClusterDomain, out.ExtraSANs = namesIn(s, files[component.APIServerCert].Content, given.ExtraSANs)
+	out.ClusterDomain, out.ExtraSANs = namesInCertificate(s, files[component.APIServerCert].Content, configured.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
-	out.settings(flags[release.APIServer], given.ExtraArgs[release.APIServer], files)
+	out.deriveSettings(flags[release.APIServer], configured.ExtraArgs[release.APIServer], files)
 	s.Audit = out.Audit
 	out.ExtraArgs = map[string]map[string]string{}
 	for _, name := range release.Components() {
-		recorded, shaped := given.ExtraArgs[name]
+		recorded, present := configured.ExtraArgs[name]
 		s.ExtraArgs = map[string]map[string]string{name: recorded}
-		if extra := extraArgs(s, name, flags[name], recorded); extra != nil || shaped {
+		if extra := extraArgs(s, name, flags[name], recorded); extra != nil || present {
 			out.ExtraArgs[name] = extra
 		}
 	}
@@ -164,7 +164,7 @@ func extraArgs(s component.Replica, name string, flags, recorded map[string]stri
 	}
 	s.ExtraArgs = nil
 	standard := flagsOf(s, name)
-	maps.DeleteFunc(have, func(flag, value string) bool { usual, ok := standard[flag]; return ok && usual == value })
+	maps.DeleteFunc(have, func(flag, value string) bool { standard, ok := standard[flag]; return ok && standard == value })
 	if len(have) == 0 {
 		return nil
 	}
@@ -177,10 +177,10 @@ func flagsOf(s component.Replica, name string) map[string]string {
 	return unit.Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
 }
 
-// namesIn returns the DNS domain of the cluster and the extra names, read from the serving
+// namesInCertificate returns the DNS domain of the cluster and the extra names, read from the serving
 // certificate. recorded are the configured extra names; if the certificate has other names, the
 // certificate takes precedence.
-func namesIn(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
+func namesInCertificate(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
 	info, err := pki.Inspect(certificate)
 	if err != nil {
 		return component.DefaultClusterDomain, recorded
@@ -192,14 +192,14 @@ func namesIn(s component.Replica, certificate string, recorded []string) (domain
 		}
 	}
 	s.ClusterDomain = domain
-	usual := pki.APIServer(s.CertificateNames()).Hosts
+	standard := pki.APIServer(s.CertificateNames()).Hosts
 	for _, name := range slices.Concat(info.DNSNames, info.IPAddresses) {
-		if !slices.Contains(usual, name) {
+		if !slices.Contains(standard, name) {
 			extra = append(extra, name)
 		}
 	}
 	for _, name := range recorded {
-		if !slices.Contains(usual, name) && !slices.Contains(extra, name) {
+		if !slices.Contains(standard, name) && !slices.Contains(extra, name) {
 			return domain, extra
 		}
 	}
@@ -211,11 +211,11 @@ func namesIn(s component.Replica, certificate string, recorded []string) (domain
 }
 
 // recordedIfSame returns the recorded list if it has the same elements as the observed one.
-func recordedIfSame(recorded, found []string) []string {
-	if slices.Equal(slices.Sorted(slices.Values(recorded)), slices.Sorted(slices.Values(found))) {
+func recordedIfSame(recorded, observed []string) []string {
+	if slices.Equal(slices.Sorted(slices.Values(recorded)), slices.Sorted(slices.Values(observed))) {
 		return recorded
 	}
-	return found
+	return observed
 }
 
 // splitList splits the value of a flag.

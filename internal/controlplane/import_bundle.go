@@ -35,7 +35,7 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 	if err != nil {
 		return nil, fmt.Errorf("look for a PKI on %s: %w", h.Address(), err)
 	}
-	b, err := bundleIn(facts.Files[machine.RecordPath].Content, machine.PrintedFiles(facts.Output, secret))
+	b, err := bundleFromFiles(facts.Files[machine.RecordPath].Content, machine.PrintedFiles(facts.Output, secret))
 	if err != nil {
 		return nil, &problem.Problem{
 			Summary: "PKI bundle not imported", Host: h.Address(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
@@ -45,13 +45,13 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 	return b, nil
 }
 
-// bundleIn builds a bundle from the files of a machine.
-func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
+// bundleFromFiles builds a bundle from the files of a machine.
+func bundleFromFiles(recordText string, files map[string]string) (*pki.Bundle, error) {
 	known, err := machine.ReadRecord(recordText)
 	if err != nil {
 		return nil, err
 	}
-	found := pki.MachineFiles{
+	parts := pki.MachineFiles{
 		ClusterID: known.ClusterID, ClusterName: known.ClusterName, Generations: known.Generations,
 		ServiceAccountKey: files[component.SAKey], Leaf: files[component.APIServerCert],
 		Authorities: map[pki.Authority]pki.KeyPair{
@@ -61,14 +61,14 @@ func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
 		},
 	}
 	if known.ClusterID == "" {
-		err = asKubeadm(&found, files)
-	} else if found.Encryption, err = component.EncryptionFrom(files[component.EncryptionConfigPath]); err != nil {
+		err = addKubeadmFiles(&parts, files)
+	} else if parts.Encryption, err = component.EncryptionFrom(files[component.EncryptionConfigPath]); err != nil {
 		err = fmt.Errorf("read %s: %w", component.EncryptionConfigPath, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return pki.FromMachine(found)
+	return pki.FromMachine(parts)
 }
 
 var (
@@ -76,8 +76,8 @@ var (
 	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=`)
 )
 
-// asKubeadm completes the bundle from a machine that was set up by kubeadm.
-func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
+// addKubeadmFiles completes the bundle from a machine that was set up by kubeadm.
+func addKubeadmFiles(parts *pki.MachineFiles, files map[string]string) error {
 	switch {
 	case files[component.CACert] == "" || files[component.SAKey] == "":
 		return errors.New("neither a replica of this provider nor a control plane of kubeadm's is on the machine")
@@ -86,10 +86,10 @@ func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 	case files[component.EtcdCA] == "":
 		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
-	found.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
-	found.ClusterName = "kubernetes" // kubeadm's default
+	parts.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
+	parts.ClusterName = "kubernetes" // kubeadm's default
 	if name := clusterNameFlag.FindStringSubmatch(files[controllerManagerManifest]); name != nil {
-		found.ClusterName = name[1]
+		parts.ClusterName = name[1]
 	}
 	return nil
 }

@@ -32,9 +32,9 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 	return files
 }
 
-// TestBundleIn: a replica's machine contains its bundle, except for the keys of two
+// TestBundleFromFiles: a replica's machine contains its bundle, except for the keys of two
 // authorities.
-func TestBundleIn(t *testing.T) {
+func TestBundleFromFiles(t *testing.T) {
 	for name, options := range map[string]pki.Options{
 		"usual":     {},
 		"RSA":       {Algorithm: pki.RSA2048},
@@ -52,7 +52,7 @@ func TestBundleIn(t *testing.T) {
 			if s.Bundle, err = pki.Generate(options); err != nil {
 				t.Fatal(err)
 			}
-			got, err := bundleIn(string(machine.NewRecord(s.Replica, nil).File().Content), bundleFiles(t, s))
+			got, err := bundleFromFiles(string(machine.NewRecord(s.Replica, nil).File().Content), bundleFiles(t, s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,8 +68,8 @@ func TestBundleIn(t *testing.T) {
 	}
 }
 
-// TestBundleInOfKubeadm: kubeadm's machines have every key, and no cluster ID.
-func TestBundleInOfKubeadm(t *testing.T) {
+// TestBundleFromFilesOfKubeadm: kubeadm's machines have every key, and no cluster ID.
+func TestBundleFromFilesOfKubeadm(t *testing.T) {
 	s := testSpec(t)
 	b := s.Bundle
 	files := map[string]string{
@@ -77,11 +77,11 @@ func TestBundleInOfKubeadm(t *testing.T) {
 		component.FrontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey, component.SAKey: b.ServiceAccount.PrivateKey,
 		controllerManagerManifest: "    - --cluster-name=legacy\n",
 	}
-	first, err := bundleIn("", files)
+	first, err := bundleFromFiles("", files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := bundleIn("", files)
+	again, err := bundleFromFiles("", files)
 	if err != nil || again.ClusterID != first.ClusterID {
 		t.Errorf("another machine gives cluster %s, want %s (%v)", again.ClusterID, first.ClusterID, err)
 	}
@@ -92,7 +92,7 @@ func TestBundleInOfKubeadm(t *testing.T) {
 	}
 }
 
-func TestBundleInRefuses(t *testing.T) {
+func TestBundleFromFilesRefuses(t *testing.T) {
 	s := testSpec(t)
 	half, err := s.Bundle.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: cptest.Now})
 	if err != nil {
@@ -115,7 +115,7 @@ func TestBundleInRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := bundleFiles(t, s)
 			c.change(files)
-			_, err := bundleIn(c.record, files)
+			_, err := bundleFromFiles(c.record, files)
 			if err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("error is %v, want one that says %q", err, c.words)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// settings derives the settings of the replica from its files and the flags of the API server.
+// deriveSettings derives the settings of the replica from its files and the flags of the API server.
 // extra are its recorded extra arguments.
-func (i *Imported) settings(flags, extra map[string]string, files map[string]host.FileState) {
+func (i *Imported) deriveSettings(flags, extra map[string]string, files map[string]host.FileState) {
 	i.Audit = component.AuditFrom(flags, extra, files[component.AuditPolicyPath].Content)
 	if flags["authentication-config"] == component.AuthenticationConfigPath {
 		i.Authentication = component.AuthenticationFrom(files[component.AuthenticationConfigPath].Content)

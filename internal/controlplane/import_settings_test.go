@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// TestAuditIn: flags that were changed manually are imported or drift, and never attributed to
+// TestImportAudit: flags that were changed manually are imported or drift, and never attributed to
 // another setting.
-func TestAuditIn(t *testing.T) {
+func TestImportAudit(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(flags map[string]string)
@@ -86,9 +86,9 @@ func TestSameAuthentication(t *testing.T) {
 	}
 }
 
-// TestSaysConfigured: a record contains the configuration in any layout, and none if it was
+// TestRecordIsComplete: a record contains the configuration in any layout, and none if it was
 // written before the configuration was recorded.
-func TestSaysConfigured(t *testing.T) {
+func TestRecordIsComplete(t *testing.T) {
 	s := testSpec(t)
 	s.Settings = json.RawMessage(`{"audit":{"max_age_days":7}}`)
 	r, err := machine.ReadRecord(string(machine.NewRecord(s.Replica, nil).File().Content))

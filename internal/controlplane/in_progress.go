@@ -10,9 +10,9 @@ import (
 // as far as waiting operations depend on them. No operation should wait for something that no
 // process will do.
 type inProgress struct {
-	mu       sync.Mutex
-	creates  map[string]map[string]bool // cluster id → replica → whether its Create is in progress; false: it has failed
-	changing map[string]int             // address → changes of the etcd member there
+	mu            sync.Mutex
+	creates       map[string]map[string]bool // cluster id → replica → whether its Create is in progress; false: it has failed
+	memberChanges map[string]int             // address → changes of the etcd member there
 }
 
 // create records that the Create of a replica has begun. done takes its result.
@@ -63,24 +63,24 @@ func (u *inProgress) others(s Spec) (pending, failed []string) {
 	return pending, failed
 }
 
-// member records that a change of the etcd member on a machine is in progress.
-func (u *inProgress) member(address string) (done func()) {
+// memberChange records that a change of the etcd member on a machine is in progress.
+func (u *inProgress) memberChange(address string) (done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.changing == nil {
-		u.changing = map[string]int{}
+	if u.memberChanges == nil {
+		u.memberChanges = map[string]int{}
 	}
-	u.changing[address]++
+	u.memberChanges[address]++
 	return sync.OnceFunc(func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.changing[address]--
+		u.memberChanges[address]--
 	})
 }
 
-// changes reports whether the etcd member on a machine is being changed.
-func (u *inProgress) changes(address string) bool {
+// changesMember reports whether the etcd member on a machine is being changed.
+func (u *inProgress) changesMember(address string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.changing[address] > 0
+	return u.memberChanges[address] > 0
 }

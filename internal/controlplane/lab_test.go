@@ -103,8 +103,8 @@ type recordingRegistrar struct {
 	mu      sync.Mutex
 	calls   []string
 	members map[string]string
-	fail    error // returned by Drain, Withdraw and Deregister
-	last    bool  // Withdraw answers that no other replica serves unless that is allowed
+	fail    error // returned by Drain, DrainForDelete and Deregister
+	last    bool  // DrainForDelete answers that no other replica serves unless that is allowed
 	out     map[string]string
 	others  map[string]string
 	drains  func(name string) // called when a replica is drained
@@ -135,8 +135,8 @@ func (r *recordingRegistrar) Drain(_ context.Context, name string) error {
 	return r.fail
 }
 
-func (r *recordingRegistrar) Withdraw(_ context.Context, name string, lastAllowed bool) error {
-	r.note("withdraw")
+func (r *recordingRegistrar) DrainForDelete(_ context.Context, name string, lastAllowed bool) error {
+	r.note("drain for delete")
 	if r.drains != nil {
 		r.drains(name)
 	}

@@ -66,7 +66,7 @@ func (st *stage) refusesAfterHardening() {
 	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
 		st.Errorf("update: %v", err)
 	}
-	outage := st.replicas.Outage(Beside{
+	outage := st.replicas.Outage(StackedMember{
 		Host: s.Host, Bundle: s.Bundle, EtcdURL: s.EtcdURLs[0],
 		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
 	})
@@ -83,7 +83,7 @@ func (st *stage) refusesAfterHardening() {
 // stepsAsideForItsMember: the replica is stopped while its etcd member is away, no process
 // starts it meanwhile, and it returns with the member.
 func (st *stage) stepsAsideForItsMember() {
-	beside := Beside{
+	beside := StackedMember{
 		Host: st.spec.Host, Bundle: st.spec.Bundle, EtcdURL: st.spec.EtcdURLs[0],
 		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
 	}
@@ -241,11 +241,11 @@ func TestTwoProcessesOnMachines(t *testing.T) {
 	}
 	cp1.Registrar, cp2.Registrar = registrar(cp1.Host), registrar(cp2.Host)
 	one, other := NewReplicas(nil), NewReplicas(nil)
-	turn, _, err := one.drain(st.ctx, cp1, drainOptions{stops: true})
+	lock, _, err := one.drain(st.ctx, cp1, drainOptions{stops: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cp1.Host.Run(turn.context(st.ctx), host.Command{Script: ":"}); err != nil {
+	if _, err := cp1.Host.Run(lock.context(st.ctx), host.Command{Script: ":"}); err != nil {
 		t.Errorf("a change under the lease: %v", err)
 	}
 	short, cancel := context.WithTimeout(st.ctx, 2*time.Second)
@@ -256,10 +256,10 @@ func TestTwoProcessesOnMachines(t *testing.T) {
 	if calls := cp2.Registrar.(*recordingRegistrar).take(); calls != nil {
 		t.Errorf("another process did %q", calls)
 	}
-	turn.end(true)
-	turn, _, err = other.drain(st.ctx, cp2, drainOptions{stops: true})
+	lock.release(true)
+	lock, _, err = other.drain(st.ctx, cp2, drainOptions{stops: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn.end(true)
+	lock.release(true)
 }

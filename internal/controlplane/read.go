@@ -20,13 +20,13 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	}
 	var rotation []string
 	var registrarErr error
-	asked := make(chan struct{})
+	queried := make(chan struct{})
 	go func() {
-		defer close(asked)
+		defer close(queried)
 		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.ServingAddress())
 	}()
 	status, f, err := observeStatus(ctx, s)
-	<-asked
+	<-queried
 	switch {
 	case err != nil:
 		return Status{}, err
@@ -78,9 +78,9 @@ func status(s Spec, f machine.Observed, health []string, now time.Time) Status {
 			Version:           f.Version(c.Name),
 			CertificateExpiry: expiry,
 		})
-		out.CertificateExpiry = sooner(out.CertificateExpiry, expiry)
+		out.CertificateExpiry = earlier(out.CertificateExpiry, expiry)
 	}
-	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
+	out.CertificateExpiry = earlier(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
 	return out
 }
 
@@ -98,14 +98,14 @@ func earliest(f machine.Observed, files []string) time.Time {
 			certificate = info.ClientCertificate
 		}
 		if info, err := pki.Inspect(certificate); err == nil {
-			end = sooner(end, info.NotAfter)
+			end = earlier(end, info.NotAfter)
 		}
 	}
 	return end
 }
 
-// sooner returns the earlier of two times; a zero time does not count.
-func sooner(a, b time.Time) time.Time {
+// earlier returns the earlier of two times; a zero time does not count.
+func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -39,20 +39,20 @@ var errNotReady = errors.New("not ready")
 func awaitReady(ctx context.Context, s Spec, d changes) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	w := waiting{reasons: map[string]string{}, later: map[string]bool{}}
+	w := readinessWait{reasons: map[string]string{}, notStarted: map[string]bool{}}
 	for _, name := range d.restart {
 		if name != release.APIServer {
-			w.later[name] = true
+			w.notStarted[name] = true
 		}
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	watchCtx, stopWatching := context.WithCancel(groupCtx)
 	serving := make(chan struct{})
-	var asking sync.WaitGroup
+	var waits sync.WaitGroup
 	for _, c := range component.Of(s.Replica) {
-		asking.Add(1)
+		waits.Add(1)
 		group.Go(func() error {
-			defer asking.Done()
+			defer waits.Done()
 			if c.Name == release.APIServer {
 				return w.awaitAPIServer(groupCtx, s, c, serving)
 			}
@@ -60,7 +60,7 @@ func awaitReady(ctx context.Context, s Spec, d changes) error {
 		})
 	}
 	group.Go(func() error { return w.watch(watchCtx, s) })
-	asking.Wait()
+	waits.Wait()
 	stopWatching()
 	if err := group.Wait(); err != nil {
 		return w.explain(ctx, s, err)
@@ -68,32 +68,32 @@ func awaitReady(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// waiting contains the last state of the components that are being waited for.
-type waiting struct {
-	mu      sync.Mutex
-	reasons map[string]string // component → why it is not ready
-	later   map[string]bool   // components that are not started yet; their state is ignored
+// readinessWait contains the last state of the components that are being waited for.
+type readinessWait struct {
+	mu         sync.Mutex
+	reasons    map[string]string // component → why it is not ready
+	notStarted map[string]bool   // components that are not started yet; their state is ignored
 }
 
-// begun records that a component was started.
-func (w *waiting) begun(component string) {
+// markStarted records that a component was started.
+func (w *readinessWait) markStarted(component string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.later, component)
+	delete(w.notStarted, component)
 }
 
-// unbegun returns the units of the components that are not started yet.
-func (w *waiting) unbegun() []string {
+// notStartedUnits returns the units of the components that are not started yet.
+func (w *readinessWait) notStartedUnits() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var units []string
-	for name := range w.later {
+	for name := range w.notStarted {
 		units = append(units, unit.Name(name))
 	}
 	return units
 }
 
-func (w *waiting) note(component, reason string) {
+func (w *readinessWait) setReason(component, reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if reason == client.Healthy {
@@ -104,7 +104,7 @@ func (w *waiting) note(component, reason string) {
 }
 
 // awaitAPIServer waits for the API server, and ensures the administrators' rights.
-func (w *waiting) awaitAPIServer(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
+func (w *readinessWait) awaitAPIServer(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
 	if err := w.poll(ctx, s, c); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (w *waiting) awaitAPIServer(ctx context.Context, s Spec, c component.Compon
 }
 
 // startAndAwait restarts one of the other components if needed, and waits for it.
-func (w *waiting) startAndAwait(ctx context.Context, s Spec, c component.Component, d changes, serving <-chan struct{}) error {
+func (w *readinessWait) startAndAwait(ctx context.Context, s Spec, c component.Component, d changes, serving <-chan struct{}) error {
 	select {
 	case <-serving:
 	case <-ctx.Done():
@@ -122,19 +122,19 @@ func (w *waiting) startAndAwait(ctx context.Context, s Spec, c component.Compone
 	if d.restarts(c.Name) {
 		problem.Progress(ctx, "%s: starting %s", s.Machine(), c.Name)
 		start := host.Change{Script: unit.Restart([]string{c.Name})}
-		if definition, later := d.later[c.Name]; later {
+		if definition, later := d.deferredUnits[c.Name]; later {
 			start.Files = []host.File{definition}
 		}
 		if _, err := s.Host.Apply(ctx, start); err != nil {
 			return fmt.Errorf("start %s on %s: %w", c.Name, s.Machine(), err)
 		}
-		w.begun(c.Name)
+		w.markStarted(c.Name)
 	}
 	return w.poll(ctx, s, c)
 }
 
 // poll probes c until it is ready.
-func (w *waiting) poll(ctx context.Context, s Spec, c component.Component) error {
+func (w *readinessWait) poll(ctx context.Context, s Spec, c component.Component) error {
 	prober, err := s.client().Prober(c)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (w *waiting) poll(ctx context.Context, s Spec, c component.Component) error
 		if ctx.Err() != nil {
 			return false, ctx.Err() // the reason would only be the cancellation
 		}
-		w.note(c.Name, reason)
+		w.setReason(c.Name, reason)
 		if reason == client.Healthy {
 			problem.Progress(ctx, "%s: %s is ready", s.Machine(), c.Name)
 		}
@@ -155,7 +155,7 @@ func (w *waiting) poll(ctx context.Context, s Spec, c component.Component) error
 
 // watch returns an error when a component fails for good. It ignores failed
 // observations.
-func (w *waiting) watch(ctx context.Context, s Spec) error {
+func (w *readinessWait) watch(ctx context.Context, s Spec) error {
 	before := map[string]host.UnitState{}
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -165,7 +165,7 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 		case <-ctx.Done():
 			return nil
 		}
-		unbegun := w.unbegun() // first: one of them may be started meanwhile
+		unbegun := w.notStartedUnits() // first: one of them may be started meanwhile
 		facts, err := s.Host.Observe(ctx, host.Query{Units: unit.Names()})
 		if err != nil {
 			continue
@@ -179,7 +179,7 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 			}
 		}
 		if name, reason := crashLooping(before, facts.Units); name != "" {
-			w.note(name, reason)
+			w.setReason(name, reason)
 			return fmt.Errorf("%s %s: %w", name, reason, errNotReady)
 		}
 	}
@@ -201,7 +201,7 @@ func crashLooping(before, now map[string]host.UnitState) (component, reason stri
 }
 
 // explain describes the failure of a component with its last state and the end of its log.
-func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
+func (w *readinessWait) explain(ctx context.Context, s Spec, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for replica %s: %w", s.Machine(), err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-func TestHopeless(t *testing.T) {
+func TestCrashLooping(t *testing.T) {
 	units := func(active string, restarts int) map[string]host.UnitState {
 		return map[string]host.UnitState{unit.Name(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
 	}
@@ -37,47 +37,47 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-func TestTurns(t *testing.T) {
-	var turns turns
+func TestChangeLocks(t *testing.T) {
+	var locks changeLocks
 	of := func(cluster, name string) Spec {
 		s := calm(t)
 		s.Name, s.Bundle = name, &pki.Bundle{ClusterID: cluster, ClusterName: cluster}
 		return s
 	}
-	first, err := turns.take(t.Context(), of("prod", "cp1"))
+	first, err := locks.acquire(t.Context(), of("prod", "cp1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := turns.take(t.Context(), of("stage", "cp1"))
+	other, err := locks.acquire(t.Context(), of("stage", "cp1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.end(true)
+	other.release(true)
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := turns.take(short, of("prod", "cp2")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("two replicas have the turn at once: %v", err)
+	if _, err := locks.acquire(short, of("prod", "cp2")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("two replicas have the lock at once: %v", err)
 	}
-	first.end(false)
+	first.release(false)
 
-	second, err := turns.take(t.Context(), of("prod", "cp2"))
+	second, err := locks.acquire(t.Context(), of("prod", "cp2"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.refuse("cp2"); !strings.Contains(cptest.Text(err), `the change of replica "cp1" failed`) {
+	if err := second.checkEarlierFailure("cp2"); !strings.Contains(cptest.Text(err), `the change of replica "cp1" failed`) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
-	second.end(true)
-	again, err := turns.take(t.Context(), of("prod", "cp1"))
-	if err != nil || again.refuse("cp1") != nil {
+	second.release(true)
+	again, err := locks.acquire(t.Context(), of("prod", "cp1"))
+	if err != nil || again.checkEarlierFailure("cp1") != nil {
 		t.Errorf("the failed replica itself cannot be repaired: %v", err)
 	}
-	again.end(true)
-	last, err := turns.take(t.Context(), of("prod", "cp2"))
-	if err != nil || last.refuse("cp2") != nil {
+	again.release(true)
+	last, err := locks.acquire(t.Context(), of("prod", "cp2"))
+	if err != nil || last.checkEarlierFailure("cp2") != nil {
 		t.Errorf("refused after the repair: %v", err)
 	}
-	last.end(true)
+	last.release(true)
 }
 
 // unreachable returns a machine on which no process listens.
@@ -100,17 +100,17 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 		want      string
 		calls     []string
 	}{
-		{"kept", DeleteOptions{}, true, &recordingRegistrar{}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"withdraw", "deregister"}},
-		{"kept, its balancer unreachable too", DeleteOptions{}, false, &recordingRegistrar{fail: host.ErrUnreachable}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"withdraw"}},
-		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{}, "", []string{"withdraw", "deregister"}},
-		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: host.ErrUnreachable}, "", []string{"withdraw"}},
+		{"kept", DeleteOptions{}, true, &recordingRegistrar{}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"drain for delete", "deregister"}},
+		{"kept, its balancer unreachable too", DeleteOptions{}, false, &recordingRegistrar{fail: host.ErrUnreachable}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"drain for delete"}},
+		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{}, "", []string{"drain for delete", "deregister"}},
+		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: host.ErrUnreachable}, "", []string{"drain for delete"}},
 		// It is unknown whether another replica serves.
-		{"protected, its balancers unreachable", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{fail: host.ErrUnreachable}, "unreachable", []string{"withdraw"}},
+		{"protected, its balancers unreachable", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{fail: host.ErrUnreachable}, "unreachable", []string{"drain for delete"}},
 		// A machine that cannot be reached through SSH may still serve.
-		{"protected, and the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{last: true}, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy", []string{"withdraw"}},
-		{"the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{last: true}, "", []string{"withdraw", "deregister"}},
-		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: errors.New("lb1 refuses")}, "lb1 refuses", []string{"withdraw"}},
-		{"another one abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")}, true, &recordingRegistrar{}, "not deleted", []string{"withdraw", "deregister"}},
+		{"protected, and the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{last: true}, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy", []string{"drain for delete"}},
+		{"the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{last: true}, "", []string{"drain for delete", "deregister"}},
+		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: errors.New("lb1 refuses")}, "lb1 refuses", []string{"drain for delete"}},
+		{"another one abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")}, true, &recordingRegistrar{}, "not deleted", []string{"drain for delete", "deregister"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)

@@ -33,11 +33,11 @@ type Registrar interface {
 	// passed. It refuses (problem.Untouched) while another replica does not serve. A replica
 	// that does not serve may always be drained.
 	Drain(ctx context.Context, name string) error
-	// Withdraw is Drain for a replica that is deleted. It requires that another replica serves;
+	// DrainForDelete is Drain for a replica that is deleted. It requires that another replica serves;
 	// with lastAllowed, only if another replica exists. A refusal because none serves has a
 	// method LastServing() bool that returns true.
-	Withdraw(ctx context.Context, name string, lastAllowed bool) error
-	// Undrain returns a replica to rotation after Drain or Withdraw, if it is still
+	DrainForDelete(ctx context.Context, name string, lastAllowed bool) error
+	// Undrain returns a replica to rotation after Drain or DrainForDelete, if it is still
 	// registered.
 	Undrain(ctx context.Context, name string) error
 	// Deregister removes the replica from every load balancer.
@@ -57,8 +57,8 @@ type Registrar interface {
 
 // Store is the etcd cluster of the replicas, as far as they depend on it.
 type Store interface {
-	// Stored calls see for every key below prefix with its stored value.
-	Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error
+	// Scan calls see for every key below prefix with its stored value.
+	Scan(ctx context.Context, prefix string, see func(key string, value []byte)) error
 	// Versions returns the versions of the members, by name; "" is unknown. There are none if
 	// etcd is not managed by this provider.
 	Versions(ctx context.Context) (map[string]string, error)
@@ -129,10 +129,10 @@ type Status struct {
 // one value per provider. Its methods are safe for the parallel calls that
 // Terraform makes.
 type Replicas struct {
-	turns      turns
-	paused     pausedReplicas
-	inProgress inProgress
-	machine    func(address string) *host.Host
+	changeLocks changeLocks
+	paused      pausedReplicas
+	inProgress  inProgress
+	machine     func(address string) *host.Host
 }
 
 // NewReplicas returns an empty coordinator. machine returns the connection for an address.

@@ -50,7 +50,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	st.run(string("touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())))
 	rejoin := func() { st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
-	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
+	outage := st.replicas.Outage(StackedMember{Host: st.spec.Host, Bundle: st.spec.Bundle})
 	end := outage.Open()
 	outage.pause(st.spec)
 	rejoin()
@@ -280,14 +280,14 @@ func (st *stage) reportsAComponentThatFails() {
 func (st *stage) refusesOthers() {
 	other := st.spec
 	other.Name = "cp2"
-	turn, err := st.replicas.turns.take(st.ctx, other)
+	lock, err := st.replicas.changeLocks.acquire(st.ctx, other)
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := turn.refuse(other.Machine()); err == nil || !strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
+	if err := lock.checkEarlierFailure(other.Machine()); err == nil || !strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
 		st.Errorf("another replica may be changed: %v", err)
 	}
-	turn.end(true)
+	lock.release(true)
 }
 
 func (st *stage) survivesALossOfPower() {
@@ -318,7 +318,7 @@ func (st *stage) deletes() {
 		st.Fatal(err)
 	}
 	st.Logf("deleted in %s", time.Since(start).Round(100*time.Millisecond))
-	st.expect("calls", st.registrar.take(), []string{"withdraw", "deregister"})
+	st.expect("calls", st.registrar.take(), []string{"drain for delete", "deregister"})
 	left := st.run(`
 find /etc/kubernetes /etc/systemd/system /opt/kube /run /var/log \( -path '*kube*' -o -name 'kube*' \) -not -type d | sort
 getent passwd | grep ^kube || :

@@ -23,14 +23,14 @@ import (
 func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, end time.Time) (orphans []orphan) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	// Within the turn, no other replica is leaving or returning, in any process.
-	turn, err := r.turns.take(ctx, s)
+	// Under the lock, no other replica is leaving or returning, in any process.
+	lock, err := r.changeLocks.acquire(ctx, s)
 	if err != nil {
 		problem.Detail(ctx, "%s: %v", s.Machine(), err)
 		return nil
 	}
-	defer turn.end(true)
-	ctx = turn.context(ctx)
+	defer lock.release(true)
+	ctx = lock.context(ctx)
 	others, err := s.Registrar.OutOfRotation(ctx)
 	if err != nil {
 		problem.Detail(ctx, "%s: %v", s.Machine(), err)
@@ -59,7 +59,7 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 	if err != nil {
 		return nil, fmt.Errorf("read the address of replica %s: %w", name, err)
 	}
-	b := Beside{Host: r.machine(at), Bundle: s.Bundle, Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil }}
+	b := StackedMember{Host: r.machine(at), Bundle: s.Bundle, Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil }}
 	other, state, err := b.replica(ctx)
 	if err == nil && state.absent && forget {
 		problem.Progress(ctx, "%s (%s): its machine holds no replica: removing it from the balancers until it is created again", name, at)
@@ -69,7 +69,7 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 		return nil, err
 	}
 	if state.orphan {
-		return &orphan{machine: other.Machine(), changing: r.inProgress.changes(at)}, nil
+		return &orphan{machine: other.Machine(), changing: r.inProgress.changesMember(at)}, nil
 	}
 	if state.paused {
 		err = startAndRegister(ctx, *other, release.Components())

@@ -18,8 +18,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Reading is the health of a machine, with additional data for a review.
-type Reading struct {
+// MachineReview is the health of a machine, with additional data for a review.
+type MachineReview struct {
 	Health
 	Processes map[string]host.Process // by component
 	Files     map[string]string       // content of the files that the named flags of the API server point to, by flag
@@ -34,17 +34,17 @@ type Node struct {
 
 // Review is Health with, for each machine, the processes of its components and the files that
 // the given flags of its API server name. Those files must not contain secrets.
-func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []Reading {
-	out := make([]Reading, len(addresses))
+func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []MachineReview {
+	out := make([]MachineReview, len(addresses))
 	script := host.ProcessScript(unit.Names()...) + filesScript(flags)
-	var looking sync.WaitGroup
+	var machines sync.WaitGroup
 	for i, address := range addresses {
-		looking.Go(func() {
+		machines.Go(func() {
 			h, output := healthAt(ctx, r.machine(address), b, script)
-			out[i] = readReview(h, output)
+			out[i] = parseReview(h, output)
 		})
 	}
-	looking.Wait()
+	machines.Wait()
 	return out
 }
 
@@ -58,9 +58,9 @@ done; fi
 `
 }
 
-// readReview parses the output of Review's script.
-func readReview(h Health, output string) Reading {
-	r := Reading{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
+// parseReview parses the output of Review's script.
+func parseReview(h Health, output string) MachineReview {
+	r := MachineReview{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
 	for unit, process := range host.ReadProcesses(output) {
 		r.Processes[strings.TrimSuffix(unit, ".service")] = process
 	}
@@ -76,11 +76,11 @@ func readReview(h Health, output string) Reading {
 	return r
 }
 
-var errNoServer = errors.New("no API server of a replica that can be looked at is ready")
+var errNoReadyAPIServer = errors.New("no API server of a replica that can be looked at is ready")
 
 // Nodes lists the nodes of the cluster through the first replica that answers.
-func (r *Replicas) Nodes(ctx context.Context, seen []Reading, b *pki.Bundle) ([]Node, error) {
-	err := errNoServer
+func (r *Replicas) Nodes(ctx context.Context, seen []MachineReview, b *pki.Bundle) ([]Node, error) {
+	err := errNoReadyAPIServer
 	for _, replica := range seen {
 		if len(replica.Components) == 0 || !replica.Components[0].Healthy {
 			continue

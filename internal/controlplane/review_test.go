@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestReadingOf: what is queried in addition to the health does not change it.
-func TestReadingOf(t *testing.T) {
+// TestParseReview: what is queried in addition to the health does not change it.
+func TestParseReview(t *testing.T) {
 	wanted := testSpec(t)
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	more := "process\tkube-apiserver.service\tinfinity\tinfinity\t" + encoded("/opt/kube-apiserver\x00--v=2\x00") + "\n" +
@@ -26,7 +26,7 @@ func TestReadingOf(t *testing.T) {
 	if !reflect.DeepEqual(plain, with) {
 		t.Errorf("%+v became %+v", plain, with)
 	}
-	got := readReview(with, facts.Output)
+	got := parseReview(with, facts.Output)
 	want := map[string]host.Process{release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}}
 	if !reflect.DeepEqual(got.Processes, want) || !reflect.DeepEqual(got.Files, map[string]string{"audit-policy-file": "rules: []\n"}) {
 		t.Errorf("%+v", got)

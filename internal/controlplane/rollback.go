@@ -49,7 +49,7 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	if d.restarts(release.APIServer) {
 		for _, name := range d.restart {
 			if name != release.APIServer {
-				d.halt = append(d.halt, name) // a newer component must not reach the older API server
+				d.stopFirst = append(d.stopFirst, name) // a newer component must not reach the older API server
 			}
 		}
 	}
@@ -73,9 +73,9 @@ func removeRollbackRecord(ctx context.Context, s Spec) error {
 // rollbackProblem reports a change that was rolled back, or could not be.
 func rollbackProblem(s Spec, b machine.RollbackRecord, failure, undo error, drained bool) error {
 	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "fix the cause and apply again.", Err: errors.Join(failure, undo)}
-	var said *problem.Problem
-	if errors.As(failure, &said) {
-		p.Cause, p.Next, p.Detail = said.Cause, cmp.Or(said.Next, p.Next), said.Detail
+	var failed *problem.Problem
+	if errors.As(failure, &failed) {
+		p.Cause, p.Next, p.Detail = failed.Cause, cmp.Or(failed.Next, p.Next), failed.Detail
 	}
 	what := "changed"
 	if b.Version != s.Version {

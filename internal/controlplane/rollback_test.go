@@ -17,7 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-func beforeOf(s Spec) machine.RollbackRecord {
+func rollbackRecordOf(s Spec) machine.RollbackRecord {
 	b := machine.RollbackRecord{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
 	for _, c := range component.Of(s.Replica) {
 		b.Definitions[c.Name] = string(unit.File(c).Content)
@@ -25,8 +25,8 @@ func beforeOf(s Spec) machine.RollbackRecord {
 	return b
 }
 
-func TestReadBefore(t *testing.T) {
-	b := beforeOf(testSpec(t))
+func TestReadRollbackRecord(t *testing.T) {
+	b := rollbackRecordOf(testSpec(t))
 	read := machine.ReadRollbackRecord(string(b.File().Content))
 	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) || !maps.Equal(read.Definitions, b.Definitions) {
 		t.Errorf("%+v, want %+v", read, b)
@@ -39,15 +39,15 @@ func TestReadBefore(t *testing.T) {
 	}
 }
 
-// TestWayBack: if the health of a machine cannot be probed, only the rollback record of an
+// TestRollbackTarget: if the health of a machine cannot be probed, only the rollback record of an
 // earlier change is a target, and only at the same stage of every rotation.
-func TestWayBack(t *testing.T) {
+func TestRollbackTarget(t *testing.T) {
 	s := unreachable(t)
 	f := converged(t, s)
 	if way := rollbackTarget(t.Context(), s, f); way != nil {
 		t.Errorf("back to what was not ready: %+v", way)
 	}
-	left := beforeOf(s)
+	left := rollbackRecordOf(s)
 	f.Rollback = &left
 	if way := rollbackTarget(t.Context(), s, f); way != f.Rollback {
 		t.Errorf("a change that was cut off: %+v", way)
@@ -62,15 +62,15 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-// TestRestored: a rollback results in exactly the previous machine.
-func TestRestored(t *testing.T) {
+// TestDecideRollback: a rollback results in exactly the previous machine.
+func TestDecideRollback(t *testing.T) {
 	s := testSpec(t)
 	was := converged(t, s)
 	next := s
 	next.Version, next.EtcdURLs = "1.37.2", []string{"https://10.0.0.12:2379"}
 	next.ExtraArgs = cptest.Args(release.Scheduler, "v", "4")
 	f := converged(t, next)
-	previous := beforeOf(s)
+	previous := rollbackRecordOf(s)
 	previous.Settings = map[string]string{}
 	for _, file := range component.SettingFiles(s.Replica) {
 		previous.Settings[file.Path] = string(file.Content)
@@ -102,7 +102,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-func TestStagger(t *testing.T) {
+func TestDeferUnits(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	next := s
@@ -113,7 +113,7 @@ func TestStagger(t *testing.T) {
 				now = append(now, strings.TrimSuffix(strings.TrimPrefix(file.Path, unit.Dir+"/"), ".service"))
 			}
 		}
-		return now, slices.Sorted(maps.Keys(d.later))
+		return now, slices.Sorted(maps.Keys(d.deferredUnits))
 	}
 	for _, c := range []struct {
 		name       string
@@ -129,7 +129,7 @@ func TestStagger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.stagger(c.found)
+		d.deferUnits(c.found)
 		if at, later := names(d); !slices.Equal(at, c.now) || !slices.Equal(later, c.later) {
 			t.Errorf("%s: %q at once and %q later, want %q and %q", c.name, at, later, c.now, c.later)
 		}
@@ -167,7 +167,7 @@ func TestChangesVersion(t *testing.T) {
 	}
 }
 
-func TestRolledBack(t *testing.T) {
+func TestRollbackProblem(t *testing.T) {
 	s := testSpec(t)
 	s.Version = "1.37.2"
 	failure := &problem.Problem{Summary: "x", Cause: "kube-scheduler ended 3 times", Detail: "new log\n", Err: errNotReady}

@@ -26,7 +26,7 @@ import (
 var errRotationNotYet = errors.New("replicas out of step")
 
 // checkRotation returns why the replica may not adopt the generations of the bundle now. It
-// runs within the turn, so no other replica of this process is between two stages.
+// runs under the lock, so no other replica of this process is between two stages.
 //
 // What is created at one stage is trusted only at the adjacent stages. So no replica may move
 // to a stage that another replica could not follow to.
@@ -55,11 +55,11 @@ func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed
 		return nil
 	}
 	return r.waitForOthers(ctx, s, false, func() error {
-		t, err := r.turns.take(ctx, s)
+		t, err := r.changeLocks.acquire(ctx, s)
 		if err != nil {
 			return err
 		}
-		defer t.end(true)
+		defer t.release(true)
 		return r.checkRotation(t.context(ctx), s, f)
 	})
 }
@@ -136,9 +136,9 @@ func rotationRefused(s Spec, cause, next string) error {
 	}
 }
 
-// allAt reports whether every other replica is known to be at the generation of s for
+// allAtGeneration reports whether every other replica is known to be at the generation of s for
 // a part.
-func allAt(s Spec, p pki.Part, others []replicaStatus) bool {
+func allAtGeneration(s Spec, p pki.Part, others []replicaStatus) bool {
 	return !slices.ContainsFunc(others, func(st replicaStatus) bool {
 		return !st.absent && (st.unknown != nil || st.generations[p] != s.Bundle.Generation(p))
 	})

@@ -32,7 +32,7 @@ func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (stri
 	return c.spec.Host.Run(ctx, host.Command{Script: host.Script(script)})
 }
 
-func (c ctlStore) Stored(ctx context.Context, prefix string, see func(string, []byte)) error {
+func (c ctlStore) Scan(ctx context.Context, prefix string, see func(string, []byte)) error {
 	out, err := c.ctl(ctx, "get --prefix --write-out=json "+prefix, nil)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (st *stage) encryptsWhatWasPlain() {
 // stored returns the Secret's value in etcd.
 func (st *stage) stored(store Store) (value []byte) {
 	st.Helper()
-	err := store.Stored(st.ctx, keptKey, func(_ string, v []byte) { value = v })
+	err := store.Scan(st.ctx, keptKey, func(_ string, v []byte) { value = v })
 	if err != nil || value == nil {
 		st.Fatalf("etcd holds %q, %v", value, err)
 	}

@@ -23,7 +23,7 @@ func generations(kubernetes, encryption int) map[pki.Part]int {
 	return map[pki.Part]int{pki.KubernetesPart: kubernetes, pki.EncryptionPart: encryption}
 }
 
-func TestInStep(t *testing.T) {
+func TestCheckStages(t *testing.T) {
 	stands := func(name string, kubernetes, encryption int) replicaStatus {
 		return replicaStatus{name: name, address: "10.0.0.12", generations: generations(kubernetes, encryption)}
 	}
@@ -115,7 +115,7 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
+func TestStaleProcessChecksEveryInput(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets"))
 	asked := strings.Join(append(machine.StatusQuery().Files, machine.StatusQuery().Contents...), " ")
@@ -128,8 +128,8 @@ func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	}
 }
 
-// TestUnreachableOthers: no machine is changed while another one cannot be reached.
-func TestUnreachableOthers(t *testing.T) {
+// TestUnreachablePeers: no machine is changed while another one cannot be reached.
+func TestUnreachablePeers(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	s.Registrar = &recordingRegistrar{others: map[string]string{"cp1": "10.0.0.11:6443", "cp2": "127.0.0.1:6443"}}
@@ -146,7 +146,7 @@ func TestUnreachableOthers(t *testing.T) {
 	}
 }
 
-func TestStepBetween(t *testing.T) {
+func TestIntermediateStage(t *testing.T) {
 	base := testSpec(t).Bundle
 	for _, c := range []struct {
 		name         string
@@ -192,7 +192,7 @@ func TestLoses(t *testing.T) {
 	}
 }
 
-func TestAllAt(t *testing.T) {
+func TestAllAtGeneration(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 2)
 	stands := func(g int) replicaStatus { return replicaStatus{generations: generations(0, g)} }
@@ -205,7 +205,7 @@ func TestAllAt(t *testing.T) {
 		{[]replicaStatus{stands(2), stands(1)}, false},
 		{[]replicaStatus{stands(2), {unknown: errors.New("x")}}, false},
 	} {
-		if have := allAt(s, pki.EncryptionPart, c.others); have != c.want {
+		if have := allAtGeneration(s, pki.EncryptionPart, c.others); have != c.want {
 			t.Errorf("%v: %v", c.others, have)
 		}
 	}
@@ -214,7 +214,7 @@ func TestAllAt(t *testing.T) {
 // fakeStore contains values by key, in place of etcd.
 type fakeStore map[string]string
 
-func (f fakeStore) Stored(_ context.Context, prefix string, see func(string, []byte)) error {
+func (f fakeStore) Scan(_ context.Context, prefix string, see func(string, []byte)) error {
 	for key, value := range maps.All(f) {
 		if strings.HasPrefix(key, prefix) {
 			see(key, []byte(value))
@@ -226,7 +226,7 @@ func (f fakeStore) Stored(_ context.Context, prefix string, see func(string, []b
 func (fakeStore) Versions(context.Context) (map[string]string, error) { return nil, nil }
 func (fakeStore) Save(context.Context, string) (string, error)        { return "", nil }
 
-func TestStoredBy(t *testing.T) {
+func TestIsEncryptedWith(t *testing.T) {
 	cbc, kms := cptest.Secretbox("key2", "secrets"), pki.Encryption{Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"}}
 	cbc.Kind = pki.AESCBC
 	for _, c := range []struct {
@@ -247,13 +247,13 @@ func TestStoredBy(t *testing.T) {
 		{kms, "secrets", "k8s:enc:kms:v2:vault:xx", true},
 		{kms, "secrets", "k8s:enc:kms:v1:vault:xx", false},
 	} {
-		if have := storedWith(c.encryption, c.resource, []byte(c.value)); have != c.want {
+		if have := isEncryptedWith(c.encryption, c.resource, []byte(c.value)); have != c.want {
 			t.Errorf("%q of %s by %s: %v", c.value, c.resource, c.encryption.Kind, have)
 		}
 	}
 }
 
-func TestForgetsNothing(t *testing.T) {
+func TestCheckNoStaleObjects(t *testing.T) {
 	const old, present = "k8s\x00plain", "k8s:enc:secretbox:v1:key2:xx"
 	base := testSpec(t).Bundle
 	for _, c := range []struct {

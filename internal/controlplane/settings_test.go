@@ -47,9 +47,9 @@ func TestSettingsOnTheMachine(t *testing.T) {
 	}
 }
 
-// TestSettingsAreTakenBack: settings are rolled back with the definitions, even if the previous
+// TestSettingsAreRemoved: settings are rolled back with the definitions, even if the previous
 // state was written by a provider version without settings.
-func TestSettingsAreTakenBack(t *testing.T) {
+func TestSettingsAreRemoved(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		before  map[string]string
@@ -60,7 +60,7 @@ func TestSettingsAreTakenBack(t *testing.T) {
 		{"an earlier provider", nil, nil, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}},
 	} {
 		s := testSpec(t)
-		b := beforeOf(s)
+		b := rollbackRecordOf(s)
 		b.Settings = c.before
 		if c.before == nil {
 			b.Definitions[release.APIServer] = strings.ReplaceAll(b.Definitions[release.APIServer], "  --audit-policy-file="+component.AuditPolicyPath+" \\\n", "")

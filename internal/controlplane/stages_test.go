@@ -79,7 +79,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-func TestARecordOfAnEarlierVersionIsOfTheFirstGeneration(t *testing.T) {
+func TestRecordWithoutGenerations(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	f.Record.Generations = nil
@@ -92,8 +92,8 @@ func TestARecordOfAnEarlierVersionIsOfTheFirstGeneration(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreNotForTheMachine: files of an earlier bundle are removed.
-func TestKeysThatAreNotForTheMachine(t *testing.T) {
+// TestExternalKeysAreNotWritten: files of an earlier bundle are removed.
+func TestExternalKeysAreNotWritten(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	edit(&f, component.EncryptionConfigPath, "a key")
@@ -118,7 +118,7 @@ func TestKeysThatAreNotForTheMachine(t *testing.T) {
 	}
 }
 
-func TestPreflightKnowsEveryStage(t *testing.T) {
+func TestPreflightAtEveryStage(t *testing.T) {
 	s := testSpec(t)
 	next := cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
 	last := cptest.At(t, next, pki.KubernetesPart, 3)

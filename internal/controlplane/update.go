@@ -67,25 +67,25 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	if err != nil {
 		return Status{}, err
 	}
-	d.stagger(f)
+	d.deferUnits(f)
 	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
 		d.remove = append(d.remove, machine.RollbackRecordPath)
 	}
-	way := drainOptions{stops: d.restarts(release.APIServer), check: func(ctx context.Context, _ turn) error { return r.checkRotation(ctx, s, f) }}
+	options := drainOptions{stops: d.restarts(release.APIServer), check: func(ctx context.Context, _ heldLock) error { return r.checkRotation(ctx, s, f) }}
 	if changesVersion(s, f) {
-		way.check = func(ctx context.Context, t turn) error { return r.checkUpgrade(ctx, s, t) }
+		options.check = func(ctx context.Context, lock heldLock) error { return r.checkUpgrade(ctx, s, lock) }
 	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
 		return Status{}, err
 	}
-	if err := bindFirst(ctx, atObservedPort(s, f), d); err != nil {
+	if err := bindBeforeCertificateChange(ctx, atObservedPort(s, f), d); err != nil {
 		return Status{}, err
 	}
-	turn, drained, err := r.drain(ctx, s, way)
+	lock, drained, err := r.drain(ctx, s, options)
 	if err != nil {
 		return Status{}, err
 	}
-	status, err := applyOrRollBack(turn.context(ctx), s, d, drained)
-	turn.end(err == nil)
+	status, err := applyOrRollBack(lock.context(ctx), s, d, drained)
+	lock.release(err == nil)
 	if err != nil && d.rollback == nil && changesVersion(s, f) {
 		err = withoutRollback(err)
 	}
@@ -109,7 +109,7 @@ func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error)
 	return register(ctx, s)
 }
 
-// applyOrRollBack applies d within the turn, and rolls back if the replica does not become
+// applyOrRollBack applies d under the lock, and rolls back if the replica does not become
 // ready. If the apply is cancelled, there is no rollback; the next apply continues.
 func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
 	if err := bringUp(ctx, s, d); err != nil {

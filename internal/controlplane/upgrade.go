@@ -29,9 +29,9 @@ func changesVersion(s Spec, f machine.Observed) bool {
 }
 
 // checkUpgrade returns why the replica may not go to its wanted version now. It returns nil
-// once everything is prepared. It runs within the turn: no other replica of this process is
+// once everything is prepared. It runs under the lock: no other replica of this process is
 // changing.
-func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t turn) error {
+func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t heldLock) error {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
 		return upgradeRefused(s, err.Error(), "fix this, then apply again.", errors.Join(errNotAllReady, err))
@@ -105,8 +105,8 @@ func (st replicaStatus) notReady(ctx context.Context, s Spec) []string {
 // prepare prepares an upgrade before the first machine is changed: the programs are installed
 // on every machine, and the first replica to be upgraded saves a snapshot of etcd. Both happen
 // once per run.
-func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []replicaStatus) error {
-	if t.queue.prepared == s.Version {
+func prepare(ctx context.Context, s Spec, t heldLock, seen release.Versions, all []replicaStatus) error {
+	if t.lock.prepared == s.Version {
 		return install(ctx, s)
 	}
 	if err := installEverywhere(ctx, s, all); err != nil {
@@ -121,7 +121,7 @@ func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []r
 			return upgradeRefused(s, "no snapshot of etcd could be saved: "+err.Error(), "fix this, then apply again.", err)
 		}
 	}
-	t.queue.prepared = s.Version
+	t.lock.prepared = s.Version
 	return nil
 }
 

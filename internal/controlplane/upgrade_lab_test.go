@@ -170,11 +170,11 @@ func (p *pair) refused(version string, want ...string) {
 	p.one.Helper()
 	s := p.one.spec
 	s.Version = version
-	t, err := p.one.replicas.turns.take(p.one.ctx, s)
+	t, err := p.one.replicas.changeLocks.acquire(p.one.ctx, s)
 	if err != nil {
 		p.one.Fatal(err)
 	}
-	defer t.end(true)
+	defer t.release(true)
 	err = p.one.replicas.checkUpgrade(p.one.ctx, s, t)
 	p.one.Log(err)
 	for _, part := range want {

@@ -36,9 +36,9 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	defer cancel()
 	seen := release.Versions{Replicas: map[string]string{}}
 	var etcdErr error
-	var asking sync.WaitGroup
+	var queries sync.WaitGroup
 	if s.Store != nil {
-		asking.Go(func() {
+		queries.Go(func() {
 			if seen.Etcd, etcdErr = s.Store.Versions(ctx); etcdErr != nil {
 				etcdErr = fmt.Errorf("read the versions of etcd: %w", etcdErr)
 			}
@@ -48,9 +48,9 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	for _, st := range all {
 		seen.Replicas[st.name] = st.version
 	}
-	asking.Go(func() { seen.Removed = requestedRemovedAPIs(ctx, s, all) })
+	queries.Go(func() { seen.Removed = requestedRemovedAPIs(ctx, s, all) })
 	seen.Kubelets = kubelets(ctx, s, all)
-	asking.Wait()
+	queries.Wait()
 	return seen, all, errors.Join(err, etcdErr)
 }
 
@@ -95,12 +95,12 @@ func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []st
 	}
 	var mu sync.Mutex
 	var removed []string
-	var asking sync.WaitGroup
+	var queries sync.WaitGroup
 	for _, st := range all {
 		if has, err := release.Minor(st.version); err != nil || has >= want {
 			continue
 		}
-		asking.Go(func() {
+		queries.Go(func() {
 			requested, err := st.spec(s).client().RemovedAPIs(ctx, want)
 			if err != nil {
 				problem.Detail(ctx, "%s: deprecated APIs unknown: %v", st.machine(), err)
@@ -110,7 +110,7 @@ func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []st
 			removed = append(removed, requested...)
 		})
 	}
-	asking.Wait()
+	queries.Wait()
 	slices.Sort(removed)
 	return slices.Compact(removed)
 }

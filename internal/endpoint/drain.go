@@ -35,9 +35,9 @@ func (r *Registrar) Drain(ctx context.Context, name string) error {
 	return r.takeOut(ctx, name, leavesToReturn)
 }
 
-// Withdraw drains a replica that leaves for good: one other replica has to serve.
+// DrainForDelete drains a replica that leaves for good: one other replica has to serve.
 // With lastAllowed the only replica may leave too.
-func (r *Registrar) Withdraw(ctx context.Context, name string, lastAllowed bool) error {
+func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
 	if lastAllowed {
 		return r.takeOut(ctx, name, leavesAlone)
 	}
@@ -93,7 +93,7 @@ func (r *Registrar) undoDrain(ctx context.Context, name string, why error) error
 	return why
 }
 
-// Undrain puts back into rotation what Drain or Withdraw has taken out of it, where
+// Undrain puts back into rotation what Drain or DrainForDelete has taken out of it, where
 // it is still registered.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	if err := validateName("replica name", name); err != nil {

@@ -158,12 +158,12 @@ func stepOneAtATime(f *fixture) {
 		!maps.Equal(out, map[string]string{"a": f.replicaAddress("a")}) {
 		f.Errorf("out of rotation: %v, %v", out, err)
 	}
-	f.must(f.registrar.Withdraw(f.ctx, "c", true)) // who leaves for good may
+	f.must(f.registrar.DrainForDelete(f.ctx, "c", true)) // who leaves for good may
 	f.must(f.registrar.Undrain(f.ctx, "c"))
 	if now := f.read(); now.backends["c"] != "UP" {
 		f.Errorf("after the drain was taken back: %+v", now.backends)
 	}
-	f.must(f.registrar.Withdraw(f.ctx, "c", false)) // also where another one has to stay
+	f.must(f.registrar.DrainForDelete(f.ctx, "c", false)) // also where another one has to stay
 	f.must(f.registrar.Register(f.ctx, "c", f.replicaAddress("c")))
 	f.must(f.registrar.Undrain(f.ctx, "stranger")) // nobody's
 }
@@ -173,7 +173,7 @@ func stepLastReplica(f *fixture) {
 	f.eventually("a and b down", 10*time.Second, func(s observed) bool {
 		return s.backends["a"] == "DOWN" && s.backends["b"] == "DOWN"
 	})
-	err := f.registrar.Withdraw(f.ctx, "c", true)
+	err := f.registrar.DrainForDelete(f.ctx, "c", true)
 	if err == nil || !strings.Contains(err.Error(), "last replica that serves") {
 		f.Fatalf("drain of the last replica: %v", err)
 	}
@@ -183,7 +183,7 @@ func stepLastReplica(f *fixture) {
 	// A drain that was cut off does not make it one that serves nothing.
 	f.shell("a", statsCommand+" >/dev/null; "+askPath+" "+adminSocket+" 'set server "+proxyName+"/c state drain'")
 	for _, way := range []func() error{
-		func() error { return f.registrar.Withdraw(f.ctx, "c", false) },
+		func() error { return f.registrar.DrainForDelete(f.ctx, "c", false) },
 		func() error { return f.registrar.Drain(f.ctx, "c") },
 	} {
 		err := way()
@@ -194,7 +194,7 @@ func stepLastReplica(f *fixture) {
 	}
 	f.eventually("c up everywhere", 5*time.Second, func(s observed) bool { return s.backends["c"] == "UP" })
 	f.must(f.registrar.Drain(f.ctx, "a"))           // it serves nothing
-	f.must(f.registrar.Withdraw(f.ctx, "b", false)) // nor does this
+	f.must(f.registrar.DrainForDelete(f.ctx, "b", false)) // nor does this
 	f.shell("a", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.shell("b", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.must(f.registrar.Register(f.ctx, "a", f.replicaAddress("a")))

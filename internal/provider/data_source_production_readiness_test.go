@@ -29,7 +29,7 @@ func wholeReview(t *testing.T) reviewed {
 	}
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
 		seen := r.controlPlane.replicas[name]
-		r.replicas = append(r.replicas, controlplane.Reading{
+		r.replicas = append(r.replicas, controlplane.MachineReview{
 			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
 			Processes: map[string]host.Process{
 				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, release.Scheduler: {MemoryMax: "1"},

@@ -15,7 +15,7 @@ import (
 // outage connects an etcd member and a replica on the same machine. While the member does not
 // serve, a replica that uses no other member is drained and paused.
 func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Outage {
-	return s.replicas.Outage(controlplane.Beside{
+	return s.replicas.Outage(controlplane.StackedMember{
 		Host: member, Bundle: bundle, EtcdURL: membership.ClientURL(member.Address()), Registrar: s.registrar,
 	})
 }

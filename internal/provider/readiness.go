@@ -21,7 +21,7 @@ import (
 type reviewed struct {
 	controlPlane
 	members  []etcd.Reading
-	replicas []controlplane.Reading
+	replicas []controlplane.MachineReview
 	nodes    []controlplane.Node
 	nodesErr error
 	bundle   *pki.Bundle
@@ -33,7 +33,7 @@ func (s *session) reviewControlPlane(ctx context.Context, at asked) reviewed {
 	out := reviewed{controlPlane: controlPlane{authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
 	var asking sync.WaitGroup
 	asking.Go(func() { out.etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
-	out.replicas, out.endpoint = everywhere(ctx, s, at, func(addresses []string) []controlplane.Reading {
+	out.replicas, out.endpoint = everywhere(ctx, s, at, func(addresses []string) []controlplane.MachineReview {
 		return s.replicas.Review(ctx, addresses, readiness.FilesOf(), at.bundle)
 	})
 	out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, at.bundle)

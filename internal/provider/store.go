@@ -33,8 +33,8 @@ func addressesOf(urls []string) []string {
 	return addresses
 }
 
-// Stored calls see with each key below prefix and its stored value.
-func (s store) Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error {
+// Scan calls see with each key below prefix and its stored value.
+func (s store) Scan(ctx context.Context, prefix string, see func(key string, value []byte)) error {
 	return s.clusters.ReadKeys(ctx, s.hosts, s.bundle, prefix, see)
 }
 

@@ -156,10 +156,10 @@ func ValidateAudit(a Audit, extra map[string]string) error {
 		{a.MaxBackups != 0, "max_backups", "audit-log-maxbackup"},
 		{a.MaxSizeMB != 0, "max_size_mb", "audit-log-maxsize"},
 	} {
-		switch _, given := extra[twice.flag]; {
+		switch _, extraSet := extra[twice.flag]; {
 		case twice.set && a.Off:
 			return fmt.Errorf("audit.%s has no effect with audit.enabled = false; drop one of them", twice.setting)
-		case twice.set && given:
+		case twice.set && extraSet:
 			return fmt.Errorf("audit.%s and the flag %q of extra_args.apiserver say the same thing twice; drop the flag", twice.setting, twice.flag)
 		}
 	}
@@ -176,15 +176,15 @@ func AuditFrom(flags, extra map[string]string, policy string) Audit {
 	missing, own := false, false
 	for flag := range (Replica{}).AuditFlags() {
 		_, there := flags[flag]
-		_, given := extra[flag]
-		missing, own = missing || !there, own || there && !given
+		_, extraSet := extra[flag]
+		missing, own = missing || !there, own || there && !extraSet
 	}
 	if missing && !own {
 		return Audit{Off: true}
 	}
 	number := func(flag string, absent int) int {
 		n, err := strconv.Atoi(flags[flag])
-		if _, given := extra[flag]; given || err != nil || n < 1 || n > MaxAuditNumber || n == absent {
+		if _, extraSet := extra[flag]; extraSet || err != nil || n < 1 || n > MaxAuditNumber || n == absent {
 			return 0
 		}
 		return n

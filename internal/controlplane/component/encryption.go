@@ -114,16 +114,16 @@ func EncryptionFrom(text string) (pki.Encryption, error) {
 		return pki.Encryption{}, errors.New("it is not as the provider writes it") // not quoted: it may contain a key
 	}
 	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}
-	written := config.Resources[0].Providers[0]
-	keys := written.Secretbox
+	provider := config.Resources[0].Providers[0]
+	keys := provider.Secretbox
 	switch {
-	case written.KMS != nil:
-		e.Kind, e.Name, e.Endpoint, e.Timeout = pki.KMS, written.KMS.Name, written.KMS.Endpoint, written.KMS.Timeout
+	case provider.KMS != nil:
+		e.Kind, e.Name, e.Endpoint, e.Timeout = pki.KMS, provider.KMS.Name, provider.KMS.Endpoint, provider.KMS.Timeout
 		return e, nil
-	case written.Secretbox != nil:
+	case provider.Secretbox != nil:
 		e.Kind = pki.Secretbox
-	case written.AESCBC != nil:
-		e.Kind, keys = pki.AESCBC, written.AESCBC
+	case provider.AESCBC != nil:
+		e.Kind, keys = pki.AESCBC, provider.AESCBC
 	}
 	if keys == nil || len(keys.Keys) != 1 {
 		return pki.Encryption{}, errors.New("it has not one key, as the provider writes it")

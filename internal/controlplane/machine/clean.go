@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
+// ErrNoEvidence means that a machine has parts of a replica without an owner.
 var ErrNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
 
 // Owner reports whether the machine has s, or nothing at all, so that it may be cleaned.

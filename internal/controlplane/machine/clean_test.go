@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-func TestWhose(t *testing.T) {
+func TestOwner(t *testing.T) {
 	s := componenttest.Stacked(t)
 	named := func(path, cluster, name string) func(*Observed) {
 		return func(f *Observed) {
@@ -52,9 +52,9 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestGuard runs the beginning of the cleaning script below a directory: it continues only if
+// TestRemoveOnlyIfUnchanged runs the beginning of the cleaning script below a directory: it continues only if
 // the machine has what was observed.
-func TestGuard(t *testing.T) {
+func TestRemoveOnlyIfUnchanged(t *testing.T) {
 	s := componenttest.Stacked(t)
 	content := "{}\n"
 	is := Digest([]byte(content))

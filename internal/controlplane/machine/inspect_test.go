@@ -29,7 +29,7 @@ func opening(t *testing.T, groups []string, sockets ...string) component.Replica
 	return s
 }
 
-func TestShutOutIn(t *testing.T) {
+func TestParseAccess(t *testing.T) {
 	s := opening(t, []string{"kms", "hsm"}, "/run/a.sock", "/run/b.sock")
 	for output, want := range map[string][]string{
 		"seen\n": nil,

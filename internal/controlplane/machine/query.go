@@ -86,6 +86,7 @@ func ImportQuery() host.Query {
 	return q
 }
 
+// SectionHeading begins the line before each section of a script's output: see Sections.
 const SectionHeading = "=== "
 
 // PlainLines matches the lines of a kubeconfig that may be shown: known fields, each on a line
@@ -120,6 +121,7 @@ func PrintFiles(paths []string) host.Script {
 		`  if [ -r "$file" ]; then echo "` + SectionHeading + `$file"; cat "$file"; echo; fi` + "\ndone\n"
 }
 
+// PrintedFiles parses the output of PrintFiles, by path.
 func PrintedFiles(output string, paths []string) map[string]string {
 	files := Sections(output, paths)
 	for name, text := range files {

@@ -87,12 +87,14 @@ func Compact(text json.RawMessage) string {
 	return b.String()
 }
 
+// File returns the file that stores the record.
 func (r Record) File() host.File {
 	// This cannot fail: its raw parts are valid JSON.
 	text, _ := json.MarshalIndent(r, "", "  ")
 	return host.File{Path: RecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
+// Digest returns the SHA-256 digest of a file's content, as host.FileState.SHA256.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])

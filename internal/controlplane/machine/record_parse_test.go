@@ -57,7 +57,7 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-func FuzzReadBefore(f *testing.F) {
+func FuzzReadRollbackRecord(f *testing.F) {
 	f.Add(`{"version":"1.36.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
 	f.Add(`{"version":"../x","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
 	f.Fuzz(func(t *testing.T, text string) {

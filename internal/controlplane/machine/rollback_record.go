@@ -28,6 +28,7 @@ type RollbackRecord struct {
 	Settings    map[string]string `json:"settings"`    // path → content: see SettingFiles
 }
 
+// File returns the file that stores the record.
 func (b RollbackRecord) File() host.File {
 	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers can always be encoded
 	return host.File{Path: RollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}

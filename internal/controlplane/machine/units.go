@@ -16,8 +16,8 @@ import (
 // still detected.
 func RestartReason(c component.Component, f Observed, after map[string]string) string {
 	state := f.Facts.Units[unit.Name(c.Name)]
-	if fault := UnitProblem(state); fault != "" {
-		return fault
+	if reason := UnitProblem(state); reason != "" {
+		return reason
 	}
 	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(c.Name)].Content)
 	definition := unit.File(c).Path

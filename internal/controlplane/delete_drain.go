@@ -14,16 +14,16 @@ import (
 // delete.
 var errSuperseded = errors.New("superseded by a create of the same replica")
 
-// withdraw removes the replica from the endpoint. It keeps the turn until the load balancers
+// drainForDelete removes the replica from the endpoint. It keeps the lock until the load balancers
 // have removed it, so that the next replica to leave is checked against those that remain.
-func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error {
+func (r *Replicas) drainForDelete(ctx context.Context, s Spec, o DeleteOptions) error {
 	return r.waitForOthers(ctx, s, false, func() error {
-		turn, err := r.turns.take(ctx, s)
+		lock, err := r.changeLocks.acquire(ctx, s)
 		if err != nil {
 			return err
 		}
-		defer turn.end(true)
-		ctx := turn.context(ctx)
+		defer lock.release(true)
+		ctx := lock.context(ctx)
 		if o.superseded() {
 			return errSuperseded
 		}
@@ -40,12 +40,12 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 	})
 }
 
-// drainAndDeregister drains and deregisters the replica, within its turn. others means that the
+// drainAndDeregister drains and deregisters the replica, under its lock. others means that the
 // load balancers list other replicas.
 func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
 	stays := r.keepLastReplica(s, o)
 	problem.Progress(ctx, "%s: draining", s.Machine())
-	err := s.Registrar.Withdraw(ctx, s.Name, stays == nil)
+	err := s.Registrar.DrainForDelete(ctx, s.Name, stays == nil)
 	switch {
 	case lastServing(err) && stays != nil:
 		return stays.refusal(s, err, others)
@@ -66,28 +66,28 @@ func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptio
 // keepReason is why the last serving replica must not leave.
 type keepReason struct {
 	why, next string
-	ends      bool // once this process has finished its current operations
+	temporary bool // once this process has finished its current operations
 }
 
 // keepLastReplica returns why the replica must not leave if no other one serves, or nil if it
 // may.
 func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	pending, failed := r.inProgress.others(s)
-	var beside []string
+	var creating []string
 	if o.Creates != nil {
-		beside = o.Creates()
+		creating = o.Creates()
 	}
 	switch {
 	case len(pending) > 0:
-		return &keepReason{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again once that one exists.", ends: true}
+		return &keepReason{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again once that one exists.", temporary: true}
 	case s.Bundle.DeletionProtected():
 		return &keepReason{
 			why:  "the control plane is protected from deletion",
 			next: "to delete it, set deletion_protection = false on the kube_pki_bundle, apply, then destroy.",
 		}
-	case len(failed)+len(beside) > 0:
+	case len(failed)+len(creating) > 0:
 		return &keepReason{
-			why:  "the control plane is to continue, and this run failed to create " + strings.Join(slices.Concat(failed, beside), ", "),
+			why:  "the control plane is to continue, and this run failed to create " + strings.Join(slices.Concat(failed, creating), ", "),
 			next: "fix what keeps that from being created, then apply again.",
 		}
 	}
@@ -101,11 +101,11 @@ func (st *keepReason) refusal(s Spec, err error, others bool) error {
 		Summary: "last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
 		Cause: "no other replica serves, and " + st.why,
 	}
-	var said *problem.Problem
-	if errors.As(err, &said) {
-		p.Detail = said.Detail
+	var refusal *problem.Problem
+	if errors.As(err, &refusal) {
+		p.Detail = refusal.Detail
 	}
-	if others || st.ends {
+	if others || st.temporary {
 		return fmt.Errorf("%w: %w", errNotDrained, p)
 	}
 	return p

@@ -60,11 +60,11 @@ func TestLastReplicaStays(t *testing.T) {
 				c.before(r, s)
 			}
 			begun := time.Now()
-			err := r.withdraw(t.Context(), s, DeleteOptions{Creates: func() []string { return c.creates }})
+			err := r.drainForDelete(t.Context(), s, DeleteOptions{Creates: func() []string { return c.creates }})
 			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
-			want := []string{"withdraw", "deregister"}
+			want := []string{"drain for delete", "deregister"}
 			if err != nil {
 				want = want[:1]
 				if !problem.Untouched(err) || time.Since(begun) > 5*time.Second {
@@ -87,7 +87,7 @@ func TestLastReplicaWaitsForACreate(t *testing.T) {
 	other.Name = "cp9"
 	done := r.inProgress.create(other)
 	left := make(chan error, 1)
-	go func() { left <- r.withdraw(t.Context(), s, DeleteOptions{}) }()
+	go func() { left <- r.drainForDelete(t.Context(), s, DeleteOptions{}) }()
 	select {
 	case err := <-left:
 		t.Fatalf("it did not wait: %v", err)
@@ -109,16 +109,16 @@ func TestSupersededDelete(t *testing.T) {
 		begin func(*recordingRegistrar) // when the Create of the same identity begins
 		calls []string
 	}{
-		{"before the turn", func(*recordingRegistrar) { superseded = true }, nil},
-		{"in the middle of the drain", func(r *recordingRegistrar) { r.drains = func(string) { superseded = true } }, []string{"withdraw", "undrain"}},
-		{"never", func(*recordingRegistrar) {}, []string{"withdraw", "deregister"}},
+		{"before the lock", func(*recordingRegistrar) { superseded = true }, nil},
+		{"in the middle of the drain", func(r *recordingRegistrar) { r.drains = func(string) { superseded = true } }, []string{"drain for delete", "undrain"}},
+		{"never", func(*recordingRegistrar) {}, []string{"drain for delete", "deregister"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			superseded = false
 			registrar := &recordingRegistrar{}
 			s := leaving(t, false, registrar)
 			c.begin(registrar)
-			err := NewReplicas(nil).withdraw(t.Context(), s, DeleteOptions{Superseded: func() bool { return superseded }})
+			err := NewReplicas(nil).drainForDelete(t.Context(), s, DeleteOptions{Superseded: func() bool { return superseded }})
 			if superseded != errors.Is(err, errSuperseded) {
 				t.Errorf("error %v, superseded %t", err, superseded)
 			}
@@ -129,21 +129,21 @@ func TestSupersededDelete(t *testing.T) {
 	}
 }
 
-// TestSupersededWhileItWaits: another replica has the turn until the Create begins.
-func TestSupersededWhileItWaits(t *testing.T) {
+// TestSupersededWhileWaiting: another replica has the lock until the Create begins.
+func TestSupersededWhileWaiting(t *testing.T) {
 	registrar := &recordingRegistrar{}
 	s := leaving(t, false, registrar)
 	r := NewReplicas(nil)
 	other := s
 	other.Name = "cp2"
-	turn, err := r.turns.take(t.Context(), other)
+	lock, err := r.changeLocks.acquire(t.Context(), other)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begun := make(chan struct{})
 	left := make(chan error, 1)
 	go func() {
-		left <- r.withdraw(t.Context(), s, DeleteOptions{Superseded: func() bool {
+		left <- r.drainForDelete(t.Context(), s, DeleteOptions{Superseded: func() bool {
 			select {
 			case <-begun:
 				return true
@@ -154,7 +154,7 @@ func TestSupersededWhileItWaits(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond)
 	close(begun)
-	turn.end(true)
+	lock.release(true)
 	if err := <-left; !errors.Is(err, errSuperseded) {
 		t.Errorf("error %v", err)
 	}
@@ -163,12 +163,12 @@ func TestSupersededWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherMachine: with create_before_destroy, the name belongs to the new machine by
+// TestNameRegisteredForAnotherMachine: with create_before_destroy, the name belongs to the new machine by
 // the time the old one leaves.
-func TestNameOfAnotherMachine(t *testing.T) {
+func TestNameRegisteredForAnotherMachine(t *testing.T) {
 	registrar := &recordingRegistrar{members: map[string]string{"cp1": "10.0.0.99:6443"}}
 	s := leaving(t, true, registrar)
-	if err := NewReplicas(nil).withdraw(t.Context(), s, DeleteOptions{}); err != nil {
+	if err := NewReplicas(nil).drainForDelete(t.Context(), s, DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
 	if calls := registrar.take(); calls != nil {
@@ -176,11 +176,11 @@ func TestNameOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// TestWithdrawAsksBalancers: if no load balancer answers, nothing is changed.
-func TestWithdrawAsksBalancers(t *testing.T) {
+// TestDrainForDeleteAsksBalancers: if no load balancer answers, nothing is changed.
+func TestDrainForDeleteAsksBalancers(t *testing.T) {
 	registrar := &recordingRegistrar{unasked: errors.New("no balancer answers")}
 	s := leaving(t, false, registrar)
-	if err := NewReplicas(nil).withdraw(context.Background(), s, DeleteOptions{}); !errors.Is(err, registrar.unasked) {
+	if err := NewReplicas(nil).drainForDelete(context.Background(), s, DeleteOptions{}); !errors.Is(err, registrar.unasked) {
 		t.Errorf("error %v", err)
 	}
 	if calls := registrar.take(); calls != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Beside describes the machine of an etcd member, on which a replica may run.
-type Beside struct {
+// StackedMember describes the machine of an etcd member, on which a replica may run.
+type StackedMember struct {
 	Host    *host.Host
 	Bundle  *pki.Bundle
 	EtcdURL string // of the member
@@ -36,8 +36,8 @@ func startAndRegister(ctx context.Context, s Spec, components []string) error {
 	return s.Registrar.Register(ctx, s.Name, s.ServingAddress())
 }
 
-// besideStatus is the observed status of a replica on the machine of an etcd member.
-type besideStatus struct {
+// stackedStatus is the observed status of a replica on the machine of an etcd member.
+type stackedStatus struct {
 	paused  bool // by an Outage
 	running bool // its API server runs
 	orphan  bool // its only etcd member is on the same machine and does not run
@@ -51,13 +51,13 @@ const recoveryTimeout = 5 * time.Second
 // recoverAfterMember makes a replica serve again that ran without its member, once the member
 // is back, so that the next plan reports no drift. Any other problem of the replica is not a
 // failure of the member.
-func recoverAfterMember(ctx context.Context, s Spec, state besideStatus) {
+func recoverAfterMember(ctx context.Context, s Spec, state stackedStatus) {
 	if !state.running {
 		return
 	}
 	soon, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
-	w := waiting{reasons: map[string]string{}}
+	w := readinessWait{reasons: map[string]string{}}
 	var components []string
 	if w.poll(soon, s, component.APIServer(s.Replica)) != nil {
 		components = []string{release.APIServer}
@@ -67,9 +67,9 @@ func recoverAfterMember(ctx context.Context, s Spec, state besideStatus) {
 	}
 }
 
-// dependent returns the replica on the machine whose only etcd member this is; nil if
+// dependentReplica returns the replica on the machine whose only etcd member this is; nil if
 // there is none.
-func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
+func (b StackedMember) dependentReplica(ctx context.Context) (*Spec, stackedStatus, error) {
 	s, state, err := b.replica(ctx)
 	if s == nil || err != nil || !slices.Equal(s.EtcdURLs, []string{b.EtcdURL}) {
 		return nil, state, err
@@ -79,7 +79,7 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
 
 // replica returns the replica on the machine, as its record describes it; nil if there
 // is none. Only what pausing and resuming need is set.
-func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err error) {
+func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatus, err error) {
 	facts, err := b.Host.Observe(ctx, machine.PausedQuery())
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil
@@ -95,7 +95,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 		state.absent = err == nil && r.ClusterID == "" && !machine.ProcessExists(facts.Units[unit.Name(release.APIServer)])
 		return nil, state, nil
 	}
-	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !machine.ProcessExists(facts.Units[machine.EtcdUnitName])
+	state.orphan = allOnMachine(r.Etcd, b.Host.Address()) && !machine.ProcessExists(facts.Units[machine.EtcdUnitName])
 	registrar, err := b.Registrar(r.Endpoint)
 	if err != nil {
 		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", machine.RecordPath, b.Host.Address(), err)
@@ -108,8 +108,8 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 	}, state, nil
 }
 
-// livesOn reports whether all client URLs are on one machine.
-func livesOn(urls []string, address string) bool {
+// allOnMachine reports whether all client URLs are on one machine.
+func allOnMachine(urls []string, address string) bool {
 	if len(urls) != 1 {
 		return false
 	}

@@ -18,7 +18,7 @@ import (
 // From then on any process may return the replica to rotation.
 type Outage struct {
 	replicas *Replicas
-	beside   Beside
+	member   StackedMember
 
 	mu     sync.Mutex
 	paused *Spec // the replica that this change has stopped
@@ -26,11 +26,11 @@ type Outage struct {
 
 // Outage returns the outage for a change of the member described by b. It implements
 // etcd.Outage.
-func (r *Replicas) Outage(b Beside) *Outage { return &Outage{replicas: r, beside: b} }
+func (r *Replicas) Outage(b StackedMember) *Outage { return &Outage{replicas: r, member: b} }
 
 // Open marks the beginning of the change and returns the function that ends it.
 func (o *Outage) Open() (end func()) {
-	done := o.replicas.inProgress.member(o.beside.Host.Address())
+	done := o.replicas.inProgress.memberChange(o.member.Host.Address())
 	return func() {
 		o.unpause()
 		done()
@@ -43,7 +43,7 @@ func (o *Outage) Open() (end func()) {
 // An unreachable machine does not prevent the change; an API server whose readiness is unknown
 // does.
 func (o *Outage) Begins(ctx context.Context) error {
-	s, state, err := o.beside.dependent(ctx)
+	s, state, err := o.member.dependentReplica(ctx)
 	if s == nil || err != nil || !state.running {
 		return err
 	}
@@ -52,16 +52,16 @@ func (o *Outage) Begins(ctx context.Context) error {
 		return err
 	}
 	problem.Progress(ctx, "%s: its etcd member is about to stop", s.Machine())
-	way := drainOptions{stops: true, duringMember: true}
-	turn, _, err := o.replicas.drain(ctx, *s, way)
+	options := drainOptions{stops: true, duringMember: true}
+	lock, _, err := o.replicas.drain(ctx, *s, options)
 	if err != nil {
 		return err
 	}
-	defer turn.end(true)
+	defer lock.release(true)
 	o.pause(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
 	stop := host.Command{Script: "touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())}
-	if _, err := s.Host.Run(turn.context(ctx), stop); err != nil {
+	if _, err := s.Host.Run(lock.context(ctx), stop); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.Machine(), err)
 	}
 	return nil
@@ -70,18 +70,18 @@ func (o *Outage) Begins(ctx context.Context) error {
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the
 // replica when it is ready. A replica that lost its member in another way is made to reconnect.
 func (o *Outage) Ended(ctx context.Context) error {
-	s, _, err := o.beside.dependent(ctx)
+	s, _, err := o.member.dependentReplica(ctx)
 	if s == nil || err != nil {
 		return err
 	}
-	turn, err := o.replicas.turns.take(ctx, *s)
+	lock, err := o.replicas.changeLocks.acquire(ctx, *s)
 	if err != nil {
 		return err
 	}
-	came := true
-	defer func() { turn.end(came) }()
-	ctx = turn.context(ctx)
-	s, state, err := o.beside.dependent(ctx) // observed again: another process may have returned it
+	succeeded := true
+	defer func() { lock.release(succeeded) }()
+	ctx = lock.context(ctx)
+	s, state, err := o.member.dependentReplica(ctx) // observed again: another process may have returned it
 	if s == nil || err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (o *Outage) Ended(ctx context.Context) error {
 		return nil // other problems of the replica are unrelated to this change
 	}
 	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
-		came = false
+		succeeded = false
 		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
 	}
 	o.unpause()
@@ -109,8 +109,8 @@ func (o *Outage) pause(s Spec) {
 		return
 	}
 	o.paused = &s
-	o.replicas.turns.queue(s.Bundle.ClusterID).enter()
-	o.replicas.paused.begin(s, o)
+	o.replicas.changeLocks.of(s.Bundle.ClusterID).keepLease()
+	o.replicas.paused.add(s, o)
 }
 
 // unpause releases the replica.
@@ -122,37 +122,37 @@ func (o *Outage) unpause() {
 	}
 	s := *o.paused
 	o.paused = nil
-	o.replicas.paused.end(s, o)
-	o.replicas.turns.queue(s.Bundle.ClusterID).leave()
+	o.replicas.paused.remove(s, o)
+	o.replicas.changeLocks.of(s.Bundle.ClusterID).dropLease()
 }
 
 // pausedReplicas are the replicas that changes in this process keep out of rotation.
 type pausedReplicas struct {
-	mu  sync.Mutex
-	now map[string]*Outage // by cluster id and name
+	mu      sync.Mutex
+	outages map[string]*Outage // by cluster id and name
 }
 
-func (p *pausedReplicas) begin(s Spec, o *Outage) {
+func (p *pausedReplicas) add(s Spec, o *Outage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now == nil {
-		p.now = map[string]*Outage{}
+	if p.outages == nil {
+		p.outages = map[string]*Outage{}
 	}
-	p.now[s.Bundle.ClusterID+"/"+s.Name] = o
+	p.outages[s.Bundle.ClusterID+"/"+s.Name] = o
 }
 
-func (p *pausedReplicas) end(s Spec, o *Outage) {
+func (p *pausedReplicas) remove(s Spec, o *Outage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if key := s.Bundle.ClusterID + "/" + s.Name; p.now[key] == o {
-		delete(p.now, key)
+	if key := s.Bundle.ClusterID + "/" + s.Name; p.outages[key] == o {
+		delete(p.outages, key)
 	}
 }
 
 func (p *pausedReplicas) has(cluster, name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.now[cluster+"/"+name] != nil
+	return p.outages[cluster+"/"+name] != nil
 }
 
 // servingAttempts is how often an API server that does not answer is probed.

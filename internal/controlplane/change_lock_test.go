@@ -64,7 +64,7 @@ func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *bal
 // replicas nor returns any to rotation.
 func TestOneProcessAtATime(t *testing.T) {
 	one, other, cp1, cp2, _ := processes(t)
-	turn, drained, err := one.drain(t.Context(), cp1, drainOptions{stops: true})
+	lock, drained, err := one.drain(t.Context(), cp1, drainOptions{stops: true})
 	if err != nil || !drained {
 		t.Fatal(drained, err)
 	}
@@ -77,9 +77,9 @@ func TestOneProcessAtATime(t *testing.T) {
 	}
 	stepped := make(chan error, 1)
 	go func() {
-		turn, _, err := other.drain(t.Context(), cp2, drainOptions{stops: true})
+		lock, _, err := other.drain(t.Context(), cp2, drainOptions{stops: true})
 		if err == nil {
-			turn.end(true)
+			lock.release(true)
 		}
 		stepped <- err
 	}()
@@ -89,30 +89,30 @@ func TestOneProcessAtATime(t *testing.T) {
 	case <-time.After(time.Second):
 	}
 	registrar.out = nil
-	turn.end(true)
+	lock.release(true)
 	if err := <-stepped; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestLeaseOfThoseWhoWait: the lease is kept while other operations of the process wait for
-// their turn and while a replica is paused, and ends with the last of them.
-func TestLeaseOfThoseWhoWait(t *testing.T) {
+// TestLeaseIsKeptWhileOthersWait: the lease is kept while other operations of the process wait for
+// the lock and while a replica is paused, and ends with the last of them.
+func TestLeaseIsKeptWhileOthersWait(t *testing.T) {
 	one, other, cp1, cp2, balancer := processes(t)
-	name := leaseName(cp1.Bundle.ClusterID)
-	first, err := one.turns.take(t.Context(), cp1)
+	name := clusterLeaseName(cp1.Bundle.ClusterID)
+	first, err := one.changeLocks.acquire(t.Context(), cp1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := make(chan turn, 1)
+	second := make(chan heldLock, 1)
 	go func() {
-		turn, err := one.turns.take(t.Context(), cp2)
+		lock, err := one.changeLocks.acquire(t.Context(), cp2)
 		if err != nil {
 			t.Error(err)
 		}
-		second <- turn
+		second <- lock
 	}()
-	waiting := one.turns.queue(cp1.Bundle.ClusterID)
+	waiting := one.changeLocks.of(cp1.Bundle.ClusterID)
 	for {
 		waiting.mu.Lock()
 		users := waiting.users
@@ -123,22 +123,22 @@ func TestLeaseOfThoseWhoWait(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	before := balancer.held[name]
-	first.end(true)
-	turn := <-second
+	first.release(true)
+	lock := <-second
 	if balancer.held[name] != before {
-		t.Error("the lease was given away between two turns of a process")
+		t.Error("the lease was given away between two operations of a process")
 	}
-	outage := one.Outage(Beside{Host: cp1.Host, Bundle: cp1.Bundle})
+	outage := one.Outage(StackedMember{Host: cp1.Host, Bundle: cp1.Bundle})
 	end := outage.Open()
 	outage.pause(cp1)
-	turn.end(true)
+	lock.release(true)
 	if !balancer.holds(name) || !one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("a paused replica does not keep the lease")
 	}
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := other.turns.take(short, cp2); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("another process has the turn while a replica is paused: %v", err)
+	if _, err := other.changeLocks.acquire(short, cp2); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another process has the lock while a replica is paused: %v", err)
 	}
 	end() // without Ended: the change of the member was interrupted
 	if balancer.holds(name) || one.paused.has(cp1.Bundle.ClusterID, "cp1") {
@@ -149,20 +149,20 @@ func TestLeaseOfThoseWhoWait(t *testing.T) {
 // TestLostLease: no change is made once another process has taken over.
 func TestLostLease(t *testing.T) {
 	one, _, cp1, _, balancer := processes(t)
-	turn, err := one.turns.take(t.Context(), cp1)
+	lock, err := one.changeLocks.acquire(t.Context(), cp1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer turn.end(true)
-	if _, err := host.LeasesOn(turn.context(t.Context()), cp1.Host.Address()); err != nil {
+	defer lock.release(true)
+	if _, err := host.LeasesOn(lock.context(t.Context()), cp1.Host.Address()); err != nil {
 		t.Errorf("held: %v", err)
 	}
 	balancer.mu.Lock()
-	name := leaseName(cp1.Bundle.ClusterID)
+	name := clusterLeaseName(cp1.Bundle.ClusterID)
 	close(balancer.held[name])
 	balancer.held[name] = make(chan struct{}) // another process has it now
 	balancer.mu.Unlock()
-	if _, err := host.LeasesOn(turn.context(t.Context()), cp1.Host.Address()); !errors.Is(err, host.ErrLeaseLost) {
+	if _, err := host.LeasesOn(lock.context(t.Context()), cp1.Host.Address()); !errors.Is(err, host.ErrLeaseLost) {
 		t.Errorf("lost: %v", err)
 	}
 }
