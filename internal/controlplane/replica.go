@@ -2,9 +2,12 @@
 // kube-apiserver, kube-controller-manager and kube-scheduler on a machine, with the files,
 // flags and kubeconfigs of kubeadm.
 //
-// A workflow observes the machine (observe.go), decides in pure functions what has to change
-// (decide.go, drift.go), and acts: create.go, update.go, upgrade.go, rollback.go, delete.go.
-// Package component describes the desired state.
+// A workflow observes the machine (package machine), decides in pure functions what has to change
+// (decide.go, drift.go), and acts: create.go, update.go, drain.go, apply.go, ready.go. An update may
+// be an upgrade (upgrade.go, rollback.go) or a stage of a rotation (rotation.go,
+// encryption_rewrite.go). delete.go ends a replica; member_outage.go stops it while its etcd member
+// changes. What the other replicas run is in peers.go; change_lock.go lets one change at a time.
+// Package component describes the desired state, and package client asks the components.
 package controlplane
 
 import (

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -192,4 +193,34 @@ func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
 		return upgradeRefused(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor", "bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
 	}
 	return nil
+}
+
+// requestedRemovedAPIs returns the APIs that clients have requested and that the wanted version
+// no longer serves. It queries the API servers that run an older minor. The result is a hint:
+// an API server that does not answer is skipped.
+func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []string {
+	want, err := release.Minor(s.Version)
+	if err != nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var removed []string
+	var queries sync.WaitGroup
+	for _, st := range all {
+		if has, err := release.Minor(st.version); err != nil || has >= want {
+			continue
+		}
+		queries.Go(func() {
+			requested, err := st.spec(s).client().RemovedAPIs(ctx, want)
+			if err != nil {
+				problem.Detail(ctx, "%s: deprecated APIs unknown: %v", st.machine(), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			removed = append(removed, requested...)
+		})
+	}
+	queries.Wait()
+	slices.Sort(removed)
+	return slices.Compact(removed)
 }

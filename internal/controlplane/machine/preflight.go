@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -74,40 +72,6 @@ func hostProblems(s component.Replica, f Observed) []string {
 		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's", f.Facts.ClockOffset.Abs().Round(time.Second), direction))
 	}
 	return failed
-}
-
-// OwnershipProblems detects a machine that belongs to another control plane, whose keys would be
-// overwritten.
-func OwnershipProblems(s component.Replica, f Observed) []string {
-	var failed []string
-	for _, manifest := range f.Facts.Dirs[ManifestDir] {
-		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
-			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, ManifestDir, manifest))
-		}
-	}
-	ca, there := f.Facts.Files[component.CACert]
-	held, begun := f.Identity()
-	part := ""
-	if begun {
-		part = "the beginning of "
-	}
-	switch {
-	case f.RecordErr != nil:
-		failed = append(failed, f.RecordErr.Error())
-	case held.ClusterID != "" && held.ClusterID != s.Bundle.ClusterID:
-		failed = append(failed, fmt.Sprintf("it holds %sa replica of another cluster, %q (%s)", part, held.ClusterName, held.ClusterID))
-	case held.ClusterID != "" && held.Name != s.Name:
-		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
-	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
-		failed = append(failed, component.CACert+" is another cluster's authority")
-	}
-	return failed
-}
-
-// sharesCertificate reports whether two PEM texts have a certificate in common.
-func sharesCertificate(a, b string) bool {
-	known := pki.CertificatesIn(b)
-	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
 func portProblems(s component.Replica, f Observed) []string {
