@@ -17,7 +17,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -160,7 +159,7 @@ func (st *stage) changesSettings() {
 			s.Authentication = component.Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{clusterInfo}}
 		}, []string{release.APIServer}},
 		{"limit", func(s *Spec) {
-			s.Limits = map[string]systemd.Limits{release.Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
+			s.Limits = map[string]component.Limits{release.Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
 		}, []string{release.Scheduler}},
 	} {
 		before := st.pids()

@@ -15,7 +15,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Imported is a replica as derived from its machine alone: a Spec without the bundle.
@@ -37,7 +36,7 @@ type Imported struct {
 	Audit         component.Audit // a default is 0 or ""
 	// Authentication is read from the API server's file; the order in its JWT may differ.
 	Authentication component.Authentication
-	Limits         map[string]systemd.Limits // of every component
+	Limits         map[string]component.Limits // of every component
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
 	// Settings is as in Replica.Settings. The caller checks which of them still apply: see

@@ -13,7 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // deriveImport combines the record, the flags and the files.
@@ -141,9 +140,9 @@ func (i *Imported) deriveSettings(flags, extra map[string]string, files map[stri
 		i.Authentication = component.AuthenticationFrom(files[component.AuthenticationConfigPath].Content)
 	}
 	i.SupplementaryGroups = unit.Groups(files[unit.Path(release.APIServer)].Content)
-	i.Limits = map[string]systemd.Limits{}
+	i.Limits = map[string]component.Limits{}
 	for _, name := range release.Components() {
-		i.Limits[name] = systemd.LimitsIn(files[unit.Path(name)].Content)
+		i.Limits[name] = unit.Limits(files[unit.Path(name)].Content)
 	}
 }
 

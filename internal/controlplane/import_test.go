@@ -15,7 +15,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // machineOf returns the facts of a machine with a replica of s.
@@ -67,7 +66,7 @@ func TestImportReadsBack(t *testing.T) {
 		},
 		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
 		"limits": func(s *Spec) {
-			s.Limits = map[string]systemd.Limits{release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%"}}
+			s.Limits = map[string]component.Limits{release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%"}}
 			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%"}}}`)
 		},
 		"audit": func(s *Spec) {
@@ -110,7 +109,7 @@ func TestImportReadsBack(t *testing.T) {
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.APIPort(), EtcdURLs: s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.Domain(), ExtraSANs: s.ExtraSANs,
 				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
-				Limits: map[string]systemd.Limits{release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager], release.Scheduler: s.Limits[release.Scheduler]},
+				Limits: map[string]component.Limits{release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager], release.Scheduler: s.Limits[release.Scheduler]},
 			}
 			if want.ExtraArgs == nil {
 				want.ExtraArgs = map[string]map[string]string{}
@@ -129,7 +128,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
 	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"v": "2", "profiling": "false"}, release.Scheduler: {"v": "3"}}
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
-	s.Audit, s.Limits = component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxBackups: component.DefaultAuditBackups}, map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}}
+	s.Audit, s.Limits = component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxBackups: component.DefaultAuditBackups}, map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
 	r := machine.NewRecord(s.Replica, nil)
 	r.Configured = nil
@@ -149,7 +148,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	if want := (component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7}); got.Audit != want || !got.SameAudit(s.Audit) {
 		t.Errorf("audit is %+v, want %+v", got.Audit, want)
 	}
-	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] || got.Limits[release.APIServer] != (systemd.Limits{}) {
+	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] || got.Limits[release.APIServer] != (component.Limits{}) {
 		t.Errorf("limits are %+v, recorded as %s", got.Limits, got.Settings)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -87,7 +88,10 @@ func (s Spec) Validate() error {
 	if err := s.checkHost(); err != nil {
 		return err
 	}
-	return s.Replica.Validate()
+	if err := s.Replica.Validate(); err != nil {
+		return err
+	}
+	return unit.Validate(s.Replica)
 }
 
 // checkHost returns an error if Host is not the machine at Address: files would be written to one

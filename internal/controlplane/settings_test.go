@@ -10,7 +10,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 func TestSettingsOnTheMachine(t *testing.T) {
@@ -26,7 +25,7 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		{"no audit", func(s *Spec) { s.Audit.Off = true }, []string{component.AuthenticationConfigPath}, []string{component.AuditPolicyPath}, []string{release.APIServer}},
 		{"an issuer", func(s *Spec) { s.Authentication.JWT = cptest.Issuer }, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, []string{release.APIServer}},
 		{"by flags", func(s *Spec) { s.ExtraArgs = cptest.Args(release.APIServer, "oidc-issuer-url", "https://x") }, []string{component.AuditPolicyPath}, []string{component.AuthenticationConfigPath}, []string{release.APIServer}},
-		{"a limit", func(s *Spec) { s.Limits = map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}} }, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, []string{release.Scheduler}},
+		{"a limit", func(s *Spec) { s.Limits = map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}} }, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, []string{release.Scheduler}},
 	} {
 		s := testSpec(t)
 		f := converged(t, s)

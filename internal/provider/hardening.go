@@ -52,7 +52,7 @@ func (m replicaModel) authentication(ctx context.Context) component.Authenticati
 	return decodeObject[authenticationModel](ctx, m.Authentication).authentication()
 }
 
-func (m replicaModel) limits(ctx context.Context) map[string]systemd.Limits {
+func (m replicaModel) limits(ctx context.Context) map[string]component.Limits {
 	return decodeObject[resourcesModel](ctx, m.Resources).limits()
 }
 

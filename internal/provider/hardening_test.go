@@ -74,7 +74,7 @@ func TestLimitsOf(t *testing.T) {
 	limits := nested(t, limitsSchema("x"), map[string]attr.Value{"memory_max": types.StringValue("1G"), "cpu_quota": types.StringValue("50%")})
 	resources := nested(t, replicaHardening()["resources"], map[string]attr.Value{"scheduler": limits})
 	have := (replicaModel{Resources: resources}).limits(t.Context())
-	want := map[string]systemd.Limits{"kube-apiserver": {}, "kube-controller-manager": {}, "kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"}}
+	want := map[string]component.Limits{"kube-apiserver": {}, "kube-controller-manager": {}, "kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"}}
 	if !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v", have)
 	}

@@ -35,7 +35,9 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	maps.Copy(given, s.Resources.limits())
 	if !maps.Equal(given, found.Limits) {
 		s.Resources = &resourcesModel{
-			limitsFound(found.Limits[release.APIServer]), limitsFound(found.Limits[release.ControllerManager]), limitsFound(found.Limits[release.Scheduler]),
+			limitsFound(systemd.Limits(found.Limits[release.APIServer])),
+			limitsFound(systemd.Limits(found.Limits[release.ControllerManager])),
+			limitsFound(systemd.Limits(found.Limits[release.Scheduler])),
 		}
 		if *s.Resources == (resourcesModel{}) {
 			s.Resources = nil

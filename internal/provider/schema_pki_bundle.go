@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -126,7 +126,7 @@ func encryptionSchema() schema.Attribute {
 					},
 					"endpoint": schema.StringAttribute{
 						Required:            true,
-						Validators:          []validator.String{checked("endpoint", component.ValidateSocket)},
+						Validators:          []validator.String{checked("endpoint", unit.ValidateSocket)},
 						MarkdownDescription: "Socket of the plugin, such as `unix:///run/kms.sock`; not under `/tmp`, `/home`, `/root` or `/dev`, which are private or inaccessible in the API server's unit. The provider checks that the API server can open it before it changes a replica, see `supplementary_groups` of the replica.",
 					},
 					"timeout": schema.StringAttribute{

@@ -77,12 +77,14 @@ func (m *authenticationModel) authentication() component.Authentication {
 }
 
 // limits returns the limits of every component, or nil if none are set.
-func (m *resourcesModel) limits() map[string]systemd.Limits {
+func (m *resourcesModel) limits() map[string]component.Limits {
 	if m == nil {
 		return nil
 	}
-	return map[string]systemd.Limits{
-		release.APIServer: m.APIServer.limits(), release.ControllerManager: m.ControllerManager.limits(), release.Scheduler: m.Scheduler.limits(),
+	return map[string]component.Limits{
+		release.APIServer:         component.Limits(m.APIServer.limits()),
+		release.ControllerManager: component.Limits(m.ControllerManager.limits()),
+		release.Scheduler:         component.Limits(m.Scheduler.limits()),
 	}
 }
 

@@ -204,7 +204,7 @@ func TestWrittenUnknown(t *testing.T) {
 			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
 		},
 	} {
-		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (component.Audit{}) || limits[release.APIServer] != (systemd.Limits{}) {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (component.Audit{}) || limits[release.APIServer] != (component.Limits{}) {
 			t.Errorf("%s: %+v, %+v", name, audit, limits)
 		}
 		if jwt := m.authentication(t.Context()).JWT; jwt != "" {

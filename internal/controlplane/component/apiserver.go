@@ -77,7 +77,6 @@ func APIServer(s Replica) Component {
 		Limits:       s.Limits[release.APIServer],
 		Groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
 		Certificates: []string{APIServerCert, KubeletClientCert, FrontProxyClientCert, EtcdClientCert},
-		Notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
 		Probe:        probe{Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true},
 	}
 }

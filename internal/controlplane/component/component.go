@@ -1,6 +1,7 @@
 // Package component describes the desired state of a control-plane replica: the flags of its
 // three components and the files they read. The description consists of plain values derived
-// from a Replica alone. Package unit renders it for systemd.
+// from a Replica alone, and do not depend on what runs the components. Package unit renders them as
+// systemd units.
 package component
 
 import (
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Component describes one program, independent of the runtime that runs it.
@@ -27,10 +27,17 @@ type Component struct {
 	Inputs []string
 	// Certificates are the files whose expiry the component depends on.
 	Certificates []string
-	Limits       systemd.Limits
+	Limits       Limits
 	Groups       []string // additional groups of the machine; sorted
-	Notifies     bool     // notifies systemd when it is ready
 	Probe        probe
+}
+
+// Limits restrict the resources of a component. "" means no limit. The runtime says which amounts it
+// accepts.
+type Limits struct {
+	MemoryHigh string // bytes, with K, M, G or T; above it the component is throttled
+	MemoryMax  string // above it the component is killed and restarted
+	CPUQuota   string // percent of one CPU: "200%" is two CPUs
 }
 
 // probe is the readiness endpoint of a component.

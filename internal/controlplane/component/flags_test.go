@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // common adds the flags that every component has in addition to kubeadm's.
@@ -93,7 +92,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 		})},
 	} {
 		if !maps.Equal(c.component.Flags, c.want) {
-			t.Errorf("%s:\n%s", c.component.Name, strings.Join(systemd.FlagDifferences(c.component.Flags, c.want), "\n"))
+			t.Errorf("%s:\n%s", c.component.Name, differences(c.component.Flags, c.want))
 		}
 	}
 }
@@ -314,4 +313,21 @@ func arguments(flags map[string]string) []string {
 		out = append(out, "--"+name+"="+flags[name])
 	}
 	return out
+}
+
+// differences lists the flags that are in one of the two maps only, or with another value.
+func differences(have, want map[string]string) string {
+	var lines []string
+	for flag, value := range have {
+		if expected, ok := want[flag]; !ok || expected != value {
+			lines = append(lines, "unexpected --"+flag+"="+value)
+		}
+	}
+	for flag, value := range want {
+		if actual, ok := have[flag]; !ok || actual != value {
+			lines = append(lines, "missing --"+flag+"="+value)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }

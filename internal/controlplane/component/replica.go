@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Defaults of settings that are not set.
@@ -36,7 +35,7 @@ type Replica struct {
 	// Authentication and Audit are the same on every replica. Otherwise the rights of a
 	// request, and what is logged about it, would depend on the replica that serves it.
 	Authentication Authentication
-	Limits         map[string]systemd.Limits // by component
+	Limits         map[string]Limits // by component
 	// SupplementaryGroups are additional groups of the API server on the machine, such as the
 	// group that may open the socket of a KMS plugin.
 	SupplementaryGroups []string

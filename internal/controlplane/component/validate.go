@@ -31,9 +31,6 @@ func (s Replica) Validate() error {
 		{"supplementary_groups", s.validateGroups()},
 		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[release.APIServer])},
 	}
-	for _, component := range slices.Sorted(maps.Keys(s.Limits)) {
-		checks = append(checks, check{"resources", s.Limits[component].Validate()})
-	}
 	for _, component := range slices.Sorted(maps.Keys(s.ExtraArgs)) {
 		checks = append(checks, check{"extra_args", ValidateExtraArgs(component, s.Version, s.ExtraArgs[component])})
 	}

@@ -60,7 +60,7 @@ func text(c component.Component) string {
 	service(c, line)
 	line("Restart=always")
 	line("RestartSec=2")
-	b.WriteString(c.Limits.Lines())
+	b.WriteString(systemd.Limits(c.Limits).Lines())
 	b.WriteString(serviceSettings)
 	b.WriteString(systemd.InstallSection)
 	return b.String()
@@ -85,6 +85,9 @@ func Groups(unit string) []string {
 	return slices.Compact(groups)
 }
 
+// Limits returns the limits of a unit. Values that Validate would reject are dropped.
+func Limits(unit string) component.Limits { return component.Limits(systemd.LimitsIn(unit)) }
+
 // after orders the other components after the API server. At boot they start when it serves,
 // instead of competing with it for the CPU. At shutdown they stop before it.
 func after(c component.Component) []string {
@@ -96,7 +99,7 @@ func after(c component.Component) []string {
 
 func service(c component.Component, line func(...string)) {
 	kind := "exec"
-	if c.Notifies {
+	if c.Name == release.APIServer { // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
 		kind = "notify"
 	}
 	line("Type=", kind)

@@ -44,7 +44,7 @@ func TestUnitsCanBeReadBack(t *testing.T) {
 
 func TestLimitsInUnits(t *testing.T) {
 	s := componenttest.Stacked(t)
-	s.Limits = map[string]systemd.Limits{release.APIServer: {MemoryMax: "4G"}}
+	s.Limits = map[string]component.Limits{release.APIServer: {MemoryMax: "4G"}}
 	for _, c := range component.Of(s) {
 		if limited := strings.Contains(text(c), "\nMemoryMax=4G\n"); limited != (c.Name == release.APIServer) {
 			t.Errorf("%s: limited: %v", c.Name, limited)
