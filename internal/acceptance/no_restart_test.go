@@ -65,9 +65,9 @@ resource "kube_control_plane_replica" "cp1" {
 }
 `
 
-// TestNoRestart changes settings that no process depends on: the peers, and the order of the etcd
-// URLs. The plan shows the change, and the apply restarts nothing. It connects as the user
-// admin with sudo, and with RSA keys.
+// TestNoRestart changes settings that no process depends on: the peers, which the plan shows, and
+// the order of the etcd URLs, which is no change of a set. The apply restarts nothing. It
+// connects as the user admin with sudo, and with RSA keys.
 func TestNoRestart(t *testing.T) {
 	l := machines(t)
 	cp1, cp2 := l.Machine("cp1"), l.Machine("cp2")

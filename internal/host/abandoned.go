@@ -20,8 +20,10 @@ func AbandonedAt(addresses ...string) Abandoned {
 
 // Covers reports whether a machine that failed with err may be abandoned: the user listed it,
 // and it cannot be reached. A machine that answers is not lost, even if its host key is not
-// trusted or it refuses the login.
-func (a Abandoned) Covers(address string, err error) bool { return a[address] && Unreachable(err) }
+// trusted or it refuses the login. Nor is one whose settings are not known yet.
+func (a Abandoned) Covers(address string, err error) bool {
+	return a[address] && Unreachable(err) && !errors.Is(err, ErrPending)
+}
 
 // Unreachable reports whether err means that none of its machines could be reached. It is false
 // if one of them answered with an untrusted host key or refused the login.

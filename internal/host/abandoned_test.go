@@ -22,6 +22,7 @@ func TestAbandoned(t *testing.T) {
 		{"host key", "10.0.0.12", &HostKeyError{Address: "10.0.0.12"}, false},
 		{"authentication", "10.0.0.12", fmt.Errorf("dial: %w", ErrAuth), false},
 		{"no root", "10.0.0.12", fmt.Errorf("dial: %w", ErrNotRoot), false},
+		{"settings that are not known yet", "10.0.0.12", fmt.Errorf("dial: %w", ErrPending), false},
 		{"a failed command", "10.0.0.12", &ExitError{Code: 1}, false},
 		{"unreachable, and a host key on the way", "10.0.0.12", errors.Join(lost, &HostKeyError{Address: "jump"}), false},
 	} {

@@ -42,6 +42,8 @@ type Override struct {
 	Port    int
 	User    string
 	HostKey string // pinned, authorized_keys format ("ssh-ed25519 AAAA…")
+	// Pending means that one of the settings is not known yet. The machine is not dialled.
+	Pending bool
 }
 
 // ConfigError is an invalid setting, detected before any dial. Field is the path of the setting

@@ -10,6 +10,9 @@ var (
 	// ErrUnreachable means that no SSH session could be established (dial, timeout, lost
 	// connection). It does not tell what is on the machine.
 	ErrUnreachable = errors.New("unreachable over SSH")
+	// ErrPending means that the machine's settings are not known yet (see Override). It is also
+	// ErrUnreachable.
+	ErrPending = fmt.Errorf("%w: its SSH settings are not known yet", ErrUnreachable)
 	// ErrHostKey means that the machine's host key is unknown or differs. It is never retried.
 	ErrHostKey = errors.New("host key not trusted")
 	// ErrAuth means that the machine refused every credential.

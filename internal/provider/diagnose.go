@@ -50,6 +50,9 @@ func asProblem(summary string, err error) *problem.Problem {
 	case errors.Is(err, host.ErrNotRoot):
 		p.Summary = "No root privileges on the machine"
 		p.Next = "log in as root, or let the user run sudo without a password (NOPASSWD)."
+	case errors.Is(err, host.ErrPending):
+		p.Summary = "SSH settings of the machine are not known yet"
+		p.Next = "apply: the resources that provide these settings are applied first. Other machines are not affected."
 	case p.Next != "":
 	case errors.Is(err, host.ErrUnreachable):
 		p.Summary = "Machine unreachable over SSH"

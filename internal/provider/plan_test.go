@@ -22,11 +22,12 @@ func dynamic(t *testing.T, kind tftypes.Type, value tftypes.Value) *tfprotov6.Dy
 	return &dynamic
 }
 
-// valueOf returns a value of a type. Attributes that are not given are null.
+// valueOf returns a value of a type, which may be tftypes.UnknownValue. Attributes that are not
+// given are null.
 func valueOf(t *testing.T, kind tftypes.Type, given any) tftypes.Value {
 	t.Helper()
-	if given == nil {
-		return tftypes.NewValue(kind, nil)
+	if given == nil || given == tftypes.UnknownValue {
+		return tftypes.NewValue(kind, given)
 	}
 	switch kind := kind.(type) {
 	case tftypes.Object:

@@ -106,8 +106,10 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		resp.Diagnostics.Append(diags...)
 		s.seal, s.sealKnown = seal, !diags.HasError()
 	}
-	if !req.Config.Raw.IsFullyKnown() {
-		return // for example, a host key created in the same apply: connecting has to wait for it
+	// The settings of a single machine may be unknown, such as a host key that is created in the
+	// same apply. Then only that machine has to wait. Abandoned machines matter to an apply only.
+	if !sshKnown(ctx, model.SSH) || !elementsKnown(ctx, model.Sources) {
+		return
 	}
 	config, diags := decodeSSH(ctx, model.SSH)
 	resp.Diagnostics.Append(diags...)

@@ -16,16 +16,16 @@ import (
 )
 
 type sshModel struct {
-	User           types.String         `tfsdk:"user"`
-	Port           types.Int64          `tfsdk:"port"`
-	PrivateKey     types.String         `tfsdk:"private_key"`
-	Passphrase     types.String         `tfsdk:"passphrase"`
-	Certificate    types.String         `tfsdk:"certificate"`
-	Agent          types.Bool           `tfsdk:"agent"`
-	KnownHosts     types.String         `tfsdk:"known_hosts"`
-	ConnectTimeout types.String         `tfsdk:"connect_timeout"`
-	Bastion        *bastionModel        `tfsdk:"bastion"`
-	Hosts          map[string]hostModel `tfsdk:"hosts"`
+	User           types.String            `tfsdk:"user"`
+	Port           types.Int64             `tfsdk:"port"`
+	PrivateKey     types.String            `tfsdk:"private_key"`
+	Passphrase     types.String            `tfsdk:"passphrase"`
+	Certificate    types.String            `tfsdk:"certificate"`
+	Agent          types.Bool              `tfsdk:"agent"`
+	KnownHosts     types.String            `tfsdk:"known_hosts"`
+	ConnectTimeout types.String            `tfsdk:"connect_timeout"`
+	Bastion        *bastionModel           `tfsdk:"bastion"`
+	Hosts          map[string]types.Object `tfsdk:"hosts"`
 }
 
 type bastionModel struct {
@@ -75,7 +75,8 @@ func sshSchema() schema.Attribute {
 	attributes["hosts"] = schema.MapNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for them (`host.address`). Default: none. " +
-			"They apply to every resource that connects to the machine, as its own machine or as a peer.",
+			"They apply to every resource that connects to the machine, as its own machine or as a peer. " +
+			"A setting that is only known after the apply, such as the host key of a new machine, delays this machine only: others are read and planned as usual.",
 		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
 	}
 	return schema.SingleNestedAttribute{
@@ -167,15 +168,40 @@ func decodeSSH(ctx context.Context, object types.Object) (host.Config, diag.Diag
 			},
 		}
 	}
-	for address, h := range model.Hosts {
-		config.Overrides[address] = host.Override{
-			Address: h.Address.ValueString(),
-			Port:    int(h.Port.ValueInt64()),
-			User:    h.User.ValueString(),
-			HostKey: h.HostKey.ValueString(),
+	var diags diag.Diagnostics
+	for address, settings := range model.Hosts {
+		config.Overrides[address] = decodeOverride(ctx, settings, &diags)
+	}
+	return config, diags
+}
+
+// sshKnown reports whether all settings are known, except those of single machines.
+func sshKnown(ctx context.Context, ssh types.Object) bool {
+	for name, value := range ssh.Attributes() {
+		if name == "hosts" && !value.IsUnknown() {
+			continue
+		}
+		if !elementsKnown(ctx, value) {
+			return false
 		}
 	}
-	return config, nil
+	return !ssh.IsUnknown()
+}
+
+// decodeOverride decodes the settings of one machine. If one of them is unknown, the machine
+// cannot be reached yet.
+func decodeOverride(ctx context.Context, settings types.Object, diags *diag.Diagnostics) host.Override {
+	if !elementsKnown(ctx, settings) {
+		return host.Override{Pending: true}
+	}
+	var h hostModel
+	diags.Append(settings.As(ctx, &h, basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true})...)
+	return host.Override{
+		Address: h.Address.ValueString(),
+		Port:    int(h.Port.ValueInt64()),
+		User:    h.User.ValueString(),
+		HostKey: h.HostKey.ValueString(),
+	}
 }
 
 // userKnownHosts returns the contents of the user's known_hosts file, or "" if it cannot be

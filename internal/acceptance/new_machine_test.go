@@ -1,0 +1,107 @@
+package acceptance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// machineConfig is a machine that another resource makes: its host key is known only when that
+// resource is applied.
+const machineConfig = `
+resource "terraform_data" "machine" {
+  input = %[1]q
+}
+
+provider "kube" {
+  ssh = {
+    user        = var.ssh_user
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+    hosts       = { %[2]q = { host_key = terraform_data.machine.output } }
+  }
+}
+`
+
+// TestNewMachine adds a machine to a running control plane in the apply that makes the machine.
+// Its host key is unknown in the plan. The plan reads the other machines as usual, the apply
+// restarts nothing on them, and the next plan is empty. Then the cluster gets another name in
+// place, which restarts neither etcd nor an API server.
+func TestNewMachine(t *testing.T) {
+	names := []string{"cp1", "cp2"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	choose(t, w, "cp1")
+	trustOnly(t, w, "cp1")
+	apply(t, w)
+
+	key, err := shared.lab.Machine("cp2").HostKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := processes(t, "cp1")
+	choose(t, w, names...)
+	override(t, w, fmt.Sprintf(machineConfig, strings.TrimSpace(key), address("cp2")))
+	onMachine(t, shared.lab.Machine("cp1"), "systemctl stop kube-scheduler")
+	said := plan(t, w)
+	expectContains(t, said, `terraform_data.machine will be created`, `kube_etcd_member.this["cp2"] will be created`,
+		`kube_control_plane_replica.this["cp2"] will be created`, "kube-scheduler.service is inactive")
+	if strings.Contains(said, "not read") || strings.Contains(said, "not known yet") {
+		t.Errorf("a machine with known settings was not read:\n%s", said)
+	}
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectHealthy(t, w, names)
+	expectRestarted(t, before, []string{"cp1 kube-scheduler"})
+	if t.Failed() {
+		t.FailNow()
+	}
+	renames(t, w, names)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// trustOnly removes the host keys of all other machines from the workspace.
+func trustOnly(t *testing.T, w *workspace.Workspace, names ...string) {
+	t.Helper()
+	known, err := shared.lab.KnownHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(known) {
+		at, _, _ := strings.Cut(line, " ")
+		if slices.ContainsFunc(names, func(name string) bool { return address(name) == at }) {
+			lines = append(lines, line)
+		}
+	}
+	if err := w.WriteJSON("trusted.auto.tfvars.json", map[string]any{"ssh_known_hosts": strings.Join(lines, "")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// renames gives the cluster another name.
+func renames(t *testing.T, w *workspace.Workspace, names []string) {
+	t.Helper()
+	before := processes(t, names...)
+	id := textOf(valuesOf(t, w, "kube_pki_bundle.this"), "id")
+	said := plan(t, w, "-var=cluster_name=renamed")
+	expectContains(t, said, "kube_pki_bundle.this will be updated in-place", "0 to add,")
+	apply(t, w, "-var=cluster_name=renamed")
+	expectEmptyPlan(t, w, "-var=cluster_name=renamed")
+	expectHealthy(t, w, names)
+	var restarted []string
+	for _, name := range names {
+		restarted = append(restarted, name+" kube-controller-manager", name+" kube-scheduler")
+		m := shared.lab.Machine(name)
+		onMachine(t, m, `grep -q '"cluster_name": "renamed"' /etc/kubernetes/replica.json && grep -q '"cluster_name": "renamed"' /etc/etcd/member.json && `+
+			`grep -q '"cluster_name": "renamed"' /etc/haproxy/kube/endpoint.json && grep -q 'name: renamed' /etc/kubernetes/admin.conf`)
+	}
+	expectRestarted(t, before, restarted)
+	if now := textOf(valuesOf(t, w, "kube_pki_bundle.this"), "id"); now != id {
+		t.Errorf("the cluster's id was %s and is %s", id, now)
+	}
+}

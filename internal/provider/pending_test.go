@@ -1,0 +1,128 @@
+package provider
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// configuredWith configures the provider with SSH settings. An unknown value is
+// tftypes.UnknownValue.
+func configuredWith(t *testing.T, ssh map[string]any) planner {
+	t.Helper()
+	p := serve(t)
+	kind := p.schemas.Provider.ValueType()
+	resp, err := p.server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{
+		TerraformVersion: "1.11.4", Config: dynamic(t, kind, valueOf(t, kind, map[string]any{"ssh": ssh})),
+	})
+	if err != nil || len(resp.Diagnostics) > 0 {
+		t.Fatal(err, resp)
+	}
+	return p
+}
+
+// read reads a resource and returns whether its state is kept, and the diagnostics.
+func (p planner) read(t *testing.T, kind string, state map[string]any) (kept bool, said string) {
+	t.Helper()
+	of := p.schemas.ResourceSchemas[kind].ValueType()
+	before := valueOf(t, of, state)
+	resp, err := p.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: kind, CurrentState: dynamic(t, of, before)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range resp.Diagnostics {
+		said += d.Severity.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
+	}
+	after, err := resp.NewState.Unmarshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after.Equal(before), said
+}
+
+// closedPort returns a port of this computer on which nothing listens.
+func closedPort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// TestPendingMachine checks that unknown settings of one machine delay that machine only: others
+// are contacted, and resources on the machine are planned as created.
+func TestPendingMachine(t *testing.T) {
+	here, _ := bundles(t)
+	text := bundleText(t, here).ValueString()
+	for name, pending := range map[string]any{
+		"a host key":   map[string]any{"host_key": tftypes.UnknownValue},
+		"all settings": tftypes.UnknownValue,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := configuredWith(t, map[string]any{"known_hosts": "", "hosts": map[string]any{
+				"127.0.0.1": map[string]any{"port": closedPort(t)}, "10.0.0.14": pending,
+			}})
+			at := func(name, address string) map[string]any {
+				return with(memberState(t, text), map[string]any{
+					"name": name, "host": map[string]any{"address": address}, "peers": map[string]any{name: address},
+					"client_url": "https://" + address + ":2379", "peer_url": "https://" + address + ":2380",
+				})
+			}
+			kept, said := p.read(t, "kube_etcd_member", at("cp1", "127.0.0.1"))
+			if !kept || !strings.Contains(said, "WARNING") || !strings.Contains(said, "connection refused") || strings.Contains(said, "not known yet") {
+				t.Errorf("a machine with known settings was not contacted (kept %t): %s", kept, said)
+			}
+			kept, said = p.read(t, "kube_etcd_member", at("cp4", "10.0.0.14"))
+			if !kept || !strings.Contains(said, "WARNING") || !strings.Contains(said, "SSH settings of the machine are not known yet") {
+				t.Errorf("the state of the machine (kept %t): %s", kept, said)
+			}
+			p.created(t, "kube_etcd_member", memberOutputs, at("cp4", "10.0.0.14"))
+			p.created(t, "kube_control_plane_replica", replicaOutputs, with(replicaState(t, text, here.ClusterID), map[string]any{
+				"name": "cp4", "host": map[string]any{"address": "10.0.0.14"}, "etcd": []string{"https://10.0.0.14:2379"},
+			}))
+		})
+	}
+}
+
+// created plans a new resource and expects that it is planned without an error.
+func (p planner) created(t *testing.T, kind string, computed []string, arguments map[string]any) {
+	t.Helper()
+	given := with(arguments, nil)
+	for _, name := range computed {
+		delete(given, name)
+	}
+	of := p.schemas.ResourceSchemas[kind].ValueType()
+	config := dynamic(t, of, valueOf(t, of, given))
+	for _, name := range computed {
+		given[name] = tftypes.UnknownValue
+	}
+	resp, err := p.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: kind, PriorState: dynamic(t, of, tftypes.NewValue(of, nil)), ProposedNewState: dynamic(t, of, valueOf(t, of, given)), Config: config,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range resp.Diagnostics {
+		t.Errorf("%s is not planned as created: %s: %s", kind, d.Summary, d.Detail)
+	}
+}
+
+// TestPendingProvider checks that unknown settings of all machines are an error of a read.
+func TestPendingProvider(t *testing.T) {
+	here, _ := bundles(t)
+	for name, ssh := range map[string]map[string]any{
+		"a key":     {"private_key": tftypes.UnknownValue},
+		"all hosts": {"hosts": tftypes.UnknownValue},
+		"a bastion": {"bastion": map[string]any{"address": tftypes.UnknownValue}},
+	} {
+		_, said := configuredWith(t, ssh).read(t, "kube_etcd_member", memberState(t, bundleText(t, here).ValueString()))
+		if !strings.Contains(said, "ERROR: Provider settings are not known yet") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
