@@ -15,6 +15,7 @@ import (
 // changes describes what has to change on a machine, and which components must be restarted. It
 // is decided before the first change.
 type changes struct {
+	dirs    []host.Dir  // in addition to those of every replica
 	files   []host.File // to be written
 	remove  []string    // files that must not exist, and directories of such files
 	restart []string    // components that do not run what the files will contain
@@ -26,6 +27,7 @@ type changes struct {
 	// they would be newer than it.
 	stopFirst []string
 	rollback  *machine.RollbackRecord // what ran so far; nil if it cannot be restored
+	keeps     bool                    // files of the user change, and are kept for a rollback
 	isCreate  bool                    // a Create on a machine that has no record yet
 }
 
@@ -84,9 +86,14 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	for _, file := range files {
 		after[file.Path] = machine.Digest(file.Content)
 	}
+	machine.AddConfigDigests(s, after)
 	// The record comes last: it must not name files that do not exist yet.
 	files = append(files, machine.NewRecord(s, after).File())
-	return changes{files: files, remove: remove, restart: restarts(s, f, after)}, nil
+	d := changes{files: files, remove: remove, restart: restarts(s, f, after)}
+	if err := decideConfigFiles(s, f, &d); err != nil {
+		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
+	}
+	return d, nil
 }
 
 // issue issues the certificates that are missing or invalid.

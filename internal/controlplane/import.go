@@ -37,6 +37,8 @@ type Imported struct {
 	// Authentication is read from the API server's file; the order in its JWT may differ.
 	Authentication component.Authentication
 	Limits         map[string]component.Limits // of every component
+	// ConfigFiles are the files of the user. The content of a write-only one is not read.
+	ConfigFiles map[string]component.ConfigFile
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
 	// Settings is as in Replica.Settings. The caller checks which of them still apply: see
@@ -51,7 +53,11 @@ func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(jso
 	if err != nil {
 		return Imported{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
-	return imported(h, facts, endpointOf)
+	out, err := imported(h, facts, endpointOf)
+	if err == nil {
+		out.ConfigFiles, err = machine.ReadConfigFiles(ctx, h, facts)
+	}
+	return out, err
 }
 
 // Recorded is the replica of a machine according to its record; zero if there is none.

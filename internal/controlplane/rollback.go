@@ -38,6 +38,10 @@ func rollBack(ctx context.Context, s Spec, b machine.RollbackRecord, failure err
 func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
 	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
+	s.ConfigFiles = b.ConfigFiles()
+	if err := restoreConfigFiles(ctx, s, b); err != nil {
+		return err
+	}
 	f, err := machine.Observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 
 // removeRollbackRecord completes a change, or its rollback.
 func removeRollbackRecord(ctx context.Context, s Spec) error {
-	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(machine.RollbackRecordPath)}); err != nil {
+	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(machine.RollbackRecordPath) + "rm -rf " + machine.KeptFilesDir + "\n"}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
 	}
 	return nil
@@ -114,7 +118,7 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 	if !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if f.Record.Port != 0 && machine.StaleProcess(f.Facts, release.Components()) == nil && len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
+	if f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, release.Components()) == nil && len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
 		now := f.RollbackRecord(target)
 		return &now
 	}

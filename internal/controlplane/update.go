@@ -68,6 +68,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		return Status{}, err
 	}
 	d.deferUnits(f)
+	d.keeps = d.touchesConfigFiles(f)
 	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
 		d.remove = append(d.remove, machine.RollbackRecordPath)
 	}
@@ -112,6 +113,11 @@ func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error)
 // applyOrRollBack applies d under the lock, and rolls back if the replica does not become
 // ready. If the apply is cancelled, there is no rollback; the next apply continues.
 func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
+	if d.rollback != nil && d.keeps {
+		if err := keepConfigFiles(ctx, s, *d.rollback); err != nil {
+			return Status{}, withRotationState(err, rotationAfter(drained))
+		}
+	}
 	if err := bringUp(ctx, s, d); err != nil {
 		if d.rollback != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			return Status{}, rollBack(ctx, s, *d.rollback, err, drained)

@@ -53,6 +53,9 @@ type probe struct {
 // Of returns the three components of s.
 func Of(s Replica) []Component {
 	all := []Component{APIServer(s), controllerManager(s), scheduler(s)}
+	for i := range all {
+		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
+	}
 	if s.Previous != nil {
 		for i := range all {
 			all[i].Definition = s.Previous.Definitions[all[i].Name]

@@ -29,6 +29,7 @@ func (s Replica) Validate() error {
 		{"pki", s.validateBundle()},
 		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[release.APIServer])},
 		{"supplementary_groups", s.validateGroups()},
+		{"files", ValidateConfigFiles(s.ConfigFiles, s.ExtraArgs)},
 		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[release.APIServer])},
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.ExtraArgs)) {

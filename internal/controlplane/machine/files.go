@@ -115,6 +115,7 @@ func ConfigDigest(s component.Replica) string {
 	for _, file := range stableFiles(s) {
 		digests[file.Path] = Digest(file.Content)
 	}
+	AddConfigDigests(s, digests)
 	return digestOf(digests)
 }
 
@@ -123,6 +124,9 @@ func (f Observed) ConfigDigest(s component.Replica) string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s) {
 		digests[file.Path] = f.Facts.Files[file.Path].SHA256
+	}
+	for _, p := range component.PlacedFiles(s) {
+		digests[p.Path] = f.Facts.Files[p.Path].SHA256
 	}
 	return digestOf(digests)
 }

@@ -21,12 +21,13 @@ import (
 type Observed struct {
 	Facts       host.Facts
 	Record      Record
-	creating    Record            // the replica whose Create was interrupted; identity only
-	RecordErr   error             // one of the two cannot be parsed
-	Rollback    *RollbackRecord   // what an interrupted change can be rolled back to
-	Kubeconfigs map[string]string // path → text without the private key
-	Executables map[string]string // component → path of the running program
-	Problems    []string          // what prevents any change; only set by inspect
+	creating    Record                 // the replica whose Create was interrupted; identity only
+	RecordErr   error                  // one of the two cannot be parsed
+	Rollback    *RollbackRecord        // what an interrupted change can be rolled back to
+	Kubeconfigs map[string]string      // path → text without the private key
+	Executables map[string]string      // component → path of the running program
+	Written     map[string]WrittenFile // files of the user that the provider has written, by name
+	Problems    []string               // what prevents any change; only set by inspect
 }
 
 // Digests returns the digests of the files on disk.
@@ -95,6 +96,8 @@ const EtcdUnitName = "etcd.service"
 // Interpret parses the answer to a query of this package.
 func Interpret(facts host.Facts) Observed {
 	f := Observed{Facts: facts, Kubeconfigs: Sections(facts.Output, plainKubeconfigs), Executables: Sections(facts.Output, release.Components())}
+	addConfigFiles(facts.Files, Sections(facts.Output, []string{component.FilesDir})[component.FilesDir])
+	f.Written = ReadWrittenFiles(facts.Files[FilesListPath].Content)
 	f.Record, f.RecordErr = ReadRecord(facts.Files[RecordPath].Content)
 	if f.RecordErr == nil {
 		if f.creating, f.RecordErr = ReadRecord(facts.Files[CreatingPath].Content); f.RecordErr != nil {
@@ -137,7 +140,7 @@ func (f Observed) IsEmpty(s component.Replica) bool {
 
 // OwnFiles returns the files that only a replica has on a machine.
 func OwnFiles(s component.Replica) []string {
-	files := append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
+	files := append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, FilesListPath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
 	for _, c := range component.Certificates(s) {
 		files = append(files, c.Path, component.KeyPath(c.Path))
 	}

@@ -74,7 +74,7 @@ func sharesCertificate(a, b string) bool {
 // is not, and that nothing was removed.
 func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript(s) + unit.Stop() + cleanScript(s),
+		Script: guardScript(s) + unit.Stop() + cleanScript(s, f.writtenPaths()),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err
@@ -105,12 +105,12 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 // it need. The audit log stays and becomes owned by root: it is evidence, and another user with
 // the same UID must not read it. The records are removed last, so that the script can be
 // repeated after an interruption.
-func cleanScript(s component.Replica) host.Script {
+func cleanScript(s component.Replica, written []string) host.Script {
 	var definitions, files []string
 	for _, c := range component.Of(s) {
 		definitions = append(definitions, unit.File(c).Path)
 	}
-	for _, file := range OwnFiles(s) {
+	for _, file := range append(written, OwnFiles(s)...) {
 		if file != RecordPath && file != CreatingPath {
 			files = append(files, file)
 		}
@@ -119,13 +119,14 @@ func cleanScript(s component.Replica) host.Script {
 ` + host.Discard(files...) + `if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
+rm -rf ` + KeptFilesDir + `
 rm -rf ` + installRoot + `/kubernetes
 if [ -d ` + component.AuditLogDir + ` ]; then chown -hR root:root ` + component.AuditLogDir + `; fi
 for user in ` + host.Words(release.Components()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done
-` + host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
+` + host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(component.FilesDir, component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
 `

@@ -35,6 +35,7 @@ func Query(s component.Replica) host.Query {
 	for _, k := range component.Kubeconfigs(s) {
 		q.Files = append(q.Files, k.Path)
 	}
+	configFilesQuery(&q, s)
 	for _, c := range component.Of(s) {
 		q.Contents = append(q.Contents, unit.File(c).Path, unit.StartNotePath(c.Name))
 		q.Dirs = append(q.Dirs, unit.DropInDir(c.Name))
@@ -78,7 +79,7 @@ func PausedQuery() host.Query {
 // ImportQuery queries what an import requires.
 func ImportQuery() host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), RecordPath, component.APIServerCert), Dirs: []string{ManifestDir},
+		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert), Dirs: []string{ManifestDir},
 	}
 	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unit.Path(name))
@@ -103,7 +104,7 @@ func detailScript() host.Script {
 	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
   if [ -r "$file" ]; then echo "` + SectionHeading + `$file"; grep -E '` + PlainLines + `' "$file" || :; fi
 done
-` + runningScript()
+` + runningScript() + configFilesScript()
 }
 
 // runningScript prints the path of each component's executable.

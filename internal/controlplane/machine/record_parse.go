@@ -141,6 +141,9 @@ func ReadRollbackRecord(text string) *RollbackRecord {
 			return nil
 		}
 	}
+	if checkKeptFiles(b.Files) != nil {
+		return nil
+	}
 	return &b
 }
 

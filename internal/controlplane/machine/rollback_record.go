@@ -26,6 +26,8 @@ type RollbackRecord struct {
 	Generations map[pki.Part]int  `json:"generations"`
 	Definitions map[string]string `json:"definitions"` // component → unit file
 	Settings    map[string]string `json:"settings"`    // path → content: see SettingFiles
+	// Files are the files of the user, by name, without their contents: see KeptFilesDir.
+	Files map[string]KeptFile `json:"files,omitempty"`
 }
 
 // File returns the file that stores the record.
@@ -38,7 +40,7 @@ func (b RollbackRecord) File() host.File {
 func (f Observed) RollbackRecord(generations map[pki.Part]int) RollbackRecord {
 	now := RollbackRecord{
 		Version: f.EffectiveVersion(release.APIServer), Port: f.Record.Port, Etcd: f.Record.Etcd,
-		Generations: generations, Definitions: map[string]string{}, Settings: map[string]string{},
+		Generations: generations, Definitions: map[string]string{}, Settings: map[string]string{}, Files: f.keptFiles(),
 	}
 	for _, path := range component.SettingPaths() {
 		if file, there := f.Facts.Files[path]; there {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
@@ -74,6 +75,9 @@ func StaleProcess(facts host.Facts, components []string) error {
 		// separately.
 		delete(noted, component.EtcdCA)
 		for _, path := range slices.Sorted(maps.Keys(noted)) {
+			if strings.HasPrefix(path, component.FilesDir+"/") {
+				continue // not derived from the bundle, so no evidence of a rotation
+			}
 			if noted[path] != facts.Files[path].SHA256 {
 				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)
 			}

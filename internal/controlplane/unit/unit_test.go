@@ -20,6 +20,26 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestUnitsWithFiles: a unit notes the files of the user that its component reads at its start.
+func TestUnitsWithFiles(t *testing.T) {
+	s := componenttest.Stacked(t)
+	s.ExtraArgs = map[string]map[string]string{
+		release.APIServer: {
+			"admission-control-config-file": component.ConfigFilePath("admission.yaml"), "authorization-config": component.ConfigFilePath("authorization.yaml"),
+		},
+		release.Scheduler: {"config": component.ConfigFilePath("scheduler.yaml")},
+	}
+	s.ConfigFiles = map[string]component.ConfigFile{
+		"admission.yaml": {}, "authorization.yaml": {NoRestart: true}, "webhook.conf": {}, "scheduler.yaml": {},
+	}
+	for _, c := range component.Of(s) {
+		if c.Name == release.ControllerManager {
+			continue // names none
+		}
+		cptest.Golden(t, "files-"+Name(c.Name), string(File(c).Content))
+	}
+}
+
 func TestUnitsCanBeReadBack(t *testing.T) {
 	s := componenttest.Stacked(t)
 	s.ExtraArgs = map[string]map[string]string{release.APIServer: {
