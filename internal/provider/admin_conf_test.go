@@ -52,5 +52,6 @@ func bareReplica() replicaModel {
 	return replicaModel{
 		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, Audit: object, Authentication: object, Resources: object,
 		Etcd: set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,
+		Files: types.MapNull(types.StringType), FileDigests: types.MapNull(types.StringType),
 	}
 }

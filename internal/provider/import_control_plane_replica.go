@@ -55,6 +55,7 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	i.set("authentication", given.Authentication)
 	i.set("resources", given.Resources)
 	i.set("supplementary_groups", given.Groups)
+	i.files(found, given.Files)
 	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
@@ -42,6 +43,18 @@ type modelPointer[M, T any] interface {
 	touches(ctx context.Context, before M, s *session) bool
 	fill(status T)
 	keepPlanned(plan M) // keeps what the plan has set
+}
+
+// writeOnlyModel is a model with values that only the configuration contains. They are taken
+// from it when it is applied.
+type writeOnlyModel interface {
+	takeWriteOnly(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
+}
+
+func takeWriteOnly(ctx context.Context, m any, config tfsdk.Config, diags *diag.Diagnostics) {
+	if has, ok := m.(writeOnlyModel); ok && !diags.HasError() {
+		has.takeWriteOnly(ctx, config, diags)
+	}
 }
 
 // machineDomain has the operations of a resource's domain package.
@@ -126,6 +139,7 @@ func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.C
 	var model M
 	m := P(&model)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, m)...)
+	takeWriteOnly(ctx, m, req.Config, &resp.Diagnostics)
 	timeout, diags := m.shared().Timeouts.Create(ctx, r.create)
 	resp.Diagnostics.Append(diags...)
 	spec := r.describe(ctx, m, r.session.openChecked, &resp.Diagnostics)
@@ -189,6 +203,7 @@ func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.U
 	m := P(&model)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, m)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
+	takeWriteOnly(ctx, m, req.Config, &resp.Diagnostics)
 	timeout, diags := m.shared().Timeouts.Update(ctx, r.update)
 	resp.Diagnostics.Append(diags...)
 	spec := r.describe(ctx, m, r.session.openChecked, &resp.Diagnostics)

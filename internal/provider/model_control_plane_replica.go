@@ -33,6 +33,9 @@ type replicaModel struct {
 	ExtraArgs     types.Object `tfsdk:"extra_args"`
 	EarlyRenewal  types.String `tfsdk:"early_renewal"`
 
+	Files       types.Map `tfsdk:"files"`
+	FileDigests types.Map `tfsdk:"file_digests"`
+
 	AdminConf      types.Bool   `tfsdk:"admin_conf"`
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`
@@ -42,6 +45,8 @@ type replicaModel struct {
 	Registered types.Bool   `tfsdk:"registered"`
 	MachineID  types.String `tfsdk:"machine_id"`
 	Expiry     types.String `tfsdk:"certificate_expires_at"`
+
+	contents map[string]string // of the files, by name; only while they are applied
 }
 
 // resourceID returns the replica's ID in survival, or "" while it is unknown.
@@ -111,6 +116,8 @@ func (m *replicaModel) touches(ctx context.Context, before replicaModel, s *sess
 		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
 		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.Files, before.Files},
+		[2]attr.Value{m.FileDigests, before.FileDigests},
 		[2]attr.Value{m.Audit, before.Audit},
 		[2]attr.Value{m.Authentication, before.Authentication},
 		[2]attr.Value{m.Resources, before.Resources},

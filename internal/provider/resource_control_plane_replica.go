@@ -58,6 +58,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 	}
 	model.validateCIDRs(ctx, &resp.Diagnostics)
 	model.validateHardening(ctx, &resp.Diagnostics)
+	model.validateFiles(ctx, &resp.Diagnostics)
 	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
 		if err := component.ValidateEtcdURLs(urls); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
@@ -85,6 +86,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
+	plan.planFiles(ctx, req.Config, r.session, &resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	refuseOtherEndpoint(ctx, plan.Endpoint, plan.bundle, &resp.Diagnostics)
 	if state == nil {
@@ -195,6 +197,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			NoAdminConf:   m.noAdminConf(),
 			Audit:         m.audit(ctx),
 			Limits:        m.limits(ctx),
+			ConfigFiles:   m.configFiles(ctx),
 			Settings:      m.settings(ctx),
 			Registration:  registrationText(registration),
 			EarlyRenewal:  early,

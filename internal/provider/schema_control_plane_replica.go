@@ -33,6 +33,9 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range replicaHardening() {
 		attributes[name] = attribute
 	}
+	for name, attribute := range replicaFiles() {
+		attributes[name] = attribute
+	}
 	for name, attribute := range replicaComputed() {
 		attributes[name] = attribute
 	}

@@ -22,6 +22,8 @@ type settings[R any] struct {
 	Authentication *authenticationModel `json:"authentication,omitempty"`
 	Resources      *R                   `json:"resources,omitempty"`
 	Groups         []string             `json:"supplementary_groups,omitzero"` // null is nil, sorted
+
+	Files map[string]fileSettings `json:"files,omitzero"` // null is nil
 }
 
 type auditModel struct {
@@ -106,7 +108,7 @@ func orZero[T any](p *T) T {
 
 // text encodes s for the records. It returns nil if s is empty.
 func (s settings[R]) text() json.RawMessage {
-	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil {
+	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil && s.Files == nil {
 		return nil
 	}
 	if s.Authentication != nil {
@@ -122,7 +124,7 @@ func (s settings[R]) text() json.RawMessage {
 
 func (m replicaModel) settings(ctx context.Context) json.RawMessage {
 	return settings[resourcesModel]{
-		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication), decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx),
+		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication), decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx), m.fileSettings(ctx),
 	}.text()
 }
 

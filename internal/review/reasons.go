@@ -47,6 +47,8 @@ func arguments(kind string) map[string]argument {
 		"kube_control_plane_replica": {
 			"version":              {label: "version", effect: Restart, shown: true},
 			"extra_args":           {label: "flags", effect: Restart},
+			"files":                {label: "files", effect: Restart},
+			"file_digests":         {label: "contents of files", effect: Restart},
 			"etcd":                 {label: "etcd endpoints", effect: Restart},
 			"host":                 {label: "machine", effect: Restart, shown: true},
 			"port":                 {label: "port", effect: Restart, shown: true},

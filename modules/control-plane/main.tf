@@ -74,6 +74,14 @@ resource "kube_control_plane_replica" "this" {
   resources      = var.kubernetes.resources
   early_renewal  = var.pki.early_renewal
 
+  files = var.kubernetes.files == null ? null : { for name, file in var.kubernetes.files : name => {
+    content    = file.content
+    content_wo = file.content == null ? lookup(var.secret_files, name, null) : null
+    mode       = file.mode
+    owner      = file.owner
+    restart    = file.restart
+  } }
+
   supplementary_groups = var.kubernetes.supplementary_groups
   timeouts             = var.kubernetes.timeouts
 }

@@ -93,6 +93,7 @@ variable "kubernetes" {
     A change takes one replica at a time out of rotation. Only extra_sans, admin_conf and timeouts change without that.
     The defaults of audit, authentication and resources are described in the guide "Hardening".
     supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
+    files are placed in /etc/kubernetes/files, where flags in extra_args name them. A file without content takes it from secret_files.
     members selects the etcd members that a replica uses: "own" (the member on its machine, or all members if it has none) or "all".
   EOT
   type = object({
@@ -123,7 +124,13 @@ variable "kubernetes" {
       scheduler          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
     }))
     supplementary_groups = optional(set(string))
-    timeouts             = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+    files = optional(map(object({
+      content = optional(string)
+      mode    = optional(string)
+      owner   = optional(string)
+      restart = optional(bool)
+    })))
+    timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 
@@ -131,6 +138,14 @@ variable "kubernetes" {
     condition     = contains(["own", "all"], var.kubernetes.members)
     error_message = "members must be \"own\" or \"all\"."
   }
+}
+
+variable "secret_files" {
+  description = "Contents of the files in kubernetes.files that hold keys or tokens, by name. They are in no plan and no state. Terraform 1.11, OpenTofu 1.11 or later."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  ephemeral   = true
 }
 
 variable "network" {

@@ -1,0 +1,69 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+)
+
+// fileSettings are the arguments of a file as a configuration writes them, without the content.
+// Null is nil.
+type fileSettings struct {
+	Mode    *string `json:"mode,omitempty"`
+	Owner   *string `json:"owner,omitempty"`
+	Restart *bool   `json:"restart,omitempty"`
+}
+
+// fileSettings returns the arguments of the files for the record. Null is nil.
+func (m replicaModel) fileSettings(ctx context.Context) map[string]fileSettings {
+	models, known := filesIn(ctx, m.Files)
+	if !known || m.Files.IsNull() {
+		return nil
+	}
+	out := map[string]fileSettings{}
+	for name, model := range models {
+		out[name] = fileSettings{model.Mode.ValueStringPointer(), model.Owner.ValueStringPointer(), model.Restart.ValueBoolPointer()}
+	}
+	return out
+}
+
+// files sets files and file_digests. An argument is as it was configured if that produces what
+// the machine has, and otherwise as observed. A write-only content stays null.
+func (i importer) files(found controlplane.Imported, configured map[string]fileSettings) {
+	if len(found.ConfigFiles) == 0 && configured == nil {
+		return
+	}
+	models, digests := map[string]fileModel{}, map[string]string{}
+	for name, file := range found.ConfigFiles {
+		models[name] = fileFound(found, name, configured[name])
+		digests[name] = file.SHA256
+	}
+	i.set("files", models)
+	i.set("file_digests", digests)
+}
+
+func fileFound(found controlplane.Imported, name string, given fileSettings) fileModel {
+	file := found.ConfigFiles[name]
+	model := fileModel{
+		Content: types.StringValue(file.Content), ContentWO: types.StringNull(),
+		Mode: types.StringPointerValue(given.Mode), Owner: types.StringPointerValue(given.Owner), Restart: types.BoolPointerValue(given.Restart),
+	}
+	if file.WriteOnly {
+		model.Content = types.StringNull()
+	}
+	mode, _ := component.ParseConfigFileMode(orZero(given.Mode))
+	described := component.ConfigFile{Mode: mode, Owner: orZero(given.Owner)}
+	placed := component.PlacedFiles(component.Replica{ConfigFiles: map[string]component.ConfigFile{name: described}, ExtraArgs: maps.Clone(found.ExtraArgs)})[0]
+	if placed.Mode != file.Mode {
+		model.Mode = types.StringValue(fmt.Sprintf("%04o", file.Mode))
+	}
+	if placed.Owner != file.Owner {
+		model.Owner = said(file.Owner)
+	}
+	return model
+}
