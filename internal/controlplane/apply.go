@@ -89,7 +89,10 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := apply(ctx, s, d); err != nil {
 		return err
 	}
-	return awaitReady(ctx, s, d)
+	if err := awaitReady(ctx, s, d); err != nil {
+		return err
+	}
+	return settleFilesList(ctx, s, d)
 }
 
 // bindBeforeCertificateChange ensures the bindings before the API server receives another client certificate for

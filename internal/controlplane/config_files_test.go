@@ -103,6 +103,17 @@ func TestConfigFilesOnTheMachine(t *testing.T) {
 			drift: []string{admission + " exists, but is not wanted", webhook + " exists, but is not wanted"},
 		},
 		{
+			name: "one file removed from the configuration", alter: func(s *Spec) { delete(s.ConfigFiles, "webhook.conf") },
+			removed: []string{webhook}, restarts: []string{release.APIServer}, drift: []string{webhook + " exists, but is not wanted"},
+		},
+		{
+			name: "removed, and cut off before the list was settled", alter: func(s *Spec) {
+				s.ConfigFiles["webhook.conf"] = component.ConfigFile{Content: secretText, WriteOnly: true}
+			},
+			observe: func(f machine.Observed) { f.Written["older"] = machine.WrittenFile{} },
+			drift:   []string{machine.FilesListPath + " names older, which is not wanted"},
+		},
+		{
 			name: "a file of somebody else", observe: func(f machine.Observed) {
 				f.Facts.Dirs[component.FilesDir] = append(f.Facts.Dirs[component.FilesDir], "theirs")
 			},
@@ -123,6 +134,9 @@ func TestConfigFilesOnTheMachine(t *testing.T) {
 			}
 			if slices.Contains(d.remove, component.FilesDir) != slices.Contains(c.removed, theDirectory) {
 				t.Errorf("the directory: %q", d.remove)
+			}
+			if settles := len(c.removed) > 0; settles != (d.filesList != nil) || settles && len(d.filesList.Files) != len(s.ConfigFiles) {
+				t.Errorf("the list that remains is %v", d.filesList)
 			}
 			if !slices.Equal(d.restart, c.restarts) {
 				t.Errorf("restarts %q", d.restart)

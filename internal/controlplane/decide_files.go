@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -25,6 +26,7 @@ func decideConfigFiles(s component.Replica, f machine.Observed, d *changes) erro
 	for _, name := range f.UnwantedConfigFiles(s) {
 		d.remove = append(d.remove, component.ConfigFilePath(name))
 	}
+	d.filesList = machine.ExactFilesList(s, f)
 	_, listed := f.Facts.Files[machine.FilesListPath]
 	_, there := f.Facts.Dirs[component.FilesDir]
 	switch list := machine.NewWrittenFiles(s, f); {
@@ -50,4 +52,20 @@ func (d changes) touchesConfigFiles(f machine.Observed) bool {
 	}
 	return slices.ContainsFunc(d.files, differs) ||
 		slices.ContainsFunc(d.remove, func(at string) bool { return path.Dir(at) == component.FilesDir })
+}
+
+// settleFilesList takes the names of removed files out of the list, so that a later file of
+// somebody else with such a name is left alone.
+func settleFilesList(ctx context.Context, s Spec, d changes) error {
+	if d.filesList == nil {
+		return nil
+	}
+	change := host.Change{Remove: []string{machine.FilesListPath}}
+	if len(d.filesList.Files) > 0 {
+		change = host.Change{Files: []host.File{d.filesList.File()}}
+	}
+	if _, err := s.Host.Apply(ctx, change); err != nil {
+		return fmt.Errorf("finish the change of the files of replica %s: %w", s.Machine(), err)
+	}
+	return nil
 }

@@ -54,7 +54,7 @@ func filesConfig(t *testing.T, files types.Map) tfsdk.Config {
 	if diags := state.SetAttribute(t.Context(), path.Root("files"), files); diags.HasError() {
 		t.Fatal(diags)
 	}
-	return tfsdk.Config{Schema: state.Schema, Raw: state.Raw}
+	return tfsdk.Config(state)
 }
 
 func flagsOf(t *testing.T, args map[string]string) types.Object {

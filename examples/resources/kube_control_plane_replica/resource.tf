@@ -16,4 +16,25 @@ resource "kube_control_plane_replica" "prod" {
     }])
   }
   audit = { max_age_days = 90 }
+
+  # Optional: an admission configuration, which a flag names.
+  extra_args = {
+    apiserver = { admission-control-config-file = "/etc/kubernetes/files/admission.yaml" }
+  }
+  files = {
+    "admission.yaml" = {
+      content = yamlencode({
+        apiVersion = "apiserver.config.k8s.io/v1"
+        kind       = "AdmissionConfiguration"
+        plugins = [{
+          name = "PodSecurity"
+          configuration = {
+            apiVersion = "pod-security.admission.config.k8s.io/v1"
+            kind       = "PodSecurityConfiguration"
+            defaults   = { enforce = "baseline" }
+          }
+        }]
+      })
+    }
+  }
 }

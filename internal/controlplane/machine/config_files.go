@@ -19,7 +19,8 @@ import (
 
 // FilesListPath lists the files in component.FilesDir that the provider has written or is
 // about to write. It is written before them, so that an interrupted change leaves no file that
-// nothing removes. Other files in that directory are left alone.
+// nothing removes. Once a change has removed files, their names are taken out. Files that are
+// not listed are left alone.
 const FilesListPath = component.KubernetesDir + "/replica.files.json"
 
 // WrittenFiles is the content of FilesListPath. It contains no secrets.
@@ -27,6 +28,7 @@ type WrittenFiles struct {
 	Files map[string]WrittenFile `json:"files"` // by name
 }
 
+// WrittenFile is a file that the provider has written.
 type WrittenFile struct {
 	WriteOnly bool `json:"write_only"` // an import must not read the content
 }
@@ -45,6 +47,16 @@ func ReadWrittenFiles(text string) map[string]WrittenFile {
 	return list.Files
 }
 
+// ExactFilesList returns the list for s once nothing remains to be removed, or nil if the list
+// that is written before a change is already exact.
+func ExactFilesList(s component.Replica, f Observed) *WrittenFiles {
+	exact := NewWrittenFiles(s, Observed{})
+	if len(NewWrittenFiles(s, f).Files) == len(exact.Files) {
+		return nil
+	}
+	return &exact
+}
+
 // NewWrittenFiles returns the list for s: its files, and those on the machine that remain to be
 // removed.
 func NewWrittenFiles(s component.Replica, f Observed) WrittenFiles {
@@ -58,6 +70,7 @@ func NewWrittenFiles(s component.Replica, f Observed) WrittenFiles {
 	return list
 }
 
+// File returns the file to write.
 func (w WrittenFiles) File() host.File {
 	text, _ := json.MarshalIndent(w, "", "  ") // names and booleans always encode
 	return host.File{Path: FilesListPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
@@ -153,8 +166,15 @@ func ConfigFilesDrift(s component.Replica, f Observed) []string {
 			problems = append(problems, FilesListPath+" does not name "+p.Name)
 		}
 	}
-	for _, name := range f.UnwantedConfigFiles(s) {
-		problems = append(problems, component.ConfigFilePath(name)+" exists, but is not wanted")
+	for _, name := range slices.Sorted(maps.Keys(f.Written)) {
+		if _, wanted := s.ConfigFiles[name]; wanted {
+			continue
+		}
+		if slices.Contains(f.Facts.Dirs[component.FilesDir], name) {
+			problems = append(problems, component.ConfigFilePath(name)+" exists, but is not wanted")
+		} else {
+			problems = append(problems, FilesListPath+" names "+name+", which is not wanted")
+		}
 	}
 	return problems
 }

@@ -45,6 +45,31 @@ run "hardened" {
   }
 }
 
+run "files" {
+  command = plan
+
+  variables {
+    secret_files = { "webhook.conf" = "a kubeconfig" }
+    kubernetes = {
+      version = "1.36.3"
+      extra_args = { apiserver = {
+        admission-control-config-file            = "/etc/kubernetes/files/admission.yaml"
+        authentication-token-webhook-config-file = "/etc/kubernetes/files/webhook.conf"
+      } }
+      files = {
+        "admission.yaml" = { content = "a configuration", mode = "0644" }
+        "webhook.conf"   = {}
+      }
+    }
+  }
+
+  assert {
+    condition = alltrue([for replica in kube_control_plane_replica.this :
+    replica.files["admission.yaml"].content == "a configuration" && replica.files["admission.yaml"].mode == "0644" && replica.file_digests["webhook.conf"] == sha256("a kubeconfig")])
+    error_message = "Every replica has the files, and the secret one's digest."
+  }
+}
+
 run "scheduled_snapshots" {
   command = plan
 
