@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/review"
 )
@@ -99,7 +100,8 @@ func parse(args []string, stdout, stderr io.Writer) (options, []string, error) {
 	flags.StringVar(&o.report.Marker, "marker", "",
 		"`name` in a hidden first line, <!-- kube-review: name -->, by which a pipeline finds its comment")
 	flags.StringVar(&o.report.Log, "log", "", "`URL` of the pipeline's log, for a link at the end")
-	flags.StringVar(&o.format, "format", "markdown", "output `format`: markdown or json")
+	flags.StringVar(&o.format, "format", "markdown",
+		"output `format`: markdown, json, or reduced (one plan without secrets, which kube-review reads as a plan)")
 	flags.IntVar(&o.limit, "limit", review.MaxComment,
 		"maximum `length` of the comment in bytes; longer ones leave out sections, never what is destroyed")
 	tell := flags.Bool("version", false, "print the version and exit")
@@ -129,8 +131,8 @@ const minLimit = 4096
 
 func (o options) check() error {
 	switch {
-	case o.format != "markdown" && o.format != "json":
-		return fmt.Errorf("unknown format %q: use markdown or json", o.format)
+	case !slices.Contains([]string{"markdown", "json", "reduced"}, o.format):
+		return fmt.Errorf("unknown format %q: use markdown, json or reduced", o.format)
 	case o.report.Marker != "" && !review.ValidMarker(o.report.Marker):
 		return fmt.Errorf("invalid marker %q: use letters, digits, dots and underscores, "+
 			"separated by single hyphens, slashes or spaces", o.report.Marker)
@@ -143,13 +145,22 @@ func (o options) check() error {
 }
 
 func write(o options, out io.Writer) error {
-	text := []byte(review.Markdown(o.report, o.limit))
-	if o.format == "json" {
-		var err error
-		if text, err = review.JSON(o.report); err != nil {
-			return err
-		}
+	text, err := o.text()
+	if err != nil {
+		return err
 	}
-	_, err := out.Write(text)
+	_, err = out.Write(text)
 	return err
+}
+
+func (o options) text() ([]byte, error) {
+	switch {
+	case o.format == "json":
+		return review.JSON(o.report)
+	case o.format == "markdown":
+		return []byte(review.Markdown(o.report, o.limit)), nil
+	case len(o.report.Plans) != 1:
+		return nil, fmt.Errorf("the format reduced is for one plan, not %d", len(o.report.Plans))
+	}
+	return review.Reduce(o.report.Plans[0])
 }

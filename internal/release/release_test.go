@@ -2,7 +2,6 @@ package release
 
 import (
 	"archive/zip"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,11 +16,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// TestRelease makes a release twice, looks at what is in it, and installs it by
-// Terraform and by OpenTofu from a filesystem mirror.
+// TestRelease builds a release twice, checks its contents, and installs it with
+// Terraform and with OpenTofu from a filesystem mirror.
 func TestRelease(t *testing.T) {
 	if os.Getenv("KUBE_TEST_RELEASE") == "" {
-		t.Skip("set KUBE_TEST_RELEASE=1 (make test-release does) to make a release and install it")
+		t.Skip("set KUBE_TEST_RELEASE=1 (make test-release does) to build a release and install it")
 	}
 	home, key := "", ""
 	if _, err := exec.LookPath("gpg"); err == nil {
@@ -30,19 +29,28 @@ func TestRelease(t *testing.T) {
 	made := newSnapshot(t, home, key)
 
 	t.Run("sums", func(t *testing.T) { sums(t, made) })
-	t.Run("signature", func(t *testing.T) {
+	t.Run("signatures", func(t *testing.T) {
 		if key == "" {
 			t.Skip("gpg is not installed (kube-lab setup installs it): the release is not signed")
 		}
-		signature(t, made, key)
+		signatures(t, made, key)
 	})
 	t.Run("archive", func(t *testing.T) { archive(t, made) })
 	t.Run("manifest", func(t *testing.T) { manifest(t, made) })
-	t.Run("bill of materials", func(t *testing.T) { materials(t, made) })
-	t.Run("made again", func(t *testing.T) {
+	t.Run("bill of materials", func(t *testing.T) {
+		materials(t, made, made.path(platform+".cdx.json"), "terraform-provider-kube_v"+made.version)
+		materials(t, made, made.review(platform+".cdx.json"), "kube-review")
+	})
+	t.Run("kube-review", func(t *testing.T) { kubeReview(t, made) })
+	t.Run("reproducible", func(t *testing.T) {
 		again := newSnapshot(t, "", "")
 		if first, second := read(t, made.path("SHA256SUMS")), read(t, again.path("SHA256SUMS")); first != second {
 			t.Errorf("the same commit gives another release:\n%s\n%s", first, second)
+		}
+		for _, file := range []string{".tar.gz", ".cdx.json"} {
+			if read(t, made.review(platform+file)) != read(t, again.review(platform+file)) {
+				t.Errorf("the same commit gives another kube-review%s", file)
+			}
 		}
 		if _, err := os.Stat(again.path("SHA256SUMS.sig")); !os.IsNotExist(err) {
 			t.Errorf("a snapshot without a key has a signature: %v", err)
@@ -73,15 +81,15 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// sums: SHA256SUMS has the digest of everything that is published, the manifest
-// included, and of nothing else.
+// sums checks that SHA256SUMS has the digests of the provider's zip and the manifest,
+// and no other: the Terraform registry rejects a release whose SHA256SUMS lists more.
 func sums(t *testing.T, made snapshot) {
 	var names []string
 	for line := range strings.Lines(read(t, made.path("SHA256SUMS"))) {
 		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		names = append(names, name)
 		file := filepath.Join(made.dir, name)
-		if name == made.name("manifest.json") { // published under this name, from the checkout
+		if name == made.name("manifest.json") { // the file of the checkout, published under this name
 			file = manifestFile(t)
 		}
 		if sum := sha256.Sum256([]byte(read(t, file))); hex.EncodeToString(sum[:]) != digest {
@@ -89,33 +97,52 @@ func sums(t *testing.T, made snapshot) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{made.name(platform + ".cdx.json"), made.name(platform + ".zip"), made.name("manifest.json")}
+	want := []string{made.name(platform + ".zip"), made.name("manifest.json")}
 	if !slices.Equal(names, want) {
 		t.Errorf("SHA256SUMS lists %q, want %q", names, want)
 	}
 }
 
-// signature: SHA256SUMS.sig is a detached binary signature of it, by the key.
-func signature(t *testing.T, made snapshot, key string) {
-	verify := func(signed string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), "gpg", "--batch", "--status-fd=1", "--verify",
-			made.path("SHA256SUMS.sig"), signed).CombinedOutput()
-		return string(out), err
-	}
-	if out, err := verify(made.path("SHA256SUMS")); err != nil || !strings.Contains(out, "VALIDSIG "+key) {
-		t.Errorf("the signature is not the key's: %v\n%s", err, out)
-	}
-	changed := filepath.Join(t.TempDir(), "SHA256SUMS")
-	if err := os.WriteFile(changed, []byte(read(t, made.path("SHA256SUMS"))+"\n"), 0o600); err != nil {
+// signatures checks that each published file is in SHA256SUMS or has a detached binary
+// signature, and that these and SHA256SUMS's own are by the key.
+func signatures(t *testing.T, made snapshot, key string) {
+	var published []struct{ Name, Path, Type string }
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(made.dir, "artifacts.json"))), &published); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := verify(changed); err == nil {
+	listed, signed := read(t, made.path("SHA256SUMS")), 0
+	for _, file := range published {
+		if !slices.Contains([]string{"Archive", "SBOM", "Checksum"}, file.Type) {
+			continue
+		}
+		if strings.Contains(listed, "  "+file.Name+"\n") {
+			continue
+		}
+		signed++
+		if out, err := verify(t, filepath.Join(made.dir, file.Name)+".sig", filepath.Join(made.dir, file.Name)); err != nil || !strings.Contains(out, "VALIDSIG "+key) {
+			t.Errorf("the signature of %s is not the key's: %v\n%s", file.Name, err, out)
+		}
+	}
+	if signed != 4 { // SHA256SUMS, two bills of materials, kube-review
+		t.Errorf("%d files are signed:\n%+v", signed, published)
+	}
+	changed := filepath.Join(t.TempDir(), "SHA256SUMS")
+	if err := os.WriteFile(changed, []byte(listed+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := verify(t, made.path("SHA256SUMS.sig"), changed); err == nil {
 		t.Errorf("the signature is that of a changed file too:\n%s", out)
 	}
 }
 
-// archive: the zip has the provider, executable, under the name that Terraform
-// looks for, with its licence; and the provider says the release's version.
+func verify(t *testing.T, signature, signed string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "gpg", "--batch", "--status-fd=1", "--verify", signature, signed).CombinedOutput()
+	return string(out), err
+}
+
+// archive checks that the zip has the provider, executable, under the name that
+// Terraform looks for, and the license, and that the provider has the release's version.
 func archive(t *testing.T, made snapshot) {
 	zipped, err := zip.OpenReader(made.path(platform + ".zip"))
 	if err != nil {
@@ -172,7 +199,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// manifest: what registries are told of the protocol is what the provider speaks.
+// manifest checks that the manifest names the protocol that the provider speaks.
 func manifest(t *testing.T, made snapshot) {
 	var output struct {
 		Version  int `json:"version"`
@@ -201,9 +228,9 @@ func manifestFile(t *testing.T) string {
 	return filepath.Join(root, "terraform-registry-manifest.json")
 }
 
-// materials: the bill names the release, and the modules that are in the
-// provider by what "go version -m" says of it.
-func materials(t *testing.T, made snapshot) {
+// materials checks that a bill of materials names the release, and the modules that
+// "go version -m" finds in the program.
+func materials(t *testing.T, made snapshot, file, program string) {
 	var bill struct {
 		Format   string `json:"bomFormat"`
 		Metadata struct {
@@ -211,18 +238,18 @@ func materials(t *testing.T, made snapshot) {
 		} `json:"metadata"`
 		Components []struct{ Name, Version string } `json:"components"`
 	}
-	if err := json.NewDecoder(bytes.NewBufferString(read(t, made.path(platform+".cdx.json")))).Decode(&bill); err != nil {
+	if err := json.Unmarshal([]byte(read(t, file)), &bill); err != nil {
 		t.Fatal(err)
 	}
-	if bill.Format != "CycloneDX" || bill.Metadata.Component.Name != "github.com/kubequorum/terraform-provider-kube" ||
-		bill.Metadata.Component.Version != "v"+made.version {
-		t.Errorf("the bill is of %+v in format %q", bill.Metadata.Component, bill.Format)
+	component := bill.Metadata.Component
+	if bill.Format != "CycloneDX" || component.Name != "github.com/kubequorum/terraform-provider-kube" || component.Version != "v"+made.version {
+		t.Errorf("the bill of %s is of %+v in format %q", program, component, bill.Format)
 	}
 	listed := map[string]string{}
 	for _, component := range bill.Components {
 		listed[component.Name] = component.Version
 	}
-	programs, err := filepath.Glob(filepath.Join(made.dir, "*", "terraform-provider-kube_v"+made.version))
+	programs, err := filepath.Glob(filepath.Join(made.dir, "*", program))
 	if err != nil || len(programs) != 1 {
 		t.Fatalf("programs of the snapshot: %q, %v", programs, err)
 	}
@@ -231,11 +258,11 @@ func materials(t *testing.T, made snapshot) {
 		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "dep" {
 			modules++
 			if listed[fields[1]] != fields[2] {
-				t.Errorf("the bill has %s in version %q, the provider %s", fields[1], listed[fields[1]], fields[2])
+				t.Errorf("the bill has %s in version %q, and %s has %s", fields[1], listed[fields[1]], program, fields[2])
 			}
 		}
 	}
 	if modules == 0 || listed["std"] == "" {
-		t.Errorf("the provider has %d modules, and the standard library's version is %q", modules, listed["std"])
+		t.Errorf("%s has %d modules, and the standard library's version is %q", program, modules, listed["std"])
 	}
 }

@@ -1,5 +1,5 @@
-// Package release makes a release as goreleaser would publish it and installs
-// it as users do. Nothing here needs root, and nothing reaches a network.
+// Package release tests releases: it builds one as goreleaser would publish it,
+// and installs it as users do. It needs neither root nor a network.
 package release
 
 import (
@@ -18,26 +18,31 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// snapshot is what goreleaser has made.
+// snapshot is a release that goreleaser has built.
 type snapshot struct {
 	dir     string
 	version string // without a "v"
 }
 
-// name is the name of a file of the release: registries look for these names.
+// name returns the name of a file of the provider: registries look for these names.
 func (s snapshot) name(rest string) string {
 	return "terraform-provider-kube_" + s.version + "_" + rest
 }
 
-// path is where the file with that name is.
+// path returns the path of a file of the provider.
 func (s snapshot) path(rest string) string { return filepath.Join(s.dir, s.name(rest)) }
 
-// platform is the one that snapshots of tests are for: this computer's.
+// review returns the path of a file of kube-review.
+func (s snapshot) review(rest string) string {
+	return filepath.Join(s.dir, "kube-review_"+s.version+"_"+rest)
+}
+
+// platform is the platform of the snapshots in tests: this computer's.
 const platform = runtime.GOOS + "_" + runtime.GOARCH
 
-// newSnapshot makes a release of the checkout for this platform, by the
-// configuration and the script that releases are made by. home is a GNUPGHOME
-// and key the fingerprint of the key that signs; "" leaves it unsigned.
+// newSnapshot builds a release of the checkout for this platform, with the
+// configuration and the script of real releases. home is a GNUPGHOME, and key the
+// fingerprint of the signing key; "" leaves the release unsigned.
 func newSnapshot(t *testing.T, home, key string) snapshot {
 	t.Helper()
 	root, err := build.Checkout()
@@ -51,9 +56,9 @@ func newSnapshot(t *testing.T, home, key string) snapshot {
 	command.Env = append(os.Environ(), "GOPROXY=off", "GPG_FINGERPRINT="+key, "GNUPGHOME="+home)
 	started := time.Now()
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("make the snapshot: %v\n%s", err, out)
+		t.Fatalf("build the snapshot: %v\n%s", err, out)
 	}
-	t.Logf("made in %s", time.Since(started).Round(time.Second))
+	t.Logf("built in %s", time.Since(started).Round(time.Second))
 
 	text, err := os.ReadFile(filepath.Join(dist, "metadata.json"))
 	if err != nil {
@@ -63,13 +68,13 @@ func newSnapshot(t *testing.T, home, key string) snapshot {
 		Version string `json:"version"`
 	}
 	if err := json.Unmarshal(text, &metadata); err != nil || metadata.Version == "" {
-		t.Fatalf("metadata.json says no version: %v\n%s", err, text)
+		t.Fatalf("metadata.json has no version: %v\n%s", err, text)
 	}
 	return snapshot{dir: dist, version: metadata.Version}
 }
 
-// configuration is goreleaser's of the checkout with another output directory,
-// and one platform instead of all, which "goreleaser release" has no flag for.
+// configuration returns the checkout's goreleaser configuration with another output
+// directory, and one platform instead of all: "goreleaser release" has no flag for that.
 func configuration(t *testing.T, root, dist string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yml"))
@@ -81,8 +86,10 @@ func configuration(t *testing.T, root, dist string) string {
 		t.Fatal(err)
 	}
 	config["dist"] = dist
-	program := config["builds"].([]any)[0].(map[string]any)
-	program["goos"], program["goarch"] = []string{runtime.GOOS}, []string{runtime.GOARCH}
+	for _, program := range config["builds"].([]any) {
+		program := program.(map[string]any)
+		program["goos"], program["goarch"] = []string{runtime.GOOS}, []string{runtime.GOARCH}
+	}
 	if text, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +100,8 @@ func configuration(t *testing.T, root, dist string) string {
 	return file
 }
 
-// offline is a command in a network namespace of its own, which has no way out.
-// Where there can be none, its proxies lead nowhere.
+// offline returns a command in a network namespace of its own, without a route. If
+// this computer creates no namespaces, the command gets proxies that do not answer.
 func offline(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cut := []string{"--net", "--"}
@@ -105,7 +112,7 @@ func offline(t *testing.T, name string, args ...string) *exec.Cmd {
 		args = append(append(cut, name), args...)
 		name = "unshare"
 	} else {
-		t.Logf("this computer makes no network namespaces (%v: %s): proxies that lead nowhere stand in", err, out)
+		t.Logf("this computer creates no network namespaces (%v: %s): the proxies do not answer instead", err, out)
 		for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 			t.Setenv(variable, "http://127.0.0.1:1")
 		}
@@ -115,8 +122,8 @@ func offline(t *testing.T, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, name, args...)
 }
 
-// gpgKey makes a key as the Terraform registry takes them (RSA) in a GNUPGHOME
-// of its own, and returns its home and its fingerprint.
+// gpgKey creates a key of a kind that the Terraform registry accepts (RSA) in a
+// GNUPGHOME of its own, and returns the home and the fingerprint.
 func gpgKey(t *testing.T) (home, fingerprint string) {
 	t.Helper()
 	home, err := os.MkdirTemp("", "gpg") // short: the agent's socket is in it
@@ -133,7 +140,7 @@ func gpgKey(t *testing.T) (home, fingerprint string) {
 	out, err := exec.CommandContext(t.Context(), "gpg", "--batch", "--quiet", "--status-fd=1", "--passphrase=",
 		"--quick-generate-key", "Test of a release <test@example.com>", "rsa3072", "sign", "1d").Output()
 	if err != nil {
-		t.Fatalf("make a key: %v", err)
+		t.Fatalf("create a key: %v", err)
 	}
 	created := regexp.MustCompile(`KEY_CREATED . ([0-9A-F]{40})`).FindSubmatch(out)
 	if created == nil {

@@ -196,3 +196,32 @@ func TestJSONVersion(t *testing.T) {
 		t.Errorf("an empty report is %s: %v", text, err)
 	}
 }
+
+// TestReduced checks that a reduced plan gives the same comment, and that a forged one is
+// refused.
+func TestReduced(t *testing.T) {
+	for _, name := range plans {
+		d := document(t, name)
+		less, err := Reduce(readPlan(t, "", d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := Report{Title: "Plan", Plans: []NamedPlan{Read("", less)}}
+		if got := Markdown(report, MaxComment); got != comment(t, d) {
+			t.Errorf("%s: the comment on the reduced plan is:\n%s", name, got)
+		}
+	}
+	for name, text := range map[string]string{
+		"version": `{"kube_review_plan":"9","plan":{}}`,
+		"action":  `{"kube_review_plan":"1","plan":{"Others":[{"Address":"a","Action":"<img>"}]}}`,
+		"kind":    `{"kube_review_plan":"1","plan":{"ControlPlanes":[{"Secrets":[{"Kind":"<img>","Action":"create"}]}]}}`,
+		"type":    `{"kube_review_plan":"1","plan":[]}`,
+	} {
+		if got := Read("", []byte(text)); !errors.Is(got.Err, errReduced) {
+			t.Errorf("another %s: %v", name, got.Err)
+		}
+	}
+	if _, err := Reduce(Read("", nil)); !errors.Is(err, ErrNoPlan) {
+		t.Errorf("no plan is reduced: %v", err)
+	}
+}

@@ -10,17 +10,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The pipelines of examples/drift-review are tested with their own scripts, the real terraform
-// and the real kube-review. Stubs replace the programs that talk to a forge (gh, curl): they
-// record their arguments and print the answer that the test provides. A stub also replaces "go
-// run", which would download a release.
-const standIn = `#!/bin/sh
-case "$0" in
-*/go) shift 2; exec "$KUBE_REVIEW_PROGRAM" "$@" ;;
-esac
+// The pipelines of the examples are tested with their own scripts, the real terraform and the
+// real kube-review. Stubs replace the programs that talk to a forge (gh, curl): they record
+// their arguments and print the answer that the test provides, as JSON. internal/release tests
+// the step that installs kube-review.
+const forgeStub = `#!/bin/sh
 echo "$(basename "$0") $*" >>"$ASKED"
+filter=.
+for argument; do
+	if [ "$previous" = --jq ]; then filter=$argument; fi
+	previous=$argument
+done
 case "$*" in
-*--paginate*|*"issue list"*|*per_page*|*state=opened*) printf '%s' "$ANSWER" ;;
+*--paginate*|*"issue list"*|*per_page*|*state=opened*) printf '%s' "$ANSWER" | jq -r "$filter" ;;
 esac
 `
 
@@ -47,7 +49,8 @@ func newProgram(t *testing.T) string {
 		}
 	}
 	program := filepath.Join(t.TempDir(), "kube-review")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/kube-review").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/kube-review")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build kube-review: %v\n%s", err, out)
 	}
 	return program
@@ -61,11 +64,9 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 		t.Fatal(err)
 	}
 	s := sandbox{dir: dir, asked: filepath.Join(dir, "asked")}
-	files := map[string]string{"main.tf": configurations[status], "cli.tfrc": "", "bin/go": standIn, "bin/gh": standIn, "bin/curl": standIn}
+	files := map[string]string{"main.tf": configurations[status], "cli.tfrc": "", "bin/gh": forgeStub, "bin/curl": forgeStub}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		s.write(t, name, text)
 	}
 	if err := os.Symlink(program, filepath.Join(bin, "kube-review")); err != nil {
 		t.Fatal(err)
@@ -75,9 +76,21 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 			s.env = append(s.env, variable)
 		}
 	}
-	s.env = append(s.env, "PATH="+bin+":"+os.Getenv("PATH"), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "cli.tfrc"), "CHECKPOINT_DISABLE=1",
-		"ASKED="+s.asked, "ANSWER="+answer, "KUBE_REVIEW_PROGRAM="+program, "KUBE_REVIEW=x", "ROOT=.")
+	s.env = append(s.env, "PATH="+bin+":"+os.Getenv("PATH"), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "cli.tfrc"),
+		"CHECKPOINT_DISABLE=1", "ASKED="+s.asked, "ANSWER="+answer, "ROOT=.", "MARKER=drift-review")
 	return s
+}
+
+// write writes an executable file of the sandbox.
+func (s sandbox) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // run runs a script of a pipeline. It returns whether the script succeeded.
@@ -103,12 +116,12 @@ func (s sandbox) read(t *testing.T, name string) string {
 type expectation struct {
 	name, status, answer string
 	request              bool   // on a pull request
-	asks                 string // expected pattern of a request to the forge; "" if it must not change anything there
+	asks                 string // expected request to the forge; "" if it must change nothing there
 }
 
 func example(t *testing.T, name string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "drift-review", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +130,37 @@ func example(t *testing.T, name string, into any) {
 	}
 }
 
+// expectNoPlan checks that no plan is left on the runner.
+func (s sandbox) expectNoPlan(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"plan.bin", "plan.json"} {
+		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
+			t.Errorf("%s is left behind", name)
+		}
+	}
+}
+
+// steps returns the scripts of a job of a workflow by the names of its steps.
+func steps(t *testing.T, file, job string) map[string]string {
+	t.Helper()
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct{ Name, Run string } `json:"steps"`
+		} `json:"jobs"`
+	}
+	example(t, file, &workflow)
+	scripts := map[string]string{}
+	for _, step := range workflow.Jobs[job].Steps {
+		scripts[step.Name] = step.Run
+	}
+	return scripts
+}
+
 func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 	t.Helper()
 	comment, asked := s.read(t, "comment.md"), s.read(t, "asked")
-	if !strings.HasPrefix(comment, "<!-- kube-review -->\n### Control plane: ") || strings.Contains(comment, secret) || !strings.Contains(comment, "[Log](") {
+	begins := strings.HasPrefix(comment, "<!-- kube-review: drift-review -->\n### Control plane: ")
+	if !begins || strings.Contains(comment, secret) || !strings.Contains(comment, "[Log](<https://x/") {
 		t.Errorf("the comment is:\n%s", comment)
 	}
 	says := map[string]string{"0": "Nothing to do", "1": "**Planning failed", "2": "- create: `terraform_data.x`"}[e.status]
@@ -142,38 +182,31 @@ func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 }
 
 func TestGitHubPipeline(t *testing.T) {
-	var workflow struct {
-		Jobs map[string]struct {
-			Steps []struct{ Name, Run, If string } `json:"steps"`
-		} `json:"jobs"`
-	}
-	example(t, "github-actions.yml", &workflow)
-	scripts := map[string]string{}
-	for _, step := range workflow.Jobs["plan"].Steps {
-		scripts[step.Name] = step.Run
-	}
+	scripts := steps(t, "drift-review/github-actions.yml", "plan")
+	comments := `[{"id":40,"body":"<!-- kube-review: other -->\nx"},{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
 	program := newProgram(t)
 	for _, e := range []expectation{
-		{"a first comment", "2", "", true, "--method POST repos/o/r/issues/7/comments --field body=@comment.md"},
-		{"the same comment", "2", "41\n", true, "--method PATCH repos/o/r/issues/comments/41 --field body=@comment.md"},
-		{"a request with an error", "1", "", true, "--method POST repos/o/r/issues/7/comments"},
-		{"a first drift", "2", "", false, "issue create --title Control plane: drift --label kube-drift --body-file comment.md"},
-		{"drift that lasts", "2", "9", false, "issue edit 9 --body-file comment.md"},
-		{"drift that is gone", "0", "9", false, "issue close 9"},
-		{"no drift", "0", "", false, ""},
-		{"a plan with an error", "1", "", false, "issue create"},
+		{"a first comment", "2", `[{"id":40,"body":"<!-- kube-review: other -->"}]`, true, "--method POST repos/o/r/issues/7/comments --field body=@comment.md"},
+		{"the same comment", "2", comments, true, "--method PATCH repos/o/r/issues/comments/41 --field body=@comment.md"},
+		{"a request with an error", "1", "[]", true, "--method POST repos/o/r/issues/7/comments"},
+		{"a first drift", "2", "[]", false, "issue create --title Control plane: drift --label kube-drift --body-file comment.md"},
+		{"drift that lasts", "2", `[{"number":9}]`, false, "issue edit 9 --body-file comment.md"},
+		{"drift that is gone", "0", `[{"number":9}]`, false, "issue close 9"},
+		{"no drift", "0", "[]", false, ""},
+		{"a plan with an error", "1", "[]", false, "issue create"},
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			s := newSandbox(t, program, e.status, e.answer)
 			env := []string{
-				"RUNNER_TEMP=" + s.dir, "GITHUB_OUTPUT=" + filepath.Join(s.dir, "output"), "GITHUB_STEP_SUMMARY=" + filepath.Join(s.dir, "summary"),
-				"GITHUB_SERVER_URL=https://x", "GITHUB_REPOSITORY=o/r", "GITHUB_RUN_ID=1", "TITLE=Control plane: x", "NUMBER=7", "STATUS=" + e.status,
+				"RUNNER_TEMP=" + s.dir, "GITHUB_OUTPUT=" + filepath.Join(s.dir, "output"),
+				"GITHUB_STEP_SUMMARY=" + filepath.Join(s.dir, "summary"), "GITHUB_SERVER_URL=https://x",
+				"GITHUB_REPOSITORY=o/r", "GITHUB_RUN_ID=1", "TITLE=Control plane: x", "NUMBER=7", "STATUS=" + e.status,
 			}
-			steps := []string{"plan", "comment", "keep the issue of scheduled plans"}
+			names := []string{"plan", "comment", "update the issue of scheduled plans"}
 			if e.request {
-				steps[2] = "post to the pull request"
+				names[2] = "post to the pull request"
 			}
-			for _, name := range steps {
+			for _, name := range names {
 				if out, ok := s.run(t, scripts[name], env...); !ok || scripts[name] == "" {
 					t.Fatalf("step %q failed:\n%s", name, out)
 				}
@@ -181,9 +214,7 @@ func TestGitHubPipeline(t *testing.T) {
 			if got := s.read(t, "output"); got != "status="+e.status+"\n" {
 				t.Errorf("the plan's status is %q, want %s", got, e.status)
 			}
-			if _, err := os.Stat(filepath.Join(s.dir, "plan.bin")); err == nil {
-				t.Error("the plan is left behind")
-			}
+			s.expectNoPlan(t)
 			_, ok := s.run(t, scripts["result"], env...)
 			e.check(t, s, ok)
 		})
@@ -196,11 +227,12 @@ func TestGitLabPipeline(t *testing.T) {
 			Script []string `json:"script"`
 		} `json:"drift-review"`
 	}
-	example(t, "gitlab-ci.yml", &pipeline)
+	example(t, "drift-review/gitlab-ci.yml", &pipeline)
 	if len(pipeline.Review.Script) != 1 {
 		t.Fatalf("the job has %d scripts", len(pipeline.Review.Script))
 	}
-	note := `[{"id":40,"body":"by hand"},{"id":41,"body":"<!-- kube-review -->\nx"}]`
+	note := `[{"id":39,"body":"by hand"},{"id":40,"body":"<!-- kube-review: other -->"},
+		{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
 	program := newProgram(t)
 	for _, e := range []expectation{
 		{"a first comment", "2", `[{"id":40,"body":"by hand"}]`, true, "--request POST --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes"},
@@ -214,19 +246,18 @@ func TestGitLabPipeline(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			s := newSandbox(t, program, e.status, e.answer)
 			key := filepath.Join(s.dir, "key")
-			if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
-				t.Fatalf("make a key: %v\n%s", err, out)
+			keygen := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+			if out, err := keygen.CombinedOutput(); err != nil {
+				t.Fatalf("create a key: %v\n%s", err, out)
 			}
 			source := "schedule"
 			if e.request {
 				source = "merge_request_event"
 			}
-			script := strings.ReplaceAll(pipeline.Review.Script[0], "/tmp/plan.bin", filepath.Join(s.dir, "plan.bin"))
-			out, ok := s.run(t, script, "SSH_PRIVATE_KEY="+key, "CI_PIPELINE_SOURCE="+source, "CI_JOB_URL=https://x/1", "CI_API_V4_URL=https://x/api",
-				"CI_PROJECT_ID=5", "CI_MERGE_REQUEST_IID=7", "GITLAB_TOKEN=t")
-			if _, err := os.Stat(filepath.Join(s.dir, "plan.bin")); err == nil {
-				t.Error("the plan is left behind")
-			}
+			script := strings.ReplaceAll(pipeline.Review.Script[0], "/tmp/plan.", filepath.Join(s.dir, "plan."))
+			out, ok := s.run(t, script, "SSH_PRIVATE_KEY="+key, "CI_PIPELINE_SOURCE="+source, "CI_JOB_URL=https://x/1",
+				"CI_API_V4_URL=https://x/api", "CI_PROJECT_ID=5", "CI_MERGE_REQUEST_IID=7", "GITLAB_TOKEN=t")
+			s.expectNoPlan(t)
 			e.check(t, s, ok)
 			if t.Failed() {
 				t.Log(out)

@@ -33,7 +33,10 @@ func Read(name string, text []byte) NamedPlan {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return NamedPlan{Name: name, Err: ErrNoPlan}
 	}
-	plan, err := Parse(text)
+	plan, ok, err := parseReduced(text)
+	if !ok {
+		plan, err = Parse(text)
+	}
 	return NamedPlan{Name: name, Plan: plan, Err: err}
 }
 

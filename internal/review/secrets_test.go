@@ -62,7 +62,11 @@ func expectNoMarker(t *testing.T, d map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, got := range []string{comment(t, d), Markdown(report, MaxComment), string(text)} {
+	less, err := Reduce(report.Plans[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []string{comment(t, d), Markdown(report, MaxComment), string(text), string(less)} {
 		if strings.Contains(got, secret) {
 			t.Errorf("the output has a secret:\n%s", got)
 		}
