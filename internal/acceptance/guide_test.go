@@ -49,9 +49,7 @@ func TestGettingStarted(t *testing.T) {
 	if err := build.Provider(t.Context(), "cmd/kube-review", filepath.Join(user.home, "bin", "kube-review")); err != nil {
 		t.Fatal(err)
 	}
-	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main",
-		"kube-review")
-	expectContains(t, user.typeCommands(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])),
+	expectContains(t, user.typeCommands(t, guideBlocks(t, "drift-review", "sh")[0]),
 		"### Control plane: plan", "Nothing to do")
 	expectContains(t, refused(t, w, "-destroy"),
 		"set deletion_protection = false on its kube_pki_bundle, apply, then destroy")

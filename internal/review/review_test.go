@@ -226,3 +226,38 @@ func TestReasonsOfReplacements(t *testing.T) {
 		}
 	}
 }
+
+// TestExamples checks that the examples in the documents are a comment on the plan of testdata,
+// with other addresses. The guide leaves lines out.
+func TestExamples(t *testing.T) {
+	replace := strings.NewReplacer("10.89.0.", "10.0.0.")
+	want := replace.Replace(strings.TrimPrefix(comment(t, document(t, "drift")), "### Plan\n"))
+	readme := readText(t, "..", "..", "examples", "drift-review", "README.md")
+	if !strings.HasSuffix(readme, strings.ReplaceAll(want, "\n#### ", "\n##### ")) {
+		t.Error("the example in examples/drift-review/README.md is not the comment of testdata/drift.md")
+	}
+	_, example, _ := strings.Cut(readText(t, "..", "..", "templates", "guides", "drift-review.md"), "### Control plane: plan\n")
+	example, _, _ = strings.Cut(example, "\n```\n")
+	found := 0
+	for line := range strings.Lines(example) {
+		if line = strings.TrimSpace(line); line == "" || line == "…" {
+			continue
+		}
+		found++
+		if !strings.Contains(want, line) {
+			t.Errorf("the guide's example has the line %q, which is not in the comment of testdata/drift.md", line)
+		}
+	}
+	if found < 10 {
+		t.Errorf("the guide's example has %d lines", found)
+	}
+}
+
+func readText(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
