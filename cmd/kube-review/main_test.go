@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 		"version":          {[]string{"-version"}, 0, []string{"dev\n"}},
 		"help":             {[]string{"-h"}, 0, []string{"Usage: kube-review", "Exit status:"}},
 		"unknown flag":     {[]string{"-x"}, 2, []string{"flag provided but not defined: -x", "Usage:"}},
-		"unknown format":   {[]string{"-format", "yaml"}, 2, []string{`unknown format "yaml": use markdown, json or reduced`}},
+		"unknown format":   {[]string{"-format", "yaml"}, 2, []string{`unknown format "yaml"`}},
 		"invalid marker":   {[]string{"-marker", "a-->"}, 2, []string{`invalid marker "a-->"`}},
 		"invalid URL":      {[]string{"-log", "x"}, 2, []string{`invalid URL "x"`}},
 		"small limit":      {[]string{"-limit", "1"}, 2, []string{"it must be at least 4096"}},

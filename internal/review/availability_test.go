@@ -49,15 +49,22 @@ func TestAvailability(t *testing.T) {
 		plane ControlPlane
 		want  []string
 	}{
-		"nothing": {plane("", "", ""), []string{"etcd: no member stops; 3 of 3 are healthy.", "API: no server stops; 3 of 3 are in rotation."}},
-		"peers":   {plane("peers", "peers", "peers"), []string{"etcd: no member stops; 3 of 3 are healthy.", "API: no server stops; 3 of 3 are in rotation."}},
+		"nothing": {plane("", "", ""), []string{
+			"etcd: no member stops; 3 of 3 are healthy.",
+			"API: no server stops; 3 of 3 are in rotation.",
+		}},
+		"peers": {plane("peers", "peers", "peers"), []string{
+			"etcd: no member stops; 3 of 3 are healthy.",
+			"API: no server stops; 3 of 3 are in rotation.",
+		}},
 		"a flag of all": {plane("restart", "restart", "restart"), []string{
 			"etcd: members restart one at a time. 2 of 3 keep serving; quorum is 2.",
 			"API: one server at a time leaves rotation, drained first. 2 of 3 keep serving.",
 			"API: a server is out of rotation while its only etcd member restarts or is replaced.",
 		}},
 		"a flag of all, one is down": {plane("restart", "restart-", "restart"), []string{
-			"etcd: members restart one at a time. 2 of 3 are healthy, and quorum is 2: healthy members **do not restart** until the others are healthy.",
+			"etcd: members restart one at a time. 2 of 3 are healthy, and quorum is 2: " +
+				"healthy members **do not restart** until the others are healthy.",
 			"API: one server at a time leaves rotation, drained first. 2 of 3 keep serving.",
 			"API: a server is out of rotation while its only etcd member restarts or is replaced.",
 		}},
@@ -71,7 +78,8 @@ func TestAvailability(t *testing.T) {
 			"API: no server stops; 3 of 3 are in rotation.",
 		}},
 		"no quorum": {plane("repair-", "repair-", ""), []string{
-			"etcd: **no quorum now**: 1 of 3 members are healthy, and quorum is 2. The provider refuses what would make it worse.",
+			"etcd: **no quorum now**: 1 of 3 members are healthy, and quorum is 2. " +
+				"The provider refuses what would make it worse.",
 			"etcd: only unhealthy members change. 1 of 3 keep serving; quorum is 2.",
 			"API: no server stops; 3 of 3 are in rotation.",
 		}},
@@ -94,7 +102,8 @@ func TestAvailability(t *testing.T) {
 			"API: from 1 to 3 servers. A server that leaves is drained first.",
 		}},
 		"all go": {plane("leave", "leave", "leave"), []string{
-			"etcd: **the cluster is destroyed**, and the API with it. The last member saves a snapshot first, unless `on_destroy` wipes its data.",
+			"etcd: **the cluster is destroyed**, and the API with it. " +
+				"The last member saves a snapshot first, unless `on_destroy` wipes its data.",
 			"API: **all servers are destroyed**.",
 		}},
 		"nothing there": {ControlPlane{}, nil},

@@ -74,7 +74,8 @@ func TestSinglePlanFails(t *testing.T) {
 		{Read("", []byte("{}")), "**The plan cannot be read:** `read the plan: "},
 		{NamedPlan{Err: errors.New("open a.json: <img>")}, "**The plan cannot be read:** `open a.json: <img>`\n"},
 	} {
-		if got := Markdown(Report{Title: "Plan", Plans: []NamedPlan{test.plan}}, MaxComment); !strings.HasPrefix(got, "### Plan\n\n"+test.want) {
+		got := Markdown(Report{Title: "Plan", Plans: []NamedPlan{test.plan}}, MaxComment)
+		if !strings.HasPrefix(got, "### Plan\n\n"+test.want) {
 			t.Errorf("the comment is:\n%s\nwant %q", got, test.want)
 		}
 	}
@@ -91,7 +92,8 @@ func large(t *testing.T, clusters, others int) Report {
 		for j := range others {
 			d["resource_changes"] = append(d["resource_changes"].([]any), map[string]any{
 				"address": fmt.Sprintf("aws_instance.this[%d]", j), "mode": "managed", "type": "aws_instance", "name": "this",
-				"provider_name": "registry.terraform.io/hashicorp/aws", "change": map[string]any{"actions": []any{"delete", "create"}},
+				"provider_name": "registry.terraform.io/hashicorp/aws",
+				"change":        map[string]any{"actions": []any{"delete", "create"}},
 			})
 		}
 		kinds = append(kinds, readPlan(t, "", d))
@@ -125,9 +127,9 @@ func TestLimit(t *testing.T) {
 		{30, 0, MaxComment, []string{"cluster-029", "What an apply does", "limited to 65536 characters: diagram._"}, nil},
 		{60, 0, MaxComment, []string{"cluster-059", "kube_etcd_member"}, []string{"```mermaid", "Production readiness"}},
 		{20, 40, MaxComment, []string{"**replace**: `aws_instance.this[0]`", "aws_instance.this[39]"}, nil},
-		{20, 400, MaxComment, []string{"**destroy**: `", "**replace**: `aws_instance.this[0]`", "and 390 more"}, []string{"<details>"}},
+		{20, 400, MaxComment, []string{"**destroy**: `", "`aws_instance.this[0]`", "and 390 more"}, []string{"<details>"}},
 		{200, 30, 32768, []string{"**destroy 1 resource**; **replace 30 resources**"}, nil},
-		{600, 3, 32768, []string{"600 clusters", "| 450 more |", "Destroyed or replaced: 2400 resources", "**1800 resources** in other"}, nil},
+		{600, 3, 32768, []string{"600 clusters", "| 450 more |", ": 2400 resources", "**1800 resources** in other"}, nil},
 		{600, 3, 4096, []string{"600 clusters", "600 to destroy", "Destroyed or replaced: 2400 resources"}, nil},
 	} {
 		got := Markdown(large(t, test.clusters, test.others), test.limit)
@@ -174,7 +176,9 @@ func TestValidMarker(t *testing.T) {
 			t.Errorf("marker %q: want %v", name, want)
 		}
 	}
-	for url, want := range map[string]bool{"https://x/1?a=b#c": true, "javascript:x": false, "https://x>y": false, "https://x y": false} {
+	for url, want := range map[string]bool{
+		"https://x/1?a=b#c": true, "javascript:x": false, "https://x>y": false, "https://x y": false,
+	} {
 		if ValidLog(url) != want {
 			t.Errorf("URL %q: want %v", url, want)
 		}

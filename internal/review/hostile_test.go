@@ -2,6 +2,7 @@ package review
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -10,9 +11,12 @@ import (
 // hostileText is text that a compromised machine may put into its answers: links, pictures, mentions,
 // tags, the end of a code span or a block, terminal escapes, invisible characters, invalid
 // UTF-8 (which JSON cannot carry), and excessive length.
-const hostileText = "x`` ` ```\n```\n~~~\n# Heading\n- [x] done\n> [!NOTE]\n@everyone ![p](https://evil.example/p.png) [c](https://evil.example) <https://evil.example> " +
-	"<img src=x onerror=alert(1)> <details open> </details> <!-- hidden --> https://evil.example www.evil.example evil@evil.example #1 " +
-	"| a | b |\n\n<script>alert(1)</script>\x1b[31m\u009b2J\u202e\u2066\u200b\U000e0041\x07\"]; click e0 \"https://evil.example\"\n%%{init: {}}%%\n"
+const hostileText = "x`` ` ```\n```\n~~~\n# Heading\n- [x] done\n> [!NOTE]\n@everyone " +
+	"![p](https://evil.example/p.png) [c](https://evil.example) <https://evil.example> " +
+	"<img src=x onerror=alert(1)> <details open> </details> <!-- hidden --> " +
+	"https://evil.example www.evil.example evil@evil.example #1 " +
+	"| a | b |\n\n<script>alert(1)</script>\x1b[31m\u009b2J\u202e\u2066\u200b\U000e0041\x07\"]; " +
+	"click e0 \"https://evil.example\"\n%%{init: {}}%%\n"
 
 // poisoned appends text to every string below value, except those that decide which parts of a
 // plan are read.
@@ -109,7 +113,8 @@ func closing(text string, n int) int {
 }
 
 var (
-	live    = regexp.MustCompile(`(?i)(^|[^\\])(\]\(|!\[)|https?://|www\.|@(everyone|evil)|<(img|script|/details> |!--|https)`)
+	live = regexp.MustCompile(`(?i)(^|[^\\])(\]\(|!\[)|https?://|www\.|@(everyone|evil)|` +
+		`<(img|script|/details> |!--|https)`)
 	ownTags = regexp.MustCompile(`(?m)^(<details><summary>[^<>]*</summary>|</details>)$`)
 )
 
@@ -134,7 +139,8 @@ func TestCommentsOfHostileMachines(t *testing.T) {
 				t.Errorf("%s, %s: %q stands in it:\n%s", name, what, found, plain)
 			}
 			for line := range strings.Lines(got) {
-				if strings.HasPrefix(line, "# Heading") || strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "%%{") || strings.HasPrefix(line, "<script") {
+				begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
+				if slices.ContainsFunc([]string{"# Heading", "~~~", "%%{", "<script"}, begins) {
 					t.Errorf("%s, %s: a line of a machine's own: %q", name, what, line)
 				}
 			}

@@ -64,7 +64,9 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 		t.Fatal(err)
 	}
 	s := sandbox{dir: dir, asked: filepath.Join(dir, "asked")}
-	files := map[string]string{"main.tf": configurations[status], "cli.tfrc": "", "bin/gh": forgeStub, "bin/curl": forgeStub}
+	files := map[string]string{
+		"main.tf": configurations[status], "cli.tfrc": "", "bin/gh": forgeStub, "bin/curl": forgeStub,
+	}
 	for name, text := range files {
 		s.write(t, name, text)
 	}
@@ -163,9 +165,10 @@ func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 	if !begins || strings.Contains(comment, secret) || !strings.Contains(comment, "[Log](<https://x/") {
 		t.Errorf("the comment is:\n%s", comment)
 	}
-	says := map[string]string{"0": "Nothing to do", "1": "**Planning failed", "2": "- create: `terraform_data.x`"}[e.status]
-	if !strings.Contains(comment, says) {
-		t.Errorf("the comment lacks %q:\n%s", says, comment)
+	wants := map[string]string{"0": "Nothing to do", "1": "**Planning failed", "2": "- create: `terraform_data.x`"}
+	want := wants[e.status]
+	if !strings.Contains(comment, want) {
+		t.Errorf("the comment lacks %q:\n%s", want, comment)
 	}
 	if succeeded != (e.status != "1") {
 		t.Errorf("the pipeline's success is %v with a plan of status %s", succeeded, e.status)
@@ -183,13 +186,20 @@ func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 
 func TestGitHubPipeline(t *testing.T) {
 	scripts := steps(t, "drift-review/github-actions.yml", "plan")
-	comments := `[{"id":40,"body":"<!-- kube-review: other -->\nx"},{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
+	comments := `[{"id":40,"body":"<!-- kube-review: other -->\nx"},
+		{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
 	program := newProgram(t)
 	for _, e := range []expectation{
-		{"a first comment", "2", `[{"id":40,"body":"<!-- kube-review: other -->"}]`, true, "--method POST repos/o/r/issues/7/comments --field body=@comment.md"},
+		{
+			"a first comment", "2", `[{"id":40,"body":"<!-- kube-review: other -->"}]`, true,
+			"--method POST repos/o/r/issues/7/comments --field body=@comment.md",
+		},
 		{"the same comment", "2", comments, true, "--method PATCH repos/o/r/issues/comments/41 --field body=@comment.md"},
 		{"a request with an error", "1", "[]", true, "--method POST repos/o/r/issues/7/comments"},
-		{"a first drift", "2", "[]", false, "issue create --title Control plane: drift --label kube-drift --body-file comment.md"},
+		{
+			"a first drift", "2", "[]", false,
+			"issue create --title Control plane: drift --label kube-drift --body-file comment.md",
+		},
 		{"drift that lasts", "2", `[{"number":9}]`, false, "issue edit 9 --body-file comment.md"},
 		{"drift that is gone", "0", `[{"number":9}]`, false, "issue close 9"},
 		{"no drift", "0", "[]", false, ""},
@@ -233,15 +243,21 @@ func TestGitLabPipeline(t *testing.T) {
 	}
 	note := `[{"id":39,"body":"by hand"},{"id":40,"body":"<!-- kube-review: other -->"},
 		{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
+	const (
+		notes  = " --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes"
+		issues = " --data-urlencode description@comment.md https://x/api/projects/5/issues"
+		drift  = "--request POST --data title=Control plane: drift --data labels=kube-drift"
+		closed = "--request PUT --data state_event=close https://x/api/projects/5/issues/9"
+	)
 	program := newProgram(t)
 	for _, e := range []expectation{
-		{"a first comment", "2", `[{"id":40,"body":"by hand"}]`, true, "--request POST --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes"},
-		{"the same comment", "2", note, true, "--request PUT --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes/41"},
-		{"a first drift", "2", `[]`, false, "--request POST --data title=Control plane: drift --data labels=kube-drift --data-urlencode description@comment.md https://x/api/projects/5/issues"},
-		{"drift that lasts", "2", `[{"iid":9}]`, false, "--request PUT --data-urlencode description@comment.md https://x/api/projects/5/issues/9"},
-		{"drift that is gone", "0", `[{"iid":9}]`, false, "--request PUT --data state_event=close https://x/api/projects/5/issues/9"},
+		{"a first comment", "2", `[{"id":40,"body":"by hand"}]`, true, "--request POST" + notes},
+		{"the same comment", "2", note, true, "--request PUT" + notes + "/41"},
+		{"a first drift", "2", `[]`, false, drift + issues},
+		{"drift that lasts", "2", `[{"iid":9}]`, false, "--request PUT" + issues + "/9"},
+		{"drift that is gone", "0", `[{"iid":9}]`, false, closed},
 		{"no drift", "0", `[]`, false, ""},
-		{"a plan with an error", "1", `[]`, false, "--request POST --data title=Control plane: drift"},
+		{"a plan with an error", "1", `[]`, false, drift},
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			s := newSandbox(t, program, e.status, e.answer)

@@ -74,7 +74,8 @@ check %[1]q {
     error_message = "see the comment"
   }
 }
-`, source[0], source[1], dataSource(source[0], "module.control_plane.pki", "module.control_plane.etcd_client_urls", "module.control_plane.endpoint", more))
+`, source[0], source[1], dataSource(source[0], "module.control_plane.pki", "module.control_plane.etcd_client_urls",
+			"module.control_plane.endpoint", more))
 	}
 	return text
 }

@@ -37,7 +37,8 @@ func TestMakePlans(t *testing.T) {
 func newLab(t *testing.T, machines ...string) *lab.Lab {
 	t.Helper()
 	ctx := t.Context()
-	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: netip.MustParsePrefix("10.89.0.0/24"), Machines: machines, Log: t.Output()})
+	subnet := netip.MustParsePrefix("10.89.0.0/24")
+	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: subnet, Machines: machines, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,8 @@ func makeOfResources(t *testing.T) {
 	}
 	size(t, w, 3)
 	keep(t, w, "create")
-	health := dataSource("kube_control_plane", "kube_pki_bundle.this.bundle", "[for m in kube_etcd_member.this : m.client_url]", "kube_control_plane_endpoint.this.registration", "")
+	health := dataSource("kube_control_plane", "kube_pki_bundle.this.bundle",
+		"[for m in kube_etcd_member.this : m.client_url]", "kube_control_plane_endpoint.this.registration", "")
 	put(t, w.Dir, "beside.tf", health)
 	applyAll(t, w)
 	keep(t, w, "nothing")
@@ -88,7 +90,8 @@ func makeOfResources(t *testing.T) {
 func hurt(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	for machine, script := range map[string]string{
-		"cp1": `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-apiserver.service; systemctl daemon-reload; systemctl restart kube-apiserver`,
+		"cp1": `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-apiserver.service
+			systemctl daemon-reload; systemctl restart kube-apiserver`,
 		"cp2": `systemctl stop kube-scheduler`,
 		"cp3": `rm /etc/kubernetes/pki/etcd/server.crt; sed -i 's/advert_int 0.25/advert_int 2/' /etc/keepalived/kube.conf`,
 	} {
@@ -101,7 +104,8 @@ func hurt(t *testing.T, l *lab.Lab) {
 
 func size(t *testing.T, w *workspace.Workspace, machines int) {
 	t.Helper()
-	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(machines), "drain_timeout": "5s"}); err != nil {
+	variables := map[string]any{"machines": w.Machines(machines), "drain_timeout": "5s"}
+	if err := w.WriteJSON("terraform.tfvars.json", variables); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -141,7 +145,9 @@ func withoutSecrets(t *testing.T, plan string) []byte {
 	}
 	secrets := map[string]bool{}
 	walk(document, func(object map[string]any) {
-		for value, marks := range map[string]string{"before": "before_sensitive", "after": "after_sensitive", "values": "sensitive_values"} {
+		for value, marks := range map[string]string{
+			"before": "before_sensitive", "after": "after_sensitive", "values": "sensitive_values",
+		} {
 			collect(object[value], object[marks], secrets)
 		}
 		for _, value := range object {

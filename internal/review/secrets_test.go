@@ -12,7 +12,8 @@ const secret = "LEAK"
 
 // shown are the attributes of the provider's resources whose values a comment may contain.
 var shown = []string{
-	"name", "cluster_name", "user", "address", "drift", "host", "version", "client_url", "learner", "healthy", "registered", "etcd", "endpoint",
+	"name", "cluster_name", "user", "address", "drift", "host", "version", "client_url", "learner",
+	"healthy", "registered", "etcd", "endpoint",
 	"port", "haproxy", "virtual_ip", "balancers", "replicas", "etcd_cluster", "score", "total", "issues",
 	"rotation", "on_destroy", "items", "resources", "audit", "server", "groups", "validity",
 }
@@ -83,7 +84,8 @@ func TestNothingUnasked(t *testing.T) {
 			for _, part := range []string{"variables", "output_changes", "configuration", "relevant_attributes"} {
 				d[part] = plant(d[part], &planted)
 			}
-			d["checks"] = []any{map[string]any{"instances": []any{map[string]any{"problems": []any{map[string]any{"message": secret}}}}}}
+			problems := []any{map[string]any{"message": secret}}
+			d["checks"] = []any{map[string]any{"instances": []any{map[string]any{"problems": problems}}}}
 			d["surprise"] = map[string]any{"value": secret}
 			objects(d, func(holder map[string]any, values, _ string) {
 				object := attributes(holder[values])
@@ -166,7 +168,8 @@ func TestChangedValues(t *testing.T) {
 	after["snapshots"] = map[string]any{"upload": secret}
 	after["surprise"] = secret
 	expectNoMarker(t, d)
-	want := "**cp1**: flags +max-txn-ops, +password; the PKI bundle; scheduled snapshots +upload; version 3.5.26 → 3.6.16; other arguments (restarts)"
+	want := "**cp1**: flags +max-txn-ops, +password; the PKI bundle; scheduled snapshots +upload; " +
+		"version 3.5.26 → 3.6.16; other arguments (restarts)"
 	if got := comment(t, d); !strings.Contains(got, want) {
 		t.Errorf("the comment lacks %q:\n%s", want, got)
 	}
