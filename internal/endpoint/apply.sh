@@ -1,8 +1,7 @@
-# Runs after the files are in place; CHANGED names those that are new. Both
-# programs are only ever reloaded while they run: the address stays, and so does
-# every connection. Go sets servers, what the list of servers shall hold, and
-# listed, the digest of the list that this was decided by: replicas that came or
-# left meanwhile stay as they are.
+# Runs after the files are in place; CHANGED lists the changed files. Running programs
+# are only reloaded, so the address and all connections stay. Go sets servers, the desired
+# list of servers, and listed, the digest of the list that the decision was based on:
+# replicas that were registered or deregistered since then are left as they are.
 backends=$config/20-backends.cfg
 lock
 if [ "$(whose)" != ours ]; then
@@ -20,7 +19,7 @@ if [ ! -e "$backends" ] || [ "$(sha256sum <"$backends")" = "$listed  -" ]; then
   fi
 fi
 
-# settle UNIT PATH…: the unit runs, with what is in the paths.
+# settle UNIT PATH…: makes sure that the unit runs with the content of the paths.
 settle() {
   unit=$1
   shift

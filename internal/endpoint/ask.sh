@@ -1,7 +1,7 @@
 #!/bin/sh
 # ask SOCKET COMMAND: sends one command to HAProxy and prints the answer.
 # Managed by terraform-provider-kube.
-# shellcheck disable=SC2016 # the variables are of Perl
+# shellcheck disable=SC2016 # the variables are Perl's
 set -eu
 if command -v socat >/dev/null; then
   printf '%s\n' "$2" | exec timeout 5 socat -t 5 - "UNIX-CONNECT:$1"

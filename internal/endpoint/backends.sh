@@ -1,6 +1,6 @@
-# What the commands of rotation share. Go sets name, and address and seconds
-# where they are used. One lock per machine keeps replicas that come and go at
-# the same time, from any process, from losing each other's lines.
+# Shared functions of the commands that change the rotation. Go sets name, and address
+# and seconds where they are used. One lock per machine prevents replicas that register
+# and deregister at the same time, from any process, from losing each other's lines.
 run=/run/kube-endpoint
 backends=$config/20-backends.cfg
 
@@ -14,34 +14,34 @@ ask() {
   /opt/kube/endpoint/ask "$run/haproxy.sock" "$1"
 }
 
-# running: every server as HAProxy sees it: name, address, operational state
+# running: prints every server as HAProxy reports it: name, address, operational state
 # (2 is running), administrative state (0 is none), last check (3 is passed).
 running() {
   ask 'show servers state kube-apiserver' |
     awk '!/^#/ && NF >= 19 { print $4, ($5 ~ /:/ ? "[" $5 "]" : $5) ":" $19, $6, $7, $12 }'
 }
 
-# runs [STATE]: whether HAProxy has the server at $address (and in that state).
+# runs [STATE]: reports whether HAProxy has the server at $address (in that state).
 runs() {
   running | awk -v name="$name" -v at="$address" -v state="${1:-}" '
     $1 == name && $2 == at && (state == "" || $3 " " $4 " " $5 == state) { found = 1 }
     END { exit !found }'
 }
 
-# sessions: how many the server has, in the workers of earlier configurations too.
+# sessions: prints how many sessions the server has, including old workers.
 sessions() {
   old=$(/opt/kube/endpoint/ask "$run/master.sock" 'show proc' |
     awk '/^# old workers/ { old = 1; next } /^#/ { old = 0 } old && $2 == "worker" { print $1 }')
   {
     ask 'show stat -1 4 -1'
     for pid in $old; do
-      /opt/kube/endpoint/ask "$run/master.sock" "@!$pid show stat -1 4 -1" || true # it may just have ended
+      /opt/kube/endpoint/ask "$run/master.sock" "@!$pid show stat -1 4 -1" || true # it may have just exited
     done
   } | awk -F, -v name="$name" '$1 == "kube-apiserver" && $2 == name { sum += $5 } END { print sum + 0 }'
 }
 
-# put LINE: makes LINE ("" for none) the server's only line, if it is not, by a
-# rename after HAProxy found the result valid.
+# put LINE: makes LINE the server's only line ("" removes it), unless it already is. It
+# renames the file after HAProxy has validated the result.
 put() {
   new=$config/.backends.new
   {
@@ -60,7 +60,7 @@ put() {
   mv "$new" "$backends"
 }
 
-# active: a HAProxy that does not run will find the file when it starts.
+# active: if HAProxy is not running, it reads the file when it starts.
 active() {
   systemctl is-active --quiet kube-endpoint-haproxy.service
 }

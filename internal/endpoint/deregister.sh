@@ -1,5 +1,5 @@
-# Takes server $name out. Sessions it still has stay with the worker that the
-# reload leaves behind, until the replica itself ends them.
+# Deregisters server $name. Its remaining sessions stay with the old worker after the
+# reload, until the replica itself closes them.
 [ -e "$backends" ] || { echo absent; exit 0; }
 put ''
 if ! active; then

@@ -1,17 +1,17 @@
-# Takes server $name out of rotation for new connections. It must be decided
-# under the lock, or two replicas could each count on the other. Whether a server
-# is well is what HAProxy's own checks say; one serves that is well, was checked
-# and is in rotation. $leaving is
-#   back    it comes back: all others must serve, so that at most one is out at a time
-#   alone   it leaves for good: another one must serve, unless there is no other
-#   others  it leaves for good: another one must serve
-# One that is refused is in rotation, also where an earlier drain had taken it out.
+# Takes server $name out of rotation for new connections. The decision is made under the
+# lock; otherwise two replicas could each rely on the other. HAProxy's own checks decide
+# whether a server is healthy. A server serves if it is healthy, checked and in rotation.
+# $leaving is
+#   back    it returns: all others must serve, so that at most one is out at a time
+#   alone   it leaves permanently: another one must serve, unless there is no other
+#   others  it leaves permanently: another one must serve
+# A refused server is in rotation afterwards, even if an earlier drain had taken it out.
 if ! active; then
   echo stopped
   exit 0
 fi
-# judge: the verdict, and "unchecked" behind it where a server that may serve was not
-# checked since HAProxy took its list (0 and 1 are no result yet).
+# judge: prints the verdict, followed by "unchecked" if a server that may serve has not
+# been checked since HAProxy loaded its list (0 and 1 are not results yet).
 judge() {
   running | awk -v name="$name" -v leaving="$leaving" '
     $1 == name { there = 1; well = $3 == 2; next }
@@ -26,7 +26,7 @@ judge() {
 }
 verdict=$(judge)
 tries=0
-while [ "${verdict#* }" = unchecked ] && [ "$tries" -lt 20 ]; do # checks are a second apart
+while [ "${verdict#* }" = unchecked ] && [ "$tries" -lt 20 ]; do # checks have an interval of one second
   sleep 0.2
   tries=$((tries + 1))
   verdict=$(judge)

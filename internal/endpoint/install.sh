@@ -1,6 +1,6 @@
-# Installs $packages. What the package manager brings beyond them is remembered in
-# $state/installed. $state/installing is there as long as that is under way, and
-# after it was cut off.
+# Installs $packages. Additional packages that the package manager installs are recorded
+# in $state/installed. $state/installing exists while the installation is in progress, and
+# after it was interrupted.
 # shellcheck disable=SC2086 # $packages and $units are lists of words
 
 mkdir -p "$state"
@@ -10,7 +10,7 @@ again=''
 [ ! -e "$state/installing" ] || again=yes
 : >"$state/installing"
 
-# The distribution's own units must not start: the endpoint has its own.
+# The distribution's own units must not start: the endpoint has its own units.
 units=''
 for package in $packages; do
   [ "$package" = socat ] || units="$units $package.service"
@@ -22,7 +22,7 @@ trap unmask EXIT
 if command -v apt-get >/dev/null; then
   apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold -o Dpkg::Options::="--log=$state/dpkg.log" --no-install-recommends "$@"; }
   get() { apt install $packages; }
-  if [ -n "$again" ]; then # apt refuses to work on what was cut off
+  if [ -n "$again" ]; then # apt refuses to continue an interrupted run
     { dpkg --force-confold --configure -a || true; apt --fix-broken install || true; } >"$state/log" 2>&1
   fi
   get >"$state/log" 2>&1 || { apt update && get; } >"$state/log" 2>&1 ||
@@ -46,6 +46,6 @@ trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
 brought >"$state/installed.new"
 mv "$state/installed.new" "$state/installed"
-# The machine's own log of packages misses nothing.
+# The machine's own package log stays complete.
 if [ -e "$state/dpkg.log" ] && [ -e /var/log/dpkg.log ]; then cat "$state/dpkg.log" >>/var/log/dpkg.log; fi
 rm -f "$state/installing" "$state/dpkg.log" "$state/wanted" "$state/before" "$state/log"

@@ -1,8 +1,8 @@
-# Whose endpoint a machine has. Go sets cluster, "" where it is not known, and vip.
+# Determines whose endpoint a machine has. Go sets cluster, "" if it is unknown, and vip.
 config=/etc/haproxy/kube
 
-# lock: whoever changes something below $config holds it. It may have been removed,
-# and made again, while another one held the lock.
+# lock: every process that changes something below $config holds it. The file may have
+# been removed and created again while another process held the lock.
 lock() {
   while :; do
     command exec 9<"$config" || return 1
@@ -11,18 +11,18 @@ lock() {
   done
 }
 
-# recorded FIELD: the first fields of the record are a line each.
+# recorded FIELD: prints a field of the record, whose first fields are on one line each.
 recorded() {
   [ ! -f "$config/endpoint.json" ] || sed -n 's/^  "'"$1"'": "\([^"\\]*\)",$/\1/p' "$config/endpoint.json" | head -n 1
 }
 
-# bound: the address that HAProxy binds, where an earlier version recorded none.
+# bound: prints the address that HAProxy binds, if an earlier version recorded none.
 bound() {
   [ ! -f "$config/10-endpoint.cfg" ] ||
     sed -n 's/^ *bind \[\{0,1\}\([0-9a-fA-F.:]*\)\]\{0,1\}:[0-9]* .*/\1/p' "$config/10-endpoint.cfg" | head -n 1
 }
 
-# whose: none, ours or other.
+# whose: prints none, ours or other.
 whose() {
   has_cluster=$(recorded cluster_id)
   has_address=$(recorded address)
@@ -38,7 +38,7 @@ whose() {
   fi
 }
 
-# unless_other: ends the script where the machine has another endpoint.
+# unless_other: ends the script if the machine has another endpoint.
 unless_other() {
   [ "$(whose)" = other ] || return 0
   echo other

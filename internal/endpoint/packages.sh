@@ -1,8 +1,8 @@
-# What the package manager brought for the endpoint, and nothing that others
-# installed at the same time. Each transaction says so itself: dpkg in a log of its
-# own, rpm by the id that all packages of a transaction have.
+# Determines which packages the package manager installed for the endpoint, excluding
+# those that others installed at the same time. Each transaction identifies them itself:
+# dpkg by a separate log, rpm by the ID that all packages of a transaction have.
 
-# brought prints the packages, those of a transaction that was cut off included.
+# brought prints the packages, including those of an interrupted transaction.
 brought() {
   {
     [ ! -e "$state/installed" ] || cat "$state/installed"
@@ -14,8 +14,8 @@ brought() {
   } | sort -u
 }
 
-# came prints the packages that rpm brought together with those in $state/wanted.
-# One that was there before was only brought up to date.
+# came prints the packages that rpm installed together with those in $state/wanted.
+# Packages that were installed before were only updated.
 came() {
   transactions=$(xargs rpm -q --qf '%{INSTALLTID}\n' <"$state/wanted" | grep -x '[0-9]*' | sort -u)
   rpm -qa --qf '%{INSTALLTID} %{NAME}\n' | awk -v known="$transactions" '

@@ -1,5 +1,5 @@
-# Puts server $name at $address into rotation and waits up to $seconds until its
-# check has passed.
+# Registers server $name at $address and waits up to $seconds until its check has
+# passed.
 [ -e "$backends" ] || printf '%s' "$header" >"$backends"
 put "$line"
 if ! active; then

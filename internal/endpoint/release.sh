@@ -1,4 +1,4 @@
-# Takes a claim back: the record of a machine that has nothing else.
+# Revokes a claim: removes the record of a machine that has nothing else.
 if [ -d "$config" ] && lock && [ "$(whose)" = ours ] && [ ! -e "$config/10-endpoint.cfg" ]; then
   rm -f "$config/endpoint.json"
   rmdir --ignore-fail-on-non-empty "$config"

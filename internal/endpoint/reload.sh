@@ -1,6 +1,6 @@
 #!/bin/sh
 # reload PID: gives HAProxy's master the new configuration and returns when a new
-# worker has taken over. Connections stay with the old worker until they end.
+# worker has taken over. Connections stay with the old worker until they are closed.
 # Managed by terraform-provider-kube.
 set -eu
 config=/etc/haproxy/kube
@@ -17,9 +17,9 @@ worker() {
 haproxy -c -q -f "$config"
 before=$(worker)
 
-# The new worker takes over what checks and draining have found, or it would
-# send traffic to a dead replica until its own checks fail. A server whose
-# address changed starts afresh: the state holds the old port.
+# The new worker takes over the results of checks and draining. Otherwise it would send
+# traffic to a dead replica until its own checks fail. A server with a changed address
+# starts without them: the state contains the old port.
 ask "show servers state kube-apiserver" |
   awk 'NR == FNR { if ($1 == "server") known[$2 " " $3] = 1; next }
        /^#/ || NF < 19 { print; next }

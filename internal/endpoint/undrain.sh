@@ -1,4 +1,4 @@
-# Takes back a drain. A server that is not listed stays so.
+# Reverts a drain. A server that is not listed stays unlisted.
 active || { echo stopped; exit 0; }
 ask "set server kube-apiserver/$name state ready" >/dev/null
 echo ready

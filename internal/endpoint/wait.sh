@@ -1,7 +1,7 @@
-# Waits until server $name has no session, or none has ended for two seconds, at
-# most $seconds, and says how many it has. What is left by then are connections
-# that clients keep open: the API server itself asks them to go elsewhere when it
-# stops (HTTP/2 GOAWAY), which loses no request and which no balancer can do.
+# Waits until server $name has no session, or no session has ended for two seconds, but
+# at most $seconds, and prints how many it has. The remaining ones are connections that
+# clients keep open: the API server itself asks clients to reconnect when it stops
+# (HTTP/2 GOAWAY), which loses no request and which no balancer can do.
 exec 9<&-
 active || { echo 0; exit 0; }
 left=$(sessions)

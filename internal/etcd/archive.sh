@@ -1,11 +1,11 @@
-# Puts what is in the data directory $data away, as $root/$member-TIME, of which
-# $kept stay. Nothing is ever copied: the archive is beside the data directory
-# where that is on the same file system, and else, as where a disk is mounted at
-# the data directory, inside it, which etcd passes over. What is on its way is in
-# $root/$member.part, which gets its name last, so that what was cut off goes on.
+# Moves the content of the data directory $data into an archive $root/$member-TIME,
+# of which the newest $kept are kept. Data is never copied: the archive is next to the
+# data directory if that is on the same file system. Otherwise, for example if a disk
+# is mounted at the data directory, it is inside it, which etcd ignores. An archive in
+# progress is $root/$member.part and is renamed last, so an interrupted one continues.
 
-# mount_of DIRECTORY: the kernel's number of the mount that it is on, or will be.
-# That is what a rename must not leave, also where a file system is mounted twice.
+# mount_of DIRECTORY: prints the kernel's ID of the mount that the directory is on, or
+# will be. A rename must not cross mounts, even if a file system is mounted twice.
 mount_of() {
   place=$1
   until [ -d "$place" ]; do
@@ -15,11 +15,11 @@ mount_of() {
   sed -n 's/^mnt_id:[^0-9]*//p' /proc/self/fdinfo/0 <"$place"
 }
 
-# beside says whether the archive is beside the data directory.
+# beside reports whether the archive is next to the data directory.
 beside() { [ "$(mount_of "$data")" = "$(mount_of "$data-archive")" ]; }
 
-# entries calls "$@" with each entry of the data directory that is data: not for
-# what was put away inside it, nor for what belongs to the file system.
+# entries calls "$@" with each entry of the data directory that is data: not with
+# archives inside it, and not with what belongs to the file system.
 entries() {
   for entry in "$data"/* "$data"/.[!.]* "$data"/..?*; do
     [ -e "$entry" ] || [ -L "$entry" ] || continue
@@ -33,7 +33,7 @@ free() { [ ! -e "$part/$2" ] && [ ! -L "$part/$2" ]; }
 put() { mv -T -- "$1" "$part/$2"; }
 drop() { rm -rf -- "$1"; }
 
-# renames fails where the data cannot be renamed into $part: mv would copy.
+# renames fails if the data cannot be renamed into $part: mv would copy it.
 renames() {
   rm -f "$data/.kube-renamed" "$part/.kube-renamed"
   : >"$data/.kube-renamed"
@@ -46,7 +46,7 @@ renames() {
   return 1
 }
 
-# finish gives $part its name.
+# finish gives $part its final name.
 finish() {
   name=$root/$member-$(date -u +%Y%m%dT%H%M%SZ)
   while [ -e "$name" ]; do
@@ -61,7 +61,7 @@ finish() {
   sync "$root" 2>/dev/null || sync
 }
 
-# settle finishes what was put away of an earlier member.
+# settle finishes the interrupted archive of an earlier member.
 settle() {
   if [ -d "$part" ] && ! entries free; then finish; fi
 }
@@ -75,8 +75,8 @@ archives() {
   done | sort -r
 }
 
-# prune removes all but the newest $kept archives. Of those with the snapshot of
-# a last member as many stay besides, and so does $name, whatever the clock says.
+# prune removes all but the newest $kept archives. The same number of archives with the
+# snapshot of a last member is kept in addition. $name is kept even if the clock is wrong.
 prune() {
   rm -rf "$data-archive"/*.gone "$data/archive"/*.gone
   all=0 last=0
@@ -98,7 +98,7 @@ root=$data-archive
 beside || root=$data/archive
 part=$root/$member.part
 
-# archive puts everything away, says where, and prunes.
+# archive archives everything, prints the path, and prunes.
 archive() {
   if [ -d "$part" ] || { [ -d "$data" ] && ! entries none; }; then
     (umask 077 && mkdir -p "$part")
@@ -116,7 +116,7 @@ archive() {
   rmdir "$data" 2>/dev/null || true
 }
 
-# wipe removes the data, but not what was put away of it: the last snapshot.
+# wipe removes the data, but not archived data such as the last snapshot.
 wipe() {
   if [ -d "$part" ]; then
     finish

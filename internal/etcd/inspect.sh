@@ -1,8 +1,8 @@
-# Runs etcd's own check for content of the v2 store. It wants a directory that
-# nobody uses: it renames what it cannot read, and of a file that etcd is just
-# writing that would be the live one. So it gets one of links to the same files,
-# where renaming changes nothing but the links. It is the tool of the version that
-# runs: 3.6 has none. $data is the data directory, $tools where etcdutl is.
+# Runs etcd's own check for content of the v2 store. The check needs a directory that
+# is not in use: it renames files that it cannot read, which could be a file that etcd
+# is writing. So it gets a directory with hard links to the same files, where a rename
+# affects only the links. It uses the tool of the running version, because 3.6 has none.
+# $data is the data directory, $tools the directory of etcdutl.
 umask 077
 links=$data/.kube-v2store
 rm -rf -- "$links"

@@ -1,5 +1,5 @@
-# Asks for the member list as JSON. Where the member does not answer, there is
-# none. $unit is the unit's file, $endpoint the member, $pki its certificates.
+# Prints the member list as JSON, or nothing if the member does not answer. $unit is
+# the unit file, $endpoint the member, $pki its certificates.
 tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' "$unit" 2>/dev/null)
 [ -x "$tools/etcdctl" ] && "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
   --command-timeout=5s --write-out=json member list 2>/dev/null

@@ -1,12 +1,12 @@
-# The fixed part of Host.Apply: functions for sh and coreutils. Go appends the
-# calls. Standard input holds the digests of all files and then their content.
-# shellcheck disable=SC2086 # lists of paths, which hold no white space and no pattern
+# The fixed part of Host.Apply: functions for sh and coreutils. Go appends the calls.
+# Standard input has the digests of all files, followed by their content.
+# shellcheck disable=SC2086 # lists of paths without white space and patterns
 umask 077
-pending=/run/kube/changed # paths altered and not yet followed by a finished Script
+pending=/run/kube/changed # altered paths since the last completed Script
 changed=''
 reload=''
-staged=''  # "staged path" pairs, renamed after all were written
-sizes=''   # of the staged files, a line each
+staged=''  # pairs "staged path", renamed after all files are written
+sizes=''   # of the staged files, one per line
 skip=0     # bytes of standard input that unchanged files have not consumed yet
 newline='
 '
@@ -25,8 +25,8 @@ drop_staged() {
 }
 trap drop_staged EXIT
 
-# note PATH ID: PATH is about to be altered. The mark comes first, so that a cut
-# between here and the end of Script is remembered.
+# note PATH ID: PATH is about to be altered. The mark is written first, so that an
+# interruption between here and the end of Script is remembered.
 note() {
   [ -d "$pending" ] || mkdir -p "$pending"
   : >"$pending/$2"
@@ -38,7 +38,7 @@ remember() {
   case $1 in /etc/systemd/system/*) reload=yes ;; esac
 }
 
-# recall PATH ID: says whether an earlier, cut-off change altered PATH.
+# recall PATH ID: reports whether an earlier, interrupted change altered PATH.
 recall() {
   [ -e "$pending/$2" ]
 }
@@ -63,7 +63,7 @@ user() {
   done
 }
 
-# states PATH…: hexadecimal mode with file type, owner and path of what is there.
+# states PATH…: prints mode with file type (hexadecimal), owner and path of existing files.
 states() {
   stat -c '%f %U:%G %n' -- "$@" 2>/dev/null || true
 }
@@ -82,7 +82,7 @@ dir() {
   fi
   [ -d "$1" ] || [ ! -e "$1" ] || fail "$1 is there and is no directory"
   if [ -d "$1" ] && has "$5 $4 $1" "$(stat -L -c '%f %U:%G %n' -- "$1")"; then
-    return # a link to a directory that is as it shall be
+    return # a link to a directory that is already correct
   fi
   note "$1" "$2"
   [ -d "$1" ] || { (umask 022 && mkdir -p -- "${1%/*}/") && mkdir -- "$1"; }
@@ -90,8 +90,8 @@ dir() {
   chmod -- "$3" "$1"
 }
 
-# stage PATH ID SIZE MODE OWNER RAWMODE UMASK: writes the new content beside PATH
-# unless PATH is as it shall be. The file never has more rights than PATH will.
+# stage PATH ID SIZE MODE OWNER RAWMODE UMASK: writes the new content next to PATH,
+# unless PATH is already correct. The file never has more permissions than PATH will.
 stage() {
   if has "$1: OK" "$same" && has "$6 $5 $1" "$file_states"; then
     skip=$((skip + $3))
@@ -117,8 +117,8 @@ stage() {
   [ "$4" = 600 ] || chmod -- "$4" "$new"
 }
 
-# commit: content reaches the disk before its name does, so that a power cut
-# leaves either the old or the new file.
+# commit: the content reaches the disk before the name does, so that a power cut leaves
+# either the old or the new file.
 commit() {
   [ -n "$staged" ] || return 0
   set -- $staged
@@ -176,8 +176,8 @@ gone() {
   fi
 }
 
-# reload_units UNIT…: a cut between writing a unit and reloading leaves systemd
-# with the old one; systemd itself knows.
+# reload_units UNIT…: after an interruption between writing a unit and reloading, systemd
+# still has the old unit. systemd itself reports that.
 reload_units() {
   [ -d /run/systemd/system ] || return 0
   if [ -z "$reload" ] && [ $# -gt 0 ]; then
@@ -188,13 +188,13 @@ reload_units() {
   [ -z "$reload" ] || systemctl daemon-reload
 }
 
-# report: one line per altered path, then a line that ends the list.
+# report: prints one line per altered path, then a line that ends the list.
 report() {
   for path in $changed; do printf '%s\n' "$path"; done
   printf '%s\n' --
 }
 
-# finished ID…: Script got to its end; nothing is pending any more.
+# finished ID…: Script has completed; nothing is pending any more.
 finished() {
   [ -d "$pending" ] || return 0
   for id; do [ ! -e "$pending/$id" ] || rm -f -- "$pending/$id"; done

@@ -1,5 +1,5 @@
-# The fixed part of Host.Install: functions for sh and coreutils. Go appends the
-# calls. Exit codes 64 to 69 tell Go what went wrong.
+# The fixed part of Host.Install: functions for sh and coreutils. Go appends the calls.
+# Exit codes 64 to 69 tell Go what failed.
 umask 022
 staged=''
 trap 'rm -rf -- $staged' EXIT
@@ -11,7 +11,7 @@ fail() { # CODE TEXT
   exit "$code"
 }
 
-# prepare PATH: the directory, without what a cut-off transfer left.
+# prepare PATH: creates the directory and removes what an interrupted transfer left.
 prepare() {
   mkdir -p -- "${1%/*}"
   sweep "$1"
@@ -23,8 +23,8 @@ verify() {
   printf '%s  %s\n' "$2" "$1" | sha256sum --check --status
 }
 
-# install_file STAGED PATH DIGEST: the record is written last and renamed last;
-# without it, or with one that does not fit, the digest is computed anew.
+# install_file STAGED PATH DIGEST: the record is written last and renamed last. Without
+# it, or if it does not match, the digest is computed again.
 install_file() {
   chmod 755 "$1"
   staging_name "$2.sha256"
@@ -37,9 +37,9 @@ install_file() {
   sync -- "${2%/*}" 2>/dev/null || sync
 }
 
-# receive PATH SIZE DIGEST: from standard input. It reaches the disk a piece at a
-# time: a flush of a whole program holds up etcd's log on the same disk, on several
-# machines at once, for a second.
+# receive PATH SIZE DIGEST: reads from standard input and flushes piece by piece. A flush
+# of a whole program would block etcd's log on the same disk for a second, on several
+# machines at once.
 receive() {
   prepare "$1"
   staging_name "$1"
@@ -51,7 +51,7 @@ receive() {
   install_file "$received" "$1" "$3"
 }
 
-# fetch URL FILE: https only, redirects included.
+# fetch URL FILE: https only, including redirects.
 fetch() {
   if command -v curl >/dev/null; then
     status=$(curl --silent --show-error --location --proto =https --proto-redir =https \
@@ -69,8 +69,7 @@ fetch() {
   fi
 }
 
-# wget follows a redirect to plain http without a word: what came that way is
-# not used.
+# wget follows a redirect to plain http without an error: such a download is not used.
 fetch_with_wget() {
   log="$work/wget.log"
   code=0
@@ -82,15 +81,15 @@ fetch_with_wget() {
   fail 66 "wget could not fetch $1"
 }
 
-# published SUMS NAME: the digest of NAME in a file that holds either one
-# digest, or "digest  name" lines.
+# published SUMS NAME: prints the digest of NAME from a file with either one digest, or
+# lines "digest  name".
 published() {
   while read -r digest name _ || [ -n "$digest" ]; do
     case $name in '' | "$2" | "*$2") printf '%s\n' "$digest" && return ;; esac
   done <"$1"
 }
 
-# download URL CHECKSUM-URL DIRECTORY: into $work/file, verified.
+# download URL CHECKSUM-URL DIRECTORY: downloads to $work/file and verifies it.
 download() {
   mkdir -p -- "$3"
   sweep "$3/fetch"

@@ -1,16 +1,15 @@
-# The fixed part of what ends remote commands. A command's processes carry
-# KUBE_COMMAND=TOKEN as an entry of their environment, or as one argument (sudo,
-# and env before it becomes sh). The login shell has it within the line that sshd
-# gave it, until it becomes the command. Nothing else counts: no part of a word,
-# and no process of another user, who could have it killed, or keep what shall be
-# killed alive.
+# The fixed part of the script that ends remote commands. A command's processes have
+# KUBE_COMMAND=TOKEN as an entry of their environment, or as one argument (sudo, and env
+# before it becomes sh). The login shell has it in the line that it got from sshd, until
+# it becomes the command. Nothing else matches: no part of a word, and no process of
+# another user, who could otherwise have it killed, or keep a process alive.
 
 me=$(id -u)
 login=${SUDO_UID:-$me}
 
-# owned PROCESS: reports whether it is this user's, root's as a rule, or that of the
-# user who logs in and is root through sudo whenever it likes, or sudo between the
-# two. All of its ids count: a program with the set-user-ID bit has its caller's words.
+# owned PROCESS: reports whether the process belongs to this user (usually root), to the
+# login user, who can become root through sudo anyway, or to sudo between the two. All of
+# its IDs must match: a program with the set-user-ID bit has its caller's arguments.
 owned() {
   while read -r key real effective saved _; do
     [ "$key" = Uid: ] || continue
@@ -22,8 +21,8 @@ owned() {
   return 1
 }
 
-# carriers TOKEN: its processes. Patterns come on standard input, so that the
-# search does not find itself.
+# carriers TOKEN: prints the processes. Patterns are passed on standard input, so that
+# the search does not find itself.
 # shellcheck disable=SC2062 # these are files; the pattern is standard input
 carriers() {
   {
@@ -34,9 +33,9 @@ carriers() {
   done
 }
 
-# kill_command TOKEN: looks again until nothing is left, for a process may have
-# forked meanwhile, and a little longer where nothing was found at all: sshd's
-# child may not have become the login shell yet.
+# kill_command TOKEN: searches again until nothing is left, because a process may have
+# forked meanwhile, and a little longer if nothing was found at all, because sshd's child
+# may not have become the login shell yet.
 kill_command() {
   found='' tries=0 rounds=0
   while [ $tries -lt 3 ] && [ $rounds -lt 100 ]; do
@@ -49,11 +48,11 @@ kill_command() {
   done
 }
 
-# kill_stale_commands ends commands whose connection was lost. They go on as children of
-# process 1, for sshd does not end what it has started, and could undo what is
-# going to be done. Every command may be cut off at any point, so they are not
-# waited for. The words of a program with the set-user-ID bit (sudo) are its
-# caller's, whoever that is: it is ended itself, and its child is looked at next.
+# kill_stale_commands ends commands whose connection was lost. They continue as children
+# of process 1, because sshd does not end the processes that it has started, and they
+# could undo the next change. Every command may be interrupted at any point, so they are
+# not waited for. The arguments of a program with the set-user-ID bit (sudo) come from
+# its caller, whoever that is: the program itself is ended, and its child is next.
 kill_stale_commands() {
   passes=0 more=yes
   while [ -n "$more" ] && [ $passes -lt 10 ]; do

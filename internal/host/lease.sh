@@ -1,6 +1,6 @@
-# Holds the lease $name until standard input ends, or no heartbeat has come for
-# $timeout seconds. The lock ends with this process, however it ends; what is in
-# the file is what changes made under the lease are checked against.
+# Holds the lease $name until standard input ends, or no heartbeat has arrived for
+# $timeout seconds. The lock ends with this process, however that ends. Changes made under
+# the lease are checked against the content of the file.
 umask 077
 leases=/run/kube/leases
 mkdir -p "$leases"

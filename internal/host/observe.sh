@@ -1,6 +1,6 @@
-# The fixed part of Host.Observe: functions for sh, coreutils, systemd and ss.
-# Every line of output is KEY<TAB>VALUE…; a thing that is missing gives no line.
-# Go appends the calls. Nothing here may fail or change the machine.
+# The fixed part of Host.Observe: functions for sh, coreutils, systemd and ss. Every line
+# of output is KEY<TAB>VALUE…; a missing object has no line. Go appends the calls. No
+# command here may fail or change the machine.
 set +eu
 date '+clock	%s.%N'
 
@@ -21,7 +21,7 @@ basics() {
   fi
 }
 
-# prefixed KEY: puts KEY and a tab before every line.
+# prefixed KEY: writes KEY and a tab before every line.
 prefixed() {
   while IFS= read -r line; do printf '%s\t%s\n' "$1" "$line"; done
 }
@@ -41,7 +41,7 @@ content() {
   echo
 }
 
-# binary PATH: its record is "digest size mtime" beside it.
+# binary PATH: its record next to it is "digest size mtime".
 binary() {
   [ -f "$1" ] || return
   recorded='' size='' time=''
@@ -60,7 +60,7 @@ dir() {
   for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then
       case $entry in *'
-'*) continue ;; esac # no name of ours, and it could pass for another line
+'*) continue ;; esac # not a name of the provider, and it could be mistaken for another line
       printf 'entry\t%s\n' "${entry##*/}"
     fi
   done
@@ -78,7 +78,7 @@ listeners() {
   fi
 }
 
-# disk PATH: PATH or its nearest parent that exists.
+# disk PATH: PATH or its nearest existing parent.
 disk() {
   place=$1
   until [ -e "$place" ]; do place=${place%/*}/ place=${place%/}; [ -n "$place" ] || place=/; done

@@ -1,8 +1,8 @@
-# Shared by apply.sh and install.sh: new content is written beside its target as
-# .NAME.kube-PID-TOKEN and renamed. Paths hold no white space and no pattern
-# characters (Go refuses them).
+# Shared by apply.sh and install.sh: new content is written next to its target as
+# .NAME.kube-PID-TOKEN and then renamed. Paths have no white space and no pattern
+# characters (Go rejects them).
 set -f
-trap : PIPE # nobody reads what we say any more: fail, and clean up
+trap : PIPE # the output is no longer read: fail and clean up
 
 # staging_name PATH: sets $new.
 # shellcheck disable=SC2034 # both scripts use it
@@ -10,9 +10,9 @@ staging_name() {
   new="${1%/*}/.${1##*/}.kube-$$-$token"
 }
 
-# sweep PATH: removes what a staging that was cut off left beside PATH, but not
-# what one of root's that still runs is using: this side does not end at once when
-# the connection is lost.
+# sweep PATH: removes the leftovers of an interrupted staging next to PATH, but not files
+# of a running staging by root: the remote side does not end at once when the connection
+# is lost.
 sweep() {
   set +f
   for left in "${1%/*}/.${1##*/}.kube-"*; do

@@ -1,4 +1,4 @@
-# processes UNIT…: a line for each with its limits and its main process's arguments.
+# processes UNIT…: prints one line per unit with its limits and its main process's arguments.
 processes() {
   for unit; do
     pid=$(systemctl show --property=MainPID --value "$unit")

@@ -1,11 +1,11 @@
-# Runs inside a freshly debootstrapped tree and turns it into the disk image
-# that all machines share: small, quick to boot, without a word to any network.
+# Runs inside a freshly debootstrapped tree and turns it into the disk image that all
+# machines share. The image is small, boots fast, and sends nothing to any network.
 set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
-# What the provider installs is not installed but can be: the packages lie in a
-# repository on the disk, the only one the machine knows. So a machine is as bare
-# as a new one, and installing on it is real and works without a network.
+# The provider's packages are not installed but can be: they are in a repository on the
+# disk, the only one that the machine knows. So a machine is as bare as a new one, and the
+# installation is real and works without a network.
 repo=/var/cache/kube-lab/repo
 mkdir -p "$repo/partial"
 apt-get update -q
@@ -36,8 +36,8 @@ echo force-unsafe-io > /etc/dpkg/dpkg.cfg.d/kube-lab
 apt-get update -q
 apt-get clean
 
-# What a machine without hardware, console and network configuration of its own
-# would start in vain.
+# Units that would fail to start on a machine without hardware, console and network
+# configuration.
 systemctl mask --quiet \
   apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
   e2scrub_all.timer e2scrub_reap.service fstrim.timer \
@@ -59,8 +59,8 @@ RuntimeMaxUse=32M
 RateLimitBurst=0
 CONF
 
-# sshd: no DNS, no message of the day, nothing of the caller's locale. Its limits
-# on connections and sessions stay Debian's: whoever exceeds them shall notice.
+# sshd: no DNS, no message of the day, no locale of the caller. Its limits on connections
+# and sessions stay Debian's, so that tests detect when they are exceeded.
 cat > /etc/ssh/sshd_config.d/kube-lab.conf <<'CONF'
 UseDNS no
 PrintMotd no
@@ -74,6 +74,6 @@ useradd --create-home --shell /bin/bash admin
 echo 'admin ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/admin
 chmod 0440 /etc/sudoers.d/admin
 
-# Every machine gets an identity of its own.
+# Every machine gets its own identity.
 rm -f /etc/ssh/ssh_host_* /etc/machine-id /var/lib/dbus/machine-id /etc/hostname /etc/hosts
 : > /etc/resolv.conf

@@ -1,7 +1,7 @@
-# The first program of a machine: runs in new mount and network namespaces, joins
-# the machine's cgroups, mounts its disk, plugs in its cable and becomes
-# systemd-nspawn. All of it vanishes with the machine's last process, so that
-# pulling the plug leaves nothing to clean up.
+# The first program of a machine: runs in new mount and network namespaces, joins the
+# machine's cgroups, mounts its disk, connects its network and becomes systemd-nspawn. All
+# of it disappears with the machine's last process, so a power cut leaves nothing to clean
+# up.
 for procs in $CGROUP_PROCS; do echo $$ > "$procs"; done
 
 mount -t overlay overlay -o "lowerdir=$BASE,upperdir=$DISK/upper,workdir=$DISK/work" "$ROOT"

@@ -1,8 +1,8 @@
-# Lists what an operator would call the state of a machine: files, users, packages,
-# enabled units, addresses, listening ports. Left out is what a package manager or
-# systemd keeps for itself, locks of programs that lost their power (shadow-utils
-# has the process in their name), and the archived data that a destroyed member
-# leaves on purpose.
+# Lists the state of a machine as an operator would define it: files, users, packages,
+# enabled units, addresses, listening ports. It excludes internal files of the package
+# manager and of systemd, locks of programs that lost their power (shadow-utils has the
+# process in their name), and the archived data that a destroyed member leaves on
+# purpose.
 {
   find /etc /opt /usr/local /var/lib /var/log /root -xdev \
     -not -path '/etc/ssl/*' -not -path '/var/lib/apt/*' -not -path '/var/lib/dpkg/*' -not -path '/var/lib/systemd/*' -not -path '/var/lib/ucf/*' \

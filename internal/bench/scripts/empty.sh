@@ -1,7 +1,7 @@
-# Takes a machine of a control plane back to before its first start: everything
-# down, no data, but programs, configuration and certificates in place, and etcd
-# told of its static $cluster, which is another one in each $round. $units are the
-# processes.
+# Resets a machine of a control plane to the state before its first start: everything is
+# stopped and there is no data, but programs, configuration and certificates are in place,
+# and etcd is configured with its static $cluster, which is a different one in each $round.
+# $units are the processes.
 # shellcheck disable=SC2086 # a list of words
 systemctl kill --signal=KILL $units || true
 # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
-# Waits until the machine's balancer has $n healthy servers in rotation and no
-# other, and etcd $n voters and no other member.
+# Waits until the machine's balancer has exactly $n healthy servers in rotation, and etcd
+# exactly $n voters.
 wanted="$n voters of $n, $n servers of $n"
 look() {
   members=$(ctl "$address" member list) &&

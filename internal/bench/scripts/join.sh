@@ -1,5 +1,5 @@
-# Makes the machine's etcd a voter, by way of the member at $by. The last lines of
-# what adding says are the new member's settings; those that are also flags would
+# Adds the machine's etcd as a voter through the member at $by. The last lines of the
+# output of "member add" are the new member's settings; those that are also flags would
 # conflict with them.
 rm -rf /var/lib/etcd/member
 retry ctl "$by" member add "$name" --learner --peer-urls="https://$address:2380"

@@ -1,6 +1,6 @@
-# etcdctl by the member at an address, and its repetition for as long as etcd
-# refuses: it promotes no learner that is not in sync, and changes no members
-# while too few of them have been connected for five seconds.
+# Runs etcdctl against the member at an address, and repeats it as long as etcd refuses:
+# etcd promotes no learner that is not in sync, and changes no members while too few of
+# them have been connected for five seconds.
 ctl() {
   endpoint=$1
   shift
@@ -16,5 +16,5 @@ retry() {
   done
 }
 
-# member_at ADDRESS: the id of the member there.
+# member_at ADDRESS: prints the ID of the member at the address.
 member_at() { ctl "$address" member list | sed -n "s|^\([0-9a-f]*\), .*, https://$1:2380, .*|\1|p"; }

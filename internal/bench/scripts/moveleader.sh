@@ -1,2 +1,2 @@
-# Hands the leadership of the machine's member over to the one at $other.
+# Moves leadership from the machine's member to the member at $other.
 retry ctl "$address" move-leader "$(member_at "$other")"

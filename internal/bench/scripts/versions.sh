@@ -1,4 +1,4 @@
-# Fails where another version than $etcd or $kubernetes runs.
+# Fails if a version other than $etcd or $kubernetes is running.
 set -e
 pki=/etc/kubernetes/pki
 curl -sf http://127.0.0.1:2381/metrics | grep -F "etcd_server_version{server_version=\"$etcd\"} 1"

@@ -1,6 +1,6 @@
-# Says which of $groups do not exist, and which of $sockets (a path a line) the API
-# server's user may not open as a member of them: the socket itself, and every
-# directory on the way. Before there is that user, one that owns nothing stands for it.
+# Reports which of $groups do not exist, and which of $sockets (one path per line) the API
+# server's user cannot open as a member of them: the socket itself, or a directory on its
+# path. If that user does not exist yet, a user that owns nothing is checked instead.
 uid=65534 gid=65534
 if getent passwd kube-apiserver >/dev/null; then
   uid=$(id -u kube-apiserver) gid=$(id -g kube-apiserver)

@@ -1,8 +1,8 @@
-# Saves a snapshot as $dir/$file by way of another name, verifies it and renames
-# it into place. The server appends to the database its SHA-256 (etcd's
-# maintenance API), which shows what was lost or altered on the way; "snapshot
-# status" checks the database's own structure. Prints the size and that status.
-# $tools is where etcdctl and etcdutl are, $endpoint the member, $pki its certificates.
+# Saves a snapshot as $dir/$file under a temporary name, verifies it and renames it into
+# place. The server appends the SHA-256 of the database (etcd's maintenance API), which
+# detects lost or altered data; "snapshot status" checks the structure of the database.
+# Prints the size and that status. $tools is the directory of etcdctl and etcdutl,
+# $endpoint the member, $pki its certificates.
 umask 077
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"

@@ -1,10 +1,10 @@
-# Run by etcd-snapshot.service at each time of etcd-snapshot.timer, on the machine
-# of every member. Whose member leads saves; every one sends what it has not sent.
+# Run by etcd-snapshot.service at each time of etcd-snapshot.timer, on the machine of
+# every member. The machine of the leader saves; every machine uploads its own snapshots.
 
-# The version that is to run, whatever upgrade or way back there was.
+# The version in the unit, also during an upgrade or a rollback.
 tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' "$unit")
 
-if [ "${1:-}" = save ]; then # a process of its own, so that whatever fails ends it
+if [ "${1:-}" = save ]; then # a separate process, so that any failure ends it
   file=$2
   save
   exit
@@ -16,10 +16,10 @@ fail() {
   failed=yes
 }
 
-# value NAME: of a line of what etcdctl said.
+# value NAME: prints a field of etcdctl's last output.
 value() { printf '%s\n' "$said" | sed -n "s/^\"$1\" : //p"; }
 
-# ask waits a minute for a member that is being restarted, and for a leader.
+# ask waits up to a minute for a member that is being restarted, and for a leader.
 ask() {
   for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if said=$("$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
@@ -32,7 +32,7 @@ ask() {
   return 1
 }
 
-# room fails where a snapshot would take what etcd itself needs.
+# room fails if a snapshot would use the space that etcd itself needs.
 room() {
   need=$(($(value DBSize) + reserve))
   free=$(df -B1 --output=avail "$dir" | tail -n 1)
@@ -41,10 +41,11 @@ room() {
   return 1
 }
 
-# snapshots lists them, the oldest first.
+# snapshots lists the snapshots, the oldest first.
 snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9-]*\.db$' | sort || true; }
 
-# send brings elsewhere what has not been sent, the oldest first, up to one that fails.
+# send uploads the snapshots that have not been uploaded, the oldest first. It stops at
+# the first failure.
 send() {
   for name in $(snapshots); do
     [ ! -e "$dir/$name.sent" ] || continue
@@ -57,9 +58,9 @@ send() {
   done
 }
 
-# goers lists what may be removed, what goes first first. The one that was just
-# saved stays whatever the clock says.
-goers() {
+# removable lists the snapshots that may be removed, in the order of removal. The new one
+# is kept even if the clock is wrong.
+removable() {
   for name in $(snapshots); do
     [ -z "$upload" ] || [ -e "$dir/$name.sent" ] && [ "$name" != "$file" ] && echo "$name"
   done
@@ -71,7 +72,7 @@ goers() {
 prune() {
   more=$(($(snapshots | wc -l) - kept))
   [ "$more" -gt 0 ] || return 0
-  for name in $(goers | head -n "$more"); do
+  for name in $(removable | head -n "$more"); do
     [ -z "$upload" ] || [ -e "$dir/$name.sent" ] || fail "$name was never sent and is removed: no more than $kept are kept"
     rm -f "$dir/$name" "$dir/$name.sent"
   done

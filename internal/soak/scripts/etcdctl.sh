@@ -1,5 +1,5 @@
-# etcdctl asks the member on the machine itself, with what lies there: in the
-# middle of an upgrade two releases do.
+# Runs etcdctl against the member on the machine itself, with an installed version: during
+# an upgrade there are two.
 export ETCDCTL_CACERT=/etc/kubernetes/pki/etcd/ca.crt
 export ETCDCTL_CERT=/etc/kubernetes/pki/etcd/healthcheck-client.crt
 export ETCDCTL_KEY=/etc/kubernetes/pki/etcd/healthcheck-client.key

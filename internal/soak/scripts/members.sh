@@ -1,5 +1,5 @@
-# Prints the member list, then a line for each key below $prefix. It fails when a
-# member is not healthy.
+# Prints the member list, then one line for each key below $prefix. It fails if a member
+# is unhealthy.
 set -e
 etcdctl member list --write-out=json
 etcdctl endpoint health --cluster >/dev/null

@@ -1,6 +1,6 @@
-# Looks at the balancer five times a second for as long as it runs, and prints a
-# line for each time that what it saw was another: the replicas that were out of
-# rotation, because somebody drained them or because they failed their checks.
+# Observes the balancer five times a second for as long as it runs, and prints a line each
+# time that the result changes: the replicas that were out of rotation, because they were
+# drained or because they failed their checks.
 last=
 while :; do
   if state=$(/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock "show servers state kube-apiserver"); then

@@ -1,5 +1,5 @@
-# Prints the member's start, its own metric of its version, and the answer of the
-# API server at $address on one line.
+# Prints, on one line, the member's start time, the version in its metrics, and the answer
+# of the API server at $address.
 set -e
 systemctl show --property=ExecMainStartTimestampMonotonic --value etcd
 curl --silent --fail http://127.0.0.1:2381/metrics | grep '^etcd_server_version{'

@@ -1,5 +1,5 @@
-# Prints what the member on the machine serves, if there is one, and whether it
-# reads linearizably, that is through a quorum.
+# Prints what the member on the machine serves, if there is one, and whether it reads
+# linearizably, which means through a quorum.
 systemctl is-active --quiet etcd || exit 0
 etcdctl endpoint status --command-timeout=3s --write-out=json || exit 0
 echo

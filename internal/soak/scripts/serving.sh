@@ -1,5 +1,5 @@
-# Prints the replicas that the balancer of the machine was told of and those that
-# it sends requests to. It fails when a component is not healthy.
+# Prints the replicas that are registered on the machine's balancer and those that it
+# sends requests to. It fails if a component is unhealthy.
 set -e
 for url in "https://$address:6443/readyz" https://127.0.0.1:10257/healthz https://127.0.0.1:10259/readyz "https://$vip:6443/readyz"; do
   curl --silent --show-error --insecure --fail --max-time 5 --output /dev/null "$url" || { echo "$url"; exit 1; }

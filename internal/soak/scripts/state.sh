@@ -1,4 +1,4 @@
-# Prints what somebody who looks into a failure wants to see first.
+# Prints the state that is most useful when a failure is investigated.
 systemctl list-units --all --no-legend --plain 'etcd*' 'kube-*' | cat
 ls -la /etc/etcd /var/lib/etcd /run/kube/changed 2>/dev/null
 cat /etc/etcd/member.json /etc/etcd/bootstrap.env 2>/dev/null
