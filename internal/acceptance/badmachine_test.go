@@ -124,7 +124,7 @@ func TestBadArtifact(t *testing.T) {
 	artifacts := fmt.Sprintf(`{ etcd = { url = "%s/etcd", checksum_url = "%[1]s/etcd.sha256" } }`, url)
 	config := fmt.Sprintf(memberConfig, privateKey(t, l), trusting(t, m), artifacts, m.Address)
 	runTest(t, resource.TestCase{
-		Steps: []resource.TestStep{{Config: config, ExpectError: folded(`artifact checksum differs.*another SHA-256`)}},
+		Steps: []resource.TestStep{{Config: config, ExpectError: folded(`artifact checksum differs.*SHA-256 mismatch`)}},
 	})
 	if out := onMachine(t, m, `ls -A /opt/kube/etcd/*/etcd 2>/dev/null || true`); out != "" {
 		t.Errorf("a refused artifact stayed on the machine: %s", out)

@@ -42,7 +42,7 @@ renames() {
   is=$(stat -c %d:%i "$part/.kube-renamed")
   rm -f "$part/.kube-renamed"
   [ "$was" = "$is" ] && return
-  echo "what is in $data cannot be renamed into $root, and it is not copied" >&2
+  echo "the content of $data cannot be renamed into $root, and data is never copied" >&2
   return 1
 }
 

@@ -10,5 +10,5 @@ trap 'rm -rf -- "$links"' EXIT
 mkdir -p -- "$links/member/snap" "$links/member/wal"
 find "$data/member/wal" -maxdepth 1 -name '*.wal' -exec cp -l -t "$links/member/wal" -- {} + || true
 find "$data/member/snap" -maxdepth 1 -name '*.snap' -exec cp -l -t "$links/member/snap" -- {} + || true
-[ -n "$(ls "$links/member/wal")" ] || { echo "no log of etcd could be linked in $links" >&2; exit 1; }
+[ -n "$(ls "$links/member/wal")" ] || { echo "no log file of etcd could be linked into $links" >&2; exit 1; }
 "$tools/etcdutl" check v2store --data-dir="$links" >/dev/null

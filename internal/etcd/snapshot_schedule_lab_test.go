@@ -231,7 +231,7 @@ func (r *rig) keepTwo() {
 			r.t.Errorf("after %d runs that send nothing there are %v, before that %v", i+1, left, sent)
 		}
 	}
-	if log := r.sh(leader, "journalctl --no-pager -u etcd-snapshot.service"); strings.Count(log, "was never sent and is removed") != 1 {
+	if log := r.sh(leader, "journalctl --no-pager -u etcd-snapshot.service"); strings.Count(log, "was never uploaded and is removed") != 1 {
 		r.t.Errorf("one was not sent and had to go:\n%s", log)
 	}
 	r.sh(leader, "mv "+store+".away "+store)

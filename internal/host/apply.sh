@@ -45,7 +45,7 @@ recall() {
 
 group() {
   getent group "$1" >/dev/null && return
-  groupadd --system "$1" || getent group "$1" >/dev/null || fail "cannot make group $1"
+  groupadd --system "$1" || getent group "$1" >/dev/null || fail "cannot create group $1"
 }
 
 user() {
@@ -54,7 +54,7 @@ user() {
   group "$name"
   getent passwd "$name" >/dev/null ||
     useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --gid "$name" "$name" ||
-    getent passwd "$name" >/dev/null || fail "cannot make user $name"
+    getent passwd "$name" >/dev/null || fail "cannot create user $name"
   [ $# -gt 0 ] || return 0
   has=" $(id -nG "$name") "
   for extra; do
@@ -80,7 +80,7 @@ dir() {
     if recall "$1" "$2"; then remember "$1"; fi
     return
   fi
-  [ -d "$1" ] || [ ! -e "$1" ] || fail "$1 is there and is no directory"
+  [ -d "$1" ] || [ ! -e "$1" ] || fail "$1 exists and is not a directory"
   if [ -d "$1" ] && has "$5 $4 $1" "$(stat -L -c '%f %U:%G %n' -- "$1")"; then
     return # a link to a directory that is already correct
   fi
@@ -99,8 +99,8 @@ stage() {
     return
   fi
   parent=${1%/*}
-  [ -d "$parent/" ] || fail "there is no directory ${parent:-/} for $1"
-  [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 is there and is a directory"
+  [ -d "$parent/" ] || fail "directory ${parent:-/} for $1 does not exist"
+  [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 exists and is a directory"
   sweep "$1"
   if [ "$skip" -gt 0 ]; then
     head -c "$skip" >/dev/null
@@ -146,8 +146,8 @@ link() {
     if recall "$1" "$2"; then remember "$1"; fi
     return
   fi
-  [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 is there and is a directory"
-  [ -d "${1%/*}/" ] || fail "there is no directory ${1%/*} for $1"
+  [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 exists and is a directory"
+  [ -d "${1%/*}/" ] || fail "directory ${1%/*} for $1 does not exist"
   sweep "$1"
   staging_name "$1"
   ln -s -- "$3" "$new"

@@ -182,10 +182,10 @@ func TestApplyRefuses(t *testing.T) {
 		"bad owner":         {Change{Files: []File{{Path: "/a", Owner: "a:b"}}}, "not a user", false},
 		"bad user":          {Change{Users: []User{{Name: "-x"}}}, "not a user", false},
 		"bad link":          {Change{Links: []Link{{Path: "/a"}}}, "target", false},
-		"no parent":         {Change{Files: []File{{Path: dir + "/none/f"}}}, "there is no directory " + dir + "/none", true},
+		"no parent":         {Change{Files: []File{{Path: dir + "/none/f"}}}, "directory " + dir + "/none for " + dir + "/none/f does not exist", true},
 		"file is directory": {Change{Files: []File{{Path: dir + "/sub"}}}, "is a directory", true},
 		"link is directory": {Change{Links: []Link{{Path: dir + "/sub", Target: "x"}}}, "is a directory", true},
-		"directory is file": {Change{Dirs: []Dir{{Path: "/etc/hostname"}}}, "is no directory", true},
+		"directory is file": {Change{Dirs: []Dir{{Path: "/etc/hostname"}}}, "is not a directory", true},
 		"unknown owner":     {Change{Files: []File{{Path: dir + "/f", Owner: "nobody-at-all"}}}, "nobody-at-all", true},
 	}
 	for name, test := range tests {
@@ -212,7 +212,7 @@ func TestApplyNothingBeforeAllIsStaged(t *testing.T) {
 		{Path: dir + "/a", Content: []byte("new"), Mode: 0o600},
 		{Path: dir + "/none/b", Mode: 0o600},
 	}})
-	mustContain(t, err, "there is no directory")
+	mustContain(t, err, "does not exist")
 	wantFile(t, dir+"/a", "old", 0o600)
 	if left := names(t, dir); !slices.Equal(left, []string{"a"}) {
 		t.Errorf("left behind: %q", left)

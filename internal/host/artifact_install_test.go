@@ -321,7 +321,7 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 			m.source(""), nil, ErrNoArtifact,
 			m.URL + "/nothing.sha256",
 		},
-		"not in archive": {Artifact{"etcd", "3.6.16", "etcdutl"}, m.source(""), nil, ErrNoArtifact, "holds no file etcdutl"},
+		"not in archive": {Artifact{"etcd", "3.6.16", "etcdutl"}, m.source(""), nil, ErrNoArtifact, "contains no file etcdutl"},
 		"not in checksums": {
 			Artifact{"etcd", "3.6.18", "etcd"},
 			m.source(""), func() { m.files["/etcd-3.6.18.tar.gz"] = []byte("x") },
@@ -330,7 +330,7 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 		"checksum differs": {
 			Artifact{"kubernetes", "2", "evil"}, m.source(""), func() {
 				m.files["/evil"], m.files["/evil.sha256"] = []byte("evil"), fmt.Appendf(nil, "%x\n", sha256.Sum256([]byte("good")))
-			}, ErrDigest, "another SHA-256",
+			}, ErrDigest, "SHA-256 mismatch",
 		},
 		"leads to http": {Artifact{"kubernetes", "3", "kubectl"}, m.source("/to-http"), nil, nil, "http"},
 	}

@@ -46,8 +46,8 @@ receive() {
   received=$new
   staged=$received
   dd of="$received" bs=8M iflag=fullblock oflag=dsync status=none
-  [ "$(stat -c %s -- "$received")" = "$2" ] || fail 64 "the transfer broke off"
-  verify "$received" "$3" || fail 65 "what arrived has another SHA-256 than $3"
+  [ "$(stat -c %s -- "$received")" = "$2" ] || fail 64 "the transfer was interrupted"
+  verify "$received" "$3" || fail 65 "SHA-256 mismatch: the received file does not match $3"
   install_file "$received" "$1" "$3"
 }
 
@@ -56,7 +56,7 @@ fetch() {
   if command -v curl >/dev/null; then
     status=$(curl --silent --show-error --location --proto =https --proto-redir =https \
       --retry 3 --connect-timeout 20 --output "$2" --write-out '%{http_code}' -- "$1") ||
-      fail 66 "curl could not fetch $1"
+      fail 66 "curl could not download $1"
     case $status in
     200) ;;
     404 | 410) fail 67 "HTTP $status: $1" ;;
@@ -74,11 +74,11 @@ fetch_with_wget() {
   log="$work/wget.log"
   code=0
   wget --tries=3 --timeout=20 --server-response --output-document="$2" -- "$1" >"$log" 2>&1 || code=$?
-  if grep -qiE '^ *location: *http:' "$log"; then fail 66 "$1 leads to plain http"; fi
+  if grep -qiE '^ *location: *http:' "$log"; then fail 66 "$1 redirects to plain http"; fi
   [ "$code" -ne 0 ] || return 0
   if grep -qE 'HTTP/[0-9.]+ (404|410)' "$log"; then fail 67 "HTTP 404: $1"; fi
   tail -n 3 "$log" >&2
-  fail 66 "wget could not fetch $1"
+  fail 66 "wget could not download $1"
 }
 
 # published SUMS NAME: prints the digest of NAME from a file with either one digest, or
@@ -101,19 +101,19 @@ download() {
   want=$(published "$work/sums" "${1##*/}")
   [ "${#want}" -eq 64 ] || fail 65 "$2 has no SHA-256 for ${1##*/}"
   fetch "$1" "$work/file"
-  verify "$work/file" "$want" || fail 65 "$1 has another SHA-256 than $want, which $2 says"
+  verify "$work/file" "$want" || fail 65 "SHA-256 mismatch: $1 does not match $want from $2"
 }
 
 unpack() {
   mkdir -- "$work/tree"
-  tar -xzf "$work/file" -C "$work/tree" --no-same-owner || fail 66 "the archive cannot be unpacked"
+  tar -xzf "$work/file" -C "$work/tree" --no-same-owner || fail 66 "the archive cannot be extracted"
   rm -f -- "$work/file"
 }
 
 # take PATH: installs the file of that name from the archive.
 take() {
   found=$(find "$work/tree" -type f -name "${1##*/}" | head -n 1)
-  [ -n "$found" ] || fail 67 "the archive holds no file ${1##*/}"
+  [ -n "$found" ] || fail 67 "the archive contains no file ${1##*/}"
   place "$found" "$1"
 }
 

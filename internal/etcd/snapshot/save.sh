@@ -14,7 +14,7 @@ size=$(stat -c %s "$file.part")
 digest=$(tail -c 32 "$file.part" | od -An -v -tx1 | tr -d ' \n')
 if [ "$digest" != "$(head -c $((size - 32)) "$file.part" | sha256sum | cut -d ' ' -f 1)" ]; then
   rm -f "$file.part"
-  echo "the snapshot is damaged: its digest is not that of its content" >&2
+  echo "the snapshot is corrupt: its SHA-256 does not match its content" >&2
   exit 1
 fi
 status=$("$tools/etcdutl" snapshot status "$file.part" --write-out=json) || { rm -f "$file.part"; exit 1; }

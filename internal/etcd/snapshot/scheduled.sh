@@ -37,7 +37,7 @@ room() {
   need=$(($(value DBSize) + reserve))
   free=$(df -B1 --output=avail "$dir" | tail -n 1)
   [ "$free" -ge "$need" ] && return
-  fail "no snapshot saved: not enough space in $dir: the snapshot takes $need bytes with what etcd itself needs, and $((free)) are free"
+  fail "no snapshot saved: not enough space in $dir: the snapshot and the reserve of etcd need $need bytes, but $((free)) are free"
   return 1
 }
 
@@ -50,11 +50,11 @@ send() {
   for name in $(snapshots); do
     [ ! -e "$dir/$name.sent" ] || continue
     if ! (cd / && SNAPSHOT="$dir/$name" SNAPSHOT_NAME="$name" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null); then
-      fail "$name was not sent: the upload command failed; the next run tries again"
+      fail "$name was not uploaded: the upload command failed; the next run tries again"
       return
     fi
     : >"$dir/$name.sent"
-    echo "$name was sent"
+    echo "$name was uploaded"
   done
 }
 
@@ -73,7 +73,7 @@ prune() {
   more=$(($(snapshots | wc -l) - kept))
   [ "$more" -gt 0 ] || return 0
   for name in $(removable | head -n "$more"); do
-    [ -z "$upload" ] || [ -e "$dir/$name.sent" ] || fail "$name was never sent and is removed: no more than $kept are kept"
+    [ -z "$upload" ] || [ -e "$dir/$name.sent" ] || fail "$name was never uploaded and is removed: at most $kept snapshots are kept"
     rm -f "$dir/$name" "$dir/$name.sent"
   done
 }
@@ -83,9 +83,9 @@ mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
 file=''
 if ! ask; then
-  fail "the member at $endpoint does not answer or knows no leader: $said"
+  fail "the member at $endpoint does not answer or has no leader: $said"
 elif [ "$leader" != "$(value MemberID)" ]; then
-  echo "another member leads, whose machine saves"
+  echo "another member is the leader; its machine saves the snapshot"
 elif room; then
   file=$(date -u +%Y%m%dT%H%M%SZ)-$member.db
   rm -f "$dir/$file.sent"
