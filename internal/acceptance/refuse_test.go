@@ -63,7 +63,7 @@ func refuseLastReplica(t *testing.T, w *workspace.Workspace) {
 		onMachine(t, shared.lab.Machine(name), `systemctl stop kube-apiserver`)
 	}
 	said := untouched(t, w, []string{"cp1"}, nil, "-target="+replicaAddress("cp1"), `-var=apiserver_extra_args={v="3"}`)
-	expectContains(t, said, "replica cp1 not taken out of rotation", "it is the last replica that serves",
+	expectContains(t, said, "Replica cp1 not taken out of rotation", "it is the last replica that serves",
 		"nothing was changed", "bring the other back", "cp2 10.97.0.12:6443 DOWN")
 	for _, name := range []string{"cp2", "cp3"} {
 		onMachine(t, shared.lab.Machine(name), `systemctl start kube-apiserver`)

@@ -119,7 +119,7 @@ func (h heldLock) checkEarlierFailure(machine string) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "control-plane replica not changed",
+		Summary:   "Control-plane replica not changed",
 		Host:      machine,
 		Cause:     fmt.Sprintf("the change of replica %q failed: this one might fail as well, and at most one replica is out of rotation at a time", failed),
 		Unchanged: problem.Nothing,

@@ -66,7 +66,7 @@ func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreach
 	}
 	unchanged := "the machine; the replica is no longer registered with any balancer that can be reached."
 	return &problem.Problem{
-		Summary:   "control-plane replica not deleted",
+		Summary:   "Control-plane replica not deleted",
 		Host:      s.Machine(),
 		Cause:     unreachable.Error(),
 		Unchanged: unchanged,
@@ -88,7 +88,7 @@ func checkClean(ctx context.Context, s Spec) error {
 	}
 	if _, _, err = f.Owner(s.Replica); err != nil {
 		return &problem.Problem{
-			Summary: "control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Summary: "Control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "apply the replica first, which writes " + machine.RecordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
 		}
 	}

@@ -98,7 +98,7 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 // be retried if another replica could begin to serve.
 func (st *keepReason) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
-		Summary: "last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
+		Summary: "Last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
 		Cause: "no other replica serves, and " + st.why,
 	}
 	var refusal *problem.Problem

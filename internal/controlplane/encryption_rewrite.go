@@ -130,7 +130,7 @@ func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 	}
 	if err != nil {
 		return &problem.Problem{
-			Summary: "objects not rewritten with the new encryption key", Host: s.Machine(), Cause: err.Error(),
+			Summary: "Objects not rewritten with the new encryption key", Host: s.Machine(), Cause: err.Error(),
 			Unchanged: "the replica is up to date and in rotation; both keys can still be read.",
 			Next:      "fix this, then apply again; the next stage of the rotation checks it too.",
 			Err:       err,

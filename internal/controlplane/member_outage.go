@@ -180,7 +180,7 @@ func servingUnknown(s Spec, err error) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
+		Summary: "Control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
 		Cause: "cannot determine whether it is serving: " + err.Error(),
 		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unit.Name(release.APIServer) + "); then apply again.",
 	}

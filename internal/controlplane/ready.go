@@ -219,7 +219,7 @@ func (w *readinessWait) explain(ctx context.Context, s Spec, err error) error {
 		causes = append(causes, name+" "+w.reasons[name])
 	}
 	return &problem.Problem{
-		Summary: "control-plane replica is not ready",
+		Summary: "Control-plane replica is not ready",
 		Host:    s.Machine(),
 		Cause:   strings.Join(causes, "; "),
 		Next:    "fix the cause that the log below shows and apply again.",

@@ -245,7 +245,7 @@ func (st *stage) takesBackAChangeThatFails() {
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("taken back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Summary != "control-plane replica not changed: rolled back to "+labVersion ||
+	if !errors.As(err, &p) || p.Summary != "Control-plane replica not changed: rolled back to "+labVersion ||
 		!strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "in rotation again") {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}

@@ -86,11 +86,11 @@ func rollbackProblem(s Spec, b machine.RollbackRecord, failure, undo error, drai
 		what = "upgraded to " + s.Version
 	}
 	if undo == nil {
-		p.Summary = fmt.Sprintf("control-plane replica not %s: rolled back to %s", what, b.Version)
+		p.Summary = fmt.Sprintf("Control-plane replica not %s: rolled back to %s", what, b.Version)
 		p.Unchanged = fmt.Sprintf("the replica serves %s in rotation again, as before; no other one is changed after it in this run.", b.Version)
 		return p
 	}
-	p.Summary = fmt.Sprintf("control-plane replica not %s, and not rolled back", what)
+	p.Summary = fmt.Sprintf("Control-plane replica not %s, and not rolled back", what)
 	cause := undo.Error()
 	var why *problem.Problem
 	if errors.As(undo, &why) {

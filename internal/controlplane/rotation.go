@@ -128,7 +128,7 @@ func rotationNotYet(s Spec, cause, next string) error {
 // rotationRefused returns the error for a replica that stays at its stage.
 func rotationRefused(s Spec, cause, next string) error {
 	return &problem.Problem{
-		Summary:   "control-plane replica not moved to another stage of a rotation",
+		Summary:   "Control-plane replica not moved to another stage of a rotation",
 		Host:      s.Machine(),
 		Cause:     cause,
 		Unchanged: problem.Nothing,

@@ -148,7 +148,7 @@ func withoutRollback(err error) error {
 // stage that others may rely on cannot, and unit files from before it do not match the files
 // after it.
 func checkChangeable(s Spec, f machine.Observed) error {
-	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
+	refusal := &problem.Problem{Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
 	if failed := machine.OwnershipProblems(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."

@@ -48,7 +48,7 @@ func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t heldLock) error {
 
 func upgradeRefused(s Spec, cause, next string, err error) error {
 	return &problem.Problem{
-		Summary: "control-plane replica not upgraded to " + s.Version, Attribute: "version", Host: s.Machine(),
+		Summary: "Control-plane replica not upgraded to " + s.Version, Attribute: "version", Host: s.Machine(),
 		Cause: cause, Unchanged: problem.Nothing, Next: next, Err: err,
 	}
 }

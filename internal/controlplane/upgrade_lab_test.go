@@ -288,7 +288,7 @@ func (p *pair) rollsBack(version string) {
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("rolled back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var said *problem.Problem
-	if !errors.As(err, &said) || said.Summary != "control-plane replica not upgraded to "+version+": rolled back to "+old.Version ||
+	if !errors.As(err, &said) || said.Summary != "Control-plane replica not upgraded to "+version+": rolled back to "+old.Version ||
 		!strings.Contains(said.Cause, release.Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}

@@ -56,7 +56,7 @@ func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balanc
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " not " + what,
+		Summary:   "Endpoint " + s.Address + " not " + what,
 		Attribute: "ca_certificate",
 		Cause: "the balancers would no longer trust the certificates of replicas that they send requests to: " +
 			"the health checks of these would fail, and the endpoint would send them nothing",

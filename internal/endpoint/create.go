@@ -79,7 +79,7 @@ func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
 		problem.Progress(ctx, "install %s on %s", strings.Join(packages, ", "), name)
 		if _, err := s.Hosts[name].Run(ctx, install(packages)); err != nil {
 			return &problem.Problem{
-				Summary:   "packages not installed",
+				Summary:   "Packages not installed",
 				Host:      s.label(name),
 				Cause:     err.Error(),
 				Unchanged: "no configuration was written and nothing was started on this host.",
@@ -99,7 +99,7 @@ func applyOn(ctx context.Context, s Spec, name string, b balancer, servers strin
 		return nil
 	}
 	failure := &problem.Problem{
-		Summary: "endpoint not configured",
+		Summary: "Endpoint not configured",
 		Host:    s.label(name),
 		Cause:   err.Error(),
 		Next:    "fix the error above and apply again; completed steps are skipped",

@@ -86,7 +86,7 @@ func inUse(s Spec, seen map[string]balancer) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " not deleted",
+		Summary:   "Endpoint " + s.Address + " not deleted",
 		Cause:     "replicas are still in its rotation, see below: their clients would lose the API",
 		Unchanged: problem.Nothing,
 		Next: "delete these kube_control_plane_replica resources first; for a replica that is gone, delete its line " +

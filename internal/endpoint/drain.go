@@ -153,7 +153,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 		cause = "it is the last replica that serves: every other backend fails its health check or is out of rotation"
 	}
 	return &refusal{last: word == answerLast, Problem: &problem.Problem{
-		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
+		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(refused, ", "),
 		Cause:     cause,
 		Unchanged: problem.Nothing,
@@ -165,7 +165,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 // notCheckedError is the refusal where no HAProxy runs that checks the other replicas.
 func (r *Registrar) notCheckedError(name string, balancers []string) error {
 	return &problem.Problem{
-		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
+		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(balancers, ", "),
 		Cause:     "HAProxy runs on none of these hosts, so it is unknown whether another replica serves",
 		Unchanged: problem.Nothing,

@@ -126,7 +126,7 @@ func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Add
 
 func refusedError(s Spec, what string, err error) error {
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " not " + what,
+		Summary:   "Endpoint " + s.Address + " not " + what,
 		Cause:     err.Error(),
 		Unchanged: problem.Nothing,
 		Err:       err,

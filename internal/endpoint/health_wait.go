@@ -55,7 +55,7 @@ func notHealthyError(s Spec, seen map[string]balancer) error {
 		lines = append(lines, line)
 	}
 	return &problem.Problem{
-		Summary: "endpoint " + s.Address + " does not answer",
+		Summary: "Endpoint " + s.Address + " does not answer",
 		Cause: fmt.Sprintf("after %s there is not exactly one host that holds the address with HAProxy and keepalived "+
 			"running on all", healthTimeout),
 		Unchanged: "the configuration is in place on every reachable host.",

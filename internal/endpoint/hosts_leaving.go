@@ -58,7 +58,7 @@ func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []str
 		output, err := s.Hosts[name].Run(ctx, clean(s))
 		if err != nil {
 			return &problem.Problem{
-				Summary: "endpoint not removed from a host",
+				Summary: "Endpoint not removed from a host",
 				Host:    s.label(name),
 				Cause:   err.Error(),
 				Next:    "apply again; completed steps are skipped",
@@ -83,7 +83,7 @@ func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []str
 func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balancer, lost map[string]error) error {
 	if err := unreachableOf(seen); err != nil {
 		return &problem.Problem{
-			Summary:   "endpoint " + s.Address + " changed on the hosts that could be reached only",
+			Summary:   "Endpoint " + s.Address + " changed on the hosts that could be reached only",
 			Cause:     err.Error(),
 			Unchanged: "these hosts keep their configuration; the others have the new one and serve.",
 			Next:      "make them reachable and apply again, or take them out of haproxy.hosts",
@@ -114,7 +114,7 @@ func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, abando
 	}
 	err := errors.Join(causes...)
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " not removed from every host",
+		Summary:   "Endpoint " + s.Address + " not removed from every host",
 		Host:      strings.Join(kept, ", "),
 		Cause:     err.Error(),
 		Unchanged: "these hosts may still run HAProxy and keepalived for the address; all others are done.",

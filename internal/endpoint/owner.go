@@ -99,7 +99,7 @@ func (s Spec) otherEndpointsError(what string, lines []string) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " not " + what,
+		Summary:   "Endpoint " + s.Address + " not " + what,
 		Attribute: "haproxy.hosts",
 		Cause:     "hosts belong to another endpoint, see below: it would lose its address and its replicas",
 		Unchanged: problem.Nothing,

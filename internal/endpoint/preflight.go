@@ -26,7 +26,7 @@ func preflight(s Spec, seen map[string]balancer) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " cannot be set up on these hosts",
+		Summary:   "Endpoint " + s.Address + " cannot be set up on these hosts",
 		Cause:     fmt.Sprintf("%d of the checks before the first change failed, see below", len(reasons)),
 		Unchanged: problem.Nothing,
 		Next:      "fix what is listed below and apply again",

@@ -48,7 +48,7 @@ func (r *Registrars) For(registration Registration) *Registrar {
 
 func (r *Registrar) notObservedError(err error) error {
 	return &problem.Problem{
-		Summary:   "replicas of endpoint " + r.registration.Address + " not read",
+		Summary:   "Replicas of endpoint " + r.registration.Address + " not read",
 		Host:      strings.Join(names(r.registration.Hosts), ", "),
 		Cause:     "no balancer answers: " + err.Error(),
 		Unchanged: problem.Nothing,
@@ -135,7 +135,7 @@ func (r *Registrar) runOn(ctx context.Context, balancers []string, c host.Comman
 
 func (r *Registrar) operationError(what, name, detail string, err error) error {
 	p := &problem.Problem{
-		Summary: "replica " + name + " not " + what + " at endpoint " + r.registration.Address,
+		Summary: "Replica " + name + " not " + what + " at endpoint " + r.registration.Address,
 		Cause:   err.Error(),
 		Next:    "fix the cause and apply again; completed steps are skipped",
 		Err:     err,

@@ -75,7 +75,7 @@ func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "endpoint " + s.Address + " not changed",
+		Summary:   "Endpoint " + s.Address + " not changed",
 		Cause:     unreachable.Error(),
 		Unchanged: problem.Nothing,
 		Next: "make these hosts reachable and apply again; if one is gone for good, take it out of haproxy.hosts and " +

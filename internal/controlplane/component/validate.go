@@ -38,7 +38,7 @@ func (s Replica) Validate() error {
 	for _, check := range checks {
 		if check.err != nil {
 			return &problem.Problem{
-				Summary:   "invalid control-plane replica",
+				Summary:   "Invalid control-plane replica",
 				Attribute: check.attribute,
 				Host:      s.Machine(),
 				Cause:     check.err.Error(),

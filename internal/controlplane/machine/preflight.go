@@ -35,7 +35,7 @@ func Preflight(s component.Replica, f Observed) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "control-plane replica cannot be created",
+		Summary:   "Control-plane replica cannot be created",
 		Host:      s.Machine(),
 		Cause:     fmt.Sprintf("%d preflight checks failed: %s", len(failed), strings.Join(failed, "; ")),
 		Unchanged: problem.Nothing,

@@ -29,7 +29,7 @@ func Validate(s component.Replica) error {
 
 func invalid(s component.Replica, attribute string, err error) error {
 	return &problem.Problem{
-		Summary: "invalid control-plane replica", Attribute: attribute, Host: s.Machine(),
+		Summary: "Invalid control-plane replica", Attribute: attribute, Host: s.Machine(),
 		Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 	}
 }
