@@ -162,7 +162,7 @@ func archive(t *testing.T, made snapshot) {
 			t.Errorf("the provider's mode is %v", file.Mode())
 		}
 		if output := run(t, extract(t, file), "-version"); output != made.version+"\n" {
-			t.Errorf("the provider says version %q, want %q", output, made.version)
+			t.Errorf("the provider has version %q, want %q", output, made.version)
 		}
 	}
 	slices.Sort(names)
@@ -214,7 +214,7 @@ func manifest(t *testing.T, made snapshot) {
 	}
 	// main serves protocol 6 alone (providerserver.ServeOpts, ProtocolVersion).
 	if output.Version != 1 || !slices.Equal(output.Metadata.Protocols, []string{"6.0"}) {
-		t.Errorf("the manifest says %+v", output)
+		t.Errorf("the manifest has %+v", output)
 	}
 	if !strings.Contains(read(t, made.path("SHA256SUMS")), made.name("manifest.json")) {
 		t.Error("the manifest is not published with the release")

@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// kubeReview installs kube-review as the pipelines of the examples do, with their own step,
-// from a release that is a directory instead of a web site. Then it reads a plan.
+// kubeReview installs kube-review as the pipelines of the examples do, with their own commands,
+// from a directory instead of a web site. Then it runs the program.
 func kubeReview(t *testing.T, made snapshot) {
 	root, err := build.Checkout()
 	if err != nil {
@@ -26,9 +26,13 @@ func kubeReview(t *testing.T, made snapshot) {
 	}
 	archive := made.review(platform + ".tar.gz")
 	sum := sha256.Sum256([]byte(read(t, archive)))
-	for _, example := range []string{"drift-review", "fleet"} {
-		t.Run(example, func(t *testing.T) {
-			script := installStep(t, filepath.Join(root, "examples", example, "github-actions.yml"))
+	examples := filepath.Join(root, "examples")
+	for name, script := range map[string]string{
+		"GitHub":       installStep(t, filepath.Join(examples, "drift-review", "github-actions.yml")),
+		"GitHub fleet": installStep(t, filepath.Join(examples, "fleet", "github-actions.yml")),
+		"GitLab":       installCommands(t, filepath.Join(examples, "drift-review", "gitlab-ci.yml")),
+	} {
+		t.Run(name, func(t *testing.T) {
 			if _, err := installWith(t, made, script, strings.Repeat("0", 64)); err == nil {
 				t.Error("an archive with another digest is installed")
 			}
@@ -40,12 +44,12 @@ func kubeReview(t *testing.T, made snapshot) {
 				t.Fatal(err)
 			}
 			program := filepath.Join(bin, "kube-review")
-			if said := run(t, program, "-version"); said != made.version+"\n" {
-				t.Errorf("kube-review has version %q, want %q", said, made.version)
+			if output := run(t, program, "-version"); output != made.version+"\n" {
+				t.Errorf("kube-review has version %q, want %q", output, made.version)
 			}
-			said := run(t, program, filepath.Join(root, "internal", "review", "testdata", "drift.plan.json"))
-			if !strings.HasPrefix(said, "### Control plane: plan\n\n**5 findings on 3 machines**") {
-				t.Errorf("kube-review writes:\n%s", said)
+			output := run(t, program, filepath.Join(root, "internal", "review", "testdata", "drift.plan.json"))
+			if !strings.HasPrefix(output, "### Control plane: plan\n\n**5 findings on 3 machines**") {
+				t.Errorf("kube-review writes:\n%s", output)
 			}
 		})
 	}
@@ -73,7 +77,27 @@ func installStep(t *testing.T, file string) string {
 	return ""
 }
 
-// installWith runs the step and returns the directory that it adds to the path.
+// installCommands returns the commands of GitLab's job that install kube-review, with another
+// directory than that of a container.
+func installCommands(t *testing.T, file string) string {
+	t.Helper()
+	var pipeline struct {
+		Review struct {
+			Commands []string `json:"before_script"`
+		} `json:"drift-review"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, file)), &pipeline); err != nil {
+		t.Fatal(err)
+	}
+	commands := pipeline.Review.Commands
+	if len(commands) != 5 || !strings.HasPrefix(commands[0], "apk add ") {
+		t.Fatalf("the commands are %q", commands)
+	}
+	script := strings.ReplaceAll(strings.Join(commands[1:], "\n"), "/usr/local/bin", `"$RUNNER_TEMP"`)
+	return script + "\necho \"$RUNNER_TEMP\" >\"$GITHUB_PATH\"\n"
+}
+
+// installWith runs the commands and returns the directory with the program.
 func installWith(t *testing.T, made snapshot, script, digest string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -131,13 +131,13 @@ func (l layout) fleetDestructive(b *strings.Builder) {
 	fmt.Fprintf(b, "\n#### Destroyed or replaced: %s\n\n", number(c.destroyed(), "resource", "resources"))
 	hidden := 0
 	for i, p := range l.report.Plans {
-		doomed := p.Plan.destructive()
+		destroyed := p.Plan.destructive()
 		switch {
-		case len(doomed) == 0:
+		case len(destroyed) == 0:
 		case i >= l.rows:
-			hidden += len(doomed)
+			hidden += len(destroyed)
 		default:
-			fmt.Fprintf(b, "- %s: %s\n", clusterName(p), strings.Join(l.destructive(doomed), "; "))
+			fmt.Fprintf(b, "- %s: %s\n", clusterName(p), strings.Join(l.destructive(destroyed), "; "))
 		}
 	}
 	if hidden > 0 {

@@ -155,6 +155,6 @@ func TestCommentsOfHostileMachines(t *testing.T) {
 		}
 	}
 	if poison == 0 {
-		t.Error("nothing of what the machines said is in any comment: nothing is tested")
+		t.Error("no comment contains the text of the machines: the test proves nothing")
 	}
 }

@@ -100,7 +100,7 @@ func (r Resource) Effect() Effect {
 func (r Resource) changes() bool { return r.Action != Keep }
 
 // Member is an etcd member. Its status is what a kube_control_plane observed, or what the plan
-// says if there is none.
+// contains if there is none.
 type Member struct {
 	Resource
 	MemberStatus

@@ -9,7 +9,7 @@ import (
 )
 
 // argument describes a change of an argument and its effect. For a map, the changed keys are
-// listed. Values are shown only if shown is set and they are short.
+// listed. Values are shown only if shown is set and the values are short.
 type argument struct {
 	label  string
 	effect Effect

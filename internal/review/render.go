@@ -65,9 +65,9 @@ func (l layout) single(b *strings.Builder) {
 	c := p.Plan.counts()
 	fmt.Fprintf(b, "**%s** · %s%s%s\n", c.driftText(), c.changesText(), p.Plan.issuesText(), p.Plan.scoresText())
 	b.WriteString(p.Plan.warnings())
-	if doomed := p.Plan.destructive(); len(doomed) > 0 {
+	if destroyed := p.Plan.destructive(); len(destroyed) > 0 {
 		b.WriteString("\n#### Destroyed or replaced\n\n")
-		for _, line := range l.destructive(doomed) {
+		for _, line := range l.destructive(destroyed) {
 			b.WriteString("- " + line + "\n")
 		}
 	}
@@ -92,7 +92,7 @@ func (l layout) details(b *strings.Builder, plan int) {
 }
 
 // destructive lists what an apply destroys and replaces, one line for each action.
-func (l layout) destructive(all []doomed) []string {
+func (l layout) destructive(all []destroyed) []string {
 	var lines []string
 	for start := 0; start < len(all); {
 		var addresses []string

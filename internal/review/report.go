@@ -166,21 +166,21 @@ func (c counts) driftText() string {
 	return fmt.Sprintf("%s on %s", number(c.findings, "finding", "findings"), number(c.machines, "machine", "machines"))
 }
 
-// doomed is a resource that an apply destroys or replaces.
-type doomed struct {
+// destroyed is a resource that an apply destroys or replaces.
+type destroyed struct {
 	address string
 	action  Action // Delete or Replace
 }
 
 // destructive lists what an apply destroys, then what it replaces, also of other providers.
-func (p Plan) destructive() []doomed {
-	var all []doomed
+func (p Plan) destructive() []destroyed {
+	var all []destroyed
 	add := func(address string, action Action) {
 		switch {
 		case action == Delete:
-			all = append(all, doomed{address, Delete})
+			all = append(all, destroyed{address, Delete})
 		case action.destroys():
-			all = append(all, doomed{address, Replace})
+			all = append(all, destroyed{address, Replace})
 		}
 	}
 	for _, r := range p.resources() {
@@ -189,7 +189,7 @@ func (p Plan) destructive() []doomed {
 	for _, o := range p.Others {
 		add(o.Address, o.Action)
 	}
-	slices.SortFunc(all, func(a, b doomed) int {
+	slices.SortFunc(all, func(a, b destroyed) int {
 		return cmp.Or(cmp.Compare(a.action, b.action), cmp.Compare(a.address, b.address))
 	})
 	return all

@@ -212,19 +212,19 @@ func TestHostileText(t *testing.T) {
 	got := comment(t, d)
 	for line := range strings.Lines(got) {
 		if strings.Contains(line, "<img") && !strings.HasPrefix(line, "  - replica: ```` x ``` <img") {
-			t.Errorf("what a machine says is not code: %s", line)
+			t.Errorf("text of a machine is not code: %s", line)
 		}
 		label := strings.HasPrefix(line, `  p0r0["`) && strings.HasSuffix(line, "\"]:::drifted\n")
 		label = label && !strings.Contains(line, "<b>") && strings.Count(line, `"`) == 2
 		if strings.Contains(line, "click x href") && !label {
-			t.Errorf("what a machine says leaves its label: %s", line)
+			t.Errorf("text of a machine leaves its label: %s", line)
 		}
 		if len(line) > 1000 {
-			t.Errorf("what a machine says is shown at any length: %d characters", len(line))
+			t.Errorf("text of a machine has %d characters", len(line))
 		}
 	}
 	if strings.Count(got, "\n```mermaid\n") != 1 || strings.Count(got, "\n```\n") != 1 {
-		t.Errorf("what a machine says ends the picture:\n%s", got)
+		t.Errorf("text of a machine ends the diagram:\n%s", got)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // errShape is the error for values that do not match the provider's schema. It quotes none of
 // them.
-var errShape = errors.New("its values are not as this version of the provider has them")
+var errShape = errors.New("its values do not match the schema of this version of the provider")
 
 // visible returns value without the parts that marks declares sensitive. Marks have the shape
 // of the value, with true in place of a sensitive part (Terraform's JSON output format,
@@ -29,8 +29,8 @@ func visible(value, marks any) any {
 		}
 		kept := map[string]any{}
 		for name, child := range object {
-			if seen := visible(child, marks[name]); seen != nil {
-				kept[name] = seen
+			if shown := visible(child, marks[name]); shown != nil {
+				kept[name] = shown
 			}
 		}
 		return kept
@@ -45,8 +45,8 @@ func visible(value, marks any) any {
 			if i < len(marks) {
 				mark = marks[i]
 			}
-			if seen := visible(child, mark); seen != nil {
-				kept = append(kept, seen)
+			if shown := visible(child, mark); shown != nil {
+				kept = append(kept, shown)
 			}
 		}
 		return kept
@@ -58,11 +58,11 @@ func visible(value, marks any) any {
 // name. Nothing else of a plan is ever shown.
 func decode[T any](address string, value, marks any) (T, error) {
 	var decoded T
-	seen := visible(value, marks)
-	if seen == nil {
+	shown := visible(value, marks)
+	if shown == nil {
 		return decoded, nil
 	}
-	text, err := json.Marshal(seen)
+	text, err := json.Marshal(shown)
 	if err != nil {
 		return decoded, fmt.Errorf("read %s: %w", address, errShape)
 	}
