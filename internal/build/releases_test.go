@@ -46,6 +46,14 @@ func TestMakefileBuildsSets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{
+		MinorBefore("etcd", 1), PatchBefore("etcd"),
+		MinorBefore("kubernetes", 1), MinorBefore("kubernetes", 2), MinorBefore("kubernetes", 3),
+	} {
+		if !regexp.MustCompile(`(?m)^test-long:.*\n\t\$\(LAB\) build .*\b` + regexp.QuoteMeta(name) + `\b`).Match(text) {
+			t.Errorf("make test-long does not build %s, which its tests need", name)
+		}
+	}
 	commands := regexp.MustCompile(`(?m)^\t@?\$\(LAB\) build ([a-z0-9. -]+)`).FindAllStringSubmatch(string(text), -1)
 	if len(commands) == 0 {
 		t.Error("found no builds: the makefile is not what this test expects")
