@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// LabName is the name of the demonstration's lab.
-const LabName = "demo"
+// labName is the name of the demonstration's lab.
+const labName = "demo"
 
 // machineNames has two more than the control plane starts with, to scale to.
 var machineNames = []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
@@ -40,7 +40,7 @@ func Up(ctx context.Context, out, log io.Writer) error {
 	}
 	fmt.Fprintf(log, "booting %d machines\n", len(machineNames))
 	l, err := lab.Up(ctx, lab.Config{
-		Name: LabName, Subnet: netip.MustParsePrefix("10.90.0.0/24"), Machines: machineNames,
+		Name: labName, Subnet: netip.MustParsePrefix("10.90.0.0/24"), Machines: machineNames,
 		Log: log,
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func Up(ctx context.Context, out, log io.Writer) error {
 
 // Show draws the screen for the demonstration as it is now.
 func Show(ctx context.Context, out io.Writer) error {
-	l, err := lab.Open(LabName)
+	l, err := lab.Open(labName)
 	if err != nil {
 		return fmt.Errorf("%w (run make demo first)", err)
 	}
@@ -88,7 +88,7 @@ func Show(ctx context.Context, out io.Writer) error {
 
 // Down removes the demonstration: machines, network, workspace, wrapper.
 func Down(ctx context.Context) error {
-	if err := lab.Destroy(ctx, LabName); err != nil {
+	if err := lab.Destroy(ctx, labName); err != nil {
 		return err
 	}
 	dir, err := directory()
@@ -130,7 +130,7 @@ func write(ctx context.Context, w *workspace.Workspace) error {
 
 func directory() (string, error) {
 	dir, err := cache.Dir()
-	return filepath.Join(dir, "workspaces", LabName), err
+	return filepath.Join(dir, "workspaces", labName), err
 }
 
 // wrappers are the commands to type, in the checkout.

@@ -11,26 +11,26 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// Screen is what the demonstration ends with.
-type Screen struct {
+// screen is what the demonstration ends with.
+type screen struct {
 	State   State
-	Answer  Answer
+	answer  answer
 	Timings []workspace.Timing // of the apply; nil when there was none
 	Total   time.Duration
 	Now     time.Time
 }
 
-// Answer is what the API said through the virtual IP.
-type Answer struct {
+// answer is what the API said through the virtual IP.
+type answer struct {
 	Ready   string // "ok"
 	Version string // "v1.36.3"
 }
 
 // Text draws the screen.
-func (s Screen) Text() string {
+func (s screen) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nControl plane %q\n\n", s.State.Cluster)
-	fmt.Fprintf(&b, "  %s answers: %s, Kubernetes %s\n", s.State.URL, s.Answer.Ready, s.Answer.Version)
+	fmt.Fprintf(&b, "  %s answers: %s, Kubernetes %s\n", s.State.URL, s.answer.Ready, s.answer.Version)
 	fmt.Fprintf(&b, "  The virtual IP is on %s.\n", s.State.Holder)
 	b.WriteString("\netcd members\n")
 	b.WriteString(s.members())
@@ -50,7 +50,7 @@ func (s Screen) Text() string {
 	return b.String()
 }
 
-func (s Screen) members() string {
+func (s screen) members() string {
 	rows := [][]string{{"NAME", "ID", "VERSION", "ROLE", "DB SIZE", "HEALTH"}}
 	for _, m := range s.State.Members {
 		role, health := "follower", "ok"
@@ -71,7 +71,7 @@ func (s Screen) members() string {
 	return table(rows)
 }
 
-func (s Screen) replicas() string {
+func (s screen) replicas() string {
 	rows := [][]string{{"REPLICA", "COMPONENT", "HEALTH", "VERSION", "CERTIFICATE", "IN ROTATION"}}
 	for _, r := range s.State.Replicas {
 		rotation := "yes"
@@ -89,7 +89,7 @@ func (s Screen) replicas() string {
 }
 
 // days is how long a certificate still lasts.
-func (s Screen) days(expiry string) string {
+func (s screen) days(expiry string) string {
 	at, err := time.Parse(time.RFC3339, expiry)
 	if err != nil {
 		return "unknown"
@@ -97,7 +97,7 @@ func (s Screen) days(expiry string) string {
 	return fmt.Sprintf("%d days left", int(at.Sub(s.Now).Hours()/24))
 }
 
-func (s Screen) timings() string {
+func (s screen) timings() string {
 	var rows [][]string
 	for _, t := range s.Timings {
 		rows = append(rows, []string{t.Address, fmt.Sprintf("%5.1f s", t.Took.Seconds())})

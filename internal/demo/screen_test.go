@@ -28,9 +28,9 @@ func TestScreen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	screen := Screen{
+	screen := screen{
 		State:  state,
-		Answer: Answer{Ready: "ok", Version: "v1.36.3"},
+		answer: answer{Ready: "ok", Version: "v1.36.3"},
 		Timings: []workspace.Timing{{
 			Address: `kube_etcd_member.this["cp1"]`, Action: "create",
 			Took: 1900 * time.Millisecond,

@@ -33,24 +33,24 @@ func show(ctx context.Context, w *workspace.Workspace, out io.Writer, timings []
 	if err != nil {
 		return err
 	}
-	screen := Screen{State: state, Answer: answer, Timings: timings, Total: total, Now: time.Now()}
+	screen := screen{State: state, answer: answer, Timings: timings, Total: total, Now: time.Now()}
 	_, err = io.WriteString(out, screen.Text())
 	return err
 }
 
 // ask uses the API as an administrator does: kubectl through the virtual IP.
-func ask(ctx context.Context, w *workspace.Workspace) (Answer, error) {
+func ask(ctx context.Context, w *workspace.Workspace) (answer, error) {
 	kubeconfig, err := w.Run(ctx, "output", "-raw", "kubeconfig")
 	if err != nil {
-		return Answer{}, err
+		return answer{}, err
 	}
 	file := filepath.Join(w.Dir, kubeconfigName)
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
-		return Answer{}, fmt.Errorf("write kubeconfig: %w", err)
+		return answer{}, fmt.Errorf("write kubeconfig: %w", err)
 	}
 	kubernetes, err := build.Set(ctx, "kubernetes")
 	if err != nil {
-		return Answer{}, err
+		return answer{}, err
 	}
 	get := func(path string) (string, error) {
 		cmd := w.InLab(ctx, filepath.Join(kubernetes, "kubectl"), "--kubeconfig", file, "get", "--raw", path)
@@ -62,17 +62,17 @@ func ask(ctx context.Context, w *workspace.Workspace) (Answer, error) {
 	}
 	ready, err := get("/readyz")
 	if err != nil {
-		return Answer{}, err
+		return answer{}, err
 	}
 	text, err := get("/version")
 	if err != nil {
-		return Answer{}, err
+		return answer{}, err
 	}
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal([]byte(text), &version); err != nil {
-		return Answer{}, fmt.Errorf("read the API's version: %w", err)
+		return answer{}, fmt.Errorf("read the API's version: %w", err)
 	}
-	return Answer{Ready: strings.TrimSpace(ready), Version: version.GitVersion}, nil
+	return answer{Ready: strings.TrimSpace(ready), Version: version.GitVersion}, nil
 }

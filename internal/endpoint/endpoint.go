@@ -90,15 +90,15 @@ func (s Spec) addresses() map[string]string {
 
 func (s Spec) validate() error {
 	checks := []error{
-		ValidateClusterID(s.ClusterID),
+		validateClusterID(s.ClusterID),
 		pki.ValidateClusterName(s.ClusterName),
 		ValidateAddress(s.Address),
 		ValidatePort(s.port()),
 		ValidateHosts(s.Address, s.addresses()),
-		ValidateVirtualRouterID(s.routerID()),
+		validateVirtualRouterID(s.routerID()),
 	}
 	if s.Interface != "" {
-		checks = append(checks, ValidateInterface(s.Interface))
+		checks = append(checks, validateInterface(s.Interface))
 	}
 	return errors.Join(checks...)
 }

@@ -127,8 +127,8 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 // validate reports whether the files have the form that the provider writes.
 func (p installed) validate() error {
 	checks := []error{
-		validateName("host name", p.name), ValidateInterface(p.device), ValidateAddress(p.vip.Addr().String()),
-		ValidateVirtualRouterID(p.routerID),
+		validateName("host name", p.name), validateInterface(p.device), ValidateAddress(p.vip.Addr().String()),
+		validateVirtualRouterID(p.routerID),
 	}
 	for _, address := range append([]string{p.address}, p.peers...) {
 		_, err := netip.ParseAddr(address)

@@ -28,7 +28,7 @@ func programAt(f host.Facts, name string) string {
 // device is the name of a network interface, "" for what is none.
 func device(text string) string {
 	name, _, _ := strings.Cut(text, "@") // "eth0@if5" is eth0, linked to another one
-	if ValidateInterface(name) != nil {
+	if validateInterface(name) != nil {
 		return ""
 	}
 	return name

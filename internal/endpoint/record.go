@@ -51,7 +51,7 @@ func readRecord(text string) *record {
 func (r record) validate() error {
 	var checks []error
 	if r.ClusterID != "" || r.ClusterName != "" {
-		checks = append(checks, ValidateClusterID(r.ClusterID), pki.ValidateClusterName(r.ClusterName))
+		checks = append(checks, validateClusterID(r.ClusterID), pki.ValidateClusterName(r.ClusterName))
 	}
 	if r.Address != "" {
 		checks = append(checks, ValidateAddress(r.Address))
@@ -61,10 +61,10 @@ func (r record) validate() error {
 		checks = append(checks, validateName("host name", name), err)
 	}
 	if r.Interface != "" {
-		checks = append(checks, ValidateInterface(r.Interface))
+		checks = append(checks, validateInterface(r.Interface))
 	}
 	if r.VirtualRouterID != 0 {
-		checks = append(checks, ValidateVirtualRouterID(r.VirtualRouterID))
+		checks = append(checks, validateVirtualRouterID(r.VirtualRouterID))
 	}
 	if r.DrainTimeout < 0 {
 		checks = append(checks, errors.New("the drain timeout is negative"))

@@ -75,7 +75,7 @@ func TestRenderKeepalived(t *testing.T) {
 func TestRouterID(t *testing.T) {
 	for _, address := range []string{"10.0.0.100", "10.0.0.101", "192.168.1.1", "fd00::1"} {
 		id := Spec{Address: address}.routerID()
-		if err := ValidateVirtualRouterID(id); err != nil {
+		if err := validateVirtualRouterID(id); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
 		if again := (Spec{Address: address}).routerID(); again != id {

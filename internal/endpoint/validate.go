@@ -9,8 +9,8 @@ import (
 
 var clusterID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// ValidateClusterID checks the id of a cluster, as bundles have it.
-func ValidateClusterID(id string) error {
+// validateClusterID checks the id of a cluster, as bundles have it.
+func validateClusterID(id string) error {
 	if !clusterID.MatchString(id) {
 		return fmt.Errorf("%q is not the id of a cluster", id)
 	}
@@ -41,8 +41,8 @@ func ValidatePort(port int) error {
 	return nil
 }
 
-// ValidateVirtualRouterID checks a VRRP virtual router id.
-func ValidateVirtualRouterID(id int) error {
+// validateVirtualRouterID checks a VRRP virtual router id.
+func validateVirtualRouterID(id int) error {
 	if id < 1 || id > 255 {
 		return fmt.Errorf("virtual router id %d is not between 1 and 255", id)
 	}
@@ -53,8 +53,8 @@ func ValidateVirtualRouterID(id int) error {
 // in net/core/dev.c); quotes and the like would break configuration files.
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$`)
 
-// ValidateInterface checks the name of a network interface.
-func ValidateInterface(name string) error {
+// validateInterface checks the name of a network interface.
+func validateInterface(name string) error {
 	if !interfaceName.MatchString(name) {
 		return fmt.Errorf("%q is not the name of a network interface", name)
 	}

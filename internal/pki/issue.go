@@ -11,8 +11,8 @@ import (
 	"github.com/cloudflare/cfssl/csr"
 )
 
-// ErrAuthorityExpired means that nothing can be issued because the authority has expired.
-var ErrAuthorityExpired = errors.New("the authority has expired")
+// errAuthorityExpired means that nothing can be issued because the authority has expired.
+var errAuthorityExpired = errors.New("the authority has expired")
 
 // Issue generates a new key and a certificate for it, signed by the leaf's authority. It is
 // valid from five minutes before now until validity after now (0 means one year), but never
@@ -110,7 +110,7 @@ func period(
 	name := authority.Subject.CommonName
 	if now.After(authority.NotAfter) {
 		return notBefore, notAfter, fmt.Errorf("%w: %s ended on %s",
-			ErrAuthorityExpired, name, authority.NotAfter.Format(time.RFC3339))
+			errAuthorityExpired, name, authority.NotAfter.Format(time.RFC3339))
 	}
 	if now.Before(authority.NotBefore) {
 		return notBefore, notAfter, fmt.Errorf("authority %s begins on %s, which is in the future: check the clock",

@@ -122,7 +122,7 @@ func TestIssueRefuses(t *testing.T) {
 
 func TestIssueNamesExpiredAuthority(t *testing.T) {
 	b := bundle(t)
-	if _, err := b.Issue(FrontProxyClient(), now.AddDate(11, 0, 0), 0); !errors.Is(err, ErrAuthorityExpired) {
+	if _, err := b.Issue(FrontProxyClient(), now.AddDate(11, 0, 0), 0); !errors.Is(err, errAuthorityExpired) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,8 +26,8 @@ const labName = "soak"
 
 var machineNames = []string{"cp1", "cp2", "cp3"}
 
-// ErrFailed means that some attempts failed.
-var ErrFailed = errors.New("not everything passed")
+// errFailed means that some attempts failed.
+var errFailed = errors.New("not everything passed")
 
 // Scenario is one test. To add a test, add an entry to Scenarios.
 type Scenario struct {
@@ -88,7 +88,7 @@ func runAll(ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, out, 
 	}
 	fmt.Fprint(out, Table(results))
 	if n := failed(results); n > 0 {
-		return fmt.Errorf("%w: see %d of %d lines", ErrFailed, n, len(results))
+		return fmt.Errorf("%w: see %d of %d lines", errFailed, n, len(results))
 	}
 	return nil
 }
