@@ -1,7 +1,11 @@
 package acceptance
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,15 +17,18 @@ import (
 // resource is applied.
 const machineConfig = `
 resource "terraform_data" "machine" {
-  input = %[1]q
+  input = %q
 }
+`
 
+// machineProvider configures the provider with the host key of that machine.
+const machineProvider = `
 provider "kube" {
   ssh = {
     user        = var.ssh_user
     private_key = var.ssh_private_key
     known_hosts = var.ssh_known_hosts
-    hosts       = { %[2]q = { host_key = terraform_data.machine.output } }
+    hosts       = { %q = { host_key = terraform_data.machine.output } }
   }
 }
 `
@@ -29,7 +36,8 @@ provider "kube" {
 // TestNewMachine adds a machine to a running control plane in the apply that makes the machine.
 // Its host key is unknown in the plan. The plan reads the other machines as usual, the apply
 // restarts nothing on them, and the next plan is empty. Then the cluster gets another name in
-// place, which restarts neither etcd nor an API server.
+// place, which restarts neither etcd nor an API server, and its service account tokens get
+// another issuer, while tokens of the former one stay valid.
 func TestNewMachine(t *testing.T) {
 	names := []string{"cp1", "cp2"}
 	w := newStory(t, names...)
@@ -44,7 +52,11 @@ func TestNewMachine(t *testing.T) {
 	}
 	before := processes(t, "cp1")
 	choose(t, w, names...)
-	override(t, w, fmt.Sprintf(machineConfig, strings.TrimSpace(key), address("cp2")))
+	if err := os.WriteFile(filepath.Join(w.Dir, "machine.tf"), fmt.Appendf(nil, machineConfig, strings.TrimSpace(key)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	provider := fmt.Sprintf(machineProvider, address("cp2"))
+	override(t, w, provider)
 	onMachine(t, shared.lab.Machine("cp1"), "systemctl stop kube-scheduler")
 	said := plan(t, w)
 	expectContains(t, said, `terraform_data.machine will be created`, `kube_etcd_member.this["cp2"] will be created`,
@@ -60,6 +72,7 @@ func TestNewMachine(t *testing.T) {
 		t.FailNow()
 	}
 	renames(t, w, names)
+	rotatesIssuer(t, w, names, provider)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }
@@ -104,4 +117,52 @@ func renames(t *testing.T, w *workspace.Workspace, names []string) {
 	if now := textOf(valuesOf(t, w, "kube_pki_bundle.this"), "id"); now != id {
 		t.Errorf("the cluster's id was %s and is %s", id, now)
 	}
+}
+
+// issuerConfig lets the API servers sign with a new issuer and accept the former one, too.
+const issuerConfig = `
+resource "kube_control_plane_replica" "this" {
+  repeated_args = { apiserver = { service-account-issuer = ["https://issuer.example", "https://kubernetes.default.svc.cluster.local"] } }
+}
+`
+
+// rotatesIssuer adds an issuer of service account tokens in front of the former one. A token
+// from before is accepted by every API server, and new ones have the new issuer.
+func rotatesIssuer(t *testing.T, w *workspace.Workspace, names []string, config string) {
+	t.Helper()
+	admin := credentialsOf(t, outputOf(t, w, "kubeconfig"))
+	old := admin.tokenOf(t, "default")
+	renamed := "-var=cluster_name=renamed"
+	override(t, w, config+issuerConfig)
+	apply(t, w, renamed)
+	expectEmptyPlan(t, w, renamed)
+	fresh := admin.tokenOf(t, "default")
+	for what, token := range map[string]string{"a token of the former issuer": old, "a token of the new issuer": fresh} {
+		admin.with(token).expectKnown(t, what, "system:serviceaccount:default:default", servers(names...)...)
+	}
+	if issuer := issuerOf(t, fresh); issuer != "https://issuer.example" {
+		t.Errorf("the new token is issued by %q", issuer)
+	}
+	if issuer := issuerOf(t, old); issuer != "https://kubernetes.default.svc.cluster.local" {
+		t.Errorf("the token from before is issued by %q", issuer)
+	}
+}
+
+func issuerOf(t *testing.T, token string) string {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("the token has %d parts", len(parts))
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err := json.Unmarshal(text, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims.Issuer
 }

@@ -74,6 +74,9 @@ func TestDecide(t *testing.T) {
 	}{
 		{name: "etcd URLs in another order", alter: func(s *Spec, _ *machine.Observed) { slices.Reverse(s.EtcdURLs) }},
 		{name: "an extra flag", alter: func(s *Spec, _ *machine.Observed) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
+		{name: "a second issuer", alter: func(s *Spec, _ *machine.Observed) {
+			s.ExtraArgs = cptest.Args(release.APIServer, "service-account-issuer", component.Repeated("https://new", "https://old"))
+		}, restart: []string{release.APIServer}},
 		{name: "another version", alter: func(s *Spec, _ *machine.Observed) { s.Version = "1.36.4" }, restart: release.Components()},
 		{
 			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *machine.Observed) { s.ExtraSANs = []string{"api.example"} },

@@ -56,6 +56,10 @@ func TestImportReadsBack(t *testing.T) {
 				release.APIServer: {"v": "2", "goaway-chance": "0.01"}, release.ControllerManager: {"controllers": "*"}, release.Scheduler: {"profiling": "false"},
 			}
 		},
+		"a flag that repeats": func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"service-account-issuer": component.Repeated("https://new", "https://old")}}
+			s.Settings = json.RawMessage(`{"repeated_args":{"kube-apiserver":["service-account-issuer"]}}`)
+		},
 		"authorization by a file": func(s *Spec) {
 			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"}}
 		},

@@ -50,7 +50,7 @@ func TestAdminConf(t *testing.T) {
 func bareReplica() replicaModel {
 	object, list, set := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType), types.SetNull(types.StringType)
 	return replicaModel{
-		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, Audit: object, Authentication: object, Resources: object,
+		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, RepeatedArgs: object, Audit: object, Authentication: object, Resources: object,
 		Etcd: set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,
 		Files: types.MapNull(types.StringType), FileDigests: types.MapNull(types.StringType),
 	}

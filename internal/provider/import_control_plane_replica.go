@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
@@ -58,21 +56,6 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	i.files(found, given.Files)
 	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
-}
-
-// extraArgs sets extra_args for each component. If no component has any, the attribute is null.
-func (i importer) extraArgs(found controlplane.Imported) {
-	if len(found.ExtraArgs) == 0 {
-		return
-	}
-	kinds, values := map[string]attr.Type{}, map[string]attr.Value{}
-	for attribute, component := range extraArgsComponents {
-		kinds[attribute], values[attribute] = types.MapType{ElemType: types.StringType}, types.MapNull(types.StringType)
-		if args := found.ExtraArgs[component]; args != nil {
-			values[attribute] = stringMap(args)
-		}
-	}
-	i.set("extra_args", types.ObjectValueMust(kinds, values))
 }
 
 // registration sets where a replica is registered.

@@ -31,6 +31,7 @@ type replicaModel struct {
 	ClusterDomain types.String `tfsdk:"cluster_domain"`
 	ExtraSANs     types.Set    `tfsdk:"extra_sans"`
 	ExtraArgs     types.Object `tfsdk:"extra_args"`
+	RepeatedArgs  types.Object `tfsdk:"repeated_args"`
 	EarlyRenewal  types.String `tfsdk:"early_renewal"`
 
 	Files       types.Map `tfsdk:"files"`
@@ -118,6 +119,7 @@ func (m *replicaModel) touches(ctx context.Context, before replicaModel, s *sess
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Files, before.Files},
 		[2]attr.Value{m.FileDigests, before.FileDigests},
+		[2]attr.Value{m.RepeatedArgs, before.RepeatedArgs},
 		[2]attr.Value{m.Audit, before.Audit},
 		[2]attr.Value{m.Authentication, before.Authentication},
 		[2]attr.Value{m.Resources, before.Resources},
@@ -141,23 +143,6 @@ func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics
 	if err := component.ValidateCIDRs(services, pods); err != nil {
 		addInvalid(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
 	}
-}
-
-// extraArgsComponents maps each attribute of extra_args to its component.
-var extraArgsComponents = map[string]string{
-	"apiserver":          "kube-apiserver",
-	"controller_manager": "kube-controller-manager",
-	"scheduler":          "kube-scheduler",
-}
-
-func (m replicaModel) extraArgs(ctx context.Context, diags *diag.Diagnostics) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for attribute, name := range extraArgsComponents {
-		if args, ok := m.ExtraArgs.Attributes()[attribute].(types.Map); ok {
-			out[name] = stringMapOf(ctx, args, diags)
-		}
-	}
-	return out
 }
 
 // fill sets the attributes from the observed status.

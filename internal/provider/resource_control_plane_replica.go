@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -64,15 +63,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
 		}
 	}
-	for attribute, name := range extraArgsComponents {
-		args, _ := model.ExtraArgs.Attributes()[attribute].(types.Map)
-		if !elementsKnown(ctx, args) {
-			continue
-		}
-		if err := component.ValidateExtraArgs(name, model.Version.ValueString(), stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
-			addInvalid(&resp.Diagnostics, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
-		}
-	}
+	model.validateArgs(ctx, &resp.Diagnostics)
 }
 
 // ModifyPlan keeps the observed values unless the machine is changed.

@@ -89,6 +89,24 @@ func replicaArguments() map[string]schema.Attribute {
 				"scheduler":          extraArgsSchema("kube-scheduler"),
 			},
 		},
+		"repeated_args": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Additional flags that are given once for each of their values, without dashes: `service-account-issuer`, `tls-sni-cert-key`, `oidc-required-claim` and `allow-metric-labels`. " +
+				"The order of the values is kept: the first issuer signs new service account tokens, and tokens of all issuers are accepted. Default: none. A flag is either here or in `extra_args`. " +
+				"A change restarts the component; for the API server, the replica leaves rotation during the restart, one replica at a time.",
+			Attributes: map[string]schema.Attribute{
+				"apiserver":          repeatedArgsSchema("kube-apiserver"),
+				"controller_manager": repeatedArgsSchema("kube-controller-manager"),
+				"scheduler":          repeatedArgsSchema("kube-scheduler"),
+			},
+		},
+	}
+}
+
+func repeatedArgsSchema(component string) schema.Attribute {
+	return schema.MapAttribute{
+		Optional: true, ElementType: types.ListType{ElemType: types.StringType},
+		MarkdownDescription: "Flags of " + component + " that repeat, each with its values. Default: none.",
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 )
 
 func etcdMemberSchema(ctx context.Context) schema.Schema {

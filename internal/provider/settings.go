@@ -24,6 +24,8 @@ type settings[R any] struct {
 	Groups         []string             `json:"supplementary_groups,omitzero"` // null is nil, sorted
 
 	Files map[string]fileSettings `json:"files,omitzero"` // null is nil
+	// Repeated are the flags that are configured in repeated_args, sorted, by component.
+	Repeated map[string][]string `json:"repeated_args,omitempty"`
 }
 
 type auditModel struct {
@@ -108,7 +110,7 @@ func orZero[T any](p *T) T {
 
 // text encodes s for the records. It returns nil if s is empty.
 func (s settings[R]) text() json.RawMessage {
-	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil && s.Files == nil {
+	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil && s.Files == nil && len(s.Repeated) == 0 {
 		return nil
 	}
 	if s.Authentication != nil {
@@ -125,6 +127,7 @@ func (s settings[R]) text() json.RawMessage {
 func (m replicaModel) settings(ctx context.Context) json.RawMessage {
 	return settings[resourcesModel]{
 		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication), decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx), m.fileSettings(ctx),
+		m.repeatedFlags(ctx),
 	}.text()
 }
 

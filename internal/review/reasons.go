@@ -49,6 +49,7 @@ func arguments(kind string) map[string]argument {
 			"extra_args":           {label: "flags", effect: Restart},
 			"files":                {label: "files", effect: Restart},
 			"file_digests":         {label: "contents of files", effect: Restart},
+			"repeated_args":        {label: "flags that repeat", effect: Restart},
 			"etcd":                 {label: "etcd endpoints", effect: Restart},
 			"host":                 {label: "machine", effect: Restart, shown: true},
 			"port":                 {label: "port", effect: Restart, shown: true},

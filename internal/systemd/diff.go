@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -21,14 +22,23 @@ func FlagDifferences(observed, wanted map[string]string) []string {
 		want, isWanted := wanted[name]
 		switch {
 		case !isThere:
-			differences = append(differences, fmt.Sprintf("flag --%s is missing, wanted %q", name, want))
+			differences = append(differences, fmt.Sprintf("flag --%s is missing, wanted %s", name, shown(want)))
 		case !isWanted:
-			differences = append(differences, fmt.Sprintf("flag --%s is %q, wanted not to be set", name, have))
+			differences = append(differences, fmt.Sprintf("flag --%s is %s, wanted not to be set", name, shown(have)))
 		case have != want:
-			differences = append(differences, fmt.Sprintf("flag --%s is %q, wanted %q", name, have, want))
+			differences = append(differences, fmt.Sprintf("flag --%s is %s, wanted %s", name, shown(have), shown(want)))
 		}
 	}
 	return differences
+}
+
+// shown quotes the values of a flag.
+func shown(value string) string {
+	var quoted []string
+	for _, one := range strings.Split(value, "\n") {
+		quoted = append(quoted, strconv.Quote(one))
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // LineDifferences describes the lines that only one of two versions of a file contains, in any

@@ -9,7 +9,8 @@ import (
 )
 
 // Command is the command of a unit's ExecStart=. A flag is written as --name=value and parsed
-// with any number of dashes. A flag without a value is parsed as "".
+// with any number of dashes. A flag without a value is parsed as "". A flag that repeats has
+// one value a line, in their order: no value on a command line contains a line break.
 type Command struct {
 	Program string
 	Flags   map[string]string // by name, without dashes
@@ -22,7 +23,9 @@ const execStart = "ExecStart="
 func (c Command) ExecStart() string {
 	words := []string{quote(c.Program)}
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
-		words = append(words, quote("--"+name+"="+c.Flags[name]))
+		for _, value := range strings.Split(c.Flags[name], "\n") {
+			words = append(words, quote("--"+name+"="+value))
+		}
 	}
 	return execStart + strings.Join(words, " \\\n  ")
 }
@@ -71,6 +74,9 @@ func parseCommand(command string) (Command, error) {
 	c := Command{Program: words[0], Flags: map[string]string{}}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if before, repeats := c.Flags[name]; repeats {
+			value = before + "\n" + value
+		}
 		c.Flags[name] = value
 	}
 	return c, nil

@@ -15,11 +15,19 @@ func TestExecStart(t *testing.T) {
 	}
 }
 
+// TestRepeatedFlag checks that a flag is written once for each value, in their order.
+func TestRepeatedFlag(t *testing.T) {
+	c := Command{Program: "/x", Flags: map[string]string{"issuer": "https://new\nhttps://old", "v": "2"}}
+	if want := "ExecStart=/x \\\n  --issuer=https://new \\\n  --issuer=https://old \\\n  --v=2"; c.ExecStart() != want {
+		t.Errorf("%s\nwant\n%s", c.ExecStart(), want)
+	}
+}
+
 // TestCommandsAreReadBack covers each character that systemd treats specially.
 func TestCommandsAreReadBack(t *testing.T) {
 	c := Command{Program: "/opt/kube/x", Flags: map[string]string{
 		"spaces": "a b  c", "quotes": `say "it's" \ so`, "percent": "100%n", "dollar": "$HOME ${PATH}", "empty": "",
-		"equals": "a=b,c=d", "other": "a;b", "unicode": "é",
+		"repeated": "https://new\nhttps://old\na b", "equals": "a=b,c=d", "other": "a;b", "unicode": "é",
 	}}
 	got, rest, err := ParseUnit(Managed + "\n[Service]\nType=exec\n" + c.ExecStart() + "\nRestart=always\n")
 	if err != nil || got.Program != c.Program || !maps.Equal(got.Flags, c.Flags) {
@@ -60,6 +68,10 @@ func TestDifferences(t *testing.T) {
 		`flag --c is missing, wanted "x"`,
 	}; !slices.Equal(flags, want) {
 		t.Errorf("%q, want %q", flags, want)
+	}
+	issuers := FlagDifferences(map[string]string{"i": "a\nb"}, map[string]string{"i": "b\na"})
+	if want := []string{`flag --i is "a", "b", wanted "b", "a"`}; !slices.Equal(issuers, want) {
+		t.Errorf("%q, want %q", issuers, want)
 	}
 	if got := FlagDifferences(nil, map[string]string{"a": ""}); len(got) != 1 {
 		t.Errorf("no flags found: %q", got)

@@ -68,6 +68,7 @@ resource "kube_control_plane_replica" "this" {
   cluster_domain = var.network.cluster_domain
   extra_sans     = var.kubernetes.extra_sans
   extra_args     = var.kubernetes.extra_args
+  repeated_args  = var.kubernetes.repeated_args
   admin_conf     = var.kubernetes.admin_conf
   audit          = var.kubernetes.audit
   authentication = var.kubernetes.authentication

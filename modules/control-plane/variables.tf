@@ -105,6 +105,11 @@ variable "kubernetes" {
       controller_manager = optional(map(string))
       scheduler          = optional(map(string))
     }), {})
+    repeated_args = optional(object({
+      apiserver          = optional(map(list(string)))
+      controller_manager = optional(map(list(string)))
+      scheduler          = optional(map(list(string)))
+    }))
     extra_sans = optional(set(string), [])
     admin_conf = optional(bool, true)
     audit = optional(object({
@@ -178,7 +183,7 @@ variable "pki" {
     early_renewal       = optional(string)
     encryption = optional(object({
       provider  = string
-      resources = optional(list(string))
+      resources = optional(set(string))
       kms       = optional(object({ name = string, endpoint = string, timeout = optional(string) }))
     }))
     rotation = optional(object({

@@ -61,6 +61,43 @@ var OwnedFlags = map[string]map[string]string{
 	},
 }
 
+// repeating are the flags of each component whose values cannot stand in one value, separated
+// by commas: the flag is given once for each (types stringArray, namedCertKey, mapStringString
+// without splitting, stringToString).
+var repeating = map[string][]string{
+	release.APIServer:         {"allow-metric-labels", "oidc-required-claim", "service-account-issuer", "tls-sni-cert-key"},
+	release.ControllerManager: {"allow-metric-labels", "tls-sni-cert-key"},
+	release.Scheduler:         {"allow-metric-labels", "tls-sni-cert-key"},
+}
+
+// Repeated returns the values of a flag that repeats as one text: one value a line, in their
+// order. No value on a command line contains a line break.
+func Repeated(values ...string) string { return strings.Join(values, "\n") }
+
+// Values returns the values of a flag.
+func Values(text string) []string { return strings.Split(text, "\n") }
+
+// ValidateRepeatedArgs returns why the flags of a component cannot be given once for each value.
+// What ValidateExtraArgs checks is left to it.
+func ValidateRepeatedArgs(component string, args map[string][]string) error {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		values := args[name]
+		switch {
+		case !slices.Contains(repeating[component], name):
+			return fmt.Errorf("%s: flag %q takes one value: set it in extra_args, with commas if the value is a list; flags that repeat are %s",
+				component, name, strings.Join(repeating[component], ", "))
+		case len(values) == 0:
+			return fmt.Errorf("%s: flag %q has no value; remove it", component, name)
+		}
+		for i, value := range values {
+			if slices.Contains(values[:i], value) {
+				return fmt.Errorf("%s: flag %q has the value %q twice", component, name, value)
+			}
+		}
+	}
+	return nil
+}
+
 var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // ValidateExtraArgs returns why args cannot be passed to a component of a version: an unknown
@@ -74,8 +111,14 @@ func ValidateExtraArgs(component, version string, args map[string]string) error 
 		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(release.Components(), ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if err := validateFlag(owned, name, args[name]); err != nil {
-			return fmt.Errorf("%s: %w", component, err)
+		values := []string{args[name]}
+		if slices.Contains(repeating[component], name) {
+			values = Values(args[name])
+		}
+		for _, value := range values {
+			if err := validateFlag(owned, name, value); err != nil {
+				return fmt.Errorf("%s: %w", component, err)
+			}
 		}
 	}
 	return release.ValidateFlags(component, version, args)

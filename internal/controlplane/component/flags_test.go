@@ -264,6 +264,8 @@ func TestValidateExtraArgs(t *testing.T) {
 		{release.APIServer, "event ttl", "2h", "malformed flag"},
 		{release.APIServer, "", "2h", "malformed flag"},
 		{release.APIServer, "event-ttl", "2h\n--x", "control character"},
+		{release.APIServer, "service-account-issuer", Repeated("https://new", "https://old"), ""},
+		{release.APIServer, "service-account-issuer", Repeated("https://new", "https://\x1bold"), "control character"},
 		{release.APIServer, "etcd-servers", "https://x:2379", `setting "etcd"`},
 		{release.APIServer, "anonymous-auth", "false", "authentication.anonymous_paths"},
 		{release.APIServer, "encryption-provider-config", "/etc/x.yaml", "encryption that the PKI bundle holds"},
@@ -278,6 +280,19 @@ func TestValidateExtraArgs(t *testing.T) {
 		err := ValidateExtraArgs(c.component, "", map[string]string{c.flag: c.value})
 		if got := cptest.Text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
 			t.Errorf("%s --%s=%q: %q, want %q", c.component, c.flag, c.value, got, c.want)
+		}
+	}
+}
+
+// TestRepeatingFlagsExist detects misspellings in the table of flags that repeat.
+func TestRepeatingFlagsExist(t *testing.T) {
+	for minor := release.OldestMinor; minor <= release.NewestMinor; minor++ {
+		for component, flags := range repeating {
+			for _, flag := range flags {
+				if err := ValidateExtraArgs(component, fmt.Sprintf("1.%d.0", minor), map[string]string{flag: "x"}); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Replica struct {
 	PodCIDRs      []string // none, one or two
 	ClusterDomain string   // "" means cluster.local
 	ExtraSANs     []string
-	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
+	ExtraArgs     map[string]map[string]string // component → flag without dashes → value, or values (Repeated)
 	NoAdminConf   bool                         // no administrator kubeconfig on the machine
 	Audit         Audit
 	// Authentication and Audit are the same on every replica. Otherwise the rights of a
