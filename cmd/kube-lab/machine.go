@@ -20,18 +20,25 @@ func cutCommand(args []string) error      { return each("cut", args, (*lab.Machi
 func healCommand(args []string) error     { return each("heal", args, (*lab.Machine).Heal) }
 func rebuildCommand(args []string) error  { return each("rebuild", args, (*lab.Machine).Rebuild) }
 
-// each calls act for all machines in args, in parallel.
-func each(verb string, args []string, act func(*lab.Machine, context.Context) error) error {
+// openLab opens the lab of a subcommand that needs at least one argument, and returns its
+// arguments.
+func openLab(verb, arguments string, args []string) (*lab.Lab, []string, error) {
 	flags := flag.NewFlagSet(verb, 0)
-	name, names, err := parse(flags, "MACHINE...", args)
+	name, rest, err := parse(flags, arguments, args)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if len(names) == 0 {
+	if len(rest) == 0 {
 		flags.Usage()
-		return errUsage
+		return nil, nil, errUsage
 	}
 	l, err := lab.Open(name)
+	return l, rest, err
+}
+
+// each calls act for all machines in args, in parallel.
+func each(verb string, args []string, act func(*lab.Machine, context.Context) error) error {
+	l, names, err := openLab(verb, "MACHINE...", args)
 	if err != nil {
 		return err
 	}
@@ -64,16 +71,7 @@ func find(l *lab.Lab, name string) (*lab.Machine, error) {
 }
 
 func sshCommand(args []string) error {
-	flags := flag.NewFlagSet("ssh", 0)
-	name, rest, err := parse(flags, "MACHINE [COMMAND...]", args)
-	if err != nil {
-		return err
-	}
-	if len(rest) == 0 {
-		flags.Usage()
-		return errUsage
-	}
-	l, err := lab.Open(name)
+	l, rest, err := openLab("ssh", "MACHINE [COMMAND...]", args)
 	if err != nil {
 		return err
 	}
@@ -85,16 +83,7 @@ func sshCommand(args []string) error {
 }
 
 func execCommand(args []string) error {
-	flags := flag.NewFlagSet("exec", 0)
-	name, rest, err := parse(flags, "-- COMMAND...", args)
-	if err != nil {
-		return err
-	}
-	if len(rest) == 0 {
-		flags.Usage()
-		return errUsage
-	}
-	l, err := lab.Open(name)
+	l, rest, err := openLab("exec", "-- COMMAND...", args)
 	if err != nil {
 		return err
 	}

@@ -49,18 +49,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "acceptance: build components:", err)
 		return 1
 	}
-	code := 1
 	config := lab.Config{Name: labName, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}
-	err = lab.With(ctx, config, func(l *lab.Lab) error {
-		shared.lab, shared.components = l, directory
-		code = m.Run()
-		return nil
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "acceptance:", err)
-		return 1
-	}
-	return code
+	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { shared.lab, shared.components = l, directory })
 }
 
 // cannotRun returns in one line why machines cannot run here.

@@ -64,18 +64,8 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	code := 1
 	config := lab.Config{Name: "cplab", Subnet: netip.MustParsePrefix("10.94.0.0/24"), Machines: []string{"cp1", "cp2"}}
-	err := lab.With(ctx, config, func(l *lab.Lab) error {
-		machines.lab = l
-		code = m.Run()
-		return nil
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "controlplane:", err)
-		return 1
-	}
-	return code
+	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { machines.lab = l })
 }
 
 func whyNoLab() string {

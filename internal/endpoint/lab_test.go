@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -37,26 +36,13 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	code := 1
 	config := lab.Config{Name: "eplab", Subnet: netip.MustParsePrefix("10.95.0.0/24"), Machines: []string{"a", "b", "c"}}
-	err := lab.With(ctx, config, func(l *lab.Lab) error {
-		machines.lab = l
-		code = m.Run()
-		return nil
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "endpoint:", err)
-		return 1
-	}
-	return code
+	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { machines.lab = l })
 }
 
 func whyNoLab() string {
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		return "-short leaves the lab out"
-	case os.Geteuid() != 0:
-		return "lab machines need root"
 	}
 	return lab.Missing()
 }

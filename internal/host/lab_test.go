@@ -39,26 +39,13 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	code := 1
 	config := lab.Config{Name: "hostlab", Subnet: subnet, Machines: []string{"m1", "m2"}}
-	err := lab.With(ctx, config, func(l *lab.Lab) error {
-		machines.lab = l
-		code = m.Run()
-		return nil
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "host:", err)
-		return 1
-	}
-	return code
+	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { machines.lab = l })
 }
 
 func whyNoLab() string {
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		return "-short leaves the lab out"
-	case os.Geteuid() != 0:
-		return "lab machines need root"
 	}
 	return lab.Missing()
 }
