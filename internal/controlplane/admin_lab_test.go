@@ -24,19 +24,23 @@ func TestKeysOfAReplica(t *testing.T) {
 	st.deletes()
 }
 
-const kubeletClient = `curl --silent --insecure --cert ` + component.PKIDir + `/apiserver-kubelet-client.crt --key ` + component.PKIDir + `/apiserver-kubelet-client.key `
+const kubeletClient = `curl --silent --insecure --cert ` + component.PKIDir + `/apiserver-kubelet-client.crt --key ` +
+	component.PKIDir + `/apiserver-kubelet-client.key `
 
 // kubeletsKeyIsForKubelets: the key grants access to the kubelet API, and nothing else.
 func (st *stage) kubeletsKeyIsForKubelets() {
 	st.Helper()
 	for path, want := range map[string]string{"/api/v1/secrets": "403", "/api/v1/nodes": "200"} {
-		if code := st.run(kubeletClient + "--output /dev/null --write-out '%{http_code}' " + st.spec.LocalURL() + path); code != want {
+		if code := st.run(kubeletClient + "--output /dev/null --write-out '%{http_code}' " + st.spec.LocalURL() +
+			path); code != want {
 			st.Errorf("%s with the key for kubelets: %s, want %s", path, code, want)
 		}
 	}
 	for _, verb := range []string{"get", "create"} {
-		review := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"` + verb + `","resource":"nodes","subresource":"proxy"}}}`
-		answer := st.run(kubeletClient + "--header 'Content-Type: application/json' --data '" + review + "' " + st.spec.LocalURL() + "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+		review := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview",` +
+			`"spec":{"resourceAttributes":{"verb":"` + verb + `","resource":"nodes","subresource":"proxy"}}}`
+		answer := st.run(kubeletClient + "--header 'Content-Type: application/json' --data '" + review + "' " +
+			st.spec.LocalURL() + "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
 		if !strings.Contains(answer, `"allowed": true`) && !strings.Contains(answer, `"allowed":true`) {
 			st.Errorf("%s nodes/proxy: %s", verb, answer)
 		}
@@ -96,7 +100,8 @@ func (st *stage) leavesAdminConfOut() {
 		if without {
 			want = "gone"
 		}
-		st.expect("admin.conf", strings.TrimSpace(st.run("if [ -e "+component.AdminConf+" ]; then echo there; else echo gone; fi")), want)
+		st.expect("admin.conf", strings.TrimSpace(st.run("if [ -e "+component.AdminConf+
+			" ]; then echo there; else echo gone; fi")), want)
 	}
 	st.spec.NoAdminConf = true // a Delete removes one that was left over
 	st.expect("restarted", st.restarted(before), []string(nil))

@@ -23,14 +23,20 @@ func paths(files []host.File) []string {
 // from an external signer.
 func TestNoAdminConf(t *testing.T) {
 	s := testSpec(t)
-	f := machine.Interpret(host.Facts{Files: map[string]host.FileState{component.AdminConf: {SHA256: "x", Mode: component.SecretMode, Owner: "root", Group: "root"}}})
+	f := machine.Interpret(host.Facts{
+		Files: map[string]host.FileState{
+			component.AdminConf: {SHA256: "x", Mode: component.SecretMode, Owner: "root", Group: "root"},
+		},
+	})
 	with, err := decide(s.Replica, f, cptest.Now)
-	if err != nil || !slices.Contains(paths(with.files), component.AdminConf) || slices.Contains(with.remove, component.AdminConf) {
+	if err != nil || !slices.Contains(paths(with.files), component.AdminConf) ||
+		slices.Contains(with.remove, component.AdminConf) {
 		t.Errorf("by default: %v, removed %q, %v", paths(with.files), with.remove, err)
 	}
 	s.NoAdminConf = true
 	without, err := decide(s.Replica, f, cptest.Now)
-	if err != nil || slices.Contains(paths(without.files), component.AdminConf) || !slices.Contains(without.remove, component.AdminConf) {
+	if err != nil || slices.Contains(paths(without.files), component.AdminConf) ||
+		!slices.Contains(without.remove, component.AdminConf) {
 		t.Errorf("without: %v, removed %q, %v", paths(without.files), without.remove, err)
 	}
 	if !slices.ContainsFunc(drift(s.Replica, f, cptest.Now), func(word string) bool {
@@ -38,10 +44,12 @@ func TestNoAdminConf(t *testing.T) {
 	}) {
 		t.Error("one that is there is no drift")
 	}
-	if missing := drift(s.Replica, machine.Interpret(host.Facts{}), cptest.Now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, component.AdminConf) }) {
+	if missing := drift(s.Replica, machine.Interpret(host.Facts{}), cptest.Now); slices.ContainsFunc(missing,
+		func(word string) bool { return strings.Contains(word, component.AdminConf) }) {
 		t.Errorf("one that is not there is drift: %q", missing)
 	}
-	if !slices.Contains(machine.OwnFiles(s.Replica), component.AdminConf) || !slices.Contains(machine.Query(s.Replica).Files, component.AdminConf) {
+	if !slices.Contains(machine.OwnFiles(s.Replica), component.AdminConf) ||
+		!slices.Contains(machine.Query(s.Replica).Files, component.AdminConf) {
 		t.Error("one that is left over is not looked for")
 	}
 	s.Bundle = signedElsewhere(t, s)

@@ -34,7 +34,10 @@ func install(ctx context.Context, s Spec) error {
 
 // apply writes the files and restarts the API server if needed.
 func apply(ctx context.Context, s Spec, d changes) error {
-	change := host.Change{Dirs: append(component.Directories(), d.dirs...), Files: d.files, Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: unit.Enable()}
+	change := host.Change{
+		Dirs: append(component.Directories(), d.dirs...), Files: d.files,
+		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: unit.Enable(),
+	}
 	if d.rollback != nil { // first: from now on a rollback is possible
 		change.Files = append([]host.File{d.rollback.File()}, d.files...)
 	}

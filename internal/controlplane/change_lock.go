@@ -119,9 +119,10 @@ func (h heldLock) checkEarlierFailure(machine string) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "Control-plane replica not changed",
-		Host:      machine,
-		Cause:     fmt.Sprintf("the change of replica %q failed: this one might fail as well, and at most one replica is out of rotation at a time", failed),
+		Summary: "Control-plane replica not changed",
+		Host:    machine,
+		Cause: fmt.Sprintf("the change of replica %q failed: this one might fail as well, and at most one replica is "+
+			"out of rotation at a time", failed),
 		Unchanged: problem.Nothing,
 		Next:      fmt.Sprintf("correct the cause at replica %q and apply again.", failed),
 	}
@@ -145,7 +146,8 @@ const machineLeaseName = "replica"
 // takeMachineLease takes the lease of a replica's machine.
 func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	what := "the replica on " + s.Host.Address()
-	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLeaseName, host.LeaseOptions{What: what, All: true})
+	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLeaseName,
+		host.LeaseOptions{What: what, All: true})
 	if err != nil {
 		return nil, fmt.Errorf("lock the machine of replica %s: %w", s.Machine(), err)
 	}

@@ -54,7 +54,10 @@ func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *bal
 	t.Helper()
 	balancer = &balancerMachine{address: "10.0.0.21"}
 	cp1 = calm(t)
-	cp1.Registrar = &recordingRegistrar{balancers: []host.LeaseTaker{balancer}, members: map[string]string{"cp1": cp1.ServingAddress(), "cp2": "10.0.0.12:6443"}}
+	cp1.Registrar = &recordingRegistrar{
+		balancers: []host.LeaseTaker{balancer},
+		members:   map[string]string{"cp1": cp1.ServingAddress(), "cp2": "10.0.0.12:6443"},
+	}
 	cp2 = cp1
 	cp2.Name = "cp2"
 	return NewReplicas(nil), NewReplicas(nil), cp1, cp2, balancer

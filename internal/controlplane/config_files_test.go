@@ -21,7 +21,8 @@ const secretText = "token: not-for-a-log"
 func withFiles(t *testing.T) Spec {
 	t.Helper()
 	s := testSpec(t)
-	s.ExtraArgs = cptest.Args(release.APIServer, "admission-control-config-file", component.ConfigFilePath("admission.yaml"))
+	s.ExtraArgs = cptest.Args(release.APIServer, "admission-control-config-file",
+		component.ConfigFilePath("admission.yaml"))
 	s.ConfigFiles = map[string]component.ConfigFile{
 		"admission.yaml": {Content: "path: " + component.ConfigFilePath("webhook.conf"), Mode: component.PublicMode},
 		"webhook.conf":   {Content: secretText, WriteOnly: true},
@@ -66,15 +67,18 @@ func TestConfigFilesOnTheMachine(t *testing.T) {
 	}{
 		{name: "as it should be"},
 		{
-			name: "another content", alter: replace("admission.yaml", component.ConfigFile{Content: "x", Mode: component.PublicMode}),
+			name:     "another content",
+			alter:    replace("admission.yaml", component.ConfigFile{Content: "x", Mode: component.PublicMode}),
 			restarts: []string{release.APIServer}, drift: []string{admission + " has different content"},
 		},
 		{
-			name: "another secret content", alter: replace("webhook.conf", component.ConfigFile{Content: "token: other", WriteOnly: true}),
+			name:     "another secret content",
+			alter:    replace("webhook.conf", component.ConfigFile{Content: "token: other", WriteOnly: true}),
 			restarts: []string{release.APIServer}, drift: []string{webhook + " has different content"},
 		},
 		{
-			name: "another mode", alter: replace("webhook.conf", component.ConfigFile{Content: secretText, Mode: 0o400, WriteOnly: true}),
+			name:  "another mode",
+			alter: replace("webhook.conf", component.ConfigFile{Content: secretText, Mode: 0o400, WriteOnly: true}),
 			drift: []string{webhook + " has mode 0600, wanted 0400"},
 		},
 		{
@@ -104,7 +108,8 @@ func TestConfigFilesOnTheMachine(t *testing.T) {
 		},
 		{
 			name: "one file removed from the configuration", alter: func(s *Spec) { delete(s.ConfigFiles, "webhook.conf") },
-			removed: []string{webhook}, restarts: []string{release.APIServer}, drift: []string{webhook + " exists, but is not wanted"},
+			removed: []string{webhook}, restarts: []string{release.APIServer},
+			drift: []string{webhook + " exists, but is not wanted"},
 		},
 		{
 			name: "removed, and cut off before the list was settled", alter: func(s *Spec) {
@@ -129,13 +134,15 @@ func TestConfigFilesOnTheMachine(t *testing.T) {
 				c.observe(f)
 			}
 			d := mustDecide(t, s, f, cptest.Now)
-			if want := slices.DeleteFunc(slices.Clone(c.removed), func(at string) bool { return at == theDirectory }); !slices.Equal(below(d.remove, component.FilesDir+"/"), want) {
+			if want := slices.DeleteFunc(slices.Clone(c.removed),
+				func(at string) bool { return at == theDirectory }); !slices.Equal(below(d.remove, component.FilesDir+"/"), want) {
 				t.Errorf("removes %q", d.remove)
 			}
 			if slices.Contains(d.remove, component.FilesDir) != slices.Contains(c.removed, theDirectory) {
 				t.Errorf("the directory: %q", d.remove)
 			}
-			if settles := len(c.removed) > 0; settles != (d.filesList != nil) || settles && len(d.filesList.Files) != len(s.ConfigFiles) {
+			if settles := len(c.removed) > 0; settles != (d.filesList != nil) || settles &&
+				len(d.filesList.Files) != len(s.ConfigFiles) {
 				t.Errorf("the list that remains is %v", d.filesList)
 			}
 			if !slices.Equal(d.restart, c.restarts) {
@@ -174,7 +181,8 @@ func TestConfigFilesAreListedFirst(t *testing.T) {
 	if d.files[0].Path != machine.FilesListPath || d.files[len(d.files)-1].Path != machine.RecordPath {
 		t.Errorf("the list is not first, or the record not last")
 	}
-	if list := machine.ReadWrittenFiles(string(d.files[0].Content)); !list["webhook.conf"].WriteOnly || list["admission.yaml"].WriteOnly || len(list) != 2 {
+	if list := machine.ReadWrittenFiles(string(d.files[0].Content)); !list["webhook.conf"].WriteOnly ||
+		list["admission.yaml"].WriteOnly || len(list) != 2 {
 		t.Errorf("the list is %v", list)
 	}
 	if strings.Contains(string(d.files[0].Content), "not-for-a-log") {
@@ -200,18 +208,23 @@ func TestConfigFilesAreTakenBack(t *testing.T) {
 		t.Error("the rollback record has a content")
 	}
 	read := machine.ReadRollbackRecord(string(b.File().Content))
-	if read == nil || len(read.Files) != 2 || read.Files["webhook.conf"].Owner != release.APIServer || read.Files["webhook.conf"].NoRestart {
+	if read == nil || len(read.Files) != 2 || read.Files["webhook.conf"].Owner != release.APIServer ||
+		read.Files["webhook.conf"].NoRestart {
 		t.Fatalf("the record is read as %+v", read)
 	}
 	next := s
 	next.ConfigFiles = map[string]component.ConfigFile{
-		"admission.yaml": s.ConfigFiles["admission.yaml"], "webhook.conf": s.ConfigFiles["webhook.conf"], "new.yaml": {Content: "new"},
+		"admission.yaml": s.ConfigFiles["admission.yaml"], "webhook.conf": s.ConfigFiles["webhook.conf"],
+		"new.yaml": {Content: "new"},
 	}
 	f = withListing(converged(t, next))
 	old := next
-	old.ConfigFiles, old.Previous = read.ConfigFiles(), &component.Previous{Definitions: read.Definitions, Settings: read.Settings}
+	old.ConfigFiles, old.Previous = read.ConfigFiles(), &component.Previous{
+		Definitions: read.Definitions, Settings: read.Settings,
+	}
 	d := mustDecide(t, old, f, cptest.Now)
-	if removed := below(d.remove, component.FilesDir+"/"); !slices.Equal(removed, []string{component.ConfigFilePath("new.yaml")}) {
+	if removed := below(d.remove, component.FilesDir+"/"); !slices.Equal(removed,
+		[]string{component.ConfigFilePath("new.yaml")}) {
 		t.Errorf("removes %q", removed)
 	}
 	if !slices.Equal(d.restart, []string{release.APIServer}) {
@@ -247,7 +260,8 @@ func TestUnitNotesConfigFiles(t *testing.T) {
 	s := withFiles(t)
 	for _, c := range component.Of(s.Replica) {
 		text := string(unit.File(c).Content)
-		if has := strings.Contains(text, " "+component.ConfigFilePath("webhook.conf")+" "); has != (c.Name == release.APIServer) {
+		if has := strings.Contains(text, " "+component.ConfigFilePath("webhook.conf")+
+			" "); has != (c.Name == release.APIServer) {
 			t.Errorf("%s: %t", c.Name, has)
 		}
 	}

@@ -15,7 +15,8 @@ func TestPreflightAcceptsAnInterruptedCreate(t *testing.T) {
 	}
 	other := s
 	other.Name = "cp2"
-	if err := machine.Preflight(other.Replica, converged(t, s)); !strings.Contains(cptest.Text(err), `holds replica "cp1" of this cluster`) {
+	if err := machine.Preflight(other.Replica, converged(t, s)); !strings.Contains(cptest.Text(err),
+		`holds replica "cp1" of this cluster`) {
 		t.Errorf("another replica on the same machine: %v", err)
 	}
 }

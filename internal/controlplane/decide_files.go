@@ -48,7 +48,8 @@ func (d changes) touchesConfigFiles(f machine.Observed) bool {
 	differs := func(file host.File) bool {
 		state, there := f.Facts.Files[file.Path]
 		return path.Dir(file.Path) == component.FilesDir &&
-			(!there || state.SHA256 != machine.Digest(file.Content) || state.Mode.Perm() != file.Mode || state.Owner != file.Owner)
+			(!there || state.SHA256 != machine.Digest(file.Content) || state.Mode.Perm() != file.Mode ||
+				state.Owner != file.Owner)
 	}
 	return slices.ContainsFunc(d.files, differs) ||
 		slices.ContainsFunc(d.remove, func(at string) bool { return path.Dir(at) == component.FilesDir })

@@ -46,11 +46,13 @@ func TestDecideOnABareMachine(t *testing.T) {
 		t.Errorf("%s is written last; an interrupted change would be recorded as done", last)
 	}
 	for _, file := range d.files {
-		private := strings.Contains(string(file.Content), "PRIVATE KEY") || strings.Contains(string(file.Content), "client-key-data")
+		private := strings.Contains(string(file.Content), "PRIVATE KEY") ||
+			strings.Contains(string(file.Content), "client-key-data")
 		if private != (file.Mode == component.SecretMode) && file.Path != machine.RecordPath {
 			t.Errorf("%s has mode %o", file.Path, file.Mode)
 		}
-		if strings.HasSuffix(file.Path, "super-admin.conf") || strings.HasSuffix(file.Path, "front-proxy-ca.key") || strings.HasSuffix(file.Path, "etcd/ca.key") {
+		if strings.HasSuffix(file.Path, "super-admin.conf") || strings.HasSuffix(file.Path, "front-proxy-ca.key") ||
+			strings.HasSuffix(file.Path, "etcd/ca.key") {
 			t.Errorf("%s is written; nothing there needs it", file.Path)
 		}
 	}
@@ -73,13 +75,25 @@ func TestDecide(t *testing.T) {
 		restart []string
 	}{
 		{name: "etcd URLs in another order", alter: func(s *Spec, _ *machine.Observed) { slices.Reverse(s.EtcdURLs) }},
-		{name: "an extra flag", alter: func(s *Spec, _ *machine.Observed) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
-		{name: "a second issuer", alter: func(s *Spec, _ *machine.Observed) {
-			s.ExtraArgs = cptest.Args(release.APIServer, "service-account-issuer", component.Repeated("https://new", "https://old"))
-		}, restart: []string{release.APIServer}},
-		{name: "another version", alter: func(s *Spec, _ *machine.Observed) { s.Version = "1.36.4" }, restart: release.Components()},
 		{
-			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *machine.Observed) { s.ExtraSANs = []string{"api.example"} },
+			name: "a second issuer",
+			alter: func(s *Spec, _ *machine.Observed) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "service-account-issuer", component.Repeated("https://new", "https://old"))
+			},
+			restart: []string{release.APIServer},
+		},
+		{
+			name:    "an extra flag",
+			alter:   func(s *Spec, _ *machine.Observed) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") },
+			restart: []string{release.Scheduler},
+		},
+		{
+			name: "another version", alter: func(s *Spec, _ *machine.Observed) { s.Version = "1.36.4" },
+			restart: release.Components(),
+		},
+		{
+			name:    "an extra name: the API server reloads its certificate",
+			alter:   func(s *Spec, _ *machine.Observed) { s.ExtraSANs = []string{"api.example"} },
 			reissue: []string{component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
@@ -91,13 +105,18 @@ func TestDecide(t *testing.T) {
 				renamed := *s.Bundle
 				renamed.ClusterName, s.Bundle = "renamed", &renamed
 			},
-			reissue: []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}, restart: []string{release.ControllerManager, release.Scheduler},
+			reissue: []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf},
+			restart: []string{release.ControllerManager, release.Scheduler},
 		},
 		{
-			name: "a certificate near its end", alter: func(*Spec, *machine.Observed) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
+			name: "a certificate near its end", alter: func(*Spec, *machine.Observed) {},
+			at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
 			reissue: []string{
-				component.AdminConf, component.ControllerManagerConf, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert), component.KubeletClientCert, component.KeyPath(component.KubeletClientCert),
-				component.APIServerCert, component.KeyPath(component.APIServerCert), component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert), component.SchedulerConf,
+				component.AdminConf, component.ControllerManagerConf, component.EtcdClientCert,
+				component.KeyPath(component.EtcdClientCert), component.KubeletClientCert,
+				component.KeyPath(component.KubeletClientCert),
+				component.APIServerCert, component.KeyPath(component.APIServerCert), component.FrontProxyClientCert,
+				component.KeyPath(component.FrontProxyClientCert), component.SchedulerConf,
 			},
 		},
 		{
@@ -107,11 +126,19 @@ func TestDecide(t *testing.T) {
 			reissue: []string{component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)},
 		},
 		{
-			name: "a key that others could read", alter: func(_ *Spec, f *machine.Observed) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
+			name:    "a key that others could read",
+			alter:   func(_ *Spec, f *machine.Observed) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
 			reissue: []string{component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert)},
 		},
-		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *machine.Observed) { edit(f, component.SchedulerConf, "x") }, reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler}},
-		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *machine.Observed) { edit(f, component.SAKey, "x") }},
+		{
+			name:    "a kubeconfig changed by hand",
+			alter:   func(_ *Spec, f *machine.Observed) { edit(f, component.SchedulerConf, "x") },
+			reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler},
+		},
+		{
+			name:  "the service-account key changed by hand",
+			alter: func(_ *Spec, f *machine.Observed) { edit(f, component.SAKey, "x") },
+		},
 		{
 			name: "files written, restart cut off", alter: func(_ *Spec, f *machine.Observed) {
 				f.Facts.Files[unit.StartNotePath(release.ControllerManager)] = host.FileState{}
@@ -124,7 +151,7 @@ func TestDecide(t *testing.T) {
 			},
 			restart: []string{release.APIServer},
 		},
-		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *machine.Observed) {
+		{name: "unit file edited, systemd not reloaded, process of the right one", alter: func(_ *Spec, f *machine.Observed) {
 			edit(f, unit.Path(release.Scheduler), "x")
 			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.NeedReload = true })
 		}},

@@ -70,8 +70,9 @@ func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreach
 		Host:      s.Machine(),
 		Cause:     unreachable.Error(),
 		Unchanged: unchanged,
-		Next:      "make the machine reachable and apply again, or, if it is gone for good, " + host.AbandonRemedy(s.Host.Address()) + ".",
-		Err:       errors.Join(unreachable, err),
+		Next: "make the machine reachable and apply again, or, if it is gone for good, " +
+			host.AbandonRemedy(s.Host.Address()) + ".",
+		Err: errors.Join(unreachable, err),
 	}
 }
 
@@ -88,8 +89,10 @@ func checkClean(ctx context.Context, s Spec) error {
 	}
 	if _, _, err = f.Owner(s.Replica); err != nil {
 		return &problem.Problem{
-			Summary: "Control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "apply the replica first, which writes " + machine.RecordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
+			Summary: "Control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing,
+			Err: err,
+			Next: "apply the replica first, which writes " + machine.RecordPath +
+				" anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
 		}
 	}
 	return nil

@@ -79,7 +79,10 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	}
 	switch {
 	case len(pending) > 0:
-		return &keepReason{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again once that one exists.", temporary: true}
+		return &keepReason{
+			why: "this run is creating " + strings.Join(pending, ", "), next: "apply again once that one exists.",
+			temporary: true,
+		}
 	case s.Bundle.DeletionProtected():
 		return &keepReason{
 			why:  "the control plane is protected from deletion",
@@ -87,7 +90,8 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 		}
 	case len(failed)+len(creating) > 0:
 		return &keepReason{
-			why:  "the control plane is to continue, and this run failed to create " + strings.Join(slices.Concat(failed, creating), ", "),
+			why: "the control plane is to continue, and this run failed to create " +
+				strings.Join(slices.Concat(failed, creating), ", "),
 			next: "fix what keeps that from being created, then apply again.",
 		}
 	}
@@ -98,7 +102,8 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 // be retried if another replica could begin to serve.
 func (st *keepReason) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
-		Summary: "Last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
+		Summary: "Last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err,
+		Next:  st.next,
 		Cause: "no other replica serves, and " + st.why,
 	}
 	var refusal *problem.Problem

@@ -36,7 +36,10 @@ func TestLastReplicaStays(t *testing.T) {
 	}{
 		{"one of several, protected", true, false, nil, nil, ""},
 		{"the last, unprotected", false, true, nil, nil, ""},
-		{"the last, protected", true, true, nil, nil, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy"},
+		{
+			"the last, protected", true, true, nil, nil,
+			"set deletion_protection = false on the kube_pki_bundle, apply, then destroy",
+		},
 		{"the last, unprotected, while a create has failed", false, true, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
 			r.inProgress.create(s)(errors.New("a bad flag"))
@@ -46,7 +49,11 @@ func TestLastReplicaStays(t *testing.T) {
 			r.inProgress.create(s)(errors.New("a bad flag"))
 			r.inProgress.forget(s)
 		}, nil, ""},
-		{"the last, unprotected, while a member is being made", false, true, nil, []string{"etcd member cp9"}, "failed to create etcd member cp9"},
+		{
+			"the last, unprotected, while a member is being made", false, true, nil,
+			[]string{"etcd member cp9"},
+			"failed to create etcd member cp9",
+		},
 		{"one of several while a create has failed", false, false, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
 			r.inProgress.create(s)(errors.New("a bad flag"))
@@ -110,7 +117,10 @@ func TestSupersededDelete(t *testing.T) {
 		calls []string
 	}{
 		{"before the lock", func(*recordingRegistrar) { superseded = true }, nil},
-		{"in the middle of the drain", func(r *recordingRegistrar) { r.drains = func(string) { superseded = true } }, []string{"drain for delete", "undrain"}},
+		{
+			"in the middle of the drain", func(r *recordingRegistrar) { r.drains = func(string) { superseded = true } },
+			[]string{"drain for delete", "undrain"},
+		},
 		{"never", func(*recordingRegistrar) {}, []string{"drain for delete", "deregister"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -180,7 +190,8 @@ func TestNameRegisteredForAnotherMachine(t *testing.T) {
 func TestDrainForDeleteAsksBalancers(t *testing.T) {
 	registrar := &recordingRegistrar{unasked: errors.New("no balancer answers")}
 	s := leaving(t, false, registrar)
-	if err := NewReplicas(nil).drainForDelete(context.Background(), s, DeleteOptions{}); !errors.Is(err, registrar.unasked) {
+	if err := NewReplicas(nil).drainForDelete(context.Background(), s, DeleteOptions{}); !errors.Is(err,
+		registrar.unasked) {
 		t.Errorf("error %v", err)
 	}
 	if calls := registrar.take(); calls != nil {

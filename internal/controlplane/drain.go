@@ -176,7 +176,8 @@ func futileWaitProblem(err error, orphans []orphan) error {
 		machines = append(machines, o.machine)
 	}
 	explained := *p
-	explained.Cause += "; " + strings.Join(machines, ", ") + " stays out of rotation until the etcd member on its machine is created again, which would wait for this"
+	explained.Cause += "; " + strings.Join(machines, ", ") +
+		" stays out of rotation until the etcd member on its machine is created again, which would wait for this"
 	explained.Next = "apply again: that member is created first. Replace one etcd member at a time."
 	explained.Err = err
 	return &explained
@@ -228,10 +229,14 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 	if err != nil {
 		return nil, fmt.Errorf("read the address of replica %s: %w", name, err)
 	}
-	b := StackedMember{Host: r.machine(at), Bundle: s.Bundle, Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil }}
+	b := StackedMember{
+		Host: r.machine(at), Bundle: s.Bundle,
+		Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil },
+	}
 	other, state, err := b.replica(ctx)
 	if err == nil && state.absent && forget {
-		problem.Progress(ctx, "%s (%s): its machine holds no replica: removing it from the balancers until it is created again", name, at)
+		problem.Progress(ctx, "%s (%s): its machine holds no replica: removing it from the balancers until it is created "+
+			"again", name, at)
 		return nil, s.Registrar.Deregister(ctx, name)
 	}
 	if other == nil || err != nil || other.Name != name {

@@ -39,7 +39,10 @@ func TestDrainWait(t *testing.T) {
 			return alone, false
 		}, 55, true},
 		{"a replica that is being made", false, func(second int) ([]orphan, bool) { return nil, second < 60 }, 90, false},
-		{"a replica that is being made, during a member's change", true, func(int) ([]orphan, bool) { return nil, true }, 31, false},
+		{
+			"a replica that is being made, during a member's change", true, func(int) ([]orphan, bool) { return nil, true }, 31,
+			false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := drainWait{duringMember: c.duringMember}
@@ -69,13 +72,19 @@ func TestDrainWait(t *testing.T) {
 }
 
 func TestFutileWaitProblem(t *testing.T) {
-	held := &problem.Problem{Summary: "cp2 not taken out", Cause: "another replica is out", Unchanged: problem.Nothing, Next: "bring it back", Detail: "table"}
+	held := &problem.Problem{
+		Summary: "cp2 not taken out", Cause: "another replica is out", Unchanged: problem.Nothing, Next: "bring it back",
+		Detail: "table",
+	}
 	err := futileWaitProblem(fmt.Errorf("%w: %w", errNotDrained, held), []orphan{{"cp1 (10.0.0.11)", false}})
 	var p *problem.Problem
 	if !errors.As(err, &p) || !problem.Untouched(err) || !errors.Is(err, errNotDrained) {
 		t.Fatalf("%v", err)
 	}
-	for _, part := range []string{"another replica is out", "cp1 (10.0.0.11) stays out of rotation until the etcd member", "one etcd member at a time", "table"} {
+	for _, part := range []string{
+		"another replica is out", "cp1 (10.0.0.11) stays out of rotation until the etcd member", "one etcd member at a time",
+		"table",
+	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}

@@ -121,7 +121,8 @@ func definitionDrift(c component.Component, f machine.Observed) []string {
 		problems = append(problems, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.Program))
 	}
 	if have := unit.Groups(state.Content); !slices.Equal(have, c.Groups) {
-		problems = append(problems, fmt.Sprintf("%s names the groups [%s], wanted [%s]", want.Path, strings.Join(have, " "), strings.Join(c.Groups, " ")))
+		problems = append(problems, fmt.Sprintf("%s names the groups [%s], wanted [%s]",
+			want.Path, strings.Join(have, " "), strings.Join(c.Groups, " ")))
 	}
 	if len(problems) == 0 {
 		problems = append(problems, want.Path+" was edited")

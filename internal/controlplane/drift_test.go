@@ -72,8 +72,16 @@ func TestDrift(t *testing.T) {
 			},
 			unit.Path(release.Scheduler) + " was edited",
 		},
-		{"unit unreadable", func(_ *testing.T, _ *Spec, f *machine.Observed) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
-		{"unit file gone", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Files, unit.Path(release.Scheduler)) }, unit.Path(release.Scheduler) + " is missing"},
+		{
+			"unit unreadable",
+			func(_ *testing.T, _ *Spec, f *machine.Observed) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") },
+			"was edited: no ExecStart= line",
+		},
+		{
+			"unit file gone",
+			func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Files, unit.Path(release.Scheduler)) },
+			unit.Path(release.Scheduler) + " is missing",
+		},
 		{"drop-in", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			f.Facts.Dirs[unit.DropInDir(release.Scheduler)] = []string{"override.conf"}
 		}, "changed by files in " + unit.Path(release.Scheduler) + ".d"},
@@ -81,7 +89,9 @@ func TestDrift(t *testing.T) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, "kube-apiserver.service is inactive"},
 		{"failing", func(_ *testing.T, _ *Spec, f *machine.Observed) {
-			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) {
+				u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code"
+			})
 		}, "kube-apiserver.service fails (exit-code)"},
 		{"disabled", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
@@ -90,7 +100,8 @@ func TestDrift(t *testing.T) {
 			f.Facts.Files[unit.StartNotePath(release.Scheduler)] = host.FileState{}
 		}, "kube-scheduler: it was started with another " + unit.Path(release.Scheduler)},
 		{
-			"binary missing", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Dirs, "/opt/kube/kubernetes/1.36.3") },
+			"binary missing",
+			func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Dirs, "/opt/kube/kubernetes/1.36.3") },
 			"/opt/kube/kubernetes/1.36.3/kube-apiserver is missing",
 		},
 		{"other version runs", func(_ *testing.T, _ *Spec, f *machine.Observed) {
@@ -102,28 +113,47 @@ func TestDrift(t *testing.T) {
 			},
 			"is signed by another authority",
 		},
-		{"certificate missing", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Files, component.KubeletClientCert) }, component.KubeletClientCert + " is missing"},
+		{
+			"certificate missing",
+			func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Files, component.KubeletClientCert) },
+			component.KubeletClientCert + " is missing",
+		},
 		{"key missing", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			delete(f.Facts.Files, component.KeyPath(component.KubeletClientCert))
 		}, component.KeyPath(component.KubeletClientCert) + " is missing"},
 		{"key replaced", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			edit(f, component.KeyPath(component.KubeletClientCert), "x")
 		}, "was changed after it was issued"},
-		{"mode", func(_ *testing.T, _ *Spec, f *machine.Observed) { chmod(f, component.CAKey, 0o644) }, component.CAKey + " has mode 0644, wanted 0600"},
+		{
+			"mode", func(_ *testing.T, _ *Spec, f *machine.Observed) { chmod(f, component.CAKey, 0o644) },
+			component.CAKey + " has mode 0644, wanted 0600",
+		},
 		{"owner", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			state := f.Facts.Files[component.SAKey]
 			state.Owner, state.Group = "root", "root"
 			f.Facts.Files[component.SAKey] = state
 		}, component.SAKey + " belongs to root:root, wanted kube-apiserver:kube-apiserver"},
-		{"authority", func(_ *testing.T, _ *Spec, f *machine.Observed) { edit(f, component.CACert, "x") }, component.CACert + " has different content"},
+		{
+			"authority", func(_ *testing.T, _ *Spec, f *machine.Observed) { edit(f, component.CACert, "x") },
+			component.CACert + " has different content",
+		},
 		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *machine.Observed) {
-			f.Kubeconfigs[component.SchedulerConf] = strings.Replace(f.Kubeconfigs[component.SchedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
+			f.Kubeconfigs[component.SchedulerConf] = strings.Replace(f.Kubeconfigs[component.SchedulerConf], "10.0.0.11:6443",
+				"10.0.0.99:6443", 1)
 		}, component.SchedulerConf + ": server is https://10.0.0.99:6443, wanted https://10.0.0.11:6443"},
 		{"kubeconfig's user", func(_ *testing.T, _ *Spec, f *machine.Observed) {
-			f.Kubeconfigs[component.AdminConf] = strings.ReplaceAll(f.Kubeconfigs[component.AdminConf], "kubernetes-admin", "root")
+			f.Kubeconfigs[component.AdminConf] = strings.ReplaceAll(f.Kubeconfigs[component.AdminConf], "kubernetes-admin",
+				"root")
 		}, component.AdminConf + `: user is "root", wanted "kubernetes-admin"`},
-		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Kubeconfigs[component.AdminConf] = "" }, component.AdminConf + " cannot be used"},
-		{"record gone", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Record = machine.Record{} }, machine.RecordPath + " is missing"},
+		{
+			"kubeconfig unreadable",
+			func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Kubeconfigs[component.AdminConf] = "" },
+			component.AdminConf + " cannot be used",
+		},
+		{
+			"record gone", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Record = machine.Record{} },
+			machine.RecordPath + " is missing",
+		},
 		{
 			"another cluster's record", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 				f.Record.ClusterID, f.Record.ClusterName = "other", "stage"
@@ -136,7 +166,9 @@ func TestDrift(t *testing.T) {
 			f := converged(t, s)
 			c.alter(t, &s, &f)
 			words := drift(s.Replica, f, cptest.Now)
-			if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "cp1 (10.0.0.11): ") && strings.Contains(w, c.want) }) {
+			if !slices.ContainsFunc(words, func(w string) bool {
+				return strings.HasPrefix(w, "cp1 (10.0.0.11): ") && strings.Contains(w, c.want)
+			}) {
 				t.Errorf("want %q in\n%s", c.want, strings.Join(words, "\n"))
 			}
 		})

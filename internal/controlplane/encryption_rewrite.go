@@ -91,14 +91,17 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 	if err != nil {
 		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(), "fix this, then apply again.")
 	}
-	cause := left.String() + " stored in etcd with another encryption than the current one: at this stage they would become unreadable, or stay unencrypted"
+	cause := left.String() + " stored in etcd with another encryption than the current one: at this stage they would " +
+		"become unreadable, or stay unencrypted"
 	switch {
 	case len(left) == 0:
 		return nil
 	case joins:
-		return rotationNotYet(s, cause, fmt.Sprintf("apply the other replicas first; where there are none, set rotation.encryption back to %d.", to-1))
+		return rotationNotYet(s, cause, fmt.Sprintf("apply the other replicas first; where there are none, set "+
+			"rotation.encryption back to %d.", to-1))
 	}
-	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps the API server from rewriting these objects.", to-1))
+	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps "+
+		"the API server from rewriting these objects.", to-1))
 }
 
 // String describes the counts, such as "3 secrets are".

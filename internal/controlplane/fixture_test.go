@@ -65,7 +65,9 @@ func converged(t *testing.T, s Spec) machine.Observed {
 			note += facts.Files[path].SHA256 + "  " + path + "\n"
 		}
 		facts.Files[unit.StartNotePath(c.Name)] = host.FileState{Content: note}
-		facts.Units[unit.Name(c.Name)] = host.UnitState{Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7, Result: "success"}
+		facts.Units[unit.Name(c.Name)] = host.UnitState{
+			Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7, Result: "success",
+		}
 		facts.Output += machine.SectionHeading + c.Name + "\n" + c.Program + "\n"
 		facts.Dirs["/opt/kube/kubernetes/"+s.Version] = append(facts.Dirs["/opt/kube/kubernetes/"+s.Version], c.Name)
 	}

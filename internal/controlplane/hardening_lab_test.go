@@ -93,8 +93,10 @@ func (st *stage) audits(name string) {
 	web := st.as(st.spec.Bundle)
 	value := base64.StdEncoding.EncodeToString([]byte("swordfish-" + name))
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"key":"` + value + `"}}`
-	binding := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"` + name + `"},` +
-		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"auditor"}]}`
+	binding := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"` + name +
+		`"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},` +
+		`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"auditor"}]}`
 	for path, text := range map[string]string{
 		"/api/v1/namespaces/default/secrets":                     secret,
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": binding,
@@ -103,7 +105,8 @@ func (st *stage) audits(name string) {
 			st.Fatalf("%d %s", status, body)
 		}
 	}
-	if status, body := fetch(st, web, "/api/v1/namespaces/default/secrets/"+name); status != http.StatusOK || !strings.Contains(body, value) {
+	if status, body := fetch(st, web, "/api/v1/namespaces/default/secrets/"+name); status != http.StatusOK ||
+		!strings.Contains(body, value) {
 		st.Fatalf("%d %s", status, body)
 	}
 	seen := map[string]event{}
@@ -119,11 +122,13 @@ func (st *stage) audits(name string) {
 	}
 	for _, verb := range []string{"get", "create"} {
 		e := seen[verb+" secrets"]
-		if e.Level != "Metadata" || e.User.Username != component.Admin().CommonName || e.RequestObject != nil || e.ResponseObject != nil {
+		if e.Level != "Metadata" || e.User.Username != component.Admin().CommonName || e.RequestObject != nil ||
+			e.ResponseObject != nil {
 			st.Errorf("%s of a Secret is noted as %+v", verb, e)
 		}
 	}
-	if e := seen["create clusterrolebindings"]; e.Level != "RequestResponse" || !strings.Contains(string(e.RequestObject), "auditor") {
+	if e := seen["create clusterrolebindings"]; e.Level != "RequestResponse" ||
+		!strings.Contains(string(e.RequestObject), "auditor") {
 		st.Errorf("a new right is noted as %+v", e)
 	}
 	if strings.Contains(log, value) || strings.Contains(log, "swordfish") {
@@ -134,13 +139,17 @@ func (st *stage) audits(name string) {
 			st.Errorf("the audit log has %s", noise)
 		}
 	}
-	st.expect("mode and owner of the audit log", st.run("stat -c '%a %U' "+component.AuditLogDir+" "+component.AuditLogDir+"/audit.log"), "700 kube-apiserver\n600 kube-apiserver\n")
+	st.expect("mode and owner of the audit log",
+		st.run("stat -c '%a %U' "+component.AuditLogDir+" "+component.AuditLogDir+"/audit.log"),
+		"700 kube-apiserver\n600 kube-apiserver\n")
 }
 
 func (st *stage) deniesExternalIPs() {
 	st.Helper()
-	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"taker"},"spec":{"ports":[{"port":80}],"externalIPs":["192.0.2.1"]}}`
-	if status, body := send(st, st.as(st.spec.Bundle), http.MethodPost, "/api/v1/namespaces/default/services", service); status != http.StatusForbidden {
+	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"taker"},` +
+		`"spec":{"ports":[{"port":80}],"externalIPs":["192.0.2.1"]}}`
+	if status, body := send(st, st.as(st.spec.Bundle), http.MethodPost, "/api/v1/namespaces/default/services",
+		service); status != http.StatusForbidden {
 		st.Errorf("a Service takes an address: %d %s", status, body)
 	}
 }
@@ -154,7 +163,10 @@ func (st *stage) changesSettings() {
 		alter     func(*Spec)
 		restarted []string
 	}{
-		{"policy", func(s *Spec) { s.Audit = component.Audit{Policy: cptest.AuditPolicy, MaxBackups: 3} }, []string{release.APIServer}},
+		{
+			"policy", func(s *Spec) { s.Audit = component.Audit{Policy: cptest.AuditPolicy, MaxBackups: 3} },
+			[]string{release.APIServer},
+		},
 		{"issuer and path", func(s *Spec) {
 			s.Authentication = component.Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{clusterInfo}}
 		}, []string{release.APIServer}},
@@ -173,7 +185,8 @@ func (st *stage) changesSettings() {
 	st.opensHealthAlone()
 	st.expect("limits", st.run("systemctl show --property=MemoryHigh,MemoryMax,CPUQuotaPerSecUSec kube-scheduler | sort"),
 		"CPUQuotaPerSecUSec=2s\nMemoryHigh=1073741824\nMemoryMax=2147483648\n")
-	st.run(`tr '\0' '\n' </proc/$(systemctl show --property=MainPID --value kube-scheduler)/environ | grep -x GOMEMLIMIT=966367641`)
+	st.run(`tr '\0' '\n' </proc/$(systemctl show --property=MainPID --value kube-scheduler)/environ |
+		grep -x GOMEMLIMIT=966367641`)
 }
 
 // takesSettingsBack: only the API server can detect what it cannot compile. After the rollback
@@ -183,10 +196,12 @@ func (st *stage) takesSettingsBack() {
 	good := st.spec
 	files := st.run("sha256sum " + strings.Join(component.SettingPaths(), " "))
 	st.spec.Audit.Policy = strings.ReplaceAll(cptest.AuditPolicy, "Metadata", "Request")
-	st.spec.Authentication.JWT = strings.TrimRight(cptest.Issuer, "\n") + "\n  userValidationRules: [{expression: 'user.nonsense('}]\n"
+	st.spec.Authentication.JWT = strings.TrimRight(cptest.Issuer, "\n") +
+		"\n  userValidationRules: [{expression: 'user.nonsense('}]\n"
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	var p *problem.Problem
-	if !errors.As(err, &p) || !strings.Contains(p.Summary, "rolled back to "+good.Version) || !strings.Contains(p.Detail, "nonsense") {
+	if !errors.As(err, &p) || !strings.Contains(p.Summary, "rolled back to "+good.Version) ||
+		!strings.Contains(p.Detail, "nonsense") {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
 	st.expect("files after the way back", st.run("sha256sum "+strings.Join(component.SettingPaths(), " ")), files)

@@ -31,7 +31,8 @@ func TestHealthOf(t *testing.T) {
 	}{
 		"all well": {asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, healthy}},
 		"one is not ready": {
-			asked: []string{"not ready: etcd", healthy, healthy}, name: "cp1", health: []string{"not ready: etcd", healthy, healthy},
+			asked: []string{"not ready: etcd", healthy, healthy}, name: "cp1",
+			health: []string{"not ready: etcd", healthy, healthy},
 		},
 		"a stopped scheduler": {
 			change: func(f *host.Facts) {
@@ -42,13 +43,18 @@ func TestHealthOf(t *testing.T) {
 		},
 		"one that fails again and again answers no more": {
 			change: func(f *host.Facts) {
-				f.Units[unit.Name(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
+				f.Units[unit.Name(release.Scheduler)] = host.UnitState{
+					Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code",
+				}
 			},
-			asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, "kube-scheduler.service fails (exit-code)"},
+			asked: []string{healthy, healthy, healthy}, name: "cp1",
+			health: []string{healthy, healthy, "kube-scheduler.service fails (exit-code)"},
 		},
 		"another cluster's": {
 			change: func(f *host.Facts) {
-				f.Files[machine.RecordPath] = host.FileState{Content: `{"cluster_id": "ff", "cluster_name": "other", "name": "cp9"}`}
+				f.Files[machine.RecordPath] = host.FileState{
+					Content: `{"cluster_id": "ff", "cluster_name": "other", "name": "cp9"}`,
+				}
 			},
 			asked: []string{"", "", ""}, foreign: `replica "cp9" of cluster "other"`,
 		},
@@ -99,8 +105,10 @@ func TestHealthQueryIsComplete(t *testing.T) {
 			delete(facts.Files, path)
 		}
 	}
-	got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), []string{healthy, healthy, healthy})
-	want := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
+	got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts),
+		[]string{healthy, healthy, healthy})
+	want := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted),
+		[]string{healthy, healthy, healthy})
 	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
 		t.Errorf("of what is asked for: %s\nof all: %s", a, b)
 	}
@@ -118,23 +126,30 @@ func TestParseReview(t *testing.T) {
 	more := "process\tkube-apiserver.service\tinfinity\tinfinity\t" + encoded("/opt/kube-apiserver\x00--v=2\x00") + "\n" +
 		"file\taudit-policy-file\t" + encoded("rules: []\n") + "\nfile\tbroken\t!\n"
 	facts := converged(t, wanted).Facts
-	plain := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), []string{healthy, healthy, healthy})
+	plain := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts),
+		[]string{healthy, healthy, healthy})
 	facts.Output = more + facts.Output
-	with := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), []string{healthy, healthy, healthy})
+	with := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts),
+		[]string{healthy, healthy, healthy})
 	if !reflect.DeepEqual(plain, with) {
 		t.Errorf("%+v became %+v", plain, with)
 	}
 	got := parseReview(with, facts.Output)
 	want := map[string]host.Process{release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}}
-	if !reflect.DeepEqual(got.Processes, want) || !reflect.DeepEqual(got.Files, map[string]string{"audit-policy-file": "rules: []\n"}) {
+	if !reflect.DeepEqual(got.Processes, want) ||
+		!reflect.DeepEqual(got.Files, map[string]string{"audit-policy-file": "rules: []\n"}) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestNodesOf(t *testing.T) {
 	node := core.Node{
-		Spec:   core.NodeSpec{Taints: []core.Taint{{Key: "a/b", Effect: core.TaintEffectNoSchedule}}},
-		Status: core.NodeStatus{Addresses: []core.NodeAddress{{Type: core.NodeHostName, Address: "cp1"}, {Type: core.NodeInternalIP, Address: "10.0.0.11"}}},
+		Spec: core.NodeSpec{Taints: []core.Taint{{Key: "a/b", Effect: core.TaintEffectNoSchedule}}},
+		Status: core.NodeStatus{
+			Addresses: []core.NodeAddress{
+				{Type: core.NodeHostName, Address: "cp1"}, {Type: core.NodeInternalIP, Address: "10.0.0.11"},
+			},
+		},
 	}
 	node.Name = "cp1"
 	want := []Node{{Name: "cp1", Addresses: []string{"cp1", "10.0.0.11"}, Taints: []string{"a/b:NoSchedule"}}}

@@ -48,7 +48,9 @@ type Imported struct {
 
 // Import derives the replica from its machine. It changes nothing. endpointOf returns the
 // address that a registration names.
-func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
+func (r *Replicas) Import(
+	ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error),
+) (Imported, error) {
 	facts, err := h.Observe(ctx, machine.ImportQuery())
 	if err != nil {
 		return Imported{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
@@ -75,7 +77,9 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 		return Recorded{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
 	observed, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
-	return Recorded{ClusterID: observed.ClusterID, Name: observed.Name, Port: observed.Port, Registration: observed.Endpoint}, err
+	return Recorded{
+		ClusterID: observed.ClusterID, Name: observed.Name, Port: observed.Port, Registration: observed.Endpoint,
+	}, err
 }
 
 // imported interprets the facts that Import queried.
@@ -92,19 +96,24 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	for _, name := range release.Components() {
 		definition := facts.Files[unit.Path(name)].Content
 		if programs[name], flags[name], err = unit.Parse(definition); err != nil {
-			return Imported{}, notImported(h, unit.Path(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
+			return Imported{}, notImported(h, unit.Path(name)+": "+err.Error(),
+				"apply from the configuration, which writes it anew")
 		}
 	}
 	version := path.Base(path.Dir(programs[release.APIServer]))
-	if err := release.ValidateVersion(version); err != nil || programs[release.APIServer] != component.Artifact(version, release.APIServer).Path() {
-		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed", unit.Path(release.APIServer), programs[release.APIServer]), "undo the change of that unit")
+	if err := release.ValidateVersion(version); err != nil ||
+		programs[release.APIServer] != component.Artifact(version, release.APIServer).Path() {
+		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed",
+			unit.Path(release.APIServer), programs[release.APIServer]), "undo the change of that unit")
 	}
 	if at := flags[release.APIServer]["advertise-address"]; at != h.Address() {
-		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at), "import it by that address, which is the machine's in the cluster")
+		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at),
+			"import it by that address, which is the machine's in the cluster")
 	}
 	endpoint, err := endpointOf(known.Endpoint)
 	if err != nil {
-		return Imported{}, notImported(h, machine.RecordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
+		return Imported{}, notImported(h, machine.RecordPath+" does not say where the replica is registered: "+err.Error(),
+			"apply from the configuration, which writes it anew")
 	}
 	return deriveImport(h, known, version, endpoint, flags, facts.Files), nil
 }
@@ -113,19 +122,22 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 func notAReplica(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
 		if _, ok := facts.Files[unit.Path(name)]; ok {
-			return notImported(h, unit.Path(name)+" is there, and no "+machine.RecordPath+" says of which cluster: it was not made by this provider",
+			return notImported(h, unit.Path(name)+" is there, and no "+machine.RecordPath+
+				" says of which cluster: it was not made by this provider",
 				"make a replica from the configuration on a machine of its own, and take this one away")
 		}
 	}
 	if slices.Contains(facts.Dirs[machine.ManifestDir], release.APIServer+".yaml") {
-		return notImported(h, "the API server there is a static pod, which kubeadm runs", "make replicas from the configuration on machines of their own; the PKI can be imported (kube_pki_bundle)")
+		return notImported(h, "the API server there is a static pod, which kubeadm runs",
+			"make replicas from the configuration on machines of their own; the PKI can be imported (kube_pki_bundle)")
 	}
 	return notImported(h, "nothing of a replica is on the machine", "give the address of a machine with one")
 }
 
 func notImported(h *host.Host, cause, next string) error {
 	return &problem.Problem{
-		Summary: "Control-plane replica not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing, Next: next + ".",
-		Err: errors.New(cause),
+		Summary: "Control-plane replica not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing,
+		Next: next + ".",
+		Err:  errors.New(cause),
 	}
 }

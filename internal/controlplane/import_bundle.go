@@ -28,7 +28,8 @@ const (
 // machine of kubeadm has all keys.
 func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle, error) {
 	secret := []string{
-		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA, etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
+		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA,
+		etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
 		apiServerManifest, controllerManagerManifest,
 	}
 	facts, err := h.Observe(ctx, host.Query{Contents: []string{machine.RecordPath}, Script: machine.PrintFiles(secret)})
@@ -82,7 +83,8 @@ func addKubeadmFiles(parts *pki.MachineFiles, files map[string]string) error {
 	case files[component.CACert] == "" || files[component.SAKey] == "":
 		return errors.New("neither a replica of this provider nor a control plane of kubeadm's is on the machine")
 	case encryptionFlag.MatchString(files[apiServerManifest]):
-		return errors.New("the API server encrypts at rest by a configuration of its own, whose keys the bundle would have to take over: that is not supported")
+		return errors.New("the API server encrypts at rest by a configuration of its own, whose keys the bundle would " +
+			"have to take over: that is not supported")
 	case files[component.EtcdCA] == "":
 		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
@@ -104,8 +106,10 @@ func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, 
 	text, ok := machine.PrintedFiles(facts.Output, []string{component.AdminConf})[component.AdminConf]
 	if !ok {
 		return "", &problem.Problem{
-			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: component.AdminConf + " is not there", Unchanged: problem.Nothing,
-			Next: "give the address of a machine with a replica that has one (admin_conf), or a kubeconfig of this computer (file:PATH); without an import a new one is issued.",
+			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: component.AdminConf + " is not there",
+			Unchanged: problem.Nothing,
+			Next: "give the address of a machine with a replica that has one (admin_conf), or a kubeconfig of this " +
+				"computer (file:PATH); without an import a new one is issued.",
 		}
 	}
 	return text, nil

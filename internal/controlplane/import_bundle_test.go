@@ -36,11 +36,13 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 // authorities.
 func TestBundleFromFiles(t *testing.T) {
 	for name, options := range map[string]pki.Options{
-		"usual":     {},
-		"RSA":       {Algorithm: pki.RSA2048},
-		"rotated":   {Generations: map[pki.Part]int{pki.KubernetesPart: 3, pki.EncryptionPart: 6}},
-		"secretbox": {Given: pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"configmaps", "secrets"}}}},
-		"aescbc":    {Given: pki.Next{Encryption: pki.Encryption{Kind: pki.AESCBC, Resources: []string{"secrets"}}}},
+		"usual":   {},
+		"RSA":     {Algorithm: pki.RSA2048},
+		"rotated": {Generations: map[pki.Part]int{pki.KubernetesPart: 3, pki.EncryptionPart: 6}},
+		"secretbox": {
+			Given: pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"configmaps", "secrets"}}},
+		},
+		"aescbc": {Given: pki.Next{Encryption: pki.Encryption{Kind: pki.AESCBC, Resources: []string{"secrets"}}}},
 		"kms": {Given: pki.Next{Encryption: pki.Encryption{
 			Kind: pki.KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s",
 		}}},
@@ -73,8 +75,10 @@ func TestBundleFromFilesOfKubeadm(t *testing.T) {
 	s := testSpec(t)
 	b := s.Bundle
 	files := map[string]string{
-		component.CACert: b.CA.Certificate, component.CAKey: b.CA.PrivateKey, component.EtcdCA: b.EtcdCA.Certificate, etcdCAKey: b.EtcdCA.PrivateKey,
-		component.FrontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey, component.SAKey: b.ServiceAccount.PrivateKey,
+		component.CACert: b.CA.Certificate, component.CAKey: b.CA.PrivateKey, component.EtcdCA: b.EtcdCA.Certificate,
+		etcdCAKey:              b.EtcdCA.PrivateKey,
+		component.FrontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey,
+		component.SAKey:           b.ServiceAccount.PrivateKey,
 		controllerManagerManifest: "    - --cluster-name=legacy\n",
 	}
 	first, err := bundleFromFiles("", files)
@@ -105,12 +109,25 @@ func TestBundleFromFilesRefuses(t *testing.T) {
 		change func(files map[string]string)
 		words  string
 	}{
-		"in a rotation":      {string(machine.NewRecord(under.Replica, nil).File().Content), func(map[string]string) {}, "rotation of etcd is under way"},
-		"nothing there":      {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
-		"external etcd":      {"", func(map[string]string) {}, "elsewhere"},
-		"encrypted":          {"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" }, "not supported"},
-		"strange encryption": {string(machine.NewRecord(s.Replica, nil).File().Content), func(files map[string]string) { files[component.EncryptionConfigPath] = "kind: Secret\n" }, "not as the provider writes it"},
-		"another CA's key":   {string(machine.NewRecord(s.Replica, nil).File().Content), func(files map[string]string) { files[component.CAKey] = files[component.SAKey] }, "does not match"},
+		"in a rotation": {
+			string(machine.NewRecord(under.Replica, nil).File().Content), func(map[string]string) {},
+			"rotation of etcd is under way",
+		},
+		"nothing there": {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
+		"external etcd": {"", func(map[string]string) {}, "elsewhere"},
+		"encrypted": {
+			"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" },
+			"not supported",
+		},
+		"strange encryption": {
+			string(machine.NewRecord(s.Replica, nil).File().Content),
+			func(files map[string]string) { files[component.EncryptionConfigPath] = "kind: Secret\n" },
+			"not as the provider writes it",
+		},
+		"another CA's key": {
+			string(machine.NewRecord(s.Replica, nil).File().Content),
+			func(files map[string]string) { files[component.CAKey] = files[component.SAKey] }, "does not match",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := bundleFiles(t, s)

@@ -16,7 +16,10 @@ import (
 )
 
 // deriveImport combines the record, the flags and the files.
-func deriveImport(h *host.Host, r machine.Record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
+func deriveImport(
+	h *host.Host, r machine.Record, version, endpoint string, flags map[string]map[string]string,
+	files map[string]host.FileState,
+) Imported {
 	configured := cmp.Or(r.Configured, &machine.Configured{})
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
@@ -30,8 +33,10 @@ func deriveImport(h *host.Host, r machine.Record, version, endpoint string, flag
 		out.Port = port
 	}
 	s := component.Replica{
-		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
-		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
+		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint,
+		EtcdURLs:     out.EtcdURLs,
+		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
+		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
 	out.ClusterDomain, out.ExtraSANs = namesInCertificate(s, files[component.APIServerCert].Content, configured.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
@@ -110,7 +115,8 @@ func namesInCertificate(s component.Replica, certificate string, recorded []stri
 		}
 	}
 	s.ExtraSANs = recorded
-	if all := pki.APIServer(s.CertificateNames()).Hosts; slices.ContainsFunc(extra, func(name string) bool { return !slices.Contains(all, name) }) {
+	if all := pki.APIServer(s.CertificateNames()).Hosts; slices.ContainsFunc(extra,
+		func(name string) bool { return !slices.Contains(all, name) }) {
 		return domain, extra
 	}
 	return domain, recorded
@@ -166,5 +172,6 @@ func (i Imported) SameAudit(a component.Audit) bool {
 // SameAuthentication reports whether a is equivalent to the API server's current authentication
 // configuration.
 func (i Imported) SameAuthentication(a component.Authentication) bool {
-	return component.Replica{Authentication: i.Authentication}.AuthenticationText() == component.Replica{Authentication: a}.AuthenticationText()
+	have, want := component.Replica{Authentication: i.Authentication}, component.Replica{Authentication: a}
+	return have.AuthenticationText() == want.AuthenticationText()
 }

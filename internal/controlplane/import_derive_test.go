@@ -21,13 +21,30 @@ func TestImportAudit(t *testing.T) {
 		policy string
 		want   component.Audit
 	}{
-		{"a flag is gone", func(f map[string]string) { delete(f, "audit-policy-file") }, component.BuiltInPolicy, component.Audit{}},
+		{
+			"a flag is gone", func(f map[string]string) { delete(f, "audit-policy-file") }, component.BuiltInPolicy,
+			component.Audit{},
+		},
 		{"all are gone", func(f map[string]string) { clear(f) }, component.BuiltInPolicy, component.Audit{Off: true}},
-		{"another number", func(f map[string]string) { f["audit-log-maxage"] = "31" }, component.BuiltInPolicy, component.Audit{MaxAgeDays: 31}},
-		{"none that a setting can be", func(f map[string]string) { f["audit-log-maxage"], f["audit-log-maxsize"] = "0", "many" }, component.BuiltInPolicy, component.Audit{}},
+		{
+			"another number", func(f map[string]string) { f["audit-log-maxage"] = "31" }, component.BuiltInPolicy,
+			component.Audit{MaxAgeDays: 31},
+		},
+		{
+			"none that a setting can be",
+			func(f map[string]string) { f["audit-log-maxage"], f["audit-log-maxsize"] = "0", "many" }, component.BuiltInPolicy,
+			component.Audit{},
+		},
 		{"the policy is gone", func(map[string]string) {}, "", component.Audit{}},
-		{"the policy was edited", func(map[string]string) {}, cptest.AuditPolicy, component.Audit{Policy: cptest.AuditPolicy}},
-		{"a policy that nothing reads", func(f map[string]string) { f["audit-policy-file"] = "/etc/policy.yaml" }, cptest.AuditPolicy, component.Audit{}},
+		{
+			"the policy was edited", func(map[string]string) {}, cptest.AuditPolicy,
+			component.Audit{Policy: cptest.AuditPolicy},
+		},
+		{
+			"a policy that nothing reads", func(f map[string]string) { f["audit-policy-file"] = "/etc/policy.yaml" },
+			cptest.AuditPolicy,
+			component.Audit{},
+		},
 	} {
 		flags := component.Replica{}.AuditFlags()
 		c.change(flags)
@@ -49,11 +66,22 @@ func TestSameAudit(t *testing.T) {
 		want        bool
 	}{
 		{"nothing", component.Audit{}, component.Audit{}, nil, true},
-		{"defaults that are written out", component.Audit{}, component.Audit{Policy: component.BuiltInPolicy, MaxAgeDays: component.DefaultAuditAge}, nil, true},
+		{
+			"defaults that are written out",
+			component.Audit{},
+			component.Audit{Policy: component.BuiltInPolicy, MaxAgeDays: component.DefaultAuditAge},
+			nil, true,
+		},
 		{"another number", component.Audit{}, component.Audit{MaxBackups: 3}, nil, false},
 		{"another policy", component.Audit{Policy: cptest.AuditPolicy}, component.Audit{}, nil, false},
 		{"off", component.Audit{Off: true}, component.Audit{}, nil, false},
-		{"off, beside flags", component.Audit{Off: true}, component.Audit{Off: true}, map[string]string{"audit-log-path": "-"}, true},
+		{
+			"off, beside flags",
+			component.Audit{Off: true},
+			component.Audit{Off: true},
+			map[string]string{"audit-log-path": "-"},
+			true,
+		},
 		{"off, and all by flags", component.Audit{}, component.Audit{Off: true}, byHand, true},
 	} {
 		i := Imported{Audit: c.found, ExtraArgs: map[string]map[string]string{release.APIServer: c.extra}}
@@ -64,7 +92,11 @@ func TestSameAudit(t *testing.T) {
 }
 
 func TestSameAuthentication(t *testing.T) {
-	i := Imported{Authentication: component.AuthenticationFrom(component.Replica{Authentication: component.Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`}}.AuthenticationText())}
+	i := Imported{
+		Authentication: component.AuthenticationFrom(component.Replica{
+			Authentication: component.Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`},
+		}.AuthenticationText()),
+	}
 	for _, c := range []struct {
 		said component.Authentication
 		want bool

@@ -48,12 +48,15 @@ func TestImportReadsBack(t *testing.T) {
 	for name, change := range map[string]func(*Spec){
 		"nothing given": func(*Spec) {},
 		"shapes of nothing": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{release.APIServer: {}, release.ControllerManager: nil, release.Scheduler: nil}
+			s.ExtraArgs = map[string]map[string]string{
+				release.APIServer: {}, release.ControllerManager: nil, release.Scheduler: nil,
+			}
 			s.PodCIDRs, s.ExtraSANs = []string{}, []string{}
 		},
 		"flags": func(s *Spec) {
 			s.ExtraArgs = map[string]map[string]string{
-				release.APIServer: {"v": "2", "goaway-chance": "0.01"}, release.ControllerManager: {"controllers": "*"}, release.Scheduler: {"profiling": "false"},
+				release.APIServer: {"v": "2", "goaway-chance": "0.01"}, release.ControllerManager: {"controllers": "*"},
+				release.Scheduler: {"profiling": "false"},
 			}
 		},
 		"a flag that repeats": func(s *Spec) {
@@ -61,7 +64,9 @@ func TestImportReadsBack(t *testing.T) {
 			s.Settings = json.RawMessage(`{"repeated_args":{"kube-apiserver":["service-account-issuer"]}}`)
 		},
 		"authorization by a file": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"}}
+			s.ExtraArgs = map[string]map[string]string{
+				release.APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"},
+			}
 		},
 		"no admin.conf": func(s *Spec) { s.NoAdminConf = true },
 		"pods":          func(s *Spec) { s.PodCIDRs = []string{"10.244.0.0/16", "fd00:244::/56"} },
@@ -70,7 +75,9 @@ func TestImportReadsBack(t *testing.T) {
 		},
 		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
 		"limits": func(s *Spec) {
-			s.Limits = map[string]component.Limits{release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%"}}
+			s.Limits = map[string]component.Limits{
+				release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%"},
+			}
 			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%"}}}`)
 		},
 		"audit": func(s *Spec) {
@@ -80,16 +87,24 @@ func TestImportReadsBack(t *testing.T) {
 		"no audit": func(s *Spec) { s.Audit.Off = true },
 		"no audit but by hand": func(s *Spec) {
 			s.Audit.Off = true
-			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-log-path": "-", "audit-policy-file": "/etc/policy.yaml"}}
+			s.ExtraArgs = map[string]map[string]string{
+				release.APIServer: {"audit-log-path": "-", "audit-policy-file": "/etc/policy.yaml"},
+			}
 		},
 		"another policy file": func(s *Spec) {
 			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-policy-file": "/etc/policy.yaml"}}
 		},
 		"who may log in": func(s *Spec) {
-			s.Authentication = component.Authentication{JWT: "- claimMappings:\n    username:\n      claim: sub\n      prefix: \"\"\n  issuer:\n    audiences:\n    - kubernetes\n    url: https://id.example.com\n", AnonymousPaths: []string{"/version"}}
+			s.Authentication = component.Authentication{
+				JWT: "- claimMappings:\n    username:\n      claim: sub\n      prefix: \"\"\n  issuer:\n    " +
+					"audiences:\n    - kubernetes\n    url: https://id.example.com\n",
+				AnonymousPaths: []string{"/version"},
+			}
 		},
 		"authentication by hand": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"}}
+			s.ExtraArgs = map[string]map[string]string{
+				release.APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"},
+			}
 		},
 		"domain, port, time": func(s *Spec) { s.ClusterDomain, s.Port, s.EarlyRenewal = "k8s.example.com", 7443, time.Hour },
 	} {
@@ -110,10 +125,15 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			got.Settings = nil
 			want := Imported{
-				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.APIPort(), EtcdURLs: s.EtcdURLs,
+				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.APIPort(),
+				EtcdURLs:     s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.Domain(), ExtraSANs: s.ExtraSANs,
-				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
-				Limits: map[string]component.Limits{release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager], release.Scheduler: s.Limits[release.Scheduler]},
+				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit,
+				Authentication: s.Authentication,
+				Limits: map[string]component.Limits{
+					release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager],
+					release.Scheduler: s.Limits[release.Scheduler],
+				},
 			}
 			if want.ExtraArgs == nil {
 				want.ExtraArgs = map[string]map[string]string{}
@@ -130,29 +150,40 @@ func TestImportReadsBack(t *testing.T) {
 func TestImportWithoutRecord(t *testing.T) {
 	s := testSpec(t)
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
-	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"v": "2", "profiling": "false"}, release.Scheduler: {"v": "3"}}
+	s.ExtraArgs = map[string]map[string]string{
+		release.APIServer: {"v": "2", "profiling": "false"}, release.Scheduler: {"v": "3"},
+	}
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
-	s.Audit, s.Limits = component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxBackups: component.DefaultAuditBackups}, map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}}
+	s.Audit, s.Limits = component.Audit{
+		Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxBackups: component.DefaultAuditBackups,
+	}, map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
 	r := machine.NewRecord(s.Replica, nil)
 	r.Configured = nil
 	facts.Files[machine.RecordPath] = host.FileState{Content: string(r.File().Content)}
 	text := facts.Files[unit.Path(release.APIServer)].Content
-	facts.Files[unit.Path(release.APIServer)] = host.FileState{Content: strings.Replace(text, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
+	facts.Files[unit.Path(release.APIServer)] = host.FileState{
+		Content: strings.Replace(text, "--etcd-cafile=", "--etcd-cafile=/tmp", 1),
+	}
 	got, err := imported(s.Host, facts, endpointIn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]map[string]string{release.APIServer: {"v": "2"}, release.Scheduler: {"v": "3"}}; !reflect.DeepEqual(got.ExtraArgs, want) {
-		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's", got.ExtraArgs, want)
+	if want := map[string]map[string]string{
+		release.APIServer: {"v": "2"}, release.Scheduler: {"v": "3"},
+	}; !reflect.DeepEqual(got.ExtraArgs, want) {
+		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's",
+			got.ExtraArgs, want)
 	}
-	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) || !slices.Equal(got.EtcdURLs, s.EtcdURLs) {
+	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) ||
+		!slices.Equal(got.EtcdURLs, s.EtcdURLs) {
 		t.Errorf("read back as %#v", got)
 	}
 	if want := (component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7}); got.Audit != want || !got.SameAudit(s.Audit) {
 		t.Errorf("audit is %+v, want %+v", got.Audit, want)
 	}
-	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] || got.Limits[release.APIServer] != (component.Limits{}) {
+	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] ||
+		got.Limits[release.APIServer] != (component.Limits{}) {
 		t.Errorf("limits are %+v, recorded as %s", got.Limits, got.Settings)
 	}
 }
@@ -170,13 +201,18 @@ func TestImportRefuses(t *testing.T) {
 			f.Dirs[machine.ManifestDir] = []string{release.APIServer + ".yaml"}
 		}, "static pod"},
 		"without record": {func(f host.Facts) { delete(f.Files, machine.RecordPath) }, "it was not made by this provider"},
-		"unreadable":     {func(f host.Facts) { f.Files[machine.RecordPath] = host.FileState{Content: "{"} }, "read " + machine.RecordPath},
+		"unreadable": {
+			func(f host.Facts) { f.Files[machine.RecordPath] = host.FileState{Content: "{"} }, "read " + machine.RecordPath,
+		},
 		"half a replica": {func(f host.Facts) { delete(f.Files, unit.Path(release.Scheduler)) }, "no ExecStart= line"},
 		"another program": {func(f host.Facts) {
 			f.Files[unit.Path(release.APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}
 		}, "has not installed"},
 		"another address": {func(f host.Facts) {
-			f.Files[unit.Path(release.APIServer)] = host.FileState{Content: strings.ReplaceAll(f.Files[unit.Path(release.APIServer)].Content, "advertise-address=10.0.0.11", "advertise-address=10.0.0.12")}
+			f.Files[unit.Path(release.APIServer)] = host.FileState{
+				Content: strings.ReplaceAll(f.Files[unit.Path(release.APIServer)].Content, "advertise-address=10.0.0.11",
+					"advertise-address=10.0.0.12"),
+			}
 		}, `reached at "10.0.0.12"`},
 	} {
 		t.Run(name, func(t *testing.T) {

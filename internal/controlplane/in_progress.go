@@ -10,9 +10,10 @@ import (
 // as far as waiting operations depend on them. No operation should wait for something that no
 // process will do.
 type inProgress struct {
-	mu            sync.Mutex
-	creates       map[string]map[string]bool // cluster id → replica → whether its Create is in progress; false: it has failed
-	memberChanges map[string]int             // address → changes of the etcd member there
+	mu sync.Mutex
+	// cluster id → replica → whether its Create is in progress; false: it has failed
+	creates       map[string]map[string]bool
+	memberChanges map[string]int // address → changes of the etcd member there
 }
 
 // create records that the Create of a replica has begun. done takes its result.

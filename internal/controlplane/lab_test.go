@@ -79,7 +79,9 @@ func whyNoLab() string {
 		return "lab machines need root"
 	}
 	machines.source = host.Source{Directory: filepath.Join(dir, "components")}
-	for _, program := range []string{"kubernetes-v" + labVersion + "/" + release.APIServer, "etcd-v" + etcdVersion + "/etcd"} {
+	for _, program := range []string{
+		"kubernetes-v" + labVersion + "/" + release.APIServer, "etcd-v" + etcdVersion + "/etcd",
+	} {
 		if _, err := os.Stat(filepath.Join(machines.source.Directory, program)); err != nil {
 			return "a component is not built: " + err.Error()
 		}
@@ -133,7 +135,12 @@ func (r *recordingRegistrar) DrainForDelete(_ context.Context, name string, last
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last && !lastAllowed {
-		return &lastRefusal{&problem.Problem{Summary: "not taken out", Cause: "it is the last replica that serves", Unchanged: problem.Nothing, Detail: "NAME STATE"}}
+		return &lastRefusal{
+			&problem.Problem{
+				Summary: "not taken out", Cause: "it is the last replica that serves", Unchanged: problem.Nothing,
+				Detail: "NAME STATE",
+			},
+		}
 	}
 	return r.fail
 }
@@ -217,7 +224,8 @@ func newBareStage(t *testing.T) *stage {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
 	}
-	ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: progress(t)}), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: progress(t)}),
+		15*time.Minute)
 	t.Cleanup(cancel)
 	key, err := machines.lab.PrivateKey()
 	if err != nil {
@@ -358,7 +366,8 @@ func (st *stage) steady(status Status, err error) {
 	if err != nil {
 		st.Fatal(err)
 	}
-	if len(status.Drift) > 0 || !status.Registered || status.MachineID == "" || status.ConfigDigest != st.spec.ConfigDigest() {
+	if len(status.Drift) > 0 || !status.Registered || status.MachineID == "" ||
+		status.ConfigDigest != st.spec.ConfigDigest() {
 		st.Errorf("status is %+v", status)
 	}
 	for _, c := range status.Components {

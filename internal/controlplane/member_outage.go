@@ -92,7 +92,8 @@ func (o *Outage) Ended(ctx context.Context) error {
 	}
 	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
 		succeeded = false
-		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
+		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err),
+			"the etcd member is done; the replica stays out of rotation until it is applied again.")
 	}
 	o.unpause()
 	problem.Progress(ctx, "%s: back in rotation", s.Machine())
@@ -182,6 +183,7 @@ func servingUnknown(s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "Control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
 		Cause: "cannot determine whether it is serving: " + err.Error(),
-		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unit.Name(release.APIServer) + "); then apply again.",
+		Next: "correct this, or stop an API server that hangs (systemctl stop " + unit.Name(release.APIServer) +
+			"); then apply again.",
 	}
 }

@@ -22,7 +22,8 @@ import (
 func (st *stage) another() Spec {
 	st.Helper()
 	s := st.spec
-	s.Host = testHost(st.T, host.Config{Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known}, st.spec.Host.Address())
+	s.Host = testHost(st.T, host.Config{Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known},
+		st.spec.Host.Address())
 	return s
 }
 
@@ -41,13 +42,16 @@ func (st *stage) harden(line string) {
 // needsForwarding: an sshd that forbids forwarding is detected before anything is written to
 // the machine.
 func (st *stage) needsForwarding() {
-	for _, hardening := range []string{"AllowTcpForwarding no", "DisableForwarding yes", "PermitOpen " + st.spec.Host.Address() + ":2379"} {
+	for _, hardening := range []string{
+		"AllowTcpForwarding no", "DisableForwarding yes", "PermitOpen " + st.spec.Host.Address() + ":2379",
+	} {
 		st.harden(hardening)
 		s := st.another()
 		begun := time.Now()
 		_, err := st.replicas.Create(st.ctx, s)
 		st.Logf("%s: refused in %s: %v", hardening, time.Since(begun).Round(100*time.Millisecond), err)
-		if !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") || !strings.Contains(err.Error(), "AllowTcpForwarding") {
+		if !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") ||
+			!strings.Contains(err.Error(), "AllowTcpForwarding") {
 			st.Errorf("%s: %v", hardening, err)
 		}
 	}
@@ -63,7 +67,8 @@ func (st *stage) refusesAfterHardening() {
 	st.harden("AllowTcpForwarding no")
 	s := st.another()
 	s.ExtraArgs = cptest.Args(release.APIServer, "event-ttl", "5h")
-	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
+	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) ||
+		!strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
 		st.Errorf("update: %v", err)
 	}
 	outage := st.replicas.Outage(StackedMember{
@@ -71,7 +76,8 @@ func (st *stage) refusesAfterHardening() {
 		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
 	})
 	end := outage.Open()
-	if err := outage.Begins(st.ctx); !problem.Untouched(err) || !strings.Contains(err.Error(), "cannot determine whether it is serving") {
+	if err := outage.Begins(st.ctx); !problem.Untouched(err) ||
+		!strings.Contains(err.Error(), "cannot determine whether it is serving") {
 		st.Errorf("an outage of its member: %v", err)
 	}
 	end()
@@ -95,7 +101,9 @@ func (st *stage) stepsAsideForItsMember() {
 		st.Fatal(err)
 	}
 	st.expect("calls", st.registrar.take(), []string{"drain"})
-	st.expect("processes", st.pids(), map[string]int{release.APIServer: 0, release.ControllerManager: 0, release.Scheduler: 0})
+	st.expect("processes", st.pids(), map[string]int{
+		release.APIServer: 0, release.ControllerManager: 0, release.Scheduler: 0,
+	})
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.run("systemctl stop etcd")
 	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
@@ -104,14 +112,16 @@ func (st *stage) stepsAsideForItsMember() {
 	end() // as at the end of the member's Delete: without Ended
 	begun := time.Now()
 	orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute))
-	if len(orphans) != 1 || orphans[0].machine != st.spec.Machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
+	if len(orphans) != 1 || orphans[0].machine != st.spec.Machine() || orphans[0].changing ||
+		time.Since(begun) > 20*time.Second {
 		st.Errorf("one whose member has left: %+v after %s", orphans, time.Since(begun))
 	}
 	st.expect("calls", st.registrar.take(), []string(nil))
 
 	outage = st.replicas.Outage(beside) // that of the Create
 	end = outage.Open()
-	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); len(orphans) != 1 || !orphans[0].changing {
+	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); len(orphans) != 1 ||
+		!orphans[0].changing {
 		st.Errorf("one whose member is being made: %+v", orphans)
 	}
 	st.run("systemctl start etcd")
@@ -129,19 +139,23 @@ func (st *stage) stepsAsideForItsMember() {
 func (st *stage) belongsToGroups() {
 	before := st.pids()
 	st.spec.SupplementaryGroups = []string{"no-such-group"}
-	if _, err := st.replicas.Update(st.ctx, st.spec); !problem.Untouched(err) || !strings.Contains(err.Error(), `group "no-such-group" of supplementary_groups does not exist`) {
+	if _, err := st.replicas.Update(st.ctx, st.spec); !problem.Untouched(err) ||
+		!strings.Contains(err.Error(), `group "no-such-group" of supplementary_groups does not exist`) {
 		st.Errorf("a group that is not there: %v", err)
 	}
 	st.spec.SupplementaryGroups = []string{"games"}
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
 	st.expect("restarted", st.restarted(before), []string{release.APIServer})
-	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unit.Name(release.APIServer) + ")/status; getent group games | cut -d : -f 3")
+	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unit.Name(release.APIServer) +
+		")/status; getent group games | cut -d : -f 3")
 	groups := strings.Fields(got)
-	if len(groups) < 3 || !strings.Contains(" "+strings.Join(groups[1:len(groups)-1], " ")+" ", " "+groups[len(groups)-1]+" ") {
+	if len(groups) < 3 || !strings.Contains(" "+strings.Join(groups[1:len(groups)-1], " ")+" ",
+		" "+groups[len(groups)-1]+" ") {
 		st.Errorf("groups of the API server and the number of games: %q", got)
 	}
-	found, err := st.replicas.Import(st.ctx, st.spec.Host, func(json.RawMessage) (string, error) { return st.spec.EndpointHost, nil })
+	found, err := st.replicas.Import(st.ctx, st.spec.Host,
+		func(json.RawMessage) (string, error) { return st.spec.EndpointHost, nil })
 	if err != nil {
 		st.Error(err)
 	}
@@ -160,7 +174,8 @@ func (st *stage) isNotAnothers() {
 		s := st.another()
 		other(&s)
 		var left string
-		if err := st.replicas.Delete(st.ctx, s, DeleteOptions{Left: func(why string) { left = why }}); err != nil || !strings.Contains(left, `holds replica "cp1" of cluster "lab" now, and was left as it is`) {
+		if err := st.replicas.Delete(st.ctx, s, DeleteOptions{Left: func(why string) { left = why }}); err != nil ||
+			!strings.Contains(left, `holds replica "cp1" of cluster "lab" now, and was left as it is`) {
 			st.Errorf("delete of %s: %v, left: %q", s.Machine(), err, left)
 		}
 		st.registrar.members["cp1"] = st.spec.ServingAddress()
@@ -207,22 +222,28 @@ func (st *stage) isCleanedAfterACut() {
 	for _, name := range release.Components() {
 		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
 	}
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: component.Directories(), Files: append([]host.File{machine.CreatingFile(st.spec.Replica)}, d.files...)}); err != nil {
+	if _, err := st.spec.Host.Apply(st.ctx,
+		host.Change{
+			Dirs: component.Directories(), Files: append([]host.File{machine.CreatingFile(st.spec.Replica)}, d.files...),
+		}); err != nil {
 		st.Fatal(err)
 	}
 	other := st.spec
 	other.Name = "cp9"
 	var left string
-	if err := st.replicas.Delete(st.ctx, other, DeleteOptions{Left: func(why string) { left = why }}); err != nil || !strings.Contains(left, `the beginning of replica "cp1"`) {
+	if err := st.replicas.Delete(st.ctx, other, DeleteOptions{Left: func(why string) { left = why }}); err != nil ||
+		!strings.Contains(left, `the beginning of replica "cp1"`) {
 		st.Errorf("delete of another: %v, left: %q", err, left)
 	}
 	st.registrar.take()
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
 		st.Fatal(err)
 	}
-	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unit.Path(release.APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
+	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unit.Path(release.APIServer)+
+		" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
 	st.run("touch " + unit.Path(release.APIServer)) // belongs to another owner
-	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, machine.ErrNoEvidence) {
+	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) ||
+		!errors.Is(err, machine.ErrNoEvidence) {
 		st.Errorf("delete of what nobody's record speaks of: %v", err)
 	}
 	st.run("rm " + unit.Path(release.APIServer))

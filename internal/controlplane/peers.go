@@ -71,7 +71,8 @@ func (r *Replicas) allReplicas(ctx context.Context, s Spec) ([]replicaStatus, er
 func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string) replicaStatus {
 	at, port, err := splitAddress(address)
 	if err == nil {
-		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // the provider connects there
+		// the provider connects there
+		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port))
 	}
 	if err != nil {
 		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}

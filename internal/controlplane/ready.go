@@ -104,7 +104,9 @@ func (w *readinessWait) setReason(component, reason string) {
 }
 
 // awaitAPIServer waits for the API server, and ensures the administrators' rights.
-func (w *readinessWait) awaitAPIServer(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
+func (w *readinessWait) awaitAPIServer(
+	ctx context.Context, s Spec, c component.Component, serving chan<- struct{},
+) error {
 	if err := w.poll(ctx, s, c); err != nil {
 		return err
 	}
@@ -113,7 +115,9 @@ func (w *readinessWait) awaitAPIServer(ctx context.Context, s Spec, c component.
 }
 
 // startAndAwait restarts one of the other components if needed, and waits for it.
-func (w *readinessWait) startAndAwait(ctx context.Context, s Spec, c component.Component, d changes, serving <-chan struct{}) error {
+func (w *readinessWait) startAndAwait(
+	ctx context.Context, s Spec, c component.Component, d changes, serving <-chan struct{},
+) error {
 	select {
 	case <-serving:
 	case <-ctx.Done():

@@ -17,7 +17,9 @@ import (
 
 func TestCrashLooping(t *testing.T) {
 	units := func(active string, restarts int) map[string]host.UnitState {
-		return map[string]host.UnitState{unit.Name(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
+		return map[string]host.UnitState{
+			unit.Name(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"},
+		}
 	}
 	for _, c := range []struct {
 		name   string
@@ -64,7 +66,8 @@ func TestChangeLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.checkEarlierFailure("cp2"); !strings.Contains(cptest.Text(err), `the change of replica "cp1" failed`) {
+	if err := second.checkEarlierFailure("cp2"); !strings.Contains(cptest.Text(err),
+		`the change of replica "cp1" failed`) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
 	second.release(true)
@@ -100,17 +103,70 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 		want      string
 		calls     []string
 	}{
-		{"kept", DeleteOptions{}, true, &recordingRegistrar{}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"drain for delete", "deregister"}},
-		{"kept, its balancer unreachable too", DeleteOptions{}, false, &recordingRegistrar{fail: host.ErrUnreachable}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"drain for delete"}},
-		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{}, "", []string{"drain for delete", "deregister"}},
-		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: host.ErrUnreachable}, "", []string{"drain for delete"}},
+		{
+			"kept",
+			DeleteOptions{},
+			true, &recordingRegistrar{},
+			`add "127.0.0.1" to abandon_unreachable_hosts of the provider`,
+			[]string{"drain for delete", "deregister"},
+		},
+		{
+			"kept, its balancer unreachable too",
+			DeleteOptions{},
+			false, &recordingRegistrar{fail: host.ErrUnreachable},
+			`add "127.0.0.1" to abandon_unreachable_hosts of the provider`,
+			[]string{"drain for delete"},
+		},
+		{
+			"abandoned",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")},
+			true, &recordingRegistrar{}, "",
+			[]string{"drain for delete", "deregister"},
+		},
+		{
+			"abandoned together with its balancers",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")},
+			false,
+			&recordingRegistrar{fail: host.ErrUnreachable}, "",
+			[]string{"drain for delete"},
+		},
 		// It is unknown whether another replica serves.
-		{"protected, its balancers unreachable", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{fail: host.ErrUnreachable}, "unreachable", []string{"drain for delete"}},
+		{
+			"protected, its balancers unreachable",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")},
+			true,
+			&recordingRegistrar{fail: host.ErrUnreachable}, "unreachable",
+			[]string{"drain for delete"},
+		},
 		// A machine that cannot be reached through SSH may still serve.
-		{"protected, and the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{last: true}, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy", []string{"drain for delete"}},
-		{"the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{last: true}, "", []string{"drain for delete", "deregister"}},
-		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: errors.New("lb1 refuses")}, "lb1 refuses", []string{"drain for delete"}},
-		{"another one abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")}, true, &recordingRegistrar{}, "not deleted", []string{"drain for delete", "deregister"}},
+		{
+			"protected, and the last that serves",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")},
+			true,
+			&recordingRegistrar{last: true}, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy",
+			[]string{"drain for delete"},
+		},
+		{
+			"the last that serves",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")},
+			false,
+			&recordingRegistrar{last: true}, "",
+			[]string{"drain for delete", "deregister"},
+		},
+		{
+			"still registered",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")},
+			false,
+			&recordingRegistrar{fail: errors.New("lb1 refuses")}, "lb1 refuses",
+			[]string{"drain for delete"},
+		},
+		{
+			"another one abandoned",
+			DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")},
+			true, &recordingRegistrar{},
+			"not deleted",
+			[]string{"drain for delete", "deregister"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
@@ -153,7 +209,10 @@ func TestSpecValidate(t *testing.T) {
 		{func(s *Spec) { s.EtcdURLs = nil }, "no etcd URL"},
 		{func(s *Spec) { s.ServiceCIDRs = nil }, "no service range"},
 		{func(s *Spec) { s.Bundle = nil }, "no PKI bundle"},
-		{func(s *Spec) { s.Bundle = cptest.External(s.Bundle) }, `the kubernetes authority is held elsewhere, and no signed certificate is given for "apiserver"`},
+		{
+			func(s *Spec) { s.Bundle = cptest.External(s.Bundle) },
+			`the kubernetes authority is held elsewhere, and no signed certificate is given for "apiserver"`,
+		},
 		{func(s *Spec) { s.Bundle = signedElsewhere(t, *s) }, ""},
 		{func(s *Spec) {
 			s.Bundle = signedElsewhere(t, *s)

@@ -88,7 +88,8 @@ func (st *stage) creates() {
 	st.Logf("created in %s", time.Since(start).Round(100*time.Millisecond))
 	st.steady(status, err)
 	st.expect("calls", st.registrar.take(), []string{"register"})
-	st.Log(st.run("ls -lR /etc/kubernetes; systemd-analyze security --no-pager 2>/dev/null | grep kube- || :; ls -l /run/credentials/kube-controller-manager.service || :"))
+	st.Log(st.run("ls -lR /etc/kubernetes; systemd-analyze security --no-pager 2>/dev/null | grep kube- || :; ls -l " +
+		"/run/credentials/kube-controller-manager.service || :"))
 
 	before := st.pids()
 	start = time.Now()
@@ -266,7 +267,8 @@ func (st *stage) reportsAComponentThatFails() {
 	st.spec.ExtraArgs = cptest.Args(release.APIServer, "event-ttl", "no-such-duration")
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	var p *problem.Problem
-	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "left out of rotation") {
+	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-duration") ||
+		!strings.Contains(p.Unchanged, "left out of rotation") {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
 	st.expect("calls", st.registrar.take(), []string{"drain"})
@@ -284,7 +286,8 @@ func (st *stage) refusesOthers() {
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := lock.checkEarlierFailure(other.Machine()); err == nil || !strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
+	if err := lock.checkEarlierFailure(other.Machine()); err == nil ||
+		!strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
 		st.Errorf("another replica may be changed: %v", err)
 	}
 	lock.release(true)
@@ -302,7 +305,8 @@ func (st *stage) survivesALossOfPower() {
 	start := time.Now()
 	for deadline := start.Add(time.Minute); ; time.Sleep(pollInterval) {
 		status, err := st.replicas.Read(st.ctx, st.spec)
-		if err == nil && len(status.Drift) == 0 && !slices.ContainsFunc(status.Components, func(c Component) bool { return !c.Healthy }) {
+		if err == nil && len(status.Drift) == 0 &&
+			!slices.ContainsFunc(status.Components, func(c Component) bool { return !c.Healthy }) {
 			st.Logf("ready again %s after the boot", time.Since(start).Round(100*time.Millisecond))
 			return
 		}
@@ -320,7 +324,8 @@ func (st *stage) deletes() {
 	st.Logf("deleted in %s", time.Since(start).Round(100*time.Millisecond))
 	st.expect("calls", st.registrar.take(), []string{"drain for delete", "deregister"})
 	left := st.run(`
-find /etc/kubernetes /etc/systemd/system /opt/kube /run /var/log \( -path '*kube*' -o -name 'kube*' \) -not -type d | sort
+find /etc/kubernetes /etc/systemd/system /opt/kube /run /var/log \( -path '*kube*' -o -name 'kube*' \) -not -type d |
+sort
 getent passwd | grep ^kube || :
 ps -e | grep kube || :
 `)
@@ -335,7 +340,8 @@ ps -e | grep kube || :
 			st.Errorf("etcd's %s was removed", kept)
 		}
 	}
-	st.expect("owners of the audit log", st.run("stat -c %U "+component.AuditLogDir+" "+component.AuditLogDir+"/audit.log"), "root\nroot\n")
+	st.expect("owners of the audit log",
+		st.run("stat -c %U "+component.AuditLogDir+" "+component.AuditLogDir+"/audit.log"), "root\nroot\n")
 	if _, err := st.replicas.Read(st.ctx, st.spec); !errors.Is(err, ErrGone) {
 		st.Errorf("read after delete: %v", err)
 	}

@@ -68,7 +68,9 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 
 // removeRollbackRecord completes a change, or its rollback.
 func removeRollbackRecord(ctx context.Context, s Spec) error {
-	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(machine.RollbackRecordPath) + "rm -rf " + machine.KeptFilesDir + "\n"}); err != nil {
+	if _, err := s.Host.Run(ctx, host.Command{
+		Script: host.Discard(machine.RollbackRecordPath) + "rm -rf " + machine.KeptFilesDir + "\n",
+	}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
 	}
 	return nil
@@ -76,7 +78,9 @@ func removeRollbackRecord(ctx context.Context, s Spec) error {
 
 // rollbackProblem reports a change that was rolled back, or could not be.
 func rollbackProblem(s Spec, b machine.RollbackRecord, failure, undo error, drained bool) error {
-	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "fix the cause and apply again.", Err: errors.Join(failure, undo)}
+	p := &problem.Problem{
+		Host: s.Machine(), Cause: failure.Error(), Next: "fix the cause and apply again.", Err: errors.Join(failure, undo),
+	}
 	var failed *problem.Problem
 	if errors.As(failure, &failed) {
 		p.Cause, p.Next, p.Detail = failed.Cause, cmp.Or(failed.Next, p.Next), failed.Detail
@@ -87,7 +91,8 @@ func rollbackProblem(s Spec, b machine.RollbackRecord, failure, undo error, drai
 	}
 	if undo == nil {
 		p.Summary = fmt.Sprintf("Control-plane replica not %s: rolled back to %s", what, b.Version)
-		p.Unchanged = fmt.Sprintf("the replica serves %s in rotation again, as before; no other one is changed after it in this run.", b.Version)
+		p.Unchanged = fmt.Sprintf("the replica serves %s in rotation again, as before; no other one is changed after it "+
+			"in this run.", b.Version)
 		return p
 	}
 	p.Summary = fmt.Sprintf("Control-plane replica not %s, and not rolled back", what)
@@ -118,7 +123,8 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 	if !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, release.Components()) == nil && len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
+	if f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, release.Components()) == nil &&
+		len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
 		now := f.RollbackRecord(target)
 		return &now
 	}

@@ -34,7 +34,8 @@ func TestRollbackScripts(t *testing.T) {
 	write("a", "old a")
 	write("b", "old b")
 	record := map[string]machine.KeptFile{
-		"a": {SHA256: machine.Digest([]byte("old a")), Mode: 0o400, Owner: "root"}, "b": {SHA256: machine.Digest([]byte("old b")), Mode: 0o600, Owner: "root"},
+		"a": {SHA256: machine.Digest([]byte("old a")), Mode: 0o400, Owner: "root"},
+		"b": {SHA256: machine.Digest([]byte("old b")), Mode: 0o600, Owner: "root"},
 	}
 	if err := run(keepScript(record)); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,10 @@ import (
 )
 
 func rollbackRecordOf(s Spec) machine.RollbackRecord {
-	b := machine.RollbackRecord{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
+	b := machine.RollbackRecord{
+		Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(),
+		Definitions: map[string]string{},
+	}
 	for _, c := range component.Of(s.Replica) {
 		b.Definitions[c.Name] = string(unit.File(c).Content)
 	}
@@ -28,7 +31,8 @@ func rollbackRecordOf(s Spec) machine.RollbackRecord {
 func TestReadRollbackRecord(t *testing.T) {
 	b := rollbackRecordOf(testSpec(t))
 	read := machine.ReadRollbackRecord(string(b.File().Content))
-	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) || !maps.Equal(read.Definitions, b.Definitions) {
+	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) ||
+		!maps.Equal(read.Definitions, b.Definitions) {
 		t.Errorf("%+v, want %+v", read, b)
 	}
 	delete(b.Definitions, release.Scheduler)
@@ -96,7 +100,8 @@ func TestDecideRollback(t *testing.T) {
 	}
 	for _, file := range d.files {
 		rec, err := machine.ReadRecord(string(file.Content))
-		if file.Path == machine.RecordPath && (err != nil || !rec.Matches(s.Replica) || rec.Issued[component.APIServerCert] != after[component.APIServerCert]) {
+		if file.Path == machine.RecordPath && (err != nil || !rec.Matches(s.Replica) ||
+			rec.Issued[component.APIServerCert] != after[component.APIServerCert]) {
 			t.Errorf("the record is %+v, %v", rec, err)
 		}
 	}
@@ -123,7 +128,10 @@ func TestDeferUnits(t *testing.T) {
 	}{
 		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
 		{"a new one", s, bare(), release.Components(), nil},
-		{"another flag of one", func() Spec { n := s; n.ExtraArgs = cptest.Args(release.Scheduler, "v", "4"); return n }(), f, release.Components(), nil},
+		{
+			"another flag of one", func() Spec { n := s; n.ExtraArgs = cptest.Args(release.Scheduler, "v", "4"); return n }(),
+			f, release.Components(), nil,
+		},
 	} {
 		d, err := decide(c.spec.Replica, c.found, cptest.Now)
 		if err != nil {
@@ -152,7 +160,8 @@ func TestChangesVersion(t *testing.T) {
 		}, true},
 		{"an older one would start", func(f *machine.Observed) {
 			f.Executables = nil
-			edit(f, unit.Path(release.APIServer), "[Service]\nExecStart="+component.Artifact("1.35.4", release.APIServer).Path()+" --v=1\n")
+			edit(f, unit.Path(release.APIServer),
+				"[Service]\nExecStart="+component.Artifact("1.35.4", release.APIServer).Path()+" --v=1\n")
 		}, true},
 		{"the wanted one does not come up", func(f *machine.Observed) { f.Executables = nil }, false},
 	} {
@@ -177,10 +186,19 @@ func TestRollbackProblem(t *testing.T) {
 		undo error
 		want []string
 	}{
-		{"done", nil, []string{"not upgraded to 1.37.2: rolled back to 1.36.3", "Cause: kube-scheduler ended 3 times\n", "serves 1.36.3 in rotation again", "new log"}},
+		{
+			"done", nil,
+			[]string{
+				"not upgraded to 1.37.2: rolled back to 1.36.3", "Cause: kube-scheduler ended 3 times\n",
+				"serves 1.36.3 in rotation again", "new log",
+			},
+		},
 		{
 			"failed as well", &problem.Problem{Cause: "kube-apiserver does not answer", Detail: "old log"},
-			[]string{"and not rolled back", "ended 3 times; rolling back to 1.36.3 failed as well: kube-apiserver does not answer", "left out of rotation", "new log", "old log"},
+			[]string{
+				"and not rolled back", "ended 3 times; rolling back to 1.36.3 failed as well: kube-apiserver does not answer",
+				"left out of rotation", "new log", "old log",
+			},
 		},
 		{"unreachable", host.ErrUnreachable, []string{"failed as well: " + host.ErrUnreachable.Error()}},
 	} {

@@ -83,7 +83,8 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 		switch {
 		case st.absent, st.unknown != nil && answered && errors.Is(st.unknown, host.ErrUnreachable):
 		case st.unknown != nil:
-			unseen = append(unseen, fmt.Sprintf("cannot determine the rotation stage of replica %s: %v", st.machine(), st.unknown))
+			unseen = append(unseen, fmt.Sprintf("cannot determine the rotation stage of replica %s: %v",
+				st.machine(), st.unknown))
 		default:
 			problems, next := stagesApart(st, target)
 			far, steps = append(far, problems...), append(steps, next...)
@@ -95,7 +96,8 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 	next := "bring it back, or apply it first where it answers, or destroy its replica; then apply again."
 	if len(unseen) == 0 {
 		slices.Sort(steps)
-		next = "apply again, the others included; where that does not help, " + strings.Join(slices.Compact(steps), "; ") + "."
+		next = "apply again, the others included; where that does not help, " + strings.Join(slices.Compact(steps), "; ") +
+			"."
 	}
 	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
 }
@@ -114,7 +116,8 @@ func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []s
 			step = fmt.Sprintf("set %s to %d, apply, then lower it again", setting, want+1)
 		}
 		steps = append(steps, step)
-		problems = append(problems, fmt.Sprintf("replica %s is at generation %d of %s, this one would go to %d: they would not trust each other",
+		problems = append(problems, fmt.Sprintf("replica %s is at generation %d of %s, this one would go to %d: they "+
+			"would not trust each other",
 			st.machine(), have, p, want))
 	}
 	return problems, steps
@@ -155,7 +158,8 @@ func intermediateStage(s Spec, f machine.Observed) (Spec, bool) {
 	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(release.APIServer)].Content)
 	switch stages := to - f.Record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
-	case stages == 1 && noted[component.EncryptionConfigPath] != f.Facts.Files[component.EncryptionConfigPath].SHA256: // an interrupted change
+	// an interrupted change
+	case stages == 1 && noted[component.EncryptionConfigPath] != f.Facts.Files[component.EncryptionConfigPath].SHA256:
 	default:
 		return s, false
 	}
@@ -185,13 +189,15 @@ func checkEtcdTrust(ctx context.Context, s Spec, f machine.Observed) error {
 		case err != nil:
 			refused = append(refused, fmt.Sprintf("cannot determine which certificate %s serves: %v", member, err))
 		case !pki.Accepts(next, chain, pki.Server, time.Now()):
-			refused = append(refused, fmt.Sprintf("%s serves a certificate of %q, which would no longer be trusted", member, chain[0].Issuer.CommonName))
+			refused = append(refused, fmt.Sprintf("%s serves a certificate of %q, which would no longer be trusted",
+				member, chain[0].Issuer.CommonName))
 		}
 	}
 	if len(refused) == 0 {
 		return nil
 	}
-	return rotationNotYet(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
+	return rotationNotYet(s, strings.Join(refused, "; "),
+		"make sure that every etcd member runs and has been applied at the stage before, then apply again.")
 }
 
 // servingChain returns the certificate chain that an etcd member serves, as seen from the

@@ -24,7 +24,8 @@ import (
 type ctlStore struct{ *stage }
 
 func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (string, error) {
-	script := "/opt/kube/etcd/" + etcdVersion + "/etcdctl --endpoints=" + c.spec.EtcdURLs[0] + " --cacert=" + component.EtcdClientCA +
+	script := "/opt/kube/etcd/" + etcdVersion + "/etcdctl --endpoints=" + c.spec.EtcdURLs[0] + " --cacert=" +
+		component.EtcdClientCA +
 		" --cert=" + component.EtcdClientCert + " --key=" + component.KeyPath(component.EtcdClientCert) + " " + arguments
 	if input != nil {
 		script = "echo " + base64.StdEncoding.EncodeToString(input) + " | base64 -d | " + script
@@ -97,7 +98,8 @@ func (st *stage) encryptsWhatWasPlain() {
 	st.spec.Store = store
 	web := st.as(st.spec.Bundle)
 	body := `{"metadata":{"name":"kept"},"stringData":{"text":"` + keptText + `"}}`
-	if status, text := send(st, web, http.MethodPost, strings.TrimSuffix(keptPath, "/kept"), body); status != http.StatusCreated {
+	if status, text := send(st, web, http.MethodPost, strings.TrimSuffix(keptPath, "/kept"),
+		body); status != http.StatusCreated {
 		st.Fatalf("%d %s", status, text)
 	}
 	next := pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"secrets"}}}
@@ -119,10 +121,12 @@ func (st *stage) encryptsWhatWasPlain() {
 			st.Errorf("restarted %q", restarted)
 		}
 		value := string(st.stored(store))
-		if encrypted := strings.HasPrefix(value, "k8s:enc:secretbox:v1:key2:"); encrypted != c.encrypted || strings.Contains(value, keptText) == encrypted {
+		if encrypted := strings.HasPrefix(value, "k8s:enc:secretbox:v1:key2:"); encrypted != c.encrypted ||
+			strings.Contains(value, keptText) == encrypted {
 			st.Errorf("at generation %d etcd holds %q", c.generation, value)
 		}
-		if status, text := fetch(st, web, keptPath); status != http.StatusOK || !strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(keptText))) {
+		if status, text := fetch(st, web, keptPath); status != http.StatusOK ||
+			!strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(keptText))) {
 			st.Errorf("at generation %d it reads %d %s", c.generation, status, text)
 		}
 	}
@@ -180,7 +184,8 @@ func (st *stage) isSeenByOthers() {
 	}
 
 	st.run("cp -p " + component.EtcdClientCA + " " + component.EtcdClientCA + ".kept; echo >>" + component.EtcdClientCA)
-	if seen := others(); !strings.Contains(cptest.Text(seen.unknown), "kube-apiserver was started with another "+component.EtcdClientCA) {
+	if seen := others(); !strings.Contains(cptest.Text(seen.unknown),
+		"kube-apiserver was started with another "+component.EtcdClientCA) {
 		st.Errorf("a file that nothing runs with: %+v", seen)
 	}
 	if _, err := st.replicas.EtcdGeneration(st.ctx, st.spec.Host.Address()); err == nil {
@@ -196,7 +201,8 @@ func (st *stage) isSeenByOthers() {
 	for generation := 1; generation <= 3; generation++ {
 		ahead.Bundle = st.rotated(ahead.Bundle, pki.EtcdPart, generation, pki.Next{})
 		err := checkEtcdTrust(st.ctx, ahead, f)
-		if refused := strings.Contains(cptest.Text(err), `serves a certificate of "etcd-ca"`); refused != (generation == 3) || refused != (err != nil) {
+		if refused := strings.Contains(cptest.Text(err), `serves a certificate of "etcd-ca"`); refused != (generation == 3) ||
+			refused != (err != nil) {
 			st.Errorf("etcd at %d, while the member is at 0: %v", generation, err)
 		}
 	}

@@ -28,7 +28,9 @@ func TestCheckStages(t *testing.T) {
 		return replicaStatus{name: name, address: "10.0.0.12", generations: generations(kubernetes, encryption)}
 	}
 	dead := replicaStatus{name: "cp3", address: "10.0.0.13", unknown: fmt.Errorf("connect: %w", host.ErrUnreachable)}
-	unsettled := replicaStatus{name: "cp3", address: "10.0.0.13", unknown: errors.New("kube-apiserver was started with another sa.pub")}
+	unsettled := replicaStatus{
+		name: "cp3", address: "10.0.0.13", unknown: errors.New("kube-apiserver was started with another sa.pub"),
+	}
 	for _, c := range []struct {
 		name   string
 		target map[pki.Part]int
@@ -37,13 +39,23 @@ func TestCheckStages(t *testing.T) {
 		want   []string // parts of the refusal; none if it is allowed
 	}{
 		{name: "alone", target: generations(3, 0)},
-		{name: "the first to go", target: generations(1, 0), others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 0, 0)}},
-		{name: "the last to go", target: generations(1, 0), others: []replicaStatus{stands("cp2", 1, 0), stands("cp3", 1, 0)}},
+		{
+			name: "the first to go", target: generations(1, 0),
+			others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 0, 0)},
+		},
+		{
+			name: "the last to go", target: generations(1, 0),
+			others: []replicaStatus{stands("cp2", 1, 0), stands("cp3", 1, 0)},
+		},
 		{name: "two stages behind the others' next", target: generations(2, 0), others: []replicaStatus{stands("cp2", 1, 0)}},
 		{name: "back", target: generations(2, 0), others: []replicaStatus{stands("cp2", 3, 0)}},
 		{
-			name: "another one is two stages behind", target: generations(2, 1), others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 1, 0)},
-			want: []string{"replica cp2 (10.0.0.12) is at generation 0 of kubernetes", "would go to 2", "set rotation.kubernetes back to 1, apply, then raise it again"},
+			name: "another one is two stages behind", target: generations(2, 1),
+			others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 1, 0)},
+			want: []string{
+				"replica cp2 (10.0.0.12) is at generation 0 of kubernetes", "would go to 2",
+				"set rotation.kubernetes back to 1, apply, then raise it again",
+			},
 		},
 		{
 			name: "another one is two stages ahead", target: generations(0, 3), others: []replicaStatus{stands("cp2", 0, 5)},
@@ -51,12 +63,26 @@ func TestCheckStages(t *testing.T) {
 		},
 		{
 			name: "unreachable", target: generations(1, 0), others: []replicaStatus{stands("cp2", 1, 0), dead},
-			want: []string{"cannot determine the rotation stage of replica cp3 (10.0.0.13)", "bring it back", "destroy its replica"},
+			want: []string{
+				"cannot determine the rotation stage of replica cp3 (10.0.0.13)", "bring it back", "destroy its replica",
+			},
 		},
-		{name: "in the middle of a change", target: generations(1, 0), others: []replicaStatus{unsettled}, want: []string{"another sa.pub"}},
-		{name: "a new one, answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), dead}, joins: true},
-		{name: "a new one, not answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 2, 0), dead}, joins: true, want: []string{"cannot determine"}},
-		{name: "a new one beside one that is being changed", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot determine"}},
+		{
+			name: "in the middle of a change", target: generations(1, 0), others: []replicaStatus{unsettled},
+			want: []string{"another sa.pub"},
+		},
+		{
+			name: "a new one, answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), dead},
+			joins: true,
+		},
+		{
+			name: "a new one, not answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 2, 0), dead},
+			joins: true, want: []string{"cannot determine"},
+		},
+		{
+			name: "a new one beside one that is being changed", target: generations(3, 0),
+			others: []replicaStatus{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot determine"},
+		},
 		{name: "nothing there", target: generations(3, 0), others: []replicaStatus{{name: "cp3", absent: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,10 +111,19 @@ func TestBehind(t *testing.T) {
 		want  string
 	}{
 		{"as it was made", func(*machine.Observed) {}, ""},
-		{"a file replaced since", func(f *machine.Observed) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
-		{"a unit replaced since", func(f *machine.Observed) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
+		{
+			"a file replaced since", func(f *machine.Observed) { edit(f, component.SAPub, "x") },
+			"kube-apiserver was started with another " + component.SAPub,
+		},
+		{
+			"a unit replaced since", func(f *machine.Observed) { edit(f, unit.Path(release.Scheduler), "x") },
+			"kube-scheduler was started with another",
+		},
 		{"a file that is reloaded", func(f *machine.Observed) { edit(f, component.ClientCA, "x") }, ""},
-		{"no note", func(f *machine.Observed) { f.Facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a record of the files it has read"},
+		{
+			"no note", func(f *machine.Observed) { f.Facts.Files[started(release.APIServer)] = host.FileState{} },
+			"kube-apiserver runs without a record of the files it has read",
+		},
 		{"stopped", func(f *machine.Observed) {
 			f.Facts.Files[started(release.APIServer)] = host.FileState{}
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
@@ -109,7 +144,8 @@ func TestBehind(t *testing.T) {
 	} {
 		f := converged(t, testSpec(t))
 		c.alter(&f)
-		if err := machine.StaleProcess(f.Facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
+		if err := machine.StaleProcess(f.Facts, release.Components()); (c.want == "") != (err == nil) ||
+			!strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -138,7 +174,8 @@ func TestUnreachablePeers(t *testing.T) {
 		t.Errorf("without a rotation: %v", err)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := r.checkRotation(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "cannot determine the rotation stage of replica cp2 (127.0.0.1)") {
+	if err := r.checkRotation(t.Context(), s, f); !problem.Untouched(err) ||
+		!strings.Contains(cptest.Text(err), "cannot determine the rotation stage of replica cp2 (127.0.0.1)") {
 		t.Errorf("%v", err)
 	}
 	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
@@ -227,7 +264,9 @@ func (fakeStore) Versions(context.Context) (map[string]string, error) { return n
 func (fakeStore) Save(context.Context, string) (string, error)        { return "", nil }
 
 func TestIsEncryptedWith(t *testing.T) {
-	cbc, kms := cptest.Secretbox("key2", "secrets"), pki.Encryption{Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"}}
+	cbc, kms := cptest.Secretbox("key2", "secrets"), pki.Encryption{
+		Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"},
+	}
 	cbc.Kind = pki.AESCBC
 	for _, c := range []struct {
 		encryption      pki.Encryption
@@ -263,9 +302,18 @@ func TestCheckNoStaleObjects(t *testing.T) {
 		joins    bool
 		want     string
 	}{
-		{"nothing is left", 2, 3, fakeStore{"/registry/secrets/a/b": present, "/registry/configmaps/a/b": old, "/registry/pods/a/b": "x"}, false, ""},
+		{
+			"nothing is left", 2, 3,
+			fakeStore{"/registry/secrets/a/b": present, "/registry/configmaps/a/b": old, "/registry/pods/a/b": "x"},
+			false, "",
+		},
 		{"nothing is dropped", 1, 2, fakeStore{"/registry/secrets/a/b": old}, false, ""},
-		{"something is left, and the API server cannot rewrite it", 2, 3, fakeStore{"/registry/secrets/a/b": old}, false, "cannot determine how etcd stores the objects: rewrite secrets"},
+		{
+			"something is left, and the API server cannot rewrite it", 2, 3,
+			fakeStore{"/registry/secrets/a/b": old},
+			false,
+			"cannot determine how etcd stores the objects: rewrite secrets",
+		},
 		{"back, and something is encrypted", 1, 0, fakeStore{"/registry/secrets/a/b": present}, false, "rewrite secrets"},
 		{"unseen", 2, 3, nil, false, "rewrite secrets"},
 		{"a new replica", 0, 3, fakeStore{"/registry/secrets/a/b": old}, true, "apply the other replicas first"},
@@ -281,7 +329,8 @@ func TestCheckNoStaleObjects(t *testing.T) {
 			s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
 			s.Store = c.store
 			err := checkNoStaleObjects(t.Context(), s, f)
-			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) || err != nil && !problem.Untouched(err) {
+			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) || err != nil &&
+				!problem.Untouched(err) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if errors.Is(err, errRotationNotYet) != (c.joins && err != nil) {

@@ -20,12 +20,42 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		removed  []string
 		restarts []string
 	}{
-		{"nothing changes", func(*Spec) {}, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, nil},
-		{"another policy", func(s *Spec) { s.Audit.Policy = cptest.AuditPolicy }, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, []string{release.APIServer}},
-		{"no audit", func(s *Spec) { s.Audit.Off = true }, []string{component.AuthenticationConfigPath}, []string{component.AuditPolicyPath}, []string{release.APIServer}},
-		{"an issuer", func(s *Spec) { s.Authentication.JWT = cptest.Issuer }, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, []string{release.APIServer}},
-		{"by flags", func(s *Spec) { s.ExtraArgs = cptest.Args(release.APIServer, "oidc-issuer-url", "https://x") }, []string{component.AuditPolicyPath}, []string{component.AuthenticationConfigPath}, []string{release.APIServer}},
-		{"a limit", func(s *Spec) { s.Limits = map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}} }, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}, nil, []string{release.Scheduler}},
+		{
+			"nothing changes", func(*Spec) {},
+			[]string{component.AuditPolicyPath, component.AuthenticationConfigPath},
+			nil,
+			nil,
+		},
+		{
+			"another policy", func(s *Spec) { s.Audit.Policy = cptest.AuditPolicy },
+			[]string{component.AuditPolicyPath, component.AuthenticationConfigPath},
+			nil,
+			[]string{release.APIServer},
+		},
+		{
+			"no audit", func(s *Spec) { s.Audit.Off = true },
+			[]string{component.AuthenticationConfigPath},
+			[]string{component.AuditPolicyPath},
+			[]string{release.APIServer},
+		},
+		{
+			"an issuer", func(s *Spec) { s.Authentication.JWT = cptest.Issuer },
+			[]string{component.AuditPolicyPath, component.AuthenticationConfigPath},
+			nil,
+			[]string{release.APIServer},
+		},
+		{
+			"by flags", func(s *Spec) { s.ExtraArgs = cptest.Args(release.APIServer, "oidc-issuer-url", "https://x") },
+			[]string{component.AuditPolicyPath},
+			[]string{component.AuthenticationConfigPath},
+			[]string{release.APIServer},
+		},
+		{
+			"a limit", func(s *Spec) { s.Limits = map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}} },
+			[]string{component.AuditPolicyPath, component.AuthenticationConfigPath},
+			nil,
+			[]string{release.Scheduler},
+		},
 	} {
 		s := testSpec(t)
 		f := converged(t, s)
@@ -55,14 +85,20 @@ func TestSettingsAreRemoved(t *testing.T) {
 		written []string
 		removed []string
 	}{
-		{"another policy", map[string]string{component.AuditPolicyPath: "old policy", component.AuthenticationConfigPath: "old"}, []string{"old policy", "old"}, nil},
+		{
+			"another policy",
+			map[string]string{component.AuditPolicyPath: "old policy", component.AuthenticationConfigPath: "old"},
+			[]string{"old policy", "old"},
+			nil,
+		},
 		{"an earlier provider", nil, nil, []string{component.AuditPolicyPath, component.AuthenticationConfigPath}},
 	} {
 		s := testSpec(t)
 		b := rollbackRecordOf(s)
 		b.Settings = c.before
 		if c.before == nil {
-			b.Definitions[release.APIServer] = strings.ReplaceAll(b.Definitions[release.APIServer], "  --audit-policy-file="+component.AuditPolicyPath+" \\\n", "")
+			b.Definitions[release.APIServer] = strings.ReplaceAll(b.Definitions[release.APIServer],
+				"  --audit-policy-file="+component.AuditPolicyPath+" \\\n", "")
 		}
 		read := machine.ReadRollbackRecord(string(b.File().Content))
 		next := s
@@ -79,7 +115,8 @@ func TestSettingsAreRemoved(t *testing.T) {
 				written = append(written, string(file.Content))
 			}
 		}
-		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Contains(d.restart, release.APIServer) {
+		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) ||
+			!slices.Contains(d.restart, release.APIServer) {
 			t.Errorf("%s: writes %q, removes %q, restarts %q", c.name, written, d.remove, d.restart)
 		}
 	}
@@ -100,7 +137,8 @@ func TestGroupsOfTheUnit(t *testing.T) {
 			t.Errorf("read back: %q", unit.Groups(text))
 		}
 	}
-	if words := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
+	if words := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(words,
+		"names the groups [], wanted [hsm kms]") {
 		t.Errorf("drift is %q", words)
 	}
 	d, err := decide(s.Replica, f, cptest.Now)

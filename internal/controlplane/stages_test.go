@@ -15,7 +15,10 @@ import (
 
 // TestStages: what each step of each rotation writes and restarts.
 func TestStages(t *testing.T) {
-	serverLeaves := []string{component.APIServerCert, component.KeyPath(component.APIServerCert), component.KubeletClientCert, component.KeyPath(component.KubeletClientCert)}
+	serverLeaves := []string{
+		component.APIServerCert, component.KeyPath(component.APIServerCert), component.KubeletClientCert,
+		component.KeyPath(component.KubeletClientCert),
+	}
 	kubeconfigFiles := []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}
 	for _, c := range []struct {
 		part     pki.Part
@@ -24,23 +27,47 @@ func TestStages(t *testing.T) {
 		issued   []string
 		restart  []string
 	}{
-		{pki.KubernetesPart, 0, 1, []string{component.CACert, component.ClientCA}, kubeconfigFiles, []string{release.ControllerManager, release.Scheduler}},
+		{
+			pki.KubernetesPart, 0, 1,
+			[]string{component.CACert, component.ClientCA},
+			kubeconfigFiles,
+			[]string{release.ControllerManager, release.Scheduler},
+		},
 		{
 			pki.KubernetesPart, 1, 2,
 			[]string{component.CAKey, component.SigningCA},
 			slices.Concat(kubeconfigFiles, serverLeaves),
 			[]string{release.ControllerManager, release.Scheduler},
 		},
-		{pki.KubernetesPart, 2, 3, []string{component.CACert, component.ClientCA}, kubeconfigFiles, []string{release.ControllerManager, release.Scheduler}},
-		{pki.KubernetesPart, 3, 2, []string{component.CACert, component.ClientCA}, kubeconfigFiles, []string{release.ControllerManager, release.Scheduler}},
+		{
+			pki.KubernetesPart, 2, 3,
+			[]string{component.CACert, component.ClientCA},
+			kubeconfigFiles,
+			[]string{release.ControllerManager, release.Scheduler},
+		},
+		{
+			pki.KubernetesPart, 3, 2,
+			[]string{component.CACert, component.ClientCA},
+			kubeconfigFiles,
+			[]string{release.ControllerManager, release.Scheduler},
+		},
 		{pki.EtcdPart, 0, 1, []string{component.EtcdClientCA}, nil, []string{release.APIServer}},
 		{pki.EtcdPart, 1, 2, nil, []string{component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)}, nil},
 		{pki.EtcdPart, 2, 3, []string{component.EtcdClientCA}, nil, []string{release.APIServer}},
 		{pki.FrontProxyPart, 0, 1, []string{component.FrontProxyCA}, nil, nil},
-		{pki.FrontProxyPart, 1, 2, nil, []string{component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert)}, nil},
+		{
+			pki.FrontProxyPart, 1, 2, nil,
+			[]string{component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert)},
+			nil,
+		},
 		{pki.FrontProxyPart, 2, 3, []string{component.FrontProxyCA}, nil, nil},
 		{pki.ServiceAccountPart, 0, 1, []string{component.SAPub}, nil, []string{release.APIServer}},
-		{pki.ServiceAccountPart, 1, 2, []string{component.SAKey}, nil, []string{release.APIServer, release.ControllerManager}},
+		{
+			pki.ServiceAccountPart, 1, 2,
+			[]string{component.SAKey},
+			nil,
+			[]string{release.APIServer, release.ControllerManager},
+		},
 		{pki.ServiceAccountPart, 2, 3, []string{component.SAPub}, nil, []string{release.APIServer}},
 		{pki.EncryptionPart, 0, 1, []string{component.EncryptionConfigPath}, nil, []string{release.APIServer}},
 		{pki.EncryptionPart, 1, 2, []string{component.EncryptionConfigPath}, nil, []string{release.APIServer}},
@@ -73,8 +100,10 @@ func TestStages(t *testing.T) {
 		if len(drift(s.Replica, f, cptest.Now)) == 0 {
 			t.Errorf("%s %d→%d is no drift", c.part, c.from, c.to)
 		}
-		if after := converged(t, s); len(drift(s.Replica, after, cptest.Now)) > 0 || !sameGenerations(after.Record.Generations, target.Generations()) {
-			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s.Replica, after, cptest.Now), after.Record.Generations)
+		if after := converged(t, s); len(drift(s.Replica, after, cptest.Now)) > 0 ||
+			!sameGenerations(after.Record.Generations, target.Generations()) {
+			t.Errorf("%s at %d: drift %q, record %v",
+				c.part, c.to, drift(s.Replica, after, cptest.Now), after.Record.Generations)
 		}
 	}
 }
@@ -87,7 +116,8 @@ func TestRecordWithoutGenerations(t *testing.T) {
 		t.Errorf("drift %q", words)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.FrontProxyPart, 1)
-	if words := drift(s.Replica, f, cptest.Now); !slices.Contains(words, "cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
+	if words := drift(s.Replica, f, cptest.Now); !slices.Contains(words,
+		"cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
 		t.Errorf("drift %q", words)
 	}
 }
@@ -99,7 +129,9 @@ func TestExternalKeysAreNotWritten(t *testing.T) {
 	edit(&f, component.EncryptionConfigPath, "a key")
 	s.Bundle = signedElsewhere(t, s)
 	d := mustDecide(t, s, f, cptest.Now)
-	if want := []string{component.CAKey, component.SigningCA, component.EncryptionConfigPath}; !slices.Equal(d.remove, want) {
+	if want := []string{
+		component.CAKey, component.SigningCA, component.EncryptionConfigPath,
+	}; !slices.Equal(d.remove, want) {
 		t.Errorf("removes %q, want %q", d.remove, want)
 	}
 	for _, file := range d.files {
@@ -122,7 +154,9 @@ func TestPreflightAtEveryStage(t *testing.T) {
 	s := testSpec(t)
 	next := cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
 	last := cptest.At(t, next, pki.KubernetesPart, 3)
-	for name, content := range map[string]string{"first": s.Bundle.Roots(pki.Kubernetes), "both": next.Roots(pki.Kubernetes), "last": last.Roots(pki.Kubernetes)} {
+	for name, content := range map[string]string{
+		"first": s.Bundle.Roots(pki.Kubernetes), "both": next.Roots(pki.Kubernetes), "last": last.Roots(pki.Kubernetes),
+	} {
 		s.Bundle = last
 		f := bare()
 		f.Facts.Files[component.CACert] = host.FileState{Content: content}

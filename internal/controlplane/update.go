@@ -72,7 +72,10 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
 		d.remove = append(d.remove, machine.RollbackRecordPath)
 	}
-	options := drainOptions{stops: d.restarts(release.APIServer), check: func(ctx context.Context, _ heldLock) error { return r.checkRotation(ctx, s, f) }}
+	options := drainOptions{
+		stops: d.restarts(release.APIServer),
+		check: func(ctx context.Context, _ heldLock) error { return r.checkRotation(ctx, s, f) },
+	}
 	if changesVersion(s, f) {
 		options.check = func(ctx context.Context, lock heldLock) error { return r.checkUpgrade(ctx, s, lock) }
 	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
@@ -148,7 +151,9 @@ func withoutRollback(err error) error {
 // stage that others may rely on cannot, and unit files from before it do not match the files
 // after it.
 func checkChangeable(s Spec, f machine.Observed) error {
-	refusal := &problem.Problem{Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
+	refusal := &problem.Problem{
+		Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing,
+	}
 	if failed := machine.OwnershipProblems(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."

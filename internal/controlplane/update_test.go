@@ -20,7 +20,9 @@ func TestCheckChangeable(t *testing.T) {
 		t.Errorf("a version alone: %v", err)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := checkChangeable(s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "would change together") || !strings.Contains(cptest.Text(err), "set version back to "+before) {
+	if err := checkChangeable(s, f); !problem.Untouched(err) ||
+		!strings.Contains(cptest.Text(err), "would change together") ||
+		!strings.Contains(cptest.Text(err), "set version back to "+before) {
 		t.Errorf("a version and a stage: %v", err)
 	}
 	s.Version = before

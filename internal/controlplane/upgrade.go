@@ -41,7 +41,8 @@ func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t heldLock) error {
 		return upgradeRefused(s, err.Error(), "follow the rule above, then apply again.", err)
 	}
 	if problems := append(unknownVersions(s, seen), replicasNotReady(ctx, s, all)...); len(problems) > 0 {
-		return upgradeRefused(s, strings.Join(problems, "; "), "bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
+		return upgradeRefused(s, strings.Join(problems, "; "),
+			"bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
 	}
 	return prepare(ctx, s, t, seen, all)
 }
@@ -113,7 +114,9 @@ func prepare(ctx context.Context, s Spec, t heldLock, seen release.Versions, all
 	if err := installEverywhere(ctx, s, all); err != nil {
 		return upgradeRefused(s, err.Error(), "fix this, then apply again.", err)
 	}
-	first := !slices.ContainsFunc(all, func(st replicaStatus) bool { return st.changing || st.name != s.Name && st.version == s.Version })
+	first := !slices.ContainsFunc(all, func(st replicaStatus) bool {
+		return st.changing || st.name != s.Name && st.version == s.Version
+	})
 	if first {
 		for _, api := range seen.Removed {
 			problem.Progress(ctx, "%s: warning: clients have requested %s", s.Machine(), api)
@@ -154,7 +157,8 @@ func saveSnapshot(ctx context.Context, s Spec) error {
 		}
 	}
 	if place == "" {
-		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade", s.Machine())
+		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade",
+			s.Machine())
 		return nil
 	}
 	problem.Progress(ctx, "%s: snapshot of etcd before the upgrade: %s", s.Machine(), place)
@@ -190,7 +194,8 @@ func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
 		}
 	}
 	if len(unseen) > 0 {
-		return upgradeRefused(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor", "bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
+		return upgradeRefused(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor",
+			"bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
 	}
 	return nil
 }

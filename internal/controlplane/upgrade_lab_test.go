@@ -62,7 +62,8 @@ func newPair(t *testing.T, version string, source host.Source, extra map[string]
 		return one.spec.Host
 	})
 	for _, st := range []*stage{one, &two} {
-		st.replicas, st.spec.Version, st.spec.Source, st.spec.Store, st.spec.ExtraArgs = replicas, version, source, p.store, extra
+		st.replicas, st.spec.Version, st.spec.Source = replicas, version, source
+		st.spec.Store, st.spec.ExtraArgs = p.store, extra
 	}
 	p.both(func(st *stage) (Status, error) { return replicas.Create(st.ctx, st.spec) })
 	t.Cleanup(func() {
@@ -99,7 +100,9 @@ func (p *pair) both(f func(*stage) (Status, error)) {
 func relabelled(t *testing.T, version string) host.Source {
 	t.Helper()
 	dir := t.TempDir()
-	for name, of := range map[string]string{"kubernetes-v" + labVersion: "kubernetes-v" + labVersion, "kubernetes-v" + version: "kubernetes-v" + labVersion} {
+	for name, of := range map[string]string{
+		"kubernetes-v" + labVersion: "kubernetes-v" + labVersion, "kubernetes-v" + version: "kubernetes-v" + labVersion,
+	} {
 		if err := os.Symlink(filepath.Join(machines.source.Directory, of), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +139,8 @@ func TestUpgradeThroughMinors(t *testing.T) {
 		path = append(path, pinned(build.MinorBefore("kubernetes", minors)))
 	}
 	path = append(path, labVersion)
-	p := newPair(t, path[0], machines.source, cptest.Args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
+	p := newPair(t, path[0], machines.source,
+		cptest.Args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
 	p.refusesToSkip(path)
 	p.seesWhatIsRemoved(path[0], path[1])
 	for _, version := range path[1:] {
@@ -191,7 +195,8 @@ func (p *pair) refused(version string, want ...string) {
 
 func (p *pair) refusesToSkip(path []string) {
 	from, to := path[0], path[2]
-	p.refused(to, "from "+from+" to "+to+": no minor may be skipped; go to "+minorOf(path[1])+" first", "replica cp2 is at "+from)
+	p.refused(to, "from "+from+" to "+to+": no minor may be skipped; go to "+minorOf(path[1])+" first",
+		"replica cp2 is at "+from)
 }
 
 // seesWhatIsRemoved: a client of the second replica requests an API that the next minor does
@@ -218,7 +223,8 @@ func (p *pair) seesWhatIsRemoved(from, to string) {
 // refusesBesideAnOldKubelet: the Node is as a kubelet would have registered it.
 func (p *pair) refusesBesideAnOldKubelet(version string) {
 	web := p.one.as(p.one.spec.Bundle)
-	node := `{"metadata":{"name":"old"},"status":{"nodeInfo":{"kubeletVersion":"v1.32.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
+	node := `{"metadata":{"name":"old"},"status":` +
+		`{"nodeInfo":{"kubeletVersion":"v1.32.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
 		`"kernelVersion":"","osImage":"","containerRuntimeVersion":"","operatingSystem":"","architecture":""}}}`
 	if status, text := send(p.one, web, http.MethodPost, "/api/v1/nodes", node); status != http.StatusCreated {
 		p.one.Fatalf("%d %s", status, text)
@@ -272,8 +278,12 @@ const schedulerConfigPath = "/etc/kubernetes/scheduler-config.yaml"
 
 func (st *stage) writeSchedulerConfig() {
 	st.Helper()
-	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n  kubeconfig: " + component.SchedulerConf + "\n"
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: []host.File{{Path: schedulerConfigPath, Content: []byte(text), Mode: component.PublicMode}}}); err != nil {
+	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n  " +
+		"kubeconfig: " + component.SchedulerConf + "\n"
+	if _, err := st.spec.Host.Apply(st.ctx,
+		host.Change{
+			Files: []host.File{{Path: schedulerConfigPath, Content: []byte(text), Mode: component.PublicMode}},
+		}); err != nil {
 		st.Fatal(err)
 	}
 }
@@ -288,7 +298,8 @@ func (p *pair) rollsBack(version string) {
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("rolled back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var said *problem.Problem
-	if !errors.As(err, &said) || said.Summary != "Control-plane replica not upgraded to "+version+": rolled back to "+old.Version ||
+	if !errors.As(err, &said) || said.Summary != "Control-plane replica not upgraded to "+version+": rolled back to "+
+		old.Version ||
 		!strings.Contains(said.Cause, release.Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}

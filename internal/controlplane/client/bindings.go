@@ -63,15 +63,16 @@ func (c Client) EnsureBindings(ctx context.Context) error {
 		return fmt.Errorf("bind roles on %s: %w", c.replica.Machine(), err)
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, bindingInterval, bindingTimeout, true, func(ctx context.Context) (bool, error) {
-		last = nil
-		for _, binding := range bindings() {
-			if last = ensureBinding(ctx, api.ClusterRoleBindings(), binding); last != nil {
-				return false, nil
+	err = wait.PollUntilContextTimeout(ctx, bindingInterval, bindingTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = nil
+			for _, binding := range bindings() {
+				if last = ensureBinding(ctx, api.ClusterRoleBindings(), binding); last != nil {
+					return false, nil
+				}
 			}
-		}
-		return true, nil
-	})
+			return true, nil
+		})
 	if last != nil {
 		err = last
 	}
@@ -82,7 +83,9 @@ func (c Client) EnsureBindings(ctx context.Context) error {
 }
 
 // ensureBinding creates a binding, or adds its subject to the existing one.
-func ensureBinding(ctx context.Context, api typedrbac.ClusterRoleBindingInterface, binding *rbac.ClusterRoleBinding) error {
+func ensureBinding(
+	ctx context.Context, api typedrbac.ClusterRoleBindingInterface, binding *rbac.ClusterRoleBinding,
+) error {
 	_, err := api.Create(ctx, binding, meta.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err

@@ -21,7 +21,8 @@ func TestBindings(t *testing.T) {
 	if roles["User "+kubelet.CommonName] != "system:kubelet-api-admin" || len(kubelet.Organizations) > 0 {
 		t.Errorf("the kubelet client is %+v, bound to %q", kubelet, roles)
 	}
-	if roles["Group "+component.AdminGroup] != "cluster-admin" || !slices.Equal(component.Admin().Organizations, []string{component.AdminGroup}) {
+	if roles["Group "+component.AdminGroup] != "cluster-admin" ||
+		!slices.Equal(component.Admin().Organizations, []string{component.AdminGroup}) {
 		t.Errorf("the administrators are %+v, bound to %q", component.Admin(), roles)
 	}
 }

@@ -67,7 +67,8 @@ func (c Client) admin() (access adminAccess, done func(), err error) {
 	web := tunnel(c.host, config)
 	web.Timeout = apiTimeout
 	return adminAccess{
-		rest: &rest.Config{Host: c.replica.LocalURL(), UserAgent: "terraform-provider-kube", QPS: -1}, // unlimited: the server has its own limits
+		// unlimited: the server has its own limits
+		rest: &rest.Config{Host: c.replica.LocalURL(), UserAgent: "terraform-provider-kube", QPS: -1},
 		web:  web,
 	}, web.CloseIdleConnections, nil
 }

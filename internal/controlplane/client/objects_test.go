@@ -31,16 +31,27 @@ func TestRewrite(t *testing.T) {
 		{name: "none"},
 		{name: "pages", pages: 2, want: []string{"s0", "s1"}},
 		{name: "a list that became too old", pages: 2, expires: true, want: []string{"s0", "s0", "s1"}},
-		{name: "changed meanwhile", pages: 1, answers: map[string][]error{"s0": {conflict, conflict}}, want: []string{"s0", "fresh s0", "fresh s0"}},
+		{
+			name: "changed meanwhile", pages: 1, answers: map[string][]error{"s0": {conflict, conflict}},
+			want: []string{"s0", "fresh s0", "fresh s0"},
+		},
 		{name: "deleted meanwhile", pages: 2, answers: map[string][]error{"s0": {gone}}, want: []string{"s0", "s1"}},
-		{name: "changed, then deleted", pages: 1, answers: map[string][]error{"s0": {conflict}}, fresh: gone, want: []string{"s0"}},
-		{name: "changed without end", pages: 1, answers: map[string][]error{"s0": slices.Repeat([]error{conflict}, 99)}, want: append([]string{"s0"}, slices.Repeat([]string{"fresh s0"}, rewriteTries-1)...), err: conflict},
+		{
+			name: "changed, then deleted", pages: 1, answers: map[string][]error{"s0": {conflict}}, fresh: gone,
+			want: []string{"s0"},
+		},
+		{
+			name: "changed without end", pages: 1, answers: map[string][]error{"s0": slices.Repeat([]error{conflict}, 99)},
+			want: append([]string{"s0"}, slices.Repeat([]string{"fresh s0"}, rewriteTries-1)...), err: conflict,
+		},
 		{name: "broken", pages: 2, answers: map[string][]error{"s0": {broken}}, want: []string{"s0"}, err: broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var updates []string
 			secret := func(name, note string) *core.Secret {
-				return &core.Secret{ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "a"}, StringData: map[string]string{"note": note}}
+				return &core.Secret{
+					ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "a"}, StringData: map[string]string{"note": note},
+				}
 			}
 			_, err := objects[*core.Secret]{
 				list: func(_ context.Context, o meta.ListOptions) ([]*core.Secret, string, error) {

@@ -53,12 +53,14 @@ func TestProbe(t *testing.T) {
 			if health != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("%q, %v; want %q", health, err, c.want)
 			}
-			if said := (Prober{client: c.client, url: server.URL + c.path}).Health(ctx); said == "" || said == Healthy && c.want != Healthy {
+			if said := (Prober{client: c.client, url: server.URL + c.path}).Health(ctx); said == "" || said == Healthy &&
+				c.want != Healthy {
 				t.Errorf("in words: %q", said)
 			}
 		})
 	}
-	if _, err := (Prober{client: failing(host.ErrForwarding), url: server.URL}).probe(t.Context()); !errors.Is(err, host.ErrForwarding) {
+	if _, err := (Prober{client: failing(host.ErrForwarding), url: server.URL}).probe(t.Context()); !errors.Is(err,
+		host.ErrForwarding) {
 		t.Errorf("sshd's refusal is not told: %v", err)
 	}
 }
@@ -71,7 +73,9 @@ func TestReadAnswer(t *testing.T) {
 	}{
 		{200, "ok", Healthy},
 		{
-			500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\nreadyz check failed\n",
+			500,
+			"[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac/bootstrap-roles failed: reason " +
+				"withheld\nreadyz check failed\n",
 			"not ready: etcd, poststarthook/rbac/bootstrap-roles",
 		},
 		{401, "Unauthorized\n", `not ready: HTTP status 401 "Unauthorized"`},

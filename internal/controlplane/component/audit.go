@@ -63,7 +63,8 @@ rules:
   - level: Metadata
     resources:
       - group: ""
-        resources: [pods/exec, pods/attach, pods/portforward, pods/proxy, pods/ephemeralcontainers, services/proxy, nodes/proxy]
+        resources: [pods/exec, pods/attach, pods/portforward, pods/proxy, pods/ephemeralcontainers,` +
+	` services/proxy, nodes/proxy]
   # Noise: health, discovery, events, heartbeats, and what the control plane and
   # nodes look at all the time.
   - level: None
@@ -160,7 +161,8 @@ func ValidateAudit(a Audit, extra map[string]string) error {
 		case twice.set && a.Off:
 			return fmt.Errorf("audit.%s has no effect with audit.enabled = false; drop one of them", twice.setting)
 		case twice.set && extraSet:
-			return fmt.Errorf("audit.%s and the flag %q of extra_args.apiserver say the same thing twice; drop the flag", twice.setting, twice.flag)
+			return fmt.Errorf("audit.%s and the flag %q of extra_args.apiserver say the same thing twice; drop the flag",
+				twice.setting, twice.flag)
 		}
 	}
 	if a.Policy == "" {
@@ -190,8 +192,9 @@ func AuditFrom(flags, extra map[string]string, policy string) Audit {
 		return n
 	}
 	a := Audit{
-		MaxAgeDays: number("audit-log-maxage", DefaultAuditAge), MaxBackups: number("audit-log-maxbackup", DefaultAuditBackups),
-		MaxSizeMB: number("audit-log-maxsize", DefaultAuditSize),
+		MaxAgeDays: number("audit-log-maxage", DefaultAuditAge),
+		MaxBackups: number("audit-log-maxbackup", DefaultAuditBackups),
+		MaxSizeMB:  number("audit-log-maxsize", DefaultAuditSize),
 	}
 	if flags["audit-policy-file"] == AuditPolicyPath && policy != BuiltInPolicy {
 		a.Policy = policy

@@ -53,7 +53,8 @@ func validatePolicy(text string) error {
 	}
 	switch {
 	case p.APIVersion != "audit.k8s.io/v1" || p.Kind != "Policy":
-		return fmt.Errorf("audit policy is of kind %q and apiVersion %q: it must be Policy of audit.k8s.io/v1", p.Kind, p.APIVersion)
+		return fmt.Errorf("audit policy is of kind %q and apiVersion %q: it must be Policy of audit.k8s.io/v1",
+			p.Kind, p.APIVersion)
 	case len(p.Rules) == 0:
 		return errors.New("audit policy has no rules: the API server does not start with it")
 	}
@@ -70,7 +71,8 @@ func validatePolicy(text string) error {
 
 func (r policyRule) validate(where string) error {
 	if !slices.Contains(auditLevels, r.Level) {
-		return fmt.Errorf("audit policy: %s.level is %q: it must be one of %s", where, r.Level, strings.Join(auditLevels, ", "))
+		return fmt.Errorf("audit policy: %s.level is %q: it must be one of %s",
+			where, r.Level, strings.Join(auditLevels, ", "))
 	}
 	if len(r.NonResourceURLs) > 0 && len(r.Resources)+len(r.Namespaces) > 0 {
 		return fmt.Errorf("audit policy: %s has nonResourceURLs beside resources or namespaces: make it two rules", where)
@@ -78,13 +80,15 @@ func (r policyRule) validate(where string) error {
 	for _, path := range r.NonResourceURLs {
 		star := strings.Index(path, "*")
 		if path != "*" && !strings.HasPrefix(path, "/") || star >= 0 && star != len(path)-1 {
-			return fmt.Errorf("audit policy: %s.nonResourceURLs has %q: it must begin with /, and may have * at its end", where, path)
+			return fmt.Errorf("audit policy: %s.nonResourceURLs has %q: it must begin with /, and may have * at its end",
+				where, path)
 		}
 	}
 	for _, resource := range r.Resources {
 		switch {
 		case resource.Group != "" && !dnsLabels.MatchString(resource.Group):
-			return fmt.Errorf("audit policy: %s.resources has the group %q: write the name alone, without a version", where, resource.Group)
+			return fmt.Errorf("audit policy: %s.resources has the group %q: write the name alone, without a version",
+				where, resource.Group)
 		case len(resource.ResourceNames) > 0 && len(resource.Resources) == 0:
 			return fmt.Errorf("audit policy: %s.resources has resourceNames without resources", where)
 		}

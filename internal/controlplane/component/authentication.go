@@ -71,7 +71,9 @@ func authenticationByHand(extra map[string]string) string {
 		return "" // reported by validateFlag
 	}
 	for _, g := range gates {
-		if !g.On && slices.Contains([]string{"AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration", "AllBeta"}, g.Name) {
+		if !g.On && slices.Contains([]string{
+			"AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration", "AllBeta",
+		}, g.Name) {
 			return fmt.Sprintf("the feature gate %s=false", g.Name)
 		}
 	}
@@ -111,7 +113,8 @@ func (s Replica) AuthenticationText() string {
 // arguments.
 func ValidateAuthentication(a Authentication, version string, extra map[string]string) error {
 	if how := authenticationByHand(extra); how != "" && a.set() {
-		return fmt.Errorf("authentication is set, and by %s of extra_args.apiserver too: the API server takes one of them; move what that says into authentication, and drop it from extra_args", how)
+		return fmt.Errorf("authentication is set, and by %s of extra_args.apiserver too: the API server takes one of "+
+			"them; move what that says into authentication, and drop it from extra_args", how)
 	}
 	for _, path := range a.AnonymousPaths {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "*?# \t\n") {

@@ -23,8 +23,10 @@ apiVersion: apiserver.config.k8s.io/v1beta1
 	}
 	s.Authentication = Authentication{JWT: "# a comment\n" + cptest.Issuer, AnonymousPaths: []string{"/version", "/livez"}}
 	have := s.AuthenticationText()
-	if !strings.Contains(have, "  - path: /readyz\n  - path: /version\n  enabled: true\n") || strings.Count(have, "/livez") != 1 ||
-		!strings.Contains(have, "jwt:\n- claimMappings:\n    groups:\n      claim: groups\n      prefix: \"\"\n") || strings.Contains(have, "comment") {
+	if !strings.Contains(have, "  - path: /readyz\n  - path: /version\n  enabled: true\n") ||
+		strings.Count(have, "/livez") != 1 ||
+		!strings.Contains(have, "jwt:\n- claimMappings:\n    groups:\n      claim: groups\n      prefix: \"\"\n") ||
+		strings.Contains(have, "comment") {
 		t.Errorf("with an issuer:\n%s", have)
 	}
 	for _, version := range []string{"1.32.13", "1.37.2"} {
@@ -51,13 +53,38 @@ func TestValidateAuthentication(t *testing.T) {
 	}{
 		{"nothing", "1.33.13", Authentication{}, map[string]string{"oidc-issuer-url": "https://x"}, ""},
 		{"an issuer", "1.33.13", Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{"/version"}}, nil, ""},
-		{"flags too", "1.36.3", Authentication{JWT: cptest.Issuer}, map[string]string{"oidc-issuer-url": "https://x"}, `by a flag "oidc-…" of extra_args`},
-		{"a file too", "1.36.3", Authentication{AnonymousPaths: []string{"/version"}}, map[string]string{"authentication-config": "/x"}, `by the flag "authentication-config"`},
-		{"no gate", "1.33.13", Authentication{JWT: cptest.Issuer}, map[string]string{release.FeatureGates: "StructuredAuthenticationConfiguration=false"}, "StructuredAuthenticationConfiguration=false"},
-		{"another gate", "1.36.3", Authentication{JWT: cptest.Issuer}, map[string]string{release.FeatureGates: "WatchList=false"}, ""},
+		{
+			"flags too", "1.36.3",
+			Authentication{JWT: cptest.Issuer},
+			map[string]string{"oidc-issuer-url": "https://x"},
+			`by a flag "oidc-…" of extra_args`,
+		},
+		{
+			"a file too", "1.36.3",
+			Authentication{AnonymousPaths: []string{"/version"}},
+			map[string]string{"authentication-config": "/x"},
+			`by the flag "authentication-config"`,
+		},
+		{
+			"no gate", "1.33.13",
+			Authentication{JWT: cptest.Issuer},
+			map[string]string{release.FeatureGates: "StructuredAuthenticationConfiguration=false"},
+			"StructuredAuthenticationConfiguration=false",
+		},
+		{
+			"another gate", "1.36.3",
+			Authentication{JWT: cptest.Issuer},
+			map[string]string{release.FeatureGates: "WatchList=false"},
+			"",
+		},
 		{"relative path", "1.36.3", Authentication{AnonymousPaths: []string{"version"}}, nil, "must begin with /"},
 		{"wildcard", "1.36.3", Authentication{AnonymousPaths: []string{"/api/*"}}, nil, "without wildcards"},
-		{"whole document", "1.36.3", Authentication{JWT: "kind: AuthenticationConfiguration\n"}, nil, "is not the list of jwt"},
+		{
+			"whole document", "1.36.3",
+			Authentication{JWT: "kind: AuthenticationConfiguration\n"},
+			nil,
+			"is not the list of jwt",
+		},
 		{"empty", "1.36.3", Authentication{JWT: "[]"}, nil, "empty list"},
 		{"misspelt", "1.36.3", issuer("audiences", "audience"), nil, `unknown field "audience"`},
 		{"plain http", "1.36.3", issuer("https:", "http:"), nil, "must be an https URL"},

@@ -57,7 +57,9 @@ func PlacedFiles(s Replica) []PlacedFile {
 	var placed []PlacedFile
 	for _, name := range slices.Sorted(maps.Keys(s.ConfigFiles)) {
 		f := s.ConfigFiles[name]
-		p := PlacedFile{Name: name, Path: ConfigFilePath(name), SHA256: f.SHA256, Mode: f.mode(), Owner: s.configFileOwner(name)}
+		p := PlacedFile{
+			Name: name, Path: ConfigFilePath(name), SHA256: f.SHA256, Mode: f.mode(), Owner: s.configFileOwner(name),
+		}
 		if f.Content != "" {
 			p.Content, p.SHA256 = []byte(f.Content), ContentDigest(f.Content)
 		}
@@ -104,7 +106,8 @@ var (
 // ValidateConfigFileName returns why name is not the name of a file in FilesDir.
 func ValidateConfigFileName(name string) error {
 	if !configFileName.MatchString(name) {
-		return fmt.Errorf("malformed file name %q: want letters, digits and ._-, at most 100 of them; the file is placed in %s", name, FilesDir)
+		return fmt.Errorf("malformed file name %q: want letters, digits and ._-, at most 100 of them; the file is placed "+
+			"in %s", name, FilesDir)
 	}
 	return nil
 }

@@ -107,7 +107,8 @@ func validateReferences(files map[string]ConfigFile, component string, args map[
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		for _, name := range namedFiles(args[flag]) {
 			if _, given := files[name]; !given {
-				return fmt.Errorf("flag %q of %s names %s, and there is no file %q: %s is the directory of files; add it there, or correct the flag",
+				return fmt.Errorf("flag %q of %s names %s, and there is no file %q: %s is the directory of files; add it there, "+
+					"or correct the flag",
 					flag, component, ConfigFilePath(name), name, FilesDir)
 			}
 		}
@@ -121,14 +122,16 @@ func (s Replica) validateReaders(name string) error {
 	f, owner := s.ConfigFiles[name], s.configFileOwner(name)
 	for _, component := range s.readers(name) {
 		if owner != component && f.mode()&0o004 == 0 {
-			return fmt.Errorf(`%s reads it, but cannot with owner %s and mode %04o: set owner = %q, or mode = "0644" if nothing in it is secret`, component, owner, f.mode(), component)
+			return fmt.Errorf(`%s reads it, but cannot with owner %s and mode %04o: set owner = %q, `+
+				`or mode = "0644" if nothing in it is secret`, component, owner, f.mode(), component)
 		}
 		if !f.NoRestart {
 			continue
 		}
 		for _, flag := range flagsNaming(s.ExtraArgs[component], name) {
 			if !slices.Contains(reloadedFlags[component], flag) {
-				return fmt.Errorf("restart = false, but %s reads the file of the flag %q at its start only; drop restart", component, flag)
+				return fmt.Errorf("restart = false, but %s reads the file of the flag %q at its start only; drop restart",
+					component, flag)
 			}
 		}
 	}

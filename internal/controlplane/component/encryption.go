@@ -73,7 +73,8 @@ func encryptionText(b *pki.Bundle) string {
 		for _, e := range b.Encryptions() {
 			providers = append(providers, providerOf(e, resource))
 		}
-		same := slices.IndexFunc(config.Resources, func(r encryptedResources) bool { return reflect.DeepEqual(r.Providers, providers) })
+		same := slices.IndexFunc(config.Resources,
+			func(r encryptedResources) bool { return reflect.DeepEqual(r.Providers, providers) })
 		if same >= 0 {
 			config.Resources[same].Resources = append(config.Resources[same].Resources, resource)
 			continue
@@ -110,7 +111,8 @@ func EncryptionFrom(text string) (pki.Encryption, error) {
 		return pki.Encryption{}, nil
 	}
 	var config encryptionConfiguration
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil || len(config.Resources) != 1 || len(config.Resources[0].Providers) != 1 {
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil || len(config.Resources) != 1 ||
+		len(config.Resources[0].Providers) != 1 {
 		return pki.Encryption{}, errors.New("it is not as the provider writes it") // not quoted: it may contain a key
 	}
 	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}

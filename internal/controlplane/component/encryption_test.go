@@ -9,12 +9,16 @@ import (
 
 func TestEncryptionConfiguration(t *testing.T) {
 	kms := func(name string, resources ...string) pki.Encryption {
-		return pki.Encryption{Kind: pki.KMS, Resources: resources, Name: name, Endpoint: "unix:///run/kms.sock", Timeout: "3s"}
+		return pki.Encryption{
+			Kind: pki.KMS, Resources: resources, Name: name, Endpoint: "unix:///run/kms.sock", Timeout: "3s",
+		}
 	}
 	cbc := cptest.Secretbox("key2", "secrets")
 	cbc.Kind = pki.AESCBC
 	between := func(generation int, first, second pki.Encryption) *pki.Bundle {
-		return &pki.Bundle{Encryption: first, EncryptionRotation: pki.Rotation[pki.Encryption]{Generation: generation, Other: &second}}
+		return &pki.Bundle{
+			Encryption: first, EncryptionRotation: pki.Rotation[pki.Encryption]{Generation: generation, Other: &second},
+		}
 	}
 	for name, b := range map[string]*pki.Bundle{
 		"steady":          cptest.Encrypting(&pki.Bundle{}, cptest.Secretbox("key1", "configmaps", "secrets")),

@@ -89,7 +89,10 @@ func Certificates(s Replica) []Certificate {
 func Kubeconfigs(s Replica) []Kubeconfig {
 	all := []Kubeconfig{
 		{Leaf: Admin(), Path: AdminConf, Owner: "root", Server: s.EndpointURL()},
-		{Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf, Owner: release.ControllerManager, Server: s.LocalURL()},
+		{
+			Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf, Owner: release.ControllerManager,
+			Server: s.LocalURL(),
+		},
 		{Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: release.Scheduler, Server: s.LocalURL()},
 	}
 	if s.NoAdminConf {

@@ -21,9 +21,10 @@ const (
 	ownLeader     = "without leader election two replicas would act at the same time"
 	ownProxy      = "it belongs to the front-proxy certificate of the PKI bundle"
 	ownHealth     = "the provider and the endpoint's health checks ask for readiness without credentials"
-	ownEncryption = "it follows from the encryption that the PKI bundle holds, whose keys every replica must take at the same stage of a rotation"
-	ownReload     = "a new key takes effect by a restart, whose moment is known"
-	ownShutdown   = "it is tied to how fast the endpoint's health checks notice a stopping replica"
+	ownEncryption = "it follows from the encryption that the PKI bundle holds, whose keys every replica must take at " +
+		"the same stage of a rotation"
+	ownReload   = "a new key takes effect by a restart, whose moment is known"
+	ownShutdown = "it is tied to how fast the endpoint's health checks notice a stopping replica"
 )
 
 // OwnedFlags are the flags of each component that cannot be overridden, with the reason:
@@ -38,10 +39,13 @@ var OwnedFlags = map[string]map[string]string{
 		"proxy-client-cert-file": ownPKI, "proxy-client-key-file": ownPKI,
 		"service-account-key-file": ownPKI, "service-account-signing-key-file": ownPKI,
 		"requestheader-client-ca-file": ownProxy, "requestheader-allowed-names": ownProxy,
-		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy, "requestheader-extra-headers-prefix": ownProxy,
-		"encryption-provider-config": ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
-		"anonymous-auth":          ownHealth + "; no other path is open without credentials, but for those of the setting \"authentication.anonymous_paths\"",
-		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown, "shutdown-watch-termination-grace-period": ownShutdown,
+		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy,
+		"requestheader-extra-headers-prefix": ownProxy,
+		"encryption-provider-config":         ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
+		"anonymous-auth": ownHealth + "; no other path is open without credentials, but for those of the setting " +
+			"\"authentication.anonymous_paths\"",
+		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown,
+		"shutdown-watch-termination-grace-period": ownShutdown,
 	},
 	release.ControllerManager: {
 		"bind-address": ownAddress, "secure-port": ownAddress,

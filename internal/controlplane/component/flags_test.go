@@ -105,7 +105,8 @@ func TestFlagsFollowSettings(t *testing.T) {
 		want      []string // arguments that are present, or absent with a leading "!"
 	}{
 		{
-			"external etcd in any order", func(s *Replica) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
+			"external etcd in any order",
+			func(s *Replica) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
 			release.APIServer,
 			[]string{"--etcd-servers=https://a:2379,https://b:2379,https://c:2379"},
 		},
@@ -117,8 +118,14 @@ func TestFlagsFollowSettings(t *testing.T) {
 		},
 		{"dual stack", func(s *Replica) {
 			s.ServiceCIDRs, s.PodCIDRs = []string{"10.96.0.0/12", "fd00:1::/112"}, []string{"10.244.0.0/16", "fd00:2::/56"}
-		}, release.ControllerManager, []string{"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56", "--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112"}},
-		{"no pod ranges", func(*Replica) {}, release.ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
+		}, release.ControllerManager, []string{
+			"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56",
+			"--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112",
+		}},
+		{
+			"no pod ranges", func(*Replica) {}, release.ControllerManager,
+			[]string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"},
+		},
 		{
 			"a plugin is added", func(s *Replica) {
 				s.ExtraArgs = cptest.Args(release.APIServer, "enable-admission-plugins", "PodNodeSelector, AlwaysPullImages")
@@ -140,11 +147,18 @@ func TestFlagsFollowSettings(t *testing.T) {
 			release.APIServer,
 			[]string{"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=DenyServiceExternalIPs"},
 		},
-		{"an extra flag overrides", func(s *Replica) { s.ExtraArgs = cptest.Args(release.APIServer, "goaway-chance", "0") }, release.APIServer, []string{"--goaway-chance=0"}},
+		{
+			"an extra flag overrides", func(s *Replica) { s.ExtraArgs = cptest.Args(release.APIServer, "goaway-chance", "0") },
+			release.APIServer,
+			[]string{"--goaway-chance=0"},
+		},
 		{
 			"nothing is audited", func(s *Replica) { s.Audit.Off = true },
 			release.APIServer,
-			[]string{"!--audit-policy-file", "!--audit-log-path", "!--audit-log-maxage", "!--audit-log-maxbackup", "!--audit-log-maxsize"},
+			[]string{
+				"!--audit-policy-file", "!--audit-log-path", "!--audit-log-maxage", "!--audit-log-maxbackup",
+				"!--audit-log-maxsize",
+			},
 		},
 		{
 			"auditing by hand", func(s *Replica) {
@@ -182,23 +196,31 @@ func TestFlagsFollowSettings(t *testing.T) {
 		},
 		{
 			"without the gate", func(s *Replica) {
-				s.Version, s.ExtraArgs = "1.33.13", cptest.Args(release.APIServer, release.FeatureGates, "AnonymousAuthConfigurableEndpoints=false")
+				s.Version, s.ExtraArgs = "1.33.13", cptest.Args(release.APIServer, release.FeatureGates,
+					"AnonymousAuthConfigurableEndpoints=false")
 			},
 			release.APIServer,
 			[]string{"!--authentication-config"},
 		},
 		{"nothing encrypted", func(*Replica) {}, release.APIServer, []string{"!--encryption-provider-config"}},
 		{
-			"encryption at rest", func(s *Replica) { s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets")) },
+			"encryption at rest",
+			func(s *Replica) { s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets")) },
 			release.APIServer,
-			[]string{"--encryption-provider-config=/etc/kubernetes/encryption.yaml", "!--encryption-provider-config-automatic-reload"},
+			[]string{
+				"--encryption-provider-config=/etc/kubernetes/encryption.yaml", "!--encryption-provider-config-automatic-reload",
+			},
 		},
 		{
 			"the authority's key is held elsewhere", func(s *Replica) { s.Bundle = cptest.External(s.Bundle) },
 			release.ControllerManager,
 			[]string{"--root-ca-file=/etc/kubernetes/pki/ca.crt", "!--cluster-signing-cert-file", "!--cluster-signing-key-file"},
 		},
-		{"an extra flag adds", func(s *Replica) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, release.Scheduler, []string{"--v=4"}},
+		{
+			"an extra flag adds", func(s *Replica) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") },
+			release.Scheduler,
+			[]string{"--v=4"},
+		},
 		{
 			"structured authorization", func(s *Replica) {
 				s.ExtraArgs = cptest.Args(release.APIServer, "authorization-config", "/etc/kubernetes/authorization.yaml")
@@ -274,7 +296,10 @@ func TestValidateExtraArgs(t *testing.T) {
 		{release.ControllerManager, "leader-elect", "false", "leader election"},
 		{release.Scheduler, "secure-port", "1", "machine's address"},
 		{"kubelet", "v", "1", "unknown component"},
-		{release.ControllerManager, release.FeatureGates, "NoSuchGate", `malformed feature gate "NoSuchGate": write NAME=true`},
+		{
+			release.ControllerManager, release.FeatureGates, "NoSuchGate",
+			`malformed feature gate "NoSuchGate": write NAME=true`,
+		},
 		{release.ControllerManager, release.FeatureGates, "WatchList=on", "malformed feature gate"},
 	} {
 		err := ValidateExtraArgs(c.component, "", map[string]string{c.flag: c.value})

@@ -52,7 +52,8 @@ type claimMapping struct {
 // compiles those; a replica that does not start because of one is rolled back.
 func (j jwtAuthenticator) validate(version string) error {
 	issuer, err := url.Parse(j.Issuer.URL)
-	if err != nil || issuer.Scheme != "https" || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" || issuer.Fragment != "" {
+	if err != nil || issuer.Scheme != "https" || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" ||
+		issuer.Fragment != "" {
 		return fmt.Errorf("issuer.url is %q: it must be an https URL without user, query or fragment", j.Issuer.URL)
 	}
 	audiences := len(j.Issuer.Audiences)

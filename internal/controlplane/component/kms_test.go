@@ -25,7 +25,10 @@ func TestValidateSocket(t *testing.T) {
 }
 
 func TestValidateGroup(t *testing.T) {
-	for name, good := range map[string]bool{"kms": true, "_kms-1": true, "Kms.Plugins": true, "": false, "1kms": false, "a b": false, "a\nb": false, "a;b": false, "$(id)": false} {
+	for name, good := range map[string]bool{
+		"kms": true, "_kms-1": true, "Kms.Plugins": true, "": false, "1kms": false, "a b": false, "a\nb": false,
+		"a;b": false, "$(id)": false,
+	} {
 		if err := ValidateGroup(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
 		}

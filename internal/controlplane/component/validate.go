@@ -69,7 +69,8 @@ func (s Replica) validateBundle() error {
 	}
 	for _, leaf := range s.leaves() {
 		if _, signed := b.Signed[leaf.Name]; b.External(leaf.Authority) && !signed {
-			return fmt.Errorf("the key of the %s authority is held elsewhere, and no signed certificate is given for %q", leaf.Authority, leaf.Name)
+			return fmt.Errorf("the key of the %s authority is held elsewhere, and no signed certificate is given for %q",
+				leaf.Authority, leaf.Name)
 		}
 	}
 	return s.validateSockets()

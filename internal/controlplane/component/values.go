@@ -16,7 +16,8 @@ var dnsLabels = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 // characters).
 func ValidateName(name string) error {
 	if len(name) > 253 || !dnsLabels.MatchString(name) {
-		return fmt.Errorf("malformed replica name %q: lower-case letters, digits, dashes and dots, at most 253 characters", name)
+		return fmt.Errorf("malformed replica name %q: lower-case letters, digits, dashes and dots, at most 253 characters",
+			name)
 	}
 	return nil
 }
@@ -24,7 +25,8 @@ func ValidateName(name string) error {
 // ValidateDomain returns why domain is not a valid DNS domain for the cluster.
 func ValidateDomain(domain string) error {
 	if len(domain) > 253 || !dnsLabels.MatchString(domain) {
-		return fmt.Errorf("malformed cluster domain %q: DNS labels of lower-case letters, digits and dashes, such as %s", domain, DefaultClusterDomain)
+		return fmt.Errorf("malformed cluster domain %q: DNS labels of lower-case letters, digits and dashes, such as %s",
+			domain, DefaultClusterDomain)
 	}
 	return nil
 }
@@ -100,7 +102,8 @@ func parseRanges(kind string, cidrs []string) ([]netip.Prefix, error) {
 		out = append(out, prefix)
 	}
 	if len(out) == 2 && out[0].Addr().Is4() == out[1].Addr().Is4() {
-		return nil, fmt.Errorf("%s ranges %s and %s are of the same IP family: dual stack needs one of each", kind, out[0], out[1])
+		return nil, fmt.Errorf("%s ranges %s and %s are of the same IP family: dual stack needs one of each",
+			kind, out[0], out[1])
 	}
 	return out, nil
 }
@@ -128,7 +131,8 @@ func ValidateEtcdURLs(urls []string) error {
 	for _, text := range urls {
 		u, err := url.Parse(text)
 		switch {
-		case err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || strings.ContainsAny(text, ", "):
+		case err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil ||
+			strings.ContainsAny(text, ", "):
 			return fmt.Errorf("malformed etcd URL %q: want https://HOST:PORT", text)
 		case u.Scheme != "https":
 			return fmt.Errorf("etcd URL %q is not https: the API server shows its client certificate there", text)

@@ -25,7 +25,8 @@ func At(t *testing.T, b *pki.Bundle, part pki.Part, generation int) *pki.Bundle 
 		}
 		next := pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"secrets"}}}
 		var err error
-		if b, err = b.Rotate(map[pki.Part]int{part: b.Generation(part) + step}, next, pki.Options{Now: Now, Algorithm: b.Algorithm, Validity: 2 * 365 * 24 * time.Hour}); err != nil {
+		if b, err = b.Rotate(map[pki.Part]int{part: b.Generation(part) + step}, next,
+			pki.Options{Now: Now, Algorithm: b.Algorithm, Validity: 2 * 365 * 24 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 	}

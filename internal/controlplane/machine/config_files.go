@@ -73,7 +73,9 @@ func NewWrittenFiles(s component.Replica, f Observed) WrittenFiles {
 // File returns the file to write.
 func (w WrittenFiles) File() host.File {
 	text, _ := json.MarshalIndent(w, "", "  ") // names and booleans always encode
-	return host.File{Path: FilesListPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{
+		Path: FilesListPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root",
+	}
 }
 
 // UnwantedConfigFiles returns the names of the files that the provider has written and s does
@@ -117,7 +119,8 @@ func configFilesScript() host.Script {
 ` + host.Assignments(map[string]string{"files_dir": component.FilesDir}) + listConfigFiles
 }
 
-var configFileLine = regexp.MustCompile(`^([0-7]{3,4}) ([A-Za-z0-9_-]{1,32}) ([A-Za-z0-9_-]{1,32}) ([0-9a-f]{64})  (\S+)$`)
+var configFileLine = regexp.MustCompile(`^([0-7]{3,4}) ([A-Za-z0-9_-]{1,32}) ([A-Za-z0-9_-]{1,32}) ` +
+	`([0-9a-f]{64})  (\S+)$`)
 
 // addConfigFiles parses the output of configFilesScript. Lines of another form are skipped.
 func addConfigFiles(files map[string]host.FileState, output string) {
@@ -150,7 +153,8 @@ func ConfigFileProblem(files map[string]host.FileState, want component.PlacedFil
 		problems = append(problems, fmt.Sprintf("has mode %04o, wanted %04o", mode, want.Mode))
 	}
 	if state.Owner != want.Owner || state.Group != want.Owner {
-		problems = append(problems, fmt.Sprintf("belongs to %s:%s, wanted %s:%s", state.Owner, state.Group, want.Owner, want.Owner))
+		problems = append(problems, fmt.Sprintf("belongs to %s:%s, wanted %s:%s",
+			state.Owner, state.Group, want.Owner, want.Owner))
 	}
 	return strings.Join(problems, " and ")
 }

@@ -18,7 +18,8 @@ func TestListConfigFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", string(host.Assignments(map[string]string{"files_dir": dir})+listConfigFiles)).Output()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c",
+		string(host.Assignments(map[string]string{"files_dir": dir})+listConfigFiles)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +34,13 @@ func TestListConfigFiles(t *testing.T) {
 // TestConfigFilesFound: an import reads no write-only content.
 func TestConfigFilesFound(t *testing.T) {
 	files := map[string]host.FileState{
-		component.ConfigFilePath("admission.yaml"): {Mode: 0o644, Owner: "kube-apiserver", SHA256: Digest([]byte("a")), Content: "a"},
-		component.ConfigFilePath("webhook.conf"):   {Mode: 0o600, Owner: "kube-apiserver", SHA256: Digest([]byte("b"))},
+		component.ConfigFilePath("admission.yaml"): {
+			Mode: 0o644, Owner: "kube-apiserver", SHA256: Digest([]byte("a")), Content: "a",
+		},
+		component.ConfigFilePath("webhook.conf"): {Mode: 0o600, Owner: "kube-apiserver", SHA256: Digest([]byte("b"))},
 	}
-	found := configFilesFound(map[string]WrittenFile{"admission.yaml": {}, "webhook.conf": {WriteOnly: true}, "gone": {}}, files)
+	found := configFilesFound(map[string]WrittenFile{"admission.yaml": {}, "webhook.conf": {WriteOnly: true}, "gone": {}},
+		files)
 	if len(found) != 2 || !found["webhook.conf"].WriteOnly || found["webhook.conf"].SHA256 != Digest([]byte("b")) ||
 		found["admission.yaml"].Content != "a" || found["admission.yaml"].Mode != component.PublicMode {
 		t.Errorf("%+v", found)

@@ -74,7 +74,8 @@ func KubeconfigProblems(s component.Replica, k component.Kubeconfig, f Observed,
 		problems = append(problems, fmt.Sprintf("%s: server is %s, wanted %s", k.Path, info.Server, k.Server))
 	}
 	if info.Cluster != s.Bundle.ClusterName {
-		problems = append(problems, fmt.Sprintf("%s: the cluster's name is %q, wanted %q", k.Path, info.Cluster, s.Bundle.ClusterName))
+		problems = append(problems, fmt.Sprintf("%s: the cluster's name is %q, wanted %q",
+			k.Path, info.Cluster, s.Bundle.ClusterName))
 	}
 	if info.User != k.Leaf.CommonName {
 		problems = append(problems, fmt.Sprintf("%s: user is %q, wanted %q", k.Path, info.User, k.Leaf.CommonName))

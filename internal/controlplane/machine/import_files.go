@@ -42,7 +42,8 @@ func configFilesFound(written map[string]WrittenFile, files map[string]host.File
 			continue
 		}
 		found[name] = component.ConfigFile{
-			Content: state.Content, SHA256: state.SHA256, Mode: state.Mode.Perm(), Owner: state.Owner, WriteOnly: written[name].WriteOnly,
+			Content: state.Content, SHA256: state.SHA256, Mode: state.Mode.Perm(), Owner: state.Owner,
+			WriteOnly: written[name].WriteOnly,
 		}
 	}
 	return found

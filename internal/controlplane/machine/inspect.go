@@ -70,7 +70,9 @@ func checkAccess(ctx context.Context, h *host.Host, s component.Replica) ([]stri
 	}
 	out, err := h.Observe(ctx, host.Query{
 		Script: accessScript,
-		Vars:   map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n")},
+		Vars: map[string]string{
+			"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n"),
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("check what the API server of %s may open: %w", s.Machine(), err)
@@ -94,14 +96,16 @@ func readAccess(s component.Replica, output string) ([]string, error) {
 		}
 	}
 	if slices.Contains(lines, "no setpriv") {
-		problems = append(problems, "setpriv (util-linux) is missing: it is needed to check whether the KMS plugin's socket can be opened")
+		problems = append(problems, "setpriv (util-linux) is missing: it is needed to check whether the KMS plugin's "+
+			"socket can be opened")
 	}
 	for _, socket := range s.Sockets() {
 		switch {
 		case slices.Contains(lines, "no socket "+socket):
 			problems = append(problems, fmt.Sprintf("the KMS plugin's socket %s does not exist", socket))
 		case slices.Contains(lines, "closed "+socket):
-			problems = append(problems, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", release.APIServer, socket))
+			problems = append(problems, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may "+
+				"in supplementary_groups", release.APIServer, socket))
 		}
 	}
 	return problems, nil

@@ -22,9 +22,16 @@ func opening(t *testing.T, groups []string, sockets ...string) component.Replica
 	s := componenttest.Stacked(t)
 	bundle := *s.Bundle
 	s.Bundle, s.SupplementaryGroups = &bundle, groups
-	bundle.Encryption = pki.Encryption{Kind: pki.KMS, Name: "a", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[0]}
+	bundle.Encryption = pki.Encryption{
+		Kind: pki.KMS, Name: "a", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[0],
+	}
 	if len(sockets) > 1 {
-		bundle.EncryptionRotation = pki.Rotation[pki.Encryption]{Generation: 1, Other: &pki.Encryption{Kind: pki.KMS, Name: "b", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[1]}}
+		bundle.EncryptionRotation = pki.Rotation[pki.Encryption]{
+			Generation: 1,
+			Other: &pki.Encryption{
+				Kind: pki.KMS, Name: "b", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[1],
+			},
+		}
 	}
 	return s
 }
@@ -34,7 +41,8 @@ func TestParseAccess(t *testing.T) {
 	for output, want := range map[string][]string{
 		"seen\n": nil,
 		"no group hsm\nclosed /run/a.sock\nno socket /run/b.sock\nseen\n": {
-			`group "hsm"`, "user kube-apiserver may not open the KMS plugin's socket /run/a.sock", "socket /run/b.sock does not exist",
+			`group "hsm"`, "user kube-apiserver may not open the KMS plugin's socket /run/a.sock",
+			"socket /run/b.sock does not exist",
 		},
 		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // not requested
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
@@ -97,7 +105,9 @@ func TestAccess(t *testing.T) {
 	shared, private := listen("it's shared.sock", 0o660), listen("private.sock", 0o600)
 	look := func(s component.Replica) []string {
 		t.Helper()
-		values := host.Assignments(map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n")})
+		values := host.Assignments(map[string]string{
+			"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n"),
+		})
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", string(values+accessScript)).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +130,8 @@ func TestAccess(t *testing.T) {
 	}
 	expect("a member of the group", look(opening(t, []string{"games"}, shared)))
 	expect("nobody's member", look(opening(t, nil, shared)), "may not open the KMS plugin's socket "+shared)
-	expect("a socket of root's", look(opening(t, []string{"games"}, shared, private)), "may not open the KMS plugin's socket "+private)
+	expect("a socket of root's", look(opening(t, []string{"games"}, shared, private)),
+		"may not open the KMS plugin's socket "+private)
 	expect("no socket", look(opening(t, []string{"games"}, dir)), "does not exist")
 	expect("no group", look(opening(t, []string{"no-such-group"}, shared)), `group "no-such-group"`, "may not open")
 	if err := os.Chmod(dir, 0o700); err != nil {

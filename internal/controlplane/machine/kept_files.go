@@ -37,7 +37,9 @@ func (f Observed) keptFiles() map[string]KeptFile {
 		if component.ValidateConfigFileOwner(owner) != nil { // changed by hand
 			owner = "root"
 		}
-		kept[name] = KeptFile{SHA256: state.SHA256, Mode: state.Mode.Perm(), Owner: owner, NoRestart: !f.noted(at), WriteOnly: written.WriteOnly}
+		kept[name] = KeptFile{
+			SHA256: state.SHA256, Mode: state.Mode.Perm(), Owner: owner, NoRestart: !f.noted(at), WriteOnly: written.WriteOnly,
+		}
 	}
 	return kept
 }
@@ -55,7 +57,8 @@ func (f Observed) noted(at string) bool {
 // checkKeptFiles validates the files in a rollback record.
 func checkKeptFiles(files map[string]KeptFile) error {
 	for name, k := range files {
-		if err := errors.Join(component.ValidateConfigFileName(name), component.ValidateConfigFileOwner(k.Owner)); err != nil {
+		if err := errors.Join(component.ValidateConfigFileName(name),
+			component.ValidateConfigFileOwner(k.Owner)); err != nil {
 			return err
 		}
 		if !digestForm.MatchString(k.SHA256) || k.Mode&^fs.ModePerm != 0 {
@@ -69,7 +72,9 @@ func checkKeptFiles(files map[string]KeptFile) error {
 func (b RollbackRecord) ConfigFiles() map[string]component.ConfigFile {
 	files := map[string]component.ConfigFile{}
 	for name, k := range b.Files {
-		files[name] = component.ConfigFile{SHA256: k.SHA256, Mode: k.Mode, Owner: k.Owner, NoRestart: k.NoRestart, WriteOnly: k.WriteOnly}
+		files[name] = component.ConfigFile{
+			SHA256: k.SHA256, Mode: k.Mode, Owner: k.Owner, NoRestart: k.NoRestart, WriteOnly: k.WriteOnly,
+		}
 	}
 	return files
 }

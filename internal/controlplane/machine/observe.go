@@ -95,7 +95,10 @@ const EtcdUnitName = "etcd.service"
 
 // Interpret parses the answer to a query of this package.
 func Interpret(facts host.Facts) Observed {
-	f := Observed{Facts: facts, Kubeconfigs: Sections(facts.Output, plainKubeconfigs), Executables: Sections(facts.Output, release.Components())}
+	f := Observed{
+		Facts: facts, Kubeconfigs: Sections(facts.Output, plainKubeconfigs),
+		Executables: Sections(facts.Output, release.Components()),
+	}
 	addConfigFiles(facts.Files, Sections(facts.Output, []string{component.FilesDir})[component.FilesDir])
 	f.Written = ReadWrittenFiles(facts.Files[FilesListPath].Content)
 	f.Record, f.RecordErr = ReadRecord(facts.Files[RecordPath].Content)
@@ -140,7 +143,9 @@ func (f Observed) IsEmpty(s component.Replica) bool {
 
 // OwnFiles returns the files that only a replica has on a machine.
 func OwnFiles(s component.Replica) []string {
-	files := append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, FilesListPath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
+	files := append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, FilesListPath,
+		component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA,
+		component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
 	for _, c := range component.Certificates(s) {
 		files = append(files, c.Path, component.KeyPath(c.Path))
 	}

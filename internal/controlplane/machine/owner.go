@@ -55,7 +55,8 @@ func OwnershipProblems(s component.Replica, f Observed) []string {
 	case f.RecordErr != nil:
 		failed = append(failed, f.RecordErr.Error())
 	case held.ClusterID != "" && held.ClusterID != s.Bundle.ClusterID:
-		failed = append(failed, fmt.Sprintf("it holds %sa replica of another cluster, %q (%s)", part, held.ClusterName, held.ClusterID))
+		failed = append(failed, fmt.Sprintf("it holds %sa replica of another cluster, %q (%s)",
+			part, held.ClusterName, held.ClusterID))
 	case held.ClusterID != "" && held.Name != s.Name:
 		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
 	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
@@ -93,7 +94,8 @@ func guardScript(s component.Replica) host.Script {
 	}
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
 held=yes
-if [ "$(digest ` + RecordPath + `)" != "$record" ] || [ "$(digest ` + CreatingPath + `)" != "$creating" ]; then held=; fi
+if [ "$(digest ` + RecordPath + `)" != "$record" ] || [ "$(digest ` + CreatingPath +
+		`)" != "$creating" ]; then held=; fi
 for unit in ` + host.Words(definitions...) + `; do
   if [ -z "$record$creating" ] && [ -e "$unit" ]; then held=; fi
 done
@@ -126,7 +128,8 @@ for user in ` + host.Words(release.Components()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done
-` + host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(component.FilesDir, component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
+` + host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(component.FilesDir, component.EtcdDir,
+		component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
 `

@@ -36,16 +36,26 @@ func TestOwner(t *testing.T) {
 		{"nothing", func(*Observed) {}, true, "", ""},
 		{"another replica of the cluster", named(RecordPath, id, "cp2"), false, `replica "cp2" of cluster "prod"`, ""},
 		{"another cluster's, of the same name", named(RecordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
-		{"the beginning of another replica", named(CreatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
-		{"its record beside another's beginning", func(f *Observed) { named(CreatingPath, id, "cp2")(f); named(RecordPath, id, "cp1")(f) }, true, "", ""},
-		{"a unit of nobody's", func(f *Observed) { f.Facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false, "", ErrNoEvidence.Error()},
+		{
+			"the beginning of another replica", named(CreatingPath, id, "cp2"), false,
+			`the beginning of replica "cp2" of cluster "prod"`, "",
+		},
+		{
+			"its record beside another's beginning",
+			func(f *Observed) { named(CreatingPath, id, "cp2")(f); named(RecordPath, id, "cp1")(f) }, true, "", "",
+		},
+		{
+			"a unit of nobody's", func(f *Observed) { f.Facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false,
+			"", ErrNoEvidence.Error(),
+		},
 		{"a record that cannot be read", func(f *Observed) { _, f.RecordErr = ReadRecord("{") }, false, "", "replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := Interpret(cptest.BareMachine())
 			c.alter(&f)
 			mine, other, err := f.Owner(s)
-			if mine != c.mine || other != c.other || !strings.Contains(cptest.Text(err), c.err) || (c.err == "") != (err == nil) {
+			if mine != c.mine || other != c.other || !strings.Contains(cptest.Text(err), c.err) ||
+				(c.err == "") != (err == nil) {
 				t.Errorf("%t, %q, %v", mine, other, err)
 			}
 		})
@@ -64,14 +74,34 @@ func TestRemoveOnlyIfUnchanged(t *testing.T) {
 		judged map[string]string
 		goes   bool
 	}{
-		{"as judged", []string{RecordPath, unit.Path(release.APIServer)}, map[string]string{"record": is, "creating": ""}, true},
+		{
+			"as judged",
+			[]string{RecordPath, unit.Path(release.APIServer)},
+			map[string]string{"record": is, "creating": ""},
+			true,
+		},
 		{"another record by now", []string{RecordPath}, map[string]string{"record": Digest(nil), "creating": ""}, false},
 		{"a record by now", []string{RecordPath}, map[string]string{"record": "", "creating": ""}, false},
 		{"the record is gone", nil, map[string]string{"record": is, "creating": ""}, false},
-		{"another create has begun", []string{RecordPath, CreatingPath}, map[string]string{"record": is, "creating": ""}, false},
-		{"its own create was cut off", []string{CreatingPath, unit.Path(release.APIServer)}, map[string]string{"record": "", "creating": is}, true},
+		{
+			"another create has begun",
+			[]string{RecordPath, CreatingPath},
+			map[string]string{"record": is, "creating": ""},
+			false,
+		},
+		{
+			"its own create was cut off",
+			[]string{CreatingPath, unit.Path(release.APIServer)},
+			map[string]string{"record": "", "creating": is},
+			true,
+		},
 		{"nothing", nil, map[string]string{"record": "", "creating": ""}, true},
-		{"nothing but a unit by now", []string{unit.Path(release.Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
+		{
+			"nothing but a unit by now",
+			[]string{unit.Path(release.Scheduler)},
+			map[string]string{"record": "", "creating": ""},
+			false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -87,7 +117,8 @@ func TestRemoveOnlyIfUnchanged(t *testing.T) {
 			values := host.Assignments(c.judged)
 			script := strings.ReplaceAll(string(guardScript(s)), "/etc/", dir+"/etc/") + "echo cleaned\n"
 			out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(values)+script).CombinedOutput()
-			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil || strings.TrimSpace(string(out)) != want {
+			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil ||
+				strings.TrimSpace(string(out)) != want {
 				t.Errorf("%q, %v, want %q", out, err, want)
 			}
 		})
@@ -105,7 +136,8 @@ func TestCreatingFile(t *testing.T) {
 		t.Errorf("%+v, begun %t, gone %t", held, begun, f.IsEmpty(s))
 	}
 	s.Name = "cp2"
-	if failed := OwnershipProblems(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
+	if failed := OwnershipProblems(s, f); len(failed) != 1 ||
+		!strings.Contains(failed[0], `the beginning of replica "cp1"`) {
 		t.Errorf("another replica on that machine: %q", failed)
 	}
 }

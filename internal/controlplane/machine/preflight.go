@@ -69,7 +69,8 @@ func hostProblems(s component.Replica, f Observed) []string {
 		if f.Facts.ClockOffset < 0 {
 			direction = "behind"
 		}
-		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's", f.Facts.ClockOffset.Abs().Round(time.Second), direction))
+		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's",
+			f.Facts.ClockOffset.Abs().Round(time.Second), direction))
 	}
 	return failed
 }
@@ -87,7 +88,8 @@ func portProblems(s component.Replica, f Observed) []string {
 			if process == "" {
 				process = "another process"
 			}
-			failed = append(failed, fmt.Sprintf("%s listens on %s port %d, which %s needs", process, address, c.Probe.Port, c.Name))
+			failed = append(failed, fmt.Sprintf("%s listens on %s port %d, which %s needs",
+				process, address, c.Probe.Port, c.Name))
 		}
 	}
 	return failed

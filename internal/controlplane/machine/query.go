@@ -15,13 +15,14 @@ import (
 // digest, kubeconfigs by everything except the line of the key.
 func Query(s component.Replica) host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.CACert, component.EtcdClientCA),
-		Files:    append(component.UnwantedFiles(s), EtcdUnit),
-		Dirs:     []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), ManifestDir},
-		Units:    unit.Names(),
-		Ports:    []int{s.APIPort()},
-		Disks:    []string{installRoot, component.KubernetesDir, component.AuditLogDir},
-		Script:   detailScript(),
+		Contents: append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.CACert,
+			component.EtcdClientCA),
+		Files:  append(component.UnwantedFiles(s), EtcdUnit),
+		Dirs:   []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), ManifestDir},
+		Units:  unit.Names(),
+		Ports:  []int{s.APIPort()},
+		Disks:  []string{installRoot, component.KubernetesDir, component.AuditLogDir},
+		Script: detailScript(),
 	}
 	for _, file := range component.Files(s) {
 		if !slices.Contains(q.Contents, file.Path) {
@@ -49,7 +50,10 @@ func Query(s component.Replica) host.Query {
 // StatusQuery queries the record and, for each component, the running program, the digests of
 // the files that it read at start, and the digests on disk.
 func StatusQuery() host.Query {
-	q := host.Query{Contents: []string{RecordPath, RollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
+	q := host.Query{
+		Contents: []string{RecordPath, RollbackRecordPath}, Units: unit.Names(), Files: readAtStart(),
+		Script: runningScript(),
+	}
 	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
 	}
@@ -79,7 +83,8 @@ func PausedQuery() host.Query {
 // ImportQuery queries what an import requires.
 func ImportQuery() host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert), Dirs: []string{ManifestDir},
+		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert),
+		Dirs:     []string{ManifestDir},
 	}
 	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unit.Path(name))
@@ -92,7 +97,8 @@ const SectionHeading = "=== "
 
 // PlainLines matches the lines of a kubeconfig that may be shown: known fields, each on a line
 // of its own. A private key does not match, and neither does a file in another format.
-const PlainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
+const PlainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|` +
+	`certificate-authority-data|client-certificate-data):[^{]*$`
 
 // plainKubeconfigs are the kubeconfigs of which detailScript prints the parts that are not
 // secret.

@@ -91,7 +91,9 @@ func Compact(text json.RawMessage) string {
 func (r Record) File() host.File {
 	// This cannot fail: its raw parts are valid JSON.
 	text, _ := json.MarshalIndent(r, "", "  ")
-	return host.File{Path: RecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{
+		Path: RecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root",
+	}
 }
 
 // Digest returns the SHA-256 digest of a file's content, as host.FileState.SHA256.
@@ -132,8 +134,11 @@ type creating struct {
 
 // CreatingFile exists from the first step of a Create.
 func CreatingFile(s component.Replica) host.File {
-	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings always encode
-	return host.File{Path: CreatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	// strings always encode
+	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ")
+	return host.File{
+		Path: CreatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root",
+	}
 }
 
 // Identity returns the record of the replica on the machine or, if there is none yet, of the

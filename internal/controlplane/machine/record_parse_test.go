@@ -8,10 +8,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1", "port": 6443,
+const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1",
+"port": 6443,
 "etcd": ["https://10.0.0.1:2379"], "endpoint": {"address": "10.0.0.10"},
-"issued": {"/etc/kubernetes/pki/apiserver.crt": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, "generations": {"etcd": 3},
-"configured": {"extra_args": {"kube-apiserver": {"v": "2"}}, "extra_sans": ["api.example"], "pod_cidrs": null, "etcd": null, "early_renewal": 1}}`
+"issued": {"/etc/kubernetes/pki/apiserver.crt": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+"generations": {"etcd": 3},
+"configured": {"extra_args": {"kube-apiserver": {"v": "2"}}, "extra_sans": ["api.example"],
+"pod_cidrs": null, "etcd": null, "early_renewal": 1}}`
 
 func TestReadRecord(t *testing.T) {
 	r, err := ReadRecord(goodRecord)
@@ -51,15 +54,19 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ReadRecord(text)
-		if err == nil && text != "" && (!clusterIDForm.MatchString(r.ClusterID) || r.Name != "" && component.ValidateName(r.Name) != nil || r.Port < 0 || r.Port > 65535) {
+		if err == nil && text != "" && (!clusterIDForm.MatchString(r.ClusterID) || r.Name != "" &&
+			component.ValidateName(r.Name) != nil || r.Port < 0 || r.Port > 65535) {
 			t.Errorf("%q is read as %+v", text, r)
 		}
 	})
 }
 
 func FuzzReadRollbackRecord(f *testing.F) {
-	f.Add(`{"version":"1.36.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
-	f.Add(`{"version":"../x","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
+	f.Add(`{"version":"1.36.1","port":6443,` +
+		`"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},` +
+		`"settings":{"/etc/shadow":"x"}}`)
+	f.Add(`{"version":"../x","port":6443,` +
+		`"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		b := ReadRollbackRecord(text)
 		if b == nil {

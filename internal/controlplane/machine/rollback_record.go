@@ -33,7 +33,9 @@ type RollbackRecord struct {
 // File returns the file that stores the record.
 func (b RollbackRecord) File() host.File {
 	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers can always be encoded
-	return host.File{Path: RollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{
+		Path: RollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root",
+	}
 }
 
 // RollbackRecord returns what the replica runs now.

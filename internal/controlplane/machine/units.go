@@ -57,7 +57,9 @@ func UnitProblem(unit host.UnitState) string {
 
 // readAtStart returns all files that a component may have read at start, except its unit file.
 func readAtStart() []string {
-	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
+	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA,
+		component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA,
+		component.ControllerManagerConf, component.SchedulerConf)
 }
 
 // StaleProcess returns which of the components runs with other files than those on disk. A

@@ -37,7 +37,8 @@ func ValidateEtcd(kubernetes, etcd string) error {
 		return fmt.Errorf("etcd: malformed version %q: want MAJOR.MINOR.PATCH", etcd)
 	}
 	if oldest := oldestEtcd[minor]; have.LessThan(oldest) {
-		return fmt.Errorf("etcd %s is too old for Kubernetes %s, which needs %s or later (kubeadm's MinExternalEtcdVersion): upgrade etcd first", etcd, kubernetes, oldest)
+		return fmt.Errorf("etcd %s is too old for Kubernetes %s, which needs %s or later (kubeadm's "+
+			"MinExternalEtcdVersion): upgrade etcd first", etcd, kubernetes, oldest)
 	}
 	return nil
 }

@@ -18,7 +18,10 @@ type removedFlag struct {
 // (CHANGELOG-1.X.md). Between 1.32 and 1.37 no other flag of the three components was removed
 // or renamed.
 var removedFlags = []removedFlag{
-	{APIServer, "cloud-provider", "drop it: cloud providers are external since 1.31, and only controller managers and kubelets are told so"},
+	{
+		APIServer, "cloud-provider",
+		"drop it: cloud providers are external since 1.31, and only controller managers and kubelets are told so",
+	},
 	{APIServer, "cloud-config", "drop it: cloud providers are external since 1.31, and read their own configuration"},
 	{ControllerManager, "concurrent-service-syncs", "drop it: it has had no effect since 1.31"},
 }
@@ -52,7 +55,8 @@ func (t target) validateKnown(args map[string]string) []error {
 		}
 	}
 	if shown, ok := args[hiddenMetricsFlag]; ok && shown != t.previous() {
-		refused = append(refused, fmt.Errorf("flag %q: %s accepts the minor before its own only; write %q, or drop it", hiddenMetricsFlag, t, t.previous()))
+		refused = append(refused, fmt.Errorf("flag %q: %s accepts the minor before its own only; write %q, or drop it",
+			hiddenMetricsFlag, t, t.previous()))
 	}
 	return append(refused, t.validateGates(args)...)
 }
@@ -66,7 +70,8 @@ func (t target) validateKnownFlag(name string) error {
 	case unknown:
 		return t.notYet("flag", name, h.from())
 	case gone:
-		return fmt.Errorf("flag %q: Kubernetes 1.%d removed it from %s; %s", name, since, t.component, insteadOf(t.component, name))
+		return fmt.Errorf("flag %q: Kubernetes 1.%d removed it from %s; %s",
+			name, since, t.component, insteadOf(t.component, name))
 	default:
 		return nil
 	}

@@ -17,12 +17,21 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{APIServer, "1.34.4", flag("event-ttl"), ""},
 		{APIServer, "1.34.4", flag("apiserver-count"), ""}, // deprecated, but still accepted
 		{APIServer, "1.32.13", flag("cloud-provider"), ""},
-		{APIServer, "1.33.13", flag("cloud-provider"), `flag "cloud-provider": Kubernetes 1.33 removed it from kube-apiserver; drop it: cloud providers are external`},
+		{
+			APIServer, "1.33.13", flag("cloud-provider"),
+			`flag "cloud-provider": Kubernetes 1.33 removed it from kube-apiserver; drop it: cloud providers are external`,
+		},
 		{APIServer, "1.36.99", flag("cloud-config"), "Kubernetes 1.33 removed it"},
 		{ControllerManager, "1.36.3", flag("cloud-provider"), ""},
 		{ControllerManager, "1.36.3", flag("concurrent-service-syncs"), ""},
-		{ControllerManager, "1.37.2", flag("concurrent-service-syncs"), "Kubernetes 1.37 removed it from kube-controller-manager; drop it: it has had no effect"},
-		{APIServer, "1.33.13", flag("coordinated-leadership-retry-period"), `kube-apiserver 1.33.13 does not know it, 1.34 added it; leave it out until version is 1.34`},
+		{
+			ControllerManager, "1.37.2", flag("concurrent-service-syncs"),
+			"Kubernetes 1.37 removed it from kube-controller-manager; drop it: it has had no effect",
+		},
+		{
+			APIServer, "1.33.13", flag("coordinated-leadership-retry-period"),
+			`kube-apiserver 1.33.13 does not know it, 1.34 added it; leave it out until version is 1.34`,
+		},
 		{APIServer, "1.34.4", flag("coordinated-leadership-retry-period"), ""},
 		{Scheduler, "1.35.4", flag("tls-curve-preferences"), "1.36 added it"},
 		{Scheduler, "1.34.4", flag("event-ttl"), "it is one of kube-apiserver"},
@@ -33,7 +42,12 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{APIServer, "1.34.0-rc.1", flag("no-such-flag"), "does not know it"},
 		{APIServer, "", flag("no-such-flag"), ""},
 		{APIServer, "1.31.4", flag("no-such-flag"), ""}, // rejected where the version is set
-		{APIServer, "1.35.4", map[string]string{"cloud-config": "x", "event-tll": "1h"}, "removed it from kube-apiserver; drop it: cloud providers are external since 1.31, and read their own configuration\nflag \"event-tll\""},
+		{
+			APIServer, "1.35.4",
+			map[string]string{"cloud-config": "x", "event-tll": "1h"},
+			"removed it from kube-apiserver; drop it: cloud providers are external since 1.31, and read their own " +
+				"configuration\nflag \"event-tll\"",
+		},
 		{Scheduler, "1.34.4", map[string]string{hiddenMetricsFlag: "1.33"}, ""},
 		{Scheduler, "1.35.4", map[string]string{hiddenMetricsFlag: "1.33"}, `write "1.34", or drop it`},
 		// Feature gates.
@@ -43,16 +57,29 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{APIServer, "1.34.4", gates("other:NoSuchGate=true"), ""},
 		{Scheduler, "1.34.4", gates("APIServerTracing=true"), ""}, // locked, but to this value
 		{Scheduler, "1.33.13", gates("APIServerTracing=false"), ""},
-		{Scheduler, "1.34.4", gates("APIServerTracing=false"), `feature gate "APIServerTracing": it is always on since 1.34 and cannot be changed; drop it from feature-gates`},
+		{
+			Scheduler, "1.34.4", gates("APIServerTracing=false"),
+			`feature gate "APIServerTracing": it is always on since 1.34 and cannot be changed; drop it from feature-gates`,
+		},
 		{Scheduler, "1.34.4", map[string]string{FeatureGates: "APIServerTracing=false", "emulated-version": "1.33"}, ""},
 		{APIServer, "1.36.3", gates("GitRepoVolumeDriver=true"), "always off since 1.36"},
 		{ControllerManager, "1.36.3", gates("ControllerManagerReleaseLeaderElectionLockOnExit=true"), ""},
-		{Scheduler, "1.36.3", gates("ControllerManagerReleaseLeaderElectionLockOnExit=true"), "kube-scheduler 1.36.3 does not know it, it is one of kube-apiserver"},
+		{
+			Scheduler, "1.36.3", gates("ControllerManagerReleaseLeaderElectionLockOnExit=true"),
+			"kube-scheduler 1.36.3 does not know it, it is one of kube-apiserver",
+		},
 		{APIServer, "1.36.3", gates("DRAExtendedResource=false"), ""},
 		{APIServer, "1.37.2", gates("DRAExtendedResource=false"), "always on since 1.37"},
 		{APIServer, "1.32.13", gates("AppArmor=true"), ""},
-		{APIServer, "1.33.13", gates("AppArmor=true"), `feature gate "AppArmor": Kubernetes 1.33 removed it, what it switched is always on since 1.32 or before; drop it from feature-gates`},
-		{APIServer, "1.36.99", gates("StructuredAuthorizationConfiguration=true"), "Kubernetes 1.36 removed it, what it switched is always on"},
+		{
+			APIServer, "1.33.13", gates("AppArmor=true"),
+			`feature gate "AppArmor": Kubernetes 1.33 removed it, what it switched is always on ` +
+				`since 1.32 or before; drop it from feature-gates`,
+		},
+		{
+			APIServer, "1.36.99", gates("StructuredAuthorizationConfiguration=true"),
+			"Kubernetes 1.36 removed it, what it switched is always on",
+		},
 		{APIServer, "1.35.4", gates("AllowServiceLBStatusOnNonLB=false"), "always off since 1.32"},
 		{APIServer, "1.36.3", gates("InTreePluginPortworxUnregister=true"), "cannot be switched any more"},
 		{APIServer, "1.36.99", gates("InTreePluginPortworxUnregister=true"), ""}, // may have returned

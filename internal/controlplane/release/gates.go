@@ -71,7 +71,8 @@ func (t target) validateGate(g Gate, emulates bool) error {
 	case what == gone:
 		return t.goneGate(g, h, since)
 	case (what == lockedOn && !g.On || what == lockedOff && g.On) && !emulates:
-		return fmt.Errorf("feature gate %q: it is %s and cannot be changed; drop it from %s", g.Name, lockedSince(what, since), FeatureGates)
+		return fmt.Errorf("feature gate %q: it is %s and cannot be changed; drop it from %s",
+			g.Name, lockedSince(what, since), FeatureGates)
 	default:
 		return nil
 	}
@@ -83,11 +84,13 @@ func (t target) goneGate(g Gate, h history, since int) error {
 	before, locked := h.at(since - 1)
 	switch {
 	case before == lockedOn || before == lockedOff:
-		return fmt.Errorf("feature gate %q: Kubernetes 1.%d removed it, what it switched is %s; drop it from %s", g.Name, since, lockedSince(before, locked), FeatureGates)
+		return fmt.Errorf("feature gate %q: Kubernetes 1.%d removed it, what it switched is %s; drop it from %s",
+			g.Name, since, lockedSince(before, locked), FeatureGates)
 	case t.later:
 		return nil
 	default:
-		return fmt.Errorf("feature gate %q: Kubernetes 1.%d removed it, what it switched cannot be switched any more; drop it from %s", g.Name, since, FeatureGates)
+		return fmt.Errorf("feature gate %q: Kubernetes 1.%d removed it, what it switched cannot be switched any more; "+
+			"drop it from %s", g.Name, since, FeatureGates)
 	}
 }
 

@@ -61,7 +61,8 @@ func find(table []named, component, name string) history {
 func knownNames(table []named, component string, minor int) []string {
 	var names []string
 	for _, n := range table {
-		if what, _ := n.history.at(minor); what != unknown && what != gone && strings.Contains(n.components, letters[component]) {
+		if what, _ := n.history.at(minor); what != unknown && what != gone &&
+			strings.Contains(n.components, letters[component]) {
 			names = append(names, n.name)
 		}
 	}
@@ -116,10 +117,12 @@ func (t target) unknownName(kind, name string, table []named) error {
 	if t.later {
 		return nil
 	}
-	return fmt.Errorf("%s %q: %s does not know it, nor does any other release of 1.%d to 1.%d; drop it", kind, name, t, OldestMinor, NewestMinor)
+	return fmt.Errorf("%s %q: %s does not know it, nor does any other release of 1.%d to 1.%d; drop it",
+		kind, name, t, OldestMinor, NewestMinor)
 }
 
 // notYet returns the error for a name that a later minor adds.
 func (t target) notYet(kind, name string, from int) error {
-	return fmt.Errorf("%s %q: %s does not know it, 1.%d added it; leave it out until version is 1.%d", kind, name, t, from, from)
+	return fmt.Errorf("%s %q: %s does not know it, 1.%d added it; leave it out until version is 1.%d",
+		kind, name, t, from, from)
 }

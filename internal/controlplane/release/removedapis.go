@@ -11,7 +11,8 @@ import (
 // An API server reports each deprecated API that was requested since its start,
 // with the release that removes it (k8s.io/apiserver/pkg/endpoints/metrics):
 //
-//	apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1
+//	apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",
+//		resource="flowschemas",subresource="",version="v1beta3"} 1
 const deprecatedMetric = "apiserver_requested_deprecated_apis{"
 
 var metricLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)

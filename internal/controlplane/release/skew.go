@@ -68,9 +68,11 @@ func checkReplica(version string, want int, replica, has string) error {
 	const rule = "API servers of one control plane are within one minor of each other"
 	switch {
 	case want > minor+1:
-		return fmt.Errorf("%w: replica %s is at %s, more than one minor below %s (%s): upgrade it to 1.%d first", ErrSkew, replica, has, version, rule, want-1)
+		return fmt.Errorf("%w: replica %s is at %s, more than one minor below %s (%s): upgrade it to 1.%d first",
+			ErrSkew, replica, has, version, rule, want-1)
 	case want < minor-1:
-		return fmt.Errorf("%w: replica %s is at %s, more than one minor above %s (%s): choose 1.%d or 1.%d", ErrSkew, replica, has, version, rule, minor-1, minor)
+		return fmt.Errorf("%w: replica %s is at %s, more than one minor above %s (%s): choose 1.%d or 1.%d",
+			ErrSkew, replica, has, version, rule, minor-1, minor)
 	}
 	return nil
 }
@@ -93,11 +95,13 @@ func checkKubelets(version string, want int, kubelets map[string]string) []error
 	}
 	var refusals []error
 	if len(newer) > 0 {
-		refusals = append(refusals, fmt.Errorf("%w: the kubelets of nodes %s would be newer than the API server, which is not supported: choose 1.%d or newer",
+		refusals = append(refusals, fmt.Errorf("%w: the kubelets of nodes %s would be newer than the API server, which is "+
+			"not supported: choose 1.%d or newer",
 			ErrSkew, shorten(newer), newest))
 	}
 	if len(older) > 0 {
-		refusals = append(refusals, fmt.Errorf("%w: kubelets would be more than %d minors older than the API server at %s: upgrade the kubelets of nodes %s to 1.%d first",
+		refusals = append(refusals, fmt.Errorf("%w: kubelets would be more than %d minors older than the API server at "+
+			"%s: upgrade the kubelets of nodes %s to 1.%d first",
 			ErrSkew, maxKubeletSkew, version, shorten(older), want-maxKubeletSkew))
 	}
 	return refusals

@@ -46,8 +46,12 @@ func TestMayRun(t *testing.T) {
 			want: []string{"from 1.34.4 to 1.33.13: a minor is never lowered"},
 		},
 		{
-			name: "another one has not taken the step before", version: "1.35.4", replica: "cp1", skew: replicas("1.34.4", "1.33.13", "1.34.4"),
-			want: []string{"replica cp2 is at 1.33.13, more than one minor below 1.35.4", "within one minor of each other", "upgrade it to 1.34 first"},
+			name: "another one has not taken the step before", version: "1.35.4", replica: "cp1",
+			skew: replicas("1.34.4", "1.33.13", "1.34.4"),
+			want: []string{
+				"replica cp2 is at 1.33.13, more than one minor below 1.35.4", "within one minor of each other",
+				"upgrade it to 1.34 first",
+			},
 		},
 		{name: "a new one, newer", version: "1.35.4", replica: "cp4", skew: replicas("1.34.4", "1.34.4", "1.34.4")},
 		{name: "a new one, older", version: "1.33.13", replica: "cp4", skew: replicas("1.34.4", "1.34.4", "1.34.4")},
@@ -62,21 +66,32 @@ func TestMayRun(t *testing.T) {
 		{
 			name: "kubelets too old", version: "1.34.4", replica: "cp1",
 			skew: kubelets(map[string]string{"a": "1.30.9", "b": "1.30.1-gke.5", "c": "1.31.0"}),
-			want: []string{"more than 3 minors older", "upgrade the kubelets of nodes a (1.30.9), b (1.30.1-gke.5) to 1.31 first"},
+			want: []string{
+				"more than 3 minors older", "upgrade the kubelets of nodes a (1.30.9), b (1.30.1-gke.5) to 1.31 first",
+			},
 		},
 		{
 			name: "kubelets too new", version: "1.33.13", replica: "cp9",
 			skew: kubelets(map[string]string{"a": "1.34.0", "b": "1.35.1"}),
-			want: []string{"the kubelets of nodes a (1.34.0), b (1.35.1) would be newer than the API server, which is not supported: choose 1.35 or newer"},
+			want: []string{
+				"the kubelets of nodes a (1.34.0), b (1.35.1) would be newer than the API server, which is not supported: " +
+					"choose 1.35 or newer",
+			},
 		},
 		{
 			name: "many kubelets", version: "1.34.4", replica: "cp1",
-			skew: kubelets(map[string]string{"a": "1.30.0", "b": "1.30.0", "c": "1.30.0", "d": "1.30.0", "e": "1.30.0", "f": "1.30.0", "g": "1.30.0"}),
+			skew: kubelets(map[string]string{
+				"a": "1.30.0", "b": "1.30.0", "c": "1.30.0", "d": "1.30.0", "e": "1.30.0", "f": "1.30.0", "g": "1.30.0",
+			}),
 			want: []string{"e (1.30.0), and 2 more to 1.31"},
 		},
-		{name: "etcd", version: "1.34.4", replica: "cp1", skew: etcd(map[string]string{"e1": "3.5.35", "e2": "", "e3": "3.6.16"})},
 		{
-			name: "one etcd member too old", version: "1.34.4", replica: "cp1", skew: etcd(map[string]string{"e1": "3.5.35", "e2": "3.4.30"}),
+			name: "etcd", version: "1.34.4", replica: "cp1",
+			skew: etcd(map[string]string{"e1": "3.5.35", "e2": "", "e3": "3.6.16"}),
+		},
+		{
+			name: "one etcd member too old", version: "1.34.4", replica: "cp1",
+			skew: etcd(map[string]string{"e1": "3.5.35", "e2": "3.4.30"}),
 			want: []string{"etcd member e2: etcd 3.4.30 is too old"},
 		},
 		{
@@ -108,9 +123,12 @@ func TestMayRun(t *testing.T) {
 func TestParseDeprecated(t *testing.T) {
 	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge of deprecated APIs
 # TYPE apiserver_requested_deprecated_apis gauge
-apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1
-apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",resource="flowschemas",subresource="",version="v1beta3"} 1
-apiserver_requested_deprecated_apis{group="example.com",removed_release="1.36",resource="later",subresource="",version="v1beta1"} 1
+apiserver_requested_deprecated_apis{group="",removed_release="",` +
+		`resource="componentstatuses",subresource="",version="v1"} 1
+apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="1.32",` +
+		`resource="flowschemas",subresource="",version="v1beta3"} 1
+apiserver_requested_deprecated_apis{group="example.com",removed_release="1.36",` +
+		`resource="later",subresource="",version="v1beta1"} 1
 apiserver_request_total{code="200"} 5
 `
 	have, err := RemovedAPIs(strings.NewReader(metrics), 35)

@@ -101,14 +101,23 @@ func TestUnknown(t *testing.T) {
 		want []string
 	}{
 		"nobody was asked": {},
-		"all told":         {skew: Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.6.16"}, Kubelets: map[string]string{}}},
+		"all told": {
+			skew: Versions{
+				Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.6.16"},
+				Kubelets: map[string]string{},
+			},
+		},
 		"some did not": {
 			skew: Versions{
-				Replicas: map[string]string{"cp1": "1.34.4", "cp2": ""}, Etcd: map[string]string{"cp3": ""}, Kubelets: map[string]string{"n1": ""},
+				Replicas: map[string]string{"cp1": "1.34.4", "cp2": ""}, Etcd: map[string]string{"cp3": ""},
+				Kubelets: map[string]string{"n1": ""},
 			},
 			want: []string{"replica cp2 does not", "etcd member cp3 does not", "kubelet of node n1 does not"},
 		},
-		"no API server answers": {skew: Versions{Replicas: map[string]string{"cp1": ""}}, want: []string{"replica cp1 does not", "no API server reports"}},
+		"no API server answers": {
+			skew: Versions{Replicas: map[string]string{"cp1": ""}},
+			want: []string{"replica cp1 does not", "no API server reports"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := c.skew.Unknown()

@@ -63,7 +63,8 @@ func ValidateStep(from, to string) error {
 	case next > old+1:
 		return fmt.Errorf("%w from %s to %s: no minor may be skipped; go to 1.%d first", ErrVersionStep, from, to, old+1)
 	case next < old:
-		return fmt.Errorf("%w from %s to %s: a minor is never lowered, because an older API server may not read what a newer one has stored; stay at 1.%d", ErrVersionStep, from, to, old)
+		return fmt.Errorf("%w from %s to %s: a minor is never lowered, because an older API server may not read what a "+
+			"newer one has stored; stay at 1.%d", ErrVersionStep, from, to, old)
 	}
 	return nil
 }

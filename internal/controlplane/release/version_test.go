@@ -11,7 +11,8 @@ func TestValidateVersion(t *testing.T) {
 		"1.34.4": nil, "1.32.0": nil, "1.36.11": nil, "1.35.0-rc.1": nil,
 		"1.31.9": ErrVersionUnknown, "1.38.0": ErrVersionUnknown,
 		"": ErrVersionMalformed, "1.34": ErrVersionMalformed, "v1.34.4": ErrVersionMalformed,
-		"1.34.04": ErrVersionMalformed, "2.0.0": ErrVersionMalformed, "1.34.4 ": ErrVersionMalformed, "latest": ErrVersionMalformed,
+		"1.34.04": ErrVersionMalformed, "2.0.0": ErrVersionMalformed, "1.34.4 ": ErrVersionMalformed,
+		"latest": ErrVersionMalformed,
 	} {
 		if err := ValidateVersion(version); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", version, err, want)

@@ -45,7 +45,9 @@ func File(c component.Component) host.File {
 	if content == "" {
 		content = text(c)
 	}
-	return host.File{Path: Path(c.Name), Content: []byte(content), Mode: component.PublicMode, Owner: "root", Group: "root"}
+	return host.File{
+		Path: Path(c.Name), Content: []byte(content), Mode: component.PublicMode, Owner: "root", Group: "root",
+	}
 }
 
 func text(c component.Component) string {

@@ -25,7 +25,8 @@ func TestUnitsWithFiles(t *testing.T) {
 	s := componenttest.Stacked(t)
 	s.ExtraArgs = map[string]map[string]string{
 		release.APIServer: {
-			"admission-control-config-file": component.ConfigFilePath("admission.yaml"), "authorization-config": component.ConfigFilePath("authorization.yaml"),
+			"admission-control-config-file": component.ConfigFilePath("admission.yaml"),
+			"authorization-config":          component.ConfigFilePath("authorization.yaml"),
 		},
 		release.Scheduler: {"config": component.ConfigFilePath("scheduler.yaml")},
 	}

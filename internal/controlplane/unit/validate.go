@@ -53,7 +53,8 @@ func checkVisible(socket string) error {
 	at := path.Clean(socket)
 	for _, dir := range hidden {
 		if strings.HasPrefix(at, dir+"/") {
-			return fmt.Errorf("the socket %s is not seen by the API server, whose unit has no %s but its own: have the plugin listen below /run", at, dir)
+			return fmt.Errorf("the socket %s is not seen by the API server, whose unit has no %s but its own: have the "+
+				"plugin listen below /run", at, dir)
 		}
 	}
 	return nil

@@ -45,7 +45,9 @@ func TestValidate(t *testing.T) {
 	s = componenttest.Stacked(t)
 	bundle := *s.Bundle
 	s.Bundle = &bundle
-	bundle.Encryption = pki.Encryption{Kind: pki.KMS, Name: "a", Resources: []string{"secrets"}, Endpoint: "unix:///tmp/kms.sock"}
+	bundle.Encryption = pki.Encryption{
+		Kind: pki.KMS, Name: "a", Resources: []string{"secrets"}, Endpoint: "unix:///tmp/kms.sock",
+	}
 	if err := Validate(s); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "no /tmp but its own") {
 		t.Errorf("a socket that the unit does not see: %v", err)
 	}
