@@ -60,6 +60,9 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	if err := bringUp(ctx, s, d); err != nil {
 		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
 	}
+	if err := settleFilesList(ctx, s, d); err != nil {
+		return Status{}, err
+	}
 	return register(ctx, s)
 }
 

@@ -27,10 +27,11 @@ type changes struct {
 	// they would be newer than it.
 	stopFirst []string
 	rollback  *machine.RollbackRecord // what ran so far; nil if it cannot be restored
+	isCreate  bool                    // a Create on a machine that has no record yet
+	// keepsFiles says that files of the user change, and are kept for a rollback.
+	keepsFiles bool
 	// filesList is written once the change is complete; nil if the list needs no change then.
 	filesList *machine.WrittenFiles
-	keeps     bool // files of the user change, and are kept for a rollback
-	isCreate  bool // a Create on a machine that has no record yet
 }
 
 // writes reports whether the file at path is written.

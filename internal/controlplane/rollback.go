@@ -60,6 +60,9 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	if err := bringUp(ctx, s, d); err != nil {
 		return err
 	}
+	if err := settleFilesList(ctx, s, d); err != nil {
+		return err
+	}
 	if err := s.Registrar.Register(ctx, s.Name, s.ServingAddress()); err != nil {
 		return fmt.Errorf("it is ready, but could not be put into rotation: %w", err)
 	}

@@ -68,7 +68,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		return Status{}, err
 	}
 	d.deferUnits(f)
-	d.keeps = d.touchesConfigFiles(f)
+	d.keepsFiles = d.touchesConfigFiles(f)
 	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
 		d.remove = append(d.remove, machine.RollbackRecordPath)
 	}
@@ -116,7 +116,7 @@ func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error)
 // applyOrRollBack applies d under the lock, and rolls back if the replica does not become
 // ready. If the apply is cancelled, there is no rollback; the next apply continues.
 func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
-	if d.rollback != nil && d.keeps {
+	if d.rollback != nil && d.keepsFiles {
 		if err := keepConfigFiles(ctx, s, *d.rollback); err != nil {
 			return Status{}, withRotationState(err, rotationAfter(drained))
 		}
@@ -126,6 +126,9 @@ func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Stat
 			return Status{}, rollBack(ctx, s, *d.rollback, err, drained)
 		}
 		return Status{}, withRotationState(err, rotationAfter(drained))
+	}
+	if err := settleFilesList(ctx, s, d); err != nil {
+		return Status{}, err
 	}
 	if d.rollback != nil {
 		if err := removeRollbackRecord(ctx, s); err != nil {
