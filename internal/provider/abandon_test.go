@@ -31,7 +31,7 @@ func TestKeepUnread(t *testing.T) {
 		{"any other", errors.New("odd"), false},
 	} {
 		var diags diag.Diagnostics
-		keepUnread(&diags, "etcd member \"cp2\"", c.err)
+		reportUnread(&diags, "etcd member \"cp2\"", c.err)
 		if diags.HasError() == c.kept || diags.WarningsCount() > 0 != c.kept {
 			t.Errorf("%s: %v", c.name, diags)
 		}

@@ -27,21 +27,21 @@ func TestAdminConf(t *testing.T) {
 	} {
 		plan, state := bareReplica(), bareReplica()
 		plan.AdminConf, state.AdminConf = c.want, c.have
-		if got := plan.touches(t.Context(), state, &session{}); got != c.touched {
+		if got := plan.affectsMachine(t.Context(), state, &session{}); got != c.touched {
 			t.Errorf("%s: the machine is touched: %v, want %v", c.name, got, c.touched)
 		}
 	}
-	asked := func(m replicaModel) bool {
+	requested := func(m replicaModel) bool {
 		return slices.ContainsFunc(m.leaves(t.Context()), func(leaf pki.Leaf) bool { return leaf.Name == "kubernetes-admin" })
 	}
 	m := bareReplica()
 	m.Name, m.ClusterDomain, m.AdminConf = types.StringValue("cp1"), types.StringValue("cluster.local"), on
 	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType}, map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
 	m.Endpoint = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType}, map[string]attr.Value{"address": types.StringValue("10.0.0.100")})
-	if !asked(m) {
+	if !requested(m) {
 		t.Error("with admin.conf, its certificate is not asked for")
 	}
-	if m.AdminConf = off; asked(m) || len(m.leaves(t.Context())) == 0 {
+	if m.AdminConf = off; requested(m) || len(m.leaves(t.Context())) == 0 {
 		t.Error("without admin.conf, its certificate is asked for")
 	}
 }

@@ -134,17 +134,17 @@ func stringMapOf(ctx context.Context, m types.Map, diags *diag.Diagnostics) map[
 	return out
 }
 
-// said returns text from a machine in a form that is safe to show in a state or a plan.
-func said(text string) types.String { return types.StringValue(problem.Line(text)) }
+// lineValue returns text from a machine in a form that is safe to show in a state or a plan.
+func lineValue(text string) types.String { return types.StringValue(problem.Line(text)) }
 
-// saidOrNull is said, but returns null for an empty text.
-func saidOrNull(text string) types.String { return orNull(problem.Line(text)) }
+// lineOrNull is lineValue, but returns null for an empty text.
+func lineOrNull(text string) types.String { return orNull(problem.Line(text)) }
 
 // stringList returns a list that is never null, so that an empty list has one form only.
 func stringList(items []string) types.List {
 	values := make([]attr.Value, len(items))
 	for i, item := range items {
-		values[i] = said(item)
+		values[i] = lineValue(item)
 	}
 	return types.ListValueMust(types.StringType, values)
 }
@@ -157,7 +157,7 @@ func stringSet(items []string) types.Set {
 func stringMap(items map[string]string) types.Map {
 	values := make(map[string]attr.Value, len(items))
 	for name, item := range items {
-		values[name] = said(item)
+		values[name] = lineValue(item)
 	}
 	return types.MapValueMust(types.StringType, values)
 }

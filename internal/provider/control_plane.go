@@ -20,61 +20,61 @@ import (
 // controlPlane is the observed state of a whole control plane. It contains plain values only,
 // and issues are derived from them alone.
 type controlPlane struct {
-	unasked     string // why no query was possible; "" if there was one
+	notQueried  string // why no query was possible; "" if there was one
 	etcd        etcd.Health
 	endpoint    endpoint.Health
-	replicas    map[string]seenReplica
+	replicas    map[string]listedReplica
 	authorities map[string]time.Time // expiry by authority; zero if it cannot be read
 }
 
-// seenReplica is one replica as the balancers list it, as observed on its machine, or both.
-type seenReplica struct {
+// listedReplica is one replica as the balancers list it, as observed on its machine, or both.
+type listedReplica struct {
 	controlplane.Health
 	Listed string // host:port at the balancers; "" if no balancer lists it
 }
 
-// asked is what a data source about a whole control plane queries.
-type asked struct {
+// queryTarget is what a data source about a whole control plane queries.
+type queryTarget struct {
 	bundle       *pki.Bundle
 	urls         []string // of etcd
 	registration endpoint.Registration
-	nobody       string // why no query is possible; "" if one is
+	unavailable  string // why no query is possible; "" if one is
 }
 
-// asked decodes the attributes of askedSchema.
-func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.Set, registration types.Object, diags *diag.Diagnostics) asked {
-	a := asked{
+// queryTarget decodes the attributes of querySchema.
+func (s *session) queryTarget(ctx context.Context, bundle types.String, signed types.Object, urls types.Set, registration types.Object, diags *diag.Diagnostics) queryTarget {
+	a := queryTarget{
 		bundle: s.bundleWith(ctx, bundle, signed, clientLeaves(), types.StringNull(), diags),
 		urls:   stringsOf(ctx, urls, diags),
 	}
 	a.registration = decodeEndpoint(ctx, registration, a.bundle, diags)
 	switch {
 	case s == nil || s.pool == nil:
-		a.nobody = errNoSettings.Error()
+		a.unavailable = errNoSettings.Error()
 	case a.bundle == nil:
-		a.nobody = errNoBundle.Error()
+		a.unavailable = errNoBundle.Error()
 	}
 	return a
 }
 
 // observeControlPlane queries everything in parallel and returns within the deadline with the
 // answers it has.
-func (s *session) observeControlPlane(ctx context.Context, at asked) controlPlane {
+func (s *session) observeControlPlane(ctx context.Context, at queryTarget) controlPlane {
 	out := controlPlane{authorities: authoritiesOf(at.bundle)}
 	var asking sync.WaitGroup
 	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
-	found, balancers := everywhere(ctx, s, at, func(addresses []string) []controlplane.Health {
+	found, balancers := observeReplicas(ctx, s, at, func(addresses []string) []controlplane.Health {
 		return s.replicas.Health(ctx, addresses, at.bundle)
 	})
 	asking.Wait()
-	out.endpoint, out.replicas = balancers, seenReplicas(found, balancers.Replicas)
+	out.endpoint, out.replicas = balancers, listedReplicas(found, balancers.Replicas)
 	return out
 }
 
-// everywhere searches for replicas in parallel on all machines that the arguments name. A
+// observeReplicas searches for replicas in parallel on all machines that the arguments name. A
 // replica may be on another machine, which is known only once the balancers have answered. The
 // balancers get two thirds of the time.
-func everywhere[T any](ctx context.Context, s *session, at asked, ask func(addresses []string) []T) ([]T, endpoint.Health) {
+func observeReplicas[T any](ctx context.Context, s *session, at queryTarget, ask func(addresses []string) []T) ([]T, endpoint.Health) {
 	named := slices.AppendSeq(addressesOf(at.urls), maps.Values(at.registration.Hosts))
 	slices.Sort(named)
 	named = slices.Compact(named)
@@ -88,13 +88,13 @@ func everywhere[T any](ctx context.Context, s *session, at asked, ask func(addre
 	}
 	defer cancel()
 	balancers := s.registrars.For(at.registration).Health(first)
-	elsewhere := ask(further(balancers.Replicas, named))
+	elsewhere := ask(unnamedMachines(balancers.Replicas, named))
 	asking.Wait()
 	return append(there, elsewhere...), balancers
 }
 
-// further returns the machines of listed replicas that are not among those named.
-func further(listed map[string]string, named []string) []string {
+// unnamedMachines returns the machines of listed replicas that are not among those named.
+func unnamedMachines(listed map[string]string, named []string) []string {
 	var more []string
 	for _, at := range listed {
 		address := machineOf(at)
@@ -115,16 +115,16 @@ func machineOf(at string) string {
 	return address
 }
 
-// seenReplicas joins the replicas that the balancers list with those observed on the machines.
-func seenReplicas(found []controlplane.Health, listed map[string]string) map[string]seenReplica {
-	out := map[string]seenReplica{}
+// listedReplicas joins the replicas that the balancers list with those observed on the machines.
+func listedReplicas(found []controlplane.Health, listed map[string]string) map[string]listedReplica {
+	out := map[string]listedReplica{}
 	for _, f := range found {
 		if f.Name != "" {
-			out[f.Name] = seenReplica{Health: f}
+			out[f.Name] = listedReplica{Health: f}
 		}
 	}
 	for name, at := range listed {
-		replica := seenReplica{Health: controlplane.Health{Address: machineOf(at)}, Listed: at}
+		replica := listedReplica{Health: controlplane.Health{Address: machineOf(at)}, Listed: at}
 		for _, f := range found {
 			if f.Address == replica.Address {
 				replica.Health = f

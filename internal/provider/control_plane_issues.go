@@ -38,8 +38,8 @@ type issue struct {
 // endpoint, the replicas and certificates. A certificate counts if it expires within days. The
 // function is pure.
 func issuesOf(seen controlPlane, days int64, now time.Time) []issue {
-	if seen.unasked != "" {
-		return []issue{{issueUnreachable, "the control plane was not queried: " + seen.unasked}}
+	if seen.notQueried != "" {
+		return []issue{{issueUnreachable, "the control plane was not queried: " + seen.notQueried}}
 	}
 	return slices.Concat(
 		machineIssues(seen),
@@ -161,7 +161,7 @@ func memberIssues(h etcd.Health, m membership.MemberStatus) []issue {
 	}
 	for _, machine := range h.Machines {
 		if machine.Address == m.Address && machine.Err == nil && machine.Unit != "active" {
-			issues = append(issues, unhealthy("%s: etcd.service is %s", label, orNotThere(machine.Unit)))
+			issues = append(issues, unhealthy("%s: etcd.service is %s", label, orMissing(machine.Unit)))
 		}
 	}
 	if share, known := quotaUsed(h, m); known && share >= fullAt {
@@ -182,12 +182,12 @@ func unlistedIssues(h etcd.Health, m etcd.Machine) []issue {
 	case h.Silence == nil:
 		return []issue{unhealthy("%s: the cluster does not list it, but its machine still has its files", label)}
 	case m.Unit != "active":
-		return []issue{unhealthy("%s: etcd.service is %s", label, orNotThere(m.Unit))}
+		return []issue{unhealthy("%s: etcd.service is %s", label, orMissing(m.Unit))}
 	}
 	return nil
 }
 
-func orNotThere(state string) string {
+func orMissing(state string) string {
 	if state == "" {
 		return "missing"
 	}
@@ -315,11 +315,11 @@ func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen.replicas)) {
 		r := seen.replicas[name]
-		label, told := labelled("replica", name, r.Address), len(issues)
+		label, before := labelled("replica", name, r.Address), len(issues)
 		for _, c := range r.Components {
 			add(label+": "+c.Name, c.CertificateExpiry)
 		}
-		if len(issues) == told { // no component's certificate: that of the administrators' kubeconfig
+		if len(issues) == before { // no component's certificate: that of the administrators' kubeconfig
 			add(label+": admin.conf", r.CertificateExpiry)
 		}
 	}

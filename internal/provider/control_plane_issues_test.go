@@ -27,7 +27,7 @@ var (
 func wholeControlPlane() controlPlane {
 	seen := controlPlane{
 		endpoint:    endpoint.Health{Address: "10.0.0.100", Balancers: map[string]endpoint.Balancer{}, Replicas: map[string]string{}},
-		replicas:    map[string]seenReplica{},
+		replicas:    map[string]listedReplica{},
 		authorities: map[string]time.Time{"kubernetes": lookedAt.AddDate(10, 0, 0)},
 	}
 	seen.etcd.ClusterVersion = "3.6"
@@ -39,7 +39,7 @@ func wholeControlPlane() controlPlane {
 		})
 		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: address, Member: name, Unit: "active", Quota: 2 << 30, CertificateExpiry: farEnd})
 		seen.endpoint.Replicas[name] = address + ":6443"
-		replica := seenReplica{Health: controlplane.Health{Address: address, Name: name, Version: "1.36.3", CertificateExpiry: farEnd}, Listed: address + ":6443"}
+		replica := listedReplica{Health: controlplane.Health{Address: address, Name: name, Version: "1.36.3", CertificateExpiry: farEnd}, Listed: address + ":6443"}
 		for _, component := range release.Components() {
 			replica.Components = append(replica.Components, controlplane.Component{Name: component, Healthy: true, Health: "ok", Version: "1.36.3", CertificateExpiry: farEnd})
 		}
@@ -65,7 +65,7 @@ func changeBalancer(seen *controlPlane, name string, change func(*endpoint.Balan
 	seen.endpoint.Balancers[name] = b
 }
 
-func changeReplica(seen *controlPlane, name string, change func(*seenReplica)) {
+func changeReplica(seen *controlPlane, name string, change func(*listedReplica)) {
 	r := seen.replicas[name]
 	change(&r)
 	seen.replicas[name] = r
@@ -77,7 +77,7 @@ func dies(seen *controlPlane, i int, name string) {
 	address := seen.etcd.Machines[i].Address
 	seen.etcd.Machines[i] = etcd.Machine{Address: address, Err: lost}
 	seen.etcd.Members[i] = membership.MemberStatus{Member: membership.Member{Name: name, Trouble: "does not answer"}, Address: address}
-	changeReplica(seen, name, func(r *seenReplica) { r.Health = controlplane.Health{Address: address, Err: lost} })
+	changeReplica(seen, name, func(r *listedReplica) { r.Health = controlplane.Health{Address: address, Err: lost} })
 	changeBalancer(seen, name, func(b *endpoint.Balancer) { *b = endpoint.Balancer{Address: address, Err: lost} })
 	for _, other := range []string{"cp1", "cp2", "cp3"} {
 		if other != name {
@@ -92,7 +92,7 @@ func TestIssuesOf(t *testing.T) {
 		want   []string // "KIND: SENTENCE"
 	}{
 		"all well":  {},
-		"not asked": {func(seen *controlPlane) { seen.unasked = "no settings" }, []string{"unreachable: the control plane was not queried: no settings"}},
+		"not asked": {func(seen *controlPlane) { seen.notQueried = "no settings" }, []string{"unreachable: the control plane was not queried: no settings"}},
 		"a dead machine": {func(seen *controlPlane) { dies(seen, 1, "cp2") }, []string{
 			"unreachable: machine 10.0.0.12 with balancer cp2, etcd member cp2 and replica cp2: connect to it: unreachable over SSH: no answer in time",
 			"unhealthy: etcd: the members report no leader",
@@ -167,7 +167,7 @@ func TestIssuesOf(t *testing.T) {
 			})
 		}, []string{"unhealthy: balancer cp2 (10.0.0.12): kube-endpoint-haproxy.service is inactive"}},
 		"a stopped scheduler": {func(seen *controlPlane) {
-			changeReplica(seen, "cp2", func(r *seenReplica) {
+			changeReplica(seen, "cp2", func(r *listedReplica) {
 				r.Components[2].Healthy, r.Components[2].Health = false, "kube-scheduler.service is inactive"
 			})
 		}, []string{"unhealthy: replica cp2 (10.0.0.12): kube-scheduler: kube-scheduler.service is inactive"}},
@@ -176,13 +176,13 @@ func TestIssuesOf(t *testing.T) {
 		}, []string{"unhealthy: replica cp1 (10.0.0.11): out of rotation: DRAIN L7OK, reported by balancer cp3"}},
 		"a replica that no balancer lists": {func(seen *controlPlane) {
 			delete(seen.endpoint.Replicas, "cp2")
-			changeReplica(seen, "cp2", func(r *seenReplica) { r.Listed = "" })
+			changeReplica(seen, "cp2", func(r *listedReplica) { r.Listed = "" })
 		}, []string{"unhealthy: replica cp2 (10.0.0.12): not registered, reported by balancers cp1, cp2 and cp3"}},
 		"a listed replica that is gone": {func(seen *controlPlane) {
-			changeReplica(seen, "cp2", func(r *seenReplica) { r.Health = controlplane.Health{Address: "10.0.0.12"} })
+			changeReplica(seen, "cp2", func(r *listedReplica) { r.Health = controlplane.Health{Address: "10.0.0.12"} })
 		}, []string{"unhealthy: replica cp2 (10.0.0.12): the balancers list it, but its machine has no replica"}},
 		"a listed replica is another's": {func(seen *controlPlane) {
-			changeReplica(seen, "cp2", func(r *seenReplica) {
+			changeReplica(seen, "cp2", func(r *listedReplica) {
 				r.Health = controlplane.Health{Address: "10.0.0.12", Foreign: `replica "x" of cluster "other"`}
 			})
 		}, []string{`unhealthy: replica cp2 (10.0.0.12): its machine has replica "x" of cluster "other"`}},
@@ -192,8 +192,8 @@ func TestIssuesOf(t *testing.T) {
 		"certificates near their end": {func(seen *controlPlane) {
 			seen.authorities["kubernetes"] = nearEnd
 			seen.etcd.Machines[0].CertificateExpiry = lookedAt.Add(-time.Hour)
-			changeReplica(seen, "cp1", func(r *seenReplica) { r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd })
-			changeReplica(seen, "cp3", func(r *seenReplica) { r.CertificateExpiry = nearEnd })
+			changeReplica(seen, "cp1", func(r *listedReplica) { r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd })
+			changeReplica(seen, "cp3", func(r *listedReplica) { r.CertificateExpiry = nearEnd })
 		}, []string{
 			"expiring: CA kubernetes: a certificate expires on 2026-12-01, in 9 days",
 			"expiring: etcd member cp1 (10.0.0.11): a certificate expired on 2026-11-22",
@@ -248,8 +248,8 @@ func TestSeenReplicas(t *testing.T) {
 		{Address: "10.0.0.15"},                           // bare
 	}
 	listed := map[string]string{"cp1": "10.0.0.11:6443", "cp3": "10.0.0.13:6443", "cp5": "10.0.0.15:6443", "old": "[fd00::9]:6443"}
-	got := seenReplicas(found, listed)
-	for name, want := range map[string]seenReplica{
+	got := listedReplicas(found, listed)
+	for name, want := range map[string]listedReplica{
 		"cp1": {Health: found[0], Listed: "10.0.0.11:6443"},
 		"cp2": {Health: found[1]},
 		"cp3": {Health: found[2], Listed: "10.0.0.13:6443"},
@@ -263,7 +263,7 @@ func TestSeenReplicas(t *testing.T) {
 	if len(got) != 5 {
 		t.Errorf("%d replicas: %v", len(got), got)
 	}
-	if more := further(listed, []string{"10.0.0.11", "10.0.0.13"}); !slices.Equal(more, []string{"10.0.0.15", "fd00::9"}) {
+	if more := unnamedMachines(listed, []string{"10.0.0.11", "10.0.0.13"}); !slices.Equal(more, []string{"10.0.0.15", "fd00::9"}) {
 		t.Errorf("further machines %q", more)
 	}
 }

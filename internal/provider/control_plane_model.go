@@ -26,14 +26,14 @@ type controlPlaneModel struct {
 	CertificateDays types.Int64    `tfsdk:"certificate_days"`
 	Timeouts        timeouts.Value `tfsdk:"timeouts"`
 
-	Healthy     types.Bool                  `tfsdk:"healthy"`
-	Issues      types.List                  `tfsdk:"issues"`
-	Summary     types.String                `tfsdk:"summary"`
-	VirtualIP   *virtualIPModel             `tfsdk:"virtual_ip"`
-	Balancers   map[string]balancerModel    `tfsdk:"balancers"`
-	Replicas    map[string]seenReplicaModel `tfsdk:"replicas"`
-	EtcdCluster *etcdClusterModel           `tfsdk:"etcd_cluster"`
-	Authorities map[string]endModel         `tfsdk:"authorities"`
+	Healthy     types.Bool                    `tfsdk:"healthy"`
+	Issues      types.List                    `tfsdk:"issues"`
+	Summary     types.String                  `tfsdk:"summary"`
+	VirtualIP   *virtualIPModel               `tfsdk:"virtual_ip"`
+	Balancers   map[string]balancerModel      `tfsdk:"balancers"`
+	Replicas    map[string]replicaStatusModel `tfsdk:"replicas"`
+	EtcdCluster *etcdClusterModel             `tfsdk:"etcd_cluster"`
+	Authorities map[string]endModel           `tfsdk:"authorities"`
 }
 
 type virtualIPModel struct {
@@ -58,18 +58,18 @@ type backendModel struct {
 	Sessions types.Int64  `tfsdk:"sessions"`
 }
 
-type seenReplicaModel struct {
-	Address              types.String                  `tfsdk:"address"`
-	Reachable            types.Bool                    `tfsdk:"reachable"`
-	Version              types.String                  `tfsdk:"version"`
-	Healthy              types.Bool                    `tfsdk:"healthy"`
-	Registered           types.Bool                    `tfsdk:"registered"`
-	Components           map[string]seenComponentModel `tfsdk:"components"`
-	CertificateExpiresAt types.String                  `tfsdk:"certificate_expires_at"`
-	CertificateDays      types.Int64                   `tfsdk:"certificate_days"`
+type replicaStatusModel struct {
+	Address              types.String                    `tfsdk:"address"`
+	Reachable            types.Bool                      `tfsdk:"reachable"`
+	Version              types.String                    `tfsdk:"version"`
+	Healthy              types.Bool                      `tfsdk:"healthy"`
+	Registered           types.Bool                      `tfsdk:"registered"`
+	Components           map[string]componentStatusModel `tfsdk:"components"`
+	CertificateExpiresAt types.String                    `tfsdk:"certificate_expires_at"`
+	CertificateDays      types.Int64                     `tfsdk:"certificate_days"`
 }
 
-type seenComponentModel struct {
+type componentStatusModel struct {
 	Healthy              types.Bool   `tfsdk:"healthy"`
 	Health               types.String `tfsdk:"health"`
 	Version              types.String `tfsdk:"version"`
@@ -77,15 +77,15 @@ type seenComponentModel struct {
 }
 
 type etcdClusterModel struct {
-	Members        map[string]seenMemberModel `tfsdk:"members"`
-	Leader         types.String               `tfsdk:"leader"`
-	ClusterVersion types.String               `tfsdk:"cluster_version"`
-	Voters         types.Int64                `tfsdk:"voters"`
-	Quorum         types.Int64                `tfsdk:"quorum"`
-	Tolerates      types.Int64                `tfsdk:"tolerates"`
+	Members        map[string]memberStatusModel `tfsdk:"members"`
+	Leader         types.String                 `tfsdk:"leader"`
+	ClusterVersion types.String                 `tfsdk:"cluster_version"`
+	Voters         types.Int64                  `tfsdk:"voters"`
+	Quorum         types.Int64                  `tfsdk:"quorum"`
+	Tolerates      types.Int64                  `tfsdk:"tolerates"`
 }
 
-type seenMemberModel struct {
+type memberStatusModel struct {
 	ID                   types.String  `tfsdk:"id"`
 	Address              types.String  `tfsdk:"address"`
 	Reachable            types.Bool    `tfsdk:"reachable"`
@@ -116,13 +116,13 @@ func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Tim
 		words[i] = found.text
 	}
 	m.Healthy, m.Issues = types.BoolValue(len(issues) == 0), stringList(words)
-	m.Summary = said(summaryOf(seen, len(issues), now))
+	m.Summary = lineValue(summaryOf(seen, len(issues), now))
 	m.VirtualIP = virtualIPOf(seen.endpoint)
 	m.Balancers = map[string]balancerModel{}
 	for name, b := range seen.endpoint.Balancers {
 		m.Balancers[name] = balancerOf(b)
 	}
-	m.Replicas = map[string]seenReplicaModel{}
+	m.Replicas = map[string]replicaStatusModel{}
 	for name, r := range seen.replicas {
 		m.Replicas[name] = replicaOf(seen.endpoint, name, r, now)
 	}
@@ -135,9 +135,9 @@ func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Tim
 
 func virtualIPOf(h endpoint.Health) *virtualIPModel {
 	holders := h.Holders()
-	out := &virtualIPModel{Address: saidOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
+	out := &virtualIPModel{Address: lineOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
 	if len(holders) == 1 {
-		out.Holder = said(holders[0])
+		out.Holder = lineValue(holders[0])
 	}
 	return out
 }
@@ -145,29 +145,29 @@ func virtualIPOf(h endpoint.Health) *virtualIPModel {
 func balancerOf(b endpoint.Balancer) balancerModel {
 	out := balancerModel{
 		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil), HoldsVirtualIP: types.BoolValue(b.HoldsVIP),
-		HAProxy: saidOrNull(b.HAProxy), Keepalived: saidOrNull(b.Keepalived), Backends: map[string]backendModel{},
+		HAProxy: lineOrNull(b.HAProxy), Keepalived: lineOrNull(b.Keepalived), Backends: map[string]backendModel{},
 	}
 	for name, seen := range b.Backends {
 		out.Backends[name] = backendModel{
-			Address: saidOrNull(seen.Address), Status: saidOrNull(seen.Status), Check: saidOrNull(seen.Check), Sessions: types.Int64Value(int64(seen.Sessions)),
+			Address: lineOrNull(seen.Address), Status: lineOrNull(seen.Status), Check: lineOrNull(seen.Check), Sessions: types.Int64Value(int64(seen.Sessions)),
 		}
 	}
 	return out
 }
 
-func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) seenReplicaModel {
+func replicaOf(h endpoint.Health, name string, r listedReplica, now time.Time) replicaStatusModel {
 	ours := r.Err == nil && r.Name == name
 	if !ours { // the machine runs another replica: ignore its details
 		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}
 	}
-	out := seenReplicaModel{
-		Address: types.StringValue(r.Address), Reachable: types.BoolValue(r.Err == nil), Version: saidOrNull(r.Version),
-		Healthy: types.BoolValue(r.Healthy()), Registered: types.BoolValue(h.Registered(name)), Components: map[string]seenComponentModel{},
+	out := replicaStatusModel{
+		Address: types.StringValue(r.Address), Reachable: types.BoolValue(r.Err == nil), Version: lineOrNull(r.Version),
+		Healthy: types.BoolValue(r.Healthy()), Registered: types.BoolValue(h.Registered(name)), Components: map[string]componentStatusModel{},
 		CertificateExpiresAt: timeString(r.CertificateExpiry), CertificateDays: daysLeft(r.CertificateExpiry, now),
 	}
 	for _, c := range r.Components {
-		out.Components[c.Name] = seenComponentModel{
-			Healthy: types.BoolValue(c.Healthy), Health: said(c.Health), Version: saidOrNull(c.Version),
+		out.Components[c.Name] = componentStatusModel{
+			Healthy: types.BoolValue(c.Healthy), Health: lineValue(c.Health), Version: lineOrNull(c.Version),
 			CertificateExpiresAt: timeString(c.CertificateExpiry),
 		}
 	}
@@ -178,7 +178,7 @@ func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) see
 // members observed on the machines.
 func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	out := &etcdClusterModel{
-		Members: map[string]seenMemberModel{}, Leader: saidOrNull(h.Leader()), ClusterVersion: saidOrNull(h.ClusterVersion),
+		Members: map[string]memberStatusModel{}, Leader: lineOrNull(h.Leader()), ClusterVersion: lineOrNull(h.ClusterVersion),
 		Voters: types.Int64Null(), Quorum: types.Int64Null(), Tolerates: types.Int64Null(),
 	}
 	byAddress := map[string]etcd.Machine{}
@@ -208,11 +208,11 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 
 // memberOf returns one member. The zero machine stands for a member whose machine the arguments
 // do not name.
-func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, now time.Time) seenMemberModel {
-	out := seenMemberModel{
-		ID: saidOrNull(m.ID), Address: saidOrNull(m.Address), Reachable: types.BoolNull(), Version: saidOrNull(m.Version),
+func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, now time.Time) memberStatusModel {
+	out := memberStatusModel{
+		ID: lineOrNull(m.ID), Address: lineOrNull(m.Address), Reachable: types.BoolNull(), Version: lineOrNull(m.Version),
 		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),
-		Trouble: saidOrNull(m.Trouble), Unit: saidOrNull(machine.Unit), Alarms: stringList(m.Alarms),
+		Trouble: lineOrNull(m.Trouble), Unit: lineOrNull(machine.Unit), Alarms: stringList(m.Alarms),
 		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)), QuotaUsed: types.Float64Null(),
 		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry, now),
 	}
@@ -243,15 +243,15 @@ func daysLeft(end, now time.Time) types.Int64 {
 
 // summaryOf returns a summary in one line.
 func summaryOf(seen controlPlane, issues int, now time.Time) string {
-	if seen.unasked != "" {
-		return "not queried: " + seen.unasked
+	if seen.notQueried != "" {
+		return "not queried: " + seen.notQueried
 	}
 	var words []string
 	if seen.etcd.Silence != nil {
 		words = append(words, "etcd does not answer")
 	} else {
 		voters, healthy, _ := seen.etcd.Voting()
-		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters, inBrackets("leader ", seen.etcd.Leader())))
+		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters, parenthesized("leader ", seen.etcd.Leader())))
 	}
 	ready, versions := 0, map[string]bool{}
 	for name, r := range seen.replicas {
@@ -263,16 +263,16 @@ func summaryOf(seen controlPlane, issues int, now time.Time) string {
 		}
 	}
 	words = append(words,
-		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas), inBrackets("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
-		seen.endpoint.Address+" on "+orNobody(seen.endpoint.Holders()))
-	if end := firstEnd(seen); !end.IsZero() {
+		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas), parenthesized("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
+		seen.endpoint.Address+" on "+orNoBalancer(seen.endpoint.Holders()))
+	if end := firstExpiry(seen); !end.IsZero() {
 		words = append(words, fmt.Sprintf("first certificate expires in %d days", daysUntil(end, now)))
 	}
-	return counted(issues) + ": " + strings.Join(words, "; ")
+	return issueCount(issues) + ": " + strings.Join(words, "; ")
 }
 
-// counted returns the number of issues as text.
-func counted(issues int) string {
+// issueCount returns the number of issues as text.
+func issueCount(issues int) string {
 	switch issues {
 	case 0:
 		return "healthy"
@@ -282,22 +282,22 @@ func counted(issues int) string {
 	return fmt.Sprintf("%d issues", issues)
 }
 
-func inBrackets(before, text string) string {
+func parenthesized(before, text string) string {
 	if text == "" {
 		return ""
 	}
 	return " (" + before + text + ")"
 }
 
-func orNobody(holders []string) string {
+func orNoBalancer(holders []string) string {
 	if len(holders) == 0 {
 		return "no observed balancer"
 	}
 	return enumerated(holders)
 }
 
-// firstEnd returns when the first certificate expires, including the authorities.
-func firstEnd(seen controlPlane) time.Time {
+// firstExpiry returns when the first certificate expires, including the authorities.
+func firstExpiry(seen controlPlane) time.Time {
 	var ends []time.Time
 	for _, m := range seen.etcd.Machines {
 		ends = append(ends, m.CertificateExpiry)

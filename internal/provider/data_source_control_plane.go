@@ -28,9 +28,9 @@ var (
 const (
 	controlPlaneTimeout    = 30 * time.Second
 	defaultCertificateDays = 30
-	// cutPatience is how long a machine may take to end a command that has timed out. It is
+	// queryReserve is how long a machine may take to end a command that has timed out. It is
 	// subtracted from the time limit, so that the limit is met.
-	cutPatience = 3 * time.Second
+	queryReserve = 3 * time.Second
 )
 
 func newControlPlaneDataSource() datasource.DataSource {
@@ -55,15 +55,15 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
-	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
+	at := d.session.queryTarget(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	failOn := stringsOf(ctx, model.FailOn, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, lookTime(timeout), "kube_control_plane", at.registration.Address)
+	ctx, cancel := operation(ctx, queryTime(timeout), "kube_control_plane", at.registration.Address)
 	defer cancel()
-	seen := controlPlane{endpoint: endpoint.Health{Address: at.registration.Address}, unasked: at.nobody}
-	if at.nobody == "" {
+	seen := controlPlane{endpoint: endpoint.Health{Address: at.registration.Address}, notQueried: at.unavailable}
+	if at.unavailable == "" {
 		seen = d.session.observeControlPlane(ctx, at)
 	}
 	days, now := int64(defaultCertificateDays), d.now()
@@ -76,9 +76,9 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	failOnIssues(&resp.Diagnostics, failOn, issues)
 }
 
-// lookTime returns the time limit less cutPatience, or less a fifth if the limit is short.
-func lookTime(timeout time.Duration) time.Duration {
-	return timeout - min(cutPatience, timeout/5)
+// queryTime returns the time limit less queryReserve, or less a fifth if the limit is short.
+func queryTime(timeout time.Duration) time.Duration {
+	return timeout - min(queryReserve, timeout/5)
 }
 
 // failOnIssues adds an error for each issue whose kind is in kinds.

@@ -145,7 +145,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 			"healthy": "false", "etcd_cluster leader": "null", "etcd_cluster voters": "null", "etcd_cluster tolerates": "null",
 			"etcd_cluster members cp3 trouble": "no quorum answers", "etcd_cluster members cp3 certificate_days": "365", "etcd_cluster members cp3 version": "null",
 		}},
-		"not asked": {controlPlane{unasked: "no settings"}, map[string]string{
+		"not asked": {controlPlane{notQueried: "no settings"}, map[string]string{
 			"healthy": "false", "summary": "not queried: no settings", "virtual_ip address": "null",
 		}},
 	} {

@@ -65,25 +65,25 @@ func (d *productionReadinessDataSource) Schema(ctx context.Context, _ datasource
 }
 
 func productionReadinessSchema(ctx context.Context) schema.Schema {
-	attributes := askedSchema()
-	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+	attributes := querySchema()
+	attributes["timeouts"] = queryTimeout(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
 		ReadDescription: "Default `30s`. Components that have not answered by then are `unknown`.",
 	}))
 	attributes["items"] = schema.ListNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: "The items of the review, always in the same order.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id":       seenText("Stable identifier of the item, such as `etcd-voters`."),
-			"title":    seenText("What the item requires."),
-			"status":   seenText("`pass`; `warn` (configured, but not as recommended); `fail`; `unknown` (it could not be read; `evidence` has the reason)."),
-			"evidence": seenText("What was observed, with the machines that differ."),
-			"remedy":   seenText("How to fix it, by the provider's attribute if there is one; null if the item passes."),
+			"id":       computedText("Stable identifier of the item, such as `etcd-voters`."),
+			"title":    computedText("What the item requires."),
+			"status":   computedText("`pass`; `warn` (configured, but not as recommended); `fail`; `unknown` (it could not be read; `evidence` has the reason)."),
+			"evidence": computedText("What was observed, with the machines that differ."),
+			"remedy":   computedText("How to fix it, by the provider's attribute if there is one; null if the item passes."),
 		}},
 	}
-	attributes["score"] = seenNumber("Number of items that pass.")
-	attributes["total"] = seenNumber("Number of items.")
-	attributes["ready"] = seenFlag("Whether no item is `fail` or `unknown`.")
-	attributes["summary"] = seenText("Summary in one line.")
+	attributes["score"] = computedNumber("Number of items that pass.")
+	attributes["total"] = computedNumber("Number of items.")
+	attributes["ready"] = computedFlag("Whether no item is `fail` or `unknown`.")
+	attributes["summary"] = computedText("Summary in one line.")
 	return schema.Schema{
 		MarkdownDescription: "Reviews whether a control plane is ready for production. The twenty items check what is running: the flags and limits of the processes on the machines, their files, " +
 			"the metrics of etcd, and the nodes in the API. The review changes nothing. An item that cannot be read is `unknown`, never an error.",
@@ -96,14 +96,14 @@ func (d *productionReadinessDataSource) Read(ctx context.Context, req datasource
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
-	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
+	at := d.session.queryTarget(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, lookTime(timeout), "kube_production_readiness", at.registration.Address)
+	ctx, cancel := operation(ctx, queryTime(timeout), "kube_production_readiness", at.registration.Address)
 	defer cancel()
-	evidence := unreadEvidence(at.nobody, d.now())
-	if at.nobody == "" {
+	evidence := unreadEvidence(at.unavailable, d.now())
+	if at.unavailable == "" {
 		evidence = d.session.reviewControlPlane(ctx, at).evidence(d.now())
 	}
 	model.fill(readiness.Judge(evidence))
@@ -117,7 +117,7 @@ func (m *productionReadinessModel) fill(findings []readiness.Finding) {
 		count[f.Status]++
 		m.Items = append(m.Items, readinessItemModel{
 			ID: types.StringValue(f.ID), Title: types.StringValue(f.Title), Status: types.StringValue(string(f.Status)),
-			Evidence: said(f.Evidence), Remedy: saidOrNull(f.Remedy),
+			Evidence: lineValue(f.Evidence), Remedy: lineOrNull(f.Remedy),
 		})
 	}
 	score := readiness.Score(findings)

@@ -17,10 +17,10 @@ import (
 )
 
 // wholeReview returns wholeControlPlane with the data of a review.
-func wholeReview(t *testing.T) reviewed {
+func wholeReview(t *testing.T) reviewData {
 	t.Helper()
 	here, _ := bundles(t)
-	r := reviewed{controlPlane: wholeControlPlane(), bundle: here}
+	r := reviewData{controlPlane: wholeControlPlane(), bundle: here}
 	for _, m := range r.etcd.Machines {
 		r.members = append(r.members, etcd.Reading{
 			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true, Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
@@ -56,11 +56,11 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	for name, c := range map[string]struct {
-		change func(r *reviewed)
+		change func(r *reviewData)
 		want   func(e readiness.Evidence) bool
 	}{
 		"a dead machine": {
-			func(r *reviewed) {
+			func(r *reviewData) {
 				dies(&r.controlPlane, 1, "cp2")
 				r.members[1].Address, r.replicas[1].Address = "", ""
 			},
@@ -70,31 +70,31 @@ func TestEvidence(t *testing.T) {
 			},
 		},
 		"no quorum": {
-			func(r *reviewed) { r.etcd.Survey, r.etcd.Silence = membership.Survey{}, etcdSilence },
+			func(r *reviewData) { r.etcd.Survey, r.etcd.Silence = membership.Survey{}, etcdSilence },
 			func(e readiness.Evidence) bool {
 				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" && e.Members[2].Process.Running
 			},
 		},
 		"no metrics": {
-			func(r *reviewed) { r.members[0].FsyncErr = errors.New("connection refused") },
+			func(r *reviewData) { r.members[0].FsyncErr = errors.New("connection refused") },
 			func(e readiness.Evidence) bool { return e.Members[0].FsyncUnread == "connection refused" },
 		},
 		"a member that the arguments do not name": {
-			func(r *reviewed) { r.etcd.Machines = r.etcd.Machines[:2] },
+			func(r *reviewData) { r.etcd.Machines = r.etcd.Machines[:2] },
 			func(e readiness.Evidence) bool { return strings.Contains(e.Members[2].Unread, "argument etcd") },
 		},
 		"a replica that is not there": {
-			func(r *reviewed) { changeReplica(&r.controlPlane, "cp2", func(s *seenReplica) { s.Name = "" }) },
+			func(r *reviewData) { changeReplica(&r.controlPlane, "cp2", func(s *listedReplica) { s.Name = "" }) },
 			func(e readiness.Evidence) bool {
 				return e.Replicas[1].Unread != "" && e.Replicas[1].APIServer.Flags == nil
 			},
 		},
 		"no nodes": {
-			func(r *reviewed) { r.nodes, r.nodesErr = nil, errors.New("forbidden") },
+			func(r *reviewData) { r.nodes, r.nodesErr = nil, errors.New("forbidden") },
 			func(e readiness.Evidence) bool { return strings.Contains(e.NodesUnread, "forbidden") },
 		},
 		"no replica": {
-			func(r *reviewed) { r.controlPlane.replicas, r.endpoint.Replicas = nil, nil },
+			func(r *reviewData) { r.controlPlane.replicas, r.endpoint.Replicas = nil, nil },
 			func(e readiness.Evidence) bool { return e.ReplicasUnread != "" },
 		},
 	} {

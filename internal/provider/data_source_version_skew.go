@@ -73,15 +73,15 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
-	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
+	at := d.session.queryTarget(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_version_skew", at.registration.Address)
 	defer cancel()
-	seen := observedVersions{issues: []string{at.nobody}}
-	if at.nobody == "" {
-		seen = d.look(ctx, at.bundle, at.urls, at.registration, model.KubernetesTarget.ValueString())
+	seen := observedVersions{issues: []string{at.unavailable}}
+	if at.unavailable == "" {
+		seen = d.observe(ctx, at.bundle, at.urls, at.registration, model.KubernetesTarget.ValueString())
 	}
 	model.fill(seen)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
@@ -94,8 +94,8 @@ type observedVersions struct {
 	issues []string
 }
 
-// look queries etcd and the replicas in parallel.
-func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) observedVersions {
+// observe queries etcd and the replicas in parallel.
+func (d *versionSkewDataSource) observe(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) observedVersions {
 	var out observedVersions
 	var surveyErr, skewErr error
 	var asking sync.WaitGroup
@@ -104,7 +104,7 @@ func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, ur
 	})
 	asking.Go(func() { out.skew, skewErr = d.replicas(ctx, bundle, registration, target) })
 	asking.Wait()
-	out.issues = append(unasked("etcd", surveyErr), unasked("the replicas", skewErr)...)
+	out.issues = append(queryFailure("etcd", surveyErr), queryFailure("the replicas", skewErr)...)
 	ways := membership.UpgradePathsFrom(out.survey)
 	out.issues = append(out.issues, ways.Issues...)
 	out.issues = append(out.issues, out.skew.Unknown()...) // before etcd is added: its own issues have more detail
@@ -112,8 +112,8 @@ func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, ur
 	return out
 }
 
-// unasked reports which component could not be queried, and why.
-func unasked(whom string, err error) []string {
+// queryFailure reports which component could not be queried, and why.
+func queryFailure(whom string, err error) []string {
 	if err == nil {
 		return nil
 	}

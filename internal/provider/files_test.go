@@ -180,10 +180,10 @@ func TestFilesChange(t *testing.T) {
 	plan, state := bareReplica(), bareReplica()
 	state.FileDigests = stringMap(map[string]string{"a": "1"})
 	plan.FileDigests = stringMap(map[string]string{"a": "2"})
-	if !plan.touches(t.Context(), state, &session{}) {
+	if !plan.affectsMachine(t.Context(), state, &session{}) {
 		t.Error("a changed content does not touch the machine")
 	}
-	if plan.FileDigests = state.FileDigests; plan.touches(t.Context(), state, &session{}) {
+	if plan.FileDigests = state.FileDigests; plan.affectsMachine(t.Context(), state, &session{}) {
 		t.Error("the same content touches the machine")
 	}
 }

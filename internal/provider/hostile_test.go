@@ -33,7 +33,7 @@ func TestWordsOfMachines(t *testing.T) {
 		&host.HostKeyError{Address: "10.0.0.11", Seen: taunt, Known: []string{taunt}, Reason: taunt},
 	} {
 		addError(&diags, path.Root("host"), "not created", err)
-		keepUnread(&diags, "etcd member", err)
+		reportUnread(&diags, "etcd member", err)
 		warnGone(&diags, err)
 		(&session{versions: newVersions()}).warnUnknownVersions(&diags, "Version", []string{taunt}, err)
 	}
@@ -55,8 +55,8 @@ func TestWordsOfMachines(t *testing.T) {
 	plain(t, value.ValueString(), 4<<10)
 	value, _ = stringMap(map[string]string{"cp1": taunt}).Elements()["cp1"].(types.String)
 	plain(t, value.ValueString(), 4<<10)
-	plain(t, said(taunt).ValueString(), 4<<10)
-	plain(t, saidOrNull(taunt).ValueString(), 4<<10)
+	plain(t, lineValue(taunt).ValueString(), 4<<10)
+	plain(t, lineOrNull(taunt).ValueString(), 4<<10)
 }
 
 func plain(t *testing.T, text string, most int) {

@@ -40,14 +40,14 @@ func (i importer) files(found controlplane.Imported, configured map[string]fileS
 	}
 	models, digests := map[string]fileModel{}, map[string]string{}
 	for name, file := range found.ConfigFiles {
-		models[name] = fileFound(found, name, configured[name])
+		models[name] = observedFile(found, name, configured[name])
 		digests[name] = file.SHA256
 	}
 	i.set("files", models)
 	i.set("file_digests", digests)
 }
 
-func fileFound(found controlplane.Imported, name string, given fileSettings) fileModel {
+func observedFile(found controlplane.Imported, name string, given fileSettings) fileModel {
 	file := found.ConfigFiles[name]
 	model := fileModel{
 		Content: types.StringValue(file.Content), ContentWO: types.StringNull(),
@@ -63,7 +63,7 @@ func fileFound(found controlplane.Imported, name string, given fileSettings) fil
 		model.Mode = types.StringValue(fmt.Sprintf("%04o", file.Mode))
 	}
 	if placed.Owner != file.Owner {
-		model.Owner = said(file.Owner)
+		model.Owner = lineValue(file.Owner)
 	}
 	return model
 }

@@ -26,18 +26,18 @@ func recorded[R any](text json.RawMessage) settings[R] {
 func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	s := recorded[resourcesModel](found.Settings)
 	if !found.SameAudit(s.Audit.audit()) {
-		s.Audit = auditFound(found.Audit)
+		s.Audit = observedAudit(found.Audit)
 	}
 	if !found.SameAuthentication(s.Authentication.authentication()) {
-		s.Authentication = authenticationFound(found.Authentication)
+		s.Authentication = observedAuthentication(found.Authentication)
 	}
 	given := (&resourcesModel{}).limits()
 	maps.Copy(given, s.Resources.limits())
 	if !maps.Equal(given, found.Limits) {
 		s.Resources = &resourcesModel{
-			limitsFound(systemd.Limits(found.Limits[release.APIServer])),
-			limitsFound(systemd.Limits(found.Limits[release.ControllerManager])),
-			limitsFound(systemd.Limits(found.Limits[release.Scheduler])),
+			observedLimits(systemd.Limits(found.Limits[release.APIServer])),
+			observedLimits(systemd.Limits(found.Limits[release.ControllerManager])),
+			observedLimits(systemd.Limits(found.Limits[release.Scheduler])),
 		}
 		if *s.Resources == (resourcesModel{}) {
 			s.Resources = nil
@@ -53,12 +53,12 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 func limitsOfMember(found etcd.Imported) *limitsModel {
 	s := recorded[limitsModel](found.Settings)
 	if s.Resources.limits() != found.Limits {
-		return limitsFound(found.Limits)
+		return observedLimits(found.Limits)
 	}
 	return s.Resources
 }
 
-func auditFound(a component.Audit) *auditModel {
+func observedAudit(a component.Audit) *auditModel {
 	if a == (component.Audit{}) {
 		return nil
 	}
@@ -69,14 +69,14 @@ func auditFound(a component.Audit) *auditModel {
 	return &m
 }
 
-func authenticationFound(a component.Authentication) *authenticationModel {
+func observedAuthentication(a component.Authentication) *authenticationModel {
 	if a.JWT == "" && a.AnonymousPaths == nil {
 		return nil
 	}
 	return &authenticationModel{JWT: unlessZero(a.JWT), AnonymousPaths: a.AnonymousPaths}
 }
 
-func limitsFound(l systemd.Limits) *limitsModel {
+func observedLimits(l systemd.Limits) *limitsModel {
 	if l == (systemd.Limits{}) {
 		return nil
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// keepUnread handles a Read that failed. An unreachable machine is not a deleted one, so the
+// reportUnread handles a Read that failed. An unreachable machine is not a deleted one, so the
 // state is kept and the user gets a warning. A machine that answers but cannot be trusted is an
 // error even if the user has abandoned it: an untrusted host key can mean a man-in-the-middle
 // attack.
-func keepUnread(diags *diag.Diagnostics, what string, err error) {
+func reportUnread(diags *diag.Diagnostics, what string, err error) {
 	p := asProblem(what+" not read", err)
 	if !host.Unreachable(err) {
 		diags.AddAttributeError(path.Root("host"), p.Title(), p.Text())

@@ -19,12 +19,12 @@ import (
 // status of the domain package. Each resource has its own ModifyPlan.
 type machineResource[M any, P modelPointer[M, T], S, T any] struct {
 	configured
-	traits
+	kindConstants
 	domain machineDomain[M, S, T]
 }
 
-// traits are the constants of one kind of resource.
-type traits struct {
+// kindConstants are the constants of one kind of resource.
+type kindConstants struct {
 	kind           string // type name in Terraform
 	noun           string // first word of a diagnostic
 	at             path.Path
@@ -40,7 +40,7 @@ type modelPointer[M, T any] interface {
 	label() string         // name in a diagnostic
 	address() types.String // of the identity
 	derive(ctx context.Context, diags *diag.Diagnostics)
-	touches(ctx context.Context, before M, s *session) bool
+	affectsMachine(ctx context.Context, before M, s *session) bool
 	fill(status T)
 	keepPlanned(plan M) // keeps what the plan has set
 }
@@ -61,7 +61,7 @@ func takeWriteOnly(ctx context.Context, m any, config tfsdk.Config, diags *diag.
 type machineDomain[M, S, T any] interface {
 	spec(ctx context.Context, m M, diags *diag.Diagnostics) S
 	identity(S) string
-	resident(ctx context.Context, m M) resident
+	priorObject(ctx context.Context, m M) priorObject
 	createOn(ctx context.Context, s S) (T, error)
 	readFrom(ctx context.Context, s S) (T, error)
 	updateOn(ctx context.Context, before, after M, s S, diags *diag.Diagnostics) (T, error)
@@ -149,7 +149,7 @@ func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.C
 	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
 	defer cancel()
 	r.session.begin()
-	r.session.claims.claim(r.domain.identity(spec))
+	r.session.adoptions.record(r.domain.identity(spec))
 	status, err := r.domain.createOn(ctx, spec)
 	m.fill(status)
 	if err != nil {
@@ -188,12 +188,12 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 		return
 	}
 	if err != nil {
-		keepUnread(&resp.Diagnostics, m.label(), err)
+		reportUnread(&resp.Diagnostics, m.label(), err)
 		return
 	}
 	m.fill(status)
 	keepNewID(ctx, req, resp, m.shared().newID)
-	r.session.survives().exists(r.domain.resident(ctx, model))
+	r.session.disruption().observed(r.domain.priorObject(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -211,7 +211,7 @@ func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.U
 		return
 	}
 	P(&prior).shared().bundle = r.session.prior(P(&prior).shared().PKI)
-	if m.touches(ctx, prior, r.session) {
+	if m.affectsMachine(ctx, prior, r.session) {
 		ctx, cancel := operation(ctx, timeout, r.kind, m.name())
 		defer cancel()
 		r.session.begin()
@@ -248,7 +248,7 @@ func (r *machineResource[M, P, S, T]) Delete(ctx context.Context, req resource.D
 	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
 	defer cancel()
 	r.session.begin()
-	superseded := r.session.claims.superseded(r.domain.identity(spec))
+	superseded := r.session.adoptions.superseded(r.domain.identity(spec))
 	if err := r.domain.deleteFrom(ctx, spec, superseded, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, r.at, r.noun+" not deleted", err)
 	}

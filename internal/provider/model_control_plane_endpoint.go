@@ -83,10 +83,10 @@ func apiURL(address string, port int64) string {
 	return "https://" + net.JoinHostPort(address, strconv.FormatInt(port, 10))
 }
 
-// touches reports whether going from before to m requires a change on the machines. The drain
+// affectsMachine reports whether going from before to m requires a change on the machines. The drain
 // timeout is only read when a replica leaves. Of the bundle, only the cluster and its name
 // matter, and the cluster stays the same. A resource that was imported without a bundle has not been observed yet.
-func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *session) bool {
+func (m *endpointModel) affectsMachine(_ context.Context, before endpointModel, _ *session) bool {
 	return drifted(before.Drift) || before.PKI.IsNull() || m.renamed(&before.machineModel) || changed(
 		[2]attr.Value{m.Port, before.Port},
 		[2]attr.Value{m.CA, before.CA},

@@ -50,7 +50,7 @@ type replicaModel struct {
 	contents map[string]string // of the files, by name; only while they are applied
 }
 
-// resourceID returns the replica's ID in survival, or "" while it is unknown.
+// resourceID returns the replica's ID in disruption, or "" while it is unknown.
 func (m replicaModel) resourceID() string {
 	address := addressOf(m.Host)
 	if !allKnown(m.Name, address) {
@@ -103,10 +103,10 @@ func (m replicaModel) noAdminConf() bool {
 	return !m.AdminConf.IsNull() && !m.AdminConf.IsUnknown() && !m.AdminConf.ValueBool()
 }
 
-// touches reports whether going from before to m requires a change on the machine: a setting of
+// affectsMachine reports whether going from before to m requires a change on the machine: a setting of
 // a component, the registration of the replica, or drift.
-func (m *replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
+func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, s *session) bool {
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedChanged(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
@@ -178,7 +178,7 @@ func (m *replicaModel) planUpdate(ctx context.Context, state replicaModel, s *se
 
 // certified reports whether going from before to m may issue certificates.
 func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.AdminConf, before.AdminConf},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},

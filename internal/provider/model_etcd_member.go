@@ -39,7 +39,7 @@ type etcdMemberModel struct {
 	Expiry    types.String `tfsdk:"certificate_expires_at"`
 }
 
-// resourceID returns the member's ID in survival, or "" while it is unknown.
+// resourceID returns the member's ID in disruption, or "" while it is unknown.
 func (m etcdMemberModel) resourceID() string {
 	address := addressOf(m.Host)
 	if !allKnown(m.Name, address) {
@@ -73,11 +73,11 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 	return etcd.Leaves(m.Name.ValueString(), address.ValueString())
 }
 
-// touches reports whether going from before to m requires a change on the machine. Peers,
+// affectsMachine reports whether going from before to m requires a change on the machine. Peers,
 // timeouts, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
 // member uses the etcd authority and the cluster's name only.
-func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
-	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Resources, before.Resources},
@@ -129,7 +129,7 @@ func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel,
 	if state.Learner.ValueBool() { // it is promoted
 		m.Learner = types.BoolUnknown()
 	}
-	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) || s.signedAnew(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
+	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) || s.signedChanged(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
 		m.Expiry = types.StringUnknown()
 	}
 	m.unknownIfNull()

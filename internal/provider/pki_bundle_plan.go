@@ -81,7 +81,7 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 	} else {
 		plan.Bundle = planText(state.Bundle, before, after, diags)
 	}
-	r.warnLast(before, after, diags)
+	r.warnLastStage(before, after, diags)
 }
 
 // planText returns the text of a bundle whose keys do not change, but perhaps its name or its
@@ -193,8 +193,8 @@ func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 	}
 }
 
-// warnLast warns what is rejected once the last stage of a rotation is applied.
-func (r *pkiBundleResource) warnLast(before, after *pki.Bundle, diags *diag.Diagnostics) {
+// warnLastStage warns what is rejected once the last stage of a rotation is applied.
+func (r *pkiBundleResource) warnLastStage(before, after *pki.Bundle, diags *diag.Diagnostics) {
 	var lost []string
 	for part, words := range map[pki.Part]string{
 		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the previous Kubernetes CA",

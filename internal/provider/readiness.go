@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
 
-// reviewed is what was read of a control plane for a review.
-type reviewed struct {
+// reviewData is what was read of a control plane for a review.
+type reviewData struct {
 	controlPlane
 	members  []etcd.Reading
 	replicas []controlplane.MachineReview
@@ -29,11 +29,11 @@ type reviewed struct {
 
 // reviewControlPlane reads everything in parallel. It reads the nodes through a replica that
 // was observed as ready.
-func (s *session) reviewControlPlane(ctx context.Context, at asked) reviewed {
-	out := reviewed{controlPlane: controlPlane{authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
+func (s *session) reviewControlPlane(ctx context.Context, at queryTarget) reviewData {
+	out := reviewData{controlPlane: controlPlane{authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
 	var asking sync.WaitGroup
 	asking.Go(func() { out.etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
-	out.replicas, out.endpoint = everywhere(ctx, s, at, func(addresses []string) []controlplane.MachineReview {
+	out.replicas, out.endpoint = observeReplicas(ctx, s, at, func(addresses []string) []controlplane.MachineReview {
 		return s.replicas.Review(ctx, addresses, readiness.FilesOf(), at.bundle)
 	})
 	out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, at.bundle)
@@ -42,7 +42,7 @@ func (s *session) reviewControlPlane(ctx context.Context, at asked) reviewed {
 	for _, r := range out.replicas {
 		found = append(found, r.Health)
 	}
-	out.controlPlane.replicas = seenReplicas(found, out.endpoint.Replicas)
+	out.controlPlane.replicas = listedReplicas(found, out.endpoint.Replicas)
 	return out
 }
 
@@ -54,7 +54,7 @@ func unreadEvidence(why string, now time.Time) readiness.Evidence {
 }
 
 // evidence converts the observed state into evidence for the review. It is pure.
-func (r reviewed) evidence(now time.Time) readiness.Evidence {
+func (r reviewData) evidence(now time.Time) readiness.Evidence {
 	e := readiness.Evidence{
 		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(), Certificates: r.certificateEvidence(),
 		Encryption: readiness.Encryption{Provider: string(r.bundle.Encryption.Kind), Resources: r.bundle.Encryption.Resources},
@@ -81,7 +81,7 @@ func (r reviewed) evidence(now time.Time) readiness.Evidence {
 	return e
 }
 
-func (r reviewed) endpointEvidence() readiness.Endpoint {
+func (r reviewData) endpointEvidence() readiness.Endpoint {
 	out := readiness.Endpoint{
 		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(), Unread: r.endpoint.Unobserved(),
 	}
@@ -95,7 +95,7 @@ func (r reviewed) endpointEvidence() readiness.Endpoint {
 
 // memberEvidence returns the members that the cluster lists. If no member list is available, it
 // returns the members observed on the machines.
-func (r reviewed) memberEvidence() []readiness.Member {
+func (r reviewData) memberEvidence() []readiness.Member {
 	var out []readiness.Member
 	listed := r.etcd.Members
 	if r.etcd.Silence != nil {
@@ -130,7 +130,7 @@ func addReading(m *readiness.Member, reading etcd.Reading) {
 }
 
 // unreadMember returns why the machine of a member could not be observed, or "" if it was.
-func (r reviewed) unreadMember(address string) string {
+func (r reviewData) unreadMember(address string) string {
 	for _, machine := range r.etcd.Machines {
 		switch {
 		case machine.Address != address:
@@ -143,7 +143,7 @@ func (r reviewed) unreadMember(address string) string {
 	return "its machine is not in the argument etcd"
 }
 
-func (r reviewed) replicaEvidence() []readiness.Replica {
+func (r reviewData) replicaEvidence() []readiness.Replica {
 	var out []readiness.Replica
 	for _, name := range slices.Sorted(maps.Keys(r.controlPlane.replicas)) {
 		seen := r.controlPlane.replicas[name]
@@ -167,7 +167,7 @@ func (r reviewed) replicaEvidence() []readiness.Replica {
 	return out
 }
 
-func (r reviewed) certificateEvidence() []readiness.Certificate {
+func (r reviewData) certificateEvidence() []readiness.Certificate {
 	var out []readiness.Certificate
 	add := func(of string, end time.Time) {
 		if !end.IsZero() {

@@ -81,8 +81,8 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 	}
 }
 
-// askedEndpointModel is the part of a registration that a data source needs to find the replicas.
-type askedEndpointModel struct {
+// queryEndpointModel is the part of a registration that a data source needs to find the replicas.
+type queryEndpointModel struct {
 	Address   types.String `tfsdk:"address"`
 	Port      types.Int64  `tfsdk:"port"`
 	Hosts     types.Map    `tfsdk:"hosts"`
@@ -92,7 +92,7 @@ type askedEndpointModel struct {
 // decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
 // registration that the data source does not have.
 func decodeEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
-	var model askedEndpointModel
+	var model queryEndpointModel
 	diags.Append(object.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	return inCluster(endpoint.Registration{
 		Address:   model.Address.ValueString(),

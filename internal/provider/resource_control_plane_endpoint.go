@@ -33,7 +33,7 @@ var (
 func newEndpointResource() resource.Resource {
 	r := &endpointResource{}
 	r.domain = r
-	r.traits = traits{
+	r.kindConstants = kindConstants{
 		kind: "kube_control_plane_endpoint", noun: "Endpoint", at: path.Root("haproxy").AtName("hosts"),
 		create: 10 * time.Minute, update: 10 * time.Minute, gone: endpoint.ErrGone,
 	}
@@ -70,7 +70,7 @@ func (r *endpointResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 	} else {
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
-		if plan.touches(ctx, *state, r.session) {
+		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate()
 		} else {
 			plan.keepObserved(*state)
@@ -109,8 +109,10 @@ func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, supe
 	})
 }
 
-// resident returns an empty resident: survival tracks members and replicas only.
-func (r *endpointResource) resident(context.Context, endpointModel) resident { return resident{} }
+// priorObject returns an empty object: disruption tracks members and replicas only.
+func (r *endpointResource) priorObject(context.Context, endpointModel) priorObject {
+	return priorObject{}
+}
 
 // betweenDeletes is the time, in addition to the drain, between two replicas that leave the
 // endpoint one after the other.

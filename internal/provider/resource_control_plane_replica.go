@@ -37,7 +37,7 @@ var (
 func newReplicaResource() resource.Resource {
 	r := &replicaResource{}
 	r.domain = r
-	r.traits = traits{
+	r.kindConstants = kindConstants{
 		kind: "kube_control_plane_replica", noun: "Control-plane replica", at: path.Root("host").AtName("address"),
 		create: 10 * time.Minute, update: 20 * time.Minute, gone: controlplane.ErrGone, adopted: controlplane.ErrAdopted,
 	}
@@ -73,7 +73,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	case resp.Diagnostics.HasError():
 		return
 	case plan == nil:
-		r.session.survives().leaves(r.resident(ctx, *state), &resp.Diagnostics)
+		r.session.disruption().destroyed(r.priorObject(ctx, *state), &resp.Diagnostics)
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
@@ -81,12 +81,12 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	warnExpiring(plan.bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	refuseOtherEndpoint(ctx, plan.Endpoint, plan.bundle, &resp.Diagnostics)
 	if state == nil {
-		r.session.survives().comes(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
+		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
 		state = &replicaModel{}
 	} else {
-		r.planSurvival(ctx, *plan, *state, &resp.Diagnostics)
+		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
-		if plan.touches(ctx, *state, r.session) {
+		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate(ctx, *state, r.session)
 		} else {
 			plan.keepObserved(*state)
@@ -123,10 +123,10 @@ func (r *replicaResource) deleteFrom(ctx context.Context, s controlplane.Spec, s
 // replicaKind names replicas in the errors of a plan.
 const replicaKind = "control-plane replicas"
 
-// resident returns the replica in the state. Its peers are the replicas that the balancers
+// priorObject returns the replica in the state. Its peers are the replicas that the balancers
 // list, because a replica names none.
-func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident {
-	out := resident{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
+func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) priorObject {
+	out := priorObject{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
 	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) {
 		return out
 	}
@@ -146,18 +146,18 @@ func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident
 	return out
 }
 
-// planSurvival records whether the plan keeps the replica or replaces it.
-func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
-	before := r.resident(ctx, state)
+// planDisruption records whether the plan keeps the replica or replaces it.
+func (r *replicaResource) planDisruption(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
+	before := r.priorObject(ctx, state)
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle, plan.bundle) {
-		r.session.survives().stays(before)
+		r.session.disruption().kept(before)
 		return
 	}
 	by := plan.resourceID()
 	if by == "" {
 		by = "one with an address that is not known yet"
 	}
-	r.session.survives().replaced(before, by, diags)
+	r.session.disruption().replaced(before, by, diags)
 }
 
 // identity is equal for two specs of the same replica.
@@ -211,7 +211,7 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 		return
 	}
 	target, name := plan.Version.ValueString(), plan.Name.ValueString()
-	seen, err := r.beside(ctx, plan)
+	seen, err := r.runningVersions(ctx, plan)
 	if !before.Version.IsNull() {
 		r.session.warnUnknownVersions(diags, "Kubernetes "+target, seen.Unknown(), err)
 		seen.Replicas = maps.Clone(seen.Replicas) // the map is shared
@@ -221,19 +221,19 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 		seen.Replicas[name] = cmp.Or(seen.Replicas[name], before.Version.ValueString())
 	}
 	urls, _ := knownStrings(ctx, plan.Etcd, diags)
-	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(plan.bundle))
+	seen.Etcd = r.session.versions.afterPlan(seen.Etcd, urls, clusterOf(plan.bundle))
 	refuseVersion(diags, errors.Join(release.CheckSkew(target, name, seen), notWithRotation(before.bundle, plan.bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
 }
 
-// beside returns the versions that run in the replica's control plane, as far as they can be
+// runningVersions returns the versions that run in the replica's control plane, as far as they can be
 // observed.
-func (r *replicaResource) beside(ctx context.Context, m replicaModel) (release.Versions, error) {
+func (r *replicaResource) runningVersions(ctx context.Context, m replicaModel) (release.Versions, error) {
 	if err := r.session.observable(m.bundle); err != nil {
 		return release.Versions{}, err
 	}
 	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) || !elementsKnown(ctx, m.Signed) {
-		return release.Versions{}, errNoPlace
+		return release.Versions{}, errNoMachines
 	}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	return r.session.skew(ctx, r.spec(ctx, m, &ignored))

@@ -34,7 +34,7 @@ var (
 func newEtcdMemberResource() resource.Resource {
 	r := &etcdMemberResource{}
 	r.domain = r
-	r.traits = traits{
+	r.kindConstants = kindConstants{
 		kind: "kube_etcd_member", noun: "etcd member", at: path.Root("host").AtName("address"),
 		create: time.Hour, update: time.Hour, gone: etcd.ErrGone, adopted: etcd.ErrAdopted,
 	}
@@ -75,19 +75,19 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 	case resp.Diagnostics.HasError():
 		return
 	case plan == nil:
-		r.session.survives().leaves(r.resident(ctx, *state), &resp.Diagnostics)
+		r.session.disruption().destroyed(r.priorObject(ctx, *state), &resp.Diagnostics)
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
 	plan.warnEvenPeers(&resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
 	if state == nil {
-		r.session.survives().comes(memberKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
+		r.session.disruption().created(memberKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
 		state = &etcdMemberModel{}
 	} else {
-		r.planSurvival(ctx, *plan, *state, &resp.Diagnostics)
+		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
-		if plan.touches(ctx, *state, r.session) {
+		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate(ctx, *state, r.session)
 		} else {
 			plan.keepObserved(*state)
@@ -120,9 +120,9 @@ func (r *etcdMemberResource) deleteFrom(ctx context.Context, s etcd.Spec, supers
 // memberKind names etcd members in the errors of a plan.
 const memberKind = "etcd members"
 
-// resident returns the member in the state.
-func (r *etcdMemberResource) resident(ctx context.Context, m etcdMemberModel) resident {
-	out := resident{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
+// priorObject returns the member in the state.
+func (r *etcdMemberResource) priorObject(ctx context.Context, m etcdMemberModel) priorObject {
+	out := priorObject{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	for name, address := range stringMapOf(ctx, m.Peers, &ignored) {
 		out.peers = append(out.peers, resourceID(name, address))
@@ -130,20 +130,20 @@ func (r *etcdMemberResource) resident(ctx context.Context, m etcdMemberModel) re
 	return out
 }
 
-// planSurvival records whether the plan keeps the member or replaces it.
-func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
-	before := r.resident(ctx, state)
+// planDisruption records whether the plan keeps the member or replaces it.
+func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
+	before := r.priorObject(ctx, state)
 	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) || !plan.DataDir.Equal(state.DataDir) ||
 		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
-		r.session.survives().stays(before)
+		r.session.disruption().kept(before)
 		return
 	}
 	by := plan.resourceID()
 	if by == "" {
 		by = "one with an address that is not known yet"
 	}
-	r.session.survives().replaced(before, by, diags)
+	r.session.disruption().replaced(before, by, diags)
 }
 
 // identity is equal for two specs of the same member.
@@ -194,7 +194,7 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 	switch {
 	case err == nil:
 		refuseVersion(diags, membership.MayUpgrade(survey, target))
-	case upgrade && !errors.Is(err, errBegun): // what the plan has allowed stays allowed
+	case upgrade && !errors.Is(err, errChanging): // what the plan has allowed stays allowed
 		refuseVersion(diags, etcdrelease.ValidateUpgrade(before.Version.ValueString(), target))
 	}
 	if upgrade {

@@ -35,13 +35,13 @@ func certificateRequestsSchema() schema.Schema {
 	}
 }
 
-// requestedAnew describes the effect of a change of the requested contents.
-const requestedAnew = " A change creates the affected requests again, so they must be signed again; it does not affect any machine."
+// requestEffect describes the effect of a change of the requested contents.
+const requestEffect = " A change creates the affected requests again, so they must be signed again; it does not affect any machine."
 
 func requestedMemberSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The `kube_etcd_member` whose certificates are requested. Default: none." + requestedAnew,
+		MarkdownDescription: "The `kube_etcd_member` whose certificates are requested. Default: none." + requestEffect,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true, Validators: []validator.String{checked("member name", etcd.ValidateName)},
@@ -63,7 +63,7 @@ func requestedAddressSchema() schema.Attribute {
 func requestedReplicaSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, including those in its kubeconfigs. Default: none." + requestedAnew,
+		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, including those in its kubeconfigs. Default: none." + requestEffect,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true, Validators: []validator.String{checked("replica name", component.ValidateName)},
@@ -95,7 +95,7 @@ func requestedReplicaSchema() schema.Attribute {
 func requestedUserSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The user of a `kube_kubeconfig` whose certificate is requested. Default: none." + requestedAnew,
+		MarkdownDescription: "The user of a `kube_kubeconfig` whose certificate is requested. Default: none." + requestEffect,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(defaultUser),

@@ -14,7 +14,7 @@ import (
 )
 
 func controlPlaneSchema(ctx context.Context) schema.Schema {
-	attributes := askedSchema()
+	attributes := querySchema()
 	attributes["fail_on"] = schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
 		Validators: []validator.Set{setvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
@@ -29,7 +29,7 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range controlPlaneComputed() {
 		attributes[name] = attribute
 	}
-	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+	attributes["timeouts"] = queryTimeout(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
 		ReadDescription: "Default `30s`. A component that has not answered by then is an issue. A dead machine is detected after `ssh.connect_timeout` of the provider.",
 	}))
 	return schema.Schema{
@@ -41,8 +41,8 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	}
 }
 
-// askedSchema describes how to query a whole control plane.
-func askedSchema() map[string]schema.Attribute {
+// querySchema describes how to query a whole control plane.
+func querySchema() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
@@ -76,107 +76,107 @@ func askedSchema() map[string]schema.Attribute {
 
 // The kinds of computed attributes.
 
-func seenText(description string) schema.Attribute {
+func computedText(description string) schema.Attribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-func seenFlag(description string) schema.Attribute {
+func computedFlag(description string) schema.Attribute {
 	return schema.BoolAttribute{Computed: true, MarkdownDescription: description}
 }
 
-func seenNumber(description string) schema.Attribute {
+func computedNumber(description string) schema.Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }
 
-func seenTexts(description string) schema.Attribute {
+func computedTexts(description string) schema.Attribute {
 	return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
-func seenGroup(description string, attributes map[string]schema.Attribute) schema.Attribute {
+func computedGroup(description string, attributes map[string]schema.Attribute) schema.Attribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: attributes}
 }
 
-func seenMap(description string, attributes map[string]schema.Attribute) schema.Attribute {
+func computedMap(description string, attributes map[string]schema.Attribute) schema.Attribute {
 	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
 }
 
-// seenEnd adds the expiry of a component's certificates.
-func seenEnd(of string, attributes map[string]schema.Attribute) map[string]schema.Attribute {
-	attributes["certificate_expires_at"] = seenText("Earliest expiry of " + of + " certificates, RFC 3339; null if its machine cannot be observed.")
-	attributes["certificate_days"] = seenNumber("Full days until then; negative afterwards.")
+// withExpiry adds the expiry of a component's certificates.
+func withExpiry(of string, attributes map[string]schema.Attribute) map[string]schema.Attribute {
+	attributes["certificate_expires_at"] = computedText("Earliest expiry of " + of + " certificates, RFC 3339; null if its machine cannot be observed.")
+	attributes["certificate_days"] = computedNumber("Full days until then; negative afterwards.")
 	return attributes
 }
 
 func controlPlaneComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"healthy": seenFlag("Whether there are no `issues`."),
-		"issues": seenTexts("Detected problems, one sentence each, with the machine and the component. A component that cannot be queried is an issue too, and so is a component that " +
+		"healthy": computedFlag("Whether there are no `issues`."),
+		"issues": computedTexts("Detected problems, one sentence each, with the machine and the component. A component that cannot be queried is an issue too, and so is a component that " +
 			"the arguments name and that does not exist yet: set `depends_on` to the replicas, so that the data source is read after them."),
-		"summary": seenText("Summary in one line."),
-		"virtual_ip": seenGroup("The address of the API.", map[string]schema.Attribute{
-			"address": seenText("The virtual IP."),
-			"holder":  seenText("The balancer that has it; null if none is observed with it, or several are."),
-			"holders": seenTexts("All balancers that have it: more than one is an issue."),
+		"summary": computedText("Summary in one line."),
+		"virtual_ip": computedGroup("The address of the API.", map[string]schema.Attribute{
+			"address": computedText("The virtual IP."),
+			"holder":  computedText("The balancer that has it; null if none is observed with it, or several are."),
+			"holders": computedTexts("All balancers that have it: more than one is an issue."),
 		}),
-		"balancers": seenMap("The machines of the endpoint, by name.", map[string]schema.Attribute{
-			"address":          seenText("Address of the machine."),
-			"reachable":        seenFlag("Whether the machine could be observed."),
-			"haproxy":          seenText("State of HAProxy's unit as systemd reports it, such as `active`; null if it is unknown or missing."),
-			"keepalived":       seenText("State of keepalived's unit."),
-			"holds_virtual_ip": seenFlag("Whether it has the virtual IP."),
-			"backends": seenMap("The replicas as HAProxy reports them, by name.", map[string]schema.Attribute{
-				"address":  seenText("Address and port of the replica."),
-				"status":   seenText("Status in HAProxy: `UP`, `DOWN`, `DRAIN`, `MAINT`, `UP 1/3` (about to go down)."),
-				"check":    seenText("Result of the last health check as HAProxy reports it, such as `L7OK` or `L4CON`."),
-				"sessions": seenNumber("Current number of connections."),
+		"balancers": computedMap("The machines of the endpoint, by name.", map[string]schema.Attribute{
+			"address":          computedText("Address of the machine."),
+			"reachable":        computedFlag("Whether the machine could be observed."),
+			"haproxy":          computedText("State of HAProxy's unit as systemd reports it, such as `active`; null if it is unknown or missing."),
+			"keepalived":       computedText("State of keepalived's unit."),
+			"holds_virtual_ip": computedFlag("Whether it has the virtual IP."),
+			"backends": computedMap("The replicas as HAProxy reports them, by name.", map[string]schema.Attribute{
+				"address":  computedText("Address and port of the replica."),
+				"status":   computedText("Status in HAProxy: `UP`, `DOWN`, `DRAIN`, `MAINT`, `UP 1/3` (about to go down)."),
+				"check":    computedText("Result of the last health check as HAProxy reports it, such as `L7OK` or `L4CON`."),
+				"sessions": computedNumber("Current number of connections."),
 			}),
 		}),
-		"replicas":     seenMap("The replicas that a balancer lists, and those observed on the machines of the arguments, by name.", seenReplicaSchema()),
-		"etcd_cluster": seenGroup("etcd, as its members report it. If no quorum answers, the members observed on its machines.", seenEtcdSchema()),
-		"authorities": seenMap("The CAs of `pki` that currently issue certificates: "+strings.Join([]string{"`kubernetes`", "`etcd`", "`front-proxy`"}, ", ")+".", map[string]schema.Attribute{
-			"expires_at": seenText("Expiry of its certificate, RFC 3339."),
-			"days":       seenNumber("Full days until then."),
+		"replicas":     computedMap("The replicas that a balancer lists, and those observed on the machines of the arguments, by name.", replicaStatusSchema()),
+		"etcd_cluster": computedGroup("etcd, as its members report it. If no quorum answers, the members observed on its machines.", etcdStatusSchema()),
+		"authorities": computedMap("The CAs of `pki` that currently issue certificates: "+strings.Join([]string{"`kubernetes`", "`etcd`", "`front-proxy`"}, ", ")+".", map[string]schema.Attribute{
+			"expires_at": computedText("Expiry of its certificate, RFC 3339."),
+			"days":       computedNumber("Full days until then."),
 		}),
 	}
 }
 
-func seenReplicaSchema() map[string]schema.Attribute {
-	return seenEnd("its", map[string]schema.Attribute{
-		"address":    seenText("Address of its machine."),
-		"reachable":  seenFlag("Whether the machine could be observed."),
-		"version":    seenText("Version of the running or installed API server; null if it is unknown."),
-		"healthy":    seenFlag("Whether all three components are ready. `false` also if they could not be queried."),
-		"registered": seenFlag("Whether it is in rotation on every balancer that could be observed."),
-		"components": seenMap("`kube-apiserver`, `kube-controller-manager` and `kube-scheduler`; empty if they could not be queried.", map[string]schema.Attribute{
-			"healthy":                seenFlag("Whether it is ready."),
-			"health":                 seenText("`ok`, or the reason why it is not ready."),
-			"version":                seenText("Version of the running program; null if it is not running."),
-			"certificate_expires_at": seenText("Earliest expiry of the certificates that it uses, RFC 3339."),
+func replicaStatusSchema() map[string]schema.Attribute {
+	return withExpiry("its", map[string]schema.Attribute{
+		"address":    computedText("Address of its machine."),
+		"reachable":  computedFlag("Whether the machine could be observed."),
+		"version":    computedText("Version of the running or installed API server; null if it is unknown."),
+		"healthy":    computedFlag("Whether all three components are ready. `false` also if they could not be queried."),
+		"registered": computedFlag("Whether it is in rotation on every balancer that could be observed."),
+		"components": computedMap("`kube-apiserver`, `kube-controller-manager` and `kube-scheduler`; empty if they could not be queried.", map[string]schema.Attribute{
+			"healthy":                computedFlag("Whether it is ready."),
+			"health":                 computedText("`ok`, or the reason why it is not ready."),
+			"version":                computedText("Version of the running program; null if it is not running."),
+			"certificate_expires_at": computedText("Earliest expiry of the certificates that it uses, RFC 3339."),
 		}),
 	})
 }
 
-func seenEtcdSchema() map[string]schema.Attribute {
+func etcdStatusSchema() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"leader":          seenText("Name of the leader; null if there is none or it is unknown."),
-		"cluster_version": seenText("Cluster version, which is the minor version that the members have agreed on, such as `3.6`."),
-		"voters":          seenNumber("Number of voting members; null if it is unknown."),
-		"quorum":          seenNumber("Number of voters required for quorum."),
-		"tolerates":       seenNumber("Number of further members that may fail before quorum is lost."),
-		"members": seenMap("The members, by name.", seenEnd("its", map[string]schema.Attribute{
-			"id":              seenText("ID of the member, hexadecimal."),
-			"address":         seenText("Address of its machine; null until it has served for the first time."),
-			"reachable":       seenFlag("Whether the machine could be observed; null if the argument `etcd` does not name it."),
-			"version":         seenText("Version of the running server; null if it does not answer."),
-			"healthy":         seenFlag("Whether it answers and is connected to a quorum."),
-			"leader":          seenFlag("Whether it is the leader."),
-			"learner":         seenFlag("Whether it is a learner, which has no vote."),
-			"trouble":         seenText("Why it is unhealthy; null if it is healthy."),
-			"unit_state":      seenText("State of `etcd.service` as systemd reports it, such as `active`; null if its machine cannot be observed or the unit is missing."),
-			"alarms":          seenTexts("Alarms raised for it, such as `NOSPACE`."),
-			"db_size_bytes":   seenNumber("Size of its database in bytes."),
-			"db_in_use_bytes": seenNumber("Size in use, which is the size after a defragmentation, in bytes."),
-			"quota_bytes":     seenNumber("Size at which etcd refuses writes, in bytes; null if there is no quota or it is unknown."),
+		"leader":          computedText("Name of the leader; null if there is none or it is unknown."),
+		"cluster_version": computedText("Cluster version, which is the minor version that the members have agreed on, such as `3.6`."),
+		"voters":          computedNumber("Number of voting members; null if it is unknown."),
+		"quorum":          computedNumber("Number of voters required for quorum."),
+		"tolerates":       computedNumber("Number of further members that may fail before quorum is lost."),
+		"members": computedMap("The members, by name.", withExpiry("its", map[string]schema.Attribute{
+			"id":              computedText("ID of the member, hexadecimal."),
+			"address":         computedText("Address of its machine; null until it has served for the first time."),
+			"reachable":       computedFlag("Whether the machine could be observed; null if the argument `etcd` does not name it."),
+			"version":         computedText("Version of the running server; null if it does not answer."),
+			"healthy":         computedFlag("Whether it answers and is connected to a quorum."),
+			"leader":          computedFlag("Whether it is the leader."),
+			"learner":         computedFlag("Whether it is a learner, which has no vote."),
+			"trouble":         computedText("Why it is unhealthy; null if it is healthy."),
+			"unit_state":      computedText("State of `etcd.service` as systemd reports it, such as `active`; null if its machine cannot be observed or the unit is missing."),
+			"alarms":          computedTexts("Alarms raised for it, such as `NOSPACE`."),
+			"db_size_bytes":   computedNumber("Size of its database in bytes."),
+			"db_in_use_bytes": computedNumber("Size in use, which is the size after a defragmentation, in bytes."),
+			"quota_bytes":     computedNumber("Size at which etcd refuses writes, in bytes; null if there is no quota or it is unknown."),
 			"quota_used":      schema.Float64Attribute{Computed: true, MarkdownDescription: "`db_size_bytes` as a fraction of `quota_bytes`, from 0 to 1. A value of 0.8 or more is an issue."},
 		})),
 	}

@@ -13,8 +13,8 @@ func timeLimits(attribute resource.Attribute) resource.Attribute {
 	return nested
 }
 
-// lookLimit sets the description of the timeouts attribute of a data source.
-func lookLimit(attribute datasource.Attribute) datasource.Attribute {
+// queryTimeout sets the description of the timeouts attribute of a data source.
+func queryTimeout(attribute datasource.Attribute) datasource.Attribute {
 	nested := attribute.(datasource.SingleNestedAttribute)
 	nested.MarkdownDescription = "Timeout of the queries, such as `20s`. Default: that of `read`."
 	return nested

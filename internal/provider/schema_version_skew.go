@@ -14,10 +14,10 @@ import (
 
 func versionSkewSchema(ctx context.Context) schema.Schema {
 	attributes := versionSkewArguments()
-	for name, attribute := range versionSkewSeen() {
+	for name, attribute := range versionSkewComputed() {
 		attributes[name] = attribute
 	}
-	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+	attributes["timeouts"] = queryTimeout(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
 		ReadDescription: "Default `1m`. Components that have not answered by then are listed in `issues`.",
 	}))
 	return schema.Schema{
@@ -37,13 +37,13 @@ func versionSkewArguments() map[string]schema.Attribute {
 	}
 	kubernetes := target("Kubernetes", "1.36.3", release.ValidateVersion)
 	kubernetes.MarkdownDescription += " With `etcd_target`, it is checked against that version, because etcd is upgraded first."
-	attributes := askedSchema()
+	attributes := querySchema()
 	attributes["kubernetes_target"] = kubernetes
 	attributes["etcd_target"] = target("etcd", "3.6.16", etcdrelease.ValidateVersion)
 	return attributes
 }
 
-func versionSkewSeen() map[string]schema.Attribute {
+func versionSkewComputed() map[string]schema.Attribute {
 	text := func(description string) schema.Attribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 	}

@@ -27,8 +27,8 @@ type session struct {
 	replicas *controlplane.Replicas
 
 	registrars    *endpoint.Registrars
-	claims        claims
-	survival      survival
+	adoptions     adoptions
+	planned       disruption
 	versions      *versions
 	bundles       knownBundles
 	openedBundles openedBundles

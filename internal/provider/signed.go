@@ -234,9 +234,9 @@ func warnExpiring(bundle *pki.Bundle, early types.String, now time.Time, diags *
 	}
 }
 
-// signedAnew reports whether the signed pairs differ, or may differ, between two values.
+// signedChanged reports whether the signed pairs differ, or may differ, between two values.
 // Sealing the same keys in another way is no difference.
-func (s *session) signedAnew(ctx context.Context, before, after types.Object) bool {
+func (s *session) signedChanged(ctx context.Context, before, after types.Object) bool {
 	if before.Equal(after) {
 		return false
 	}

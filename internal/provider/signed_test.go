@@ -168,17 +168,17 @@ func TestSignedAnew(t *testing.T) {
 	resealed := types.ObjectValueMust(signedTypes, map[string]attr.Value{
 		"keys": types.StringValue(sealed), "certificates": before.Attributes()["certificates"],
 	})
-	if (&session{sealKnown: true, seal: seal}).signedAnew(t.Context(), before, resealed) {
+	if (&session{sealKnown: true, seal: seal}).signedChanged(t.Context(), before, resealed) {
 		t.Error("the same keys, sealed, count as others")
 	}
-	if s.signedAnew(t.Context(), before, before) || s.signedAnew(t.Context(), types.ObjectNull(signedTypes), types.ObjectNull(signedTypes)) {
+	if s.signedChanged(t.Context(), before, before) || s.signedChanged(t.Context(), types.ObjectNull(signedTypes), types.ObjectNull(signedTypes)) {
 		t.Error("the same counts as another")
 	}
 	for name, after := range map[string]types.Object{
 		"renewed": signedValue(t, signElsewhere(t, here, leaves)), "unknown": types.ObjectUnknown(signedTypes),
 		"none": types.ObjectNull(signedTypes), "unreadable": resealed,
 	} {
-		if !s.signedAnew(t.Context(), before, after) {
+		if !s.signedChanged(t.Context(), before, after) {
 			t.Errorf("%s counts as the same", name)
 		}
 	}

@@ -32,8 +32,8 @@ type versions struct {
 	mu      sync.Mutex
 	begun   bool // a change of this run has begun
 	members map[string]plannedMember
-	surveys map[string]*look[membership.Survey] // by cluster ID
-	skews   map[string]*look[release.Versions]  // by cluster ID, endpoint and wanted version
+	surveys map[string]*observation[membership.Survey] // by cluster ID
+	skews   map[string]*observation[release.Versions]  // by cluster ID, endpoint and wanted version
 	warned  map[string]bool
 }
 
@@ -44,8 +44,8 @@ type plannedMember struct {
 	version string
 }
 
-// look is one observation of the running versions, shared by all callers.
-type look[T any] struct {
+// observation is one observation of the running versions, shared by all callers.
+type observation[T any] struct {
 	once  sync.Once
 	found T
 	err   error
@@ -53,17 +53,17 @@ type look[T any] struct {
 
 func newVersions() *versions {
 	return &versions{
-		members: map[string]plannedMember{}, surveys: map[string]*look[membership.Survey]{},
-		skews: map[string]*look[release.Versions]{}, warned: map[string]bool{},
+		members: map[string]plannedMember{}, surveys: map[string]*observation[membership.Survey]{},
+		skews: map[string]*observation[release.Versions]{}, warned: map[string]bool{},
 	}
 }
 
 // Reasons why the running versions are not observed.
 var (
-	errBegun      = errors.New("this run is changing it")
+	errChanging   = errors.New("this run is changing it")
 	errNoSettings = errors.New("the provider's settings are not known yet")
 	errNoBundle   = errors.New("the PKI bundle is not known yet, or cannot be opened")
-	errNoPlace    = errors.New("its machines are not known yet")
+	errNoMachines = errors.New("its machines are not known yet")
 )
 
 // begin records that a change of this run begins. Terraform plans each resource again right
@@ -89,9 +89,9 @@ func (v *versions) plan(clientURL string, m plannedMember) {
 	v.members[clientURL] = m
 }
 
-// afterwards returns the versions that etcd's members run when replicas are changed: the
+// afterPlan returns the versions that etcd's members run when replicas are changed: the
 // observed ones, updated with this run's plan for members at the URLs and in the cluster.
-func (v *versions) afterwards(seen map[string]string, urls []string, cluster string) map[string]string {
+func (v *versions) afterPlan(seen map[string]string, urls []string, cluster string) map[string]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	all := maps.Clone(seen)
@@ -142,7 +142,7 @@ func (s *session) observable(bundle *pki.Bundle) error {
 	case bundle == nil:
 		return errNoBundle
 	case s.versions.hasBegun():
-		return errBegun
+		return errChanging
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 		return s.clusters.Survey(ctx, s.machinesAt(slices.Collect(maps.Values(peers))), bundle)
 	})
 	if s.versions.hasBegun() { // it may have been observed in the middle of a restart
-		return membership.Survey{}, errBegun
+		return membership.Survey{}, errChanging
 	}
 	return found, err
 }
@@ -174,18 +174,18 @@ func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Ver
 		return s.replicas.Versions(ctx, spec)
 	})
 	if s.versions.hasBegun() {
-		return release.Versions{}, errBegun
+		return release.Versions{}, errChanging
 	}
 	return found, err
 }
 
 // shared makes one observation for each key, within planTimeout.
-func shared[T any](ctx context.Context, mu *sync.Mutex, looks map[string]*look[T], key string, see func(context.Context) (T, error)) (T, error) {
+func shared[T any](ctx context.Context, mu *sync.Mutex, observations map[string]*observation[T], key string, see func(context.Context) (T, error)) (T, error) {
 	mu.Lock()
-	l, ok := looks[key]
+	l, ok := observations[key]
 	if !ok {
-		l = &look[T]{}
-		looks[key] = l
+		l = &observation[T]{}
+		observations[key] = l
 	}
 	mu.Unlock()
 	l.once.Do(func() {
@@ -209,16 +209,16 @@ func refuseVersion(diags *diag.Diagnostics, err error) {
 
 // warnUnknownVersions warns, once in a run, that a plan could not be checked against all
 // running versions. Components that the run itself changes are checked when they are changed.
-func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, untold []string, err error) {
-	if errors.Is(err, errBegun) || err == nil && len(untold) == 0 {
+func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unknown []string, err error) {
+	if errors.Is(err, errChanging) || err == nil && len(unknown) == 0 {
 		return
 	}
 	if err != nil {
-		untold = append([]string{asProblem("", err).Cause}, untold...)
+		unknown = append([]string{asProblem("", err).Cause}, unknown...)
 	}
 	if s.versions.once(what) {
 		diags.AddAttributeWarning(path.Root("version"), what+" not checked against all running versions",
-			"Cause: "+indented(strings.Join(untold, "\n"))+
+			"Cause: "+indented(strings.Join(unknown, "\n"))+
 				"\nNext step: recover the components that do not answer, and plan again. The apply checks again before it changes anything, and refuses a version that is not allowed.")
 	}
 }

@@ -191,7 +191,7 @@ func TestAfterwards(t *testing.T) {
 		"nothing is known":  {nil, nil, "", map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := v.afterwards(c.seen, c.urls, c.cluster); !maps.Equal(got, c.want) {
+			if got := v.afterPlan(c.seen, c.urls, c.cluster); !maps.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -208,24 +208,24 @@ func TestAfterwards(t *testing.T) {
 // TestShared checks that all callers share one observation, and that its duration is limited.
 func TestShared(t *testing.T) {
 	v := newVersions()
-	looks := map[string]*look[int]{}
-	var asked atomic.Int64
+	observations := map[string]*observation[int]{}
+	var queries atomic.Int64
 	see := func(ctx context.Context) (int, error) {
 		if ends, bounded := ctx.Deadline(); !bounded || time.Until(ends) > planTimeout {
 			t.Errorf("the look has time until %s", ends)
 		}
-		return int(asked.Add(1)), nil
+		return int(queries.Add(1)), nil
 	}
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if found, err := shared(t.Context(), &v.mu, looks, "a", see); found != 1 || err != nil {
+			if found, err := shared(t.Context(), &v.mu, observations, "a", see); found != 1 || err != nil {
 				t.Errorf("found %d, %v by one look", found, err)
 			}
 		})
 	}
 	all.Wait()
-	if found, _ := shared(t.Context(), &v.mu, looks, "b", see); found != 2 {
+	if found, _ := shared(t.Context(), &v.mu, observations, "b", see); found != 2 {
 		t.Errorf("for another cluster %d looks were made, want 2", found)
 	}
 }
@@ -243,11 +243,11 @@ func TestBegun(t *testing.T) {
 		t.Errorf("before: %v", err)
 	}
 	s.begin()
-	if err := s.observable(here); !errors.Is(err, errBegun) {
+	if err := s.observable(here); !errors.Is(err, errChanging) {
 		t.Errorf("afterwards: %v", err)
 	}
 	var diags diag.Diagnostics
-	s.warnUnknownVersions(&diags, "etcd 3.6.16", nil, errBegun)
+	s.warnUnknownVersions(&diags, "etcd 3.6.16", nil, errChanging)
 	if len(diags) > 0 {
 		t.Error(text(diags))
 	}

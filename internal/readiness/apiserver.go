@@ -38,9 +38,9 @@ func listOf(value string) []string {
 	return slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return name == "" })
 }
 
-// overServers judges the running API server of every replica.
-func overServers(e Evidence, judge func(flags map[string]string, files map[string]string) verdict) verdict {
-	return overReplicas(e, func(r Replica) verdict {
+// everyAPIServer judges the running API server of every replica.
+func everyAPIServer(e Evidence, judge func(flags map[string]string, files map[string]string) verdict) verdict {
+	return everyReplica(e, func(r Replica) verdict {
 		if !r.APIServer.Running {
 			return unknown("the API server is not running")
 		}
@@ -75,7 +75,7 @@ func judgeEncryption(e Evidence) verdict {
 	case len(e.Encryption.Resources) > 0 && !slices.Contains(e.Encryption.Resources, "secrets"):
 		return fail("%s is encrypted with %s, but secrets are not encrypted", strings.Join(e.Encryption.Resources, ", "), e.Encryption.Provider)
 	}
-	return overServers(e, func(flags, _ map[string]string) verdict {
+	return everyAPIServer(e, func(flags, _ map[string]string) verdict {
 		if flags["encryption-provider-config"] == "" {
 			return fail("the API server runs without --encryption-provider-config")
 		}
@@ -84,7 +84,7 @@ func judgeEncryption(e Evidence) verdict {
 }
 
 func judgeRequests(e Evidence) verdict {
-	return overServers(e, func(flags, _ map[string]string) verdict {
+	return everyAPIServer(e, func(flags, _ map[string]string) verdict {
 		limited := !isZero(flags["max-requests-inflight"]) && !isZero(flags["max-mutating-requests-inflight"])
 		switch {
 		case isOn(flags, "enable-priority-and-fairness", true) && limited:
@@ -97,7 +97,7 @@ func judgeRequests(e Evidence) verdict {
 }
 
 func judgeAuthorization(e Evidence) verdict {
-	return overServers(e, func(flags, files map[string]string) verdict {
+	return everyAPIServer(e, func(flags, files map[string]string) verdict {
 		modes := listOf(flags["authorization-mode"])
 		if flags["authorization-config"] != "" {
 			var config struct {
@@ -130,7 +130,7 @@ func judgeAuthorization(e Evidence) verdict {
 // judgeAdmission checks admission plugins. PodSecurity and ResourceQuota are on by default,
 // NodeRestriction is not (pkg/kubeapiserver/options/plugins.go).
 func judgeAdmission(e Evidence) verdict {
-	return overServers(e, func(flags, _ map[string]string) verdict {
+	return everyAPIServer(e, func(flags, _ map[string]string) verdict {
 		on := append([]string{"PodSecurity", "ResourceQuota"}, listOf(flags["enable-admission-plugins"])...)
 		off := listOf(flags["disable-admission-plugins"])
 		var lacks []string
@@ -177,7 +177,7 @@ func authenticationOf(flags, files map[string]string) (config authentication, na
 var healthPaths = []string{"/livez", "/readyz", "/healthz"}
 
 func judgeAnonymous(e Evidence) verdict {
-	return overServers(e, func(flags, files map[string]string) verdict {
+	return everyAPIServer(e, func(flags, files map[string]string) verdict {
 		config, _, read := authenticationOf(flags, files)
 		switch {
 		case !read:
@@ -205,7 +205,7 @@ func judgeAnonymous(e Evidence) verdict {
 }
 
 func judgeOIDC(e Evidence) verdict {
-	return overServers(e, func(flags, files map[string]string) verdict {
+	return everyAPIServer(e, func(flags, files map[string]string) verdict {
 		config, _, read := authenticationOf(flags, files)
 		switch {
 		case !read:

@@ -33,8 +33,8 @@ type request struct {
 	what, verb, group, resource string
 }
 
-// covered are the requests that have to be logged.
-var covered = []request{
+// auditedRequests are the requests that have to be logged.
+var auditedRequests = []request{
 	{"reads of Secrets", "get", "", "secrets"},
 	{"changes of Secrets", "update", "", "secrets"},
 	{"changes of RBAC", "create", "rbac.authorization.k8s.io", "clusterrolebindings"},
@@ -79,7 +79,7 @@ func (of resources) matches(q request) bool {
 }
 
 func judgeAudit(e Evidence) verdict {
-	return overServers(e, func(flags, files map[string]string) verdict {
+	return everyAPIServer(e, func(flags, files map[string]string) verdict {
 		switch {
 		case flags["audit-log-path"] == "" && flags["audit-webhook-config-file"] == "":
 			return fail("no audit log is configured")
@@ -98,7 +98,7 @@ func judgeAudit(e Evidence) verdict {
 // judge checks that each of the requests is logged, and that the content of Secrets is not.
 func (p policy) judge() verdict {
 	var lacks, bodies []string
-	for _, r := range covered {
+	for _, r := range auditedRequests {
 		switch level := p.level(r); {
 		case level == "None" || level == "":
 			lacks = append(lacks, r.what)

@@ -32,7 +32,7 @@ func judgeVoters(e Evidence) verdict {
 }
 
 func judgeDisk(e Evidence) verdict {
-	return overMembers(e, func(m Member) verdict {
+	return everyMember(e, func(m Member) verdict {
 		place := "its data is on the root file system"
 		if m.OwnDisk {
 			place = "its data is on a separate file system, " + m.Disk
@@ -59,7 +59,7 @@ func judgeDisk(e Evidence) verdict {
 }
 
 func judgeQuota(e Evidence) verdict {
-	return overMembers(e, func(m Member) verdict {
+	return everyMember(e, func(m Member) verdict {
 		switch {
 		case m.Quota < 0:
 			return warn("no quota is set")
@@ -79,7 +79,7 @@ func judgeQuota(e Evidence) verdict {
 }
 
 func judgeEtcdTLS(e Evidence) verdict {
-	return overMembers(e, func(m Member) verdict {
+	return everyMember(e, func(m Member) verdict {
 		if !m.Process.Running {
 			return unknown("etcd is not running")
 		}
@@ -108,7 +108,7 @@ func judgeEtcdTLS(e Evidence) verdict {
 // judgeCompaction checks that the history is compacted. API servers compact every five minutes
 // by default (--etcd-compaction-interval). etcd can also compact on its own.
 func judgeCompaction(e Evidence) verdict {
-	byServers := overReplicas(e, func(r Replica) verdict {
+	byServers := everyReplica(e, func(r Replica) verdict {
 		every, set := r.APIServer.Flags["etcd-compaction-interval"]
 		switch {
 		case !r.APIServer.Running:
@@ -123,7 +123,7 @@ func judgeCompaction(e Evidence) verdict {
 	if byServers.status == Pass {
 		return byServers
 	}
-	byItself := overMembers(e, func(m Member) verdict {
+	byItself := everyMember(e, func(m Member) verdict {
 		if retention := m.Process.Flags["auto-compaction-retention"]; m.Process.Running && !isZero(retention) && retention != "" {
 			return pass("etcd compacts automatically and keeps %s", retention)
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// soon is the remaining validity that certificates need.
-const soon = 30 * 24 * time.Hour
+// minValidity is the remaining validity that certificates need.
+const minValidity = 30 * 24 * time.Hour
 
 func judgeCertificates(e Evidence) verdict {
 	if len(e.Certificates) == 0 {
@@ -22,7 +22,7 @@ func judgeCertificates(e Evidence) verdict {
 		if c.End.Before(first.End) {
 			first = c
 		}
-		if c.End.Sub(e.Now) < soon {
+		if c.End.Sub(e.Now) < minValidity {
 			ending = append(ending, c.Of+" on "+c.End.UTC().Format(time.DateOnly))
 		}
 	}
@@ -58,7 +58,7 @@ func unreadOf(e Evidence) []string {
 // judgeInsecure checks for insecure ports. That of kube-apiserver was removed in 1.24, and
 // those of the other components with it. What remains are etcd's URLs, by their scheme.
 func judgeInsecure(e Evidence) verdict {
-	replicas := overReplicas(e, func(r Replica) verdict {
+	replicas := everyReplica(e, func(r Replica) verdict {
 		for _, p := range r.processes() {
 			for _, flag := range []string{"insecure-port", "port"} {
 				if value, set := p.Flags[flag]; set && !isZero(value) {
@@ -68,7 +68,7 @@ func judgeInsecure(e Evidence) verdict {
 		}
 		return pass("none")
 	})
-	members := overMembers(e, func(m Member) verdict {
+	members := everyMember(e, func(m Member) verdict {
 		for _, flag := range []string{"listen-client-urls", "listen-peer-urls", "listen-client-http-urls"} {
 			for _, text := range listOf(m.Process.Flags[flag]) {
 				if strings.HasPrefix(text, "http://") {
@@ -78,11 +78,11 @@ func judgeInsecure(e Evidence) verdict {
 		}
 		return pass("none")
 	})
-	return both(replicas, members)
+	return worst(replicas, members)
 }
 
-// both returns the worse of two verdicts, with the evidence of each.
-func both(a, b verdict) verdict {
+// worst returns the worse of two verdicts, with the evidence of each.
+func worst(a, b verdict) verdict {
 	out := verdict{worse(a.status, b.status), a.evidence}
 	if b.evidence != a.evidence {
 		out.evidence += "; etcd: " + b.evidence
@@ -91,7 +91,7 @@ func both(a, b verdict) verdict {
 }
 
 func judgeProfiling(e Evidence) verdict {
-	replicas := overReplicas(e, func(r Replica) verdict {
+	replicas := everyReplica(e, func(r Replica) verdict {
 		var on, silent []string
 		for _, p := range r.processes() {
 			switch {
@@ -109,7 +109,7 @@ func judgeProfiling(e Evidence) verdict {
 		}
 		return pass("disabled")
 	})
-	members := overMembers(e, func(m Member) verdict {
+	members := everyMember(e, func(m Member) verdict {
 		switch {
 		case !m.Process.Running:
 			return unknown("etcd is not running")
@@ -118,7 +118,7 @@ func judgeProfiling(e Evidence) verdict {
 		}
 		return pass("disabled")
 	})
-	return both(replicas, members)
+	return worst(replicas, members)
 }
 
 func judgeResources(e Evidence) verdict {
@@ -135,17 +135,17 @@ func judgeResources(e Evidence) verdict {
 		return warn("without a limit: %s", strings.Join(without, ", ")), len(without)
 	}
 	bare, all := 0, 0
-	replicas := overReplicas(e, func(r Replica) verdict {
+	replicas := everyReplica(e, func(r Replica) verdict {
 		v, without := limited(r.processes())
 		bare, all = bare+without, all+3
 		return v
 	})
-	members := overMembers(e, func(m Member) verdict {
+	members := everyMember(e, func(m Member) verdict {
 		v, without := limited([]named{{"etcd", m.Process}})
 		bare, all = bare+without, all+1
 		return v
 	})
-	out := both(replicas, members)
+	out := worst(replicas, members)
 	if out.status == Warn && bare == all {
 		return fail("no component has limits")
 	}
@@ -158,10 +158,10 @@ func judgeTaints(e Evidence) verdict {
 	}
 	var tainted, open []string
 	for _, node := range e.Nodes {
-		if !ofControlPlane(e, node) {
+		if !isControlPlane(e, node) {
 			continue
 		}
-		if slices.ContainsFunc(node.Taints, repels) {
+		if slices.ContainsFunc(node.Taints, repelsPods) {
 			tainted = append(tainted, node.Name)
 		} else {
 			open = append(open, node.Name)
@@ -176,15 +176,15 @@ func judgeTaints(e Evidence) verdict {
 	return pass("none of these machines is a node")
 }
 
-func ofControlPlane(e Evidence, node Node) bool {
+func isControlPlane(e Evidence, node Node) bool {
 	on := func(address string) bool { return slices.Contains(node.Addresses, address) }
 	return slices.ContainsFunc(e.Replicas, func(r Replica) bool { return on(r.Address) }) ||
 		slices.ContainsFunc(e.Members, func(m Member) bool { return on(m.Address) })
 }
 
-// repels reports whether a taint permanently repels pods that do not tolerate it. The taints of
+// repelsPods reports whether a taint permanently repels pods that do not tolerate it. The taints of
 // the node controller for a node that is not ready are removed again.
-func repels(taint string) bool {
+func repelsPods(taint string) bool {
 	key, effect, _ := strings.Cut(taint, ":")
 	return (effect == "NoSchedule" || effect == "NoExecute") && !strings.HasPrefix(key, "node.kubernetes.io/") && !strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
 }
@@ -193,13 +193,13 @@ func repels(taint string) bool {
 // By kubeadm's defaults, the other components serve them on the loopback address only, for an
 // agent on the machine.
 func judgeMetrics(e Evidence) verdict {
-	replicas := overReplicas(e, func(r Replica) verdict {
+	replicas := everyReplica(e, func(r Replica) verdict {
 		near := false
 		for _, p := range r.processes() {
 			switch {
 			case !p.Running:
 				return unknown("%s is not running", p.name)
-			case isOff(p.Flags):
+			case metricsDisabled(p.Flags):
 				return fail("%s has no port", p.name)
 			}
 			near = near || isLoopback(p.Flags["bind-address"])
@@ -209,7 +209,7 @@ func judgeMetrics(e Evidence) verdict {
 		}
 		return pass("all serve them")
 	})
-	members := overMembers(e, func(m Member) verdict {
+	members := everyMember(e, func(m Member) verdict {
 		if m.FsyncUnread != "" {
 			return unknown("not served: %s", m.FsyncUnread)
 		}
@@ -220,10 +220,10 @@ func judgeMetrics(e Evidence) verdict {
 		}
 		return pass("served to clients with a certificate, and to agents on the machine")
 	})
-	return both(replicas, members)
+	return worst(replicas, members)
 }
 
-func isOff(flags map[string]string) bool {
+func metricsDisabled(flags map[string]string) bool {
 	port, set := flags["secure-port"]
 	return set && isZero(port)
 }

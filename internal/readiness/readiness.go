@@ -80,10 +80,10 @@ func Ready(findings []Finding) bool {
 	return len(findings) > 0 && !slices.ContainsFunc(findings, func(f Finding) bool { return f.Status == Fail || f.Status == Unknown })
 }
 
-// together combines several verdicts, each with its name. The status is the worst of them, and
+// combine combines several verdicts, each with its name. The status is the worst of them, and
 // the evidence lists those that do not pass. If all have the same evidence, it is listed once
 // without names.
-func together(of string, names []string, each func(i int) verdict) verdict {
+func combine(of string, names []string, each func(i int) verdict) verdict {
 	if len(names) == 0 {
 		return unknown("no %s is known", of)
 	}
@@ -110,8 +110,8 @@ func together(of string, names []string, each func(i int) verdict) verdict {
 	return out
 }
 
-// overReplicas judges every replica. A replica that could not be read is unknown.
-func overReplicas(e Evidence, judge func(Replica) verdict) verdict {
+// everyReplica judges every replica. A replica that could not be read is unknown.
+func everyReplica(e Evidence, judge func(Replica) verdict) verdict {
 	names := make([]string, len(e.Replicas))
 	for i, r := range e.Replicas {
 		names[i] = r.Name
@@ -119,7 +119,7 @@ func overReplicas(e Evidence, judge func(Replica) verdict) verdict {
 	if e.ReplicasUnread != "" {
 		return unknown("%s", e.ReplicasUnread)
 	}
-	return together("replica", names, func(i int) verdict {
+	return combine("replica", names, func(i int) verdict {
 		if r := e.Replicas[i]; r.Unread == "" {
 			return judge(r)
 		}
@@ -127,13 +127,13 @@ func overReplicas(e Evidence, judge func(Replica) verdict) verdict {
 	})
 }
 
-// overMembers is overReplicas for etcd's members.
-func overMembers(e Evidence, judge func(Member) verdict) verdict {
+// everyMember is everyReplica for etcd's members.
+func everyMember(e Evidence, judge func(Member) verdict) verdict {
 	names := make([]string, len(e.Members))
 	for i, m := range e.Members {
 		names[i] = m.Name
 	}
-	return together("etcd member", names, func(i int) verdict {
+	return combine("etcd member", names, func(i int) verdict {
 		if m := e.Members[i]; m.Unread == "" {
 			return judge(m)
 		}

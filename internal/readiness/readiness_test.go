@@ -375,7 +375,7 @@ func TestTogether(t *testing.T) {
 		"c d e a": {Fail, "c: who knows; d: bad; e, a: well"},
 	} {
 		all := strings.Fields(names)
-		if got := together("thing", all, func(i int) verdict { return verdicts[all[i]] }); got != want {
+		if got := combine("thing", all, func(i int) verdict { return verdicts[all[i]] }); got != want {
 			t.Errorf("%s: %v, want %v", names, got, want)
 		}
 	}

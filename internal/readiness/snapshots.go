@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// offMachine are substrings of commands that copy a file to another machine.
-var offMachine = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
+// uploadPrograms are substrings of commands that copy a file to another machine.
+var uploadPrograms = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
 
 func judgeSnapshots(e Evidence) verdict {
 	var words []string
@@ -24,7 +24,7 @@ func judgeSnapshots(e Evidence) verdict {
 				word = fmt.Sprintf("%s on %s, but its last run failed", s.Name, m.Name)
 			case s.Ran.IsZero():
 				word = fmt.Sprintf("%s on %s, but it has not run yet", s.Name, m.Name)
-			case containsAny(s.Command, offMachine):
+			case containsAny(s.Command, uploadPrograms):
 				as, word = Pass, fmt.Sprintf("%s on %s, last run at %s", s.Name, m.Name, s.Ran.UTC().Format(time.RFC3339))
 			}
 			words = append(words, word)

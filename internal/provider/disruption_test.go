@@ -12,27 +12,27 @@ import (
 func TestSurvival(t *testing.T) {
 	const kind = "etcd members"
 	everyone := []string{"cp1 (10.0.0.1)", "cp2 (10.0.0.2)", "cp3 (10.0.0.3)"}
-	type step func(s *survival, b *pki.Bundle, diags *diag.Diagnostics)
-	member := func(b *pki.Bundle, id string, serving bool) resident {
-		return resident{kind: kind, id: id, bundle: b, serving: serving, peers: everyone}
+	type step func(s *disruption, b *pki.Bundle, diags *diag.Diagnostics)
+	member := func(b *pki.Bundle, id string, serving bool) priorObject {
+		return priorObject{kind: kind, id: id, bundle: b, serving: serving, peers: everyone}
 	}
 	keep := func(id string) step {
-		return func(s *survival, b *pki.Bundle, _ *diag.Diagnostics) { s.stays(member(b, id, true)) }
+		return func(s *disruption, b *pki.Bundle, _ *diag.Diagnostics) { s.kept(member(b, id, true)) }
 	}
 	read := keep
 	destroy := func(id string) step {
-		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) { s.leaves(member(b, id, true), d) }
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.destroyed(member(b, id, true), d) }
 	}
 	create := func(id string) step {
-		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) { s.comes(kind, id, b, d) }
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, d) }
 	}
 	replace := func(id, by string) step {
-		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) { s.replaced(member(b, id, true), by, d) }
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.replaced(member(b, id, true), by, d) }
 	}
 	failed := func(id string) step { // a Create that never served: tainted, and planned as new
-		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) {
-			s.exists(member(b, id, false))
-			s.comes(kind, id, b, d)
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) {
+			s.observed(member(b, id, false))
+			s.created(kind, id, b, d)
 		}
 	}
 	each := func(f func(string) step) (all []step) {
@@ -66,7 +66,7 @@ func TestSurvival(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bundle := &pki.Bundle{ClusterID: "1", Deletable: c.deletable}
-			var s survival
+			var s disruption
 			var diags diag.Diagnostics
 			for _, step := range c.steps {
 				step(&s, bundle, &diags)
@@ -84,10 +84,10 @@ func TestSurvival(t *testing.T) {
 
 // TestSurvivalOfAnother checks that clusters are judged independently.
 func TestSurvivalOfAnother(t *testing.T) {
-	var s survival
+	var s disruption
 	var diags diag.Diagnostics
-	s.stays(resident{kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true})
-	s.leaves(resident{kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"}, serving: true}, &diags)
+	s.kept(priorObject{kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true})
+	s.destroyed(priorObject{kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"}, serving: true}, &diags)
 	if !diags.HasError() {
 		t.Error("the only member of a protected cluster is destroyed beside another cluster's")
 	}

@@ -14,22 +14,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// survival tracks what a plan does to the members or replicas of each cluster, as far as the
+// disruption tracks what a plan does to the members or replicas of each cluster, as far as the
 // plan shows it. It rejects a plan that would leave none of the serving ones: replacing all of
 // them at once destroys the cluster and bootstraps another one. The apply checks the same
 // against the machines.
-type survival struct {
+type disruption struct {
 	mu     sync.Mutex
 	groups map[string]*group // by kind and cluster ID
 }
 
-// survives returns where a plan's effects are recorded. It returns nil once a change of the run
+// disruption returns where a plan's effects are recorded. It returns nil once a change of the run
 // has begun, because the machines are the source of truth from then on.
-func (s *session) survives() *survival {
+func (s *session) disruption() *disruption {
 	if s == nil || s.versions.hasBegun() {
 		return nil
 	}
-	return &s.survival
+	return &s.planned
 }
 
 // group is the members, or the replicas, of one cluster.
@@ -37,8 +37,8 @@ type group struct {
 	kind      string // "etcd members"
 	protected bool
 	serving   map[string]bool // by identity: in the state, and observed as serving
-	leaving   map[string]bool // the serving ones that the plan destroys or replaces
-	coming    map[string]bool // created by the plan, including replacements
+	destroyed map[string]bool // the serving ones that the plan destroys or replaces
+	created   map[string]bool // created by the plan, including replacements
 	known     map[string]bool // seen as a resource of this run, serving or not
 	peers     map[string]bool // named by a resource, with or without a resource of their own
 }
@@ -46,7 +46,7 @@ type group struct {
 // resourceID identifies a member or a replica, independent of its Terraform address.
 func resourceID(name, address string) string { return name + " (" + address + ")" }
 
-func (s *survival) group(kind string, bundle *pki.Bundle) *group {
+func (s *disruption) group(kind string, bundle *pki.Bundle) *group {
 	if s.groups == nil {
 		s.groups = map[string]*group{}
 	}
@@ -54,7 +54,7 @@ func (s *survival) group(kind string, bundle *pki.Bundle) *group {
 	g, ok := s.groups[key]
 	if !ok {
 		g = &group{
-			kind: kind, serving: map[string]bool{}, leaving: map[string]bool{}, coming: map[string]bool{},
+			kind: kind, serving: map[string]bool{}, destroyed: map[string]bool{}, created: map[string]bool{},
 			known: map[string]bool{}, peers: map[string]bool{},
 		}
 		s.groups[key] = g
@@ -63,8 +63,8 @@ func (s *survival) group(kind string, bundle *pki.Bundle) *group {
 	return g
 }
 
-// resident is what is known of one resource before the plan.
-type resident struct {
+// priorObject is what is known of one resource before the plan.
+type priorObject struct {
 	kind    string
 	id      string
 	bundle  *pki.Bundle
@@ -72,10 +72,10 @@ type resident struct {
 	peers   []string // the other members or replicas that it names
 }
 
-func (r resident) complete() bool { return r.bundle != nil && r.id != "" }
+func (r priorObject) complete() bool { return r.bundle != nil && r.id != "" }
 
-// meet records what a resource was before the plan.
-func (g *group) meet(r resident) {
+// record records what a resource was before the plan.
+func (g *group) record(r priorObject) {
 	g.known[r.id] = true
 	if r.serving {
 		g.serving[r.id] = true
@@ -85,44 +85,46 @@ func (g *group) meet(r resident) {
 	}
 }
 
-// exists records what a Read has observed.
-func (s *survival) exists(r resident) {
+// observed records what a Read has observed.
+func (s *disruption) observed(r priorObject) {
 	if s == nil || !r.complete() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.group(r.kind, r.bundle).meet(r)
+	s.group(r.kind, r.bundle).record(r)
 }
 
-// stays records a resource that the plan keeps.
-func (s *survival) stays(r resident) { s.exists(r) }
+// kept records a resource that the plan keeps.
+func (s *disruption) kept(r priorObject) { s.observed(r) }
 
-// leaves records a resource that the plan destroys.
-func (s *survival) leaves(r resident, diags *diag.Diagnostics) { s.plan(r, "", diags) }
+// destroyed records a resource that the plan destroys.
+func (s *disruption) destroyed(r priorObject, diags *diag.Diagnostics) { s.plan(r, "", diags) }
 
 // replaced records a resource that the plan replaces with another one.
-func (s *survival) replaced(r resident, by string, diags *diag.Diagnostics) { s.plan(r, by, diags) }
+func (s *disruption) replaced(r priorObject, by string, diags *diag.Diagnostics) {
+	s.plan(r, by, diags)
+}
 
-func (s *survival) plan(r resident, by string, diags *diag.Diagnostics) {
+func (s *disruption) plan(r priorObject, by string, diags *diag.Diagnostics) {
 	if s == nil || !r.complete() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.group(r.kind, r.bundle)
-	g.meet(r)
-	g.leaving[r.id] = true
+	g.record(r)
+	g.destroyed[r.id] = true
 	if by != "" {
-		g.coming[by] = true
+		g.created[by] = true
 	}
-	g.judge(diags)
+	g.check(diags)
 }
 
-// comes records a resource that the plan creates. If the run has already seen the resource, it
+// created records a resource that the plan creates. If the run has already seen the resource, it
 // is replaced: Terraform plans a requested replacement, or that of a tainted resource, as if it
 // did not exist yet.
-func (s *survival) comes(kind, id string, bundle *pki.Bundle, diags *diag.Diagnostics) {
+func (s *disruption) created(kind, id string, bundle *pki.Bundle, diags *diag.Diagnostics) {
 	if s == nil || bundle == nil || id == "" {
 		return
 	}
@@ -130,18 +132,18 @@ func (s *survival) comes(kind, id string, bundle *pki.Bundle, diags *diag.Diagno
 	defer s.mu.Unlock()
 	g := s.group(kind, bundle)
 	if g.serving[id] {
-		g.leaving[id] = true
+		g.destroyed[id] = true
 	}
 	g.known[id] = true
-	g.coming[id] = true
-	g.judge(diags)
+	g.created[id] = true
+	g.check(diags)
 }
 
-// judge rejects the plan if none of the serving ones stays. A peer without a resource in this
+// check rejects the plan if none of the serving ones stays. A peer without a resource in this
 // run counts as staying.
-func (g *group) judge(diags *diag.Diagnostics) {
+func (g *group) check(diags *diag.Diagnostics) {
 	for id := range g.serving {
-		if !g.leaving[id] {
+		if !g.destroyed[id] {
 			return
 		}
 	}
@@ -151,14 +153,14 @@ func (g *group) judge(diags *diag.Diagnostics) {
 		}
 	}
 	who := strings.Join(slices.Sorted(maps.Keys(g.serving)), ", ")
-	renamed := len(g.coming) > 0 && maps.Equal(g.serving, g.coming)
+	renamed := len(g.created) > 0 && maps.Equal(g.serving, g.created)
 	switch {
 	case len(g.serving) == 0:
-	case renamed && len(g.leaving) == len(g.coming) && len(g.serving) > 1:
+	case renamed && len(g.destroyed) == len(g.created) && len(g.serving) > 1:
 		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("all serving ones would be destroyed and created again with the same identity: %s.", who),
 			"if keys of a for_each were renamed, add a moved block for each (moved { from = …[\"OLD\"], to = …[\"NEW\"] }); "+
 				"if you want to replace them, use two applies, so that at least one keeps serving: first some of them (terraform apply -replace=… -target=…), then the rest.")
-	case len(g.coming) > 0:
+	case len(g.created) > 0:
 		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("none of the serving ones would remain: %s.", who),
 			"use two applies, so that at least one keeps serving: change or replace some of them first (for example with -target), and the rest when these serve. "+
 				"To replace a single one, add another one first.")
