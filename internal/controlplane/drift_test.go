@@ -16,8 +16,8 @@ import (
 
 func TestNoDriftOnAConvergedMachine(t *testing.T) {
 	s := testSpec(t)
-	if words := drift(s.Replica, converged(t, s), cptest.Now); len(words) > 0 {
-		t.Errorf("drift:\n%s", strings.Join(words, "\n"))
+	if problems := drift(s.Replica, converged(t, s), cptest.Now); len(problems) > 0 {
+		t.Errorf("drift:\n%s", strings.Join(problems, "\n"))
 	}
 }
 
@@ -37,8 +37,8 @@ func TestRecordOfAListOfEtcd(t *testing.T) {
 	}
 	f.Record = r
 	slices.Sort(s.EtcdURLs)
-	if words := drift(s.Replica, f, cptest.Now); len(words) > 0 || !r.IsComplete(s.Replica) {
-		t.Errorf("drift %q; it has the configuration: %t", words, r.IsComplete(s.Replica))
+	if problems := drift(s.Replica, f, cptest.Now); len(problems) > 0 || !r.IsComplete(s.Replica) {
+		t.Errorf("drift %q; it has the configuration: %t", problems, r.IsComplete(s.Replica))
 	}
 }
 
@@ -165,11 +165,11 @@ func TestDrift(t *testing.T) {
 			s := testSpec(t)
 			f := converged(t, s)
 			c.alter(t, &s, &f)
-			words := drift(s.Replica, f, cptest.Now)
-			if !slices.ContainsFunc(words, func(w string) bool {
+			problems := drift(s.Replica, f, cptest.Now)
+			if !slices.ContainsFunc(problems, func(w string) bool {
 				return strings.HasPrefix(w, "cp1 (10.0.0.11): ") && strings.Contains(w, c.want)
 			}) {
-				t.Errorf("want %q in\n%s", c.want, strings.Join(words, "\n"))
+				t.Errorf("want %q in\n%s", c.want, strings.Join(problems, "\n"))
 			}
 		})
 	}

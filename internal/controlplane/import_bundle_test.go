@@ -107,7 +107,7 @@ func TestBundleFromFilesRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		record string
 		change func(files map[string]string)
-		words  string
+		cause  string
 	}{
 		"in a rotation": {
 			string(machine.NewRecord(under.Replica, nil).File().Content), func(map[string]string) {},
@@ -133,8 +133,8 @@ func TestBundleFromFilesRefuses(t *testing.T) {
 			files := bundleFiles(t, s)
 			c.change(files)
 			_, err := bundleFromFiles(c.record, files)
-			if err == nil || !strings.Contains(err.Error(), c.words) {
-				t.Errorf("error is %v, want one that says %q", err, c.words)
+			if err == nil || !strings.Contains(err.Error(), c.cause) {
+				t.Errorf("error is %v, want one that says %q", err, c.cause)
 			}
 			if err != nil && strings.Contains(err.Error(), "PRIVATE KEY") {
 				t.Error("the error quotes a key")

@@ -193,7 +193,7 @@ func TestImportRefuses(t *testing.T) {
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
 	for name, c := range map[string]struct {
 		change func(facts host.Facts)
-		words  string
+		cause  string
 	}{
 		"nothing there": {func(f host.Facts) { clear(f.Files) }, "nothing of a replica"},
 		"kubeadm's": {func(f host.Facts) {
@@ -218,8 +218,8 @@ func TestImportRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := machineOf(t, s)
 			c.change(facts)
-			if _, err := imported(s.Host, facts, endpointIn); err == nil || !strings.Contains(err.Error(), c.words) {
-				t.Errorf("error is %v, want one that says %q", err, c.words)
+			if _, err := imported(s.Host, facts, endpointIn); err == nil || !strings.Contains(err.Error(), c.cause) {
+				t.Errorf("error is %v, want one that says %q", err, c.cause)
 			}
 		})
 	}

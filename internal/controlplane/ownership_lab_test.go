@@ -89,13 +89,13 @@ func (st *stage) refusesAfterHardening() {
 // stepsAsideForItsMember: the replica is stopped while its etcd member is away, no process
 // starts it meanwhile, and it returns with the member.
 func (st *stage) stepsAsideForItsMember() {
-	beside := StackedMember{
+	member := StackedMember{
 		Host: st.spec.Host, Bundle: st.spec.Bundle, EtcdURL: st.spec.EtcdURLs[0],
 		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
 	}
 	cp2 := st.spec
 	cp2.Name = "cp2"
-	outage := st.replicas.Outage(beside)
+	outage := st.replicas.Outage(member)
 	end := outage.Open()
 	if err := outage.Begins(st.ctx); err != nil {
 		st.Fatal(err)
@@ -118,7 +118,7 @@ func (st *stage) stepsAsideForItsMember() {
 	}
 	st.expect("calls", st.registrar.take(), []string(nil))
 
-	outage = st.replicas.Outage(beside) // that of the Create
+	outage = st.replicas.Outage(member) // that of the Create
 	end = outage.Open()
 	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); len(orphans) != 1 ||
 		!orphans[0].changing {

@@ -70,8 +70,8 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Equal(d.restart, c.restarts) {
 			t.Errorf("%s: writes %q, removes %q, restarts %q", c.name, written, d.remove, d.restart)
 		}
-		if words := drift(s.Replica, f, cptest.Now); (len(words) > 0) != (len(c.restarts) > 0) {
-			t.Errorf("%s: drift %q", c.name, words)
+		if problems := drift(s.Replica, f, cptest.Now); (len(problems) > 0) != (len(c.restarts) > 0) {
+			t.Errorf("%s: drift %q", c.name, problems)
 		}
 	}
 }
@@ -137,9 +137,9 @@ func TestGroupsOfTheUnit(t *testing.T) {
 			t.Errorf("read back: %q", unit.Groups(text))
 		}
 	}
-	if words := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(words,
+	if problems := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(problems,
 		"names the groups [], wanted [hsm kms]") {
-		t.Errorf("drift is %q", words)
+		t.Errorf("drift is %q", problems)
 	}
 	d, err := decide(s.Replica, f, cptest.Now)
 	if err != nil || !slices.Equal(d.restart, []string{release.APIServer}) {

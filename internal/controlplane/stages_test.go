@@ -112,13 +112,13 @@ func TestRecordWithoutGenerations(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	f.Record.Generations = nil
-	if words := drift(s.Replica, f, cptest.Now); len(words) > 0 {
-		t.Errorf("drift %q", words)
+	if problems := drift(s.Replica, f, cptest.Now); len(problems) > 0 {
+		t.Errorf("drift %q", problems)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.FrontProxyPart, 1)
-	if words := drift(s.Replica, f, cptest.Now); !slices.Contains(words,
+	if problems := drift(s.Replica, f, cptest.Now); !slices.Contains(problems,
 		"cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
-		t.Errorf("drift %q", words)
+		t.Errorf("drift %q", problems)
 	}
 }
 
@@ -139,10 +139,10 @@ func TestExternalKeysAreNotWritten(t *testing.T) {
 			t.Errorf("%s is removed and written", file.Path)
 		}
 	}
-	words := strings.Join(drift(s.Replica, f, cptest.Now), "\n")
+	problems := strings.Join(drift(s.Replica, f, cptest.Now), "\n")
 	for _, path := range d.remove {
-		if !strings.Contains(words, path+" exists, but is not wanted") {
-			t.Errorf("%s is no drift:\n%s", path, words)
+		if !strings.Contains(problems, path+" exists, but is not wanted") {
+			t.Errorf("%s is no drift:\n%s", path, problems)
 		}
 	}
 	if left := drift(s.Replica, converged(t, s), cptest.Now); len(left) > 0 {

@@ -55,7 +55,7 @@ func TestProbe(t *testing.T) {
 			}
 			if said := (Prober{client: c.client, url: server.URL + c.path}).Health(ctx); said == "" || said == Healthy &&
 				c.want != Healthy {
-				t.Errorf("in words: %q", said)
+				t.Errorf("health is %q", said)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func TestValidateConfigFiles(t *testing.T) {
 		name  string
 		files map[string]ConfigFile
 		extra map[string]map[string]string
-		words string // "" means valid
+		cause string // "" means valid
 	}{
 		{"nothing", nil, nil, ""},
 		{
@@ -92,8 +92,8 @@ func TestValidateConfigFiles(t *testing.T) {
 		},
 	} {
 		err := ValidateConfigFiles(c.files, c.extra)
-		if text := cptest.Text(err); (err == nil) != (c.words == "") || !strings.Contains(text, c.words) {
-			t.Errorf("%s: %q, want %q", c.name, text, c.words)
+		if text := cptest.Text(err); (err == nil) != (c.cause == "") || !strings.Contains(text, c.cause) {
+			t.Errorf("%s: %q, want %q", c.name, text, c.cause)
 		}
 	}
 }

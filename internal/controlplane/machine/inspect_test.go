@@ -47,14 +47,14 @@ func TestParseAccess(t *testing.T) {
 		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // not requested
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
 	} {
-		words, err := readAccess(s, output)
-		if err != nil || len(words) != len(want) {
-			t.Errorf("%q: %q, %v", output, words, err)
+		problems, err := readAccess(s, output)
+		if err != nil || len(problems) != len(want) {
+			t.Errorf("%q: %q, %v", output, problems, err)
 			continue
 		}
 		for i, part := range want {
-			if !strings.Contains(words[i], part) {
-				t.Errorf("%q: %q, want %q", output, words[i], part)
+			if !strings.Contains(problems[i], part) {
+				t.Errorf("%q: %q, want %q", output, problems[i], part)
 			}
 		}
 	}
@@ -112,20 +112,20 @@ func TestAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := readAccess(s, string(out))
+		problems, err := readAccess(s, string(out))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return words
+		return problems
 	}
-	expect := func(what string, words []string, want ...string) {
+	expect := func(what string, problems []string, want ...string) {
 		t.Helper()
-		ok := len(words) == len(want)
-		for i := range min(len(words), len(want)) {
-			ok = ok && strings.Contains(words[i], want[i])
+		ok := len(problems) == len(want)
+		for i := range min(len(problems), len(want)) {
+			ok = ok && strings.Contains(problems[i], want[i])
 		}
 		if !ok {
-			t.Errorf("%s: %q, want %q", what, words, want)
+			t.Errorf("%s: %q, want %q", what, problems, want)
 		}
 	}
 	expect("a member of the group", look(opening(t, []string{"games"}, shared)))

@@ -120,13 +120,13 @@ func TestUnknown(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			words := c.skew.Unknown()
-			if len(words) != len(c.want) {
-				t.Fatalf("%q, want %q", words, c.want)
+			problems := c.skew.Unknown()
+			if len(problems) != len(c.want) {
+				t.Fatalf("%q, want %q", problems, c.want)
 			}
-			for i, word := range words {
-				if !strings.Contains(word, c.want[i]) {
-					t.Errorf("%q, want %q", word, c.want[i])
+			for i, problem := range problems {
+				if !strings.Contains(problem, c.want[i]) {
+					t.Errorf("%q, want %q", problem, c.want[i])
 				}
 			}
 		})
