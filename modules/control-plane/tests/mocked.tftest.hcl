@@ -14,8 +14,9 @@ variables {
     cp3 = { address = "10.0.0.13" }
     lb1 = { address = "10.0.0.21", roles = ["balancer"] }
   }
-  etcd       = { version = "3.6.16" }
-  kubernetes = { version = "1.36.3" }
+  etcd         = { version = "3.6.16" }
+  kubernetes   = { version = "1.36.3" }
+  secret_files = {} # Terraform refuses the default of an ephemeral variable when a test applies
 }
 
 run "outputs" {

@@ -92,7 +92,7 @@ run "stacked" {
     error_message = "A machine without roles has a member and a replica."
   }
   assert {
-    condition     = alltrue([for name, replica in kube_control_plane_replica.this : replica.etcd == tolist(["https://${var.machines[name].address}:2379"])])
+    condition     = alltrue([for name, replica in kube_control_plane_replica.this : replica.etcd == toset(["https://${var.machines[name].address}:2379"])])
     error_message = "A replica on a machine with a member uses that member."
   }
   assert {
