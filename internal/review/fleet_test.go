@@ -229,3 +229,25 @@ func TestReduced(t *testing.T) {
 		t.Errorf("no plan is reduced: %v", err)
 	}
 }
+
+// TestJSONIsDocumented checks that the guide names every field of the JSON.
+func TestJSONIsDocumented(t *testing.T) {
+	var report map[string]any
+	if err := json.Unmarshal([]byte(readText(t, "testdata", "fleet.json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	_, guide, _ := strings.Cut(readText(t, "..", "..", "templates", "guides", "drift-review.md"), "`-format json`")
+	fields := 0
+	walk(report, func(object map[string]any) {
+		for field := range object {
+			fields++
+			if !strings.Contains(guide, "`"+field+"`") && !strings.Contains(guide, "."+field+"`") &&
+				!strings.Contains(guide, "."+field+"[]`") && !strings.Contains(guide, "`"+field+"[]`") {
+				t.Errorf("the guide does not describe the field %s", field)
+			}
+		}
+	})
+	if fields < 100 {
+		t.Errorf("the report of the fleet has %d fields", fields)
+	}
+}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -123,6 +124,7 @@ var (
 func TestCommentsOfHostileMachines(t *testing.T) {
 	poison := 0
 	for _, name := range plans {
+		blocks := strings.Count(comment(t, document(t, name)), "\n```")
 		for what, text := range map[string]string{"once": hostileText, "long": strings.Repeat(hostileText, 30)} {
 			d := document(t, name)
 			poisonPlan(d, text)
@@ -131,30 +133,62 @@ func TestCommentsOfHostileMachines(t *testing.T) {
 			if len(got) > 60_000 {
 				t.Errorf("%s, %s: %d bytes", name, what, len(got))
 			}
-			if strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
-				t.Errorf("%s, %s: it has invisible characters", name, what)
-			}
-			plain := ownTags.ReplaceAllString(prose(t, got), "")
-			if found := live.FindString(plain); found != "" {
-				t.Errorf("%s, %s: %q stands in it:\n%s", name, what, found, plain)
-			}
-			for line := range strings.Lines(got) {
-				begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
-				if slices.ContainsFunc([]string{"# Heading", "~~~", "%%{", "<script"}, begins) {
-					t.Errorf("%s, %s: a line of a machine's own: %q", name, what, line)
-				}
-			}
-			if strings.Count(got, "\n```") != strings.Count(comment(t, document(t, name)), "\n```") {
-				t.Errorf("%s, %s: a block begins or ends", name, what)
-			}
-			for diagram := range strings.Lines(strings.Join(spans.FindAllString(got, -1), "")) {
-				if strings.Contains(diagram, "click ") && !strings.Contains(diagram, `["`) || strings.Count(diagram, `"`) > 2 {
-					t.Errorf("%s, %s: a label of the diagram ends early: %q", name, what, diagram)
-				}
-			}
+			expectPlain(t, name+", "+what, got, blocks)
 		}
 	}
 	if poison == 0 {
 		t.Error("no comment contains the text of the machines: the test proves nothing")
+	}
+}
+
+// TestFleetOfHostileMachines checks the same for the comment on a fleet, whose clusters and
+// errors have such names, and that the JSON has no invisible characters.
+func TestFleetOfHostileMachines(t *testing.T) {
+	d := document(t, "asked")
+	blocks := strings.Count(comment(t, d), "\n```")
+	poisonPlan(d, hostileText)
+	report := Report{Title: hostileText, Plans: []NamedPlan{
+		readPlan(t, "a"+hostileText, d), {Name: "b" + hostileText, Err: errors.New(hostileText)},
+	}}
+	got := Markdown(report, MaxComment)
+	expectPlain(t, "fleet", got, blocks)
+	if rows := strings.Count(got, "\n| "); rows != 3 || !strings.Contains(got, "evil") {
+		t.Errorf("the summary has %d rows:\n%s", rows, got)
+	}
+	text, err := JSON(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := strings.IndexFunc(string(text), invisible); at >= 0 {
+		t.Errorf("the JSON has an invisible character: %q", text[at:])
+	}
+}
+
+func invisible(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+
+// expectPlain checks that a comment has only markup of its own, and that many blocks of code.
+func expectPlain(t *testing.T, what, got string, blocks int) {
+	t.Helper()
+	if strings.ContainsFunc(got, invisible) {
+		t.Errorf("%s: it has invisible characters", what)
+	}
+	plain := ownTags.ReplaceAllString(prose(t, got), "")
+	if markup := live.FindString(plain); markup != "" {
+		t.Errorf("%s: it has the markup %q:\n%s", what, markup, plain)
+	}
+	for line := range strings.Lines(got) {
+		begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
+		if slices.ContainsFunc([]string{"# Heading", "~~~", "%%{", "<script"}, begins) {
+			t.Errorf("%s: a machine writes a line: %q", what, line)
+		}
+	}
+	if strings.Count(got, "\n```") != blocks {
+		t.Errorf("%s: a block begins or ends", what)
+	}
+	for diagram := range strings.Lines(strings.Join(spans.FindAllString(got, -1), "")) {
+		clicks := strings.Contains(diagram, "click ") && !strings.Contains(diagram, `["`)
+		if clicks || strings.Count(diagram, `"`) > 2 {
+			t.Errorf("%s: a label of the diagram ends early: %q", what, diagram)
+		}
 	}
 }

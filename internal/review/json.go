@@ -90,7 +90,7 @@ type jsonScore struct {
 // JSON formats a report for other programs. It has the facts of the comment, without a limit.
 func JSON(r Report) ([]byte, error) {
 	out := jsonReport{
-		FormatVersion: FormatVersion, Title: r.Title, Complete: r.Complete(),
+		FormatVersion: FormatVersion, Title: problem.Line(r.Title), Complete: r.Complete(),
 		Summary: r.counts().json(), Plans: []jsonPlan{},
 	}
 	for _, p := range r.sorted() {
@@ -113,7 +113,7 @@ func (c counts) json() jsonCounts {
 
 func (p NamedPlan) json() jsonPlan {
 	out := jsonPlan{
-		Name: p.Name, Status: "planned", Partial: p.Plan.Partial, Summary: p.Plan.counts().json(),
+		Name: problem.Line(p.Name), Status: "planned", Partial: p.Plan.Partial, Summary: p.Plan.counts().json(),
 		Destructive: []jsonChange{}, ControlPlanes: []jsonControlPlane{}, Health: []jsonHealth{},
 		Readiness: []jsonScore{}, Deferred: lines(p.Plan.Deferred), Others: []jsonChange{},
 	}

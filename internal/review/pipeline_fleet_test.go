@@ -84,6 +84,16 @@ func TestFleetPipeline(t *testing.T) {
 	}
 }
 
+// TestFleetPipelineTerragrunt checks that the pipeline installs the Terragrunt that is tested.
+func TestFleetPipelineTerragrunt(t *testing.T) {
+	_, version, _ := strings.Cut(readText(t, "..", "..", "tools", "terragrunt", "go.mod"), "github.com/gruntwork-io/terragrunt ")
+	version, _, _ = strings.Cut(version, "\n")
+	workflow := readText(t, "..", "..", "examples", "fleet", "github-actions.yml")
+	if version == "" || !strings.Contains(workflow, "\n      TERRAGRUNT_VERSION: "+version+"\n") {
+		t.Errorf("the pipeline does not install Terragrunt %q", version)
+	}
+}
+
 // TestFleetPipelineQuiet checks that the issue is closed when all plans are empty.
 func TestFleetPipelineQuiet(t *testing.T) {
 	comment := steps(t, "fleet/github-actions.yml", "comment")
