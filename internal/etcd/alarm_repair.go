@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -60,8 +61,8 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec)
 // statusNow returns the status after a change.
 func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spec) (Status, error) {
 	f := cl.observe(ctx, s, s.Name, s.Host)
-	if !f.reached() {
-		return Status{}, fmt.Errorf("observe %s after its change: %w", s.label(), f.Err)
+	if !f.Reached() {
+		return Status{}, fmt.Errorf("observe %s after its change: %w", s.Label(), f.Err)
 	}
 	v, err := clients.View(ctx, cl.addresses(s))
 	if err != nil {
@@ -79,7 +80,7 @@ func (m *alarmRepair) disarmOrphans(ctx context.Context) error {
 	if v.CorruptUnnamed() {
 		return m.refuse(v, membership.RequireNotCorrupt(v, 0), corruptNext)
 	}
-	alarms := membership.Disarmable(v.WithQuota(m.s.quota()))
+	alarms := membership.Disarmable(v.WithQuota(m.s.Quota()))
 	if len(alarms) == 0 {
 		return nil
 	}
@@ -102,8 +103,8 @@ func (m *alarmRepair) repairSpace(ctx context.Context) error {
 			}
 			return nil // the change succeeded; the next Read reports the alarm
 		}
-		v = v.WithQuota(m.s.quota())
-		entry := entryOf(&v, m.s)
+		v = v.WithQuota(m.s.Quota())
+		entry := machine.EntryOf(&v, m.s.Spec)
 		if entry == nil {
 			return nil
 		}
@@ -224,7 +225,7 @@ func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gon
 	}
 	v, err := clients.View(ctx, l.cl.addresses(l.s))
 	if err == nil {
-		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.quota()), membership.Disarmable(v.WithQuota(l.s.quota())))
+		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.Quota()), membership.Disarmable(v.WithQuota(l.s.Quota())))
 	}
 	if err != nil {
 		problem.Progress(ctx, "etcd %s: the next apply disarms its alarms: %s", l.s.Name, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -19,8 +20,8 @@ import (
 // newMember is a member of a cluster that is being bootstrapped.
 type newMember struct {
 	spec     Spec
-	observed observed
-	certs    issued
+	observed machine.Observed
+	certs    machine.Issued
 }
 
 // newCluster describes a cluster that is about to be bootstrapped, in etcd's terms.
@@ -29,8 +30,8 @@ type newCluster struct {
 	members map[string]string // name → peer URL
 }
 
-func (f newCluster) id(s Spec) memberID {
-	return memberID{Member: membership.StaticMemberID(s.PeerURL(), f.token), Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
+func (f newCluster) id(s Spec) machine.ID {
+	return machine.ID{Member: membership.StaticMemberID(s.PeerURL(), f.token), Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
 }
 
 // bootstrap creates a cluster of the given members. A member that cannot be prepared is
@@ -98,27 +99,27 @@ func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(sp
 
 // prepare does what is safe before the participants are known. It changes nothing that
 // etcd would notice, except that it archives leftovers.
-func (cl *cluster) prepare(ctx context.Context, s Spec, f observed, archive bool) (issued, error) {
+func (cl *cluster) prepare(ctx context.Context, s Spec, f machine.Observed, archive bool) (machine.Issued, error) {
 	if archive {
 		problem.Progress(ctx, "etcd %s: archiving the data of a bootstrap that was interrupted before it had a quorum", s.Name)
-		if err := cl.archiveData(ctx, s); err != nil {
-			return issued{}, err
+		if err := machine.ArchiveData(ctx, cl.machine(s.Host), s.Spec); err != nil {
+			return machine.Issued{}, err
 		}
 	}
-	if err := cl.install(ctx, s, f); err != nil {
-		return issued{}, err
+	if err := machine.Install(ctx, cl.machine(s.Host), s.Spec, f); err != nil {
+		return machine.Issued{}, err
 	}
-	return certificates(s, f, time.Now())
+	return machine.Certificates(s.Spec, f, time.Now())
 }
 
 // startNewMember starts one member of a new cluster and waits until it is established.
 func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newCluster) (Status, error) {
 	s, f, id := n.spec, n.observed, start.id(n.spec)
-	change, timer := newMemberChange(s, f, n.certs, id, environment(start.token, "new", start.members))
+	change, timer := machine.NewMemberChange(s.Spec, f, n.certs, id, machine.Environment(start.token, "new", start.members))
 	problem.Progress(ctx, "etcd %s: bootstrapping a cluster with %d members", s.Name, len(start.members))
 	m := cl.machine(s.Host)
-	if _, err := m.Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
-		return Status{}, fmt.Errorf("start etcd on %s: %w", s.label(), err)
+	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timer: timer}); err != nil {
+		return Status{}, fmt.Errorf("start etcd on %s: %w", s.Label(), err)
 	}
 	clients, err := cl.connect(s)
 	if err != nil {
@@ -129,10 +130,10 @@ func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newClu
 	if err != nil {
 		return Status{}, err
 	}
-	if _, err := m.Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, action{}); err != nil {
-		return Status{}, fmt.Errorf("complete the start of etcd on %s: %w", s.label(), err)
+	if _, err := m.Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, machine.Action{}); err != nil {
+		return Status{}, fmt.Errorf("complete the start of etcd on %s: %w", s.Label(), err)
 	}
 	problem.Progress(ctx, "etcd %s: serving", s.Name)
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
-	return describe(s, f.after(s, change), &v), nil
+	return describe(s, f.After(s.Spec, change), &v), nil
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -48,7 +50,7 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	if _, twice := b.specs[s.Name]; twice {
 		cl.mu.Unlock()
 		return outcome{err: &problem.Problem{
-			Summary: "Two etcd members have the same name", Attribute: "name", Host: s.label(),
+			Summary: "Two etcd members have the same name", Attribute: "name", Host: s.Label(),
 			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a unique name",
 		}}
 	}
@@ -183,11 +185,11 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 }
 
 // checkMachine returns nil if a member may be installed on the machine.
-func checkMachine(s Spec, f observed) error {
-	if !f.reached() {
+func checkMachine(s Spec, f machine.Observed) error {
+	if !f.Reached() {
 		return notObserved("etcd member not created", s, f.Err)
 	}
-	if alien := f.foreign(s.Bundle.ClusterID, s.dataDir()); alien != "" {
+	if alien := f.Foreign(s.Bundle.ClusterID, s.Directory()); alien != "" {
 		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
 			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+layout.ConfigDir+" away")
 	}
@@ -221,7 +223,7 @@ func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observat
 // decideStart applies the pure rule, and what only this process knows: that the cluster
 // exists, and the machines on which this process has leases.
 func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed bool) startDecision {
-	d := decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), batch, s.answered, resumed)
+	d := decideStart(one.Bundle.ClusterID, one.Directory(), s.sorted(), batch, s.answered, resumed)
 	if d.Case != startBootstrap {
 		return d
 	}
@@ -235,7 +237,7 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 	for _, m := range s.sorted() {
 		if !cl.lease.leases.Covers(m.Address) {
 			return startDecision{
-				Reason: "other runs could bootstrap the same cluster at the same time: there is no lease on " + m.label(),
+				Reason: "other runs could bootstrap the same cluster at the same time: there is no lease on " + m.Label(),
 				Next:   "wait until other runs have ended, then apply again",
 			}
 		}
@@ -248,12 +250,12 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
 	return each(specs, func(_ string, spec Spec) error {
 		f := s.of(spec)
-		_, unit := f.facts.Files[layout.UnitPath]
-		if !f.Data || f.running() || !unit {
+		_, unit := f.Facts.Files[layout.UnitPath]
+		if !f.Data || f.Running() || !unit {
 			return nil
 		}
-		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, action{Verb: doStart}); err != nil {
-			return fmt.Errorf("start etcd on %s: %w", spec.label(), err)
+		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Start}); err != nil {
+			return fmt.Errorf("start etcd on %s: %w", spec.Label(), err)
 		}
 		return nil
 	})
@@ -278,4 +280,31 @@ func eachOf[T any](values map[string]T, f func(name string, value T) error) erro
 	}
 	group.Wait()
 	return errors.Join(errs...)
+}
+
+// unlisted checks the spec itself: the machine must be among the peers.
+func unlisted(s Spec) []string {
+	addresses := map[string]string{}
+	for name, peer := range s.Peers {
+		addresses[name] = peer.Address()
+	}
+	if err := machine.ValidatePeers(s.Name, s.Host.Address(), addresses); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// requirePreflight returns one problem that lists every failed check of a machine, or nil.
+func requirePreflight(s Spec, f machine.Observed) error {
+	faults := append(unlisted(s), machine.Preflight(s.Spec, f)...)
+	if len(faults) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "Machine is not suitable for an etcd member",
+		Host:      s.Label(),
+		Cause:     strings.Join(faults, "; "),
+		Unchanged: problem.Nothing,
+		Next:      "fix this on the machine and apply again",
+	}
 }

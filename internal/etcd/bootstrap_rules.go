@@ -1,11 +1,11 @@
 package etcd
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
@@ -42,25 +42,25 @@ type startDecision struct {
 // full bootstrap could count as "never begun" only if its record was removed too and the
 // few remaining members had never been established, which means before any resource that
 // uses the cluster was created. Even then the archive keeps their data.
-func decideStart(clusterID, dataDir string, machines []observed, batch []string, answered, resumed bool) startDecision {
+func decideStart(clusterID, dataDir string, machines []machine.Observed, batch []string, answered, resumed bool) startDecision {
 	if answered {
 		return startDecision{Case: startJoin}
 	}
 	var unreachable, alien []string
-	var began []observed
+	var began []machine.Observed
 	for _, m := range machines {
 		switch {
-		case !m.reached():
-			unreachable = append(unreachable, m.label()+": "+m.Err.Error())
-		case m.foreign(clusterID, dataDir) != "":
-			alien = append(alien, m.foreign(clusterID, dataDir))
-		case m.hasMember():
+		case !m.Reached():
+			unreachable = append(unreachable, m.Label()+": "+m.Err.Error())
+		case m.Foreign(clusterID, dataDir) != "":
+			alien = append(alien, m.Foreign(clusterID, dataDir))
+		case m.HasMember():
 			began = append(began, m)
 		}
 	}
 	switch {
-	case differentClusters(machines) != "":
-		return startDecision{Reason: differentClusters(machines), Next: differentClustersNext}
+	case machine.DifferentClusters(machines) != "":
+		return startDecision{Reason: machine.DifferentClusters(machines), Next: differentClustersNext}
 	case len(alien) > 0:
 		return startDecision{
 			Reason: strings.Join(alien, "; "),
@@ -79,7 +79,7 @@ func decideStart(clusterID, dataDir string, machines []observed, batch []string,
 		return startDecision{Case: startResume}
 	}
 	return startDecision{
-		Reason: "quorum lost: the cluster has members on " + strings.Join(labels(began), ", ") + ", but no quorum of them answers",
+		Reason: "quorum lost: the cluster has members on " + strings.Join(machine.Labels(began), ", ") + ", but no quorum of them answers",
 		Next: "start etcd on these machines (systemctl start " + layout.Unit + ", journalctl -u " + layout.Unit + ") until the cluster has a quorum, and apply again; " +
 			"if their data is permanently lost, restore a snapshot, or move the remaining files (the data directory and " + layout.ConfigDir + ") away on all of them to bootstrap an empty cluster",
 	}
@@ -92,7 +92,7 @@ const differentClustersNext = "determine which cluster is the current one, move 
 // mayHaveCommitted reports whether the members that began may have committed anything: one
 // of them is established, one joined an existing cluster, or they are a quorum of a
 // recorded initial-cluster.
-func mayHaveCommitted(began []observed) bool {
+func mayHaveCommitted(began []machine.Observed) bool {
 	for _, m := range began {
 		if !m.Pending || !m.New || len(m.Initial) == 0 {
 			return true
@@ -112,41 +112,16 @@ func mayHaveCommitted(began []observed) bool {
 
 // neverServed reports whether no member was ever observed serving: each is still
 // bootstrapping a cluster that no client can have used.
-func neverServed(began []observed) bool {
-	return !slices.ContainsFunc(began, func(m observed) bool { return !m.Pending || !m.New })
+func neverServed(began []machine.Observed) bool {
+	return !slices.ContainsFunc(began, func(m machine.Observed) bool { return !m.Pending || !m.New })
 }
 
-func names(machines []observed) []string {
+func names(machines []machine.Observed) []string {
 	var out []string
 	for _, m := range machines {
 		out = append(out, m.Name)
 	}
 	return out
-}
-
-func labels(machines []observed) []string {
-	var out []string
-	for _, m := range machines {
-		out = append(out, fmt.Sprintf("%s [%s]", m.label(), m.state()))
-	}
-	return out
-}
-
-// state describes what began on a machine, for refusals.
-func (f observed) state() string {
-	words := []string{"unit " + f.Unit.Active}
-	if f.Unit.Active == "" {
-		words = []string{"no unit"}
-	}
-	if f.Data {
-		words = append(words, "has data")
-	} else {
-		words = append(words, "no data")
-	}
-	if f.Pending {
-		words = append(words, "bootstrap not completed")
-	}
-	return strings.Join(words, ", ")
 }
 
 func intersect(a, b []string) []string {

@@ -6,29 +6,34 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 const testCluster = "id-of-prod"
 
-func blank(name string) observed { return observed{Name: name, Address: "10.0.0." + name[2:]} }
+func blank(name string) machine.Observed {
+	return machine.Observed{Name: name, Address: "10.0.0." + name[2:]}
+}
 
 // began returns a machine whose static bootstrap together with initial was interrupted.
-func began(name string, initial ...string) observed {
+func began(name string, initial ...string) machine.Observed {
 	f := blank(name)
 	f.Data, f.Pending, f.New, f.Initial = true, true, true, initial
-	f.Record = &record{ClusterID: testCluster, Name: name}
+	f.Record = &machine.Record{ClusterID: testCluster, Name: name}
 	return f
 }
 
-func established(name string) observed {
+func established(name string) machine.Observed {
 	f := began(name)
 	f.Pending, f.New, f.Initial = false, false, nil
 	return f
 }
 
-func lost(name string) observed {
+func lost(name string) machine.Observed {
 	f := blank(name)
 	f.Err = fmt.Errorf("no route: %w", host.ErrUnreachable)
 	return f
@@ -41,7 +46,7 @@ func TestDecideStart(t *testing.T) {
 	emptied := established("cp1")
 	emptied.Data = false
 	stranger := established("cp1")
-	stranger.Record = &record{ClusterID: "other", ClusterName: "staging"}
+	stranger.Record = &machine.Record{ClusterID: "other", ClusterName: "staging"}
 	unknown := blank("cp1")
 	unknown.Data = true
 	starting := began("cp1", all...)
@@ -49,28 +54,28 @@ func TestDecideStart(t *testing.T) {
 
 	for _, c := range []struct {
 		name              string
-		machines          []observed
+		machines          []machine.Observed
 		answered, resumed bool
 		want              startCase
 		archive           []string
 		reason            string
 	}{
-		{name: "any answer means join", machines: []observed{lost("cp1"), blank("cp2"), established("cp3")}, answered: true, want: startJoin},
-		{name: "all blank", machines: []observed{blank("cp1"), blank("cp2"), blank("cp3")}, want: startBootstrap},
-		{name: "one unreachable", machines: []observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
-		{name: "unreachable beside data", machines: []observed{established("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
-		{name: "another cluster's member", machines: []observed{stranger, blank("cp2")}, want: startRefuse, reason: "staging"},
-		{name: "data of unknown origin", machines: []observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + layout.RecordPath},
-		{name: "established and stopped", machines: []observed{established("cp1"), established("cp2"), blank("cp3")}, want: startResume},
-		{name: "established, still silent", machines: []observed{established("cp1"), blank("cp2")}, resumed: true, want: startRefuse, reason: "quorum lost"},
-		{name: "established and emptied", machines: []observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "no data"},
-		{name: "cut off before quorum", machines: []observed{began("cp1", all...), blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
-		{name: "cut off while the first started", machines: []observed{starting, blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
-		{name: "cut off at quorum", machines: []observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, want: startResume},
-		{name: "at quorum, still silent", machines: []observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, resumed: true, want: startRefuse},
-		{name: "two attempts, neither at quorum", machines: []observed{began("cp1", all...), began("cp2", "cp2", "cp3"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1", "cp2"}},
-		{name: "single member cut off has quorum", machines: []observed{began("cp1", "cp1"), blank("cp2")}, want: startResume},
-		{name: "a cut-off join means a cluster was there", machines: []observed{joining, blank("cp2")}, resumed: true, want: startRefuse},
+		{name: "any answer means join", machines: []machine.Observed{lost("cp1"), blank("cp2"), established("cp3")}, answered: true, want: startJoin},
+		{name: "all blank", machines: []machine.Observed{blank("cp1"), blank("cp2"), blank("cp3")}, want: startBootstrap},
+		{name: "one unreachable", machines: []machine.Observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
+		{name: "unreachable beside data", machines: []machine.Observed{established("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
+		{name: "another cluster's member", machines: []machine.Observed{stranger, blank("cp2")}, want: startRefuse, reason: "staging"},
+		{name: "data of unknown origin", machines: []machine.Observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + layout.RecordPath},
+		{name: "established and stopped", machines: []machine.Observed{established("cp1"), established("cp2"), blank("cp3")}, want: startResume},
+		{name: "established, still silent", machines: []machine.Observed{established("cp1"), blank("cp2")}, resumed: true, want: startRefuse, reason: "quorum lost"},
+		{name: "established and emptied", machines: []machine.Observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "no data"},
+		{name: "cut off before quorum", machines: []machine.Observed{began("cp1", all...), blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
+		{name: "cut off while the first started", machines: []machine.Observed{starting, blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
+		{name: "cut off at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, want: startResume},
+		{name: "at quorum, still silent", machines: []machine.Observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, resumed: true, want: startRefuse},
+		{name: "two attempts, neither at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", "cp2", "cp3"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1", "cp2"}},
+		{name: "single member cut off has quorum", machines: []machine.Observed{began("cp1", "cp1"), blank("cp2")}, want: startResume},
+		{name: "a cut-off join means a cluster was there", machines: []machine.Observed{joining, blank("cp2")}, resumed: true, want: startRefuse},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := decideStart(testCluster, layout.DefaultDataDir, c.machines, all, c.answered, c.resumed)
@@ -81,5 +86,14 @@ func TestDecideStart(t *testing.T) {
 				t.Error("a refusal without a next step")
 			}
 		})
+	}
+}
+
+// TestCheckMachine verifies that every failed check of a machine is listed at once.
+func TestCheckMachine(t *testing.T) {
+	s := Spec{Spec: machine.Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"}), Bundle: &pki.Bundle{ClusterID: testCluster}}}
+	err := checkMachine(s, machine.Observed{})
+	for _, want := range []string{"systemd", "architecture", "peers does not contain this member"} {
+		etcdtest.WantError(t, want, err, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -37,7 +38,7 @@ var usualPace = pace{
 // value. Its methods are safe for Terraform's parallel calls.
 type Clusters struct {
 	pace    pace
-	machine func(*host.Host) machine
+	machine func(*host.Host) machine.Machine
 
 	mu       sync.Mutex
 	clusters map[string]*cluster // by the bundle's cluster ID
@@ -47,7 +48,7 @@ type Clusters struct {
 func NewClusters() *Clusters {
 	return &Clusters{
 		pace:     usualPace,
-		machine:  func(h *host.Host) machine { return sshMachine{h} },
+		machine:  func(h *host.Host) machine.Machine { return machine.SSH{Host: h} },
 		clusters: map[string]*cluster{},
 	}
 }
@@ -55,7 +56,7 @@ func NewClusters() *Clusters {
 // cluster is what this process knows of one cluster while it works on it.
 type cluster struct {
 	pace    pace
-	machine func(*host.Host) machine
+	machine func(*host.Host) machine.Machine
 	turns   wait.Queue
 	lease   processLease
 	ids     clusterIDs
@@ -101,7 +102,7 @@ func (c *Clusters) named(clusterID string) *cluster {
 
 // refusal returns the problem for a change that the rules do not allow now.
 func refusal(summary string, s Spec, v *membership.View, cause, unchanged, next string) error {
-	p := &problem.Problem{Summary: summary, Host: s.label(), Cause: cause, Unchanged: unchanged, Next: next}
+	p := &problem.Problem{Summary: summary, Host: s.Label(), Cause: cause, Unchanged: unchanged, Next: next}
 	if v != nil {
 		p.Detail = v.String()
 	}

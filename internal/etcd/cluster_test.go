@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -39,7 +40,7 @@ func TestBootstrapByRendezvous(t *testing.T) {
 			t.Errorf("%s was started %d times", name, f.machine(name).starts)
 		}
 		status, err := f.clusters.Read(f.context(), s)
-		if err != nil || len(status.Drift) > 0 || !status.Healthy || status.Version != "3.6.16" || status.ConfigDigest != WantedDigest(s) {
+		if err != nil || len(status.Drift) > 0 || !status.Healthy || status.Version != "3.6.16" || status.ConfigDigest != machine.WantedDigest(s.Spec) {
 			t.Errorf("read %s: %+v, %v", name, status, err)
 		}
 	}
@@ -152,7 +153,7 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	s := specs["cp1"]
 	cl := f.clusters.of(s)
 	ours := cl.observe(f.context(), s, s.Name, s.Host)
-	c, err := certificates(s, ours, time.Now())
+	c, err := machine.Certificates(s.Spec, ours, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +161,8 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	for name, s := range specs {
 		members[name] = s.PeerURL()
 	}
-	change, _ := newMemberChange(s, observed{}, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)}, environment(f.bundle.ClusterID, "new", members))
-	if _, err := f.machine("cp1").Change(f.context(), change, action{Verb: doStart}); err != nil {
+	change, _ := machine.NewMemberChange(s.Spec, machine.Observed{}, c, machine.ID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)}, machine.Environment(f.bundle.ClusterID, "new", members))
+	if _, err := f.machine("cp1").Change(f.context(), change, machine.Action{Verb: machine.Start}); err != nil {
 		t.Fatal(err)
 	}
 	f.create(specs, "cp1", "cp2", "cp3")
@@ -319,14 +320,14 @@ func TestArchivesKeptTouchesNothing(t *testing.T) {
 	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[layout.RecordPath].Content) != before {
 		t.Errorf("an update wrote something, or failed: %v", err)
 	}
-	if a := s.archiveAction(doClear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
+	if a := s.ArchiveAction(machine.Clear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
 		t.Errorf("put away by %+v", a)
 	}
-	s.ArchivesKept, s.OnDestroy = 0, Wipe
-	if a := s.archiveAction(doClear, false); !a.Wipe {
+	s.ArchivesKept, s.OnDestroy = 0, machine.Wipe
+	if a := s.ArchiveAction(machine.Clear, false); !a.Wipe {
 		t.Errorf("wiped by %+v", a)
 	}
-	if a := s.archiveAction(doClear, true); a.Wipe || a.Member != "cp1" || a.Keep != DefaultArchivesKept {
+	if a := s.ArchiveAction(machine.Clear, true); a.Wipe || a.Member != "cp1" || a.Keep != machine.DefaultArchivesKept {
 		t.Errorf("kept by %+v", a)
 	}
 }
@@ -340,7 +341,7 @@ func TestDestroyHalfApplied(t *testing.T) {
 	f.kill("cp2", false)
 	f.clusters = f.coordinator()
 	wipe := specs["cp3"]
-	wipe.OnDestroy = Wipe
+	wipe.OnDestroy = machine.Wipe
 	specs["cp3"] = wipe
 	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
 		if err != nil {
@@ -626,7 +627,7 @@ func TestLastMemberLeavesLast(t *testing.T) {
 func (f *fleet) removeByHand(through, s Spec) {
 	f.t.Helper()
 	v := f.calm(through)
-	entry := entryOf(&v, s)
+	entry := machine.EntryOf(&v, s.Spec)
 	if entry == nil {
 		f.t.Fatalf("%s is not listed in %s", s.Name, roster(v))
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -94,26 +93,4 @@ func (cl *cluster) arrivals() (pending, failed []string) {
 		}
 	}
 	return pending, failed
-}
-
-// archiveData stops the unit and archives the data. It never wipes data.
-func (cl *cluster) archiveData(ctx context.Context, s Spec) error {
-	if _, err := cl.machine(s.Host).Change(ctx, host.Change{}, s.archiveAction(doRetire, true)); err != nil {
-		return fmt.Errorf("archive the data of %s: %w", s.label(), err)
-	}
-	return nil
-}
-
-func (cl *cluster) install(ctx context.Context, s Spec, f observed) error {
-	if len(missingArtifacts(s, f)) == 0 {
-		return nil
-	}
-	problem.Progress(ctx, "etcd %s: installing etcd %s", s.Name, s.Version)
-	if _, err := cl.machine(s.Host).Install(ctx, s.Source, artifacts(s.Version)); err != nil {
-		return &problem.Problem{
-			Summary: "etcd not installed", Host: s.label(), Cause: err.Error(), Err: err,
-			Unchanged: "no etcd was started, stopped or changed.", Next: "check the artifact source of the provider and the version",
-		}
-	}
-	return nil
 }

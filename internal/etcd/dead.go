@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -44,7 +45,7 @@ func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (me
 // answers reports whether a member answers anything, on connections that are opened for
 // this request.
 func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {
-	clients, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), dialAny)
+	clients, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), machine.DialAny)
 	if err != nil {
 		return false, err
 	}

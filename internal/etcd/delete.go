@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -37,7 +38,7 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	turn := cl.turns.Enter()
 	defer turn.Leave()
 	if err := turn.Wait(ctx); err != nil {
-		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
+		return fmt.Errorf("wait to remove etcd member %s: %w", s.Label(), err)
 	}
 	ctx = cl.withLease(ctx)
 	l := &removal{cl: cl, s: s, o: o, turn: turn}
@@ -90,7 +91,7 @@ type removal struct {
 // step observes everything, decides, and takes one step.
 func (l *removal) step(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, fmt.Errorf("remove etcd member %s: %w", l.s.label(), err)
+		return false, fmt.Errorf("remove etcd member %s: %w", l.s.Label(), err)
 	}
 	if l.o.superseded() {
 		return true, l.stay(ctx)
@@ -127,7 +128,7 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 // input returns the input of the decision.
 func (l *removal) input(sv observation) leaveInput {
 	in := leaveInput{
-		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
+		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.Directory(),
 		Self: sv.of(l.s), Leaving: l.cl.leavingMembers(), Abandon: l.o.Abandon, Protected: l.s.Bundle.DeletionProtected(),
 	}
 	in.Pending, in.Failed = l.cl.arrivals()
@@ -159,7 +160,7 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 		problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
 	}
 	if err := wait.Pause(ctx, 5*l.cl.pace.Poll); err != nil {
-		return fmt.Errorf("wait to remove etcd member %s: %w (%s)", l.s.label(), err, d.Reason)
+		return fmt.Errorf("wait to remove etcd member %s: %w (%s)", l.s.Label(), err, d.Reason)
 	}
 	if waiting, _ := l.turn.Others(); waiting > 0 {
 		return l.turn.Yield(ctx)
@@ -168,7 +169,7 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 }
 
 func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
-	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && in.occupied() == "" && !l.outageBegun {
+	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.Reached() && in.occupied() == "" && !l.outageBegun {
 		l.outageBegun = true
 		return false, l.s.outageBegins(ctx) // announcing takes time: observe again
 	}
@@ -230,7 +231,7 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{
-		Summary: "etcd member not deleted", Host: l.s.label(), Cause: "the cluster refused the removal: " + err.Error(), Err: err,
+		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(), Err: err,
 		Unchanged: problem.Nothing, Next: "check the logs of the members, then destroy again", Detail: v.String(),
 	}
 }
@@ -239,14 +240,14 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 // Other content of the data directory, such as an operator's copy, is archived or wiped
 // together with the data.
 func (l *removal) clean(ctx context.Context, keep bool) error {
-	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.archiveAction(doClear, keep))
+	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.ArchiveAction(machine.Clear, keep))
 	if err != nil {
 		return &problem.Problem{
-			Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
+			Summary: "etcd member not cleaned up", Host: l.s.Label(), Cause: err.Error(), Err: err,
 			Unchanged: "the other members; this member was removed from the cluster.", Next: "destroy again: completed steps are skipped",
 		}
 	}
-	if dir := archivedAs(applied.Output, l.s.Name); dir != "" {
+	if dir := machine.ArchivedAs(applied.Output, l.s.Name); dir != "" {
 		problem.Progress(ctx, "etcd %s: archived in %s", l.s.Name, dir)
 	}
 	problem.Progress(ctx, "etcd %s: removed from the machine", l.s.Name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -15,7 +16,7 @@ import (
 // not gone: there may be a man in the middle, and the member may be serving. For all other
 // machines it returns nil.
 func refuseUntrusted(in leaveInput) *leaveDecision {
-	if in.Self.reached() || host.Unreachable(in.Self.Err) {
+	if in.Self.Reached() || host.Unreachable(in.Self.Err) {
 		return nil
 	}
 	return &leaveDecision{
@@ -52,18 +53,18 @@ func refuseAlive(in leaveInput, id uint64) leaveDecision {
 // cluster: the user has named every machine that cannot be reached, and the reachable ones
 // have nothing of a member.
 func abandonWithoutQuorum(in leaveInput) leaveDecision {
-	var holding, unsaid []observed
+	var holding, unsaid []machine.Observed
 	running := false
 	for _, m := range append(slices.Clone(in.Others), in.Self) {
 		switch {
-		case m.reached() && m.mayHold(in.Cluster):
+		case m.Reached() && m.MayHold(in.Cluster):
 			holding = append(holding, m)
-			running = running || m.running()
-		case !m.reached() && !in.Abandon.Covers(m.Address, m.Err):
+			running = running || m.Running()
+		case !m.Reached() && !in.Abandon.Covers(m.Address, m.Err):
 			unsaid = append(unsaid, m)
 		}
 	}
-	stay := slices.ContainsFunc(holding, func(m observed) bool { return !in.Leaving[m.Name] })
+	stay := slices.ContainsFunc(holding, func(m machine.Observed) bool { return !in.Leaving[m.Name] })
 	switch {
 	case len(unsaid) > 0:
 		d := leaveDecision{Kind: leaveRefuse, Reason: unsaidReason(unsaid), Next: unsaidNext(unsaid)}
@@ -75,7 +76,7 @@ func abandonWithoutQuorum(in leaveInput) leaveDecision {
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse, Follows: !stay,
 			Reason: fmt.Sprintf("no quorum of the cluster answers, but the cluster still exists: there is a member on %s, and %s cannot be reached to check whether its member is running",
-				strings.Join(labels(holding), ", "), in.Self.label()),
+				strings.Join(machine.Labels(holding), ", "), in.Self.Label()),
 			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and destroy again; " +
 				"to give up the whole cluster, destroy all of its members in one run",
 		}
@@ -89,22 +90,16 @@ func abandonWithoutQuorum(in leaveInput) leaveDecision {
 	return leaveDecision{Kind: leaveAbandon}
 }
 
-// mayHold reports whether a machine that was reached may have a member of the cluster.
-// Data without a record of another cluster may belong to this one.
-func (f observed) mayHold(clusterID string) bool {
-	return !f.empty() && (f.Record == nil || f.Record.ClusterID == clusterID)
-}
-
-func unsaidReason(unsaid []observed) string {
+func unsaidReason(unsaid []machine.Observed) string {
 	var causes []string
 	for _, m := range unsaid {
-		causes = append(causes, m.label()+": "+m.Err.Error())
+		causes = append(causes, m.Label()+": "+m.Err.Error())
 	}
 	return "neither the machine nor a quorum of the cluster answers: possibly only the network is down and the member is running. " +
 		"Unreachable and not listed as abandoned: " + strings.Join(causes, "; ")
 }
 
-func unsaidNext(unsaid []observed) string {
+func unsaidNext(unsaid []machine.Observed) string {
 	var addresses []string
 	for _, m := range unsaid {
 		if host.Unreachable(m.Err) {

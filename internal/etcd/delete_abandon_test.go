@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // strange returns a machine that answers and is not trusted, or that rejects the login.
-func strange(name string, err error) observed {
+func strange(name string, err error) machine.Observed {
 	f := blank(name)
 	f.Err = fmt.Errorf("observe %s: %w", name, err)
 	return f
@@ -30,16 +31,16 @@ func TestAbandon(t *testing.T) {
 	view := func(letters string) *membership.View { v := membershiptest.ClusterOf(letters); return &v }
 	changed := &host.HostKeyError{Address: "10.0.0.1", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
 	all := named("cp1", "cp2", "cp3")
-	others := func(machines ...observed) []observed { return machines }
+	others := func(machines ...machine.Observed) []machine.Observed { return machines }
 	unrecorded := established("cp2")
 	unrecorded.Record = nil
 	alien := established("cp2")
-	alien.Record = &record{ClusterID: "other", ClusterName: "staging", Name: "cp2"}
+	alien.Record = &machine.Record{ClusterID: "other", ClusterName: "staging", Name: "cp2"}
 
 	for _, c := range []struct {
 		name      string
-		self      observed
-		others    []observed
+		self      machine.Observed
+		others    []machine.Observed
 		view      *membership.View
 		abandon   host.Abandoned
 		leaving   []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -15,7 +16,7 @@ import (
 // snapshot, the member stays too.
 func (l *removal) last(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
-	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
+	place, err := machine.LastPlace(ctx, l.cl.machine(l.s.Host), l.s.Spec, entry.DBSize)
 	if err != nil {
 		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and its final snapshot cannot be saved: "+err.Error(),
 			problem.Nothing, "free space there (for example by removing older archives), then destroy again")
@@ -27,10 +28,10 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 	case err == nil:
 		problem.Progress(ctx, "etcd %s: saved and verified the final snapshot (%s, revision %d)", l.s.Name, membership.Bytes(saved.Size), saved.Revision)
 	case ctx.Err() != nil:
-		return fmt.Errorf("save the final snapshot of %s: %w", l.s.label(), err)
-	case l.s.OnDestroy == Wipe:
+		return fmt.Errorf("save the final snapshot of %s: %w", l.s.Label(), err)
+	case l.s.OnDestroy == machine.Wipe:
 		return &problem.Problem{
-			Summary: "etcd member not deleted", Host: l.s.label(), Err: err, Unchanged: "the member still serves, and its data was not changed.",
+			Summary: "etcd member not deleted", Host: l.s.Label(), Err: err, Unchanged: "the member still serves, and its data was not changed.",
 			Cause: "it is the last voting member, and no verified snapshot could be saved: " + err.Error(),
 			Next:  `fix the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
 		}
@@ -43,12 +44,12 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 // snapshot saves the last snapshot in a directory.
 func (l *removal) snapshot(ctx context.Context, dir string) (snapshot.Saved, error) {
 	m := l.cl.machine(l.s.Host)
-	a := action{
-		Verb: doSnapshot, DataDir: l.s.dataDir(), Member: l.s.Name,
-		Save: snapshot.Save{Dir: dir, File: lastSnapshot, ClientURL: l.s.ClientURL(), Tools: artifactDir(l.s.Version)},
+	a := machine.Action{
+		Verb: machine.SaveSnapshot, DataDir: l.s.Directory(), Member: l.s.Name,
+		Save: snapshot.Save{Dir: dir, File: machine.LastSnapshot, ClientURL: l.s.ClientURL(), Tools: machine.ArtifactDir(l.s.Version)},
 	}
-	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
-		a.Save.Tools = at.tools // those of the running version
+	if at, _, err := machine.Identify(ctx, m, l.s.Bundle.ClusterID); err == nil {
+		a.Save.Tools = at.Tools // those of the running version
 	}
-	return l.cl.snapshot(ctx, m, l.s.label(), a)
+	return l.cl.snapshot(ctx, m, l.s.Label(), a)
 }

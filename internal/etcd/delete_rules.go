@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -47,9 +48,9 @@ type leaveInput struct {
 	Cluster string // cluster ID
 	DataDir string
 	View    *membership.View // nil: no member returned a linearizable answer
-	Self    observed
-	Others  []observed      // the other peers
-	Leaving map[string]bool // members whose Delete is in progress in this process
+	Self    machine.Observed
+	Others  []machine.Observed // the other peers
+	Leaving map[string]bool    // members whose Delete is in progress in this process
 	Abandon host.Abandoned
 
 	Protected bool     // deletion protection: the cluster must not be destroyed
@@ -60,10 +61,10 @@ type leaveInput struct {
 // occupied describes why what is on the machine is not this member, or returns "": the
 // machine, or its address, was given to another member or another cluster.
 func (in leaveInput) occupied() string {
-	if !in.Self.reached() || in.Self.empty() {
+	if !in.Self.Reached() || in.Self.Empty() {
 		return ""
 	}
-	if foreign := in.Self.foreign(in.Cluster, in.DataDir); foreign != "" {
+	if foreign := in.Self.Foreign(in.Cluster, in.DataDir); foreign != "" {
 		return foreign
 	}
 	if m := in.Self.Record; m != nil && m.Name != in.Name {
@@ -75,7 +76,7 @@ func (in leaveInput) occupied() string {
 // mayBeElsewhere reports whether another machine has, or may have, a member of the
 // cluster.
 func (in leaveInput) mayBeElsewhere() bool {
-	return slices.ContainsFunc(in.Others, func(m observed) bool { return !m.reached() || m.hasMember() })
+	return slices.ContainsFunc(in.Others, func(m machine.Observed) bool { return !m.Reached() || m.HasMember() })
 }
 
 // decideLeave decides what a Delete does next. The member is removed from the cluster
@@ -128,7 +129,7 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 	case in.Protected:
 		stays.Reason = "it is the last voting member: its removal ends the cluster and its data, and deletion_protection is enabled"
 		stays.Next = "to replace this member, first add another one and apply, then replace this one; " + pki.AllowDeletion
-	case !in.Self.reached():
+	case !in.Self.Reached():
 		return refuseAlive(in, entry.ID)
 	case in.occupied() != "":
 		return leaveUnlisted(in)
@@ -156,7 +157,7 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 	switch {
 	case in.occupied() != "":
 		return leaveDecision{Kind: leaveOccupied, Reason: in.occupied()}
-	case in.Self.reached():
+	case in.Self.Reached():
 		return leaveDecision{Kind: leaveClean}
 	}
 	return abandonUnlisted(in)
@@ -168,7 +169,7 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 // an answer may only be late (an election, a start), it waits first as long as any etcd
 // runs.
 func leaveWithoutQuorum(in leaveInput) leaveDecision {
-	if !in.Self.reached() {
+	if !in.Self.Reached() {
 		return abandonWithoutQuorum(in)
 	}
 	if reason := in.occupied(); reason != "" && !in.mayBeElsewhere() {
@@ -182,25 +183,25 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		}
 	}
 	var unknown, running []string
-	var unsaid []observed
-	began := []observed{}
-	anyRuns := in.Self.running()
+	var unsaid []machine.Observed
+	began := []machine.Observed{}
+	anyRuns := in.Self.Running()
 	for _, m := range append(slices.Clone(in.Others), in.Self) {
-		if m.reached() && m.hasMember() {
+		if m.Reached() && m.HasMember() {
 			began = append(began, m)
 		}
 	}
 	for _, m := range in.Others {
 		switch {
-		case !m.reached():
-			unknown = append(unknown, m.label())
+		case !m.Reached():
+			unknown = append(unknown, m.Label())
 			if !in.Abandon.Covers(m.Address, m.Err) {
 				unsaid = append(unsaid, m)
 			}
-		case m.running():
+		case m.Running():
 			anyRuns = true
 			if !in.Leaving[m.Name] {
-				running = append(running, m.label())
+				running = append(running, m.Label())
 			}
 		}
 	}
@@ -214,7 +215,7 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		}
 	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
 		return clean
-	case in.Protected && in.Self.hasMember():
+	case in.Protected && in.Self.HasMember():
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "no quorum of the cluster answers, its machines have data, and deletion_protection is enabled",

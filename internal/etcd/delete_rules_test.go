@@ -5,21 +5,22 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-func runs(f observed) observed {
+func runs(f machine.Observed) machine.Observed {
 	f.Unit = host.UnitState{Active: "active"}
-	f.facts.Files = map[string]host.FileState{layout.UnitPath: {}}
+	f.Facts.Files = map[string]host.FileState{layout.UnitPath: {}}
 	return f
 }
 
 func TestDecideLeave(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3"}
 	stranger := established("cp1")
-	stranger.Record = &record{ClusterID: "other", ClusterName: "staging", Name: "cp1"}
+	stranger.Record = &machine.Record{ClusterID: "other", ClusterName: "staging", Name: "cp1"}
 	renamed := established("cp1")
 	renamed.Record.Name = "db1"
 	view := func(letters string) *membership.View { v := membershiptest.ClusterOf(letters); return &v }
@@ -33,9 +34,9 @@ func TestDecideLeave(t *testing.T) {
 	}
 	unlisted := stranger
 	unlisted.Name, unlisted.Address = "cp9", "10.0.0.9"
-	others := []observed{runs(established("cp2")), runs(established("cp3"))}
-	stopped := []observed{established("cp2"), established("cp3")}
-	three := func(f observed) leaveInput { return leaveInput{Self: f, Others: others} }
+	others := []machine.Observed{runs(established("cp2")), runs(established("cp3"))}
+	stopped := []machine.Observed{established("cp2"), established("cp3")}
+	three := func(f machine.Observed) leaveInput { return leaveInput{Self: f, Others: others} }
 
 	for _, c := range []struct {
 		name      string
@@ -66,12 +67,12 @@ func TestDecideLeave(t *testing.T) {
 		{name: "already removed", in: three(established("cp9")), view: view("Lhh"), want: leaveClean},
 		{name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse, reason: "cannot be reached"},
 		{name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"), abandon: host.AbandonedAt("10.0.0.9"), want: leaveAbandon},
-		{name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []observed{blank("cp2")}}, want: leaveClean, keep: true},
+		{name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []machine.Observed{blank("cp2")}}, want: leaveClean, keep: true},
 		{name: "another cluster's machine now", in: three(runs(stranger)), view: view("dLh"), want: leaveRemove},
 		{name: "another member's machine now", in: three(runs(renamed)), view: view("dLh"), want: leaveRemove},
 		{name: "another cluster's machine now, removed", in: three(runs(unlisted)), view: view("Lhh"), want: leaveOccupied, reason: "staging"},
 		{name: "another cluster's machine now, silent", in: three(runs(stranger)), want: leaveWait, otherwise: leaveRefuse, reason: "staging"},
-		{name: "another cluster's machine now, nobody else", in: leaveInput{Self: runs(stranger), Others: []observed{blank("cp2")}}, want: leaveOccupied, reason: "staging"},
+		{name: "another cluster's machine now, nobody else", in: leaveInput{Self: runs(stranger), Others: []machine.Observed{blank("cp2")}}, want: leaveOccupied, reason: "staging"},
 		{name: "the last, protected", in: leaveInput{Self: runs(established("cp1")), Protected: true}, view: view("L"), want: leaveRefuse, reason: "deletion_protection"},
 		{name: "the last, one is created", in: leaveInput{Self: runs(established("cp1")), Pending: []string{"cp2"}}, view: view("L"), want: leaveWait, otherwise: leaveRefuse, reason: "creates others: cp2"},
 		{name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}}, view: view("L"), want: leaveRefuse, reason: "could not be created: cp2"},
@@ -82,13 +83,13 @@ func TestDecideLeave(t *testing.T) {
 		{name: "silent, the others are leaving too", in: three(runs(established("cp1"))), leaving: all, want: leaveWait, otherwise: leaveClean, keep: true},
 		{name: "silent, the others are stopped", in: leaveInput{Self: runs(established("cp1")), Others: stopped}, want: leaveWait, otherwise: leaveClean, keep: true},
 		{name: "all stopped", in: leaveInput{Self: established("cp1"), Others: stopped}, want: leaveClean, keep: true},
-		{name: "silent, a machine unreachable", in: leaveInput{Self: established("cp1"), Others: []observed{lost("cp2")}}, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
-		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []observed{lost("cp2")}}, abandon: host.AbandonedAt("10.0.0.2"), want: leaveClean, keep: true},
+		{name: "silent, a machine unreachable", in: leaveInput{Self: established("cp1"), Others: []machine.Observed{lost("cp2")}}, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
+		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []machine.Observed{lost("cp2")}}, abandon: host.AbandonedAt("10.0.0.2"), want: leaveClean, keep: true},
 		{name: "bootstrap cut off before quorum", in: leaveInput{
 			Self:   runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
-			Others: []observed{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")},
+			Others: []machine.Observed{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")},
 		}, want: leaveClean, keep: true},
-		{name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []observed{lost("cp2")}}, want: leaveRefuse, reason: "no route"},
+		{name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []machine.Observed{lost("cp2")}}, want: leaveRefuse, reason: "no route"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.in

@@ -21,6 +21,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -106,7 +107,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	}
 	for _, path := range append(q.Contents, q.Files...) {
 		if f, ok := m.files[path]; ok {
-			facts.Files[path] = host.FileState{Mode: f.Mode, Owner: orRoot(f.Owner), Group: orRoot(f.Group), Size: int64(len(f.Content)), SHA256: digest(f.Content), Content: string(f.Content)}
+			facts.Files[path] = host.FileState{Mode: f.Mode, Owner: machine.OrRoot(f.Owner), Group: machine.OrRoot(f.Group), Size: int64(len(f.Content)), SHA256: machine.Digest(f.Content), Content: string(f.Content)}
 		}
 	}
 	for _, dir := range q.Dirs {
@@ -120,7 +121,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	for _, version := range append(slices.Clone(m.installed), "3.6.16") {
-		facts.Dirs[artifactDir(version)] = []string{"etcd", "etcdctl", "etcdutl"}
+		facts.Dirs[machine.ArtifactDir(version)] = []string{"etcd", "etcdctl", "etcdutl"}
 	}
 	for _, disk := range q.Disks {
 		if m.free > 0 {
@@ -151,10 +152,10 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	facts.Units[layout.Unit] = unit
-	if strings.HasSuffix(string(q.Script), placeQuestion) {
+	if strings.HasSuffix(string(q.Script), machine.PlaceQuestion) {
 		facts.Output = "beside\n"
 	}
-	if q.Script == movementScript {
+	if q.Script == machine.MovementScript {
 		facts.Output = m.movement()
 	}
 	if _, ok := m.files[snapshot.TimerPath]; ok {
@@ -232,7 +233,7 @@ func (m *testMachine) TakeLease(_ context.Context, name, holder string, previous
 	return lease, nil
 }
 
-func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
+func (m *testMachine) Change(ctx context.Context, c host.Change, a machine.Action) (host.Applied, error) {
 	if _, err := host.LeasesOn(ctx, m.address); err != nil {
 		return host.Applied{}, err
 	}
@@ -256,16 +257,16 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 	for _, path := range c.Remove {
 		delete(m.files, path)
 	}
-	m.enabled = m.enabled || slices.Contains(c.Links, unitLink)
-	m.timer = m.timer && a.Timer != snapshot.TimerOff && a.Verb != doRetire && a.Verb != doClear || a.Timer == snapshot.TimerOn
-	if a.Verb == doSnapshot {
+	m.enabled = m.enabled || slices.Contains(c.Links, machine.UnitLink)
+	m.timer = m.timer && a.Timer != snapshot.TimerOff && a.Verb != machine.Retire && a.Verb != machine.Clear || a.Timer == snapshot.TimerOn
+	if a.Verb == machine.SaveSnapshot {
 		return m.snapshot(a)
 	}
 	return host.Applied{}, m.do(a)
 }
 
 // snapshot saves the database and prints what the script prints.
-func (m *testMachine) snapshot(a action) (host.Applied, error) {
+func (m *testMachine) snapshot(a machine.Action) (host.Applied, error) {
 	if !m.running() {
 		return host.Applied{}, errors.New("no server to be saved")
 	}
@@ -284,9 +285,9 @@ func (m *testMachine) snapshot(a action) (host.Applied, error) {
 	return host.Applied{Output: output}, errors.Join(err, file.Close())
 }
 
-func (m *testMachine) do(a action) error {
+func (m *testMachine) do(a machine.Action) error {
 	switch a.Verb {
-	case doStart:
+	case machine.Start:
 		restart := m.running()
 		if restart {
 			m.outages.begin()
@@ -297,10 +298,10 @@ func (m *testMachine) do(a action) error {
 			go m.outages.end(m.server)
 		}
 		return err
-	case doStop:
+	case machine.Stop:
 		m.stop()
 		m.ends = 0
-	case doRetire, doClear:
+	case machine.Retire, machine.Clear:
 		m.stop()
 		m.ends = 0
 		m.enabled = false
@@ -309,7 +310,7 @@ func (m *testMachine) do(a action) error {
 		}
 		delete(m.files, layout.EnvPath)
 		delete(m.files, layout.RecordPath)
-		if a.Verb == doClear {
+		if a.Verb == machine.Clear {
 			m.files = map[string]host.File{}
 		}
 	}
@@ -317,8 +318,8 @@ func (m *testMachine) do(a action) error {
 }
 
 // away does what archive.sh does.
-func (m *testMachine) away(a action) error {
-	part := m.at(partOf(layout.ArchiveRoot(a.DataDir), a.Member))
+func (m *testMachine) away(a machine.Action) error {
+	part := m.at(machine.PartOf(layout.ArchiveRoot(a.DataDir), a.Member))
 	_, err := os.Stat(m.at(a.DataDir))
 	switch {
 	case a.Wipe:
@@ -367,7 +368,7 @@ func (m *testMachine) start() error {
 	unit := string(m.files[layout.UnitPath].Content)
 	command, _, _ := systemd.ParseUnit(unit)
 	found := command.Flags
-	env := parseEnvironment(string(m.files[layout.EnvPath].Content))
+	env := machine.ParseEnvironment(string(m.files[layout.EnvPath].Content))
 	if _, err := os.Stat(m.at(found["data-dir"]) + "/member"); err != nil && len(env) == 0 {
 		return nil // the assertions fail, and the unit is not started
 	}
@@ -381,7 +382,7 @@ func (m *testMachine) start() error {
 	}
 	note := ""
 	for _, path := range []string{layout.UnitPath, layout.CAPath} {
-		note += systemd.StartNoteEntry(digest(m.files[path].Content), path)
+		note += systemd.StartNoteEntry(machine.Digest(m.files[path].Content), path)
 	}
 	m.files[layout.StartNote] = host.File{Path: layout.StartNote, Content: []byte(note), Mode: 0o644}
 	if m.late == 0 {
@@ -484,7 +485,7 @@ func (f *fleet) coordinator() *Clusters {
 		BatchWindow: 300 * time.Millisecond, Poll: 20 * time.Millisecond, ConditionTimeout: 2 * time.Second,
 		Settle: 500 * time.Millisecond, StallTimeout: 15 * time.Second, DeadAfter: time.Second, Cleanup: 10 * time.Second,
 	}
-	c.machine = func(h *host.Host) machine { return f.machines[h.Address()] }
+	c.machine = func(h *host.Host) machine.Machine { return f.machines[h.Address()] }
 	return c
 }
 
@@ -504,7 +505,7 @@ func (f *fleet) specs(names ...string) map[string]Spec {
 	}
 	specs := map[string]Spec{}
 	for _, name := range names {
-		specs[name] = Spec{Name: name, Host: peers[name], Peers: peers, Bundle: f.bundle, Version: "3.6.16", OnDestroy: Archive}
+		specs[name] = Spec{Spec: machine.Spec{Name: name, Host: peers[name], Bundle: f.bundle, Version: "3.6.16", OnDestroy: machine.Archive}, Peers: peers}
 	}
 	return specs
 }
@@ -531,7 +532,7 @@ func (f *fleet) create(specs map[string]Spec, names ...string) {
 	f.t.Helper()
 	for name, err := range together(f.t, specs, func(s Spec) error {
 		status, err := f.clusters.Create(f.context(), s)
-		if err == nil && (!status.Healthy || status.Learner || len(status.Drift) > 0 || status.ConfigDigest != WantedDigest(s)) {
+		if err == nil && (!status.Healthy || status.Learner || len(status.Drift) > 0 || status.ConfigDigest != machine.WantedDigest(s.Spec)) {
 			err = fmt.Errorf("created as %+v", status)
 		}
 		return err
@@ -602,11 +603,11 @@ func leaderOf(v membership.View) string {
 }
 
 // record returns the record on the machine of a member.
-func (f *fleet) record(name string) record {
+func (f *fleet) record(name string) machine.Record {
 	m := f.machine(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var record record
+	var record machine.Record
 	if err := json.Unmarshal(m.files[layout.RecordPath].Content, &record); err != nil {
 		f.t.Errorf("%s: %v", name, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -105,8 +106,8 @@ func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clus
 // member's spec.
 func healthQuery() host.Query {
 	q := host.Query{Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath}, Units: []string{layout.Unit, snapshot.Service}}
-	for _, leaf := range Leaves("", "") {
-		q.Contents = append(q.Contents, certificatePath(leaf))
+	for _, leaf := range machine.Leaves("", "") {
+		q.Contents = append(q.Contents, machine.CertificatePath(leaf))
 	}
 	return q
 }
@@ -120,7 +121,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if unit := facts.Units[layout.Unit]; unit.Load != "not-found" {
 		m.Unit = unit.Active
 	}
-	var held record
+	var held machine.Record
 	if json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &held) == nil {
 		switch held.ClusterID {
 		case clusterID:
@@ -131,7 +132,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	}
 	command, _, _ := systemd.ParseUnit(facts.Files[layout.UnitPath].Content)
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
-	m.CertificateExpiry = expiry(facts.Files)
+	m.CertificateExpiry = machine.Expiry(facts.Files)
 	if service := facts.Units[snapshot.Service]; service.Active == "failed" && snapshot.WrittenByProvider(facts.Files[snapshot.ServicePath]) {
 		m.SnapshotFailed = service.Result
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -33,11 +34,11 @@ func TestMachineOf(t *testing.T) {
 	}
 	files := func(cluster string) map[string]host.FileState {
 		return map[string]host.FileState{
-			layout.RecordPath:                            {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
-			layout.UnitPath:                              {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
-			certificatePath(pki.EtcdServer("", "")):      pair(pki.EtcdServer("cp1", "10.0.0.11"), 48*time.Hour),
-			certificatePath(pki.EtcdPeer("", "")):        pair(pki.EtcdPeer("cp1", "10.0.0.11"), 24*time.Hour),
-			certificatePath(pki.EtcdHealthcheckClient()): pair(pki.EtcdHealthcheckClient(), 72*time.Hour),
+			layout.RecordPath: {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
+			layout.UnitPath:   {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
+			machine.CertificatePath(pki.EtcdServer("", "")):      pair(pki.EtcdServer("cp1", "10.0.0.11"), 48*time.Hour),
+			machine.CertificatePath(pki.EtcdPeer("", "")):        pair(pki.EtcdPeer("cp1", "10.0.0.11"), 24*time.Hour),
+			machine.CertificatePath(pki.EtcdHealthcheckClient()): pair(pki.EtcdHealthcheckClient(), 72*time.Hour),
 		}
 	}
 	active := map[string]host.UnitState{layout.Unit: {Load: "loaded", Active: "active"}}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -25,7 +26,7 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 	for _, h := range hosts {
 		group.Go(func() {
 			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{layout.RecordPath}})
-			var m record
+			var m machine.Record
 			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil && m.ClusterID == b.ClusterID
 			mu.Lock()
 			defer mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -13,7 +14,7 @@ import (
 // looked is a machine that can only be observed. It represents one of this provider, one
 // of another party, or a dead one.
 type looked struct {
-	machine
+	machine.Machine
 	marker string
 	err    error
 }
@@ -53,7 +54,7 @@ func TestOurs(t *testing.T) {
 				hosts[address], at[address] = pool.Host(host.Target{Address: address}), m
 			}
 			clusters := NewClusters()
-			clusters.machine = func(h *host.Host) machine { return at[h.Address()] }
+			clusters.machine = func(h *host.Host) machine.Machine { return at[h.Address()] }
 			found, err := clusters.HoldsCluster(t.Context(), hosts, &pki.Bundle{ClusterID: "a"})
 			if found != c.ours || (err != nil) != c.unknown {
 				t.Errorf("ours: %v, %v; want %v, an error: %v", found, err, c.ours, c.unknown)

@@ -1,125 +1,29 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
-
-// Imported is a member as its machine alone describes it: everything in a Spec except the
-// bundle.
-type Imported struct {
-	ClusterID     string
-	ClusterName   string
-	Name          string
-	Peers         map[string]string // name → address
-	Version       string
-	ExtraArgs     map[string]string
-	DataDir       string
-	SnapshotsKept int
-	ArchivesKept  int
-	Snapshots     *snapshot.Settings // nil: none
-	EarlyRenewal  time.Duration
-	Limits        systemd.Limits
-	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
-	// Alone means that the cluster did not list its members, so Peers contains only this
-	// one.
-	Alone bool
-}
 
 // Import reads the description of a machine's member from the machine. It changes nothing.
 // It queries the member list on the machine, with the certificate that is there, because
 // the caller may have no bundle yet.
-func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
+func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
 		Contents: append([]string{layout.UnitPath, layout.RecordPath}, snapshot.Paths...),
 		Dirs:     []string{layout.DefaultDataDir},
 		Units:    []string{layout.Unit},
-		Script:   listScript,
+		Script:   machine.ListScript,
 		Vars:     map[string]string{"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()), "pki": layout.PKIDir},
 	})
 	if err != nil {
-		return Imported{}, fmt.Errorf("check for an etcd member on %s: %w", h.Address(), err)
+		return machine.Imported{}, fmt.Errorf("check for an etcd member on %s: %w", h.Address(), err)
 	}
-	return imported(h, facts)
-}
-
-//go:embed list.sh
-var listScript host.Script
-
-// imported interprets the facts that Import queried.
-func imported(h *host.Host, facts host.Facts) (Imported, error) {
-	f := interpret("", h.Address(), layout.DefaultDataDir, facts, nil)
-	unit, ok := facts.Files[layout.UnitPath]
-	switch {
-	case f.empty():
-		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd", "use the address of a machine with a member")
-	case f.Record == nil:
-		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+" that names its cluster: it was not created by this provider",
-			"add a member on another machine in the configuration, and remove this one")
-	case !ok:
-		return Imported{}, notImported(h, layout.UnitPath+", which describes how the member runs, is missing", "recreate it by an apply from the configuration")
-	}
-	at, err := installationIn(unit.Content)
-	if err != nil {
-		return Imported{}, notImported(h, err.Error(), "revert the change of that unit")
-	}
-	command, _, _ := systemd.ParseUnit(unit.Content)
-	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
-		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")), "import it by that address, which the cluster uses for the machine")
-	}
-	given := f.Record.configured()
-	out := Imported{
-		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
-		Version: at.version, DataDir: at.dataDir, SnapshotsKept: f.Record.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
-		Limits: systemd.LimitsIn(unit.Content), Settings: given.Settings,
-		Snapshots: snapshot.SettingsIn(facts.Files),
-	}
-	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
-	out.ExtraArgs = extraArgs(s, command.Flags, given.ExtraArgs)
-	out.Peers, out.Alone = listedPeers(facts.Output)
-	out.Peers[out.Name] = h.Address()
-	return out, nil
-}
-
-func notImported(h *host.Host, cause, next string) error {
-	return &problem.Problem{
-		Summary: "etcd member not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing, Next: next + ".",
-	}
-}
-
-// extraArgs returns the arguments that result in the flags of the member of s: the
-// recorded ones if they do, otherwise those that differ from the defaults. Flags that the
-// provider manages are excluded, so that a manual change of them is drift.
-func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
-	s.ExtraArgs = recorded
-	if maps.Equal(serverFlags(s), flags) {
-		return recorded
-	}
-	s.ExtraArgs = nil
-	defaults := serverFlags(s)
-	var extra map[string]string
-	for flag, value := range flags {
-		_, taken := release.Owned[flag]
-		if standard, ok := defaults[flag]; taken || ok && standard == value {
-			continue
-		}
-		if extra == nil {
-			extra = map[string]string{}
-		}
-		extra[flag] = value
-	}
-	return extra
+	return machine.ReadImported(h, facts)
 }

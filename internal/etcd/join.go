@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -24,7 +25,7 @@ type joining struct {
 	s       Spec
 	turn    *wait.Turn
 	clients *client.Clients
-	f       observed
+	f       machine.Observed
 	me      membership.JoiningMember
 
 	programs    bool                    // are known to be installed
@@ -34,8 +35,8 @@ type joining struct {
 	added       uint64                  // the learner that this call added; 0: none
 	refused     wait.Clock              // how long the same condition has been waited for
 	cause       string                  // that condition
-	catchUp     *progressWatch          // watches the member itself; nil: it was not started
-	ahead       *progressWatch          // watches a learner that must be promoted first
+	catchUp     *machine.Watch          // watches the member itself; nil: it was not started
+	ahead       *machine.Watch          // watches a learner that must be promoted first
 	verdict     membership.DeathVerdict // on the last entry that blocked the join
 	rotation    rotationWait            // to the generation of s
 	versions    bool                    // its version may run beside those of the others
@@ -81,15 +82,15 @@ func (j *joining) observe(ctx context.Context) error {
 	}
 	j.me = membership.JoiningMember{
 		Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
-		Running: j.f.running() && j.f.Unit.Sub != "auto-restart",
+		Running: j.f.Running() && j.f.Unit.Sub != "auto-restart",
 	}
 	if j.f.Record != nil {
-		j.me.MemberID = j.f.Record.id()
+		j.me.MemberID = j.f.Record.ID()
 	}
 	// A unit that has never served and was rendered from other settings may never serve,
 	// so it is started again. A serving unit is changed by converge, which follows the
 	// restart rules.
-	if j.f.Unit.Active == "activating" && len(unitFileDrift(j.s, j.f)) > 0 {
+	if j.f.Unit.Active == "activating" && len(machine.UnitFileDrift(j.s.Spec, j.f)) > 0 {
 		j.me.Running = false
 	}
 	return nil
@@ -99,7 +100,7 @@ func (j *joining) observe(ctx context.Context) error {
 func (j *joining) run(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("join etcd member %s: %w", j.s.label(), err)
+			return fmt.Errorf("join etcd member %s: %w", j.s.Label(), err)
 		}
 		v, err := j.cl.observeToChange(ctx, j.clients, j.s)
 		if err != nil {
@@ -111,7 +112,7 @@ func (j *joining) run(ctx context.Context) error {
 			}
 			continue
 		}
-		j.me.Earlier = j.f.ofEarlierCluster(v.ClusterID)
+		j.me.Earlier = j.f.OfEarlierCluster(v.ClusterID)
 		v = j.verdict.Mark(v, j.cl.verdictLasts())
 		next := membership.NextJoinStep(v, j.me)
 		if next.Kind == membership.JoinDone {
@@ -137,7 +138,7 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 	case membership.JoinArchive:
 		problem.Progress(ctx, "etcd %s: archiving its data: %s", j.s.Name, next.Reason)
 		j.changed = true
-		if err := j.cl.archiveData(ctx, j.s); err != nil {
+		if err := machine.ArchiveData(ctx, j.cl.machine(j.s.Host), j.s.Spec); err != nil {
 			return err
 		}
 		j.me.Data, j.me.Running, j.me.Pending, j.me.MemberID = false, false, false, 0
@@ -156,8 +157,8 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 	case membership.JoinPromote:
 		return j.promote(ctx, v, next.ID)
 	case membership.JoinEstablish:
-		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, action{}); err != nil {
-			return fmt.Errorf("complete the start of etcd on %s: %w", j.s.label(), err)
+		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, machine.Action{}); err != nil {
+			return fmt.Errorf("complete the start of etcd on %s: %w", j.s.Label(), err)
 		}
 		j.me.Pending = false
 		return nil
@@ -172,7 +173,7 @@ func (j *joining) changes(kind membership.JoinStepKind) bool {
 	case membership.JoinArchive, membership.JoinRemove, membership.JoinAdd:
 		return j.added == 0
 	case membership.JoinStart:
-		return j.added == 0 && (j.f.Record == nil || j.f.Record.Generation != j.s.generation())
+		return j.added == 0 && (j.f.Record == nil || j.f.Record.Generation != j.s.Generation())
 	}
 	return false
 }
@@ -253,8 +254,8 @@ func (j *joining) install(ctx context.Context) error {
 	if j.programs {
 		return nil
 	}
-	j.installed = len(missingArtifacts(j.s, j.f)) > 0
-	if err := j.cl.install(ctx, j.s, j.f); err != nil {
+	j.installed = len(machine.MissingArtifacts(j.s.Spec, j.f)) > 0
+	if err := machine.Install(ctx, j.cl.machine(j.s.Host), j.s.Spec, j.f); err != nil {
 		return err
 	}
 	j.programs = true
@@ -264,7 +265,7 @@ func (j *joining) install(ctx context.Context) error {
 // add adds the member as a learner and starts it. The files for the start are written with
 // the assigned ID, before any data can exist.
 func (j *joining) add(ctx context.Context, v membership.View) error {
-	if alarms := membership.Disarmable(v.WithQuota(j.s.quota())); len(alarms) > 0 {
+	if alarms := membership.Disarmable(v.WithQuota(j.s.Quota())); len(alarms) > 0 {
 		if err := disarmOrphans(ctx, j.clients, j.cl.pace, v, alarms); err != nil {
 			return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 		}
@@ -295,7 +296,7 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 		// entry just removed: etcd derives it from URL, token and the current second.
 		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	case err != nil:
-		return fmt.Errorf("add etcd member %s as learner: %w", j.s.label(), err)
+		return fmt.Errorf("add etcd member %s as learner: %w", j.s.Label(), err)
 	}
 	j.progressed()
 	j.added = id
@@ -332,17 +333,17 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	if err := j.install(ctx); err != nil {
 		return err
 	}
-	c, err := certificates(j.s, j.f, time.Now())
+	c, err := machine.Certificates(j.s.Spec, j.f, time.Now())
 	if err != nil {
 		return err
 	}
-	change, timer := newMemberChange(j.s, j.f, c, memberID{Member: id, Cluster: v.ClusterID}, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
+	change, timer := machine.NewMemberChange(j.s.Spec, j.f, c, machine.ID{Member: id, Cluster: v.ClusterID}, machine.Environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
 		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == layout.EnvPath })
 	}
 	j.progressed()
-	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
-		return fmt.Errorf("start etcd on %s: %w", j.s.label(), err)
+	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, machine.Action{Verb: machine.Start, Timer: timer}); err != nil {
+		return fmt.Errorf("start etcd on %s: %w", j.s.Label(), err)
 	}
 	j.me.Data, j.me.Running, j.me.MemberID, j.catchUp = true, true, id, nil
 	return nil

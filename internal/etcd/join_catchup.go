@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -23,8 +24,8 @@ func (j *joining) makesProgress(ctx context.Context, v *membership.View, id uint
 	if j.catchUp == nil {
 		j.catchUp = j.cl.watchProgress(j.s, id, []string{j.me.PeerURL}, j.turn.Held)
 	}
-	j.catchUp.sample(ctx, v)
-	return !j.catchUp.stuck()
+	j.catchUp.Sample(ctx, v)
+	return !j.catchUp.Stuck()
 }
 
 // wait waits until the started member serves.
@@ -32,7 +33,7 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 	entry, _ := v.Member(id)
 	j.cause = "it " + entry.Trouble
 	if !j.makesProgress(ctx, &v, id) {
-		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", errNotServing, j.catchUp.stalledText(), entry.Trouble))
+		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", machine.ErrNotServing, j.catchUp.StalledText(), entry.Trouble))
 	}
 	return wait.Pause(ctx, j.cl.pace.Poll)
 }
@@ -49,9 +50,9 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 		problem.Progress(ctx, "etcd %s: promoted to voter", j.s.Name)
 		return nil
 	case !client.Transient(err):
-		return fmt.Errorf("promote etcd member %s: %w", j.s.label(), err)
+		return fmt.Errorf("promote etcd member %s: %w", j.s.Label(), err)
 	case !j.makesProgress(ctx, &v, id):
-		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.stalledText(), err),
+		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.StalledText(), err),
 			"check its log (journalctl -u "+layout.Unit+") and the network between the members, then apply again")
 	}
 	return wait.Pause(ctx, promoteEvery)
@@ -60,13 +61,13 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 // waitForLearner waits for another member that is still joining, as long as that member
 // makes progress and the process that added it may still promote it.
 func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learner membership.Member, cause error) error {
-	if j.ahead == nil || j.ahead.id != learner.ID {
+	if j.ahead == nil || j.ahead.Id != learner.ID {
 		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.Held)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
-	j.ahead.sample(ctx, v)
-	if j.ahead.stuck() {
-		return j.refuseAfterWait(v, fmt.Errorf("%w, and %s", cause, j.ahead.stalledText()))
+	j.ahead.Sample(ctx, v)
+	if j.ahead.Stuck() {
+		return j.refuseAfterWait(v, fmt.Errorf("%w, and %s", cause, j.ahead.StalledText()))
 	}
 	return j.yieldOrWait(ctx, v, cause)
 }
@@ -77,13 +78,13 @@ func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learne
 // continues with the data it has by then. The error is ErrAdopted, so that the learner is
 // not removed in the meantime. Any other learner is removed.
 func (j *joining) afterFailure(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !j.catchUp.moving() {
+	if ctx.Err() == nil || !j.catchUp.Moving() {
 		j.undo(ctx)
 		return err
 	}
 	return &problem.Problem{
-		Summary: "etcd member is still catching up", Host: j.s.label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
-		Cause:     fmt.Sprintf("the operation timed out (%s); the member had received %s and was still receiving data", ctx.Err(), membership.Bytes(j.catchUp.bytesOnDisk())),
+		Summary: "etcd member is still catching up", Host: j.s.Label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
+		Cause:     fmt.Sprintf("the operation timed out (%s); the member had received %s and was still receiving data", ctx.Err(), membership.Bytes(j.catchUp.BytesOnDisk())),
 		Unchanged: "the other members and their data; this member stays a learner, which has no vote, and continues to replicate.",
 		Next:      "apply again to continue; if the operation times out again, raise the timeouts of this resource",
 	}
@@ -114,7 +115,7 @@ func (j *joining) undo(ctx context.Context) {
 				return false, nil
 			}
 		}
-		return true, j.cl.archiveData(fresh, j.s)
+		return true, machine.ArchiveData(fresh, j.cl.machine(j.s.Host), j.s.Spec)
 	})
 	if err != nil {
 		problem.Progress(ctx, "etcd %s: the failed join could not be undone; the next apply undoes it: %s", j.s.Name, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -83,23 +84,23 @@ func onMachines(t *testing.T, name, subnet string, versions []string, test func(
 
 // counted counts the round trips to a machine.
 type counted struct {
-	machine
+	machine.Machine
 	trips *atomic.Int64
 }
 
 func (c counted) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
 	c.trips.Add(1)
-	return c.machine.Observe(ctx, q)
+	return c.Machine.Observe(ctx, q)
 }
 
-func (c counted) Change(ctx context.Context, change host.Change, a action) (host.Applied, error) {
+func (c counted) Change(ctx context.Context, change host.Change, a machine.Action) (host.Applied, error) {
 	c.trips.Add(1)
-	return c.machine.Change(ctx, change, a)
+	return c.Machine.Change(ctx, change, a)
 }
 
 func (c counted) Install(ctx context.Context, src host.Source, a []host.Artifact) ([]host.Artifact, error) {
 	c.trips.Add(1)
-	return c.machine.Install(ctx, src, a)
+	return c.Machine.Install(ctx, src, a)
 }
 
 // rig is the lab as this test uses it.
@@ -145,15 +146,18 @@ func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
 	t.Cleanup(func() { _ = pool.Close() })
 	r := &rig{t: t, lab: l, trips: new(atomic.Int64), specs: map[string]Spec{}}
 	r.clusters = NewClusters()
-	r.clusters.machine = func(h *host.Host) machine { return counted{sshMachine{h}, r.trips} }
+	r.clusters.machine = func(h *host.Host) machine.Machine { return counted{machine.SSH{Host: h}, r.trips} }
 	peers := map[string]*host.Host{}
 	for i, name := range everyone {
 		peers[name] = pool.Host(host.Target{Address: address(l, i)})
 	}
 	for _, name := range everyone {
 		r.specs[name] = Spec{
-			Name: name, Host: peers[name], Peers: peers, Bundle: bundle, Version: newRelease,
-			OnDestroy: Archive, Source: host.Source{Directory: components()},
+			Spec: machine.Spec{
+				Name: name, Host: peers[name], Bundle: bundle, Version: newRelease,
+				OnDestroy: machine.Archive, Source: host.Source{Directory: components()},
+			},
+			Peers: peers,
 		}
 	}
 	return r
@@ -203,7 +207,7 @@ func (r *rig) sh(name, script string) string {
 
 func (r *rig) create(ctx context.Context, s Spec) error {
 	status, err := r.clusters.Create(ctx, s)
-	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.ConfigDigest != WantedDigest(s)) {
+	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.ConfigDigest != machine.WantedDigest(s.Spec)) {
 		err = fmt.Errorf("created as %+v", status)
 	}
 	return err
@@ -216,7 +220,7 @@ func (r *rig) delete(ctx context.Context, s Spec) error {
 // same reads a member that must not differ.
 func (r *rig) same(ctx context.Context, s Spec) error {
 	status, err := r.clusters.Read(ctx, s)
-	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.Version != s.Version || status.ConfigDigest != WantedDigest(s)) {
+	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.Version != s.Version || status.ConfigDigest != machine.WantedDigest(s.Spec)) {
 		err = fmt.Errorf("read as %+v", status)
 	}
 	return err

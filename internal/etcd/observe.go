@@ -11,16 +11,15 @@ import (
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // observation is the observed state of a cluster at one moment.
 type observation struct {
-	machines map[string]observed // by address
+	machines map[string]machine.Observed // by address
 	answered bool
 	view     membership.View // if answered
 	err      error           // why no member answered
@@ -28,7 +27,7 @@ type observation struct {
 
 // observeCluster observes every peer's machine and queries every member, in parallel.
 func (cl *cluster) observeCluster(ctx context.Context, s Spec) observation {
-	out := observation{machines: map[string]observed{}}
+	out := observation{machines: map[string]machine.Observed{}}
 	var group sync.WaitGroup
 	group.Go(func() {
 		for _, m := range cl.observeAll(ctx, s) {
@@ -71,12 +70,12 @@ func requireSamePeers(specs map[string]Spec) error {
 }
 
 // of returns the machine of a member.
-func (s observation) of(spec Spec) observed { return s.machines[spec.Host.Address()] }
+func (s observation) of(spec Spec) machine.Observed { return s.machines[spec.Host.Address()] }
 
 // sorted returns the machines by name, then address.
-func (s observation) sorted() []observed {
+func (s observation) sorted() []machine.Observed {
 	all := slices.Collect(maps.Values(s.machines))
-	slices.SortFunc(all, func(a, b observed) int {
+	slices.SortFunc(all, func(a, b machine.Observed) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address))
 	})
 	return all
@@ -85,7 +84,7 @@ func (s observation) sorted() []observed {
 // notObserved returns the problem for a machine that could not be observed before anything
 // was changed.
 func notObserved(summary string, s Spec, err error) error {
-	return &problem.Problem{Summary: summary, Host: s.label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: accessRemedy(err), Err: err}
+	return &problem.Problem{Summary: summary, Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: accessRemedy(err), Err: err}
 }
 
 // accessRemedy returns the next step for a machine that could not be observed.
@@ -101,43 +100,24 @@ func accessRemedy(err error) string {
 }
 
 // observe observes one machine.
-func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Host) observed {
-	facts, err := cl.machine(h).Observe(ctx, query(s))
-	return interpret(name, h.Address(), s.dataDir(), facts, err)
+func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Host) machine.Observed {
+	facts, err := cl.machine(h).Observe(ctx, machine.Query(s.Spec))
+	return machine.Interpret(name, h.Address(), s.Directory(), facts, err)
 }
 
 // observeAll observes all known machines in parallel. The result is sorted by name, then
 // address.
-func (cl *cluster) observeAll(ctx context.Context, s Spec) []observed {
+func (cl *cluster) observeAll(ctx context.Context, s Spec) []machine.Observed {
 	known := cl.machines()
 	addresses := slices.Sorted(maps.Keys(known))
-	machines := make([]observed, len(addresses))
+	machines := make([]machine.Observed, len(addresses))
 	var group sync.WaitGroup
 	for i, address := range addresses {
 		group.Go(func() { machines[i] = cl.observe(ctx, s, known[address].name, known[address].host) })
 	}
 	group.Wait()
-	slices.SortStableFunc(machines, func(a, b observed) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(machines, func(a, b machine.Observed) int { return strings.Compare(a.Name, b.Name) })
 	return machines
-}
-
-// query returns the query for everything that this package reads from a machine, in one
-// round trip.
-func query(s Spec) host.Query {
-	q := host.Query{
-		Contents: []string{layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote, layout.RollbackUnitPath},
-		Dirs:     []string{s.dataDir(), artifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.dataDir())},
-		Units:    []string{layout.Unit, snapshot.Timer, snapshot.Service},
-		Ports:    ports,
-		Disks:    []string{s.dataDir(), snapshot.UpgradesDir(s.dataDir())},
-	}
-	q.Contents = append(q.Contents, snapshot.Paths...)
-	q.Script, q.Vars = s.snapshotMember().Questions()
-	for _, leaf := range leaves(s) {
-		q.Contents = append(q.Contents, certificatePath(leaf))
-		q.Files = append(q.Files, keyPath(leaf))
-	}
-	return q
 }
 
 // observeToChange returns the cluster's view at the beginning of a change. It requires the
@@ -162,7 +142,7 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 		return err
 	}
 	return &problem.Problem{
-		Summary: "etcd cluster not changed", Host: s.label(), Cause: err.Error(), Err: err, Unchanged: "everything that is not reported as done above.",
+		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err, Unchanged: "everything that is not reported as done above.",
 		Next: "make the members' machines reachable over SSH, wait until other runs have ended, then apply again", Detail: v.String(),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -19,7 +20,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	defer clients.Close()
-	var f observed
+	var f machine.Observed
 	var v *membership.View
 	var ids map[string]uint64
 	var group sync.WaitGroup
@@ -31,14 +32,14 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	if asked != nil {
 		return Status{}, asked
 	}
-	if v != nil || f.hasMember() {
+	if v != nil || f.HasMember() {
 		cl.noteExists("a read of member " + s.Name)
 	}
 	if isGone(s, f, v) {
 		return Status{}, goneProblem(s, v)
 	}
-	if !f.reached() {
-		return Status{}, fmt.Errorf("observe %s: %w", s.label(), f.Err)
+	if !f.Reached() {
+		return Status{}, fmt.Errorf("observe %s: %w", s.Label(), f.Err)
 	}
 	status := describe(s, f, v)
 	status.Drift = append(status.Drift, clusterDrift(s, f, v, ids)...)
@@ -47,13 +48,13 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 
 // clusterDrift reports that the member, or another one of the bundle, belongs to another
 // etcd cluster than it should.
-func clusterDrift(s Spec, f observed, v *membership.View, ids map[string]uint64) []string {
+func clusterDrift(s Spec, f machine.Observed, v *membership.View, ids map[string]uint64) []string {
 	var words []string
 	if cause := membership.DescribeSplit(ids); cause != "" {
 		words = append(words, s.Name+": "+cause)
 	}
-	if v != nil && f.ofEarlierCluster(v.ClusterID) != "" {
-		words = append(words, s.Name+": "+f.ofEarlierCluster(v.ClusterID))
+	if v != nil && f.OfEarlierCluster(v.ClusterID) != "" {
+		words = append(words, s.Name+": "+f.OfEarlierCluster(v.ClusterID))
 	}
 	return words
 }
@@ -64,16 +65,11 @@ func clusterDrift(s Spec, f observed, v *membership.View, ids map[string]uint64)
 // done by hand, and either a Delete has to clean the machine or an Update has to join the
 // member again. If the machine cannot be observed, the member is not gone either:
 // abandoning it is the user's decision.
-func isGone(s Spec, f observed, v *membership.View) bool {
-	if !f.reached() {
+func isGone(s Spec, f machine.Observed, v *membership.View) bool {
+	if !f.Reached() {
 		return false
 	}
-	return v != nil && entryOf(v, s) == nil && !f.holds(s) || v == nil && f.empty()
-}
-
-// holds reports whether what is on the machine belongs to this very member.
-func (f observed) holds(s Spec) bool {
-	return !f.empty() && f.foreign(s.Bundle.ClusterID, s.dataDir()) == "" && (f.Record == nil || f.Record.Name == s.Name)
+	return v != nil && machine.EntryOf(v, s.Spec) == nil && !f.Holds(s.Spec) || v == nil && f.Empty()
 }
 
 // goneProblem returns ErrGone with the evidence. The next plan shows it together with the
@@ -84,7 +80,7 @@ func goneProblem(s Spec, v *membership.View) error {
 		cause = "the machine answers and has nothing of the member, and no other member lists it"
 	}
 	return &problem.Problem{
-		Summary: fmt.Sprintf("etcd member %q is gone", s.Name), Host: s.label(), Cause: cause, Err: ErrGone,
+		Summary: fmt.Sprintf("etcd member %q is gone", s.Name), Host: s.Label(), Cause: cause, Err: ErrGone,
 		Next: "apply to create it again; if it is no longer needed, remove it from the configuration",
 	}
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -11,13 +12,13 @@ import (
 // and that a member joins again if it was removed, or if its data is corrupt or of an
 // earlier cluster. If no member answers, nothing is known.
 func TestReplaced(t *testing.T) {
-	s := Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"})}
-	own := observed{Record: &record{EtcdCluster: "7"}}
+	s := Spec{Spec: machine.Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"})}}
+	own := machine.Observed{Record: &machine.Record{EtcdCluster: "7"}}
 	listed := func(alarms ...string) *membership.View {
 		return &membership.View{ClusterID: 7, Members: []membership.Member{{ID: 1, Name: "cp1", PeerURLs: []string{s.PeerURL()}, Healthy: true, Alarms: alarms}}}
 	}
 	for name, test := range map[string]struct {
-		f    observed
+		f    machine.Observed
 		v    *membership.View
 		want bool
 	}{
@@ -26,14 +27,14 @@ func TestReplaced(t *testing.T) {
 		"no space":              {own, listed("NOSPACE"), false},
 		"corrupt":               {own, listed("CORRUPT"), true},
 		"removed":               {own, &membership.View{ClusterID: 7}, true},
-		"of an earlier cluster": {observed{Record: &record{EtcdCluster: "6"}}, listed(), true},
-		"without a record":      {observed{}, listed(), false},
+		"of an earlier cluster": {machine.Observed{Record: &machine.Record{EtcdCluster: "6"}}, listed(), true},
+		"without a record":      {machine.Observed{}, listed(), false},
 	} {
 		if got := replaced(s, test.f, test.v); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if rebuilt(observed{Data: true}) || !rebuilt(observed{}) || !rebuilt(observed{Data: true, Pending: true}) {
+	if machine.Rebuilt(machine.Observed{Data: true}) || !machine.Rebuilt(machine.Observed{}) || !machine.Rebuilt(machine.Observed{Data: true, Pending: true}) {
 		t.Error("a machine without data, or with a member that never established, counts as rebuilt, and no other")
 	}
 }

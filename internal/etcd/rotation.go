@@ -1,21 +1,16 @@
 package etcd
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
-
-// generation returns the stage of s in the rotation of the etcd authority: each number is
-// one stage (see package pki).
-func (s Spec) generation() int { return s.Bundle.Generation(pki.EtcdPart) }
 
 // rotationStatus is the observed stage, in the rotation of the etcd authority, of a
 // process that depends on the authority.
@@ -94,13 +89,13 @@ func mayTakeGeneration(target int, joins bool, others []rotationStatus) *obstacl
 
 // rotationStatuses returns the status of all members except that of s. v is nil if no
 // member answered: then every machine that has something of a member counts.
-func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotationStatus {
+func rotationStatuses(s Spec, v *membership.View, machines []machine.Observed) []rotationStatus {
 	var out []rotationStatus
 	at := map[string]bool{}
 	for _, m := range machines {
 		at[membership.PeerURL(m.Address)] = true
-		if m.Name != s.Name && m.counts(v) {
-			out = append(out, m.rotationStatus(s))
+		if m.Name != s.Name && counts(m, v) {
+			out = append(out, rotationStatusOf(s, m))
 		}
 	}
 	if v == nil {
@@ -122,33 +117,33 @@ func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotatio
 
 // counts reports whether the machine has, or may have, a member of the cluster. A machine
 // without one gets its member at the desired generation.
-func (f observed) counts(v *membership.View) bool {
+func counts(f machine.Observed, v *membership.View) bool {
 	if v != nil {
 		if _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); !listed {
 			return false
 		}
 	}
-	return !f.reached() || f.Data || f.running() || f.Record != nil
+	return !f.Reached() || f.Data || f.Running() || f.Record != nil
 }
 
-// rotationStatus returns the stage of the member on a machine, as seen from s.
-func (f observed) rotationStatus(s Spec) rotationStatus {
-	out := rotationStatus{Who: f.label(), Remedy: "recover the machine, or destroy the member if the machine is permanently lost, then apply again"}
+// rotationStatusOf returns the stage of the member on a machine, as seen from s.
+func rotationStatusOf(s Spec, f machine.Observed) rotationStatus {
+	out := rotationStatus{Who: f.Label(), Remedy: "recover the machine, or destroy the member if the machine is permanently lost, then apply again"}
 	switch {
-	case !f.reached():
+	case !f.Reached():
 		out.Unknown = f.Err.Error()
 		return out
-	case f.foreign(s.Bundle.ClusterID, s.dataDir()) != "":
-		out.Unknown = f.foreign(s.Bundle.ClusterID, s.dataDir())
+	case f.Foreign(s.Bundle.ClusterID, s.Directory()) != "":
+		out.Unknown = f.Foreign(s.Bundle.ClusterID, s.Directory())
 		out.Remedy = "destroy the member, then apply again"
 		return out
 	}
 	if f.Record != nil {
 		out.Generation = f.Record.Generation
 	}
-	out.Between = f.mixedGenerations(s, out.Generation)
-	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which completes that generation on the machine, then set it to %d again", out.Generation, s.generation())
-	if out.Generation == s.generation() {
+	out.Between = mixedGenerations(s, f, out.Generation)
+	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which completes that generation on the machine, then set it to %d again", out.Generation, s.Generation())
+	if out.Generation == s.Generation() {
 		out.Remedy = "apply without -target: the update of that member completes the generation on its machine"
 	}
 	return out
@@ -157,38 +152,22 @@ func (f observed) rotationStatus(s Spec) rotationStatus {
 // mixedGenerations describes why the member does not run with the files of its record's
 // generation, or not only with them, because a change of them was interrupted. etcd reads
 // the CA pool at its start, and the rest at each handshake.
-func (f observed) mixedGenerations(s Spec, generation int) string {
-	trust := f.facts.Files[layout.CAPath].SHA256
-	if generation == s.generation() { // whatever is on the disk, it should run with this one
-		trust = digest([]byte(s.Bundle.Anchors(pki.Etcd)))
+func mixedGenerations(s Spec, f machine.Observed, generation int) string {
+	trust := f.Facts.Files[layout.CAPath].SHA256
+	if generation == s.Generation() { // whatever is on the disk, it should run with this one
+		trust = machine.Digest([]byte(s.Bundle.Anchors(pki.Etcd)))
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[layout.StartNote].Content)[layout.CAPath]
-	if f.running() && noted != trust && noted != f.facts.Files[layout.CAPath].SHA256 {
+	noted := systemd.ReadStartNote(f.Facts.Files[layout.StartNote].Content)[layout.CAPath]
+	if f.Running() && noted != trust && noted != f.Facts.Files[layout.CAPath].SHA256 {
 		return "etcd is running with a different " + layout.CAPath + " than the one on disk"
 	}
 	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
-		chain := certificatesOf(f.facts.Files[certificatePath(l)].Content)
+		chain := machine.CertificatesOf(f.Facts.Files[machine.CertificatePath(l)].Content)
 		// Evaluated at the start of its validity: whether it has expired does not matter
 		// here.
 		if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, pki.Server, chain[0].NotBefore) {
-			return fmt.Sprintf("it serves the certificate %s issued by %q, which generation %d does not trust", certificatePath(l), chain[0].Issuer.CommonName, s.generation())
+			return fmt.Sprintf("it serves the certificate %s issued by %q, which generation %d does not trust", machine.CertificatePath(l), chain[0].Issuer.CommonName, s.Generation())
 		}
 	}
 	return ""
-}
-
-// certificatesOf returns the certificates in a PEM text; none if it is damaged.
-func certificatesOf(text string) []*x509.Certificate {
-	var all []*x509.Certificate
-	for rest := []byte(text); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return all
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil
-		}
-		all = append(all, c)
-	}
 }

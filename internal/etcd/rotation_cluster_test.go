@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -48,13 +49,13 @@ func (f *fleet) rotate(specs map[string]Spec, names ...string) {
 		}
 	}
 	for _, name := range names {
-		if m, want := f.marker(specs[name]), specs[name].generation(); m.Generation != want {
+		if m, want := f.marker(specs[name]), specs[name].Generation(); m.Generation != want {
 			f.t.Errorf("%s is marked with generation %d, want %d", name, m.Generation, want)
 		}
 	}
 }
 
-func (f *fleet) marker(s Spec) record {
+func (f *fleet) marker(s Spec) machine.Record {
 	f.t.Helper()
 	found := f.clusters.of(s).observe(f.context(), s, s.Name, s.Host)
 	if found.Record == nil {
@@ -181,11 +182,11 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 	f.rotate(at(specs, bundles[1]), "cp1", "cp2")
 	third := at(specs, bundles[1])["cp3"]
 	found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
-	r, err := repairs(third, found, nil, time.Now())
+	r, err := machine.Repairs(third.Spec, found, nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.machine("cp3").Change(f.context(), r.Change, action{}); err != nil {
+	if _, err := f.machine("cp3").Change(f.context(), r.Change, machine.Action{}); err != nil {
 		t.Fatal(err)
 	}
 	next := at(specs, bundles[2])
@@ -206,7 +207,7 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 	third := at(specs, bundles[2])["cp3"]
 	for written := 1; ; written++ {
 		found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
-		r, err := repairs(third, found, nil, time.Now())
+		r, err := machine.Repairs(third.Spec, found, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +215,7 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 			break
 		}
 		r.Change.Files = r.Change.Files[:written]
-		if _, err := f.machine("cp3").Change(f.context(), r.Change, action{}); err != nil {
+		if _, err := f.machine("cp3").Change(f.context(), r.Change, machine.Action{}); err != nil {
 			t.Fatal(err)
 		}
 		if written%2 == 0 {
@@ -240,7 +241,7 @@ func (f *fleet) lead(s Spec) {
 			return true, nil
 		}
 		leader, _ := v.Member(v.Leader)
-		return false, clients.MoveLeader(f.context(), leader.Address(), entryOf(&v, s).ID)
+		return false, clients.MoveLeader(f.context(), leader.Address(), machine.EntryOf(&v, s.Spec).ID)
 	})
 	if !done || err != nil {
 		f.t.Fatalf("%s does not lead: %v", s.Name, err)

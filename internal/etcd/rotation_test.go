@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -129,16 +130,16 @@ func TestNeighboursOnly(t *testing.T) {
 }
 
 // memberOn returns a machine with an established member made by a bundle.
-func memberOn(t *testing.T, s Spec) observed {
+func memberOn(t *testing.T, s Spec) machine.Observed {
 	t.Helper()
-	f := observed{Name: s.Name, Address: s.Host.Address()}
-	c, err := certificates(s, f, time.Now())
+	f := machine.Observed{Name: s.Name, Address: s.Host.Address()}
+	c, err := machine.Certificates(s.Spec, f, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _ := newMemberChange(s, f, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
+	change, _ := machine.NewMemberChange(s.Spec, f, c, machine.ID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
-	return f.after(s, change)
+	return f.After(s.Spec, change)
 }
 
 func TestStandings(t *testing.T) {
@@ -148,16 +149,16 @@ func TestStandings(t *testing.T) {
 	}
 	bundles := etcdtest.Lineage(t, etcdtest.Bundle(t), 2)
 	spec := func(name string, generation int) Spec {
-		return Spec{Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundles[generation], Version: "3.6.16"}
+		return Spec{Spec: machine.Spec{Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundles[generation], Version: "3.6.16"}}
 	}
 	s := spec("cp1", 1)
 	view := &membership.View{Members: []membership.Member{
 		{ID: 1, Name: "cp1", PeerURLs: []string{membership.PeerURL("10.0.0.1")}, ClientURLs: []string{membership.ClientURL("10.0.0.1")}},
 		{ID: 2, Name: "cp2", PeerURLs: []string{membership.PeerURL("10.0.0.2")}, ClientURLs: []string{membership.ClientURL("10.0.0.2")}},
 	}}
-	with := func(f observed, path, content string) observed {
-		f.facts.Files = maps.Clone(f.facts.Files)
-		f.facts.Files[path] = host.FileState{Content: content, SHA256: digest([]byte(content))}
+	with := func(f machine.Observed, path, content string) machine.Observed {
+		f.Facts.Files = maps.Clone(f.Facts.Files)
+		f.Facts.Files[path] = host.FileState{Content: content, SHA256: machine.Digest([]byte(content))}
 		return f
 	}
 	other := memberOn(t, spec("cp2", 0))
@@ -168,7 +169,7 @@ func TestStandings(t *testing.T) {
 	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{membership.PeerURL("10.0.0.7")}, ClientURLs: []string{membership.ClientURL("10.0.0.7")}})}
 	unlistedView := &membership.View{Members: view.Members[:1]}
 	note := func(b *pki.Bundle) string {
-		return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), layout.CAPath)
+		return systemd.StartNoteEntry(machine.Digest([]byte(b.Anchors(pki.Etcd))), layout.CAPath)
 	}
 	stranger := etcdtest.Bundle(t)
 	strange, err := stranger.Issue(pki.EtcdPeer("cp2", "10.0.0.2"), time.Now(), 0)
@@ -178,7 +179,7 @@ func TestStandings(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		view    *membership.View
-		machine observed
+		machine machine.Observed
 		want    string // "": no status; else the generation, or a word of Unknown or Between
 	}{
 		{"one behind", view, other, "0"},
@@ -199,7 +200,7 @@ func TestStandings(t *testing.T) {
 			c.machine.Address = "10.0.0.2"
 		}
 		var words []string
-		for _, at := range rotationStatuses(s, c.view, []observed{memberOn(t, s), c.machine}) {
+		for _, at := range rotationStatuses(s, c.view, []machine.Observed{memberOn(t, s), c.machine}) {
 			words = append(words, fmt.Sprintf("%s: %d %s%s", at.Who, at.Generation, at.Unknown, at.Between))
 		}
 		got := strings.Join(words, "\n")
@@ -216,10 +217,10 @@ func TestRotationInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(generation int) Spec {
-		return Spec{Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.1"}), Bundle: bundles[generation], Version: "3.6.16"}
+		return Spec{Spec: machine.Spec{Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.1"}), Bundle: bundles[generation], Version: "3.6.16"}}
 	}
-	words := func(f observed, generation int) string {
-		return strings.Join(drift(at(generation), f, nil, time.Now()), "\n")
+	words := func(f machine.Observed, generation int) string {
+		return strings.Join(machine.Drift(at(generation).Spec, f, nil, time.Now()), "\n")
 	}
 	old := memberOn(t, at(0))
 	if got := words(old, 0); got != "" {
@@ -238,7 +239,7 @@ func TestRotationInWords(t *testing.T) {
 	if got := words(cut, 2); got != "cp1: "+layout.RecordPath+" records generation 1 of the etcd CA, wanted 2" {
 		t.Errorf("the marker alone: %q", got)
 	}
-	r, err := repairs(at(2), cut, nil, time.Now())
+	r, err := machine.Repairs(at(2).Spec, cut, nil, time.Now())
 	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != layout.RecordPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
 		t.Errorf("repair of the marker alone: %+v, %v", r, err)
 	}

@@ -53,7 +53,7 @@ func (a *rotationWait) ready(ctx context.Context, v *membership.View) (bool, err
 // obstacle checks the members first, then the API servers. A member that joins members of
 // its own generation changes nothing for the API servers.
 func (a *rotationWait) obstacle(ctx context.Context, v *membership.View) *obstacle {
-	target := a.s.generation()
+	target := a.s.Generation()
 	members := rotationStatuses(a.s, v, a.cl.observeAll(ctx, a.s))
 	if o := mayTakeGeneration(target, a.joins, members); o != nil {
 		return o

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -168,7 +169,7 @@ func TestWipedLastVoterLeavesASnapshot(t *testing.T) {
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
 	s := specs["cp1"]
-	s.OnDestroy = Wipe
+	s.OnDestroy = machine.Wipe
 	if err := f.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestUnsavedLastVoterIsNotWiped(t *testing.T) {
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
 	s := specs["cp1"]
-	s.OnDestroy = Wipe
+	s.OnDestroy = machine.Wipe
 	f.machine("cp1").unsaved = errors.New("no space left on device")
 	err := f.clusters.Delete(f.context(), s, DeleteOptions{})
 	if err == nil || !strings.Contains(err.Error(), "no space left") {

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -67,7 +68,7 @@ func relay(from, to net.Conn, line chan struct{}, rate int) {
 	}
 }
 
-// movement prints what movementScript prints.
+// movement prints what machine.MovementScript prints.
 func (m *testMachine) movement() string {
 	command, _, _ := systemd.ParseUnit(string(m.files[layout.UnitPath].Content))
 	root := m.at(command.Flags["data-dir"] + "/member")
@@ -190,7 +191,7 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	}
 	f.clusters = f.coordinator()
 	f.create(specs, "cp2")
-	if v := f.wantRoster(specs["cp1"], "cp1 cp2"); entryOf(&v, specs["cp2"]).ID != learner.ID {
+	if v := f.wantRoster(specs["cp1"], "cp1 cp2"); machine.EntryOf(&v, specs["cp2"].Spec).ID != learner.ID {
 		t.Error("the learner was not continued but made anew")
 	}
 	if n := f.machine("cp2").starts; n != 1 {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -55,7 +55,7 @@ func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host
 
 // saving describes one snapshot that is about to be saved.
 type saving struct {
-	machine machine
+	machine machine.Machine
 	cluster string            // cluster ID
 	member  membership.Member // on that machine, healthy
 	label   string
@@ -68,11 +68,11 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	if err := snapshot.ValidateLabel(s.label); err != nil {
 		return snapshot.Saved{}, err
 	}
-	program, m, err := s.identify(ctx)
+	program, m, err := machine.Identify(ctx, s.machine, s.cluster)
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
 	}
-	dir := snapshot.UpgradesDir(program.dataDir)
+	dir := snapshot.UpgradesDir(program.DataDir)
 	facts, err := s.machine.Observe(ctx, host.Query{Disks: []string{dir}})
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
@@ -80,9 +80,9 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	if err := snapshot.RequireSpace(s.member.DBSize, facts.DiskFree[dir]); err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %s: %w", who, dir, err)
 	}
-	a := action{Verb: doSnapshot, Save: snapshot.Save{
+	a := machine.Action{Verb: machine.SaveSnapshot, Save: snapshot.Save{
 		Dir: dir, File: time.Now().UTC().Format(snapshot.TimeLayout) + "-" + s.label + ".db",
-		ClientURL: membership.ClientURL(s.machine.Address()), Tools: program.tools, Keep: m.snapshotsKept(),
+		ClientURL: membership.ClientURL(s.machine.Address()), Tools: program.Tools, Keep: m.UpgradeSnapshots(),
 	}}
 	saved, err := cl.snapshot(ctx, s.machine, who, a)
 	if err != nil {
@@ -93,7 +93,7 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 }
 
 // snapshot runs the action and parses its output.
-func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a action) (snapshot.Saved, error) {
+func (cl *cluster) snapshot(ctx context.Context, on machine.Machine, who string, a machine.Action) (snapshot.Saved, error) {
 	applied, err := on.Change(ctx, host.Change{}, a)
 	if err != nil {
 		return snapshot.Saved{}, err
@@ -104,20 +104,6 @@ func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a actio
 	}
 	saved.Host, saved.Path = who, path.Join(a.Save.Dir, a.Save.File)
 	return saved, nil
-}
-
-// identify verifies that the machine has the member, and returns its installation.
-func (s saving) identify(ctx context.Context) (installation, record, error) {
-	facts, err := s.machine.Observe(ctx, host.Query{Contents: []string{layout.UnitPath, layout.RecordPath}})
-	if err != nil {
-		return installation{}, record{}, err
-	}
-	m, err := readRecord(facts.Files[layout.RecordPath].Content)
-	if err != nil || m.ClusterID != s.cluster {
-		return installation{}, record{}, fmt.Errorf("%s does not identify a member of this cluster on the machine", layout.RecordPath)
-	}
-	at, err := installationIn(facts.Files[layout.UnitPath].Content)
-	return at, *m, err
 }
 
 func notSaved(err error) error {

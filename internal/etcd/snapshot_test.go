@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -43,45 +43,31 @@ func TestSaveSnapshot(t *testing.T) {
 	etcdtest.WantError(t, "full machines", err, "1 MiB are free")
 }
 
-// TestSnapshotsKept verifies that a changed number is reported as drift, and rewrites the
-// record only.
-func TestSnapshotsKept(t *testing.T) {
-	s := specAt(t, "10.0.0.1")
-	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
-	f := memberOn(t, s)
-	for kept, want := range map[int]string{0: "", snapshot.DefaultKept: "", 5: "cp1: " + layout.RecordPath + " records that 3 upgrade snapshots are kept, wanted 5"} {
-		s.SnapshotsKept = kept
-		if words := strings.Join(drift(s, f, nil, time.Now()), "\n"); words != want {
-			t.Errorf("%d kept: %q", kept, words)
-		}
-		r, err := repairs(s, f, nil, time.Now())
-		if err != nil || r.Restart != "" || (len(r.Change.Files) == 1) != (want != "") {
-			t.Errorf("%d kept: %+v, %v", kept, r, err)
-		}
-		if want != "" && (r.Change.Files[0].Path != layout.RecordPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
-			t.Errorf("repaired by %+v", r.Change.Files)
-		}
+// TestCreateWithSnapshots verifies that a member is created with its timer, that a member
+// without one has none of an earlier member, and that a destroyed member leaves none.
+func TestCreateWithSnapshots(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	s := specs["cp1"]
+	s.Snapshots = &snapshot.Settings{Schedule: "hourly", Kept: 1, Upload: "true"}
+	specs["cp1"] = s
+	f.create(specs, "cp1")
+	if m := f.machine("cp1"); !m.timer || string(m.files[snapshot.UploadPath].Content) != "true" {
+		t.Errorf("the timer runs: %v", m.timer)
 	}
-	s.SnapshotsKept = 0
-	f.Record.SnapshotsKept = 0 // written before the field existed
-	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
-		t.Errorf("an older marker: %v", words)
+	status, err := f.clusters.Read(f.context(), s)
+	if err != nil || len(status.Drift) > 0 || status.ConfigDigest != machine.WantedDigest(s.Spec) {
+		t.Errorf("read as %+v, %v", status, err)
 	}
-}
-
-// TestRenamedCluster verifies that another name of the cluster rewrites the record and
-// restarts nothing.
-func TestRenamedCluster(t *testing.T) {
-	s := specAt(t, "10.0.0.1")
-	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
-	f := memberOn(t, s)
-	renamed := *s.Bundle
-	renamed.ClusterName, s.Bundle = "renamed", &renamed
-	r, err := repairs(s, f, nil, time.Now())
-	if err != nil || r.Restart != "" || len(r.Change.Files) != 1 || !strings.Contains(string(r.Change.Files[0].Content), `"cluster_name": "renamed"`) {
-		t.Errorf("%+v, %v", r, err)
+	starts := f.machine("cp1").starts
+	s.Snapshots = nil
+	status, err = f.clusters.Update(f.context(), s)
+	if m := f.machine("cp1"); err != nil || len(status.Drift) > 0 || m.timer || m.starts != starts || len(m.files[snapshot.TimerPath].Content) > 0 {
+		t.Errorf("without: %v, %v, the timer runs: %v, %d starts", err, status.Drift, m.timer, m.starts-starts)
 	}
-	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
-		t.Errorf("drift: %q", words)
+	if err := f.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
+	f.machine("cp1").wantClean()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
@@ -14,7 +15,7 @@ import (
 // have one, and all the data. A member matches a peer by its name and peer URL; a member
 // that has not started has no name yet. FormerPeers count as peers.
 func unmanaged(s Spec, v *membership.View) []membership.Member {
-	if entryOf(v, s) == nil {
+	if machine.EntryOf(v, s.Spec) == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m membership.Member) bool {
@@ -78,7 +79,7 @@ func unmanagedText(m membership.Member) string {
 func unmanagedRemedy(s Spec, ids []string) string {
 	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. Otherwise remove it while all other members are healthy, on the machine of " + s.Name + ":"
 	for _, id := range ids {
-		text += "\n  " + artifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + layout.CAPath +
+		text += "\n  " + machine.ArtifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + layout.CAPath +
 			" --cert=" + layout.PKIDir + "/healthcheck-client.crt --key=" + layout.PKIDir + "/healthcheck-client.key member remove " + id
 	}
 	return text

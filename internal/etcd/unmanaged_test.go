@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -59,7 +60,7 @@ func TestUnmanaged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			peers := machines(c.peers...)
-			s := Spec{Name: "cp1", Host: peers["cp1"], Peers: peers, FormerPeers: machines(c.former...), Version: "3.6.16"}
+			s := Spec{Spec: machine.Spec{Name: "cp1", Host: peers["cp1"], Version: "3.6.16"}, Peers: peers, FormerPeers: machines(c.former...)}
 			cl := &cluster{leaving: map[string]int{c.leaving: 1}}
 			cl.countJoining(membership.PeerURL(c.coming), +1)
 			status, err := cl.withUnmanaged(s, Status{unmanaged: unmanaged(s, &membership.View{Members: c.members})}, nil)
@@ -76,7 +77,7 @@ func TestUnmanaged(t *testing.T) {
 			}
 		})
 	}
-	if got := unmanaged(Spec{Host: machines("cp1=10.0.0.1")["cp1"]}, nil); got != nil {
+	if got := unmanaged(Spec{Spec: machine.Spec{Host: machines("cp1=10.0.0.1")["cp1"]}}, nil); got != nil {
 		t.Errorf("nobody answered, and %v is not managed", got)
 	}
 }

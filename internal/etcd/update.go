@@ -8,21 +8,19 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// rebuilt reports whether the machine was rebuilt, or the member never established.
-func rebuilt(f observed) bool { return !f.Data || f.Pending }
-
 // replaced reports whether a new member has to replace this one.
-func replaced(s Spec, f observed, v *membership.View) bool {
-	entry := entryOf(v, s)
+func replaced(s Spec, f machine.Observed, v *membership.View) bool {
+	entry := machine.EntryOf(v, s.Spec)
 	return v != nil && entry == nil || // it was removed
 		entry != nil && entry.HasAlarm(membership.AlarmCorrupt) || // its data is corrupt
-		v != nil && f.ofEarlierCluster(v.ClusterID) != "" || // its data is that of an earlier cluster
-		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID // or that of another member
+		v != nil && f.OfEarlierCluster(v.ClusterID) != "" || // its data is that of an earlier cluster
+		entry != nil && !entry.Healthy && f.MemberID() != 0 && f.MemberID() != entry.ID // or that of another member
 }
 
 // Update brings the member to s. It changes one member at a time, followers before the
@@ -37,11 +35,11 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
 	turn := cl.turns.Enter()
 	f := cl.observe(ctx, s, s.Name, s.Host)
-	if !f.reached() {
+	if !f.Reached() {
 		turn.Leave()
 		return Status{}, notObserved("etcd member not changed", s, f.Err)
 	}
-	if rebuilt(f) { // left to Create, with all its checks
+	if machine.Rebuilt(f) { // left to Create, with all its checks
 		turn.Leave()
 		return c.Create(ctx, s)
 	}
@@ -53,16 +51,16 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if err := checkMachine(s, f); err != nil && !f.recordLost(s, v) {
+	if err := checkMachine(s, f); err != nil && !f.RecordLost(s.Spec, v) {
 		return Status{}, err
 	}
 	if replaced(s, f, v) {
 		turn.Leave()
 		return c.Create(ctx, s)
 	}
-	entry := entryOf(v, s)
-	r, err := repairs(s, f, v, time.Now())
-	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !HasAlarm(v, entry) {
+	entry := machine.EntryOf(v, s.Spec)
+	r, err := compare(s, f, v)
+	if err != nil || !r.Needed() && len(machine.MissingArtifacts(s.Spec, f)) == 0 && !HasAlarm(v, entry) {
 		return describe(s, f, v), err // nothing to wait for
 	}
 	if err := turn.Wait(ctx); err != nil {
@@ -77,7 +75,7 @@ type updating struct {
 	s           Spec
 	turn        *wait.Turn
 	clients     *client.Clients
-	f           observed
+	f           machine.Observed
 	since       wait.Clock   // of the wait for the rules
 	outageBegun bool         // the outage was announced, so its end must be announced too
 	rotation    rotationWait // to the generation of s
@@ -114,23 +112,23 @@ func (c *updating) loop(ctx context.Context) (Status, error) {
 	cl, s := c.cl, c.s
 	for {
 		c.f = cl.observe(ctx, s, s.Name, s.Host)
-		if !c.f.reached() {
+		if !c.f.Reached() {
 			return Status{}, notObserved("etcd member not changed", s, c.f.Err)
 		}
 		view, err := c.observe(ctx)
 		if err != nil {
 			return Status{}, err
 		}
-		entry := entryOf(view, s)
-		r, err := repairs(s, c.f, view, time.Now())
+		entry := machine.EntryOf(view, s.Spec)
+		r, err := compare(s, c.f, view)
 		if err != nil {
 			return Status{}, err
 		}
-		c.step = c.f.versionStep(s, entry)
+		c.step = versionStepOf(s, c.f, entry)
 		if entry != nil {
 			c.size = max(c.size, entry.DBSize)
 		}
-		if !r.needed() && len(missingArtifacts(s, c.f)) == 0 {
+		if !r.Needed() && len(machine.MissingArtifacts(s.Spec, c.f)) == 0 {
 			return describe(s, c.f, view), nil
 		}
 		done, err := c.apply(ctx, view, r)
@@ -151,20 +149,10 @@ func (c *updating) observe(ctx context.Context) (*membership.View, error) {
 	case !errors.Is(err, client.ErrNoAnswer):
 		return nil, err
 	}
-	if mixed := differentClusters(c.cl.observeAll(ctx, c.s)); mixed != "" {
+	if mixed := machine.DifferentClusters(c.cl.observeAll(ctx, c.s)); mixed != "" {
 		return nil, refusal("etcd member not changed", c.s, nil, mixed, problem.Nothing, differentClustersNext)
 	}
 	return nil, nil
-}
-
-func entryOf(v *membership.View, s Spec) *membership.Member {
-	if v == nil {
-		return nil
-	}
-	if m, ok := v.ByPeerURL(s.PeerURL()); ok {
-		return &m
-	}
-	return nil
 }
 
 // final returns the status after a change.
@@ -177,13 +165,13 @@ func (c *updating) final(ctx context.Context, err error) (Status, error) {
 
 // apply makes one repair if the rules allow it now. It returns false if it had to wait;
 // the caller then observes everything again.
-func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (bool, error) {
+func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repair) (bool, error) {
 	if v != nil {
 		if err := c.checkVersion(ctx, *v); err != nil {
 			return false, err
 		}
 	}
-	if c.f.Record != nil && c.f.Record.Generation != c.s.generation() {
+	if c.f.Record != nil && c.f.Record.Generation != c.s.Generation() {
 		if near, err := c.rotation.ready(ctx, v); !near {
 			return false, err
 		}
@@ -193,7 +181,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 			return false, err
 		}
 	}
-	if err := c.cl.install(ctx, c.s, c.f); err != nil {
+	if err := machine.Install(ctx, c.cl.machine(c.s.Host), c.s.Spec, c.f); err != nil {
 		return false, err
 	}
 	if r.Restart == "" {
@@ -210,8 +198,8 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 	if c.step.due() {
 		return true, c.changeVersion(ctx, v, r)
 	}
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
-		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
+		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
 		return false, c.cl.notServing(ctx, c.s, err)
@@ -219,7 +207,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 	c.cl.mu.Lock()
 	c.cl.restarted = time.Now()
 	c.cl.mu.Unlock()
-	if c.f.upgradeUnfinished() {
+	if c.f.UpgradeUnfinished() {
 		return true, c.removeRollbackRecord(ctx) // the upgrade was given up
 	}
 	return true, nil
@@ -227,15 +215,15 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 
 // checkVersion checks the version against the running ones before any change.
 func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
-	if entryOf(&v, c.s) == nil {
+	if machine.EntryOf(&v, c.s.Spec) == nil {
 		return refusal("etcd member not changed", c.s, &v, "the member is not in the cluster's member list", problem.Nothing, "plan again: the member must be created again")
 	}
-	if unit := unitVersion(c.f.facts.Files[layout.UnitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
+	if unit := machine.UnitVersion(c.f.Facts.Files[layout.UnitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
 		return nil // the version does not change
 	}
 	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
-			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
+			Summary: "etcd version not possible", Attribute: "version", Host: c.s.Label(), Cause: err.Error(),
 			Unchanged: problem.Nothing, Next: "choose a version that the cluster can be changed to", Detail: v.String(),
 		}
 	}
@@ -243,9 +231,19 @@ func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 }
 
 // write makes a change that needs no restart.
-func (c *updating) write(ctx context.Context, r repair) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Timer: r.Timer}); err != nil {
-		return fmt.Errorf("change etcd on %s: %w", c.s.label(), err)
+func (c *updating) write(ctx context.Context, r machine.Repair) error {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{Timer: r.Timer}); err != nil {
+		return fmt.Errorf("change etcd on %s: %w", c.s.Label(), err)
 	}
 	return nil
+}
+
+// compare returns what brings an established member to s. It refuses a machine whose record
+// is lost, unless the cluster vouches for the member.
+func compare(s Spec, f machine.Observed, v *membership.View) (machine.Repair, error) {
+	if f.Record == nil && !f.RecordLost(s.Spec, v) {
+		return machine.Repair{}, refusal("etcd member not changed", s, v, f.Foreign(s.Bundle.ClusterID, s.Directory()), problem.Nothing,
+			"recover the member until the cluster lists it as healthy, then apply again: its record is then rewritten")
+	}
+	return machine.Repairs(s.Spec, f, v, time.Now())
 }

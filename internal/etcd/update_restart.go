@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -23,10 +24,10 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 		}
 		return false, c.waitOrRefuse(ctx, nil, client.ErrNoAnswer)
 	}
-	entry := entryOf(v, c.s)
+	entry := machine.EntryOf(v, c.s.Spec)
 	leads := v.Leader == entry.ID
 	if waiting, quiet := c.turn.Others(); leads && len(v.Voters()) > 1 {
-		awaited := c.f.rotationStatus(c.s).obstacle(c.s.generation()) != nil
+		awaited := rotationStatusOf(c.s, c.f).obstacle(c.s.Generation()) != nil
 		if waiting > 0 && !awaited {
 			c.since.End()
 			return false, c.turn.Yield(ctx) // followers first

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -12,25 +11,15 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // errUnreachable means that a member's machine cannot be reached.
 var errUnreachable = errors.New("a member's machine cannot be reached")
-
-// unitVersion returns the version of the server that a unit starts, or "".
-func unitVersion(unit string) string {
-	command, _, _ := systemd.ParseUnit(unit)
-	version := path.Base(path.Dir(command.Program))
-	if _, _, err := release.Parse(version); err != nil {
-		return ""
-	}
-	return version
-}
 
 // versionStep is a member's change of version.
 type versionStep struct {
@@ -42,34 +31,28 @@ type versionStep struct {
 // due reports whether the version changes.
 func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
 
-// versionStep determines the member's running version from the machine and the cluster.
-func (f observed) versionStep(s Spec, entry *membership.Member) versionStep {
-	unit, before := f.facts.Files[layout.UnitPath].Content, f.facts.Files[layout.RollbackUnitPath].Content
+// versionStepOf determines the member's running version from the machine and the cluster.
+func versionStepOf(s Spec, f machine.Observed, entry *membership.Member) versionStep {
+	unit, before := f.Facts.Files[layout.UnitPath].Content, f.Facts.Files[layout.RollbackUnitPath].Content
 	out := versionStep{To: s.Version}
 	answers := entry != nil && entry.Version != ""
-	cutOff := unitVersion(before) != "" && (!answers || entry.Version == s.Version && !entry.Healthy)
+	cutOff := machine.UnitVersion(before) != "" && (!answers || entry.Version == s.Version && !entry.Healthy)
 	switch {
 	case cutOff:
-		out.From = unitVersion(before)
+		out.From = machine.UnitVersion(before)
 	case answers:
 		out.From = entry.Version
 	default:
-		out.From = unitVersion(unit)
+		out.From = machine.UnitVersion(unit)
 	}
 	switch out.From {
 	case "":
-	case unitVersion(before): // the unit may be the new one already
+	case machine.UnitVersion(before): // the unit may be the new one already
 		out.Unit = before
-	case unitVersion(unit):
+	case machine.UnitVersion(unit):
 		out.Unit = unit
 	}
 	return out
-}
-
-// upgradeUnfinished reports whether an upgrade of the member was interrupted.
-func (f observed) upgradeUnfinished() bool {
-	_, there := f.facts.Files[layout.RollbackUnitPath]
-	return there
 }
 
 // upgradePreparation is what must be done before the first member is upgraded to a
@@ -78,8 +61,8 @@ type upgradePreparation struct {
 	Wait    error              // a condition that may clear by itself
 	Refuse  string             // a condition that does not, and
 	Next    string             // the next step for it
-	Install []observed         // machines that lack the programs
-	Inspect []observed         // machines whose data is checked for content that etcd 3.6 does not accept
+	Install []machine.Observed // machines that lack the programs
+	Inspect []machine.Observed // machines whose data is checked for content that etcd 3.6 does not accept
 	Save    *membership.Member // the member whose machine saves the snapshot; nil: there is one
 	Saved   string             // the existing snapshot
 }
@@ -87,15 +70,15 @@ type upgradePreparation struct {
 // prepareUpgrade decides about the preparation from the observed state of all members and
 // machines. It refuses if the machine of a member cannot be reached: the programs could
 // not be installed there, and the member could not be repaired.
-func prepareUpgrade(s Spec, v membership.View, id uint64, machines []observed) upgradePreparation {
+func prepareUpgrade(s Spec, v membership.View, id uint64, machines []machine.Observed) upgradePreparation {
 	var p upgradePreparation
 	var silent []string
 	reached := map[string]bool{}
 	for _, f := range machines {
 		switch _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); {
 		case !listed:
-		case !f.reached():
-			silent = append(silent, fmt.Sprintf("%s: %s", f.label(), f.Err))
+		case !f.Reached():
+			silent = append(silent, fmt.Sprintf("%s: %s", f.Label(), f.Err))
 		case f.Record != nil && f.Record.ClusterID == s.Bundle.ClusterID:
 			reached[f.Address] = true
 			p.consider(s, v, f)
@@ -118,20 +101,20 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []observed) u
 }
 
 // consider adds what one machine needs.
-func (p *upgradePreparation) consider(s Spec, v membership.View, f observed) {
+func (p *upgradePreparation) consider(s Spec, v membership.View, f machine.Observed) {
 	entry, _ := v.ByPeerURL(membership.PeerURL(f.Address))
-	if len(missingArtifacts(s, f)) > 0 {
+	if len(machine.MissingArtifacts(s.Spec, f)) > 0 {
 		p.Install = append(p.Install, f)
 	}
-	if saved := snapshot.SavedBefore(f.facts, s.dataDir(), s.Version); len(saved) > 0 && p.Saved == "" {
-		p.Saved = saved[0] + " on " + f.label()
+	if saved := snapshot.SavedBefore(f.Facts, s.Directory(), s.Version); len(saved) > 0 && p.Saved == "" {
+		p.Saved = saved[0] + " on " + f.Label()
 	}
 	if !release.LeavesV2(entry.Version, s.Version) {
 		return
 	}
 	p.Inspect = append(p.Inspect, f)
-	if flag := v2Flag(f.facts.Files[layout.UnitPath].Content); flag != "" && p.Refuse == "" {
-		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not support", f.label(), flag)
+	if flag := v2Flag(f.Facts.Files[layout.UnitPath].Content); flag != "" && p.Refuse == "" {
+		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not support", f.Label(), flag)
 		p.Next = v2StoreNext
 	}
 }
@@ -159,12 +142,12 @@ func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool
 	}
 	if v == nil {
 		// Without a quorum no snapshot can be saved. An interrupted upgrade continues.
-		if c.f.upgradeUnfinished() {
+		if c.f.UpgradeUnfinished() {
 			return true, nil
 		}
 		return false, c.waitOrRefuse(ctx, nil, client.ErrNoAnswer)
 	}
-	entry := entryOf(v, c.s)
+	entry := machine.EntryOf(v, c.s.Spec)
 	if err := membership.MayBeginUpgrade(*v, entry.ID); err != nil {
 		return false, c.waitOrRefuse(ctx, v, err)
 	}
@@ -216,7 +199,7 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 // installAll installs the programs on all machines in parallel, however few members
 // Terraform changes at a time: a failed download is reported before the first member is
 // changed.
-func (c *updating) installAll(ctx context.Context, v membership.View, machines []observed) error {
+func (c *updating) installAll(ctx context.Context, v membership.View, machines []machine.Observed) error {
 	var mu sync.Mutex
 	var troubles []string
 	var group sync.WaitGroup
@@ -224,7 +207,7 @@ func (c *updating) installAll(ctx context.Context, v membership.View, machines [
 		s := c.s
 		s.Name, s.Host = f.Name, c.cl.hostAt(f.Address, c.s)
 		group.Go(func() {
-			if err := c.cl.install(ctx, s, f); err != nil {
+			if err := machine.Install(ctx, c.cl.machine(s.Host), s.Spec, f); err != nil {
 				var p *problem.Problem
 				cause := err.Error()
 				if errors.As(err, &p) {

@@ -21,6 +21,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -497,8 +498,8 @@ func (r *rig) noWayBack() {
 	r.to(newRelease)
 	r.only([]string{"cp1", "cp2"}, "upgrade two", r.update)
 	s := r.specs["cp3"]
-	command := []string{"systemd-run --unit=byhand --uid=etcd --gid=etcd", artifacts(newRelease)[0].Path()}
-	flags := serverFlags(s)
+	command := []string{"systemd-run --unit=byhand --uid=etcd --gid=etcd", machine.Artifacts(newRelease)[0].Path()}
+	flags := machine.ServerFlags(s.Spec)
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
 		command = append(command, "--"+flag+"="+flags[flag])
 	}
@@ -527,7 +528,7 @@ func (r *rig) noWayBack() {
 
 // cutting is a process that is killed at one of its changes.
 type cutting struct {
-	machine
+	machine.Machine
 	cut *cut
 }
 
@@ -572,14 +573,14 @@ func (c cutting) Observe(ctx context.Context, q host.Query) (host.Facts, error) 
 	if err := c.alive(); err != nil {
 		return host.Facts{}, err
 	}
-	return c.machine.Observe(ctx, q)
+	return c.Machine.Observe(ctx, q)
 }
 
 func (c cutting) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if err := c.alive(); err != nil {
 		return nil, err
 	}
-	return c.machine.Dial(ctx, network, addr)
+	return c.Machine.Dial(ctx, network, addr)
 }
 
 func (c cutting) Install(ctx context.Context, src host.Source, a []host.Artifact) ([]host.Artifact, error) {
@@ -587,7 +588,7 @@ func (c cutting) Install(ctx context.Context, src host.Source, a []host.Artifact
 	var out []host.Artifact
 	err := errKilled
 	if made {
-		out, err = c.machine.Install(ctx, src, a)
+		out, err = c.Machine.Install(ctx, src, a)
 	}
 	if !known {
 		err = errKilled
@@ -595,12 +596,12 @@ func (c cutting) Install(ctx context.Context, src host.Source, a []host.Artifact
 	return out, err
 }
 
-func (c cutting) Change(ctx context.Context, change host.Change, a action) (host.Applied, error) {
+func (c cutting) Change(ctx context.Context, change host.Change, a machine.Action) (host.Applied, error) {
 	made, known := c.cut.next(fmt.Sprintf("change %d", a.Verb))
 	var out host.Applied
 	err := errKilled
 	if made {
-		out, err = c.machine.Change(ctx, change, a)
+		out, err = c.Machine.Change(ctx, change, a)
 	}
 	if !known {
 		return host.Applied{}, errKilled
@@ -625,7 +626,7 @@ func (r *rig) cutOffs() {
 				c := &cut{at: at, after: after}
 				r.process()
 				whole := r.clusters.machine
-				r.clusters.machine = func(h *host.Host) machine { return cutting{whole(h), c} }
+				r.clusters.machine = func(h *host.Host) machine.Machine { return cutting{whole(h), c} }
 				ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
 				_, err := r.clusters.Update(ctx, r.specs["cp1"])
 				cancel()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -16,13 +17,13 @@ import (
 
 // changeVersion changes the member's version, and rolls it back if the member does not
 // serve.
-func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repair) error {
+func (c *updating) changeVersion(ctx context.Context, v *membership.View, r machine.Repair) error {
 	if c.step.Unit != "" { // written first, so that a rollback is possible after any interruption
 		r.Change.Files = append([]host.File{{Path: layout.RollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
 	}
-	machine := c.cl.machine(c.s.Host)
-	if _, err := machine.Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
-		return fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
+	on := c.cl.machine(c.s.Host)
+	if _, err := on.Change(ctx, r.Change, machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
+		return fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	err := c.waitServing(ctx, c.s.Version)
 	switch {
@@ -31,7 +32,7 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repa
 		c.cl.ended(c.s.Version, c.s.Name, true)
 		return c.removeRollbackRecord(ctx)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.label(), err)
+		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.Label(), err)
 	}
 	c.cl.ended(c.s.Version, c.s.Name, false)
 	return c.rollBack(ctx, v, err)
@@ -39,8 +40,8 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repa
 
 // removeRollbackRecord removes what a rollback would need, because the member serves.
 func (c *updating) removeRollbackRecord(ctx context.Context) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{layout.RollbackUnitPath}}, action{}); err != nil {
-		return fmt.Errorf("complete the version change of etcd on %s: %w", c.s.label(), err)
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{layout.RollbackUnitPath}}, machine.Action{}); err != nil {
+		return fmt.Errorf("complete the version change of etcd on %s: %w", c.s.Label(), err)
 	}
 	return nil
 }
@@ -48,9 +49,9 @@ func (c *updating) removeRollbackRecord(ctx context.Context) error {
 // waitServing waits until the member serves, healthy and with a version. It gives up early
 // if the unit exits again and again.
 func (c *updating) waitServing(ctx context.Context, version string) error {
-	w := c.cl.watchProgress(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.Held)
-	w.failOnRestarts = true
-	_, err := w.until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
+	w := c.cl.watchProgress(c.s, c.f.MemberID(), []string{c.s.PeerURL()}, c.turn.Held)
+	w.FailOnRestarts = true
+	_, err := w.Until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
 		if trouble := healthyMember(m); trouble != "" {
 			return trouble
 		}
@@ -60,17 +61,6 @@ func (c *updating) waitServing(ctx context.Context, version string) error {
 		return ""
 	})
 	return err
-}
-
-// unitFailure describes why a unit will not serve, or returns "".
-func unitFailure(before, now host.UnitState) string {
-	switch restarts := now.Restarts - before.Restarts; {
-	case restarts >= loopRestarts:
-		return fmt.Sprintf("it exited %d times after the start", restarts)
-	case now.Active == "failed" || now.Active == "inactive":
-		return fmt.Sprintf("%s is %s (%s)", layout.Unit, now.Active, cmp.Or(now.Result, "no result"))
-	}
-	return ""
 }
 
 // mayRollBack reports whether a member that was started with a newer version may be
@@ -111,17 +101,17 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 // rollBack returns the member to the version that it ran before, if possible, and reports
 // the result as an error. It has its own time limit.
 func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.StallTimeout+startTime(c.size)+c.cl.pace.Cleanup)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.StallTimeout+machine.StartTime(c.size)+c.cl.pace.Cleanup)
 	defer cancel()
 	c.lasting = true
 	p := &problem.Problem{
-		Host: c.s.label(), Err: cause,
+		Host: c.s.Label(), Err: cause,
 		Cause:  fmt.Sprintf("etcd %s was started, but %s", c.step.To, cause),
 		Detail: "--- last lines of " + layout.Unit + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
 	}
 	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
-	machine := c.cl.machine(c.s.Host)
-	if _, err := machine.Change(ctx, host.Change{}, action{Verb: doStop}); err != nil {
+	on := c.cl.machine(c.s.Host)
+	if _, err := on.Change(ctx, host.Change{}, machine.Action{Verb: machine.Stop}); err != nil {
 		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped for the rollback to %s: %s", c.step.From, err))
 	}
 	agreed, others := c.others(ctx)
@@ -129,7 +119,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	if !possible {
 		// Leave it as it was: it may still start to serve, and the next apply handles it
 		// like any member that does not serve.
-		_, err := machine.Change(ctx, host.Change{}, action{Verb: doStart})
+		_, err := on.Change(ctx, host.Change{}, machine.Action{Verb: machine.Start})
 		if err != nil {
 			why += "; its unit could not be started again: " + err.Error()
 		}
@@ -137,7 +127,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	}
 	problem.Progress(ctx, "etcd %s: rolling back to %s: %s", c.s.Name, c.step.From, why)
 	unit := host.Change{Files: []host.File{{Path: layout.UnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
-	_, err := machine.Change(ctx, unit, action{Verb: doStart})
+	_, err := on.Change(ctx, unit, machine.Action{Verb: machine.Start})
 	if err == nil {
 		err = c.waitServing(ctx, c.step.From)
 	}
@@ -161,7 +151,7 @@ func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why str
 	p.Cause += "; " + why
 	p.Unchanged = fmt.Sprintf("%s does not serve, and its data was not changed; the other members were not changed", c.s.Name)
 	if v != nil {
-		p.Unchanged += versionsOf(membership.Except(v.Members, c.f.memberID()))
+		p.Unchanged += versionsOf(membership.Except(v.Members, c.f.MemberID()))
 		if rest := len(v.Voters()) - 1; rest < membership.Quorum(len(v.Voters())) {
 			p.Unchanged += ", but they have no quorum without it"
 		} else {
@@ -199,27 +189,6 @@ func (c *updating) others(ctx context.Context) (agreed string, others []membersh
 	if err != nil {
 		return "", nil
 	}
-	id := c.f.memberID()
+	id := c.f.MemberID()
 	return c.clients.ClusterVersion(ctx, v, id), membership.Except(v.Members, id)
-}
-
-// logWidth is the length at which a log line is truncated: etcd writes all its arguments,
-// and the stack of each failure, on one line.
-const logWidth = 500
-
-// lastLog returns the end of the unit's log.
-func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
-	defer cancel()
-	log, err := cl.machine(s.Host).UnitLog(ctx, layout.Unit, 20)
-	if err != nil {
-		return "its log could not be read: " + err.Error()
-	}
-	lines := strings.Split(log, "\n")
-	for i, line := range lines {
-		if len(line) > logWidth {
-			lines[i] = strings.ToValidUTF8(line[:logWidth], "") + "…"
-		}
-	}
-	return strings.Join(lines, "\n")
 }

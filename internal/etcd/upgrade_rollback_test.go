@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -192,17 +193,17 @@ func TestUpgradeNeedsAll(t *testing.T) {
 
 // killed is a machine that does nothing from its n-th change on.
 type killed struct {
-	machine
+	machine.Machine
 	after bool
 	left  *atomic.Int32
 }
 
-func (k killed) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
+func (k killed) Change(ctx context.Context, c host.Change, a machine.Action) (host.Applied, error) {
 	left := k.left.Add(-1)
 	if left < 0 || left == 0 && !k.after {
 		return host.Applied{}, fmt.Errorf("killed: %w", host.ErrUnreachable)
 	}
-	applied, err := k.machine.Change(ctx, c, a)
+	applied, err := k.Machine.Change(ctx, c, a)
 	if left == 0 {
 		return host.Applied{}, fmt.Errorf("killed: %w", host.ErrUnreachable)
 	}
@@ -213,7 +214,7 @@ func (k killed) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
 	if k.left.Load() <= 0 {
 		return host.Facts{}, fmt.Errorf("killed: %w", host.ErrUnreachable)
 	}
-	return k.machine.Observe(ctx, q)
+	return k.Machine.Observe(ctx, q)
 }
 
 // TestCutOffRollBack verifies that the next apply converges after an interruption before
@@ -232,7 +233,7 @@ func TestCutOffRollBack(t *testing.T) {
 			left := &atomic.Int32{}
 			left.Store(n)
 			whole := f.clusters.machine
-			f.clusters.machine = func(h *host.Host) machine { return killed{whole(h), after, left} }
+			f.clusters.machine = func(h *host.Host) machine.Machine { return killed{whole(h), after, left} }
 			if _, err := f.clusters.Update(f.context(), other["cp1"]); err == nil {
 				t.Fatal("a release that is not there runs")
 			}

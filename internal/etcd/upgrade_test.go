@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -16,11 +17,11 @@ import (
 
 // unitOf returns a unit that starts a release.
 func unitOf(version string, flags ...string) string {
-	return "[Service]\nExecStart=" + strings.Join(append([]string{artifacts(version)[0].Path()}, flags...), " \\\n  ") + "\n"
+	return "[Service]\nExecStart=" + strings.Join(append([]string{machine.Artifacts(version)[0].Path()}, flags...), " \\\n  ") + "\n"
 }
 
 func TestVersionStep(t *testing.T) {
-	s := Spec{Version: "3.6.16"}
+	s := Spec{Spec: machine.Spec{Version: "3.6.16"}}
 	older, newer := unitOf("3.5.35"), unitOf("3.6.16")
 	entry := func(version string, healthy bool) *membership.Member {
 		return &membership.Member{Version: version, Healthy: healthy}
@@ -46,23 +47,23 @@ func TestVersionStep(t *testing.T) {
 		{"the leftover is another one", unitOf("3.6.15"), older, entry("3.6.15", true), versionStep{"3.6.15", "3.6.16", unitOf("3.6.15")}},
 		{"a unit of somebody else", "ExecStart=/usr/bin/etcd\n", "", nil, versionStep{To: "3.6.16"}},
 	} {
-		f := observed{facts: host.Facts{Files: map[string]host.FileState{}}}
+		f := machine.Observed{Facts: host.Facts{Files: map[string]host.FileState{}}}
 		for path, content := range map[string]string{layout.UnitPath: c.unit, layout.RollbackUnitPath: c.before} {
 			if content != "" {
-				f.facts.Files[path] = host.FileState{Content: content}
+				f.Facts.Files[path] = host.FileState{Content: content}
 			}
 		}
-		if got := f.versionStep(s, c.entry); got != c.want {
+		if got := versionStepOf(s, f, c.entry); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }
 
 // atPeers gives the members of a view addresses, and returns the machines they are on.
-func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []observed) {
+func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []machine.Observed) {
 	t.Helper()
-	s := Spec{Bundle: etcdtest.Bundle(t), Version: "3.6.16"}
-	var machines []observed
+	s := Spec{Spec: machine.Spec{Bundle: etcdtest.Bundle(t), Version: "3.6.16"}}
+	var machines []machine.Observed
 	for i := range v.Members {
 		m, address := &v.Members[i], fmt.Sprintf("10.0.0.%d", i+1)
 		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{membership.PeerURL(address)}, []string{membership.ClientURL(address)}
@@ -70,9 +71,9 @@ func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.
 		if m.Healthy {
 			m.Version = version
 		}
-		machines = append(machines, observed{
-			Name: m.Name, Address: address, Record: &record{ClusterID: s.Bundle.ClusterID},
-			facts: host.Facts{Files: map[string]host.FileState{layout.UnitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
+		machines = append(machines, machine.Observed{
+			Name: m.Name, Address: address, Record: &machine.Record{ClusterID: s.Bundle.ClusterID},
+			Facts: host.Facts{Files: map[string]host.FileState{layout.UnitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
 		})
 	}
 	return s, v, machines
@@ -84,56 +85,56 @@ func TestPrepare(t *testing.T) {
 		name string
 		from string
 		view string
-		edit func(*membership.View, []observed) []observed
+		edit func(*membership.View, []machine.Observed) []machine.Observed
 		want string // the expected preparation
 	}{
 		{"the first one", "3.5.35", "Lhh", nil, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
 		{"a patch", "3.6.15", "Lhh", nil, "install cp1 cp2 cp3, save cp1"},
-		{"programs are there", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
-			all[1].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd", "etcdctl", "etcdutl"}
+		{"programs are there", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[1].Facts.Dirs[machine.ArtifactDir("3.6.16")] = []string{"etcd", "etcdctl", "etcdutl"}
 			return all
 		}, "install cp1 cp3, save cp1"},
-		{"half of the programs", "3.6.15", "L", func(_ *membership.View, all []observed) []observed {
-			all[0].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd"}
+		{"half of the programs", "3.6.15", "L", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[0].Facts.Dirs[machine.ArtifactDir("3.6.16")] = []string{"etcd"}
 			return all
 		}, "install cp1, save cp1"},
 		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
-		{"in progress", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
+		{"in progress", "3.5.35", "Lhh", func(v *membership.View, all []machine.Observed) []machine.Observed {
 			v.Members[2].Version = "3.6.16"
-			all[2].facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
+			all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
-		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
-			all[2].facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
+		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
-		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
+		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []machine.Observed) []machine.Observed {
 			v.Members[2].Version = "3.6.16"
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1"},
-		{"unreachable", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
-			all[1] = observed{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
+		{"unreachable", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[1] = machine.Observed{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
 			return all
 		}, "wait: a member's machine cannot be reached: cp2 (10.0.0.2): no route to host"},
-		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
-			return append(all, observed{Name: "cp4", Address: "10.0.0.4", Err: errors.New("no route to host")})
+		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			return append(all, machine.Observed{Name: "cp4", Address: "10.0.0.4", Err: errors.New("no route to host")})
 		}, "install cp1 cp2 cp3, save cp1"},
-		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
-			return append(all, observed{Name: "cp4", Address: "10.0.0.4"})
+		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			return append(all, machine.Observed{Name: "cp4", Address: "10.0.0.4"})
 		}, "install cp1 cp2 cp3, save cp1"},
-		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
-			all[1].facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
+		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[1].Facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
 			return all
 		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not support"},
-		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
-			all[0].facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
+		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[0].Facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
 			return all
 		}, "install cp1, inspect cp1, save cp1"},
-		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
-			all[0].facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
+		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[0].Facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
 			return all
 		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not support"},
-		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []observed) []observed { return nil }, "refuse: no healthy member is on a reachable machine, so no snapshot can be saved"},
+		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []machine.Observed) []machine.Observed { return nil }, "refuse: no healthy member is on a reachable machine, so no snapshot can be saved"},
 	} {
 		s, v, machines := atPeers(t, c.from, membershiptest.ClusterOf(c.view))
 		if c.edit != nil {
@@ -153,7 +154,7 @@ func (p upgradePreparation) words() string {
 		return "refuse: " + p.Refuse
 	}
 	var all []string
-	list := func(what string, machines []observed) {
+	list := func(what string, machines []machine.Observed) {
 		if len(machines) > 0 {
 			all = append(all, what+" "+strings.Join(names(machines), " "))
 		}
@@ -211,7 +212,7 @@ func TestForlorn(t *testing.T) {
 		{host.UnitState{Active: "failed", Result: "protocol"}, "etcd.service is failed (protocol)"},
 		{host.UnitState{Active: "inactive", Result: "assert"}, "etcd.service is inactive (assert)"},
 	} {
-		if got := unitFailure(before, c.now); got != c.want {
+		if got := machine.UnitFailure(before, c.now); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.now, got, c.want)
 		}
 	}

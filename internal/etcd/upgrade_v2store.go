@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -44,7 +45,7 @@ func v2Flag(unit string) string {
 // that every member has the same member list.
 //
 // finding describes a permanent problem. err is a condition that may clear by itself.
-func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s Spec, v membership.View, inspect []observed) (finding string, err error) {
+func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s Spec, v membership.View, inspect []machine.Observed) (finding string, err error) {
 	if len(inspect) == 0 {
 		return "", nil
 	}
@@ -61,20 +62,20 @@ func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s 
 }
 
 // inspect describes a problem with the data of the member on a machine, or returns "".
-func (cl *cluster) inspect(ctx context.Context, s Spec, f observed) string {
-	at, err := installationIn(f.facts.Files[layout.UnitPath].Content)
-	if before := f.facts.Files[layout.RollbackUnitPath].Content; err == nil && unitVersion(before) != "" { // the new unit is installed already
-		at, err = installationIn(before)
+func (cl *cluster) inspect(ctx context.Context, s Spec, f machine.Observed) string {
+	at, err := machine.InstallationIn(f.Facts.Files[layout.UnitPath].Content)
+	if before := f.Facts.Files[layout.RollbackUnitPath].Content; err == nil && machine.UnitVersion(before) != "" { // the new unit is installed already
+		at, err = machine.InstallationIn(before)
 	}
 	if err == nil {
-		a := action{Verb: doInspect, DataDir: at.dataDir, Tools: at.tools}
+		a := machine.Action{Verb: machine.Inspect, DataDir: at.DataDir, Tools: at.Tools}
 		_, err = cl.machine(cl.hostAt(f.Address, s)).Change(ctx, host.Change{}, a)
 	}
 	switch {
 	case err == nil:
 		return ""
 	case strings.Contains(err.Error(), "detected custom"): // etcdutl's errV2StoreCustomContent, errWALCustomContent
-		return fmt.Sprintf("the data of %s contains keys of the v2 store, with which etcd 3.6 does not start", f.label())
+		return fmt.Sprintf("the data of %s contains keys of the v2 store, with which etcd 3.6 does not start", f.Label())
 	}
-	return fmt.Sprintf("it could not be determined whether the data of %s contains keys of the v2 store, with which etcd 3.6 does not start: %s", f.label(), err)
+	return fmt.Sprintf("it could not be determined whether the data of %s contains keys of the v2 store, with which etcd 3.6 does not start: %s", f.Label(), err)
 }

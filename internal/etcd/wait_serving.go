@@ -5,24 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-// errNotServing means that etcd was started and does not serve.
-var errNotServing = errors.New("it does not serve")
 
 // waitHealthy waits until the member that was started answers and is healthy. The caller
 // holds the turn and does not give it up meanwhile.
 func (cl *cluster) waitHealthy(ctx context.Context, clients *client.Clients, s Spec, id uint64) (membership.View, error) {
 	begin := time.Now()
 	w := cl.watchProgress(s, id, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) })
-	v, err := w.until(ctx, clients, s.Host.Address(), healthyMember)
+	v, err := w.Until(ctx, clients, s.Host.Address(), healthyMember)
 	if err != nil {
 		return v, cl.notServing(ctx, s, err)
 	}
@@ -34,7 +34,7 @@ func (cl *cluster) waitHealthy(ctx context.Context, clients *client.Clients, s S
 // database. The next observation shows whether the cluster answers.
 func (cl *cluster) waitAnswering(ctx context.Context, specs map[string]Spec, one Spec) error {
 	begin := time.Now()
-	var watched []*progressWatch
+	var watched []*machine.Watch
 	for _, s := range specs {
 		watched = append(watched, cl.watchProgress(s, 0, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) }))
 	}
@@ -44,8 +44,8 @@ func (cl *cluster) waitAnswering(ctx context.Context, specs map[string]Spec, one
 		}
 		over := true
 		for _, w := range watched {
-			w.sample(ctx, nil)
-			over = over && w.progress.stuck(w.clock(), cl.pace.ConditionTimeout)
+			w.Sample(ctx, nil)
+			over = over && w.StuckFor(cl.pace.ConditionTimeout)
 		}
 		if over {
 			return nil
@@ -68,9 +68,43 @@ func healthyMember(m membership.Member) string {
 // end of its log.
 func (cl *cluster) notServing(ctx context.Context, s Spec, err error) error {
 	return &problem.Problem{
-		Summary: "etcd member does not serve", Host: s.label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
+		Summary: "etcd member does not serve", Host: s.Label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
 		Unchanged: "its files and data; the next apply continues from there.",
 		Next:      "check its log (journalctl -u " + layout.Unit + "); port 2380 must be open between the members",
 		Detail:    cl.lastLog(ctx, s),
 	}
+}
+
+// watchProgress begins to watch the member with an ID, on one of the known machines.
+func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock func() time.Duration) *machine.Watch {
+	w := machine.NewWatch(id, cl.pace.Poll, cl.pace.StallTimeout, clock)
+	for _, h := range append([]*host.Host{s.Host}, cl.hosts()...) {
+		for _, u := range peerURLs {
+			if w.Machine == nil && u == membership.PeerURL(h.Address()) {
+				w.Machine = cl.machine(h)
+			}
+		}
+	}
+	return w
+}
+
+// logWidth is the length at which a log line is truncated: etcd writes all its arguments,
+// and the stack of each failure, on one line.
+const logWidth = 500
+
+// lastLog returns the end of the unit's log.
+func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
+	defer cancel()
+	log, err := cl.machine(s.Host).UnitLog(ctx, layout.Unit, 20)
+	if err != nil {
+		return "its log could not be read: " + err.Error()
+	}
+	lines := strings.Split(log, "\n")
+	for i, line := range lines {
+		if len(line) > logWidth {
+			lines[i] = strings.ToValidUTF8(line[:logWidth], "") + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -31,7 +32,7 @@ func TestOthersTurnsAreNotPatience(t *testing.T) {
 	time.Sleep(cl.pace.ConditionTimeout + 100*time.Millisecond)
 	other.Leave()
 	time.Sleep(500 * time.Millisecond)
-	if _, err := f.machine("cp3").Change(f.context(), host.Change{}, action{Verb: doStart}); err != nil {
+	if _, err := f.machine("cp3").Change(f.context(), host.Change{}, machine.Action{Verb: machine.Start}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -150,7 +150,7 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 // clientLeaves returns the client certificates that the data source authenticates with. They
 // are needed if the key of an authority is external.
 func clientLeaves() []pki.Leaf {
-	return append(etcd.Leaves("", ""), component.Leaves(pki.APIServerNames{})...)
+	return append(machine.Leaves("", ""), component.Leaves(pki.APIServerNames{})...)
 }
 
 // fill sets the computed attributes from observed values only.

@@ -7,35 +7,35 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 func (r *etcdMemberResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = addressIdentity("IP address of the machine, at which the member's peers reach it.")
+	resp.IdentitySchema = addressIdentity("IP address of the target, at which the member's peers reach it.")
 }
 
-// ImportState reads the member from its machine.
+// ImportState reads the member from its target.
 func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	machine := r.machineFor(ctx, req, &resp.Diagnostics)
-	if machine == nil {
+	target := r.machineFor(ctx, req, &resp.Diagnostics)
+	if target == nil {
 		return
 	}
-	ctx, cancel := operation(ctx, importTime, "kube_etcd_member", machine.Address())
+	ctx, cancel := operation(ctx, importTime, "kube_etcd_member", target.Address())
 	defer cancel()
-	found, err := r.session.clusters.Import(ctx, machine)
+	found, err := r.session.clusters.Import(ctx, target)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "etcd member not imported", err)
 		return
 	}
 	if found.Alone {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", found.Name),
-			"Its cluster did not return its member list, so peers contains only this member. A change of peers does not affect a machine.\n"+
+			"Its cluster did not return its member list, so peers contains only this member. A change of peers does not affect a target.\n"+
 				"Next step: check in the plan that the configuration lists all members.")
 	}
 	i := importer{ctx, resp}
 	i.set("name", found.Name)
-	i.set("host.address", machine.Address())
+	i.set("host.address", target.Address())
 	i.set("peers", found.Peers)
 	i.set("version", found.Version)
 	i.set("extra_args", found.ExtraArgs)
@@ -45,9 +45,9 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	i.setSnapshots(found.Snapshots)
 	i.set("early_renewal", durationText(found.EarlyRenewal))
 	i.set("resources", limitsOfMember(found))
-	i.set("on_destroy", string(etcd.Archive))
-	i.set("client_url", membership.ClientURL(machine.Address()))
-	i.set("peer_url", membership.PeerURL(machine.Address()))
+	i.set("on_destroy", string(machine.Archive))
+	i.set("client_url", membership.ClientURL(target.Address()))
+	i.set("peer_url", membership.PeerURL(target.Address()))
 	i.keepCluster(found.ClusterID)
-	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
+	identify(ctx, resp.Identity, addressValue(target), &resp.Diagnostics)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -50,7 +50,7 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 }
 
 // limitsOfMember returns the limits of a member, as recorded or as observed.
-func limitsOfMember(found etcd.Imported) *limitsModel {
+func limitsOfMember(found machine.Imported) *limitsModel {
 	s := recorded[limitsModel](found.Settings)
 	if s.Resources.limits() != found.Limits {
 		return observedLimits(found.Limits)

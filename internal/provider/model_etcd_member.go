@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -70,7 +71,7 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 	if !allKnown(m.Name, address) {
 		return nil
 	}
-	return etcd.Leaves(m.Name.ValueString(), address.ValueString())
+	return machine.Leaves(m.Name.ValueString(), address.ValueString())
 }
 
 // affectsMachine reports whether going from before to m requires a change on the machine. Peers,

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -43,7 +43,7 @@ func replicaNames() pki.APIServerNames {
 // TestRequestsFor checks that requests are made for what the bundle cannot sign itself.
 func TestRequestsFor(t *testing.T) {
 	here, elsewhere := bundles(t)
-	leaves := append(etcd.Leaves("cp1", "10.0.0.11"), component.Leaves(replicaNames())...)
+	leaves := append(machine.Leaves("cp1", "10.0.0.11"), component.Leaves(replicaNames())...)
 	none, err := requestsFor(here, leaves)
 	if err != nil || len(none) != 0 {
 		t.Errorf("with all keys %d are requested: %v", len(none), err)
@@ -75,7 +75,7 @@ func TestRequestsFor(t *testing.T) {
 func TestKeeping(t *testing.T) {
 	_, elsewhere := bundles(t)
 	made := func(address string, b *pki.Bundle) requests {
-		wanted, err := requestsFor(b, etcd.Leaves("cp1", address))
+		wanted, err := requestsFor(b, machine.Leaves("cp1", address))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -206,7 +206,7 @@ func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle
 	if !m.EtcdMember.IsNull() {
 		var member requestedMemberModel
 		diags.Append(m.EtcdMember.As(ctx, &member, basetypes.ObjectAsOptions{})...)
-		leaves = append(leaves, etcd.Leaves(member.Name.ValueString(), member.Address.ValueString())...)
+		leaves = append(leaves, machine.Leaves(member.Name.ValueString(), member.Address.ValueString())...)
 	}
 	if !m.Replica.IsNull() {
 		leaves = append(leaves, component.Leaves(decodeReplica(ctx, m.Replica, diags).names(ctx, diags))...)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
@@ -55,7 +56,7 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 	address := addressOf(model.Host)
 	if allKnown(model.Name, address, model.Peers) && elementsKnown(ctx, model.Peers) {
 		peers := stringMapOf(ctx, model.Peers, &resp.Diagnostics)
-		if err := etcd.ValidatePeers(model.Name.ValueString(), address.ValueString(), peers); err != nil {
+		if err := machine.ValidatePeers(model.Name.ValueString(), address.ValueString(), peers); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("peers"), "Invalid peers", err)
 		}
 	}
@@ -153,27 +154,28 @@ func (r *etcdMemberResource) identity(s etcd.Spec) string {
 
 // spec returns the spec that the model describes.
 func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags *diag.Diagnostics) etcd.Spec {
-	machine := r.session.machine(addressOf(m.Host).ValueString())
+	target := r.session.machine(addressOf(m.Host).ValueString())
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
-		Name:      m.Name.ValueString(),
-		Host:      machine,
-		Peers:     r.session.machines(stringMapOf(ctx, m.Peers, diags)),
-		Bundle:    m.bundle,
-		Version:   m.Version.ValueString(),
-		ExtraArgs: stringMapOf(ctx, m.ExtraArgs, diags),
-		Limits:    limitsOf(ctx, m.Resources),
-		Settings:  m.settings(ctx),
-		DataDir:   m.DataDir.ValueString(),
-		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
-		Source:    r.session.source,
-
-		SnapshotsKept: int(m.Kept.ValueInt64()),
-		ArchivesKept:  int(m.Archives.ValueInt64()),
-		Snapshots:     snapshotsOf(m.Snapshots),
-		EarlyRenewal:  early,
-		APIServers:    r.session.replicas,
-		Outage:        r.session.outage(machine, m.bundle),
+		Spec: machine.Spec{
+			Name:          m.Name.ValueString(),
+			Host:          target,
+			Bundle:        m.bundle,
+			Version:       m.Version.ValueString(),
+			ExtraArgs:     stringMapOf(ctx, m.ExtraArgs, diags),
+			Limits:        limitsOf(ctx, m.Resources),
+			Settings:      m.settings(ctx),
+			DataDir:       m.DataDir.ValueString(),
+			OnDestroy:     machine.OnDestroy(m.OnDestroy.ValueString()),
+			Source:        r.session.source,
+			SnapshotsKept: int(m.Kept.ValueInt64()),
+			ArchivesKept:  int(m.Archives.ValueInt64()),
+			Snapshots:     snapshotsOf(m.Snapshots),
+			EarlyRenewal:  early,
+		},
+		Peers:      r.session.machines(stringMapOf(ctx, m.Peers, diags)),
+		APIServers: r.session.replicas,
+		Outage:     r.session.outage(target, m.bundle),
 	}
 }
 

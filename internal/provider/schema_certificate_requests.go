@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 )
 
 func certificateRequestsSchema() schema.Schema {
@@ -44,7 +44,7 @@ func requestedMemberSchema() schema.Attribute {
 		MarkdownDescription: "The `kube_etcd_member` whose certificates are requested. Default: none." + requestEffect,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
-				Required: true, Validators: []validator.String{checked("member name", etcd.ValidateName)},
+				Required: true, Validators: []validator.String{checked("member name", machine.ValidateName)},
 				MarkdownDescription: "Its `name`.",
 			},
 			"address": requestedAddressSchema(),

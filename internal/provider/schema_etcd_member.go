@@ -15,8 +15,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 )
@@ -47,7 +47,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: replaced,
-			Validators:          []validator.String{checked("member name", etcd.ValidateName)},
+			Validators:          []validator.String{checked("member name", machine.ValidateName)},
 			MarkdownDescription: "Name of the member, unique in its cluster. A change replaces the member.",
 		},
 		"host": hostSchema("on which the member runs"),
@@ -79,21 +79,21 @@ func etcdMemberArguments() map[string]schema.Attribute {
 				"and the oldest are removed first. Default `%d`. A change restarts nothing; the next snapshot removes the surplus ones.", snapshot.DefaultKept),
 		},
 		"archives_kept": schema.Int64Attribute{
-			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultArchivesKept),
+			Optional: true, Computed: true, Default: int64default.StaticInt64(machine.DefaultArchivesKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
 			MarkdownDescription: fmt.Sprintf("Number of archives of `data_dir` kept on the machine (see `on_destroy`). Default `%d`. A new archive removes the oldest surplus ones; "+
-				"the same number of archives with the final snapshot of a last member is kept in addition. A change affects nothing on the machine.", etcd.DefaultArchivesKept),
+				"the same number of archives with the final snapshot of a last member is kept in addition. A change affects nothing on the machine.", machine.DefaultArchivesKept),
 		},
 		"data_dir": schema.StringAttribute{
 			Optional: true, Computed: true, PlanModifiers: replaced,
 			Default:             stringdefault.StaticString(layout.DefaultDataDir),
-			Validators:          []validator.String{checked("data directory", etcd.ValidateDataDir)},
+			Validators:          []validator.String{checked("data directory", machine.ValidateDataDir)},
 			MarkdownDescription: "Data directory of the member. Default `" + layout.DefaultDataDir + "`. A change replaces the member.",
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true, Computed: true,
-			Default:    stringdefault.StaticString(string(etcd.Archive)),
-			Validators: []validator.String{stringvalidator.OneOf(string(etcd.Archive), string(etcd.Wipe))},
+			Default:    stringdefault.StaticString(string(machine.Archive)),
+			Validators: []validator.String{stringvalidator.OneOf(string(machine.Archive), string(machine.Wipe))},
 			MarkdownDescription: "What happens to the data when the member is destroyed: `archive` (the default) renames it into `data_dir`-archive on the machine, " +
 				"or into `data_dir`/archive if `data_dir` is a separate file system, so that data is never copied; the last member also saves a final snapshot there " +
 				"(without enough space for it, the destroy is refused); `wipe` removes the data. A change affects nothing on the machine.",

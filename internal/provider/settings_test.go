@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -175,7 +175,7 @@ func TestMemberLimitsReadBack(t *testing.T) {
 		{"limits, not recorded", limits, null, set},
 		{"limits that are no more", systemd.Limits{}, set, null},
 	} {
-		found := etcd.Imported{Limits: c.found, Settings: etcdMemberModel{Resources: c.recorded}.settings(t.Context())}
+		found := machine.Imported{Limits: c.found, Settings: etcdMemberModel{Resources: c.recorded}.settings(t.Context())}
 		state := importedState(t, of, map[string]any{"resources": limitsOfMember(found)})
 		if got := objectIn(t, state, "resources"); !got.Equal(c.want) {
 			t.Errorf("%s: read as %s, want %s", c.name, got, c.want)

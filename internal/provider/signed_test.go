@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -62,9 +62,9 @@ func text(diags diag.Diagnostics) string {
 
 func TestCheckSigned(t *testing.T) {
 	here, _ := bundles(t)
-	leaves := etcd.Leaves("cp1", "10.0.0.11")
+	leaves := machine.Leaves("cp1", "10.0.0.11")
 	right := signElsewhere(t, here, leaves)
-	others := signElsewhere(t, here, etcd.Leaves("cp2", "10.0.0.12"))
+	others := signElsewhere(t, here, machine.Leaves("cp2", "10.0.0.12"))
 	with := func(name string, pair pki.KeyPair) types.Object {
 		pairs := maps.Clone(right)
 		pairs[name] = pair
@@ -152,7 +152,7 @@ func TestSignedInto(t *testing.T) {
 // TestSignedAnew checks that only different keys or certificates count as newly signed.
 func TestSignedAnew(t *testing.T) {
 	here, _ := bundles(t)
-	leaves := etcd.Leaves("cp1", "10.0.0.11")
+	leaves := machine.Leaves("cp1", "10.0.0.11")
 	first := signElsewhere(t, here, leaves)
 	s := &session{sealKnown: true}
 	before := signedValue(t, first)

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 )
 
@@ -33,7 +33,7 @@ func (r *etcdMemberResource) UpgradeState(context.Context) map[int64]resource.St
 		0: upgrader(conversion{
 			renamed:  memberNames,
 			removed:  []string{"running_version", "healthy", "leader", "db_size_bytes", "alarms", "unit_state"},
-			defaults: map[string]any{"upgrade_snapshots_kept": snapshot.DefaultKept, "archives_kept": etcd.DefaultArchivesKept},
+			defaults: map[string]any{"upgrade_snapshots_kept": snapshot.DefaultKept, "archives_kept": machine.DefaultArchivesKept},
 		}),
 		1: upgrader(conversion{renamed: memberNames}),
 	}

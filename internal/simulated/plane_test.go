@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	etcdmachine "github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -86,8 +87,10 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	source := host.Source{Directory: programs(t)}
 	for _, m := range first.machines {
 		p.members = append(p.members, etcd.Spec{
-			Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle,
-			Version: "3.6.16", Source: source,
+			Spec: etcdmachine.Spec{
+				Name: m.name, Host: hosts[m.name], Bundle: bundle, Version: "3.6.16", Source: source,
+			},
+			Peers: hosts,
 		})
 		p.servers = append(p.servers, controlplane.Spec{
 			Replica: component.Replica{

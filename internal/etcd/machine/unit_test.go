@@ -1,11 +1,14 @@
-package etcd
+package machine
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -13,6 +16,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
+// testID is the cluster of the members in these tests.
+const testID = "id-of-prod"
+
+// specAt returns a member at an address.
 func specAt(t *testing.T, address string) Spec {
 	t.Helper()
 	pool, err := host.NewPool(host.Config{})
@@ -21,8 +28,8 @@ func specAt(t *testing.T, address string) Spec {
 	}
 	h := pool.Host(host.Target{Address: address})
 	return Spec{
-		Name: "cp1", Host: h, Peers: map[string]*host.Host{"cp1": h}, Version: "3.6.16",
-		Bundle: &pki.Bundle{ClusterID: testCluster, ClusterName: "prod", EtcdCA: pki.KeyPair{Certificate: "the CA"}},
+		Name: "cp1", Host: h, Version: "3.6.16",
+		Bundle: &pki.Bundle{ClusterID: testID, ClusterName: "prod", EtcdCA: pki.KeyPair{Certificate: "the CA"}},
 	}
 }
 
@@ -46,21 +53,15 @@ func TestRenderUnit(t *testing.T) {
 		t.Error("a flag says how the cluster is formed: a change of peers would restart the member")
 	}
 	command, _, _ := systemd.ParseUnit(unit)
-	if command.Program != "/opt/kube/etcd/3.6.16/etcd" || !maps.Equal(command.Flags, serverFlags(s)) {
+	if command.Program != "/opt/kube/etcd/3.6.16/etcd" || !maps.Equal(command.Flags, ServerFlags(s)) {
 		t.Errorf("read back as %+v", command)
-	}
-	peers := maps.Clone(s.Peers)
-	peers["cp2"] = s.Host
-	s.Peers = peers
-	if renderUnit(s) != unit {
-		t.Error("the unit depends on peers")
 	}
 }
 
 func TestFlagsOfVersions(t *testing.T) {
 	s := specAt(t, "2001:db8::1")
 	s.Version = "3.5.35"
-	old := serverFlags(s)
+	old := ServerFlags(s)
 	if old["experimental-initial-corrupt-check"] != "true" || old["feature-gates"] != "" {
 		t.Errorf("flags of 3.5: %v", old)
 	}
@@ -89,7 +90,7 @@ func TestFlagsAndWhatTheUserSets(t *testing.T) {
 	} {
 		s := specAt(t, "10.0.0.11")
 		s.Version, s.ExtraArgs = c.version, c.extra
-		have := serverFlags(s)
+		have := ServerFlags(s)
 		for flag, want := range c.want {
 			if value, there := have[flag]; value != want || there != (want != "") {
 				t.Errorf("%s: --%s=%q (%v), want %q", c.name, flag, value, there, want)
@@ -99,12 +100,12 @@ func TestFlagsAndWhatTheUserSets(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	text := environment("id", "new", map[string]string{"cp2": "https://b:2380", "cp1": "https://a:2380"})
+	text := Environment("id", "new", map[string]string{"cp2": "https://b:2380", "cp1": "https://a:2380"})
 	if want := "ETCD_INITIAL_CLUSTER=cp1=https://a:2380,cp2=https://b:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=id\n"; text != want {
 		t.Errorf("environment is %q", text)
 	}
 	facts := host.Facts{Files: map[string]host.FileState{layout.EnvPath: {Content: text}}}
-	f := interpret("cp1", "a", layout.DefaultDataDir, facts, nil)
+	f := Interpret("cp1", "a", layout.DefaultDataDir, facts, nil)
 	if !f.Pending || !f.New || strings.Join(f.Initial, " ") != "cp1 cp2" {
 		t.Errorf("read back as %+v", f)
 	}
@@ -126,24 +127,24 @@ func TestDigestFollowsTheSpec(t *testing.T) {
 func TestScripts(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		action      action
+		action      Action
 		want, never []string
 	}{
-		{"nothing", action{}, nil, []string{"systemctl"}},
-		{"start", action{Verb: doStart}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm ", "timer"}},
-		{"start, with a timer", action{Verb: doStart, Timer: snapshot.TimerOn}, []string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"}, []string{"rm "}},
-		{"no timer any more", action{Timer: snapshot.TimerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
+		{"nothing", Action{}, nil, []string{"systemctl"}},
+		{"start", Action{Verb: Start}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm ", "timer"}},
+		{"start, with a timer", Action{Verb: Start, Timer: snapshot.TimerOn}, []string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"}, []string{"rm "}},
+		{"no timer any more", Action{Timer: snapshot.TimerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
 		{
 			"retire",
-			action{Verb: doRetire, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 7},
+			Action{Verb: Retire, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 7},
 			[]string{"data=/var/lib/etcd\nkept=7\nmember=cp1\n", "\narchive\n", "rm -f -- /etc/etcd/bootstrap.env"},
 			[]string{"\nwipe\n", "userdel"},
 		},
-		{"clear, archived", action{Verb: doClear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5}, []string{"\narchive\n", "userdel etcd"}, []string{"\nwipe\n"}},
-		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5, Wipe: true}, []string{"data=/var/lib/etcd\n", "\nwipe\n"}, []string{"\narchive\n"}},
+		{"clear, archived", Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5}, []string{"\narchive\n", "userdel etcd"}, []string{"\nwipe\n"}},
+		{"clear, wiped", Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5, Wipe: true}, []string{"data=/var/lib/etcd\n", "\nwipe\n"}, []string{"\narchive\n"}},
 		{
 			"snapshot",
-			action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", ClientURL: "https://10.0.0.11:2379", Tools: "/opt/kube/etcd/3.6.16", Keep: 3}},
+			Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", ClientURL: "https://10.0.0.11:2379", Tools: "/opt/kube/etcd/3.6.16", Keep: 3}},
 			[]string{"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n", `snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n", `grep -vxF -- "$file" | sort -r | tail -n "+$keep"`},
 			[]string{"systemctl"},
 		},
@@ -161,16 +162,16 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Older snapshots are removed only after the new one is verified and in place.
-	script := string(action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t", Keep: 1}}.script())
+	script := string(Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t", Keep: 1}}.script())
 	if verified, placed, pruned := strings.Index(script, "snapshot status"), strings.Index(script, "mv -fT"), strings.Index(script, "sort -r"); verified < 0 || placed < verified || pruned < placed {
 		t.Errorf("the order is wrong:\n%s", script)
 	}
-	if kept := string((action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t"}}).script()); strings.Contains(kept, "sort -r") {
+	if kept := string((Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t"}}).script()); strings.Contains(kept, "sort -r") {
 		t.Error("the last snapshot of a cluster removes others")
 	}
 	// A timer of another party with that name is not changed.
-	for _, v := range []verb{doRetire, doClear} {
-		script := string(action{Verb: v, DataDir: "/d"}.script())
+	for _, v := range []Verb{Retire, Clear} {
+		script := string(Action{Verb: v, DataDir: "/d"}.script())
 		guarded := false
 		for line := range strings.Lines(script) {
 			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+systemd.Managed+"' "+snapshot.TimerPath)
@@ -180,22 +181,22 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Data is removed only after the unit has stopped.
-	script = string(action{Verb: doClear, DataDir: "/d", Wipe: true}.script())
+	script = string(Action{Verb: Clear, DataDir: "/d", Wipe: true}.script())
 	if strings.Index(script, "systemctl stop") > strings.Index(script, "\nwipe\n") {
 		t.Error("data is removed before the unit is stopped")
 	}
 }
 
 // whole returns the script of an action as it is sent to the machine.
-func whole(a action) string { return string(host.Assignments(a.vars()) + a.script()) }
+func whole(a Action) string { return string(host.Assignments(a.vars()) + a.script()) }
 
 func TestQuota(t *testing.T) {
 	for text, want := range map[string]int64{"": release.DefaultQuota, "0": release.DefaultQuota, "-1": -1, "4096": 4096} {
-		if got := (Spec{ExtraArgs: map[string]string{release.QuotaFlag: text}}).quota(); got != want {
+		if got := (Spec{ExtraArgs: map[string]string{release.QuotaFlag: text}}).Quota(); got != want {
 			t.Errorf("quota %q: %d", text, got)
 		}
 	}
-	if got := (Spec{}).quota(); got != defaultQuota {
+	if got := (Spec{}).Quota(); got != defaultQuota {
 		t.Errorf("without the flag: %d", got)
 	}
 }
@@ -204,7 +205,7 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 	for _, version := range release.ReadFrom {
 		s := specAt(t, "10.0.0.11")
 		s.Version = version
-		flags := serverFlags(s)
+		flags := ServerFlags(s)
 		for _, wrong := range release.ValidateKnown(version, flags) {
 			t.Errorf("%s: %v", version, wrong)
 		}
@@ -216,4 +217,17 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 			t.Errorf("%s: the provider's own flags are not those that an old name is held against: %v", version, flags)
 		}
 	}
+}
+
+// establishedOn returns a machine with an established member made by a bundle.
+func establishedOn(t *testing.T, s Spec) Observed {
+	t.Helper()
+	f := Observed{Name: s.Name, Address: s.Host.Address()}
+	c, err := Certificates(s, f, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, _ := NewMemberChange(s, f, c, ID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
+	return f.After(s, change)
 }

@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"fmt"
@@ -46,7 +46,7 @@ func (d disk) write(names ...string) {
 
 // run runs a function of archive.sh after some other commands.
 func (d disk) run(before, call string, kept int) error {
-	script := before + "\n" + string(host.Assignments(archiveVars(d.data, "cp1", kept))+archiveFunctions) + call + "\n"
+	script := before + "\n" + string(host.Assignments(archiveVars(d.data, "cp1", kept))+ArchiveFunctions) + call + "\n"
 	out, err := exec.Command("sh", "-euc", script, "kube").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -138,7 +138,7 @@ mkdir -p "$data/member/snap" "$data/lost+found"
 echo db >"$data/member/snap/db"
 stat -c 'before %d:%i' "$data/member/snap/db"
 run() { sh -euc "$script" kube; }
-script=` + "'" + strings.ReplaceAll(string(host.Assignments(archiveVars(d.data, "cp1", 5))+archiveFunctions), "'", `'\''`) + "'\n" + script
+script=` + "'" + strings.ReplaceAll(string(host.Assignments(archiveVars(d.data, "cp1", 5))+ArchiveFunctions), "'", `'\''`) + "'\n" + script
 	out, err := exec.Command("unshare", "--mount", "sh", "-euc", text).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -223,7 +223,7 @@ func TestArchiveCutOff(t *testing.T) {
 		if err := os.MkdirAll(d.data+"-archive/cp1.part", 0o700); err != nil { // as after saving a last snapshot
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(d.data+"-archive/cp1.part/"+lastSnapshot, nil, 0o600); err != nil {
+		if err := os.WriteFile(d.data+"-archive/cp1.part/"+LastSnapshot, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		before := inode(t, d.data+"/member/snap/db")
@@ -232,7 +232,7 @@ func TestArchiveCutOff(t *testing.T) {
 		}
 		d.mustRun("", "archive", 5)
 		all := d.archives()
-		if want := strings.Replace(wholeArchive, " notes", " notes "+lastSnapshot, 1); len(all) != 1 || list(t, all[0]) != want {
+		if want := strings.Replace(wholeArchive, " notes", " notes "+LastSnapshot, 1); len(all) != 1 || list(t, all[0]) != want {
 			t.Fatalf("cut at %d: archives %q with %q, want one with %q", cut, all, list(t, layout.ArchiveRoot(d.data)), want)
 		}
 		if after := inode(t, all[0]+"/member/snap/db"); after != before {
@@ -293,7 +293,7 @@ func TestArchivesKept(t *testing.T) {
 					t.Fatal(err)
 				}
 				if last {
-					if err := os.WriteFile(filepath.Join(at, lastSnapshot), nil, 0o600); err != nil {
+					if err := os.WriteFile(filepath.Join(at, LastSnapshot), nil, 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -312,7 +312,7 @@ func TestArchivesKept(t *testing.T) {
 					continue
 				}
 				name := e.Name()
-				if _, err := os.Stat(filepath.Join(at, lastSnapshot)); err == nil {
+				if _, err := os.Stat(filepath.Join(at, LastSnapshot)); err == nil {
 					name += "*"
 				}
 				left = append(left, name)
@@ -329,7 +329,7 @@ func TestArchivedAs(t *testing.T) {
 		"": "", "x\narchive /var/lib/etcd-archive/cp1-20260101T000000Z\n": "/var/lib/etcd-archive/cp1-20260101T000000Z",
 		"archive /data/archive/cp2-20260101T000000Z\n": "", "archive /a b/cp1-20260101T000000Z\n": "", "archive /a/cp1-20260101T000000Z; id\n": "", "archive /a\x1b[2J/cp1-20260101T000000Z\n": "",
 	} {
-		if got := archivedAs(output, "cp1"); got != want {
+		if got := ArchivedAs(output, "cp1"); got != want {
 			t.Errorf("%q was read as %q, want %q", output, got, want)
 		}
 	}
@@ -342,14 +342,14 @@ func TestWipeLeavesArchives(t *testing.T) {
 	if err := os.MkdirAll(d.data+"-archive/cp1.part", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(d.data+"-archive/cp1.part/"+lastSnapshot, nil, 0o600); err != nil {
+	if err := os.WriteFile(d.data+"-archive/cp1.part/"+LastSnapshot, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.mustRun("", "wipe", 5)
 	if left := list(t, d.data); left != "archive/cp1-20260101T000000Z/member/snap/db lost+found/x" {
 		t.Errorf("left: %q", left)
 	}
-	if all := d.archives(); len(all) != 2 || list(t, layout.ArchiveRoot(d.data)) != filepath.Base(all[0])+"/"+lastSnapshot {
+	if all := d.archives(); len(all) != 2 || list(t, layout.ArchiveRoot(d.data)) != filepath.Base(all[0])+"/"+LastSnapshot {
 		t.Errorf("archives %q", all)
 	}
 	if err := os.RemoveAll(d.data + "/archive"); err != nil {

@@ -1,6 +1,7 @@
-package etcd
+package machine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,13 +14,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// This file parses the output of machines and members, and accepts only known forms.
-// Values of any other form are not the provider's and are rejected.
+// What machines and members say is accepted in known forms only. A value of any other form
+// is not the provider's and is rejected.
 
 const (
 	longestRecord  = 256 << 10
@@ -37,12 +39,12 @@ var (
 	leafForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9/-]{0,99}$`)
 )
 
-// readRecord parses member.json.
-func readRecord(text string) (*record, error) {
+// ReadRecord parses member.json.
+func ReadRecord(text string) (*Record, error) {
 	if len(text) > longestRecord {
 		return nil, fmt.Errorf("its size is %d bytes", len(text))
 	}
-	var m record
+	var m Record
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return nil, errors.New("it is not valid JSON of a member record")
 	}
@@ -52,7 +54,7 @@ func readRecord(text string) (*record, error) {
 	return &m, nil
 }
 
-func (m record) check() error {
+func (m Record) check() error {
 	switch {
 	case !clusterIDForm.MatchString(m.ClusterID):
 		return fmt.Errorf("cluster_id is %s", problem.Quote(m.ClusterID))
@@ -74,7 +76,7 @@ func (m record) check() error {
 			return fmt.Errorf("pairs has %s: %s", problem.Quote(leaf), problem.Quote(pair))
 		}
 	}
-	return m.configured().check()
+	return m.recorded().check()
 }
 
 // check validates the recorded configuration, because an import proposes it to a user as a
@@ -119,41 +121,43 @@ func initialNames(cluster string) []string {
 }
 
 // installation is the location of a member's programs and data.
-type installation struct{ version, tools, dataDir string }
+type installation struct{ version, Tools, DataDir string }
 
-// installationIn parses the installation from a unit. It accepts only locations that the
+// InstallationIn parses the installation from a unit. It accepts only locations that the
 // provider uses, because both paths become part of commands.
-func installationIn(unit string) (installation, error) {
+func InstallationIn(unit string) (installation, error) {
 	command, _, _ := systemd.ParseUnit(unit)
 	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
-	if err := release.ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
+	if err := release.ValidateVersion(version); err != nil || program != Artifacts(version)[0].Path() {
 		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", layout.UnitPath, problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
 		return installation{}, fmt.Errorf("%s: %w", layout.UnitPath, err)
 	}
-	return installation{version: version, tools: path.Dir(program), dataDir: flags["data-dir"]}, nil
+	return installation{version: version, Tools: path.Dir(program), DataDir: flags["data-dir"]}, nil
 }
 
-// listedPeers parses the member list that etcdctl prints: name → address. A member that
-// never started has no name, and no machine knows which one it is.
-func listedPeers(list string) (peers map[string]string, alone bool) {
-	var answer struct {
-		Members []struct {
-			Name     string   `json:"name"`
-			PeerURLs []string `json:"peerURLs"`
-		} `json:"members"`
+// UnitVersion returns the version of the server that a unit starts, or "".
+func UnitVersion(unit string) string {
+	command, _, _ := systemd.ParseUnit(unit)
+	version := path.Base(path.Dir(command.Program))
+	if _, _, err := release.Parse(version); err != nil {
+		return ""
 	}
-	peers = map[string]string{}
-	if json.Unmarshal([]byte(list), &answer) != nil {
-		return peers, true
+	return version
+}
+
+// Identify verifies that the machine has a member of a cluster, and returns its installation.
+func Identify(ctx context.Context, m Machine, clusterID string) (installation, Record, error) {
+	facts, err := m.Observe(ctx, host.Query{Contents: []string{layout.UnitPath, layout.RecordPath}})
+	if err != nil {
+		return installation{}, Record{}, err
 	}
-	for _, m := range answer.Members {
-		urls := membership.URLsReported(m.PeerURLs)
-		if len(urls) > 0 && ValidateName(m.Name) == nil {
-			peers[m.Name] = membership.HostInURL(urls[0])
-		}
+	held, err := ReadRecord(facts.Files[layout.RecordPath].Content)
+	if err != nil || held.ClusterID != clusterID {
+		return installation{}, Record{}, fmt.Errorf("%s does not identify a member of this cluster on the machine", layout.RecordPath)
 	}
-	return peers, false
+	at, err := InstallationIn(facts.Files[layout.UnitPath].Content)
+	return at, *held, err
 }

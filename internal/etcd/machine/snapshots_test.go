@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"crypto/sha256"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -29,7 +30,7 @@ func TestRenderSnapshots(t *testing.T) {
 	s := scheduledAt(t)
 	s.Bundle.ClusterName, s.DataDir = "it's $prod", "/data/etcd"
 	contents := map[string]string{}
-	for _, file := range s.snapshotMember().Files() {
+	for _, file := range s.SnapshotMember().Files() {
 		contents[file.Path] = string(file.Content)
 	}
 	for at, wants := range map[string][]string{
@@ -50,10 +51,10 @@ func TestRenderSnapshots(t *testing.T) {
 	if strings.Contains(contents[snapshot.TimerPath], "RandomizedDelay") {
 		t.Error("machines that ask at different times who leads save none or two")
 	}
-	questions, values := s.snapshotMember().Questions()
+	questions, values := s.SnapshotMember().Questions()
 	for _, script := range []string{
-		contents[snapshot.ScriptPath], whole(action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a b", File: "x.db", Tools: "/t"}}), whole(action{Verb: doClear, DataDir: "/d"}),
-		whole(action{Verb: doInspect, DataDir: "/d", Tools: "/t"}), string(host.Assignments(values) + questions),
+		contents[snapshot.ScriptPath], whole(Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a b", File: "x.db", Tools: "/t"}}), whole(Action{Verb: Clear, DataDir: "/d"}),
+		whole(Action{Verb: Inspect, DataDir: "/d", Tools: "/t"}), string(host.Assignments(values) + questions),
 	} {
 		check := exec.CommandContext(t.Context(), "sh", "-n")
 		check.Stdin = strings.NewReader(script)
@@ -62,7 +63,7 @@ func TestRenderSnapshots(t *testing.T) {
 		}
 	}
 	s.Snapshots.Upload, s.Snapshots.EnvironmentFile = "", ""
-	if files := s.snapshotMember().Files(); len(files) != 3 || strings.Contains(string(files[1].Content), "EnvironmentFile") || !strings.Contains(string(files[2].Content), "\nupload=''\n") {
+	if files := s.SnapshotMember().Files(); len(files) != 3 || strings.Contains(string(files[1].Content), "EnvironmentFile") || !strings.Contains(string(files[2].Content), "\nupload=''\n") {
 		t.Errorf("without an upload: %d files\n%s", len(files), files[2].Content)
 	}
 }
@@ -72,23 +73,23 @@ func TestRenderSnapshots(t *testing.T) {
 func TestDigestOfSnapshots(t *testing.T) {
 	s := scheduledAt(t)
 	scheduled := WantedDigest(s)
-	if got := configDigest(memberOn(t, s).facts.Files); got != scheduled {
+	if got := ConfigDigest(establishedOn(t, s).Facts.Files); got != scheduled {
 		t.Errorf("digest %s as found, %s as wanted", got, scheduled)
 	}
 	s.Snapshots = nil
-	f := memberOn(t, s)
+	f := establishedOn(t, s)
 	sum := sha256.New()
-	for _, file := range fixedFiles(s) {
-		fmt.Fprintf(sum, "%s %o %s\n", file.Path, file.Mode, digest(file.Content))
+	for _, file := range FixedFiles(s) {
+		fmt.Fprintf(sum, "%s %o %s\n", file.Path, file.Mode, Digest(file.Content))
 	}
 	if plain := hex.EncodeToString(sum.Sum(nil)); WantedDigest(s) != plain || plain == scheduled {
 		t.Errorf("digest %s, want %s", WantedDigest(s), plain)
 	}
-	f.facts.Files[snapshot.TimerPath] = host.FileState{Content: "[Timer]\n", Mode: 0o644, SHA256: "x"}
-	if got := configDigest(f.facts.Files); got != WantedDigest(s) {
+	f.Facts.Files[snapshot.TimerPath] = host.FileState{Content: "[Timer]\n", Mode: 0o644, SHA256: "x"}
+	if got := ConfigDigest(f.Facts.Files); got != WantedDigest(s) {
 		t.Error("somebody else's timer changes the digest")
 	}
-	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
+	if words := Drift(s, f, nil, time.Now()); len(words) > 0 {
 		t.Errorf("somebody else's timer: %v", words)
 	}
 }
@@ -101,23 +102,23 @@ func TestSnapshotDrift(t *testing.T) {
 	none.Snapshots = nil
 	other.Snapshots = &snapshot.Settings{Schedule: "daily", Kept: 7, Upload: s.Snapshots.Upload, EnvironmentFile: "/etc/rclone.env"}
 	bare.Snapshots = &snapshot.Settings{Schedule: s.Snapshots.Schedule, Kept: 7, EnvironmentFile: "/etc/rclone.env"}
-	unit := func(name string, change func(*host.UnitState)) func(observed) {
-		return func(f observed) {
-			u := f.facts.Units[name]
+	unit := func(name string, change func(*host.UnitState)) func(Observed) {
+		return func(f Observed) {
+			u := f.Facts.Units[name]
 			change(&u)
-			f.facts.Units[name] = u
+			f.Facts.Units[name] = u
 		}
 	}
-	file := func(at string, change func(*host.FileState)) func(observed) {
-		return func(f observed) {
-			state := f.facts.Files[at]
+	file := func(at string, change func(*host.FileState)) func(Observed) {
+		return func(f Observed) {
+			state := f.Facts.Files[at]
 			change(&state)
-			f.facts.Files[at] = state
+			f.Facts.Files[at] = state
 		}
 	}
 	for name, c := range map[string]struct {
 		on, wanted Spec
-		change     func(observed)
+		change     func(Observed)
 		words      string
 		files      []string // written again
 		gone       []string
@@ -126,13 +127,13 @@ func TestSnapshotDrift(t *testing.T) {
 		"nothing":  {on: s, wanted: s},
 		"stopped":  {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Active = "inactive" }), "etcd-snapshot.timer is inactive, wanted active", nil, nil, snapshot.TimerOn},
 		"disabled": {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Enabled = "disabled" }), "etcd-snapshot.timer is disabled, wanted enabled", nil, nil, snapshot.TimerOn},
-		"masked": {s, s, func(f observed) {
-			f.facts.Units[snapshot.Timer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
-			f.facts.Files[snapshot.TimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: digest(nil)}
+		"masked": {s, s, func(f Observed) {
+			f.Facts.Units[snapshot.Timer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
+			f.Facts.Files[snapshot.TimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: Digest(nil)}
 		}, "etcd-snapshot.timer is masked", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
 		"not read again":        {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.NeedReload = true }), "etcd-snapshot.timer changed on disk after systemd loaded it", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
-		"a script that is gone": {s, s, func(f observed) { delete(f.facts.Files, snapshot.ScriptPath) }, "/etc/etcd/snapshot.sh is missing", []string{snapshot.ScriptPath}, nil, snapshot.TimerLeft},
-		"an edited upload":      {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
+		"a script that is gone": {s, s, func(f Observed) { delete(f.Facts.Files, snapshot.ScriptPath) }, "/etc/etcd/snapshot.sh is missing", []string{snapshot.ScriptPath}, nil, snapshot.TimerLeft},
+		"an edited upload":      {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", Digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
 		"an open upload":        {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Mode = 0o644 }), "/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
 		"somebody's upload":     {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Owner = "joe" }), "/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
 		"another schedule": {on: s, wanted: other, words: snapshot.TimerPath + ` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
@@ -150,7 +151,7 @@ func TestSnapshotDrift(t *testing.T) {
 		}, "\ncp1: "), files: []string{snapshot.TimerPath, snapshot.ServicePath, snapshot.ScriptPath, snapshot.UploadPath}, timer: snapshot.TimerOn},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := memberOn(t, c.on)
+			f := establishedOn(t, c.on)
 			if c.change != nil {
 				c.change(f)
 			}
@@ -158,15 +159,15 @@ func TestSnapshotDrift(t *testing.T) {
 			if c.words != "" {
 				want = "cp1: " + c.words
 			}
-			if words := strings.Join(drift(c.wanted, f, nil, time.Now()), "\n"); words != want {
+			if words := strings.Join(Drift(c.wanted, f, nil, time.Now()), "\n"); words != want {
 				t.Errorf("drift is\n%s\nwant\n%s", words, want)
 			}
-			r, err := repairs(c.wanted, f, nil, time.Now())
+			r, err := Repairs(c.wanted, f, nil, time.Now())
 			var files []string
 			for _, file := range r.Change.Files {
 				files = append(files, file.Path)
 			}
-			if err != nil || r.Restart != "" || r.Timer != c.timer || !slices.Equal(files, c.files) || !slices.Equal(r.Change.Remove, c.gone) || r.needed() != (c.words != "") {
+			if err != nil || r.Restart != "" || r.Timer != c.timer || !slices.Equal(files, c.files) || !slices.Equal(r.Change.Remove, c.gone) || r.Needed() != (c.words != "") {
 				t.Errorf("repair: restart %q, timer %d, files %v, gone %v (%v)", r.Restart, r.Timer, files, r.Change.Remove, err)
 			}
 		})
@@ -179,16 +180,16 @@ func TestSnapshotFaults(t *testing.T) {
 	s := scheduledAt(t)
 	none := s
 	none.Snapshots = nil
-	complains := func(f *observed) { f.facts.Output = snapshot.BadCalendar + "\n" + snapshot.NoEnvironment + "\n" }
-	put := func(path string) func(*observed) {
-		return func(f *observed) { f.facts.Files[path] = host.FileState{Content: "x"} }
+	complains := func(f *Observed) { f.Facts.Output = snapshot.BadCalendar + "\n" + snapshot.NoEnvironment + "\n" }
+	put := func(path string) func(*Observed) {
+		return func(f *Observed) { f.Facts.Files[path] = host.FileState{Content: "x"} }
 	}
 	for name, c := range map[string]struct {
 		on, wanted Spec
-		change     func(*observed)
+		change     func(*Observed)
 		want       string
 	}{
-		"all is well":                      {none, s, func(*observed) {}, ""},
+		"all is well":                      {none, s, func(*Observed) {}, ""},
 		"not usable":                       {none, s, complains, `rejects the schedule "Mon..Fri 02:30 Europe/Berlin" of snapshots (run systemd-analyze calendar 'Mon..Fri 02:30 Europe/Berlin' for the reason); environment_file /etc/rclone.env of snapshots does not exist`},
 		"not usable any more":              {s, s, complains, ""},
 		"somebody's timer":                 {none, s, put(snapshot.TimerPath), snapshot.TimerPath + " exists and was not written by the provider"},
@@ -197,39 +198,53 @@ func TestSnapshotFaults(t *testing.T) {
 		"an edited upload beside our unit": {s, s, put(snapshot.UploadPath), ""},
 		"somebody's timer, and none of us": {none, none, put(snapshot.TimerPath), ""},
 	} {
-		f := memberOn(t, c.on)
+		f := establishedOn(t, c.on)
 		c.change(&f)
-		if got := strings.Join(c.wanted.snapshotMember().Problems(f.facts), "; "); got == "" != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := strings.Join(c.wanted.SnapshotMember().Problems(f.Facts), "; "); got == "" != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
-// TestCreateWithSnapshots verifies that a member is created with its timer, that a member
-// without one has none of an earlier member, and that a destroyed member leaves none.
-func TestCreateWithSnapshots(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	specs := f.specs("cp1")
-	s := specs["cp1"]
-	s.Snapshots = &snapshot.Settings{Schedule: "hourly", Kept: 1, Upload: "true"}
-	specs["cp1"] = s
-	f.create(specs, "cp1")
-	if m := f.machine("cp1"); !m.timer || string(m.files[snapshot.UploadPath].Content) != "true" {
-		t.Errorf("the timer runs: %v", m.timer)
+// TestSnapshotsKept verifies that a changed number is reported as drift, and rewrites the
+// record only.
+func TestSnapshotsKept(t *testing.T) {
+	s := specAt(t, "10.0.0.1")
+	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
+	f := establishedOn(t, s)
+	for kept, want := range map[int]string{0: "", snapshot.DefaultKept: "", 5: "cp1: " + layout.RecordPath + " records that 3 upgrade snapshots are kept, wanted 5"} {
+		s.SnapshotsKept = kept
+		if words := strings.Join(Drift(s, f, nil, time.Now()), "\n"); words != want {
+			t.Errorf("%d kept: %q", kept, words)
+		}
+		r, err := Repairs(s, f, nil, time.Now())
+		if err != nil || r.Restart != "" || (len(r.Change.Files) == 1) != (want != "") {
+			t.Errorf("%d kept: %+v, %v", kept, r, err)
+		}
+		if want != "" && (r.Change.Files[0].Path != layout.RecordPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
+			t.Errorf("repaired by %+v", r.Change.Files)
+		}
 	}
-	status, err := f.clusters.Read(f.context(), s)
-	if err != nil || len(status.Drift) > 0 || status.ConfigDigest != WantedDigest(s) {
-		t.Errorf("read as %+v, %v", status, err)
+	s.SnapshotsKept = 0
+	f.Record.SnapshotsKept = 0 // written before the field existed
+	if words := Drift(s, f, nil, time.Now()); len(words) > 0 {
+		t.Errorf("an older marker: %v", words)
 	}
-	starts := f.machine("cp1").starts
-	s.Snapshots = nil
-	status, err = f.clusters.Update(f.context(), s)
-	if m := f.machine("cp1"); err != nil || len(status.Drift) > 0 || m.timer || m.starts != starts || len(m.files[snapshot.TimerPath].Content) > 0 {
-		t.Errorf("without: %v, %v, the timer runs: %v, %d starts", err, status.Drift, m.timer, m.starts-starts)
+}
+
+// TestRenamedCluster verifies that another name of the cluster rewrites the record and
+// restarts nothing.
+func TestRenamedCluster(t *testing.T) {
+	s := specAt(t, "10.0.0.1")
+	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
+	f := establishedOn(t, s)
+	renamed := *s.Bundle
+	renamed.ClusterName, s.Bundle = "renamed", &renamed
+	r, err := Repairs(s, f, nil, time.Now())
+	if err != nil || r.Restart != "" || len(r.Change.Files) != 1 || !strings.Contains(string(r.Change.Files[0].Content), `"cluster_name": "renamed"`) {
+		t.Errorf("%+v, %v", r, err)
 	}
-	if err := f.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	if words := Drift(s, f, nil, time.Now()); len(words) > 0 {
+		t.Errorf("drift: %q", words)
 	}
-	f.machine("cp1").wantClean()
 }

@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"context"
@@ -11,75 +11,77 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// machine is what the algorithms of this package need of a machine. It is an interface so
+// Machine is what the algorithms of this package need of a machine. It is an interface so
 // that tests can run real etcd servers in their own process instead of systemd units: the
 // membership algorithms, not SSH, are the difficult part, and they must be tested against
 // the real server.
-type machine interface {
+type Machine interface {
 	host.LeaseTaker
 	Observe(ctx context.Context, q host.Query) (host.Facts, error)
 	Install(ctx context.Context, src host.Source, artifacts []host.Artifact) ([]host.Artifact, error)
 	// Change applies c and then runs a, in one round trip.
-	Change(ctx context.Context, c host.Change, a action) (host.Applied, error)
+	Change(ctx context.Context, c host.Change, a Action) (host.Applied, error)
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	UnitLog(ctx context.Context, unit string, lines int) (string, error)
 }
 
-// verb is what happens to the unit and the data after a change of files.
-type verb int
+// Verb is what happens to the unit and the data after a change of files.
+type Verb int
 
+// The verbs.
 const (
-	doNothing  verb = iota
-	doStart         // (re)start with the current files, without waiting for readiness
-	doRetire        // stop, and archive or wipe the data
-	doClear         // stop, archive or wipe the data, and remove everything else of the member
-	doStop          // stop, until the next start
-	doInspect       // fail if the data contains what etcd 3.6 does not accept
-	doSnapshot      // save a verified snapshot of the serving member: Save
+	Nothing      Verb = iota
+	Start             // (re)start with the current files, without waiting for readiness
+	Retire            // stop, and archive or wipe the data
+	Clear             // stop, archive or wipe the data, and remove everything else of the member
+	Stop              // stop, until the next start
+	Inspect           // fail if the data contains what etcd 3.6 does not accept
+	SaveSnapshot      // save a verified snapshot of the serving member: Save
 )
 
-// action is a verb with its parameters.
-type action struct {
-	Verb    verb
+// Action is a verb with its parameters.
+type Action struct {
+	Verb    Verb
 	DataDir string
 	Member  string // the member that the archive belongs to
 	Wipe    bool   // remove the data instead of archiving it
 	Tools   string // the directory of etcdutl, for inspect
 
 	Timer snapshot.TimerAction // what happens to the timer of scheduled snapshots
-	Save  snapshot.Save        // of doSnapshot
+	Save  snapshot.Save        // of SaveSnapshot
 
 	Keep int // the number of newest archives to keep
 }
 
-// sshMachine is a machine reached over SSH.
-type sshMachine struct{ *host.Host }
+// SSH is a machine reached over SSH.
+type SSH struct{ *host.Host }
 
-func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
+// Change applies c and runs a.
+func (m SSH) Change(ctx context.Context, c host.Change, a Action) (host.Applied, error) {
 	c.Script, c.Vars = a.script(), a.vars()
 	return m.Apply(ctx, c)
 }
 
 // script returns the action as a script for sh -eu, with the variables of vars. Every
 // action may be repeated.
-func (a action) script() host.Script { return a.verbScript() + a.Timer.Script() }
+func (a Action) script() host.Script { return a.verbScript() + a.Timer.Script() }
 
-func (a action) verbScript() host.Script {
+func (a Action) verbScript() host.Script {
 	switch a.Verb {
-	case doStart:
+	case Start:
 		// The unit is stopped first, and the script waits for that, so a process that
 		// answers afterwards is the new one. The script does not wait for the start: a
 		// member of a new cluster is only ready together with the others.
 		return "systemctl stop " + layout.Unit + "\nsystemctl start --no-block " + layout.Unit + "\n"
-	case doRetire:
+	case Retire:
 		return snapshot.StopScript + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath)
-	case doClear:
+	case Clear:
 		return snapshot.StopScript + a.stopScript() + a.dataScript() + clearScript()
-	case doStop:
+	case Stop:
 		return "systemctl stop " + layout.Unit + "\n"
-	case doInspect:
+	case Inspect:
 		return inspectScript
-	case doSnapshot:
+	case SaveSnapshot:
 		return a.settleScript() + a.Save.Script()
 	}
 	return ""
@@ -89,13 +91,13 @@ func (a action) verbScript() host.Script {
 var inspectScript host.Script
 
 // vars returns the variables of the action's script.
-func (a action) vars() map[string]string {
+func (a Action) vars() map[string]string {
 	switch a.Verb {
-	case doRetire, doClear:
+	case Retire, Clear:
 		return archiveVars(a.DataDir, a.Member, a.Keep)
-	case doInspect:
+	case Inspect:
 		return map[string]string{"data": a.DataDir, "tools": a.Tools}
-	case doSnapshot:
+	case SaveSnapshot:
 		vars := archiveVars(a.DataDir, a.Member, a.Keep)
 		maps.Copy(vars, a.Save.Vars())
 		return vars
@@ -105,7 +107,7 @@ func (a action) vars() map[string]string {
 
 // stopScript stops the unit and prevents its start at boot. A missing unit counts as
 // stopped; a unit that does not stop fails the script.
-func (a action) stopScript() host.Script {
+func (a Action) stopScript() host.Script {
 	return `if [ "$(systemctl show --property=LoadState --value ` + layout.Unit + `)" != not-found ]; then
   systemctl disable --quiet ` + layout.Unit + ` 2>/dev/null || true
   systemctl stop ` + layout.Unit + `
@@ -118,7 +120,7 @@ fi
 // contain nothing else, and the user only if it has no processes left. The record is
 // removed last: as long as it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
-	files := []string{layout.UnitPath, unitLink.Path, layout.CAPath}
+	files := []string{layout.UnitPath, UnitLink.Path, layout.CAPath}
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
 		files = append(files, layout.PKIDir+"/"+leaf+".crt", layout.PKIDir+"/"+leaf+".key")
 	}

@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"net"
@@ -16,8 +16,8 @@ const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_
 "configured": {"extra_args": {"max-txn-ops": "256"}, "early_renewal": 86400000000000}}`
 
 func TestReadRecord(t *testing.T) {
-	m, err := readRecord(goodRecord)
-	if err != nil || m.Name != "cp1" || m.id() == 0 || m.configured().ExtraArgs["max-txn-ops"] != "256" {
+	m, err := ReadRecord(goodRecord)
+	if err != nil || m.Name != "cp1" || m.ID() == 0 || m.recorded().ExtraArgs["max-txn-ops"] != "256" {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for what, change := range map[string][2]string{
@@ -41,7 +41,7 @@ func TestReadRecord(t *testing.T) {
 		"more than a record": {`"cp1"`, `"cp1", "x": "` + strings.Repeat("x", longestRecord) + `"`},
 	} {
 		text := strings.Replace(goodRecord, change[0], change[1], 1)
-		if m, err := readRecord(text); err == nil {
+		if m, err := ReadRecord(text); err == nil {
 			t.Errorf("%s: read as %+v", what, m)
 		} else if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\n") {
 			t.Errorf("%s: %q", what, err)
@@ -53,7 +53,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add(goodRecord)
 	f.Add(strings.Replace(goodRecord, "cp1", "$(id)", 1))
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := readRecord(text)
+		m, err := ReadRecord(text)
 		if err != nil {
 			return
 		}
@@ -113,8 +113,8 @@ func TestListed(t *testing.T) {
 
 func TestInstallationIn(t *testing.T) {
 	const unit = "ExecStart=/opt/kube/etcd/3.6.16/etcd --data-dir=/var/lib/etcd\n"
-	at, err := installationIn(unit)
-	if err != nil || at != (installation{version: "3.6.16", tools: "/opt/kube/etcd/3.6.16", dataDir: "/var/lib/etcd"}) {
+	at, err := InstallationIn(unit)
+	if err != nil || at != (installation{version: "3.6.16", Tools: "/opt/kube/etcd/3.6.16", DataDir: "/var/lib/etcd"}) {
 		t.Fatalf("%+v, %v", at, err)
 	}
 	for what, text := range map[string]string{
@@ -125,7 +125,7 @@ func TestInstallationIn(t *testing.T) {
 		"a path with dots": strings.Replace(unit, "/var/lib/etcd", "/var/lib/etcd/../../../", 1),
 		"none":             "",
 	} {
-		if at, err := installationIn(text); err == nil {
+		if at, err := InstallationIn(text); err == nil {
 			t.Errorf("%s: %+v", what, at)
 		}
 	}

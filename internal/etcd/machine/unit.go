@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// artifacts returns the programs of the product: the server, and the two tools that
+// Artifacts returns the programs of the product: the server, and the two tools that
 // snapshots need and that operators use in an emergency.
-func artifacts(version string) []host.Artifact {
+func Artifacts(version string) []host.Artifact {
 	var all []host.Artifact
 	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
 		all = append(all, host.Artifact{Product: layout.Product, Version: version, Name: name})
@@ -26,7 +26,8 @@ func artifacts(version string) []host.Artifact {
 	return all
 }
 
-func artifactDir(version string) string { return path.Dir(artifacts(version)[0].Path()) }
+// ArtifactDir returns the directory of the programs of a version.
+func ArtifactDir(version string) string { return path.Dir(Artifacts(version)[0].Path()) }
 
 const (
 	// defaultQuota is the largest database size that etcd recommends (8 GiB). etcd's own
@@ -40,24 +41,24 @@ const (
 	compactionRetention = "1h"
 )
 
-// serverFlags returns the server's arguments: kubeadm's (v1.36), overridden by the user's.
+// ServerFlags returns the server's arguments: kubeadm's (v1.36), overridden by the user's.
 // They exclude how the cluster is formed: that is in bootstrap.env and matters only until
 // the member is established, so a change of peers changes no flag and restarts nothing.
-func serverFlags(s Spec) map[string]string {
+func ServerFlags(s Spec) map[string]string {
 	server, peer := pki.EtcdServer(s.Name, s.Host.Address()), pki.EtcdPeer(s.Name, s.Host.Address())
 	all := map[string]string{
 		"name":                        s.Name,
-		"data-dir":                    s.dataDir(),
+		"data-dir":                    s.Directory(),
 		"listen-client-urls":          "https://127.0.0.1:2379," + s.ClientURL(),
 		"advertise-client-urls":       s.ClientURL(),
 		"listen-peer-urls":            s.PeerURL(),
 		"initial-advertise-peer-urls": s.PeerURL(),
 		"listen-metrics-urls":         "http://" + net.JoinHostPort("127.0.0.1", "2381"),
-		"cert-file":                   certificatePath(server),
+		"cert-file":                   CertificatePath(server),
 		"key-file":                    keyPath(server),
 		"trusted-ca-file":             layout.CAPath,
 		"client-cert-auth":            "true",
-		"peer-cert-file":              certificatePath(peer),
+		"peer-cert-file":              CertificatePath(peer),
 		"peer-key-file":               keyPath(peer),
 		"peer-trusted-ca-file":        layout.CAPath,
 		"peer-client-cert-auth":       "true",
@@ -85,8 +86,8 @@ func serverFlags(s Spec) map[string]string {
 	return all
 }
 
-// quota returns the database quota of a member of s, in bytes.
-func (s Spec) quota() int64 {
+// Quota returns the database quota of a member of s, in bytes.
+func (s Spec) Quota() int64 {
 	if text, set := s.ExtraArgs[release.QuotaFlag]; set {
 		return release.Quota(text)
 	}
@@ -108,12 +109,12 @@ func compacts(args map[string]string) bool {
 // has acknowledged. TimeoutStartSec is infinite because a member without quorum is not
 // ready until there is a quorum, and killing it does not help.
 func renderUnit(s Spec) string {
-	dir := s.dataDir()
+	dir := s.Directory()
 	section := systemd.UnitSection{
 		Description: "etcd member " + s.Name, Documentation: "https://etcd.io/docs/",
 		Lines: []string{"AssertPathExists=|" + dir + "/member", "AssertPathExists=|" + layout.EnvPath},
 	}
-	command := systemd.Command{Program: artifacts(s.Version)[0].Path(), Flags: serverFlags(s)}
+	command := systemd.Command{Program: Artifacts(s.Version)[0].Path(), Flags: ServerFlags(s)}
 	return section.String() + `[Service]
 Type=notify
 User=` + layout.User + `
@@ -137,9 +138,9 @@ ReadWritePaths=` + dir + `
 ` + systemd.Sandbox + systemd.InstallSection
 }
 
-// environment returns bootstrap.env, which configures how a member that is not yet
+// Environment returns bootstrap.env, which configures how a member that is not yet
 // established joins or forms its cluster. members is name → peer URL.
-func environment(token, state string, members map[string]string) string {
+func Environment(token, state string, members map[string]string) string {
 	var initial []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		initial = append(initial, name+"="+members[name])

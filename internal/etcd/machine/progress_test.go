@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"testing"
@@ -44,7 +44,7 @@ func TestProgress(t *testing.T) {
 	if at := serving + 512*time.Second; large.stuck(at, serving) || !large.stuck(at+1, serving) {
 		t.Error("a member that starts on 8 GiB is not given the time to read them")
 	}
-	if got := startTime(1 << 62); got != largestDatabase/startRate*time.Second {
+	if got := StartTime(1 << 62); got != largestDatabase/startRate*time.Second {
 		t.Errorf("a machine that lies about its database is waited for for %s", got)
 	}
 }

@@ -1,7 +1,9 @@
-package etcd
+package machine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -74,7 +76,7 @@ func (p *progress) add(at time.Duration, s sample) {
 // limit returns how long a member may make no progress: serving, plus the time to read the
 // database at a start, during which no progress is visible.
 func (p *progress) limit(serving time.Duration) time.Duration {
-	return serving + startTime(max(p.last.DBSize, p.last.Database))
+	return serving + StartTime(max(p.last.DBSize, p.last.Database))
 }
 
 // stuck reports whether the member has made no progress for longer than the limit.
@@ -82,19 +84,19 @@ func (p *progress) stuck(at, serving time.Duration) bool {
 	return p.seen && at-p.moved > p.limit(serving)
 }
 
-// startTime returns the longest time that a member may need to read a database of size
+// StartTime returns the longest time that a member may need to read a database of size
 // bytes.
-func startTime(size int64) time.Duration {
+func StartTime(size int64) time.Duration {
 	return time.Duration(min(size, largestDatabase)/startRate) * time.Second
 }
 
-// movementScript prints the files of the member on a machine: their size and when they
+// MovementScript prints the files of the member on a machine: their size and when they
 // were last written. It reads the data directory from the unit.
-const movementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` + layout.UnitPath + ` | head -n 1)
+const MovementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` + layout.UnitPath + ` | head -n 1)
 [ -z "$dir" ] || find "$dir/member" -type f -printf '%s %T@ %P\n'
 `
 
-// readMovement parses the output of movementScript. Other lines are ignored.
+// readMovement parses the output of MovementScript. Other lines are ignored.
 func (s *sample) readMovement(output string) {
 	for line := range strings.Lines(output) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
@@ -130,16 +132,17 @@ func nanoseconds(text string) int64 {
 	return seconds*int64(time.Second) + rest
 }
 
-// progressWatch watches one member until it serves, or is stuck.
-type progressWatch struct {
-	cl      *cluster
-	id      uint64
-	machine machine              // nil: the machine is not known
+// Watch watches one member until it serves, or is stuck.
+type Watch struct {
+	poll    time.Duration // between two observations of the member
+	stall   time.Duration // how long a member may make no progress
+	Id      uint64
+	Machine Machine              // nil: the machine is not known
 	clock   func() time.Duration // of the turn in which the caller waits
 
-	// failOnRestarts means that a unit that exits again and again is not waited for. A
+	// FailOnRestarts means that a unit that exits again and again is not waited for. A
 	// joining member does have a reason to exit: it queries the other members first.
-	failOnRestarts bool
+	FailOnRestarts bool
 
 	progress
 	looked time.Time // when the machine was last observed
@@ -148,25 +151,21 @@ type progressWatch struct {
 	first  *host.UnitState // the unit in the first observation
 }
 
-// watchProgress begins to watch the member with an ID, on one of the known machines.
-func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock func() time.Duration) *progressWatch {
-	w := &progressWatch{cl: cl, id: id, clock: clock}
-	for _, h := range append([]*host.Host{s.Host}, cl.hosts()...) {
-		for _, u := range peerURLs {
-			if w.machine == nil && u == membership.PeerURL(h.Address()) {
-				w.machine = cl.machine(h)
-			}
-		}
-	}
-	return w
+// NewWatch begins to watch the member with an ID.
+func NewWatch(id uint64, poll, stall time.Duration, clock func() time.Duration) *Watch {
+	return &Watch{Id: id, poll: poll, stall: stall, clock: clock}
 }
 
-// sample adds a sample of the member in v and of its machine.
-func (w *progressWatch) sample(ctx context.Context, v *membership.View) {
+// StuckFor reports whether the member has made no progress for longer than limit, and the
+// time to read its database.
+func (w *Watch) StuckFor(limit time.Duration) bool { return w.stuck(w.clock(), limit) }
+
+// Sample adds a sample of the member in v and of its machine.
+func (w *Watch) Sample(ctx context.Context, v *membership.View) {
 	w.sampleMachine(ctx)
 	s := w.shown
 	if v != nil {
-		m, _ := v.Member(w.id)
+		m, _ := v.Member(w.Id)
 		leader, _ := v.Member(v.Leader)
 		s.Index, s.Applied, s.DBSize = m.Index, m.Applied, m.DBSize
 		s.Ready = m.Healthy && leader.Index > 0 && float64(m.Index) >= readyShare*float64(leader.Index)
@@ -180,12 +179,12 @@ const readyShare = 0.9
 
 // sampleMachine observes the machine, at most once per watchInterval. A machine that
 // cannot be observed for a moment is no reason to give up.
-func (w *progressWatch) sampleMachine(ctx context.Context) {
-	if w.machine == nil || time.Since(w.looked) < min(watchInterval, w.cl.pace.StallTimeout/5) {
+func (w *Watch) sampleMachine(ctx context.Context) {
+	if w.Machine == nil || time.Since(w.looked) < min(watchInterval, w.stall/5) {
 		return
 	}
 	w.looked = time.Now()
-	facts, err := w.machine.Observe(ctx, host.Query{Units: []string{layout.Unit}, Script: movementScript})
+	facts, err := w.Machine.Observe(ctx, host.Query{Units: []string{layout.Unit}, Script: MovementScript})
 	if err != nil {
 		return
 	}
@@ -199,53 +198,68 @@ func (w *progressWatch) sampleMachine(ctx context.Context) {
 }
 
 // unitFailure describes why the unit will not serve, or returns "".
-func (w *progressWatch) unitFailure() string {
+func (w *Watch) unitFailure() string {
 	if w.first == nil {
 		return ""
 	}
-	return unitFailure(*w.first, w.unit)
+	return UnitFailure(*w.first, w.unit)
 }
 
-func (w *progressWatch) stuck() bool { return w.progress.stuck(w.clock(), w.cl.pace.StallTimeout) }
+// Stuck reports whether the member has made no progress for too long.
+func (w *Watch) Stuck() bool { return w.progress.stuck(w.clock(), w.stall) }
 
-// moving reports whether the member has made progress and is not stuck.
-func (w *progressWatch) moving() bool { return w != nil && w.ever && !w.stuck() }
+// Moving reports whether the member has made progress and is not stuck.
+func (w *Watch) Moving() bool { return w != nil && w.ever && !w.Stuck() }
 
-// bytesOnDisk returns how much of the data is on the member, as far as known.
-func (w *progressWatch) bytesOnDisk() int64 { return max(w.last.DBSize, w.last.Bytes) }
+// BytesOnDisk returns how much of the data is on the member, as far as known.
+func (w *Watch) BytesOnDisk() int64 { return max(w.last.DBSize, w.last.Bytes) }
 
-// stalledText describes for how long there has been no progress.
-func (w *progressWatch) stalledText() string {
+// StalledText describes for how long there has been no progress.
+func (w *Watch) StalledText() string {
 	return fmt.Sprintf("it has made no progress for %s", (w.clock() - w.moved).Round(time.Second))
 }
 
-// until queries the member at an address until done returns "", or the member is stuck.
+// Until queries the member at an address until done returns "", or the member is stuck.
 // Otherwise done returns why the member is not done yet.
-func (w *progressWatch) until(ctx context.Context, clients *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
+func (w *Watch) Until(ctx context.Context, clients *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
 	for {
 		v, err := clients.View(ctx, []string{address})
 		var trouble string
 		if err != nil {
 			trouble = err.Error()
-			w.sample(ctx, nil)
+			w.Sample(ctx, nil)
 		} else {
-			entry, listed := v.Member(w.id)
+			entry, listed := v.Member(w.Id)
 			if trouble = "it is not in the cluster's member list"; listed {
 				trouble = done(entry)
 			}
 			if trouble == "" {
 				return v, nil
 			}
-			w.sample(ctx, &v)
+			w.Sample(ctx, &v)
 		}
-		if reason := w.unitFailure(); w.failOnRestarts && reason != "" {
-			return v, fmt.Errorf("%w: %s", errNotServing, reason)
+		if reason := w.unitFailure(); w.FailOnRestarts && reason != "" {
+			return v, fmt.Errorf("%w: %s", ErrNotServing, reason)
 		}
-		if w.stuck() {
-			return v, fmt.Errorf("%w, and %s: %s", errNotServing, w.stalledText(), trouble)
+		if w.Stuck() {
+			return v, fmt.Errorf("%w, and %s: %s", ErrNotServing, w.StalledText(), trouble)
 		}
-		if err := wait.Pause(ctx, w.cl.pace.Poll); err != nil {
+		if err := wait.Pause(ctx, w.poll); err != nil {
 			return v, fmt.Errorf("the wait for it to serve ended: %w; last observed: %s", err, trouble)
 		}
 	}
+}
+
+// ErrNotServing means that etcd was started and does not serve.
+var ErrNotServing = errors.New("it does not serve")
+
+// UnitFailure describes why a unit will not serve, or returns "".
+func UnitFailure(before, now host.UnitState) string {
+	switch restarts := now.Restarts - before.Restarts; {
+	case restarts >= loopRestarts:
+		return fmt.Sprintf("it exited %d times after the start", restarts)
+	case now.Active == "failed" || now.Active == "inactive":
+		return fmt.Sprintf("%s is %s (%s)", layout.Unit, now.Active, cmp.Or(now.Result, "no result"))
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"encoding/json"
@@ -10,58 +10,58 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// recordLost reports whether the machine has the member of s although its record is
+// RecordLost reports whether the machine has the member of s although its record is
 // missing: the cluster lists a healthy member with that name and address, and it runs on
 // the machine. The record is then written again.
-func (f observed) recordLost(s Spec, v *membership.View) bool {
-	entry := entryOf(v, s)
-	return f.reached() && f.Record == nil && f.Data && f.running() && entry != nil && entry.Name == s.Name && entry.Healthy
+func (f Observed) RecordLost(s Spec, v *membership.View) bool {
+	entry := EntryOf(v, s)
+	return f.Reached() && f.Record == nil && f.Data && f.Running() && entry != nil && entry.Name == s.Name && entry.Healthy
 }
 
 // identity returns the IDs of the member as the cluster reports them, or as recorded.
-func (f observed) identity(v *membership.View, entry *membership.Member) memberID {
-	var id memberID
+func (f Observed) identity(v *membership.View, entry *membership.Member) ID {
+	var id ID
 	if f.Record != nil {
-		id = memberID{Member: f.Record.id(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
+		id = ID{Member: f.Record.ID(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
 	}
 	if v != nil && entry != nil {
-		id = memberID{Member: entry.ID, Cluster: v.ClusterID}
+		id = ID{Member: entry.ID, Cluster: v.ClusterID}
 	}
 	return id
 }
 
 // recordFits reports whether the record matches s. Fields missing in a record of an
 // earlier version are added.
-func (f observed) recordFits(s Spec, id memberID) bool {
+func (f Observed) recordFits(s Spec, id ID) bool {
 	m := f.Record
-	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.generation() && m.snapshotsKept() == s.snapshotsKept() && m.saysConfigured(s) &&
-		m.id() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
+	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.Generation() && m.UpgradeSnapshots() == s.UpgradeSnapshots() && m.saysConfigured(s) &&
+		m.ID() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
 
-// memberID returns the recorded ID of the member; 0 if there is no record.
-func (f observed) memberID() uint64 {
+// MemberID returns the recorded ID of the member; 0 if there is no record.
+func (f Observed) MemberID() uint64 {
 	if f.Record == nil {
 		return 0
 	}
-	return f.Record.id()
+	return f.Record.ID()
 }
 
-// memberID identifies a member by etcd's own IDs.
-type memberID struct {
+// ID identifies a member by etcd's own IDs.
+type ID struct {
 	Member  uint64
 	Cluster uint64 // 0: unknown
 }
 
 // recordFile returns member.json.
-func recordFile(s Spec, id memberID, pairs map[string]string) host.File {
+func recordFile(s Spec, id ID, pairs map[string]string) host.File {
 	given := s.configured()
 	cluster := ""
 	if id.Cluster != 0 {
 		cluster = fmt.Sprintf("%x", id.Cluster)
 	}
-	text, err := json.MarshalIndent(record{
+	text, err := json.MarshalIndent(Record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.generation(), SnapshotsKept: s.snapshotsKept(), Pairs: pairs,
+		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.Generation(), SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs,
 		Configured: &given,
 	}, "", "  ")
 	if err != nil {
@@ -70,10 +70,10 @@ func recordFile(s Spec, id memberID, pairs map[string]string) host.File {
 	return host.File{Path: layout.RecordPath, Content: append(text, '\n'), Mode: 0o644}
 }
 
-// record is member.json: the cluster and the member that a data directory belongs to.
+// Record is member.json: the cluster and the member that a data directory belongs to.
 // etcd's own files do not contain this in a form that can be read next to a running
 // server.
-type record struct {
+type Record struct {
 	ClusterID   string `json:"cluster_id"`
 	ClusterName string `json:"cluster_name"`
 	Name        string `json:"name"`
@@ -106,7 +106,7 @@ type configured struct {
 }
 
 func (s Spec) configured() configured {
-	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings, ArchivesKept: s.archivesKept()}
+	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings, ArchivesKept: s.archives()}
 }
 
 // text returns the form in which c is compared: without fields that are no drift, and
@@ -118,15 +118,19 @@ func (c configured) text() string {
 }
 
 // saysConfigured reports whether m has what an import of s needs.
-func (m record) saysConfigured(s Spec) bool { return m.configured().text() == s.configured().text() }
+func (m Record) saysConfigured(s Spec) bool {
+	return m.recorded().text() == s.configured().text()
+}
 
-func (m record) configured() configured {
+func (m Record) recorded() configured {
 	if m.Configured == nil {
 		return configured{}
 	}
 	return *m.Configured
 }
 
-func (m record) snapshotsKept() int { return orDefault(m.SnapshotsKept) }
+// UpgradeSnapshots returns how many upgrade snapshots are kept.
+func (m Record) UpgradeSnapshots() int { return orDefault(m.SnapshotsKept) }
 
-func (m record) id() uint64 { return membership.ParseID(m.MemberID) }
+// ID returns the ID of the member; 0 if it is not recorded.
+func (m Record) ID() uint64 { return membership.ParseID(m.MemberID) }

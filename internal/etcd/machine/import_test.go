@@ -1,4 +1,4 @@
-package etcd
+package machine
 
 import (
 	"encoding/json"
@@ -18,12 +18,12 @@ func factsOf(s Spec, list string) host.Facts {
 	facts := host.Facts{
 		Files: map[string]host.FileState{
 			layout.UnitPath:   {Content: renderUnit(s)},
-			layout.RecordPath: {Content: string(recordFile(s, memberID{Member: 1}, nil).Content)},
+			layout.RecordPath: {Content: string(recordFile(s, ID{Member: 1}, nil).Content)},
 		},
 		Dirs:   map[string][]string{},
 		Output: list,
 	}
-	for _, file := range s.snapshotMember().Files() {
+	for _, file := range s.SnapshotMember().Files() {
 		facts.Files[file.Path] = host.FileState{Content: string(file.Content)}
 	}
 	return facts
@@ -65,7 +65,7 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			s := specAt(t, address)
 			change(&s)
-			got, err := imported(s.Host, factsOf(s, twoMembers))
+			got, err := ReadImported(s.Host, factsOf(s, twoMembers))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,8 +74,8 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			got.Settings = nil
 			want := Imported{
-				ClusterID: testCluster, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.dataDir(),
-				SnapshotsKept: s.snapshotsKept(), ArchivesKept: s.archivesKept(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
+				ClusterID: testID, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.Directory(),
+				SnapshotsKept: s.UpgradeSnapshots(), ArchivesKept: s.archives(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
@@ -107,7 +107,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	}
 	facts.Files[layout.RecordPath] = host.FileState{Content: string(text)}
 	facts.Files[layout.UnitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true", "--client-cert-auth=false", 1)}
-	got, err := imported(s.Host, facts)
+	got, err := ReadImported(s.Host, facts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestImportRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := factsOf(s, "")
 			c.change(facts.Files)
-			_, err := imported(s.Host, facts)
+			_, err := ReadImported(s.Host, facts)
 			if err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("error is %v, want one that says %q", err, c.words)
 			}

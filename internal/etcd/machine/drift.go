@@ -1,10 +1,9 @@
-package etcd
+package machine
 
 import (
 	"cmp"
 	"crypto/x509"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,15 +13,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// drift describes how a machine differs from s. For a healthy member it is empty, and
+// Drift describes how a machine differs from s. For a healthy member it is empty, and
 // stays empty. entry is the member as the cluster lists it, or nil if no member answered.
-func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string {
+func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string {
 	if words := absent(s, f); len(words) > 0 {
 		return words
 	}
 	words := slices.Concat(
 		unitStateDrift(f),
-		unitFileDrift(s, f),
+		UnitFileDrift(s, f),
 		fileDrift(s, f),
 		memberDrift(s, f, entry),
 	)
@@ -32,13 +31,13 @@ func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string
 	for _, l := range leaves(s) {
 		words = append(words, certificateProblems(s, l, f, now)...)
 	}
-	if f.Record != nil && f.Record.Generation != s.generation() && len(words) == 0 {
-		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", layout.RecordPath, f.Record.Generation, s.generation()))
+	if f.Record != nil && f.Record.Generation != s.Generation() && len(words) == 0 {
+		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", layout.RecordPath, f.Record.Generation, s.Generation()))
 	}
-	if f.Record != nil && f.Record.snapshotsKept() != s.snapshotsKept() {
-		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", layout.RecordPath, f.Record.snapshotsKept(), s.snapshotsKept()))
+	if f.Record != nil && f.Record.UpgradeSnapshots() != s.UpgradeSnapshots() {
+		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", layout.RecordPath, f.Record.UpgradeSnapshots(), s.UpgradeSnapshots()))
 	}
-	words = append(words, s.snapshotMember().Drift(f.facts)...)
+	words = append(words, s.SnapshotMember().Drift(f.Facts)...)
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}
@@ -47,21 +46,21 @@ func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string
 
 // absent describes the drift of a machine on which the member's data or identity is gone.
 // Nothing else about such a machine is reported.
-func absent(s Spec, f observed) []string {
+func absent(s Spec, f Observed) []string {
 	switch {
-	case f.empty():
+	case f.Empty():
 		return []string{s.Name + ": machine rebuilt: it has neither the unit nor the data of the member, but the cluster lists the member"}
 	case !f.Data:
-		return []string{fmt.Sprintf("%s: data directory %s has no data of a member", s.Name, s.dataDir())}
-	case f.foreign(s.Bundle.ClusterID, s.dataDir()) != "":
-		return []string{s.Name + ": " + f.foreign(s.Bundle.ClusterID, s.dataDir())}
+		return []string{fmt.Sprintf("%s: data directory %s has no data of a member", s.Name, s.Directory())}
+	case f.Foreign(s.Bundle.ClusterID, s.Directory()) != "":
+		return []string{s.Name + ": " + f.Foreign(s.Bundle.ClusterID, s.Directory())}
 	case f.Record != nil && f.Record.Name != s.Name:
 		return []string{fmt.Sprintf("%s: the machine has member %q", s.Name, f.Record.Name)}
 	}
 	return nil
 }
 
-func unitStateDrift(f observed) []string {
+func unitStateDrift(f Observed) []string {
 	var words []string
 	switch {
 	case f.Unit.Load == "masked":
@@ -72,7 +71,7 @@ func unitStateDrift(f observed) []string {
 	if f.Unit.Load != "masked" && f.Unit.Enabled != "enabled" {
 		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", layout.Unit, cmp.Or(f.Unit.Enabled, "missing")))
 	}
-	for _, name := range f.facts.Dirs[layout.DropInDir] {
+	for _, name := range f.Facts.Dirs[layout.DropInDir] {
 		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", layout.Unit, layout.DropInDir, name))
 	}
 	if f.Unit.NeedReload {
@@ -81,9 +80,9 @@ func unitStateDrift(f observed) []string {
 	return words
 }
 
-// unitFileDrift reports the flags that differ, or, if none do, the lines.
-func unitFileDrift(s Spec, f observed) []string {
-	file, ok := f.facts.Files[layout.UnitPath]
+// UnitFileDrift reports the flags that differ, or, if none do, the lines.
+func UnitFileDrift(s Spec, f Observed) []string {
+	file, ok := f.Facts.Files[layout.UnitPath]
 	if !ok {
 		return []string{layout.UnitPath + " is missing"}
 	}
@@ -112,20 +111,20 @@ func unitFileDrift(s Spec, f observed) []string {
 }
 
 // fileDrift describes the drift of the other files and of the programs.
-func fileDrift(s Spec, f observed) []string {
+func fileDrift(s Spec, f Observed) []string {
 	var words []string
-	for _, file := range fixedFiles(s) {
-		have, ok := f.facts.Files[file.Path]
+	for _, file := range FixedFiles(s) {
+		have, ok := f.Facts.Files[file.Path]
 		switch {
 		case !ok && file.Path != layout.UnitPath:
 			words = append(words, file.Path+" is missing")
-		case ok && have.SHA256 != digest(file.Content) && file.Path != layout.UnitPath:
+		case ok && have.SHA256 != Digest(file.Content) && file.Path != layout.UnitPath:
 			words = append(words, trustDrift(file.Path, have.Content, string(file.Content)))
 		case ok && have.Mode.Perm() != file.Mode:
 			words = append(words, fmt.Sprintf("%s has mode %04o, wanted %04o", file.Path, have.Mode.Perm(), file.Mode))
 		}
 	}
-	for _, missing := range missingArtifacts(s, f) {
+	for _, missing := range MissingArtifacts(s, f) {
 		words = append(words, missing+" is missing")
 	}
 	if f.Pending {
@@ -137,11 +136,11 @@ func fileDrift(s Spec, f observed) []string {
 // trustDrift names the authorities in a trust file and the expected ones. During a
 // rotation there are two of them.
 func trustDrift(path, found, wanted string) string {
-	have := certificatesOf(found)
+	have := CertificatesOf(found)
 	if len(have) == 0 {
 		return path + " does not contain the etcd CA certificate of the bundle"
 	}
-	return fmt.Sprintf("%s trusts %s, wanted %s", path, authorityNames(have), authorityNames(certificatesOf(wanted)))
+	return fmt.Sprintf("%s trusts %s, wanted %s", path, authorityNames(have), authorityNames(CertificatesOf(wanted)))
 }
 
 // authorityNames distinguishes authorities of the same name by the beginning of their
@@ -149,26 +148,13 @@ func trustDrift(path, found, wanted string) string {
 func authorityNames(authorities []*x509.Certificate) string {
 	var names []string
 	for _, c := range authorities {
-		names = append(names, fmt.Sprintf("%q (%.8s)", c.Subject.CommonName, digest(c.Raw)))
+		names = append(names, fmt.Sprintf("%q (%.8s)", c.Subject.CommonName, Digest(c.Raw)))
 	}
 	return strings.Join(names, " and ")
 }
 
-// missingArtifacts lists the programs that are not installed. Install verifies them before
-// it renames them into place, so their existence is sufficient.
-func missingArtifacts(s Spec, f observed) []string {
-	installed := f.facts.Dirs[artifactDir(s.Version)]
-	var missing []string
-	for _, a := range artifacts(s.Version) {
-		if !slices.Contains(installed, path.Base(a.Path())) {
-			missing = append(missing, a.Path())
-		}
-	}
-	return missing
-}
-
 // memberDrift describes the drift that the cluster reports of the member.
-func memberDrift(s Spec, f observed, entry *membership.Member) []string {
+func memberDrift(s Spec, f Observed, entry *membership.Member) []string {
 	if entry == nil {
 		return nil
 	}
@@ -176,7 +162,7 @@ func memberDrift(s Spec, f observed, entry *membership.Member) []string {
 	if entry.Version != "" && entry.Version != s.Version {
 		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
 	}
-	if f.upgradeUnfinished() && entry.Healthy && entry.Version == s.Version {
+	if f.UpgradeUnfinished() && entry.Healthy && entry.Version == s.Version {
 		words = append(words, layout.RollbackUnitPath+" was not removed: the version change was not completed")
 	}
 	if entry.Learner {

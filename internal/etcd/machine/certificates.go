@@ -1,0 +1,123 @@
+package machine
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// CertificatesOf returns the certificates in a PEM text; none if it is damaged.
+func CertificatesOf(text string) []*x509.Certificate {
+	var all []*x509.Certificate
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return all
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil
+		}
+		all = append(all, c)
+	}
+}
+
+// Leaves returns the certificates of a member.
+func Leaves(name, address string) []pki.Leaf {
+	return []pki.Leaf{pki.EtcdServer(name, address), pki.EtcdPeer(name, address), pki.EtcdHealthcheckClient()}
+}
+
+func leaves(s Spec) []pki.Leaf { return Leaves(s.Name, s.Host.Address()) }
+
+// CertificatePath returns where the certificate of a leaf is.
+func CertificatePath(l pki.Leaf) string { return path.Join(path.Dir(layout.PKIDir), l.Name) + ".crt" }
+
+func keyPath(l pki.Leaf) string { return path.Join(path.Dir(layout.PKIDir), l.Name) + ".key" }
+
+// pairDigest ties a certificate to its key. It detects a pair of which only one half was
+// renamed into place before an interruption.
+func pairDigest(certificateSHA, keySHA string) string { return Digest([]byte(certificateSHA + keySHA)) }
+
+// certificateProblems describes, for one leaf, why the pair on the machine must be
+// replaced.
+func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string {
+	certificate, ok := f.Facts.Files[CertificatePath(l)]
+	if !ok {
+		return []string{"certificate " + CertificatePath(l) + " is missing"}
+	}
+	key, ok := f.Facts.Files[keyPath(l)]
+	if !ok {
+		return []string{"key " + keyPath(l) + " is missing"}
+	}
+	faults := s.Bundle.Check(l, certificate.Content, now)
+	faults = append(faults, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
+	if f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
+		faults = append(faults, fmt.Sprintf("certificate %s and its key are not the pair that was issued", CertificatePath(l)))
+	}
+	for p, want := range map[string]fs.FileMode{CertificatePath(l): 0o644, keyPath(l): 0o600} {
+		if got := f.Facts.Files[p]; got.Mode.Perm() != want || got.Owner != layout.User {
+			faults = append(faults, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, layout.User))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// Issued is the result of issuing the necessary pairs: the files to write, what the record
+// contains of them, and the earliest expiry of all pairs, including the kept ones.
+type Issued struct {
+	Files  []host.File
+	Pairs  map[string]string
+	Expiry time.Time
+}
+
+// Certificates issues the pairs that must be replaced, and keeps the others: an
+// unnecessary reissue would be an unnecessary risk.
+func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
+	out := Issued{Pairs: map[string]string{}}
+	for _, l := range leaves(s) {
+		text := f.Facts.Files[CertificatePath(l)].Content
+		if len(certificateProblems(s, l, f, now)) == 0 {
+			out.Pairs[l.Name] = f.Record.Pairs[l.Name]
+		} else {
+			pair, err := s.Bundle.Issue(l, now, 0)
+			if err != nil {
+				return Issued{}, fmt.Errorf("issue certificate %s for %s: %w", l.Name, s.Label(), err)
+			}
+			text = pair.Certificate
+			out.Files = append(out.Files,
+				host.File{Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: layout.User, Group: layout.User},
+				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: layout.User, Group: layout.User})
+			out.Pairs[l.Name] = pairDigest(Digest([]byte(pair.Certificate)), Digest([]byte(pair.PrivateKey)))
+		}
+		info, err := pki.Inspect(text)
+		if err != nil {
+			return Issued{}, fmt.Errorf("read certificate %s of %s: %w", l.Name, s.Label(), err)
+		}
+		if out.Expiry.IsZero() || info.NotAfter.Before(out.Expiry) {
+			out.Expiry = info.NotAfter
+		}
+	}
+	return out, nil
+}
+
+// Expiry returns the earliest expiry of a member's certificates among the observed files
+// of a machine. The paths do not depend on the member's name.
+func Expiry(files map[string]host.FileState) time.Time {
+	var earliest time.Time
+	for _, l := range Leaves("", "") {
+		info, err := pki.Inspect(files[CertificatePath(l)].Content)
+		if err == nil && (earliest.IsZero() || info.NotAfter.Before(earliest)) {
+			earliest = info.NotAfter
+		}
+	}
+	return earliest
+}

@@ -1,0 +1,127 @@
+package machine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// FixedFiles returns the files that etcd reads at its start and whose content depends on
+// the spec alone. Together with the files of scheduled snapshots, WantedDigest covers them
+// and a plan can know them.
+func FixedFiles(s Spec) []host.File {
+	return []host.File{
+		{Path: layout.UnitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
+		{Path: layout.CAPath, Content: []byte(s.Bundle.Anchors(pki.Etcd)), Mode: 0o644},
+	}
+}
+
+// WantedDigest returns Status.ConfigDigest of a member that does not differ from s.
+func WantedDigest(s Spec) string {
+	states := map[string]host.FileState{}
+	for _, f := range append(FixedFiles(s), s.SnapshotMember().Files()...) {
+		states[f.Path] = host.FileState{SHA256: Digest(f.Content), Mode: f.Mode, Content: string(f.Content)}
+	}
+	return ConfigDigest(states)
+}
+
+// ConfigDigest covers path, mode and content of the fixed files on the machine, and of the
+// scheduled snapshots' files if the provider wrote them.
+func ConfigDigest(files map[string]host.FileState) string {
+	sum := sha256.New()
+	paths := []string{layout.UnitPath, layout.CAPath}
+	if snapshot.WrittenByProvider(files[snapshot.TimerPath]) {
+		paths = append(paths, snapshot.Paths...)
+	}
+	for _, p := range paths {
+		if f, ok := files[p]; ok {
+			fmt.Fprintf(sum, "%s %o %s\n", p, f.Mode.Perm(), f.SHA256)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Digest returns the SHA-256 digest of a file's content, in hex.
+func Digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// UnitLink is the link that "systemctl enable" creates. As part of the change it needs no
+// extra reload of systemd.
+var UnitLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + layout.Unit, Target: layout.UnitPath}
+
+// baseChange returns the user, the directories and the links of a member.
+func baseChange(s Spec) host.Change {
+	c := host.Change{
+		Users: []host.User{{Name: layout.User}},
+		Dirs: []host.Dir{
+			{Path: s.Directory(), Mode: 0o700, Owner: layout.User, Group: layout.User},
+			{Path: layout.ConfigDir, Mode: 0o755},
+			{Path: path.Dir(layout.PKIDir), Mode: 0o755},
+			{Path: layout.PKIDir, Mode: 0o755},
+			{Path: path.Dir(UnitLink.Path), Mode: 0o755},
+		},
+		Links: []host.Link{UnitLink},
+	}
+	if s.Snapshots != nil {
+		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(snapshot.TimerLink.Path), Mode: 0o755})
+		c.Links = append(c.Links, snapshot.TimerLink)
+	}
+	return c
+}
+
+// NewMemberChange returns the change that puts a member onto a machine, ready to start.
+// The record is the last file: it confirms the pairs and their generation, and it exists
+// before any data does. timer is what to do about the timer of scheduled snapshots,
+// including that of an earlier member on the machine.
+func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change host.Change, timer snapshot.TimerAction) {
+	snapshots, snapshotTimer := s.SnapshotMember().Repair(f.Facts)
+	change = baseChange(s)
+	change.Remove = snapshots.Remove
+	change.Files = slices.Concat(FixedFiles(s), s.SnapshotMember().Files(), c.Files)
+	change.Files = append(change.Files,
+		host.File{Path: layout.EnvPath, Content: []byte(env), Mode: 0o644},
+		recordFile(s, id, c.Pairs))
+	if s.Snapshots != nil {
+		return change, snapshot.TimerOn
+	}
+	return change, snapshotTimer
+}
+
+// MissingArtifacts lists the programs that are not installed. Install verifies them before
+// it renames them into place, so their existence is sufficient.
+func MissingArtifacts(s Spec, f Observed) []string {
+	installed := f.Facts.Dirs[ArtifactDir(s.Version)]
+	var missing []string
+	for _, a := range Artifacts(s.Version) {
+		if !slices.Contains(installed, path.Base(a.Path())) {
+			missing = append(missing, a.Path())
+		}
+	}
+	return missing
+}
+
+// Install installs the programs of s that are missing.
+func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
+	if len(MissingArtifacts(s, f)) == 0 {
+		return nil
+	}
+	problem.Progress(ctx, "etcd %s: installing etcd %s", s.Name, s.Version)
+	if _, err := m.Install(ctx, s.Source, Artifacts(s.Version)); err != nil {
+		return &problem.Problem{
+			Summary: "etcd not installed", Host: s.Label(), Cause: err.Error(), Err: err,
+			Unchanged: "no etcd was started, stopped or changed.", Next: "check the artifact source of the provider and the version",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package machine
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// Imported is a member as its machine alone describes it: everything in a Spec except the
+// bundle.
+type Imported struct {
+	ClusterID     string
+	ClusterName   string
+	Name          string
+	Peers         map[string]string // name → address
+	Version       string
+	ExtraArgs     map[string]string
+	DataDir       string
+	SnapshotsKept int
+	ArchivesKept  int
+	Snapshots     *snapshot.Settings // nil: none
+	EarlyRenewal  time.Duration
+	Limits        systemd.Limits
+	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
+	// Alone means that the cluster did not list its members, so Peers contains only this
+	// one.
+	Alone bool
+}
+
+// ListScript asks the member on a machine for the member list.
+//
+//go:embed list.sh
+var ListScript host.Script
+
+// ReadImported interprets the facts that Import queried.
+func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
+	f := Interpret("", h.Address(), layout.DefaultDataDir, facts, nil)
+	unit, ok := facts.Files[layout.UnitPath]
+	switch {
+	case f.Empty():
+		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd", "use the address of a machine with a member")
+	case f.Record == nil:
+		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+" that names its cluster: it was not created by this provider",
+			"add a member on another machine in the configuration, and remove this one")
+	case !ok:
+		return Imported{}, notImported(h, layout.UnitPath+", which describes how the member runs, is missing", "recreate it by an apply from the configuration")
+	}
+	at, err := InstallationIn(unit.Content)
+	if err != nil {
+		return Imported{}, notImported(h, err.Error(), "revert the change of that unit")
+	}
+	command, _, _ := systemd.ParseUnit(unit.Content)
+	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
+		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")), "import it by that address, which the cluster uses for the machine")
+	}
+	given := f.Record.recorded()
+	out := Imported{
+		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
+		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
+		Limits: systemd.LimitsIn(unit.Content), Settings: given.Settings,
+		Snapshots: snapshot.SettingsIn(facts.Files),
+	}
+	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
+	out.ExtraArgs = extraArgs(s, command.Flags, given.ExtraArgs)
+	out.Peers, out.Alone = listedPeers(facts.Output)
+	out.Peers[out.Name] = h.Address()
+	return out, nil
+}
+
+func notImported(h *host.Host, cause, next string) error {
+	return &problem.Problem{
+		Summary: "etcd member not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing, Next: next + ".",
+	}
+}
+
+// extraArgs returns the arguments that result in the flags of the member of s: the
+// recorded ones if they do, otherwise those that differ from the defaults. Flags that the
+// provider manages are excluded, so that a manual change of them is drift.
+func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
+	s.ExtraArgs = recorded
+	if maps.Equal(ServerFlags(s), flags) {
+		return recorded
+	}
+	s.ExtraArgs = nil
+	defaults := ServerFlags(s)
+	var extra map[string]string
+	for flag, value := range flags {
+		_, taken := release.Owned[flag]
+		if standard, ok := defaults[flag]; taken || ok && standard == value {
+			continue
+		}
+		if extra == nil {
+			extra = map[string]string{}
+		}
+		extra[flag] = value
+	}
+	return extra
+}
+
+// listedPeers parses the member list that etcdctl prints: name → address. A member that
+// never started has no name, and no machine knows which one it is.
+func listedPeers(list string) (peers map[string]string, alone bool) {
+	var answer struct {
+		Members []struct {
+			Name     string   `json:"name"`
+			PeerURLs []string `json:"peerURLs"`
+		} `json:"members"`
+	}
+	peers = map[string]string{}
+	if json.Unmarshal([]byte(list), &answer) != nil {
+		return peers, true
+	}
+	for _, m := range answer.Members {
+		urls := membership.URLsReported(m.PeerURLs)
+		if len(urls) > 0 && ValidateName(m.Name) == nil {
+			peers[m.Name] = membership.HostInURL(urls[0])
+		}
+	}
+	return peers, false
+}

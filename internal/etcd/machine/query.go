@@ -1,0 +1,29 @@
+package machine
+
+import (
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Query returns the query for everything that this package reads from a machine, in one
+// round trip.
+func Query(s Spec) host.Query {
+	q := host.Query{
+		Contents: []string{layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote, layout.RollbackUnitPath},
+		Dirs:     []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
+		Units:    []string{layout.Unit, snapshot.Timer, snapshot.Service},
+		Ports:    ports,
+		Disks:    []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
+	}
+	q.Contents = append(q.Contents, snapshot.Paths...)
+	q.Script, q.Vars = s.SnapshotMember().Questions()
+	for _, leaf := range leaves(s) {
+		q.Contents = append(q.Contents, CertificatePath(leaf))
+		q.Files = append(q.Files, keyPath(leaf))
+	}
+	return q
+}
+
+// ports are those that a member listens on.
+var ports = []int{2379, 2380, 2381}

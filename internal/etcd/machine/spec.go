@@ -1,0 +1,88 @@
+package machine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// Spec is the desired state of a member on its machine.
+type Spec struct {
+	Name      string
+	Host      *host.Host
+	Bundle    *pki.Bundle
+	Version   string            // "3.6.16"
+	ExtraArgs map[string]string // flag without dashes → value; override the defaults
+	Limits    systemd.Limits    // of the unit; a change restarts the member
+	DataDir   string            // "" means /var/lib/etcd
+	OnDestroy OnDestroy
+	Source    host.Source
+	// EarlyRenewal is how long before its expiry a certificate is renewed; 0 means a third
+	// of its lifetime.
+	EarlyRenewal time.Duration
+	// Settings is Limits as written in the configuration, as JSON. It is kept on the
+	// machine, for an import.
+	Settings json.RawMessage
+	// SnapshotsKept is how many upgrade snapshots are kept on the machine; 0 means
+	// DefaultSnapshotsKept.
+	SnapshotsKept int
+	// ArchivesKept is how many archives of data directories are kept on the machine; 0
+	// means DefaultArchivesKept. Changing it does not change the machine.
+	ArchivesKept int
+	Snapshots    *snapshot.Settings // on a schedule; nil: none. A change restarts nothing
+}
+
+// OnDestroy is what happens to the data directory of a member that is removed.
+type OnDestroy string
+
+// The values of OnDestroy.
+const (
+	Archive OnDestroy = "archive" // renamed to DataDir + "-archive/NAME-TIME", or to "/archive/NAME-TIME" in it (see archive.sh); the last member leaves a snapshot there too
+	Wipe    OnDestroy = "wipe"
+)
+
+// ClientURL returns the URL at which API servers reach the member.
+func (s Spec) ClientURL() string { return membership.ClientURL(s.Host.Address()) }
+
+// PeerURL returns the URL at which the other members reach it.
+func (s Spec) PeerURL() string { return membership.PeerURL(s.Host.Address()) }
+
+// Directory returns the data directory.
+func (s Spec) Directory() string {
+	if s.DataDir == "" {
+		return layout.DefaultDataDir
+	}
+	return s.DataDir
+}
+
+// UpgradeSnapshots returns how many upgrade snapshots are kept.
+func (s Spec) UpgradeSnapshots() int { return orDefault(s.SnapshotsKept) }
+
+func orDefault(snapshots int) int {
+	if snapshots == 0 {
+		return snapshot.DefaultKept
+	}
+	return snapshots
+}
+
+// Label names the member for messages.
+func (s Spec) Label() string { return membership.Label(s.Name, s.Host.Address()) }
+
+// SnapshotMember returns the member as package snapshot describes it.
+func (s Spec) SnapshotMember() snapshot.Member {
+	m := snapshot.Member{Name: s.Name, ClientURL: s.ClientURL(), DataDir: s.Directory(), Settings: s.Snapshots}
+	if s.Bundle != nil {
+		m.ClusterName = s.Bundle.ClusterName
+	}
+	return m
+}
+
+// Generation returns the stage of s in the rotation of the etcd authority: each number is
+// one stage (see package pki).
+func (s Spec) Generation() int { return s.Bundle.Generation(pki.EtcdPart) }
