@@ -76,7 +76,7 @@ var badInputs = []badInput{
 	{
 		"loopback address",
 		[]string{`host       = { address = "192.0.2.11" }`, `host       = { address = "127.0.0.1" }`},
-		`Invalid address.*Cause: "127.0.0.1" cannot be reached by other machines`,
+		`Invalid address.*Cause: "127.0.0.1" cannot be reached from other machines`,
 	},
 	{
 		"duplicate peer addresses",

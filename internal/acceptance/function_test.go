@@ -69,7 +69,7 @@ func TestFunctions(t *testing.T) {
 			{
 				Config: `output "x" { value = provider::kube::kubeconfig("nonsense") }`,
 				ExpectError: folded(`Invalid value for "text" parameter: read kubeconfig: it is not the YAML of a kubeconfig ` +
-					`Next step: give the content of a kubeconfig`),
+					`Next step: pass the content of a self-contained kubeconfig`),
 			},
 			{
 				Config: functionsConfig,

@@ -101,7 +101,7 @@ func TestSealState(t *testing.T) {
 	first, second := newIdentity(t), newIdentity(t)
 	identify(t, w)
 	said := plan(t, w)
-	expectContains(t, said, "in the clear")
+	expectContains(t, said, "stored unencrypted")
 	if n := strings.Count(said, "Warning:"); n != 1 {
 		t.Errorf("%d warnings, want one:\n%s", n, said)
 	}

@@ -88,7 +88,7 @@ func (m replicaModel) validateArgs(ctx context.Context, diags *diag.Diagnostics)
 func oneValueEach(name string, extra map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(extra)) {
 		if len(component.Values(extra[flag])) > 1 {
-			return fmt.Errorf("%s: the value of flag %q has several lines; a flag that repeats belongs in repeated_args", name, flag)
+			return fmt.Errorf("%s: the value of flag %q has several lines; put a flag that repeats into repeated_args", name, flag)
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func validateRepeated(name, version string, extra map[string]string, repeated ma
 	joined := map[string]string{}
 	for flag, values := range repeated {
 		if _, twice := extra[flag]; twice {
-			return fmt.Errorf("%s: flag %q is in extra_args, too; remove it there", name, flag)
+			return fmt.Errorf("%s: flag %q is also in extra_args; remove it there", name, flag)
 		}
 		for _, value := range values {
 			if strings.ContainsAny(value, "\n") {

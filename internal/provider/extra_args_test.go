@@ -87,13 +87,13 @@ func TestValidateArgs(t *testing.T) {
 		"issuers":               {repeated: map[string]any{"service-account-issuer": []string{"https://new", "https://old"}}},
 		"issuers beside a flag": {extra: map[string]any{"v": "2"}, repeated: map[string]any{"service-account-issuer": []string{"https://new"}}},
 		"one value":             {extra: map[string]any{"service-account-issuer": "https://new"}},
-		"in both":               {extra: map[string]any{"service-account-issuer": "https://a"}, repeated: map[string]any{"service-account-issuer": []string{"https://b"}}, refused: "is in extra_args, too"},
+		"in both":               {extra: map[string]any{"service-account-issuer": "https://a"}, repeated: map[string]any{"service-account-issuer": []string{"https://b"}}, refused: "is also in extra_args"},
 		"does not repeat":       {repeated: map[string]any{"event-ttl": []string{"1h", "2h"}}, refused: "takes one value"},
 		"no value":              {repeated: map[string]any{"service-account-issuer": []string{}}, refused: "has no value"},
 		"twice":                 {repeated: map[string]any{"service-account-issuer": []string{"https://a", "https://a"}}, refused: "twice"},
 		"owned":                 {repeated: map[string]any{"service-account-key-file": []string{"/a", "/b"}}, refused: "takes one value"},
 		"lines in a list":       {repeated: map[string]any{"service-account-issuer": []string{"https://a\nhttps://b"}}, refused: "several lines"},
-		"lines in one value":    {extra: map[string]any{"service-account-issuer": "https://a\nhttps://b"}, refused: "belongs in repeated_args"},
+		"lines in one value":    {extra: map[string]any{"service-account-issuer": "https://a\nhttps://b"}, refused: "into repeated_args"},
 		"claims":                {repeated: map[string]any{"oidc-required-claim": []string{"a=b", "c=d"}}},
 	} {
 		here, _ := bundles(t)

@@ -40,7 +40,7 @@ func filesIn(ctx context.Context, value types.Map) (files map[string]fileModel, 
 		}
 		var file fileModel
 		if diags := object.As(ctx, &file, basetypes.ObjectAsOptions{}); diags.HasError() {
-			panic("provider: a model that is not its schema's: " + diags[0].Detail()) // tests decode every model
+			panic("provider: the model does not match its schema: " + diags[0].Detail()) // tests decode every model
 		}
 		files[name] = file
 	}
@@ -59,9 +59,9 @@ func (f fileModel) given() types.String {
 func (f fileModel) check() error {
 	switch {
 	case f.Content.IsNull() && f.ContentWO.IsNull():
-		return errors.New("it has no content: set content, or content_wo for a secret one")
+		return errors.New("it has no content: set content, or content_wo for a secret")
 	case !f.Content.IsNull() && !f.ContentWO.IsNull():
-		return errors.New("content and content_wo are both set: set one of them")
+		return errors.New("content and content_wo are both set: set only one of them")
 	}
 	return nil
 }
@@ -131,12 +131,12 @@ func (m replicaModel) validateFiles(ctx context.Context, diags *diag.Diagnostics
 func warnFiles(files map[string]component.ConfigFile, extra map[string]map[string]string, diags *diag.Diagnostics) {
 	for _, name := range component.UnusedConfigFiles(files, extra) {
 		diags.AddAttributeWarning(path.Root("files").AtMapKey(name), "File not used",
-			fmt.Sprintf("No flag in extra_args and no other file names %s, so no component reads it.\nNext step: name it in a flag, or take it out of files.", component.ConfigFilePath(name)))
+			fmt.Sprintf("No flag in extra_args and no other file references %s, so no component reads it.\nNext step: reference it in a flag, or remove it from files.", component.ConfigFilePath(name)))
 	}
 	missing := component.MissingConfigFiles(files)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		diags.AddAttributeWarning(path.Root("files").AtMapKey(name), "File names another one that is missing",
-			fmt.Sprintf("Its content names %s in %s, which files does not have.\nNext step: add it to files, or correct the content.", strings.Join(missing[name], ", "), component.FilesDir))
+		diags.AddAttributeWarning(path.Root("files").AtMapKey(name), "File references a missing file",
+			fmt.Sprintf("Its content references %s in %s, which is not in files.\nNext step: add it to files, or correct the content.", strings.Join(missing[name], ", "), component.FilesDir))
 	}
 }
 
@@ -183,9 +183,9 @@ func filesOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) 
 
 // refuseSecret rejects a secret in a state that is sealed, and warns of it in any other.
 func refuseSecret(name string, s *session, diags *diag.Diagnostics) {
-	at, what := path.Root("files").AtMapKey(name).AtName("content"), "The content appears to hold a key, a token or a password. It is shown in plans and stored in the state in the clear."
+	at, what := path.Root("files").AtMapKey(name).AtName("content"), "The content appears to contain a key, a token or a password. It is shown in plans and stored unencrypted in the state."
 	if s != nil && s.seal != nil {
-		addInvalid(diags, at, "Secret in a sealed state", errors.New("content appears to hold a key, a token or a password, and would stand in the clear in a state that is sealed: set content_wo"))
+		addInvalid(diags, at, "Secret in a sealed state", errors.New("content appears to contain a key, a token or a password, and would be stored unencrypted in a sealed state: set content_wo"))
 		return
 	}
 	diags.AddAttributeWarning(at, "Secret in the state", what+"\nNext step: set content_wo, which is never stored.")
@@ -207,7 +207,7 @@ func (m *replicaModel) takeWriteOnly(ctx context.Context, config tfsdk.Config, d
 		planned, _ := m.FileDigests.Elements()[name].(types.String)
 		if allKnown(planned) && !planned.Equal(digests.Elements()[name]) {
 			addInvalid(diags, path.Root("files").AtMapKey(name), "File differs from the plan",
-				errors.New("its content is not the one that was planned: content_wo must be the same each time it is evaluated; plan again, and keep a content that is issued anew each time in a place that returns the same one"))
+				errors.New("its content is not the planned content: content_wo must be the same at each evaluation; plan again, and store generated content in a place that returns the same value each time"))
 		}
 	}
 	m.FileDigests = digests

@@ -78,7 +78,7 @@ func TestValidateFiles(t *testing.T) {
 		{"missing", types.MapNull(fileValue(t, nil).Type(t.Context())), admission, `there is no file "a.yaml"`, ""},
 		{"named", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text("x")}), admission, "", ""},
 		{"not named", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text("x"), "b.yaml": text("x")}), admission, "", "so no component reads it"},
-		{"names another", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text(component.ConfigFilePath("b.yaml"))}), admission, "", "which files does not have"},
+		{"references a missing", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text(component.ConfigFilePath("b.yaml"))}), admission, "", "which is not in files"},
 		{"all unknown", types.MapUnknown(fileValue(t, nil).Type(t.Context())), admission, "", ""},
 		{"content unknown", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringUnknown()}}), admission, "", ""},
 		{"mode unknown", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringValue("x"), "mode": types.StringUnknown()}}), admission, "", ""},

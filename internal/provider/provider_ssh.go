@@ -76,7 +76,7 @@ func sshSchema() schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for them (`host.address`). Default: none. " +
 			"They apply to every resource that connects to the machine, as its own machine or as a peer. " +
-			"A setting that is only known after the apply, such as the host key of a new machine, delays this machine only: others are read and planned as usual.",
+			"A setting that is known only after the apply, such as the host key of a new machine, delays only this machine: others are read and planned as usual.",
 		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
 	}
 	return schema.SingleNestedAttribute{

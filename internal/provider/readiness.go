@@ -104,14 +104,14 @@ func (r reviewData) memberEvidence() []readiness.Member {
 		}
 	}
 	for _, m := range listed {
-		told := readiness.Member{Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize, Quota: r.etcd.QuotaOf(m)}
-		told.Unread = r.unreadMember(m.Address)
+		member := readiness.Member{Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize, Quota: r.etcd.QuotaOf(m)}
+		member.Unread = r.unreadMember(m.Address)
 		for _, reading := range r.members {
 			if reading.Address == m.Address {
-				addReading(&told, reading)
+				addReading(&member, reading)
 			}
 		}
-		out = append(out, told)
+		out = append(out, member)
 	}
 	return out
 }
@@ -147,22 +147,22 @@ func (r reviewData) replicaEvidence() []readiness.Replica {
 	var out []readiness.Replica
 	for _, name := range slices.Sorted(maps.Keys(r.controlPlane.replicas)) {
 		seen := r.controlPlane.replicas[name]
-		told := readiness.Replica{Name: name, Address: seen.Address}
+		replica := readiness.Replica{Name: name, Address: seen.Address}
 		switch {
 		case seen.Err != nil:
-			told.Unread = "its machine could not be observed: " + unreachedBecause(seen.Err, seen.Address)
+			replica.Unread = "its machine could not be observed: " + unreachedBecause(seen.Err, seen.Address)
 		case seen.Name != name:
-			told.Unread = "its machine has no such replica"
+			replica.Unread = "its machine has no such replica"
 		}
 		for _, reading := range r.replicas {
-			if reading.Address == seen.Address && told.Unread == "" {
-				told.APIServer = processOf(reading.Processes[release.APIServer])
-				told.ControllerManager = processOf(reading.Processes[release.ControllerManager])
-				told.Scheduler = processOf(reading.Processes[release.Scheduler])
-				told.Files = reading.Files
+			if reading.Address == seen.Address && replica.Unread == "" {
+				replica.APIServer = processOf(reading.Processes[release.APIServer])
+				replica.ControllerManager = processOf(reading.Processes[release.ControllerManager])
+				replica.Scheduler = processOf(reading.Processes[release.Scheduler])
+				replica.Files = reading.Files
 			}
 		}
-		out = append(out, told)
+		out = append(out, replica)
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func replicaArguments() map[string]schema.Attribute {
 		"repeated_args": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Additional flags that are given once for each of their values, without dashes: `service-account-issuer`, `tls-sni-cert-key`, `oidc-required-claim` and `allow-metric-labels`. " +
-				"The order of the values is kept: the first issuer signs new service account tokens, and tokens of all issuers are accepted. Default: none. A flag is either here or in `extra_args`. " +
+				"The order of the values is preserved: the first issuer signs new service-account tokens, and tokens of all issuers are accepted. Default: none. A flag can be set either here or in `extra_args`. " +
 				"A change restarts the component; for the API server, the replica leaves rotation during the restart, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
 				"apiserver":          repeatedArgsSchema("kube-apiserver"),
