@@ -3,11 +3,14 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // balancerMachine replaces a machine on which leases are taken.
@@ -168,4 +171,48 @@ func TestLostLease(t *testing.T) {
 	if _, err := host.LeasesOn(lock.context(t.Context()), cp1.Host.Address()); !errors.Is(err, host.ErrLeaseLost) {
 		t.Errorf("lost: %v", err)
 	}
+}
+
+func TestChangeLocks(t *testing.T) {
+	var locks changeLocks
+	of := func(cluster, name string) Spec {
+		s := calm(t)
+		s.Name, s.Bundle = name, &pki.Bundle{ClusterID: cluster, ClusterName: cluster}
+		return s
+	}
+	first, err := locks.acquire(t.Context(), of("prod", "cp1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := locks.acquire(t.Context(), of("stage", "cp1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.release(true)
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := locks.acquire(short, of("prod", "cp2")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("two replicas have the lock at once: %v", err)
+	}
+	first.release(false)
+
+	second, err := locks.acquire(t.Context(), of("prod", "cp2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.checkEarlierFailure("cp2"); !strings.Contains(cptest.Text(err),
+		`the change of replica "cp1" failed`) {
+		t.Errorf("changed after a failed one: %v", err)
+	}
+	second.release(true)
+	again, err := locks.acquire(t.Context(), of("prod", "cp1"))
+	if err != nil || again.checkEarlierFailure("cp1") != nil {
+		t.Errorf("the failed replica itself cannot be repaired: %v", err)
+	}
+	again.release(true)
+	last, err := locks.acquire(t.Context(), of("prod", "cp2"))
+	if err != nil || last.checkEarlierFailure("cp2") != nil {
+		t.Errorf("refused after the repair: %v", err)
+	}
+	last.release(true)
 }

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -216,5 +217,42 @@ func TestConfigDigest(t *testing.T) {
 	edit(&f, unit.Path(release.Scheduler), "x")
 	if f.ConfigDigest(s.Replica) == s.ConfigDigest() {
 		t.Error("an edited unit has the digest of the planned one")
+	}
+}
+
+func TestDeferUnits(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	next := s
+	next.Version = "1.37.2"
+	names := func(d changes) (now, later []string) {
+		for _, file := range d.files {
+			if strings.HasPrefix(file.Path, unit.Dir) {
+				now = append(now, strings.TrimSuffix(strings.TrimPrefix(file.Path, unit.Dir+"/"), ".service"))
+			}
+		}
+		return now, slices.Sorted(maps.Keys(d.deferredUnits))
+	}
+	for _, c := range []struct {
+		name       string
+		spec       Spec
+		found      machine.Observed
+		now, later []string
+	}{
+		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
+		{"a new one", s, bare(), release.Components(), nil},
+		{
+			"another flag of one", func() Spec { n := s; n.ExtraArgs = cptest.Args(release.Scheduler, "v", "4"); return n }(),
+			f, release.Components(), nil,
+		},
+	} {
+		d, err := decide(c.spec.Replica, c.found, cptest.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.deferUnits(c.found)
+		if at, later := names(d); !slices.Equal(at, c.now) || !slices.Equal(later, c.later) {
+			t.Errorf("%s: %q at once and %q later, want %q and %q", c.name, at, later, c.now, c.later)
+		}
 	}
 }

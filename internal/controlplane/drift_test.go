@@ -193,20 +193,6 @@ func TestDriftNamesTheEditedFlag(t *testing.T) {
 	}
 }
 
-func TestTemporaryUnreadinessIsNoDrift(t *testing.T) {
-	s := testSpec(t)
-	status := status(s, converged(t, s), []string{"not ready: etcd", healthy, healthy}, cptest.Now)
-	if len(status.Drift) > 0 {
-		t.Errorf("drift: %q", status.Drift)
-	}
-	if first := status.Components[0]; first.Healthy || first.Health != "not ready: etcd" || first.Version != "1.36.3" {
-		t.Errorf("component is %+v", first)
-	}
-	if days := status.CertificateExpiry.Sub(cptest.Now).Hours() / 24; days < 360 || days > 366 {
-		t.Errorf("first certificate ends in %.0f days", days)
-	}
-}
-
 func TestIsEmpty(t *testing.T) {
 	s := testSpec(t)
 	f := bare()

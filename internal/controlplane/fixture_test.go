@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -75,3 +76,14 @@ func converged(t *testing.T, s Spec) machine.Observed {
 }
 
 const healthy = client.Healthy
+
+// unreachable returns a machine on which no process listens.
+func unreachable(t *testing.T) Spec {
+	t.Helper()
+	s := testSpec(t)
+	s.Address = "127.0.0.1"
+	s.Host = testHost(t, host.Config{
+		Credentials: host.Credentials{Port: 1}, KnownHosts: "", ConnectTimeout: time.Second,
+	}, s.Address)
+	return s
+}

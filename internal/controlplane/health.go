@@ -130,7 +130,7 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 
 // filesScript prints the files that the API server's process was started with.
 func filesScript(flags []string) host.Script {
-	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unit.Name(release.APIServer)) + `)
+	return `pid=` + unit.MainPID(release.APIServer) + `
 if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
   file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
   [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"
@@ -141,8 +141,8 @@ done; fi
 // parseReview parses the output of Review's script.
 func parseReview(h Health, output string) MachineReview {
 	r := MachineReview{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
-	for unit, process := range host.ReadProcesses(output) {
-		r.Processes[strings.TrimSuffix(unit, ".service")] = process
+	for name, process := range host.ReadProcesses(output) {
+		r.Processes[unit.Component(name)] = process
 	}
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")

@@ -116,7 +116,7 @@ done
 // runningScript prints the path of each component's executable.
 func runningScript() host.Script {
 	return `for name in ` + host.Words(release.Components()...) + `; do
-  pid=$(systemctl show --property=MainPID --value "$name.service")
+  pid=` + unit.MainPID(`"$name"`) + `
   if [ "${pid:-0}" -gt 0 ]; then echo "` + SectionHeading + `$name"; readlink "/proc/$pid/exe" || :; fi
 done
 `

@@ -143,6 +143,18 @@ func Flags(c component.Component) map[string]string {
 // unit file and of its inputs. The file shows whether the process runs what is on disk.
 func StartNotePath(name string) string { return path.Join("/run", name, "started") }
 
+// Component returns the component that a unit runs.
+func Component(unit string) string { return strings.TrimSuffix(unit, ".service") }
+
+// MainPID returns an expression for the process of a component, or 0 if none runs. name is a word of
+// the script.
+func MainPID(name host.Script) host.Script {
+	return `$(systemctl show --property=MainPID --value ` + name + `.service)`
+}
+
+// Reload returns a script that makes systemd read all unit files again.
+func Reload() host.Script { return "systemctl daemon-reload\n" }
+
 // Enable returns a script that enables the units at boot.
 func Enable() host.Script {
 	return "systemctl enable --quiet " + host.Words(Names()...) + "\n"

@@ -1,0 +1,31 @@
+package controlplane
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func TestReadOfAnUnreachableReplica(t *testing.T) {
+	s := unreachable(t)
+	s.Registrar = &recordingRegistrar{}
+	if _, err := NewReplicas(nil).Read(t.Context(), s); !errors.Is(err, host.ErrUnreachable) || errors.Is(err, ErrGone) {
+		t.Errorf("read: %v", err)
+	}
+}
+
+func TestTemporaryUnreadinessIsNoDrift(t *testing.T) {
+	s := testSpec(t)
+	status := status(s, converged(t, s), []string{"not ready: etcd", healthy, healthy}, cptest.Now)
+	if len(status.Drift) > 0 {
+		t.Errorf("drift: %q", status.Drift)
+	}
+	if first := status.Components[0]; first.Healthy || first.Health != "not ready: etcd" || first.Version != "1.36.3" {
+		t.Errorf("component is %+v", first)
+	}
+	if days := status.CertificateExpiry.Sub(cptest.Now).Hours() / 24; days < 360 || days > 366 {
+		t.Errorf("first certificate ends in %.0f days", days)
+	}
+}
