@@ -116,7 +116,7 @@ func (m replicaModel) validateFiles(ctx context.Context, diags *diag.Diagnostics
 		}
 		files[name] = file
 	}
-	if diags.HasError() || !elementsKnown(ctx, m.ExtraArgs) {
+	if diags.HasError() || !elementsKnown(ctx, m.ExtraArgs) || !elementsKnown(ctx, m.RepeatedArgs) {
 		return
 	}
 	extra := m.extraArgs(ctx, diags)

@@ -17,6 +17,29 @@ resource "kube_pki_bundle" "this" {
   ca_validity         = var.pki.ca_validity
   encryption          = var.pki.encryption
   rotation            = var.pki.rotation
+
+  ca = var.pki.ca == null ? null : {
+    certificate            = var.pki.ca.certificate
+    key_held_elsewhere     = var.pki.ca.key_held_elsewhere
+    private_key_wo         = lookup(var.private_keys, "kubernetes", null)
+    private_key_wo_version = var.pki.ca.private_key_wo_version
+  }
+  etcd_ca = var.pki.etcd_ca == null ? null : {
+    certificate            = var.pki.etcd_ca.certificate
+    key_held_elsewhere     = var.pki.etcd_ca.key_held_elsewhere
+    private_key_wo         = lookup(var.private_keys, "etcd", null)
+    private_key_wo_version = var.pki.etcd_ca.private_key_wo_version
+  }
+  front_proxy_ca = var.pki.front_proxy_ca == null ? null : {
+    certificate            = var.pki.front_proxy_ca.certificate
+    key_held_elsewhere     = var.pki.front_proxy_ca.key_held_elsewhere
+    private_key_wo         = lookup(var.private_keys, "front_proxy", null)
+    private_key_wo_version = var.pki.front_proxy_ca.private_key_wo_version
+  }
+  service_account = var.pki.service_account == null ? null : {
+    private_key_wo         = lookup(var.private_keys, "service_account", null)
+    private_key_wo_version = var.pki.service_account.private_key_wo_version
+  }
 }
 
 resource "kube_control_plane_endpoint" "this" {
@@ -49,6 +72,7 @@ resource "kube_etcd_member" "this" {
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
   resources              = var.etcd.resources
+  signed                 = try(var.signed[each.key].etcd_member, null)
   early_renewal          = var.pki.early_renewal
   timeouts               = var.etcd.timeouts
 }
@@ -73,6 +97,7 @@ resource "kube_control_plane_replica" "this" {
   audit          = var.kubernetes.audit
   authentication = var.kubernetes.authentication
   resources      = var.kubernetes.resources
+  signed         = try(var.signed[each.key].replica, null)
   early_renewal  = var.pki.early_renewal
 
   files = var.kubernetes.files == null ? null : { for name, file in var.kubernetes.files : name => {

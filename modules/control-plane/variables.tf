@@ -93,6 +93,7 @@ variable "kubernetes" {
     A change takes one replica at a time out of rotation. Only extra_sans, admin_conf and timeouts change without that.
     The defaults of audit, authentication and resources are described in the guide "Hardening".
     supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
+    repeated_args are flags that are given once for each value, such as service-account-issuer.
     files are placed in /etc/kubernetes/files, where flags in extra_args name them. A file without content takes it from secret_files.
     members selects the etcd members that a replica uses: "own" (the member on its machine, or all members if it has none) or "all".
   EOT
@@ -175,6 +176,7 @@ variable "pki" {
     deletion_protection keeps the cluster from being destroyed. To destroy it, set it to false and apply first.
     encryption encrypts Secrets at rest: with provider "secretbox" or "aescbc" the bundle holds the keys; "kms" takes the name and socket of a KMS v2 plugin.
     rotation has the stages of rotations. Raising a number by one is one stage, in an apply of its own.
+    ca, etcd_ca, front_proxy_ca and service_account are keys of your own, see private_keys and signed.
   EOT
   type = object({
     deletion_protection = optional(bool, true)
@@ -193,7 +195,35 @@ variable "pki" {
       service_account = optional(number)
       encryption      = optional(number)
     }), {})
+    ca              = optional(object({ certificate = string, key_held_elsewhere = optional(bool), private_key_wo_version = optional(number) }))
+    etcd_ca         = optional(object({ certificate = string, key_held_elsewhere = optional(bool), private_key_wo_version = optional(number) }))
+    front_proxy_ca  = optional(object({ certificate = string, key_held_elsewhere = optional(bool), private_key_wo_version = optional(number) }))
+    service_account = optional(object({ private_key_wo_version = optional(number) }))
   })
+  default  = {}
+  nullable = false
+}
+
+variable "private_keys" {
+  description = <<-EOT
+    Private keys (PEM) of the CAs and the service accounts in pki: "kubernetes", "etcd", "front_proxy", "service_account". They are only in the bundle.
+    If you change one, raise its private_key_wo_version in pki. Default: none, and the provider generates the keys.
+  EOT
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  ephemeral   = true
+}
+
+variable "signed" {
+  description = <<-EOT
+    Certificates that an external CA signed, by machine, if the key of a CA in pki is held elsewhere: keys and certificates of a kube_certificate_requests.
+    The requests take the output pki, so both can be in one configuration. Set admin_kubeconfig to false if the key of the Kubernetes CA is held elsewhere.
+  EOT
+  type = map(object({
+    etcd_member = optional(object({ keys = string, certificates = map(string) }))
+    replica     = optional(object({ keys = string, certificates = map(string) }))
+  }))
   default  = {}
   nullable = false
 }

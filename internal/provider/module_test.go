@@ -1,0 +1,108 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+const moduleDir = "../../modules/control-plane"
+
+// notInModule are the arguments that the module does not pass through, with the reason.
+var notInModule = map[string]map[string]string{
+	"kube_pki_bundle": {
+		"ca.private_key":              "the variable private_keys is never stored",
+		"etcd_ca.private_key":         "as ca.private_key",
+		"front_proxy_ca.private_key":  "as ca.private_key",
+		"service_account.private_key": "as ca.private_key",
+	},
+	"kube_kubeconfig": {
+		"user":          "the module issues the administrators' kubeconfig; others are resources beside it",
+		"groups":        "as user",
+		"validity":      "as user",
+		"early_renewal": "as user",
+		"signed":        "as user",
+	},
+	"kube_certificate_requests": nil, // beside the module: its signer is not the provider
+}
+
+// TestModulePassesArguments checks that the module passes every argument of each resource
+// through: the resource sets it, and the type of a variable has each nested one.
+func TestModulePassesArguments(t *testing.T) {
+	main, variables := moduleText(t, "main.tf"), moduleText(t, "variables.tf")
+	for kind, schema := range serve(t).schemas.ResourceSchemas {
+		if without, listed := notInModule[kind]; listed && without == nil {
+			continue
+		}
+		block := regexp.MustCompile(`(?ms)^resource "` + kind + `" "[a-z]+" \{\n(.*?)^\}`).FindStringSubmatch(main)
+		if block == nil {
+			t.Errorf("the module has no %s", kind)
+			continue
+		}
+		found := map[string]bool{}
+		for _, a := range schema.Block.Attributes {
+			if !isArgument(a) {
+				continue
+			}
+			if !regexp.MustCompile(`(?m)^  ` + a.Name + ` += `).MatchString(block[1]) {
+				found[a.Name] = true
+				continue
+			}
+			if regexp.MustCompile(`(?m)^  ` + a.Name + ` += kube_`).MatchString(block[1]) {
+				continue // the value of another resource
+			}
+			for _, name := range nestedArguments(a.Name, a) {
+				leaf := regexp.MustCompile(`\b` + regexp.QuoteMeta(name[len(name)-1]) + ` += `)
+				if !leaf.MatchString(block[1]) && !leaf.MatchString(variables) {
+					found[strings.Join(name, ".")] = true
+				}
+			}
+		}
+		for name := range found {
+			if notInModule[kind][name] == "" {
+				t.Errorf("%s.%s cannot be set with the module", kind, name)
+			}
+		}
+		for name := range notInModule[kind] {
+			if !found[name] {
+				t.Errorf("%s.%s can be set with the module", kind, name)
+			}
+		}
+	}
+}
+
+func moduleText(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(moduleDir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func isArgument(a *tfprotov6.SchemaAttribute) bool { return a.Required || a.Optional }
+
+// nestedArguments returns the paths of the arguments below a.
+func nestedArguments(at string, a *tfprotov6.SchemaAttribute) [][]string {
+	if a.NestedType == nil {
+		return nil
+	}
+	var out [][]string
+	for _, n := range a.NestedType.Attributes {
+		if !isArgument(n) {
+			continue
+		}
+		if n.NestedType == nil {
+			out = append(out, []string{at, n.Name})
+		}
+		for _, below := range nestedArguments(n.Name, n) {
+			out = append(out, slices.Insert(below, 0, at))
+		}
+	}
+	return out
+}
