@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -105,4 +106,40 @@ func nestedArguments(at string, a *tfprotov6.SchemaAttribute) [][]string {
 		}
 	}
 	return out
+}
+
+var update = flag.Bool("update", false, "write the generated test of the module for OpenTofu")
+
+// TestOpenTofuMocks checks that the test of the module for OpenTofu is the one for Terraform with
+// the mocks inline: OpenTofu's mock_provider has no source, and reads mocked.tofutest.hcl instead
+// of mocked.tftest.hcl.
+func TestOpenTofuMocks(t *testing.T) {
+	_, mocks, ok := strings.Cut(moduleText(t, "tests/mocks/kube.tfmock.hcl"), "\n\n") // without its comment
+	if !ok {
+		t.Fatal("the mocks have no comment")
+	}
+	_, test, ok := strings.Cut(moduleText(t, "tests/mocked.tftest.hcl"), "\n\n")
+	const source = "  source = \"./tests/mocks\"\n"
+	if !ok || strings.Count(test, source) != 1 {
+		t.Fatal("the test for Terraform has no comment, or not one source of mocks")
+	}
+	var inline strings.Builder
+	for line := range strings.Lines(mocks) {
+		if line != "\n" {
+			inline.WriteString("  ")
+		}
+		inline.WriteString(line)
+	}
+	want := "# Generated from mocked.tftest.hcl and mocks/kube.tfmock.hcl, for OpenTofu:\n" +
+		"#   go test ./internal/provider -run TestOpenTofuMocks -update\n\n" +
+		strings.Replace(test, source, inline.String(), 1)
+	const file = "tests/mocked.tofutest.hcl"
+	if *update {
+		if err := os.WriteFile(filepath.Join(moduleDir, file), []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if moduleText(t, file) != want {
+		t.Errorf("%s is outdated: go test ./internal/provider -run TestOpenTofuMocks -update", file)
+	}
 }

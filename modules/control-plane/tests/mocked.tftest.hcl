@@ -16,7 +16,8 @@ variables {
   }
   etcd         = { version = "3.6.16" }
   kubernetes   = { version = "1.36.3" }
-  secret_files = {} # Terraform refuses the default of an ephemeral variable when a test applies
+  private_keys = {} # Terraform refuses the default of an ephemeral variable when a test applies
+  secret_files = {}
 }
 
 run "outputs" {
@@ -42,5 +43,32 @@ run "without_a_kubeconfig" {
   assert {
     condition     = output.kubeconfig == null && length(kube_kubeconfig.admin) == 0
     error_message = "Without admin_kubeconfig no kubeconfig is issued."
+  }
+}
+
+run "keys_of_your_own" {
+  variables {
+    admin_kubeconfig = false
+    private_keys     = { kubernetes = "a key" }
+    pki = {
+      ca      = { certificate = run.without_a_kubeconfig.ca_certificate, private_key_wo_version = 1 }
+      etcd_ca = { certificate = run.without_a_kubeconfig.ca_certificate, key_held_elsewhere = true }
+    }
+    signed = { cp1 = {
+      etcd_member = { keys = "{}", certificates = { "etcd/server" = "a certificate" } }
+      replica     = { keys = "{}", certificates = { apiserver-etcd-client = "a certificate" } }
+    } }
+  }
+
+  assert {
+    condition     = kube_pki_bundle.this.ca.private_key_wo_version == 1 && kube_pki_bundle.this.etcd_ca.key_held_elsewhere
+    error_message = "The bundle has the given CAs."
+  }
+  assert {
+    condition = alltrue([
+      kube_etcd_member.this["cp1"].signed.certificates["etcd/server"] == "a certificate", kube_etcd_member.this["cp2"].signed == null,
+      kube_control_plane_replica.this["cp1"].signed.certificates["apiserver-etcd-client"] == "a certificate",
+    ])
+    error_message = "Signed certificates go to their machine."
   }
 }

@@ -1,5 +1,5 @@
-# The same as mocked.tftest.hcl for OpenTofu, which reads this file instead of it:
-# its mock_provider takes no source, so the mocks of mocks/kube.tfmock.hcl are inline.
+# Generated from mocked.tftest.hcl and mocks/kube.tfmock.hcl, for OpenTofu:
+#   go test ./internal/provider -run TestOpenTofuMocks -update
 
 mock_provider "kube" {
   mock_resource "kube_pki_bundle" {
@@ -67,8 +67,10 @@ variables {
     cp3 = { address = "10.0.0.13" }
     lb1 = { address = "10.0.0.21", roles = ["balancer"] }
   }
-  etcd       = { version = "3.6.16" }
-  kubernetes = { version = "1.36.3" }
+  etcd         = { version = "3.6.16" }
+  kubernetes   = { version = "1.36.3" }
+  private_keys = {} # Terraform refuses the default of an ephemeral variable when a test applies
+  secret_files = {}
 }
 
 run "outputs" {
@@ -94,5 +96,32 @@ run "without_a_kubeconfig" {
   assert {
     condition     = output.kubeconfig == null && length(kube_kubeconfig.admin) == 0
     error_message = "Without admin_kubeconfig no kubeconfig is issued."
+  }
+}
+
+run "keys_of_your_own" {
+  variables {
+    admin_kubeconfig = false
+    private_keys     = { kubernetes = "a key" }
+    pki = {
+      ca      = { certificate = run.without_a_kubeconfig.ca_certificate, private_key_wo_version = 1 }
+      etcd_ca = { certificate = run.without_a_kubeconfig.ca_certificate, key_held_elsewhere = true }
+    }
+    signed = { cp1 = {
+      etcd_member = { keys = "{}", certificates = { "etcd/server" = "a certificate" } }
+      replica     = { keys = "{}", certificates = { apiserver-etcd-client = "a certificate" } }
+    } }
+  }
+
+  assert {
+    condition     = kube_pki_bundle.this.ca.private_key_wo_version == 1 && kube_pki_bundle.this.etcd_ca.key_held_elsewhere
+    error_message = "The bundle has the given CAs."
+  }
+  assert {
+    condition = alltrue([
+      kube_etcd_member.this["cp1"].signed.certificates["etcd/server"] == "a certificate", kube_etcd_member.this["cp2"].signed == null,
+      kube_control_plane_replica.this["cp1"].signed.certificates["apiserver-etcd-client"] == "a certificate",
+    ])
+    error_message = "Signed certificates go to their machine."
   }
 }
