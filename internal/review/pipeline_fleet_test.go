@@ -86,7 +86,8 @@ func TestFleetPipeline(t *testing.T) {
 
 // TestFleetPipelineTerragrunt checks that the pipeline installs the Terragrunt that is tested.
 func TestFleetPipelineTerragrunt(t *testing.T) {
-	_, version, _ := strings.Cut(readText(t, "..", "..", "tools", "terragrunt", "go.mod"), "github.com/gruntwork-io/terragrunt ")
+	module := readText(t, "..", "..", "tools", "terragrunt", "go.mod")
+	_, version, _ := strings.Cut(module, "github.com/gruntwork-io/terragrunt ")
 	version, _, _ = strings.Cut(version, "\n")
 	workflow := readText(t, "..", "..", "examples", "fleet", "github-actions.yml")
 	if version == "" || !strings.Contains(workflow, "\n      TERRAGRUNT_VERSION: "+version+"\n") {
