@@ -122,12 +122,12 @@ func TestNames(t *testing.T) {
 	dir := files(t, map[string]string{
 		"a.json": "", "b.plan.json": "", "c/tfplan.json": "", "d/e/plan.json": "", "f/g.json": "",
 	})
-	found, err := sourcesOf([]string{dir})
+	paths, err := sourcesOf([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, s := range found {
+	for _, s := range paths {
 		got = append(got, s.name)
 	}
 	if want := []string{"a", "b", "c", "d/e", "f/g"}; !slices.Equal(got, want) {

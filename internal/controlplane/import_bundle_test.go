@@ -40,10 +40,10 @@ func TestBundleFromFiles(t *testing.T) {
 		"RSA":     {Algorithm: pki.RSA2048},
 		"rotated": {Generations: map[pki.Part]int{pki.KubernetesPart: 3, pki.EncryptionPart: 6}},
 		"secretbox": {
-			Given: pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"configmaps", "secrets"}}},
+			Supplied: pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"configmaps", "secrets"}}},
 		},
-		"aescbc": {Given: pki.Next{Encryption: pki.Encryption{Kind: pki.AESCBC, Resources: []string{"secrets"}}}},
-		"kms": {Given: pki.Next{Encryption: pki.Encryption{
+		"aescbc": {Supplied: pki.Next{Encryption: pki.Encryption{Kind: pki.AESCBC, Resources: []string{"secrets"}}}},
+		"kms": {Supplied: pki.Next{Encryption: pki.Encryption{
 			Kind: pki.KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s",
 		}}},
 	} {

@@ -89,22 +89,22 @@ func (b *backends) add(vip, line string) {
 		b.foreign = append(b.foreign, line)
 		return
 	}
-	found, err := parseServer(fields[1], fields[2])
+	parsed, err := parseServer(fields[1], fields[2])
 	if err != nil {
 		b.foreign = append(b.foreign, line)
 		return
 	}
-	if slices.Contains(b.servers, found) {
-		b.repeated = append(b.repeated, found)
+	if slices.Contains(b.servers, parsed) {
+		b.repeated = append(b.repeated, parsed)
 		return
 	}
-	b.servers = append(b.servers, found)
-	switch marked := line == strings.TrimSpace(found.line(vip)); {
+	b.servers = append(b.servers, parsed)
+	switch marked := line == strings.TrimSpace(parsed.line(vip)); {
 	case !marked && len(fields) > 3:
 		b.foreign = append(b.foreign, line) // HAProxy takes it for a server all the same
-		b.unmarked = append(b.unmarked, found)
+		b.unmarked = append(b.unmarked, parsed)
 	case !marked:
-		b.unmarked = append(b.unmarked, found)
+		b.unmarked = append(b.unmarked, parsed)
 	}
 }
 

@@ -42,14 +42,14 @@ type candidate struct {
 // candidates are the servers of all balancers that have a list, and how many these
 // are.
 func candidates(seen map[string]balancer) (all []candidate, lists int) {
-	found := map[server]candidate{}
+	byServer := map[server]candidate{}
 	for _, name := range names(seen) {
 		b := seen[name]
 		if b.hasList() {
 			lists++
 		}
 		for _, listed := range b.servers {
-			c := found[listed]
+			c := byServer[listed]
 			c.server = listed
 			c.listed++
 			if b.has(listed) {
@@ -58,10 +58,10 @@ func candidates(seen map[string]balancer) (all []candidate, lists int) {
 			c.up = c.up || slices.ContainsFunc(b.stats, func(running stat) bool {
 				return running.Name == listed.Name && running.Address == listed.Address && running.up()
 			})
-			found[listed] = c
+			byServer[listed] = c
 		}
 	}
-	all = slices.Collect(maps.Values(found))
+	all = slices.Collect(maps.Values(byServer))
 	slices.SortFunc(all, func(a, b candidate) int { return byName(a.server, b.server) })
 	return all, lists
 }

@@ -75,8 +75,8 @@ func currentTrust(ctx context.Context, s Spec, seen map[string]balancer) (map[st
 	before := map[string]string{}
 	err := onHosts(names(seen), func(name string) error {
 		b := seen[name]
-		state, found := b.facts.Files[caPath]
-		if b.unreachable != nil || !b.installed() || found && state.SHA256 == sha256Hex([]byte(s.CACertificate)) {
+		state, ok := b.facts.Files[caPath]
+		if b.unreachable != nil || !b.installed() || ok && state.SHA256 == sha256Hex([]byte(s.CACertificate)) {
 			return nil
 		}
 		facts, err := s.Hosts[name].Observe(ctx, host.Query{Contents: []string{caPath}})
@@ -152,8 +152,8 @@ func presentedByAll(ctx context.Context, s Spec, reachable map[string]balancer) 
 // healthyOn returns a balancer that reports the replica as healthy, or "".
 func healthyOn(replica server, seen map[string]balancer) string {
 	for _, name := range names(seen) {
-		for _, found := range seen[name].stats {
-			if found.Name == replica.Name && found.Address == replica.Address && found.up() {
+		for _, backend := range seen[name].stats {
+			if backend.Name == replica.Name && backend.Address == replica.Address && backend.up() {
 				return name
 			}
 		}

@@ -78,8 +78,8 @@ const replicasInterval = 500 * time.Millisecond
 func inUse(s Spec, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {
-		for _, found := range seen[name].servers {
-			lines = append(lines, fmt.Sprintf("%s on %s", found.Name, s.label(name)))
+		for _, server := range seen[name].servers {
+			lines = append(lines, fmt.Sprintf("%s on %s", server.Name, s.label(name)))
 		}
 	}
 	if len(lines) == 0 {

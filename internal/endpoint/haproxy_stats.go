@@ -53,7 +53,7 @@ func readStats(text string) (stats []stat, odd []string) {
 	}
 	for _, row := range rows[1:] {
 		cell := func(title string) string {
-			if i, found := column[title]; found && i < len(row) {
+			if i, ok := column[title]; ok && i < len(row) {
 				return row[i]
 			}
 			return ""

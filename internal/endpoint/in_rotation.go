@@ -98,8 +98,8 @@ func replicaAddresses(seen map[string]balancer) map[string]string {
 			all[running.Name] = running.Address.String()
 		}
 	}
-	for _, found := range slices.Backward(allServers(seen)) { // of two addresses the first
-		all[found.Name] = found.Address.String()
+	for _, replica := range slices.Backward(allServers(seen)) { // of two addresses the first
+		all[replica.Name] = replica.Address.String()
 	}
 	return all
 }

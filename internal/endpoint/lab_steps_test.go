@@ -193,7 +193,7 @@ func stepLastReplica(f *fixture) {
 		}
 	}
 	f.eventually("c up everywhere", 5*time.Second, func(s observed) bool { return s.backends["c"] == "UP" })
-	f.must(f.registrar.Drain(f.ctx, "a"))           // it serves nothing
+	f.must(f.registrar.Drain(f.ctx, "a"))                 // it serves nothing
 	f.must(f.registrar.DrainForDelete(f.ctx, "b", false)) // nor does this
 	f.shell("a", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.shell("b", "systemctl reset-failed stand-in; systemctl start stand-in")

@@ -74,8 +74,8 @@ func hostProblems(s Spec, b balancer) []string {
 
 // wildcardListener names the process that listens on port on every address, or "".
 func wildcardListener(b balancer, port int) string {
-	listener, found := b.facts.Listeners[port]
-	if !found || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
+	listener, ok := b.facts.Listeners[port]
+	if !ok || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
 		return ""
 	}
 	return orDefault(printable(listener.Process), "another program")

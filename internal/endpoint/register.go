@@ -56,9 +56,9 @@ func failedCheck(stats []stat, name string) string {
 	if at < 0 {
 		return "HAProxy did not take it in"
 	}
-	found := stats[at]
-	return fmt.Sprintf("HAProxy's check of %s says %s %s (%s)", found.Address, found.Status, found.Check,
-		orDefault(found.Last, "no details"))
+	backend := stats[at]
+	return fmt.Sprintf("HAProxy's check of %s says %s %s (%s)", backend.Address, backend.Status, backend.Check,
+		orDefault(backend.Last, "no details"))
 }
 
 // Deregister removes the replica from every balancer.

@@ -71,9 +71,9 @@ func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case found := <-result:
-		seen, _ := found.Val.(map[string]balancer)
-		return seen, found.Err
+	case answer := <-result:
+		seen, _ := answer.Val.(map[string]balancer)
+		return seen, answer.Err
 	}
 }
 

@@ -56,14 +56,14 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 			return Status{}, err
 		}
 	}
-	found, err := converge(ctx, s)
+	observed, err := converge(ctx, s)
 	if err != nil {
-		return found, err
+		return observed, err
 	}
 	if _, err := cleanHosts(ctx, leaving, lost); err != nil {
-		return found, err
+		return observed, err
 	}
-	return found, unchangedHosts(ctx, s, leaving, seen, lost)
+	return observed, unchangedHosts(ctx, s, leaving, seen, lost)
 }
 
 // requireAllHosts refuses to change what all hosts have to agree on while one of

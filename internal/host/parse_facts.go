@@ -19,8 +19,8 @@ type report map[string][]string
 func parseReport(text string) (report, error) {
 	r := report{}
 	for line := range strings.Lines(text) {
-		key, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if found {
+		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if ok {
 			r[key] = append(r[key], value)
 		}
 	}

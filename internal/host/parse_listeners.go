@@ -65,7 +65,7 @@ func parseSocket(line string) (port int, address, process string, ok bool) {
 	if err != nil {
 		return 0, "", "", false
 	}
-	if _, users, found := strings.Cut(line, `users:(("`); found {
+	if _, users, ok := strings.Cut(line, `users:(("`); ok {
 		process, _, _ = strings.Cut(users, `"`)
 		process = matchingOrUnnamed(processPattern, process) // any process can choose its name (prctl(2), PR_SET_NAME)
 	}
@@ -80,10 +80,10 @@ func parseKernelSocket(line string) (port int, address string, ok bool) {
 	if len(fields) < 4 || fields[3] != "0A" {
 		return 0, "", false
 	}
-	hexAddress, hexPort, found := strings.Cut(fields[1], ":")
+	hexAddress, hexPort, ok := strings.Cut(fields[1], ":")
 	raw, err := hex.DecodeString(hexAddress)
 	number, portErr := strconv.ParseUint(hexPort, 16, 16)
-	if !found || err != nil || portErr != nil || len(raw)%4 != 0 {
+	if !ok || err != nil || portErr != nil || len(raw)%4 != 0 {
 		return 0, "", false
 	}
 	for word := range slices.Chunk(raw, 4) {

@@ -60,10 +60,10 @@ func (k knownHost) matches(names []string) bool {
 }
 
 func (k knownHost) matchesName(name string) bool {
-	found := false
+	matched := false
 	for _, pattern := range k.patterns {
 		if strings.HasPrefix(pattern, "|1|") {
-			found = found || matchesHash(pattern, name)
+			matched = matched || matchesHash(pattern, name)
 			continue
 		}
 		bare, negated := strings.CutPrefix(strings.ToLower(pattern), "!")
@@ -73,9 +73,9 @@ func (k knownHost) matchesName(name string) bool {
 		if negated {
 			return false
 		}
-		found = true
+		matched = true
 	}
-	return found
+	return matched
 }
 
 // matchesPattern supports * and ?; the brackets of "[host]:port" are literal. Two spellings of

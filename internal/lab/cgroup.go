@@ -33,12 +33,12 @@ func hierarchies() ([]string, error) {
 	if exists(filepath.Join(root, "cgroup.controllers")) {
 		return []string{root}, nil
 	}
-	found, err := filepath.Glob(filepath.Join(root, "*", "cgroup.procs"))
+	paths, err := filepath.Glob(filepath.Join(root, "*", "cgroup.procs"))
 	if err != nil {
 		return nil, err
 	}
 	var dirs []string
-	for _, procs := range found {
+	for _, procs := range paths {
 		// A new cpuset admits nobody before its CPUs are set. Machines share all CPUs.
 		if dir := filepath.Dir(procs); filepath.Base(dir) != "cpuset" {
 			dirs = append(dirs, dir)

@@ -119,7 +119,7 @@ func TestEncryptionAtEachStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options()
-			o.Given.Encryption = kinds[0]
+			o.Supplied.Encryption = kinds[0]
 			b, err := Generate(o)
 			if err != nil {
 				t.Fatal(err)

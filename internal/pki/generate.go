@@ -30,7 +30,7 @@ type Options struct {
 	Algorithm   Algorithm     // "" means ECDSA-P256
 	Validity    time.Duration // of the authorities; 0 means ten years
 	Now         time.Time
-	Given       Next // supplied by the user instead of being generated
+	Supplied    Next // supplied by the user instead of being generated
 	Deletable   bool // see Bundle.DeletionProtected
 	// Generations are the initial numbers, each of a Steady stage.
 	Generations map[Part]int
@@ -111,17 +111,17 @@ func (b *Bundle) generateKeys(o Options) (err error) {
 		if err != nil {
 			return err
 		}
-		if *held.pair = o.Given.Authorities[name]; held.pair.Certificate != "" {
+		if *held.pair = o.Supplied.Authorities[name]; held.pair.Certificate != "" {
 			continue
 		}
 		if *held.pair, err = newAuthority(commonNames[name], o); err != nil {
 			return fmt.Errorf("authority %s: %w", name, err)
 		}
 	}
-	if b.ServiceAccount, err = b.nextServiceAccount(o.Given.ServiceAccount, o); err != nil {
+	if b.ServiceAccount, err = b.nextServiceAccount(o.Supplied.ServiceAccount, o); err != nil {
 		return fmt.Errorf("service account: %w", err)
 	}
-	b.Encryption, err = o.Given.Encryption.fresh(o.Generations[EncryptionPart])
+	b.Encryption, err = o.Supplied.Encryption.fresh(o.Generations[EncryptionPart])
 	return err
 }
 

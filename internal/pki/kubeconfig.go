@@ -206,18 +206,18 @@ func (f kubeconfig) current() (c current, err error) {
 
 // only returns the single element that matches. client-go rejects a file with duplicate names
 // too.
-func only[T any](what string, list []T, match func(T) bool) (found T, err error) {
+func only[T any](what string, list []T, match func(T) bool) (entry T, err error) {
 	n := 0
 	for _, item := range list {
 		if match(item) {
-			found = item
+			entry = item
 			n++
 		}
 	}
 	if n != 1 {
-		return found, fmt.Errorf("it has %d entries for the %s instead of one", n, what)
+		return entry, fmt.Errorf("it has %d entries for the %s instead of one", n, what)
 	}
-	return found, nil
+	return entry, nil
 }
 
 func decodeCertificate(field, data string) (string, error) {

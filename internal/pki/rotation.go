@@ -198,9 +198,9 @@ func (k KeyPair) public() (KeyPair, bool) {
 	return k, had
 }
 
-func (b *Bundle) nextServiceAccount(given KeyPair, o Options) (KeyPair, error) {
-	if given.PrivateKey != "" {
-		return given, nil
+func (b *Bundle) nextServiceAccount(supplied KeyPair, o Options) (KeyPair, error) {
+	if supplied.PrivateKey != "" {
+		return supplied, nil
 	}
 	return newServiceAccount(o.Algorithm)
 }
@@ -208,8 +208,8 @@ func (b *Bundle) nextServiceAccount(given KeyPair, o Options) (KeyPair, error) {
 // nextAuthority generates the next authority, unless it is supplied. Its common name contains
 // the number of the authority, so that the two can be distinguished.
 func (b *Bundle) nextAuthority(a Authority, next Next, to int, o Options) (KeyPair, error) {
-	if given := next.Authorities[a]; given.Certificate != "" {
-		return given, nil
+	if supplied := next.Authorities[a]; supplied.Certificate != "" {
+		return supplied, nil
 	}
 	return newAuthority(fmt.Sprintf("%s-%d", commonNames[a], to/stages+2), o)
 }
@@ -238,9 +238,9 @@ func newest[T any](inUse T, r Rotation[T]) T {
 
 // Conflict describes how the parts supplied by the user differ from the newest ones, or returns
 // nil. Another authority or key requires a rotation.
-func (b *Bundle) Conflict(given Next) error {
+func (b *Bundle) Conflict(supplied Next) error {
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
-		want, ok := given.Authorities[name]
+		want, ok := supplied.Authorities[name]
 		held, err := b.authority(name)
 		if err != nil {
 			return err
@@ -249,11 +249,11 @@ func (b *Bundle) Conflict(given Next) error {
 			return differs(Part(name), b.Generation(Part(name)))
 		}
 	}
-	want, have := given.ServiceAccount, newest(b.ServiceAccount, b.ServiceAccountRotation)
+	want, have := supplied.ServiceAccount, newest(b.ServiceAccount, b.ServiceAccountRotation)
 	if want.PrivateKey != "" && want.PublicKey != have.PublicKey {
 		return differs(ServiceAccountPart, b.ServiceAccountRotation.Generation)
 	}
-	if !given.Encryption.describes(newest(b.Encryption, b.EncryptionRotation)) {
+	if !supplied.Encryption.describes(newest(b.Encryption, b.EncryptionRotation)) {
 		return differs(EncryptionPart, b.EncryptionRotation.Generation)
 	}
 	return nil

@@ -205,7 +205,7 @@ func TestRotationMissesOtherAuthority(t *testing.T) {
 // rotations.
 func TestGenerateAt(t *testing.T) {
 	o := options()
-	o.Given = introduced()
+	o.Supplied = introduced()
 	o.Generations = map[Part]int{KubernetesPart: 3, EncryptionPart: 6, ServiceAccountPart: 3}
 	b, err := Generate(o)
 	if err != nil {
@@ -283,7 +283,7 @@ func TestConflict(t *testing.T) {
 	first := encrypting(t)
 	all := stagesOf(t, first, KubernetesPart, 2)
 	other := authorityBelow(t, KeyPair{}, nil)
-	given := func(k KeyPair) Next {
+	supplied := func(k KeyPair) Next {
 		next := introduced()
 		next.Authorities = map[Authority]KeyPair{Kubernetes: k}
 		return next
@@ -297,32 +297,32 @@ func TestConflict(t *testing.T) {
 	signs := introduced()
 	signs.ServiceAccount = account
 	for name, test := range map[string]struct {
-		b       *Bundle
-		given   Next
-		at      map[Part]int
-		wantErr string
+		b        *Bundle
+		supplied Next
+		at       map[Part]int
+		wantErr  string
 	}{
 		"nothing is given": {first, introduced(), nil, ""},
-		"the one in use":   {first, given(first.CA), nil, ""},
+		"the one in use":   {first, supplied(first.CA), nil, ""},
 		"another authority": {
-			first, given(other), nil,
+			first, supplied(other), nil,
 			"kubernetes is another one than the cluster has: changing it takes a rotation; raise rotation.kubernetes from 0 " +
 				"to 1",
 		},
-		"another authority, introduced":  {first, given(other), map[Part]int{KubernetesPart: 1}, ""},
-		"the old one during a rotation":  {all[1], given(first.CA), nil, "finish that rotation first"},
-		"the next one during a rotation": {all[1], given(all[2].CA), nil, ""},
-		"the next one, adopted":          {all[2], given(all[2].CA), nil, ""},
-		"back to the old one":            {all[1], given(first.CA), map[Part]int{KubernetesPart: 0}, ""},
+		"another authority, introduced":  {first, supplied(other), map[Part]int{KubernetesPart: 1}, ""},
+		"the old one during a rotation":  {all[1], supplied(first.CA), nil, "finish that rotation first"},
+		"the next one during a rotation": {all[1], supplied(all[2].CA), nil, ""},
+		"the next one, adopted":          {all[2], supplied(all[2].CA), nil, ""},
+		"back to the old one":            {all[1], supplied(first.CA), map[Part]int{KubernetesPart: 0}, ""},
 		"another service account":        {first, signs, nil, "raise rotation.service_account from 0 to 1"},
 		"another encryption":             {first, none, nil, "raise rotation.encryption from 0 to 1"},
 		"another encryption, introduced": {first, none, map[Part]int{EncryptionPart: 1}, ""},
 	} {
-		after, err := test.b.Rotate(test.at, test.given, Options{Algorithm: ECDSAP256, Validity: time.Hour, Now: now})
+		after, err := test.b.Rotate(test.at, test.supplied, Options{Algorithm: ECDSAP256, Validity: time.Hour, Now: now})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		err = after.Conflict(test.given)
+		err = after.Conflict(test.supplied)
 		if test.wantErr == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

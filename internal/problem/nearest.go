@@ -3,13 +3,13 @@ package problem
 // Nearest is the candidate that word is most likely a misspelling of, or "":
 // one that differs in at most two places, and in fewer than a third of them.
 func Nearest(name string, candidates []string) string {
-	best, found := min(2, len(name)/3), ""
+	best, nearest := min(2, len(name)/3), ""
 	for _, candidate := range candidates {
-		if d := distance(name, candidate); d <= best && (found == "" || d < best || candidate < found) {
-			best, found = d, candidate
+		if d := distance(name, candidate); d <= best && (nearest == "" || d < best || candidate < nearest) {
+			best, nearest = d, candidate
 		}
 	}
-	return found
+	return nearest
 }
 
 // distance is how many bytes have to be added, dropped or changed to make b of

@@ -61,9 +61,9 @@ func voters(list string, used []*lab.Machine) error {
 		return fmt.Errorf("read member list: %w", err)
 	}
 	var wrong []error
-	var found, want []string
+	var got, want []string
 	for _, m := range document.Members {
-		found = append(found, fmt.Sprintf("%s %v", m.Name, m.PeerURLs))
+		got = append(got, fmt.Sprintf("%s %v", m.Name, m.PeerURLs))
 		if m.IsLearner {
 			wrong = append(wrong, fmt.Errorf("%s %v is a learner", m.Name, m.PeerURLs))
 		}
@@ -74,10 +74,10 @@ func voters(list string, used []*lab.Machine) error {
 	for _, m := range used {
 		want = append(want, fmt.Sprintf("%s [https://%s:2380]", m.Name, m.Address))
 	}
-	slices.Sort(found)
+	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(found, want) {
-		wrong = append(wrong, fmt.Errorf("the members are %q, not %q", found, want))
+	if !slices.Equal(got, want) {
+		wrong = append(wrong, fmt.Errorf("the members are %q, not %q", got, want))
 	}
 	return errors.Join(wrong...)
 }

@@ -33,11 +33,11 @@ func (f fleet) restarts(ctx context.Context, since time.Time) ([]restart, error)
 	}
 	var all []restart
 	for _, m := range f {
-		found, err := parseRestarts(m.Name, printed[m.Name])
+		parsed, err := parseRestarts(m.Name, printed[m.Name])
 		if err != nil {
 			return nil, fmt.Errorf("read the journal of etcd on %s: %w", m.Name, err)
 		}
-		all = append(all, found...)
+		all = append(all, parsed...)
 	}
 	slices.SortFunc(all, func(a, b restart) int { return cmp.Compare(a.from, b.from) })
 	return all, nil

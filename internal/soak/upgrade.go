@@ -78,8 +78,8 @@ func (j upgradePath) underLoad(ctx context.Context, e *Env) ([]Result, error) {
 	at := j.from
 	for _, step := range j.steps {
 		name := j.name + ": " + step.name
-		found, err := s.upgraded(ctx, name, at, step.to)
-		results = append(results, found...)
+		observed, err := s.upgraded(ctx, name, at, step.to)
+		results = append(results, observed...)
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", step.name, err)
 		}
@@ -112,13 +112,13 @@ func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Rel
 		return nil, err
 	}
 	results := append(loadResults(name, report), rotationResult(name, seen))
-	found, err := s.running(ctx)
+	observed, err := s.running(ctx)
 	if err != nil {
 		return results, err
 	}
-	results = append(results, runResult(name, etcd, kubernetes, found))
+	results = append(results, runResult(name, etcd, kubernetes, observed))
 	if from.Etcd != to.Etcd {
-		results = append(results, leaderLast(name, leader, found))
+		results = append(results, leaderLast(name, leader, observed))
 	}
 	return results, s.checkConverged(ctx)
 }
