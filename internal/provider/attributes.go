@@ -36,10 +36,11 @@ func hostSchema(what string) schema.Attribute {
 		MarkdownDescription: "The machine " + what + ". The provider's `ssh` block configures the connection.",
 		Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
-				Required:            true,
-				Validators:          []validator.String{ipValidator()},
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				MarkdownDescription: "IP address of the machine, at which its peers reach it. A change replaces the resource.",
+				Required:      true,
+				Validators:    []validator.String{ipValidator()},
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "IP address of the machine, at which its peers reach it. A change replaces " +
+					"the resource.",
 			},
 		},
 	}
@@ -48,8 +49,9 @@ func hostSchema(what string) schema.Attribute {
 func bundleAttribute(use string) schema.Attribute {
 	return schema.StringAttribute{
 		Required: true, Sensitive: true,
-		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". " +
-			"A change caused by a rotation stage, a new cluster name or a new seal updates the resource in place; the bundle of another cluster replaces it.",
+		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". A change caused by a " +
+			"rotation stage, a new cluster name or a new seal updates the resource in place; the bundle of " +
+			"another cluster replaces it.",
 	}
 }
 
@@ -59,7 +61,8 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 		Optional:      true,
 		PlanModifiers: []planmodifier.String{sameDuration{}},
 		Validators:    []validator.String{durationValidator(), earlyRenewalValidator()},
-		MarkdownDescription: "How long before its expiry a certificate is renewed, such as `720h`. Default: a third of its lifetime, which is four months for one year. " + effect +
+		MarkdownDescription: "How long before its expiry a certificate is renewed, such as `720h`. Default: a " +
+			"third of its lifetime, which is four months for one year. " + effect +
 			" A change restarts nothing; certificates that become due are renewed in the same apply.",
 	}
 }
@@ -68,7 +71,8 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 func sealedForSchema() schema.Attribute {
 	return schema.SetAttribute{
 		Computed: true, ElementType: types.StringType,
-		MarkdownDescription: "Recipients (`age1…`) for whom the private keys are sealed; empty if they are stored unencrypted.",
+		MarkdownDescription: "Recipients (`age1…`) for whom the private keys are sealed; empty if they are stored " +
+			"unencrypted.",
 	}
 }
 
@@ -79,8 +83,8 @@ func driftSchema(more string) schema.Attribute {
 	return schema.ListAttribute{
 		Computed:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: strings.TrimSpace("Differences between the machines and the configuration of this resource. " +
-			"Every refresh detects them; if there are any, the plan shows an update that repairs them. " + more),
+		MarkdownDescription: strings.TrimSpace("Differences between the machines and the configuration of this " +
+			"resource. Every refresh detects them; if there are any, the plan shows an update that repairs them. " + more),
 	}
 }
 

@@ -129,7 +129,8 @@ func etcdIssues(h etcd.Health) []issue {
 	var issues []issue
 	switch {
 	case h.Silence != nil && !slices.ContainsFunc(h.Machines, func(m etcd.Machine) bool { return m.Err == nil }):
-		issues = append(issues, issue{issueUnreachable, "etcd: none of its machines can be observed, so its state is unknown"})
+		issues = append(issues, issue{issueUnreachable, "etcd: none of its machines can be observed, so its state " +
+			"is unknown"})
 	case h.Silence != nil:
 		issues = append(issues, unhealthy("etcd: %s", indented(h.Silence.Error())))
 	case h.Leader() == "":
@@ -143,7 +144,8 @@ func etcdIssues(h etcd.Health) []issue {
 	}
 	for _, m := range h.Machines {
 		if m.SnapshotFailed != "" {
-			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); check its log (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
+			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); check its "+
+				"log (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
 		}
 		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r membership.MemberStatus) bool { return r.Address == m.Address }) {
 			issues = append(issues, unlistedIssues(h, m)...)
@@ -165,7 +167,8 @@ func memberIssues(h etcd.Health, m membership.MemberStatus) []issue {
 		}
 	}
 	if share, known := quotaUsed(h, m); known && share >= fullAt {
-		issues = append(issues, unhealthy("%s: its database uses %.0f %% of its quota of %s; etcd refuses writes when the quota is exceeded", label, share*100, sizeText(h.QuotaOf(m))))
+		issues = append(issues, unhealthy("%s: its database uses %.0f %% of its quota of %s; etcd refuses writes "+
+			"when the quota is exceeded", label, share*100, sizeText(h.QuotaOf(m))))
 	}
 	return issues
 }
@@ -218,7 +221,8 @@ func endpointIssues(h endpoint.Health) []issue {
 	case len(holders) > 1:
 		issues = append(issues, unhealthy("virtual IP %s: it is on %s at the same time", h.Address, enumerated(holders)))
 	case len(holders) == 0 && len(unseen) > 0:
-		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("virtual IP %s: no observed balancer has it; %s may have it", h.Address, enumerated(unseen))})
+		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("virtual IP %s: no observed balancer has it; "+
+			"%s may have it", h.Address, enumerated(unseen))})
 	case len(holders) == 0:
 		issues = append(issues, unhealthy("virtual IP %s: no balancer has it", h.Address))
 	}

@@ -73,11 +73,13 @@ func productionReadinessSchema(ctx context.Context) schema.Schema {
 		Computed:            true,
 		MarkdownDescription: "The items of the review, always in the same order.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id":       computedText("Stable identifier of the item, such as `etcd-voters`."),
-			"title":    computedText("What the item requires."),
-			"status":   computedText("`pass`; `warn` (configured, but not as recommended); `fail`; `unknown` (it could not be read; `evidence` has the reason)."),
+			"id":    computedText("Stable identifier of the item, such as `etcd-voters`."),
+			"title": computedText("What the item requires."),
+			"status": computedText("`pass`; `warn` (configured, but not as recommended); `fail`; `unknown` (it " +
+				"could not be read; `evidence` has the reason)."),
 			"evidence": computedText("What was observed, with the machines that differ."),
-			"remedy":   computedText("How to fix it, by the provider's attribute if there is one; null if the item passes."),
+			"remedy": computedText("How to fix it, by the provider's attribute if there is one; null if the " +
+				"item passes."),
 		}},
 	}
 	attributes["score"] = computedNumber("Number of items that pass.")
@@ -85,8 +87,10 @@ func productionReadinessSchema(ctx context.Context) schema.Schema {
 	attributes["ready"] = computedFlag("Whether no item is `fail` or `unknown`.")
 	attributes["summary"] = computedText("Summary in one line.")
 	return schema.Schema{
-		MarkdownDescription: "Reviews whether a control plane is ready for production. The twenty items check what is running: the flags and limits of the processes on the machines, their files, " +
-			"the metrics of etcd, and the nodes in the API. The review changes nothing. An item that cannot be read is `unknown`, never an error.",
+		MarkdownDescription: "Reviews whether a control plane is ready for production. The twenty items check " +
+			"what is running: the flags and limits of the processes on the machines, their files, the metrics of " +
+			"etcd, and the nodes in the API. The review changes nothing. An item that cannot be read is " +
+			"`unknown`, never an error.",
 		Attributes: attributes,
 	}
 }

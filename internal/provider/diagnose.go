@@ -46,7 +46,8 @@ func asProblem(summary string, err error) *problem.Problem {
 		hostKeyProblem(p, key)
 	case errors.Is(err, host.ErrAuth):
 		p.Summary = "SSH authentication refused"
-		p.Next = "check ssh.user and ssh.private_key (or the agent's keys) of the provider, and that the machine's authorized_keys contains the public key."
+		p.Next = "check ssh.user and ssh.private_key (or the agent's keys) of the provider, and that the " +
+			"machine's authorized_keys contains the public key."
 	case errors.Is(err, host.ErrNotRoot):
 		p.Summary = "No root privileges on the machine"
 		p.Next = "log in as root, or let the user run sudo without a password (NOPASSWD)."
@@ -56,7 +57,8 @@ func asProblem(summary string, err error) *problem.Problem {
 	case p.Next != "":
 	case errors.Is(err, host.ErrUnreachable):
 		p.Summary = "Machine unreachable over SSH"
-		p.Next = "recover the machine or its network, then apply again. If it is permanently lost, add its address to abandon_unreachable_hosts of the provider before you destroy the resources on it."
+		p.Next = "recover the machine or its network, then apply again. If it is permanently lost, add its " +
+			"address to abandon_unreachable_hosts of the provider before you destroy the resources on it."
 	case errors.Is(err, host.ErrDigest):
 		p.Summary = "Artifact checksum differs"
 		p.Next = "do not use the artifact; check the artifact source of the provider and download it again."
@@ -72,11 +74,13 @@ func hostKeyProblem(p *problem.Problem, key *host.HostKeyError) {
 	pin := fmt.Sprintf("ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
 	if len(key.Known) == 0 {
 		p.Summary = "Host key not trusted"
-		p.Next = "compare the key with the one on the machine's console (cat /etc/ssh/ssh_host_*_key.pub). If it matches, add it to known_hosts, or pin it on the provider:\n  " + pin
+		p.Next = "compare the key with the one on the machine's console (cat /etc/ssh/ssh_host_*_key.pub). If it " +
+			"matches, add it to known_hosts, or pin it on the provider:\n  " + pin
 		return
 	}
 	p.Summary = "Host key changed"
-	p.Next = "rule out a man-in-the-middle attack. If the machine was rebuilt and this is its key, replace the old line in known_hosts, or pin the new key on the provider:\n  " + pin
+	p.Next = "rule out a man-in-the-middle attack. If the machine was rebuilt and this is its key, replace the " +
+		"old line in known_hosts, or pin the new key on the provider:\n  " + pin
 }
 
 // addConfigError adds a *host.ConfigError to the attribute that it names below root.

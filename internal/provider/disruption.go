@@ -157,18 +157,23 @@ func (g *group) check(diags *diag.Diagnostics) {
 	switch {
 	case len(g.serving) == 0:
 	case renamed && len(g.destroyed) == len(g.created) && len(g.serving) > 1:
-		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("all serving ones would be destroyed and created again with the same identity: %s.", who),
-			"if keys of a for_each were renamed, add a moved block for each (moved { from = …[\"OLD\"], to = …[\"NEW\"] }); "+
-				"if you want to replace them, use two applies, so that at least one keeps serving: first some of them (terraform apply -replace=… -target=…), then the rest.")
+		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("all serving ones would be destroyed and "+
+			"created again with the same identity: %s.", who),
+			"if keys of a for_each were renamed, add a moved block for each (moved { from = …[\"OLD\"], to = "+
+				"…[\"NEW\"] }); if you want to replace them, use two applies, so that at least one keeps serving: "+
+				"first some of them (terraform apply -replace=… -target=…), then the rest.")
 	case len(g.created) > 0:
 		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("none of the serving ones would remain: %s.", who),
-			"use two applies, so that at least one keeps serving: change or replace some of them first (for example with -target), and the rest when these serve. "+
-				"To replace a single one, add another one first.")
+			"use two applies, so that at least one keeps serving: change or replace some of them first (for "+
+				"example with -target), and the rest when these serve. To replace a single one, add another one "+
+				"first.")
 	case g.protected:
-		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("removing all of %s ends the cluster, and deletion_protection is enabled.", who), pki.AllowDeletion)
+		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("removing all of %s ends the cluster, and "+
+			"deletion_protection is enabled.", who), pki.AllowDeletion)
 	}
 }
 
 func (g *group) refuse(diags *diag.Diagnostics, summary, cause, next string) {
-	diags.AddAttributeError(path.Root("host"), summary, "Cause: "+problem.Block(cause)+"\nUnchanged: nothing was changed.\nNext step: "+next)
+	diags.AddAttributeError(path.Root("host"), summary, "Cause: "+problem.Block(cause)+"\nUnchanged: nothing was "+
+		"changed.\nNext step: "+next)
 }

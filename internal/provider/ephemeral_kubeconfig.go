@@ -34,7 +34,8 @@ func (e *kubeconfigEphemeral) Configure(_ context.Context, req ephemeral.Configu
 
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A kubeconfig for use within one plan or apply, with a short-lived client certificate. It is never stored.",
+		MarkdownDescription: "A kubeconfig for use within one plan or apply, with a short-lived client " +
+			"certificate. It is never stored.",
 		Attributes: map[string]schema.Attribute{
 			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI},
 			"server": schema.StringAttribute{

@@ -131,12 +131,14 @@ func (m replicaModel) validateFiles(ctx context.Context, diags *diag.Diagnostics
 func warnFiles(files map[string]component.ConfigFile, extra map[string]map[string]string, diags *diag.Diagnostics) {
 	for _, name := range component.UnusedConfigFiles(files, extra) {
 		diags.AddAttributeWarning(path.Root("files").AtMapKey(name), "File not used",
-			fmt.Sprintf("No flag in extra_args and no other file references %s, so no component reads it.\nNext step: reference it in a flag, or remove it from files.", component.ConfigFilePath(name)))
+			fmt.Sprintf("No flag in extra_args and no other file references %s, so no component reads it.\nNext "+
+				"step: reference it in a flag, or remove it from files.", component.ConfigFilePath(name)))
 	}
 	missing := component.MissingConfigFiles(files)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		diags.AddAttributeWarning(path.Root("files").AtMapKey(name), "File references a missing file",
-			fmt.Sprintf("Its content references %s in %s, which is not in files.\nNext step: add it to files, or correct the content.", strings.Join(missing[name], ", "), component.FilesDir))
+			fmt.Sprintf("Its content references %s in %s, which is not in files.\nNext step: add it to files, or "+
+				"correct the content.", strings.Join(missing[name], ", "), component.FilesDir))
 	}
 }
 
@@ -183,9 +185,11 @@ func filesOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) 
 
 // refuseSecret rejects a secret in a state that is sealed, and warns of it in any other.
 func refuseSecret(name string, s *session, diags *diag.Diagnostics) {
-	at, what := path.Root("files").AtMapKey(name).AtName("content"), "The content appears to contain a key, a token or a password. It is shown in plans and stored unencrypted in the state."
+	at, what := path.Root("files").AtMapKey(name).AtName("content"), "The content appears to contain a key, a "+
+		"token or a password. It is shown in plans and stored unencrypted in the state."
 	if s != nil && s.seal != nil {
-		addInvalid(diags, at, "Secret in a sealed state", errors.New("content appears to contain a key, a token or a password, and would be stored unencrypted in a sealed state: set content_wo"))
+		addInvalid(diags, at, "Secret in a sealed state", errors.New("content appears to contain a key, a token "+
+			"or a password, and would be stored unencrypted in a sealed state: set content_wo"))
 		return
 	}
 	diags.AddAttributeWarning(at, "Secret in the state", what+"\nNext step: set content_wo, which is never stored.")
@@ -207,7 +211,9 @@ func (m *replicaModel) takeWriteOnly(ctx context.Context, config tfsdk.Config, d
 		planned, _ := m.FileDigests.Elements()[name].(types.String)
 		if allKnown(planned) && !planned.Equal(digests.Elements()[name]) {
 			addInvalid(diags, path.Root("files").AtMapKey(name), "File differs from the plan",
-				errors.New("its content is not the planned content: content_wo must be the same at each evaluation; plan again, and store generated content in a place that returns the same value each time"))
+				errors.New("its content is not the planned content: content_wo must be the same at each "+
+					"evaluation; plan again, and store generated content in a place that returns the same value "+
+					"each time"))
 		}
 	}
 	m.FileDigests = digests

@@ -44,19 +44,20 @@ func (f *certificateFunction) Definition(_ context.Context, _ function.Definitio
 	list := types.ListType{ElemType: types.StringType}
 	resp.Definition = function.Definition{
 		Summary: "Parse a certificate",
-		MarkdownDescription: "Parses the first certificate in a PEM text. The signature and the validity period are not verified. The result has:\n\n" +
-			"- `subject` and `issuer`: distinguished names in the format of RFC 2253, such as `CN=cp1,O=system:nodes`\n" +
-			"- `common_name` and `organizations` of the subject: the user name and groups in Kubernetes\n" +
-			"- `serial_number`: hexadecimal\n" +
-			"- `dns_names` and `ip_addresses`: the names and addresses for which it is valid as a server certificate\n" +
-			"- `is_ca`: whether it is a CA certificate\n" +
-			"- `key_algorithm`: such as `ECDSA-P256` or `RSA-2048`, as in `kube_pki_bundle`, or `Ed25519`\n" +
-			"- `usages`: extended key usages as Kubernetes names them, such as `server auth` and `client auth`; an unnamed usage is its object identifier. Empty means unrestricted\n" +
-			"- `not_before` and `not_after`: RFC 3339\n" +
-			"- `sha256`: fingerprint, hexadecimal, as in `fingerprints` of `kube_pki_bundle`",
+		MarkdownDescription: "Parses the first certificate in a PEM text. The signature and the validity period " +
+			"are not verified. The result has:\n\n- `subject` and `issuer`: distinguished names in the format of " +
+			"RFC 2253, such as `CN=cp1,O=system:nodes`\n- `common_name` and `organizations` of the subject: the " +
+			"user name and groups in Kubernetes\n- `serial_number`: hexadecimal\n- `dns_names` and " +
+			"`ip_addresses`: the names and addresses for which it is valid as a server certificate\n- `is_ca`: " +
+			"whether it is a CA certificate\n- `key_algorithm`: such as `ECDSA-P256` or `RSA-2048`, as in " +
+			"`kube_pki_bundle`, or `Ed25519`\n- `usages`: extended key usages as Kubernetes names them, such as " +
+			"`server auth` and `client auth`; an unnamed usage is its object identifier. Empty means " +
+			"unrestricted\n- `not_before` and `not_after`: RFC 3339\n- `sha256`: fingerprint, hexadecimal, as in " +
+			"`fingerprints` of `kube_pki_bundle`",
 		Parameters: []function.Parameter{function.StringParameter{
-			Name:                "pem",
-			MarkdownDescription: "Text with a PEM certificate. Everything else in it, including further certificates, is ignored.",
+			Name: "pem",
+			MarkdownDescription: "Text with a PEM certificate. Everything else in it, including further " +
+				"certificates, is ignored.",
 		}},
 		Return: function.ObjectReturn{AttributeTypes: map[string]attr.Type{
 			"subject":       types.StringType,
@@ -83,7 +84,8 @@ func (f *certificateFunction) Run(ctx context.Context, req function.RunRequest, 
 	}
 	info, err := pki.Inspect(text)
 	if err != nil {
-		resp.Error = badArgument(0, err, "pass the content of a certificate in PEM format, for example ca_certificate of a kube_pki_bundle or the result of file()")
+		resp.Error = badArgument(0, err, "pass the content of a certificate in PEM format, for example "+
+			"ca_certificate of a kube_pki_bundle or the result of file()")
 		return
 	}
 	resp.Error = resp.Result.Set(ctx, certificateObject{

@@ -38,16 +38,15 @@ func (f *kubeconfigFunction) Metadata(_ context.Context, _ function.MetadataRequ
 func (f *kubeconfigFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
 		Summary: "Parse a kubeconfig, to configure other providers",
-		MarkdownDescription: "Parses the current context of a kubeconfig. The result has the following attributes, which are `null` if the kubeconfig does not set them:\n\n" +
-			"- `cluster_name` and `user`: the names of the entries in the kubeconfig\n" +
-			"- `server`: URL of the API\n" +
-			"- `certificate_authority`: CA certificates that verify the server, PEM\n" +
-			"- `client_certificate` and `client_key`: PEM\n" +
-			"- `token`: bearer token\n" +
-			"- `namespace`: of the context\n\n" +
-			"Files that the kubeconfig references are not read: such a kubeconfig is an error. `kubectl config view --flatten` writes one without references. " +
-			"Other settings of a kubeconfig (a proxy, a TLS server name, `exec`, a password) are not in the result.\n\n" +
-			"The result is sensitive if the text is. If the text is not, as with `file()`, call `provider::kube::kubeconfig(sensitive(file(\"admin.conf\")))`.",
+		MarkdownDescription: "Parses the current context of a kubeconfig. The result has the following " +
+			"attributes, which are `null` if the kubeconfig does not set them:\n\n- `cluster_name` and `user`: " +
+			"the names of the entries in the kubeconfig\n- `server`: URL of the API\n- `certificate_authority`: " +
+			"CA certificates that verify the server, PEM\n- `client_certificate` and `client_key`: PEM\n- " +
+			"`token`: bearer token\n- `namespace`: of the context\n\nFiles that the kubeconfig references are not " +
+			"read: such a kubeconfig is an error. `kubectl config view --flatten` writes one without references. " +
+			"Other settings of a kubeconfig (a proxy, a TLS server name, `exec`, a password) are not in the " +
+			"result.\n\nThe result is sensitive if the text is. If the text is not, as with `file()`, call " +
+			"`provider::kube::kubeconfig(sensitive(file(\"admin.conf\")))`.",
 		Parameters: []function.Parameter{function.StringParameter{
 			Name:                "text",
 			MarkdownDescription: "The content of the kubeconfig, YAML or JSON, not its path.",
@@ -72,7 +71,8 @@ func (f *kubeconfigFunction) Run(ctx context.Context, req function.RunRequest, r
 	}
 	access, err := pki.ParseAccess(text)
 	if err != nil {
-		resp.Error = badArgument(0, err, "pass the content of a self-contained kubeconfig, for example content of a kube_kubeconfig or the result of file()")
+		resp.Error = badArgument(0, err, "pass the content of a self-contained kubeconfig, for example content of "+
+			"a kube_kubeconfig or the result of file()")
 		return
 	}
 	resp.Error = resp.Result.Set(ctx, kubeconfigObject{

@@ -47,8 +47,9 @@ func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *d
 		diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
 	}
 	if _, err := netip.ParseAddr(address.ValueString()); err != nil && !diags.HasError() {
-		diags.AddError("Import not possible", "Cause: "+address.String()+" is not the IP address of a machine.\nUnchanged: nothing was changed.\n"+
-			"Next step: use the address of the machine in its cluster, such as 10.0.0.11; the provider's ssh settings configure the connection.")
+		diags.AddError("Import not possible", "Cause: "+address.String()+" is not the IP address of a "+
+			"machine.\nUnchanged: nothing was changed.\nNext step: use the address of the machine in its cluster, "+
+			"such as 10.0.0.11; the provider's ssh settings configure the connection.")
 	}
 	return address.ValueString()
 }
@@ -140,8 +141,10 @@ func (s *session) restoreBundle(ctx context.Context, value *types.String, privat
 	}
 	*value = s.bundles.of(clusterImported(ctx, private, diags))
 	if value.IsNull() && !diags.HasError() {
-		diags.AddWarning(what+" not read", "The resource was imported, but its PKI bundle is not known yet. Without the bundle, neither its health nor its drift can be read.\n"+
-			"Unchanged: the imported state.\nNext step: set pki in the configuration and plan. If the bundle is that of a kube_pki_bundle in the same configuration, import that resource too.")
+		diags.AddWarning(what+" not read", "The resource was imported, but its PKI bundle is not known yet. "+
+			"Without the bundle, neither its health nor its drift can be read.\nUnchanged: the imported "+
+			"state.\nNext step: set pki in the configuration and plan. If the bundle is that of a kube_pki_bundle "+
+			"in the same configuration, import that resource too.")
 	}
 	return !value.IsNull()
 }
@@ -162,8 +165,9 @@ func (s *session) refuseOtherCluster(ctx context.Context, before types.String, p
 // refuseWithoutBundle refuses to destroy a resource that was imported and never got its bundle.
 func refuseWithoutBundle(what string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(path.Root("pki"), what+" not deleted",
-		"Cause: the resource was imported and has no PKI bundle, which is required to remove it from its cluster.\nUnchanged: nothing was changed.\n"+
-			"Next step: set pki in the configuration and apply, then destroy; or remove it from the state (terraform state rm).")
+		"Cause: the resource was imported and has no PKI bundle, which is required to remove it from its "+
+			"cluster.\nUnchanged: nothing was changed.\nNext step: set pki in the configuration and apply, then "+
+			"destroy; or remove it from the state (terraform state rm).")
 }
 
 // machineFor returns the machine that an import reads, or nil with a diagnostic.

@@ -20,7 +20,8 @@ import (
 func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
 		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
-		"host":    identityschema.StringAttribute{OptionalForImport: true, Description: "Address of one of the endpoint's machines, from which the import reads."},
+		"host": identityschema.StringAttribute{OptionalForImport: true, Description: "Address of one of the " +
+			"endpoint's machines, from which the import reads."},
 	}}
 }
 
@@ -77,8 +78,9 @@ func (r *endpointResource) machineNamed(ctx context.Context, req resource.Import
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("host"), &on)...)
 	if req.ID = on.ValueString(); req.ID == "" && !diags.HasError() {
-		diags.AddError("Import not possible", "Cause: the identity does not name a machine to import from.\nUnchanged: nothing was changed.\n"+
-			"Next step: set host to the address of one of the endpoint's machines.")
+		diags.AddError("Import not possible", "Cause: the identity does not name a machine to import "+
+			"from.\nUnchanged: nothing was changed.\nNext step: set host to the address of one of the endpoint's "+
+			"machines.")
 		return nil, ""
 	}
 	return r.machineFor(ctx, req, diags), address.ValueString()

@@ -30,8 +30,9 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	if found.Alone {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", found.Name),
-			"Its cluster did not return its member list, so peers contains only this member. A change of peers does not affect a target.\n"+
-				"Next step: check in the plan that the configuration lists all members.")
+			"Its cluster did not return its member list, so peers contains only this member. A change of peers "+
+				"does not affect a machine.\nNext step: check in the plan that the configuration lists all "+
+				"members.")
 	}
 	i := importer{ctx, resp}
 	i.set("name", found.Name)

@@ -25,7 +25,8 @@ func (r *kubeconfigResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	access, err := pki.ParseAccess(text)
 	if err == nil && (access.Client.Certificate == "" || access.Client.PrivateKey == "" || access.CA == "") {
-		err = errors.New("it does not embed the CA certificate, the client certificate and the key, as the kubeconfigs of this resource do")
+		err = errors.New("it does not embed the CA certificate, the client certificate and the key, as the " +
+			"kubeconfigs of this resource do")
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Kubeconfig not imported", err)

@@ -109,7 +109,9 @@ func warnKeyless(b *pki.Bundle, diags *diag.Diagnostics) {
 	}
 	if len(words) > 0 {
 		diags.AddWarning("CA keys not imported",
-			"No machine has the private keys of these CAs: "+strings.Join(words, ", ")+". Certificates that they have issued stay in use, but they cannot be renewed or issued for another machine.\n"+
-				"Next step: import the bundle from a backup instead (file:PATH), if there is one. Otherwise rotate these CAs (rotation, three stages): the bundle has the keys of the new CAs.")
+			"No machine has the private keys of these CAs: "+strings.Join(words, ", ")+". Certificates that they "+
+				"have issued stay in use, but they cannot be renewed or issued for another machine.\nNext step: "+
+				"import the bundle from a backup instead (file:PATH), if there is one. Otherwise rotate these CAs "+
+				"(rotation, three stages): the bundle has the keys of the new CAs.")
 	}
 }

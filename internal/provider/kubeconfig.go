@@ -51,7 +51,8 @@ func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now tim
 	if errors.Is(err, pki.ErrExternal) {
 		err = &problem.Problem{
 			Summary: "Kubeconfig not issued", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "use the resource kube_kubeconfig, whose signed attribute accepts the certificate signed for a kube_certificate_requests.",
+			Next: "use the resource kube_kubeconfig, whose signed attribute accepts the certificate signed for a " +
+				"kube_certificate_requests.",
 		}
 	}
 	if err != nil {
@@ -83,10 +84,11 @@ func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now tim
 
 // Descriptions that both schemas share.
 const (
-	kubeconfigPKI      = "The `bundle` of the cluster's `kube_pki_bundle`."
-	kubeconfigServer   = "URL of the API: the `url` of the cluster's `kube_control_plane_endpoint`."
-	kubeconfigUser     = "User name, which is the certificate's common name. Default `" + defaultUser + "`."
-	kubeconfigGroups   = "Groups, which are the certificate's organizations. Default `[\"kubeadm:cluster-admins\"]`, the cluster administrators."
+	kubeconfigPKI    = "The `bundle` of the cluster's `kube_pki_bundle`."
+	kubeconfigServer = "URL of the API: the `url` of the cluster's `kube_control_plane_endpoint`."
+	kubeconfigUser   = "User name, which is the certificate's common name. Default `" + defaultUser + "`."
+	kubeconfigGroups = "Groups, which are the certificate's organizations. Default " +
+		"`[\"kubeadm:cluster-admins\"]`, the cluster administrators."
 	kubeconfigContent  = "The kubeconfig, YAML."
 	kubeconfigCA       = "Certificate of the Kubernetes CA, PEM."
 	kubeconfigCert     = "The client certificate, PEM."

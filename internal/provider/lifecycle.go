@@ -50,8 +50,10 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 // update can.
 func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
-		diags.AddWarning(what+" still differs", "After the change, the machine still differs from the configuration:\n  "+
-			strings.Join(problem.Lines(drift), "\n  ")+"\nNext step: "+cmp.Or(remedy, "check whether the next plan still shows the drift; if it does, inspect the machine."))
+		diags.AddWarning(what+" still differs", "After the change, the machine still differs from the "+
+			"configuration:\n  "+
+			strings.Join(problem.Lines(drift), "\n  ")+"\nNext step: "+cmp.Or(remedy, "check whether the next "+
+			"plan still shows the drift; if it does, inspect the machine."))
 	}
 }
 

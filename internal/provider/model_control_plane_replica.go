@@ -66,7 +66,8 @@ func notWithRotation(before, after *pki.Bundle) error {
 	if before == nil || after == nil || maps.Equal(before.Generations(), after.Generations()) {
 		return nil
 	}
-	return errors.New("version and rotation of the PKI bundle change together: a failed version change can be rolled back, a rotation stage cannot; apply one of them first, then the other")
+	return errors.New("version and rotation of the PKI bundle change together: a failed version change can be " +
+		"rolled back, a rotation stage cannot; apply one of them first, then the other")
 }
 
 func (m *replicaModel) name() string          { return m.Name.ValueString() }

@@ -93,8 +93,8 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
 	if n := len(m.Peers.Elements()); !m.Peers.IsUnknown() && n%2 == 0 {
 		diags.AddAttributeWarning(path.Root("peers"), fmt.Sprintf("Even number of etcd members: %d", n),
-			fmt.Sprintf("%d members tolerate the loss of %d, as many as %d members do, and each additional member can fail too. "+
-				"An even number is acceptable while you scale; otherwise use 1, 3 or 5 members.", n, (n-1)/2, n-1))
+			fmt.Sprintf("%d members tolerate the loss of %d, as many as %d members do, and each additional member "+
+				"can fail too. An even number is acceptable while you scale; otherwise use 1, 3 or 5 members.", n, (n-1)/2, n-1))
 	}
 }
 

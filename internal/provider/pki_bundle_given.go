@@ -107,7 +107,8 @@ func givenAuthority(ctx context.Context, value types.Object, seal *pki.Seal, dia
 	case key != "" && model.Elsewhere.ValueBool():
 		return pki.KeyPair{}, errors.New("a private key is set, but key_held_elsewhere = true means that there is none")
 	case key == "" && !model.Elsewhere.ValueBool():
-		return pki.KeyPair{}, errors.New("no private key is set: set private_key_wo or private_key, or key_held_elsewhere = true")
+		return pki.KeyPair{}, errors.New("no private key is set: set private_key_wo or private_key, or " +
+			"key_held_elsewhere = true")
 	}
 	pair := pki.KeyPair{Certificate: model.Certificate.ValueString(), PrivateKey: key}
 	return pair, pki.ValidateAuthority(pair)
@@ -132,7 +133,8 @@ func (m privateKeyModel) key(seal *pki.Seal) (string, error) {
 	case writeOnly != "":
 		return writeOnly, nil
 	case stored != "" && seal != nil && !pki.Sealed(stored):
-		return "", errors.New("private_key would be stored unencrypted in a sealed state: use private_key_wo, or encrypt the key with age to one of the seal's identities")
+		return "", errors.New("private_key would be stored unencrypted in a sealed state: use private_key_wo, or " +
+			"encrypt the key with age to one of the seal's identities")
 	}
 	return seal.Open(stored)
 }

@@ -61,8 +61,8 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 		return
 	}
 	for _, words := range before.Expiring(leafLife, r.now()) {
-		diags.AddWarning("Certificate authority expires soon", words+", and no certificate that it issues is valid longer.\n"+
-			"Next step: rotate it (rotation), one stage at a time.")
+		diags.AddWarning("Certificate authority expires soon", words+", and no certificate that it issues is "+
+			"valid longer.\nNext step: rotate it (rotation), one stage at a time.")
 	}
 	keys, known := r.keysOf(ctx, config, diags)
 	if !known || diags.HasError() {
@@ -188,8 +188,9 @@ func (m *pkiBundleModel) forget() {
 func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 	if r.session.seal == nil {
 		diags.AddWarning("Private keys are stored unencrypted",
-			"The provider has no seal: everyone who can read the state or a plan file can read the CA keys of the cluster.\n"+
-				"Next step: set seal on the provider, or restrict access to the state to administrators of the cluster.")
+			"The provider has no seal: everyone who can read the state or a plan file can read the CA keys of the "+
+				"cluster.\nNext step: set seal on the provider, or restrict access to the state to administrators "+
+				"of the cluster.")
 	}
 }
 

@@ -59,8 +59,8 @@ func (p *kubeProvider) Metadata(_ context.Context, _ provider.MetadataRequest, r
 
 func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages self-hosted, highly available Kubernetes control planes on plain machines over SSH: " +
-			"the fixed API endpoint, control-plane replicas, etcd members and the PKI bundle.",
+		MarkdownDescription: "Manages self-hosted, highly available Kubernetes control planes on plain machines " +
+			"over SSH: the fixed API endpoint, control-plane replicas, etcd members and the PKI bundle.",
 		Attributes: map[string]schema.Attribute{
 			"ssh":                       sshSchema(),
 			"seal":                      sealSchema(),
@@ -75,11 +75,14 @@ func abandonSchema() schema.Attribute {
 	return schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
 		Validators: []validator.Set{setvalidator.ValueStringsAre(ipValidator())},
-		MarkdownDescription: "Addresses (`host.address`) of machines that are permanently lost. Resources on them can be destroyed although the machine cannot be reached: " +
-			"the other machines remove the member from etcd and the replica from the balancers, and the machine itself is not changed. Default: none. " +
-			"The list applies only to machines that do not answer: an untrusted host key or a refused login is still an error. " +
-			"An etcd member is abandoned only after another member has removed it. If no member answers, possibly only your network is down, so every unreachable machine in `peers` must be listed, " +
-			"and the reachable ones must have no member: this ends the cluster. A change does not affect any machine; remove the addresses before you use them again.",
+		MarkdownDescription: "Addresses (`host.address`) of machines that are permanently lost. Resources on them " +
+			"can be destroyed although the machine cannot be reached: the other machines remove the member from " +
+			"etcd and the replica from the balancers, and the machine itself is not changed. Default: none. The " +
+			"list applies only to machines that do not answer: an untrusted host key or a refused login is still " +
+			"an error. An etcd member is abandoned only after another member has removed it. If no member " +
+			"answers, possibly only your network is down, so every unreachable machine in `peers` must be listed, " +
+			"and the reachable ones must have no member: this ends the cluster. A change does not affect any " +
+			"machine; remove the addresses before you use them again.",
 	}
 }
 

@@ -28,13 +28,17 @@ type urlModel struct {
 func artifactsSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Source of the programs. Default: the upstream release locations; the machines download the programs and verify them against " +
-			"the published checksums. A program that a machine already has with the correct digest is not transferred again. A change applies to programs that are installed after it.",
+		MarkdownDescription: "Source of the programs. Default: the upstream release locations; the machines " +
+			"download the programs and verify them against the published checksums. A program that a machine " +
+			"already has with the correct digest is not transferred again. A change applies to programs that are " +
+			"installed after it.",
 		Attributes: map[string]schema.Attribute{
 			"directory": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Local directory that is uploaded over SSH (air-gapped). Default: none; the machines download the programs. It contains `etcd-vVERSION/` with `etcd`, `etcdctl` and `etcdutl`, and " +
-					"`kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and `kube-scheduler`.",
+				MarkdownDescription: "Local directory that is uploaded over SSH (air-gapped). Default: none; the " +
+					"machines download the programs. It contains `etcd-vVERSION/` with `etcd`, `etcdctl` and " +
+					"`etcdutl`, and `kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and " +
+					"`kube-scheduler`.",
 			},
 			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
 			"kubernetes": urlSchema("Kubernetes", host.DefaultSource().URLs["kubernetes"]),
@@ -44,12 +48,14 @@ func artifactsSchema() schema.Attribute {
 
 func urlSchema(product string, standard host.URLTemplate) schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Download location of " + product + ". `{version}` (without `v`), `{arch}` and `{name}` are replaced. Default: the upstream release location.",
+		Optional: true,
+		MarkdownDescription: "Download location of " + product + ". `{version}` (without `v`), `{arch}` and " +
+			"`{name}` are replaced. Default: the upstream release location.",
 		Attributes: map[string]schema.Attribute{
 			"url": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "The `https` URL of the program, or of a `.tar.gz` that contains it. The upstream URL is `" + standard.URL + "`.",
+				Required: true,
+				MarkdownDescription: "The `https` URL of the program, or of a `.tar.gz` that contains it. The " +
+					"upstream URL is `" + standard.URL + "`.",
 			},
 			"checksum_url": schema.StringAttribute{
 				Required: true,

@@ -21,14 +21,17 @@ type sealModel struct {
 func sealSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Encrypts every private key in the state and in plans with [age](https://age-encryption.org). " +
-			"Default: none; the keys are sensitive attributes, which everyone who can read the state can read. " +
-			"A change re-encrypts all keys in place and does not affect any machine.",
+		MarkdownDescription: "Encrypts every private key in the state and in plans with " +
+			"[age](https://age-encryption.org). Default: none; the keys are sensitive attributes, which everyone " +
+			"who can read the state can read. A change re-encrypts all keys in place and does not affect any " +
+			"machine.",
 		Attributes: map[string]schema.Attribute{
 			"identities": schema.SetAttribute{
 				Required: true, Sensitive: true, ElementType: types.StringType,
-				MarkdownDescription: "Identities that open sealed keys: each is an age identity (`AGE-SECRET-KEY-1…`), the content of an identity file, or an identity file that `age` encrypted with a passphrase. " +
-					"A plan file contains the values of ordinary variables: read an identity from a file, or pass it as an ephemeral variable.",
+				MarkdownDescription: "Identities that open sealed keys: each is an age identity " +
+					"(`AGE-SECRET-KEY-1…`), the content of an identity file, or an identity file that `age` " +
+					"encrypted with a passphrase. A plan file contains the values of ordinary variables: read an " +
+					"identity from a file, or pass it as an ephemeral variable.",
 			},
 			"passphrase": schema.StringAttribute{
 				Optional: true, Sensitive: true,
@@ -36,8 +39,9 @@ func sealSchema() schema.Attribute {
 			},
 			"recipients": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Recipients (`age1…`) for whom keys are sealed from now on; at least one must belong to `identities`. Default: the recipients of `identities`. " +
-					"A change re-encrypts all keys in place and does not affect any machine.",
+				MarkdownDescription: "Recipients (`age1…`) for whom keys are sealed from now on; at least one " +
+					"must belong to `identities`. Default: the recipients of `identities`. A change re-encrypts " +
+					"all keys in place and does not affect any machine.",
 			},
 		},
 	}
@@ -58,8 +62,9 @@ func decodeSeal(ctx context.Context, object types.Object) (*pki.Seal, diag.Diagn
 	}
 	seal, err := pki.NewSeal(identities, model.Passphrase.ValueString(), recipients)
 	if err != nil {
-		diags.AddAttributeError(path.Root("seal"), "Invalid seal", "Cause: "+err.Error()+"\nUnchanged: nothing was changed.\n"+
-			"Next step: set the identities that open the keys in the state, and recipients of which at least one belongs to these identities.")
+		diags.AddAttributeError(path.Root("seal"), "Invalid seal", "Cause: "+err.Error()+"\nUnchanged: nothing "+
+			"was changed.\nNext step: set the identities that open the keys in the state, and recipients of which "+
+			"at least one belongs to these identities.")
 	}
 	return seal, diags
 }

@@ -48,13 +48,15 @@ type hostModel struct {
 func sshSchema() schema.Attribute {
 	attributes := credentialAttributes(func(own string) string { return own })
 	attributes["agent"] = schema.BoolAttribute{
-		Optional:            true,
-		MarkdownDescription: "Use the ssh-agent at `SSH_AUTH_SOCK`. Default: `true` if `private_key` is not set and the variable is not empty.",
+		Optional: true,
+		MarkdownDescription: "Use the ssh-agent at `SSH_AUTH_SOCK`. Default: `true` if `private_key` is not set " +
+			"and the variable is not empty.",
 	}
 	attributes["known_hosts"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Text in `known_hosts` format. Default: the content of `~/.ssh/known_hosts`. " +
-			"A machine whose key is neither in this text nor pinned in `hosts` is rejected; there is no trust on first use.",
+		MarkdownDescription: "Text in `known_hosts` format. Default: the content of `~/.ssh/known_hosts`. A " +
+			"machine whose key is neither in this text nor pinned in `hosts` is rejected; there is no trust on " +
+			"first use.",
 	}
 	attributes["connect_timeout"] = schema.StringAttribute{
 		Optional:            true,
@@ -62,27 +64,34 @@ func sshSchema() schema.Attribute {
 		MarkdownDescription: "Timeout of a connection to one machine, such as `10s` (the default).",
 	}
 	bastion := credentialAttributes(func(string) string { return "Default: as in `ssh`." })
-	bastion["address"] = schema.StringAttribute{Required: true, MarkdownDescription: "IP address or host name of the jump host."}
+	bastion["address"] = schema.StringAttribute{Required: true, MarkdownDescription: "IP address or host name of " +
+		"the jump host."}
 	bastion["host_key"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Host key of the jump host, such as `ssh-ed25519 AAAA…`. Default: the key in `known_hosts`.",
+		Optional: true,
+		MarkdownDescription: "Host key of the jump host, such as `ssh-ed25519 AAAA…`. Default: the key in " +
+			"`known_hosts`.",
 	}
 	attributes["bastion"] = schema.SingleNestedAttribute{
-		Optional:            true,
-		Attributes:          bastion,
-		MarkdownDescription: "Jump host through which all machines are reached. Default: none. Settings that are not set here are inherited from `ssh`; a `certificate` is inherited only together with its `private_key`.",
+		Optional:   true,
+		Attributes: bastion,
+		MarkdownDescription: "Jump host through which all machines are reached. Default: none. Settings that are " +
+			"not set here are inherited from `ssh`; a `certificate` is inherited only together with its " +
+			"`private_key`.",
 	}
 	attributes["hosts"] = schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for them (`host.address`). Default: none. " +
-			"They apply to every resource that connects to the machine, as its own machine or as a peer. " +
-			"A setting that is known only after the apply, such as the host key of a new machine, delays only this machine: others are read and planned as usual.",
+		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for " +
+			"them (`host.address`). Default: none. They apply to every resource that connects to the machine, as " +
+			"its own machine or as a peer. A setting that is known only after the apply, such as the host key of " +
+			"a new machine, delays only this machine: others are read and planned as usual.",
 		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
 	}
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		Attributes:          attributes,
-		MarkdownDescription: "SSH settings. SSH is the provider's only connection: etcd and the Kubernetes API are reached through it. Default: that of each setting. A change applies from the next plan on and does not affect any machine.",
+		Optional:   true,
+		Attributes: attributes,
+		MarkdownDescription: "SSH settings. SSH is the provider's only connection: etcd and the Kubernetes API " +
+			"are reached through it. Default: that of each setting. A change applies from the next plan on and " +
+			"does not affect any machine.",
 	}
 }
 
@@ -91,8 +100,9 @@ func sshSchema() schema.Attribute {
 func credentialAttributes(standard func(own string) string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"user": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Login user; a user other than `root` needs `sudo` without a password on the machines. " + standard("Default `root`."),
+			Optional: true,
+			MarkdownDescription: "Login user; a user other than `root` needs `sudo` without a password on the " +
+				"machines. " + standard("Default `root`."),
 		},
 		"port": schema.Int64Attribute{
 			Optional:            true,
@@ -101,7 +111,8 @@ func credentialAttributes(standard func(own string) string) map[string]schema.At
 		},
 		"private_key": schema.StringAttribute{
 			Optional: true, Sensitive: true,
-			MarkdownDescription: "Private key in PEM or OpenSSH format. " + standard("Default: none; the ssh-agent is used."),
+			MarkdownDescription: "Private key in PEM or OpenSSH format. " + standard("Default: none; the "+
+				"ssh-agent is used."),
 		},
 		"passphrase": schema.StringAttribute{
 			Optional: true, Sensitive: true,
@@ -116,14 +127,18 @@ func credentialAttributes(standard func(own string) string) map[string]schema.At
 
 func overrideAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "IP address or host name for SSH. Default: the address that resources use."},
+		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "IP address or host name for SSH. " +
+			"Default: the address that resources use."},
 		"port": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port of sshd on this machine. Default: that of `ssh`.",
 		},
-		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "Login user on this machine. Default: that of `ssh`."},
-		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "Pinned host key of the machine, such as `ssh-ed25519 AAAA…`. It takes precedence over `known_hosts`, except that a key marked `@revoked` there is rejected. Default: no pinned key."},
+		"user": schema.StringAttribute{Optional: true, MarkdownDescription: "Login user on this machine. " +
+			"Default: that of `ssh`."},
+		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "Pinned host key of the machine, " +
+			"such as `ssh-ed25519 AAAA…`. It takes precedence over `known_hosts`, except that a key marked " +
+			"`@revoked` there is rejected. Default: no pinned key."},
 	}
 }
 

@@ -57,7 +57,8 @@ func requestsFor(b *pki.Bundle, leaves []pki.Leaf) (requests, error) {
 			return nil, err
 		}
 		if other, ok := wanted[leaf.Name]; ok && !other.same(request) {
-			return nil, fmt.Errorf("two different certificates have the name %q: request one of them in a separate resource", leaf.Name)
+			return nil, fmt.Errorf("two different certificates have the name %q: request one of them in a "+
+				"separate resource", leaf.Name)
 		}
 		wanted[leaf.Name] = wantedRequest{request, leaf}
 	}

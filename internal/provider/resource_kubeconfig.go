@@ -56,8 +56,9 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 		return schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: kept(), MarkdownDescription: description}
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A kubeconfig that is stored in the state, including its private key. With the provider's `seal`, `content` and `client_key` are age files " +
-			"(`terraform output -raw kubeconfig | age -d -i key.txt`). If nothing may be stored, use the ephemeral resource of the same name.",
+		MarkdownDescription: "A kubeconfig that is stored in the state, including its private key. With the " +
+			"provider's `seal`, `content` and `client_key` are age files (`terraform output -raw kubeconfig | age " +
+			"-d -i key.txt`). If nothing may be stored, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"id":  keptString("Fingerprint of the client certificate."),
 			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change caused by a rotation of the Kubernetes CA, a new cluster name or a new seal renews the kubeconfig in place; the bundle of another cluster replaces it."},
@@ -81,8 +82,10 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"early_renewal": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()}, PlanModifiers: []planmodifier.String{sameDuration{}},
-				MarkdownDescription: "How long before its expiry the certificate is renewed, such as `720h`; less than `validity`. Default: a third of its lifetime. " +
-					"A plan within that time renews the kubeconfig in place. A change renews the kubeconfig if it becomes due; otherwise it has no effect.",
+				MarkdownDescription: "How long before its expiry the certificate is renewed, such as `720h`; less " +
+					"than `validity`. Default: a third of its lifetime. A plan within that time renews the " +
+					"kubeconfig in place. A change renews the kubeconfig if it becomes due; otherwise it has no " +
+					"effect.",
 			},
 			"signed":                 signedSchema(),
 			"content":                sensitive(kubeconfigContent),

@@ -138,7 +138,8 @@ func (r *pkiBundleResource) Delete(ctx context.Context, req resource.DeleteReque
 func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
 	if deletable := !m.Protection.IsNull() && !m.Protection.ValueBool(); !deletable && !diags.HasError() {
 		diags.AddAttributeError(attributePath("deletion_protection"), "PKI bundle is protected from deletion",
-			fmt.Sprintf("Cause: the bundle contains the keys of cluster %q, and deletion_protection is enabled.\nUnchanged: nothing was changed.\nNext step: %s",
+			fmt.Sprintf("Cause: the bundle contains the keys of cluster %q, and deletion_protection is "+
+				"enabled.\nUnchanged: nothing was changed.\nNext step: %s",
 				m.ClusterName.ValueString(), pki.AllowDeletion))
 	}
 }

@@ -16,10 +16,12 @@ import (
 
 func certificateRequestsSchema() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Certificate requests of an etcd member, a replica or a user for an external signer, such as Vault or an HSM, " +
-			"for those CAs of the bundle whose key is external (`key_held_elsewhere`). The provider generates and keeps the private keys; " +
-			"the signed certificates are passed to the `signed` attribute of the member, the replica or the kubeconfig. " +
-			"The resource exists only in the state and cannot be imported: its keys are in no other place, and new requests only need to be signed again. A request stays the same until its content or the CA that has to sign it changes.",
+		MarkdownDescription: "Certificate requests of an etcd member, a replica or a user for an external signer, " +
+			"such as Vault or an HSM, for those CAs of the bundle whose key is external (`key_held_elsewhere`). " +
+			"The provider generates and keeps the private keys; the signed certificates are passed to the " +
+			"`signed` attribute of the member, the replica or the kubeconfig. The resource exists only in the " +
+			"state and cannot be imported: its keys are in no other place, and new requests only need to be " +
+			"signed again. A request stays the same until its content or the CA that has to sign it changes.",
 		Attributes: map[string]schema.Attribute{
 			"pki":         bundleAttribute("which names the CAs with an external key"),
 			"etcd_member": requestedMemberSchema(),
@@ -28,7 +30,8 @@ func certificateRequestsSchema() schema.Schema {
 			"requests":    requestsSchema(),
 			"keys": schema.StringAttribute{
 				Computed: true, Sensitive: true,
-				MarkdownDescription: "Private keys of the requests, for the `signed` attribute of members, replicas and kubeconfigs: JSON, with each key sealed according to the provider's `seal`.",
+				MarkdownDescription: "Private keys of the requests, for the `signed` attribute of members, " +
+					"replicas and kubeconfigs: JSON, with each key sealed according to the provider's `seal`.",
 			},
 			"sealed_for": sealedForSchema(),
 		},
@@ -36,7 +39,8 @@ func certificateRequestsSchema() schema.Schema {
 }
 
 // requestEffect describes the effect of a change of the requested contents.
-const requestEffect = " A change creates the affected requests again, so they must be signed again; it does not affect any machine."
+const requestEffect = " A change creates the affected requests again, so they must be signed again; it does not " +
+	"affect any machine."
 
 func requestedMemberSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
@@ -62,8 +66,9 @@ func requestedAddressSchema() schema.Attribute {
 // requestedReplicaSchema has the same defaults as the replica.
 func requestedReplicaSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, including those in its kubeconfigs. Default: none." + requestEffect,
+		Optional: true,
+		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, including those " +
+			"in its kubeconfigs. Default: none." + requestEffect,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true, Validators: []validator.String{checked("replica name", component.ValidateName)},
@@ -119,18 +124,22 @@ func requestsSchema() schema.Attribute {
 	}
 	return schema.MapNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "The requests to sign, by name: `etcd/server`, `etcd/peer` and `etcd/healthcheck-client` of a member; `apiserver`, `apiserver-kubelet-client`, " +
-			"`front-proxy-client`, `apiserver-etcd-client`, `kubernetes-admin`, `system:kube-controller-manager`, `system:kube-scheduler` and `terraform-provider-kube` of a replica; " +
-			"the name of a user. The signed certificate must have exactly the subject, names and usages of the request.",
+		MarkdownDescription: "The requests to sign, by name: `etcd/server`, `etcd/peer` and " +
+			"`etcd/healthcheck-client` of a member; `apiserver`, `apiserver-kubelet-client`, " +
+			"`front-proxy-client`, `apiserver-etcd-client`, `kubernetes-admin`, `system:kube-controller-manager`, " +
+			"`system:kube-scheduler` and `terraform-provider-kube` of a replica; the name of a user. The signed " +
+			"certificate must have exactly the subject, names and usages of the request.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"request":       text("The certificate request (PKCS #10), PEM."),
-			"authority":     text("CA that must sign it: `kubernetes`, `etcd` or `front-proxy`."),
-			"signer":        text("SHA-256 fingerprint of that CA's certificate, hexadecimal. It changes with a rotation, which creates the request again."),
+			"request":   text("The certificate request (PKCS #10), PEM."),
+			"authority": text("CA that must sign it: `kubernetes`, `etcd` or `front-proxy`."),
+			"signer": text("SHA-256 fingerprint of that CA's certificate, hexadecimal. It changes with a " +
+				"rotation, which creates the request again."),
 			"common_name":   text("Common name of the subject."),
 			"organizations": list("Organizations of the subject, which are groups in Kubernetes."),
 			"dns_names":     list("Host names of the certificate."),
 			"ip_addresses":  list("IP addresses of the certificate."),
-			"usages":        list("Extended key usages of the certificate: `server auth`, `client auth`. The request itself does not contain them."),
+			"usages": list("Extended key usages of the certificate: `server auth`, `client auth`. The " +
+				"request itself does not contain them."),
 		}},
 	}
 }

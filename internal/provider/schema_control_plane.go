@@ -18,25 +18,31 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	attributes["fail_on"] = schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
 		Validators: []validator.Set{setvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
-		MarkdownDescription: "Kinds of issues that are errors: `unreachable` (a machine or component that cannot be queried), `unhealthy` (a problem of a machine or component that was queried), " +
-			"`expiring` (a certificate that expires within `certificate_days`). Default: none, so that a failure never blocks the apply that repairs it. " +
-			"With a kind in this list, plans fail while there is such an issue, including plans to destroy; in a `check` block, an error is a warning.",
+		MarkdownDescription: "Kinds of issues that are errors: `unreachable` (a machine or component that cannot " +
+			"be queried), `unhealthy` (a problem of a machine or component that was queried), `expiring` (a " +
+			"certificate that expires within `certificate_days`). Default: none, so that a failure never blocks " +
+			"the apply that repairs it. With a kind in this list, plans fail while there is such an issue, " +
+			"including plans to destroy; in a `check` block, an error is a warning.",
 	}
 	attributes["certificate_days"] = schema.Int64Attribute{
 		Optional: true, Validators: []validator.Int64{int64validator.Between(0, 36500)},
-		MarkdownDescription: "A certificate that expires in fewer days is an issue. Default `30`. The provider renews its certificates in the last third of their lifetime.",
+		MarkdownDescription: "A certificate that expires in fewer days is an issue. Default `30`. The provider " +
+			"renews its certificates in the last third of their lifetime.",
 	}
 	for name, attribute := range controlPlaneComputed() {
 		attributes[name] = attribute
 	}
 	attributes["timeouts"] = queryTimeout(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
-		ReadDescription: "Default `30s`. A component that has not answered by then is an issue. A dead machine is detected after `ssh.connect_timeout` of the provider.",
+		ReadDescription: "Default `30s`. A component that has not answered by then is an issue. A dead machine is " +
+			"detected after `ssh.connect_timeout` of the provider.",
 	}))
 	return schema.Schema{
-		MarkdownDescription: "Health of a control plane. Queries the machines of etcd, of the endpoint's balancers and of the replicas that these list, and every component, in parallel: " +
-			"one read-only command for each component on each machine. Problems are listed in `issues`, and are errors only with `fail_on`: " +
-			"if a `check` block asserts `healthy`, plans warn, but scaling, repairs and destroys continue. Put the data source next to that block: " +
-			"a data source inside it is planned to be read again in every apply, so no plan is empty.",
+		MarkdownDescription: "Health of a control plane. Queries the machines of etcd, of the endpoint's " +
+			"balancers and of the replicas that these list, and every component, in parallel: one read-only " +
+			"command for each component on each machine. Problems are listed in `issues`, and are errors only " +
+			"with `fail_on`: if a `check` block asserts `healthy`, plans warn, but scaling, repairs and destroys " +
+			"continue. Put the data source next to that block: a data source inside it is planned to be read " +
+			"again in every apply, so no plan is empty.",
 		Attributes: attributes,
 	}
 }
@@ -46,11 +52,14 @@ func querySchema() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
-			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It issues short-lived client certificates for etcd and the API servers.",
+			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It issues short-lived client " +
+				"certificates for etcd and the API servers.",
 		},
 		"signed": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "Certificates signed by an external signer, as in `signed` of a `kube_control_plane_replica`, for CAs of the bundle with an external key. Default: none; components that require them cannot be queried.",
+			Optional: true,
+			MarkdownDescription: "Certificates signed by an external signer, as in `signed` of a " +
+				"`kube_control_plane_replica`, for CAs of the bundle with an external key. Default: none; " +
+				"components that require them cannot be queried.",
 			Attributes: map[string]schema.Attribute{
 				"keys":         schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: "The `keys` of the `kube_certificate_requests` whose requests were signed."},
 				"certificates": schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "The certificates, PEM, by the names of `requests`."},
@@ -62,13 +71,15 @@ func querySchema() map[string]schema.Attribute {
 			MarkdownDescription: "Client URLs of all etcd members, so that any of them may be down.",
 		},
 		"endpoint": schema.SingleNestedAttribute{
-			Required:            true,
-			MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`: its balancers list the replicas.",
+			Required: true,
+			MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`: its " +
+				"balancers list the replicas.",
 			Attributes: map[string]schema.Attribute{
-				"address":    schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
-				"port":       schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
-				"hosts":      schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's cluster. Default: the cluster of `pki`."},
+				"address": schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
+				"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
+				"hosts":   schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
+					"cluster. Default: the cluster of `pki`."},
 			},
 		},
 	}
@@ -102,7 +113,8 @@ func computedMap(description string, attributes map[string]schema.Attribute) sch
 
 // withExpiry adds the expiry of a component's certificates.
 func withExpiry(of string, attributes map[string]schema.Attribute) map[string]schema.Attribute {
-	attributes["certificate_expires_at"] = computedText("Earliest expiry of " + of + " certificates, RFC 3339; null if its machine cannot be observed.")
+	attributes["certificate_expires_at"] = computedText("Earliest expiry of " + of + " certificates, RFC 3339; " +
+		"null if its machine cannot be observed.")
 	attributes["certificate_days"] = computedNumber("Full days until then; negative afterwards.")
 	return attributes
 }
@@ -110,8 +122,10 @@ func withExpiry(of string, attributes map[string]schema.Attribute) map[string]sc
 func controlPlaneComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"healthy": computedFlag("Whether there are no `issues`."),
-		"issues": computedTexts("Detected problems, one sentence each, with the machine and the component. A component that cannot be queried is an issue too, and so is a component that " +
-			"the arguments name and that does not exist yet: set `depends_on` to the replicas, so that the data source is read after them."),
+		"issues": computedTexts("Detected problems, one sentence each, with the machine and the component. A " +
+			"component that cannot be queried is an issue too, and so is a component that the arguments name and " +
+			"that does not exist yet: set `depends_on` to the replicas, so that the data source is read after " +
+			"them."),
 		"summary": computedText("Summary in one line."),
 		"virtual_ip": computedGroup("The address of the API.", map[string]schema.Attribute{
 			"address": computedText("The virtual IP."),
@@ -119,20 +133,25 @@ func controlPlaneComputed() map[string]schema.Attribute {
 			"holders": computedTexts("All balancers that have it: more than one is an issue."),
 		}),
 		"balancers": computedMap("The machines of the endpoint, by name.", map[string]schema.Attribute{
-			"address":          computedText("Address of the machine."),
-			"reachable":        computedFlag("Whether the machine could be observed."),
-			"haproxy":          computedText("State of HAProxy's unit as systemd reports it, such as `active`; null if it is unknown or missing."),
+			"address":   computedText("Address of the machine."),
+			"reachable": computedFlag("Whether the machine could be observed."),
+			"haproxy": computedText("State of HAProxy's unit as systemd reports it, such as `active`; " +
+				"null if it is unknown or missing."),
 			"keepalived":       computedText("State of keepalived's unit."),
 			"holds_virtual_ip": computedFlag("Whether it has the virtual IP."),
 			"backends": computedMap("The replicas as HAProxy reports them, by name.", map[string]schema.Attribute{
-				"address":  computedText("Address and port of the replica."),
-				"status":   computedText("Status in HAProxy: `UP`, `DOWN`, `DRAIN`, `MAINT`, `UP 1/3` (about to go down)."),
-				"check":    computedText("Result of the last health check as HAProxy reports it, such as `L7OK` or `L4CON`."),
+				"address": computedText("Address and port of the replica."),
+				"status": computedText("Status in HAProxy: `UP`, `DOWN`, `DRAIN`, `MAINT`, `UP 1/3` (about to " +
+					"go down)."),
+				"check": computedText("Result of the last health check as HAProxy reports it, such as `L7OK` " +
+					"or `L4CON`."),
 				"sessions": computedNumber("Current number of connections."),
 			}),
 		}),
-		"replicas":     computedMap("The replicas that a balancer lists, and those observed on the machines of the arguments, by name.", replicaStatusSchema()),
-		"etcd_cluster": computedGroup("etcd, as its members report it. If no quorum answers, the members observed on its machines.", etcdStatusSchema()),
+		"replicas": computedMap("The replicas that a balancer lists, and those observed on the machines of "+
+			"the arguments, by name.", replicaStatusSchema()),
+		"etcd_cluster": computedGroup("etcd, as its members report it. If no quorum answers, the members observed "+
+			"on its machines.", etcdStatusSchema()),
 		"authorities": computedMap("The CAs of `pki` that currently issue certificates: "+strings.Join([]string{"`kubernetes`", "`etcd`", "`front-proxy`"}, ", ")+".", map[string]schema.Attribute{
 			"expires_at": computedText("Expiry of its certificate, RFC 3339."),
 			"days":       computedNumber("Full days until then."),
@@ -147,7 +166,8 @@ func replicaStatusSchema() map[string]schema.Attribute {
 		"version":    computedText("Version of the running or installed API server; null if it is unknown."),
 		"healthy":    computedFlag("Whether all three components are ready. `false` also if they could not be queried."),
 		"registered": computedFlag("Whether it is in rotation on every balancer that could be observed."),
-		"components": computedMap("`kube-apiserver`, `kube-controller-manager` and `kube-scheduler`; empty if they could not be queried.", map[string]schema.Attribute{
+		"components": computedMap("`kube-apiserver`, `kube-controller-manager` and `kube-scheduler`; empty if "+
+			"they could not be queried.", map[string]schema.Attribute{
 			"healthy":                computedFlag("Whether it is ready."),
 			"health":                 computedText("`ok`, or the reason why it is not ready."),
 			"version":                computedText("Version of the running program; null if it is not running."),
@@ -158,26 +178,31 @@ func replicaStatusSchema() map[string]schema.Attribute {
 
 func etcdStatusSchema() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"leader":          computedText("Name of the leader; null if there is none or it is unknown."),
-		"cluster_version": computedText("Cluster version, which is the minor version that the members have agreed on, such as `3.6`."),
-		"voters":          computedNumber("Number of voting members; null if it is unknown."),
-		"quorum":          computedNumber("Number of voters required for quorum."),
-		"tolerates":       computedNumber("Number of further members that may fail before quorum is lost."),
+		"leader": computedText("Name of the leader; null if there is none or it is unknown."),
+		"cluster_version": computedText("Cluster version, which is the minor version that the members have agreed " +
+			"on, such as `3.6`."),
+		"voters":    computedNumber("Number of voting members; null if it is unknown."),
+		"quorum":    computedNumber("Number of voters required for quorum."),
+		"tolerates": computedNumber("Number of further members that may fail before quorum is lost."),
 		"members": computedMap("The members, by name.", withExpiry("its", map[string]schema.Attribute{
-			"id":              computedText("ID of the member, hexadecimal."),
-			"address":         computedText("Address of its machine; null until it has served for the first time."),
-			"reachable":       computedFlag("Whether the machine could be observed; null if the argument `etcd` does not name it."),
-			"version":         computedText("Version of the running server; null if it does not answer."),
-			"healthy":         computedFlag("Whether it answers and is connected to a quorum."),
-			"leader":          computedFlag("Whether it is the leader."),
-			"learner":         computedFlag("Whether it is a learner, which has no vote."),
-			"trouble":         computedText("Why it is unhealthy; null if it is healthy."),
-			"unit_state":      computedText("State of `etcd.service` as systemd reports it, such as `active`; null if its machine cannot be observed or the unit is missing."),
+			"id":      computedText("ID of the member, hexadecimal."),
+			"address": computedText("Address of its machine; null until it has served for the first time."),
+			"reachable": computedFlag("Whether the machine could be observed; null if the argument `etcd` " +
+				"does not name it."),
+			"version": computedText("Version of the running server; null if it does not answer."),
+			"healthy": computedFlag("Whether it answers and is connected to a quorum."),
+			"leader":  computedFlag("Whether it is the leader."),
+			"learner": computedFlag("Whether it is a learner, which has no vote."),
+			"trouble": computedText("Why it is unhealthy; null if it is healthy."),
+			"unit_state": computedText("State of `etcd.service` as systemd reports it, such as `active`; " +
+				"null if its machine cannot be observed or the unit is missing."),
 			"alarms":          computedTexts("Alarms raised for it, such as `NOSPACE`."),
 			"db_size_bytes":   computedNumber("Size of its database in bytes."),
 			"db_in_use_bytes": computedNumber("Size in use, which is the size after a defragmentation, in bytes."),
-			"quota_bytes":     computedNumber("Size at which etcd refuses writes, in bytes; null if there is no quota or it is unknown."),
-			"quota_used":      schema.Float64Attribute{Computed: true, MarkdownDescription: "`db_size_bytes` as a fraction of `quota_bytes`, from 0 to 1. A value of 0.8 or more is an issue."},
+			"quota_bytes": computedNumber("Size at which etcd refuses writes, in bytes; null if there is no " +
+				"quota or it is unknown."),
+			"quota_used": schema.Float64Attribute{Computed: true, MarkdownDescription: "`db_size_bytes` as a " +
+				"fraction of `quota_bytes`, from 0 to 1. A value of 0.8 or more is an issue."},
 		})),
 	}
 }

@@ -32,8 +32,10 @@ func endpointSchema(ctx context.Context) schema.Schema {
 	}))
 	return schema.Schema{
 		Version: 1,
-		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas. " +
-			"Replicas join and leave its rotation on their own, through `registration`. It is created before them and cannot be destroyed while one of them is in rotation.",
+		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP that keepalived manages in " +
+			"front of HAProxy, on separate machines or on those of the replicas. Replicas join and leave its " +
+			"rotation on their own, through `registration`. It is created before them and cannot be destroyed " +
+			"while one of them is in rotation.",
 		Attributes: attributes,
 	}
 }
@@ -41,61 +43,75 @@ func endpointSchema(ctx context.Context) schema.Schema {
 func endpointArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"address": schema.StringAttribute{
-			Required:            true,
-			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			Validators:          []validator.String{checked("endpoint address", endpoint.ValidateAddress)},
-			MarkdownDescription: "The virtual IP, an unused address in the machines' network. A change replaces the endpoint.",
+			Required:      true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators:    []validator.String{checked("endpoint address", endpoint.ValidateAddress)},
+			MarkdownDescription: "The virtual IP, an unused address in the machines' network. A change replaces " +
+				"the endpoint.",
 		},
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
-			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
-			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the same port that the replicas use on their own addresses. A change reloads HAProxy.",
+			Validators: []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the same port that the " +
+				"replicas use on their own addresses. A change reloads HAProxy.",
 		},
 		"haproxy": haproxySchema(),
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
-			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of the endpoint; only the cluster's name and ID are written to the machines. " +
-				"Machines with the endpoint of another cluster are refused. A change caused by a rotation stage or a new seal does not affect any machine; " +
-				"a new cluster name is written to the machines without a reload; the bundle of another cluster replaces the endpoint.",
+			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of " +
+				"the endpoint; only the cluster's name and ID are written to the machines. Machines with the " +
+				"endpoint of another cluster are refused. A change caused by a rotation stage or a new seal does " +
+				"not affect any machine; a new cluster name is written to the machines without a reload; the " +
+				"bundle of another cluster replaces the endpoint.",
 		},
 		"ca_certificate": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{checked("CA certificate", checkCertificate)},
-			MarkdownDescription: "Certificate of the Kubernetes CA, PEM. Health checks then verify the replicas against it. " +
-				"Default: none; health checks use TLS without verification. Client traffic is always passed through and verified by the client. A change reloads HAProxy.",
+			MarkdownDescription: "Certificate of the Kubernetes CA, PEM. Health checks then verify the replicas " +
+				"against it. Default: none; health checks use TLS without verification. Client traffic is always " +
+				"passed through and verified by the client. A change reloads HAProxy.",
 		},
 		"drain_timeout": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
-			PlanModifiers:       []planmodifier.String{sameDuration{}},
-			Validators:          []validator.String{durationValidator()},
-			MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions; the API server closes the remaining ones when it stops. Default `10s`. A change restarts and reloads nothing; replicas only record it.",
+			PlanModifiers: []planmodifier.String{sameDuration{}},
+			Validators:    []validator.String{durationValidator()},
+			MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions; the API " +
+				"server closes the remaining ones when it stops. Default `10s`. A change restarts and reloads " +
+				"nothing; replicas only record it.",
 		},
 	}
 }
 
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Required:            true,
-		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A change reloads the affected service on one machine after the other, the machine with the virtual IP last; a reload closes no connection.",
+		Required: true,
+		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A " +
+			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
+			"last; a reload closes no connection.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
-				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
-				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be the machines of the replicas. A change sets up added machines and cleans removed ones; if the machine with the virtual IP is removed, connections through it are closed.",
+				Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
+				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be " +
+					"the machines of the replicas. A change sets up added machines and cleans removed ones; if " +
+					"the machine with the virtual IP is removed, connections through it are closed.",
 			},
 			"interface": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Network interface of the virtual IP. Default: the interface with the machine's address. A change reloads keepalived.",
+				Optional: true,
+				MarkdownDescription: "Network interface of the virtual IP. Default: the interface with the " +
+					"machine's address. A change reloads keepalived.",
 			},
 			"virtual_router_id": schema.Int64Attribute{
-				Optional:            true,
-				Validators:          []validator.Int64{int64validator.Between(1, 255)},
-				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from `address`. A change reloads keepalived.",
+				Optional:   true,
+				Validators: []validator.Int64{int64validator.Between(1, 255)},
+				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from " +
+					"`address`. A change reloads keepalived.",
 			},
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
-				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they are missing. Default `true`; " +
-					"with `false`, a machine without them is refused before any change. A change reloads nothing.",
+				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they " +
+					"are missing. Default `true`; with `false`, a machine without them is refused before any " +
+					"change. A change reloads nothing.",
 			},
 		},
 	}
@@ -103,18 +119,24 @@ func haproxySchema() schema.Attribute {
 
 func endpointComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":  schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
-		"url": schema.StringAttribute{Computed: true, MarkdownDescription: "The API's address, such as `https://10.0.0.100:6443`."},
+		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
+		"url": schema.StringAttribute{Computed: true, MarkdownDescription: "The API's address, such as " +
+			"`https://10.0.0.100:6443`."},
 		"registration": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "Everything that a replica needs to join and leave rotation, for its `endpoint` attribute.",
+			Computed: true,
+			MarkdownDescription: "Everything that a replica needs to join and leave rotation, for its `endpoint` " +
+				"attribute.",
 			Attributes: map[string]schema.Attribute{
-				"address":       schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
-				"port":          schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port on the virtual IP."},
-				"hosts":         schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions."},
-				"verify_ca":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
-				"cluster_id":    schema.StringAttribute{Computed: true, MarkdownDescription: "ID of the cluster: a balancer of another cluster refuses the replica."},
+				"address": schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
+				"port": schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port on the " +
+					"virtual IP."},
+				"hosts": schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica " +
+					"that leaves rotation keeps its existing sessions."},
+				"verify_ca": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks " +
+					"verify the replica's certificate."},
+				"cluster_id": schema.StringAttribute{Computed: true, MarkdownDescription: "ID of the cluster: " +
+					"a balancer of another cluster refuses the replica."},
 			},
 		},
 		"config_digest": digestSchema(),

@@ -48,8 +48,10 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	}))
 	return schema.Schema{
 		Version: 1,
-		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and kube-scheduler on one machine, as systemd units under separate users, " +
-			"with kubeadm's files, flags and kubeconfigs. It joins the endpoint's rotation when all three components are ready, and leaves it before any of them stops.",
+		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and " +
+			"kube-scheduler on one machine, as systemd units under separate users, with kubeadm's files, flags " +
+			"and kubeconfigs. It joins the endpoint's rotation when all three components are ready, and leaves it " +
+			"before any of them stops.",
 		Attributes: attributes,
 	}
 }
@@ -66,23 +68,29 @@ func replicaArguments() map[string]schema.Attribute {
 		"endpoint": replicaEndpointSchema(),
 		"etcd": schema.SetAttribute{
 			Required: true, ElementType: types.StringType,
-			Validators:          []validator.Set{setvalidator.SizeAtLeast(1)},
-			MarkdownDescription: "Client URLs of etcd: that of the member on the same machine (stacked), or those of all members (external). A change takes the replicas out of rotation and restarts their API servers, one replica at a time.",
+			Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
+			MarkdownDescription: "Client URLs of etcd: that of the member on the same machine (stacked), or those " +
+				"of all members (external). A change takes the replicas out of rotation and restarts their API " +
+				"servers, one replica at a time.",
 		},
 		"pki":    bundleAttribute("from which the replica's certificates are issued"),
 		"signed": signedSchema(),
-		"early_renewal": earlyRenewalSchema("A certificate that is due is listed in `drift`, and the next apply renews it. The API server reloads its certificates without a restart; " +
-			"kube-controller-manager and kube-scheduler are restarted when the certificates in their kubeconfigs are renewed."),
+		"early_renewal": earlyRenewalSchema("A certificate that is due is listed in `drift`, and the next apply " +
+			"renews it. The API server reloads its certificates without a restart; kube-controller-manager and " +
+			"kube-scheduler are restarted when the certificates in their kubeconfigs are renewed."),
 		"version": schema.StringAttribute{
 			Required:   true,
 			Validators: []validator.String{checked("Kubernetes version", release.ValidateVersion)},
-			MarkdownDescription: "Kubernetes version, such as `1.36.3`. A change takes the replicas out of rotation and restarts them, one at a time. " +
-				"The plan refuses a version that etcd, the other replicas or the kubelets do not allow.",
+			MarkdownDescription: "Kubernetes version, such as `1.36.3`. A change takes the replicas out of " +
+				"rotation and restarts them, one at a time. The plan refuses a version that etcd, the other " +
+				"replicas or the kubelets do not allow.",
 		},
 		"extra_args": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Additional flags of the components, without dashes. Default: none. They take precedence over the provider's flags; plugins in `enable-admission-plugins` are added to the provider's. A change restarts the component; " +
-				"for the API server, the replica leaves rotation during the restart, one replica at a time.",
+			MarkdownDescription: "Additional flags of the components, without dashes. Default: none. They take " +
+				"precedence over the provider's flags; plugins in `enable-admission-plugins` are added to the " +
+				"provider's. A change restarts the component; for the API server, the replica leaves rotation " +
+				"during the restart, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
 				"apiserver":          extraArgsSchema("kube-apiserver"),
 				"controller_manager": extraArgsSchema("kube-controller-manager"),
@@ -91,9 +99,12 @@ func replicaArguments() map[string]schema.Attribute {
 		},
 		"repeated_args": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Additional flags that are given once for each of their values, without dashes: `service-account-issuer`, `tls-sni-cert-key`, `oidc-required-claim` and `allow-metric-labels`. " +
-				"The order of the values is preserved: the first issuer signs new service-account tokens, and tokens of all issuers are accepted. Default: none. A flag can be set either here or in `extra_args`. " +
-				"A change restarts the component; for the API server, the replica leaves rotation during the restart, one replica at a time.",
+			MarkdownDescription: "Additional flags that are given once for each of their values, without dashes: " +
+				"`service-account-issuer`, `tls-sni-cert-key`, `oidc-required-claim` and `allow-metric-labels`. " +
+				"The order of the values is preserved: the first issuer signs new service-account tokens, and " +
+				"tokens of all issuers are accepted. Default: none. A flag can be set either here or in " +
+				"`extra_args`. A change restarts the component; for the API server, the replica leaves rotation " +
+				"during the restart, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
 				"apiserver":          repeatedArgsSchema("kube-apiserver"),
 				"controller_manager": repeatedArgsSchema("kube-controller-manager"),
@@ -116,15 +127,20 @@ func extraArgsSchema(component string) schema.Attribute {
 
 func replicaEndpointSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Required:            true,
-		MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`. A change registers the replica on added balancers and restarts nothing; with a new address, the API server gets a certificate for it, which it reloads on its own.",
+		Required: true,
+		MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`. A change " +
+			"registers the replica on added balancers and restarts nothing; with a new address, the API server " +
+			"gets a certificate for it, which it reloads on its own.",
 		Attributes: map[string]schema.Attribute{
 			"address":       schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
 			"port":          schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
 			"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
 			"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions, such as `10s`."},
-			"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
-			"cluster_id":    schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's cluster: a balancer of another cluster refuses the replica. Default: the cluster of `pki`. The plan refuses any other cluster."},
+			"verify_ca": schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks " +
+				"verify the replica's certificate."},
+			"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
+				"cluster: a balancer of another cluster refuses the replica. Default: the cluster of `pki`. The " +
+				"plan refuses any other cluster."},
 		},
 	}
 }
@@ -133,35 +149,44 @@ func replicaNetwork() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
-			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
-			MarkdownDescription: "TCP port of the API server on the machine's own address. Default `6443`. A change takes the replicas out of rotation and restarts all three components, one replica at a time.",
+			Validators: []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "TCP port of the API server on the machine's own address. Default `6443`. A " +
+				"change takes the replicas out of rotation and restarts all three components, one replica at a " +
+				"time.",
 		},
 		"service_cidrs": schema.ListAttribute{
 			Optional: true, Computed: true, ElementType: types.StringType,
-			Default:             listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
-			MarkdownDescription: "Address range of Services, two for dual stack: Services with one address get it from the first range. Default `[\"" + defaultServiceCIDR + "\"]`. It must be the same on all replicas. A change restarts the API servers (and kube-controller-manager if `pod_cidrs` is set), one replica at a time, with a certificate for the first address of the new range; Services keep their addresses.",
+			Default: listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
+			MarkdownDescription: "Address range of Services, two for dual stack: Services with one address get it " +
+				"from the first range. Default `[\"" + defaultServiceCIDR + "\"]`. It must be the same on all replicas. A change restarts the API servers (and kube-controller-manager if `pod_cidrs` is set), one replica at a time, with a certificate for the first address of the new range; Services keep their addresses.",
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Address range of pods, two for dual stack, in the order of `service_cidrs`; kube-controller-manager then allocates a range for each node. Default: none; no ranges are allocated. It must be the same on all replicas. A change restarts kube-controller-manager, one replica at a time; nodes keep their ranges.",
+			MarkdownDescription: "Address range of pods, two for dual stack, in the order of `service_cidrs`; " +
+				"kube-controller-manager then allocates a range for each node. Default: none; no ranges are " +
+				"allocated. It must be the same on all replicas. A change restarts kube-controller-manager, one " +
+				"replica at a time; nodes keep their ranges.",
 		},
 		"cluster_domain": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString(defaultDomain),
 			Validators: []validator.String{checked("cluster domain", component.ValidateDomain)},
-			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. It must be the same on all replicas. " +
-				"A change restarts the API servers, one replica at a time. It also changes the issuer of service-account tokens: existing tokens are rejected afterwards.",
+			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. It must be the same " +
+				"on all replicas. A change restarts the API servers, one replica at a time. It also changes the " +
+				"issuer of service-account tokens: existing tokens are rejected afterwards.",
 		},
 		"extra_sans": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Additional names and addresses for the API server's certificate. Default: none. A change issues a new certificate, which the API server reloads without a restart.",
+			MarkdownDescription: "Additional names and addresses for the API server's certificate. Default: none. " +
+				"A change issues a new certificate, which the API server reloads without a restart.",
 		},
 	}
 }
 
 func replicaComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":                     schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
-		"registered":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the replica is in rotation on every balancer."},
+		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
+		"registered": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the replica " +
+			"is in rotation on every balancer."},
 		"machine_id":             machineIDSchema(),
 		"config_digest":          digestSchema(),
 		"certificate_expires_at": expirySchema("the replica's certificates"),

@@ -21,14 +21,17 @@ func replicaHardening() map[string]schema.Attribute {
 		"audit": auditSchema(), "authentication": authenticationSchema(),
 		"admin_conf": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
-			MarkdownDescription: "Whether the machine has `/etc/kubernetes/admin.conf`, as with kubeadm: an administrator's kubeconfig, which is valid for a year for everyone who can read it. Default `true`. " +
-				"With `false`, the file does not exist, and `kube_kubeconfig` issues kubeconfigs with the lifetime that you choose. " +
-				"A change restarts nothing: `false` removes the file (copies of it stay valid until they expire or the CA is rotated), and `true` issues a new one.",
+			MarkdownDescription: "Whether the machine has `/etc/kubernetes/admin.conf`, as with kubeadm: an " +
+				"administrator's kubeconfig, which is valid for a year for everyone who can read it. Default " +
+				"`true`. With `false`, the file does not exist, and `kube_kubeconfig` issues kubeconfigs with the " +
+				"lifetime that you choose. A change restarts nothing: `false` removes the file (copies of it stay " +
+				"valid until they expire or the CA is rotated), and `true` issues a new one.",
 		},
 		"resources": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Resource limits of the components. Default: none, because a limit that is too low terminates an API server under load; " +
-				"measure first. A change restarts the component; for the API server, the replica leaves rotation during the restart, one replica at a time.",
+			MarkdownDescription: "Resource limits of the components. Default: none, because a limit that is too " +
+				"low terminates an API server under load; measure first. A change restarts the component; for the " +
+				"API server, the replica leaves rotation during the restart, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
 				"apiserver":          limitsSchema("kube-apiserver"),
 				"controller_manager": limitsSchema("kube-controller-manager"),
@@ -38,8 +41,10 @@ func replicaHardening() map[string]schema.Attribute {
 		"supplementary_groups": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,
 			Validators: []validator.Set{setvalidator.ValueStringsAre(checked("group name", component.ValidateGroup))},
-			MarkdownDescription: "Supplementary groups of the API server on the machine (`SupplementaryGroups=` of its unit), such as the group that may open the socket of a KMS plugin. " +
-				"The groups must exist; the provider checks that the socket can be opened before it changes anything. Default: none. A change restarts the API servers, one replica at a time.",
+			MarkdownDescription: "Supplementary groups of the API server on the machine (`SupplementaryGroups=` " +
+				"of its unit), such as the group that may open the socket of a KMS plugin. The groups must exist; " +
+				"the provider checks that the socket can be opened before it changes anything. Default: none. A " +
+				"change restarts the API servers, one replica at a time.",
 		},
 	}
 }
@@ -48,23 +53,28 @@ func auditSchema() schema.Attribute {
 	number := func(description string, value int) schema.Attribute {
 		return schema.Int64Attribute{
 			Optional: true, Validators: []validator.Int64{int64validator.Between(1, component.MaxAuditNumber)},
-			MarkdownDescription: fmt.Sprintf("%s Default `%d`. A change restarts the API servers, one replica at a time.", description, value),
+			MarkdownDescription: fmt.Sprintf("%s Default `%d`. A change restarts the API servers, one replica at "+
+				"a time.", description, value),
 		}
 	}
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Audit log of the API server, in `/var/log/kube-apiserver/audit.log` on each replica's machine. Enabled by default. It must be the same on all replicas. A change restarts the API servers, one replica at a time. " +
-			"The plan refuses a flag `audit-…` in `extra_args` that duplicates a setting here; other audit flags, such as those of a webhook, can be combined with it.",
+		MarkdownDescription: "Audit log of the API server, in `/var/log/kube-apiserver/audit.log` on each " +
+			"replica's machine. Enabled by default. It must be the same on all replicas. A change restarts the " +
+			"API servers, one replica at a time. The plan refuses a flag `audit-…` in `extra_args` that " +
+			"duplicates a setting here; other audit flags, such as those of a webhook, can be combined with it.",
 		Attributes: map[string]schema.Attribute{
 			"enabled": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether the provider configures auditing. Default `true`. With `false`, only flags `audit-…` in `extra_args` configure it. " +
-					"A change restarts the API servers, one replica at a time.",
+				MarkdownDescription: "Whether the provider configures auditing. Default `true`. With `false`, " +
+					"only flags `audit-…` in `extra_args` configure it. A change restarts the API servers, one " +
+					"replica at a time.",
 			},
 			"policy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "YAML text of a `Policy` of `audit.k8s.io/v1`. Default: the built-in policy, which is shown in the guide [Hardening](../guides/hardening.md). " +
-					"A change restarts the API servers, one replica at a time.",
+				MarkdownDescription: "YAML text of a `Policy` of `audit.k8s.io/v1`. Default: the built-in policy, " +
+					"which is shown in the guide [Hardening](../guides/hardening.md). A change restarts the API " +
+					"servers, one replica at a time.",
 			},
 			"max_age_days": number("Number of days for which a log file is kept.", component.DefaultAuditAge),
 			"max_backups":  number("Number of rotated log files that are kept.", component.DefaultAuditBackups),
@@ -76,20 +86,27 @@ func auditSchema() schema.Attribute {
 func authenticationSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Authentication in addition to client certificates, service accounts and bootstrap tokens. It must be the same on all replicas. " +
-			"By default, requests without credentials can only access `/livez`, `/readyz` and `/healthz`. " +
-			"It cannot be combined with `authentication-config` or `oidc-…` in `extra_args`: with one of these, the provider writes no configuration, and with `oidc-…`, RBAC decides about requests without credentials. " +
-			"A change restarts the API servers, one replica at a time.",
+		MarkdownDescription: "Authentication in addition to client certificates, service accounts and bootstrap " +
+			"tokens. It must be the same on all replicas. By default, requests without credentials can only " +
+			"access `/livez`, `/readyz` and `/healthz`. It cannot be combined with `authentication-config` or " +
+			"`oidc-…` in `extra_args`: with one of these, the provider writes no configuration, and with " +
+			"`oidc-…`, RBAC decides about requests without credentials. A change restarts the API servers, one " +
+			"replica at a time.",
 		Attributes: map[string]schema.Attribute{
 			"jwt": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "YAML text of the list `jwt` of an [AuthenticationConfiguration](https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration): " +
-					"the OpenID Connect issuers whose tokens authenticate users. Default: none. A change restarts the API servers, one replica at a time.",
+				MarkdownDescription: "YAML text of the list `jwt` of an " +
+					"[AuthenticationConfiguration](https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration): " +
+					"the OpenID Connect issuers whose tokens authenticate users. Default: none. A change restarts " +
+					"the API servers, one replica at a time.",
 			},
 			"anonymous_paths": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Exact paths, in addition to the health paths, that are accessible without credentials if RBAC allows them to `system:anonymous`. Default: none. " +
-					"`kubeadm join` with a token, or with a discovery file without credentials, requires `/api/v1/namespaces/kube-public/configmaps/cluster-info`. A change restarts the API servers, one replica at a time.",
+				MarkdownDescription: "Exact paths, in addition to the health paths, that are accessible without " +
+					"credentials if RBAC allows them to `system:anonymous`. Default: none. `kubeadm join` with a " +
+					"token, or with a discovery file without credentials, requires " +
+					"`/api/v1/namespaces/kube-public/configmaps/cluster-info`. A change restarts the API servers, " +
+					"one replica at a time.",
 			},
 		},
 	}
@@ -100,18 +117,21 @@ func limitsSchema(unit string) schema.Attribute {
 	memory := func(description string) schema.Attribute {
 		return schema.StringAttribute{
 			Optional: true, Validators: []validator.String{checked("amount of memory", systemd.ValidateMemory)},
-			MarkdownDescription: description + " In bytes, or with the suffix `K`, `M`, `G` or `T`, such as `4G`. Default: no limit. A change restarts it.",
+			MarkdownDescription: description + " In bytes, or with the suffix `K`, `M`, `G` or `T`, such as `4G`. " +
+				"Default: no limit. A change restarts it.",
 		}
 	}
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Limits of " + unit + ". Default: none. With a memory limit, `GOMEMLIMIT` is set to nine tenths of the lower one. A change restarts it, on one machine at a time.",
+		Optional: true,
+		MarkdownDescription: "Limits of " + unit + ". Default: none. With a memory limit, `GOMEMLIMIT` is set to " +
+			"nine tenths of the lower one. A change restarts it, on one machine at a time.",
 		Attributes: map[string]schema.Attribute{
 			"memory_high": memory("Above this, it is throttled and its memory is reclaimed."),
 			"memory_max":  memory("Above this, it is killed and restarted."),
 			"cpu_quota": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("share of processors", systemd.ValidateCPU)},
-				MarkdownDescription: "CPU time as a percentage of one CPU: `200%` is two CPUs. Default: no limit. A change restarts it.",
+				MarkdownDescription: "CPU time as a percentage of one CPU: `200%` is two CPUs. Default: no limit. " +
+					"A change restarts it.",
 			},
 		},
 	}

@@ -58,10 +58,12 @@ func (s *session) bundle(value types.String, diags *diag.Diagnostics) *pki.Bundl
 	switch {
 	case errors.Is(err, pki.ErrSealed):
 		diags.AddAttributeError(attributePath("pki"), "Private keys cannot be opened",
-			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: add the identity of one of the recipients (sealed_for of the kube_pki_bundle) to the provider's seal.")
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: add the identity of one of the "+
+				"recipients (sealed_for of the kube_pki_bundle) to the provider's seal.")
 	case err != nil:
 		diags.AddAttributeError(attributePath("pki"), "Invalid PKI bundle",
-			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: use the bundle attribute of a kube_pki_bundle.")
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: use the bundle attribute of a "+
+				"kube_pki_bundle.")
 	}
 	return bundle
 }
@@ -91,7 +93,8 @@ func (c *configured) setSession(data any, diags *diag.Diagnostics) {
 	}
 	s, ok := data.(*session)
 	if !ok {
-		diags.AddError("Unexpected provider data", "The resource was configured with the data of another provider. This is a bug in the provider.")
+		diags.AddError("Unexpected provider data", "The resource was configured with the data of another "+
+			"provider. This is a bug in the provider.")
 		return
 	}
 	c.session = s
@@ -108,8 +111,9 @@ func (c *configured) connected(diags *diag.Diagnostics) bool {
 
 func addUnknownSettings(diags *diag.Diagnostics) {
 	diags.AddError("Provider settings are not known yet",
-		"The provider \"kube\" is configured with values that are known only after another resource is applied, so no machine can be reached and no sealed key can be opened now.\n"+
-			"Next step: apply those resources first (terraform apply -target=…), or configure the provider with known values.")
+		"The provider \"kube\" is configured with values that are known only after another resource is applied, "+
+			"so no machine can be reached and no sealed key can be opened now.\nNext step: apply those resources "+
+			"first (terraform apply -target=…), or configure the provider with known values.")
 }
 
 func (s *session) machine(address string) *host.Host {

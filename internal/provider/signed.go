@@ -35,9 +35,11 @@ type signed struct {
 func signedSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Certificates signed by an external signer, for CAs of the bundle with an external key (`key_held_elsewhere`). " +
-			"A change installs the new certificates in place of the current ones, by the rules of a renewal. The signer determines their validity; plans warn before they expire. " +
-			"Default: none; the certificates installed on the machine stay in use, as after an import of the bundle from a machine.",
+		MarkdownDescription: "Certificates signed by an external signer, for CAs of the bundle with an external " +
+			"key (`key_held_elsewhere`). A change installs the new certificates in place of the current ones, by " +
+			"the rules of a renewal. The signer determines their validity; plans warn before they expire. " +
+			"Default: none; the certificates installed on the machine stay in use, as after an import of the " +
+			"bundle from a machine.",
 		Attributes: map[string]schema.Attribute{
 			"keys": schema.StringAttribute{
 				Required: true, Sensitive: true,
@@ -45,8 +47,9 @@ func signedSchema() schema.Attribute {
 			},
 			"certificates": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "The certificates, PEM, by the names of `requests`: each is the signed certificate, followed by its intermediates. " +
-					"Certificates of CAs whose key is in the bundle, or that are not for this resource, are not used.",
+				MarkdownDescription: "The certificates, PEM, by the names of `requests`: each is the signed " +
+					"certificate, followed by its intermediates. Certificates of CAs whose key is in the bundle, " +
+					"or that are not for this resource, are not used.",
 			},
 		},
 	}
@@ -67,7 +70,8 @@ func (s *session) readSigned(ctx context.Context, value types.Object, diags *dia
 		keys, err := openKeys(model.Keys.ValueString(), s.seal)
 		if err != nil {
 			diags.AddAttributeError(attributePath("signed.keys"), "Private keys cannot be read",
-				"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: use the keys attribute of a kube_certificate_requests without changes.")
+				"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: use the keys attribute of a "+
+					"kube_certificate_requests without changes.")
 		}
 		out.keys = keys
 	}
@@ -186,8 +190,9 @@ func (s signed) refuseKeyless(diags *diag.Diagnostics) {
 	for _, name := range slices.Sorted(maps.Keys(s.certificates)) {
 		if _, ok := s.keys[name]; !ok {
 			diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(name), "Certificate without a key",
-				fmt.Sprintf("Cause: keys contains no key for %q; it contains: %s\nUnchanged: nothing was changed.\n"+
-					"Next step: use certificates and keys of the same kube_certificate_requests, each by its name in requests.",
+				fmt.Sprintf("Cause: keys contains no key for %q; it contains: %s\nUnchanged: nothing was "+
+					"changed.\nNext step: use certificates and keys of the same kube_certificate_requests, each "+
+					"by its name in requests.",
 					name, strings.Join(slices.Sorted(maps.Keys(s.keys)), ", ")))
 		}
 	}
@@ -204,13 +209,15 @@ func addMissing(leaves []pki.Leaf, diags *diag.Diagnostics) {
 	}
 	diags.AddAttributeError(attributePath("signed"), "Signed certificates are missing",
 		"Cause: the key of the CA is external, and there is no signed certificate for: "+strings.Join(names, ", ")+
-			"\nUnchanged: nothing was changed.\nNext step: sign "+strings.Join(next, ", ")+" of a kube_certificate_requests, "+
-			"and set signed = { keys = …, certificates = { … } }.")
+			"\nUnchanged: nothing was changed.\nNext step: sign "+strings.Join(next, ", ")+" of a "+
+			"kube_certificate_requests, and set signed = { keys = …, certificates = { … } }.")
 }
 
 func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
-	diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(leaf.Name), "Signed certificate cannot be used",
-		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] again with the %s CA, with exactly the names of the request, for %s.",
+	diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(leaf.Name), "Signed certificate cannot "+
+		"be used",
+		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] again with the %s "+
+			"CA, with exactly the names of the request, for %s.",
 			cause, leaf.Name, leaf.Authority, strings.Join(leaf.Usage.Names(), " and ")))
 }
 

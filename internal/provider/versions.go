@@ -219,7 +219,8 @@ func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unkn
 	if s.versions.once(what) {
 		diags.AddAttributeWarning(path.Root("version"), what+" not checked against all running versions",
 			"Cause: "+indented(strings.Join(unknown, "\n"))+
-				"\nNext step: recover the components that do not answer, and plan again. The apply checks again before it changes anything, and refuses a version that is not allowed.")
+				"\nNext step: recover the components that do not answer, and plan again. The apply checks again "+
+				"before it changes anything, and refuses a version that is not allowed.")
 	}
 }
 

@@ -8,24 +8,45 @@ type item struct {
 }
 
 var items = []item{
-	{"etcd-voters", "An odd number of etcd voters, three or more", judgeVoters, "add kube_etcd_member resources until there are three or five, each on a separate machine"},
-	{"api-servers", "Three or more API servers behind a virtual IP", judgeServers, "add kube_control_plane_replica resources until there are three, and list two or more machines in haproxy.hosts of the kube_control_plane_endpoint"},
-	{"encryption", "Secrets are encrypted at rest", judgeEncryption, "set encryption on the kube_pki_bundle, and apply its three stages (rotation.encryption)"},
-	{"audit", "Audit log with a policy that covers Secrets, RBAC and exec", judgeAudit, "leave audit of the kube_control_plane_replica enabled, and let audit.policy log Secrets at level Metadata, changes of RBAC, and exec"},
+	{"etcd-voters", "An odd number of etcd voters, three or more", judgeVoters, "add kube_etcd_member resources " +
+		"until there are three or five, each on a separate machine"},
+	{"api-servers", "Three or more API servers behind a virtual IP", judgeServers, "add " +
+		"kube_control_plane_replica resources until there are three, and list two or more machines in " +
+		"haproxy.hosts of the kube_control_plane_endpoint"},
+	{"encryption", "Secrets are encrypted at rest", judgeEncryption, "set encryption on the kube_pki_bundle, and " +
+		"apply its three stages (rotation.encryption)"},
+	{"audit", "Audit log with a policy that covers Secrets, RBAC and exec", judgeAudit, "leave audit of the " +
+		"kube_control_plane_replica enabled, and let audit.policy log Secrets at level Metadata, changes of RBAC, " +
+		"and exec"},
 	{"certificates", "Certificates are renewed, and none expires within 30 days", judgeCertificates, "apply to renew certificates that are due (early_renewal); rotate CAs with rotation of the kube_pki_bundle; have externally signed certificates signed again with kube_certificate_requests and signed"},
-	{"snapshots", "Scheduled etcd snapshots, stored off the machine", judgeSnapshots, "set snapshots, with upload, on every kube_etcd_member; or save and copy snapshots with your own systemd timer on the members' machines"},
-	{"etcd-disk", "etcd data on a separate disk with fast fsync", judgeDisk, "mount a separate disk (SSD) at data_dir of the kube_etcd_member"},
-	{"request-limits", "API priority and fairness limits requests", judgeRequests, "remove enable-priority-and-fairness, max-requests-inflight and max-mutating-requests-inflight from extra_args.apiserver of the kube_control_plane_replica"},
+	{"snapshots", "Scheduled etcd snapshots, stored off the machine", judgeSnapshots, "set snapshots, with " +
+		"upload, on every kube_etcd_member; or save and copy snapshots with your own systemd timer on the " +
+		"members' machines"},
+	{"etcd-disk", "etcd data on a separate disk with fast fsync", judgeDisk, "mount a separate disk (SSD) at " +
+		"data_dir of the kube_etcd_member"},
+	{"request-limits", "API priority and fairness limits requests", judgeRequests, "remove " +
+		"enable-priority-and-fairness, max-requests-inflight and max-mutating-requests-inflight from " +
+		"extra_args.apiserver of the kube_control_plane_replica"},
 	{"etcd-quota", "etcd quota of 8 GiB, less than 80 % used", judgeQuota, `set quota-backend-bytes = "8589934592" in extra_args of the kube_etcd_member, or use its default; delete the objects that fill the database`},
-	{"authorization", "Authorization by Node and RBAC", judgeAuthorization, "remove authorization-mode and authorization-config from extra_args.apiserver of the kube_control_plane_replica: the default is Node,RBAC"},
+	{"authorization", "Authorization by Node and RBAC", judgeAuthorization, "remove authorization-mode and " +
+		"authorization-config from extra_args.apiserver of the kube_control_plane_replica: the default is " +
+		"Node,RBAC"},
 	{"admission", "Admission by NodeRestriction, PodSecurity and ResourceQuota", judgeAdmission, `set extra_args.apiserver = { "enable-admission-plugins" = "NodeRestriction" } on the kube_control_plane_replica, without disable-admission-plugins`},
 	{"anonymous", "Anonymous requests are disabled except for the health paths", judgeAnonymous, "leave authentication of the kube_control_plane_replica at its default, without anonymous_paths"},
-	{"insecure-port", "No insecure port", judgeInsecure, "remove insecure-port, port and http:// client URLs from extra_args of the kube_control_plane_replica and kube_etcd_member"},
-	{"profiling", "Profiling is disabled", judgeProfiling, "remove profiling and enable-pprof from extra_args of the kube_control_plane_replica and kube_etcd_member"},
-	{"etcd-tls", "TLS with separate certificates for etcd peers and clients", judgeEtcdTLS, "remove the certificate flags from extra_args of the kube_etcd_member"},
-	{"taints", "Control-plane machines that are nodes are tainted", judgeTaints, "run kubectl taint nodes NAME node-role.kubernetes.io/control-plane:NoSchedule, or set registerWithTaints in the kubelet's configuration"},
-	{"resources", "Components have resource limits", judgeResources, "set resources on the kube_control_plane_replica and the kube_etcd_member"},
-	{"compaction", "etcd's history is compacted", judgeCompaction, "remove etcd-compaction-interval from extra_args.apiserver of the kube_control_plane_replica"},
-	{"oidc", "Users authenticate with OIDC or structured authentication", judgeOIDC, "set authentication.jwt of the kube_control_plane_replica"},
+	{"insecure-port", "No insecure port", judgeInsecure, "remove insecure-port, port and http:// client URLs from " +
+		"extra_args of the kube_control_plane_replica and kube_etcd_member"},
+	{"profiling", "Profiling is disabled", judgeProfiling, "remove profiling and enable-pprof from extra_args of " +
+		"the kube_control_plane_replica and kube_etcd_member"},
+	{"etcd-tls", "TLS with separate certificates for etcd peers and clients", judgeEtcdTLS, "remove the " +
+		"certificate flags from extra_args of the kube_etcd_member"},
+	{"taints", "Control-plane machines that are nodes are tainted", judgeTaints, "run kubectl taint nodes NAME " +
+		"node-role.kubernetes.io/control-plane:NoSchedule, or set registerWithTaints in the kubelet's " +
+		"configuration"},
+	{"resources", "Components have resource limits", judgeResources, "set resources on the " +
+		"kube_control_plane_replica and the kube_etcd_member"},
+	{"compaction", "etcd's history is compacted", judgeCompaction, "remove etcd-compaction-interval from " +
+		"extra_args.apiserver of the kube_control_plane_replica"},
+	{"oidc", "Users authenticate with OIDC or structured authentication", judgeOIDC, "set authentication.jwt of " +
+		"the kube_control_plane_replica"},
 	{"metrics", "Metrics can be scraped", judgeMetrics, `recover the components that do not serve metrics; set extra_args = { "listen-metrics-urls" = … } on the kube_etcd_member, and leave secure-port of controller-manager and scheduler at its default`},
 }

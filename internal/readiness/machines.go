@@ -33,7 +33,8 @@ func judgeCertificates(e Evidence) verdict {
 	case len(unread) > 0:
 		return unknown("some machines could not be observed: %s", strings.Join(unread, ", "))
 	case len(e.SignedOutside) > 0:
-		return warn("certificates of the CAs %s are renewed only by their external signer; the first certificate to expire is that of %s, on %s",
+		return warn("certificates of the CAs %s are renewed only by their external signer; the first certificate "+
+			"to expire is that of %s, on %s",
 			strings.Join(e.SignedOutside, ", "), first.Of, first.End.UTC().Format(time.DateOnly))
 	}
 	return pass("every apply renews certificates that are due; the first to expire is that of %s, on %s", first.Of, first.End.UTC().Format(time.DateOnly))
