@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,167 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
+
+// begin decides for the whole batch and acts on the decision.
+func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
+	if !s.answered && !errors.Is(s.err, client.ErrNoAnswer) {
+		b.fail(specs, s.err)
+		return
+	}
+	fit := map[string]Spec{}
+	for name, spec := range specs {
+		if err := checkMachine(spec, s.of(spec)); err != nil {
+			b.results[name] = outcome{err: err}
+		} else {
+			fit[name] = spec
+		}
+	}
+	if len(fit) == 0 {
+		return
+	}
+	d, s, err := cl.decide(b.ctx, fit, s)
+	if err != nil {
+		b.fail(fit, err)
+		return
+	}
+	switch d.Case {
+	case startJoin:
+		for name := range fit {
+			b.results[name] = outcome{join: true}
+		}
+	case startBootstrap:
+		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s, d.Archive))
+	default:
+		for name, spec := range fit {
+			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing, d.Next)}
+		}
+	}
+}
+
+// checkMachine returns nil if a member may be installed on the machine.
+func checkMachine(s Spec, f machine.Observed) error {
+	if !f.Reached() {
+		return notObserved("etcd member not created", s, f.Err)
+	}
+	if alien := f.Foreign(s.Bundle.ClusterID, s.Directory()); alien != "" {
+		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
+			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+layout.ConfigDir+" away")
+	}
+	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
+		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster", m.Name), problem.Nothing,
+			"destroy that member first, or keep its name")
+	}
+	return requirePreflight(s, f)
+}
+
+// decide calls decideStart. If members may merely be stopped, it starts those of the
+// batch, gives them time to answer, and calls decideStart again.
+func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observation) (startDecision, observation, error) {
+	names := slices.Sorted(maps.Keys(specs))
+	one := specs[names[0]]
+	d := cl.decideStart(one, s, names, false)
+	if d.Case != startResume {
+		return d, s, nil
+	}
+	problem.Progress(ctx, "etcd %s: members have data, but none answers; starting the members of this run and waiting for an answer", one.Bundle.ClusterName)
+	if err := cl.resume(ctx, specs, s); err != nil {
+		return d, s, err
+	}
+	if err := cl.waitAnswering(ctx, specs, one); err != nil {
+		return d, s, err
+	}
+	s = cl.observeCluster(ctx, one)
+	return cl.decideStart(one, s, names, true), s, nil
+}
+
+// decideStart applies the pure rule, and what only this process knows: that the cluster
+// exists, and the machines on which this process has leases.
+func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed bool) startDecision {
+	d := decideStart(one.Bundle.ClusterID, one.Directory(), s.sorted(), batch, s.answered, resumed)
+	if d.Case != startBootstrap {
+		return d
+	}
+	if evidence := cl.existsBecause(); evidence != "" {
+		return startDecision{
+			Reason: "this run has evidence that the cluster exists (" + evidence + "), but no member of it answers now: an empty cluster would replace it",
+			Next: "find out why its members do not answer. The data of a destroyed member is in the archive next to its data directory and can be restored. " +
+				"To bootstrap an empty cluster instead, apply again",
+		}
+	}
+	for _, m := range s.sorted() {
+		if !cl.lease.leases.Covers(m.Address) {
+			return startDecision{
+				Reason: "other runs could bootstrap the same cluster at the same time: there is no lease on " + m.Label(),
+				Next:   "wait until other runs have ended, then apply again",
+			}
+		}
+	}
+	return d
+}
+
+// resume starts the stopped members of the batch on the data they have. It changes nothing
+// else: whether more may change is decided when they answer.
+func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
+	return each(specs, func(_ string, spec Spec) error {
+		f := s.of(spec)
+		_, unit := f.Facts.Files[layout.UnitPath]
+		if !f.Data || f.Running() || !unit {
+			return nil
+		}
+		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Start}); err != nil {
+			return fmt.Errorf("start etcd on %s: %w", spec.Label(), err)
+		}
+		return nil
+	})
+}
+
+// each runs f for every spec in parallel and joins the errors.
+func each(specs map[string]Spec, f func(name string, s Spec) error) error { return eachOf(specs, f) }
+
+// eachOf runs f for every value in parallel and joins the errors.
+func eachOf[T any](values map[string]T, f func(name string, value T) error) error {
+	var mu sync.Mutex
+	var errs []error
+	var group sync.WaitGroup
+	for name, value := range values {
+		group.Go(func() {
+			if err := f(name, value); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// unlisted checks the spec itself: the machine must be among the peers.
+func unlisted(s Spec) []string {
+	addresses := map[string]string{}
+	for name, peer := range s.Peers {
+		addresses[name] = peer.Address()
+	}
+	if err := machine.ValidatePeers(s.Name, s.Host.Address(), addresses); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// requirePreflight returns one problem that lists every failed check of a machine, or nil.
+func requirePreflight(s Spec, f machine.Observed) error {
+	faults := append(unlisted(s), machine.Preflight(s.Spec, f)...)
+	if len(faults) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "Machine is not suitable for an etcd member",
+		Host:      s.Label(),
+		Cause:     strings.Join(faults, "; "),
+		Unchanged: problem.Nothing,
+		Next:      "fix this on the machine and apply again",
+	}
+}
 
 // newMember is a member of a cluster that is being bootstrapped.
 type newMember struct {

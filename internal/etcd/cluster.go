@@ -3,13 +3,18 @@ package etcd
 import (
 	"context"
 	"crypto/tls"
+	"maps"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -107,4 +112,115 @@ func refusal(summary string, s Spec, v *membership.View, cause, unchanged, next 
 		p.Detail = v.String()
 	}
 	return p
+}
+
+// note adds the machines in a spec to those that this process knows of the cluster. They
+// are never forgotten: a machine that a configuration no longer contains may still have a
+// member.
+func (cl *cluster) note(s Spec) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if s.Bundle != nil {
+		cl.name = s.Bundle.ClusterName
+	}
+	for name, h := range s.Peers {
+		cl.known[h.Address()] = knownMachine{name, h}
+	}
+	if s.Host != nil {
+		cl.known[s.Host.Address()] = knownMachine{s.Name, s.Host}
+	}
+}
+
+// knownMachine is a machine with the name that a resource gave it last.
+type knownMachine struct {
+	name string
+	host *host.Host
+}
+
+// machines returns all machines that any resource of the cluster has named in this
+// process, by address.
+func (cl *cluster) machines() map[string]knownMachine {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return maps.Clone(cl.known)
+}
+
+// hosts returns the machines sorted by address.
+func (cl *cluster) hosts() []*host.Host {
+	known := cl.machines()
+	var all []*host.Host
+	for _, address := range slices.Sorted(maps.Keys(known)) {
+		all = append(all, known[address].host)
+	}
+	return all
+}
+
+// hostAt returns the known machine at an address, else that of s.
+func (cl *cluster) hostAt(address string, s Spec) *host.Host {
+	if known, ok := cl.machines()[address]; ok {
+		return known.host
+	}
+	return s.Host
+}
+
+// addresses returns those of all known machines, that of s first.
+func (cl *cluster) addresses(s Spec) []string {
+	all := []string{s.Host.Address()}
+	for _, h := range cl.hosts() {
+		if h.Address() != s.Host.Address() {
+			all = append(all, h.Address())
+		}
+	}
+	return all
+}
+
+// hostAddresses returns the addresses of hosts, sorted by the name of the host.
+func hostAddresses(hosts map[string]*host.Host) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		all = append(all, hosts[name].Address())
+	}
+	return all
+}
+
+// connect opens connections to the cluster of s. A member is dialled through SSH to its
+// own machine. If that machine cannot be reached, or is not a known machine, the member is
+// dialled through one of the others.
+func (cl *cluster) connect(s Spec) (*client.Clients, error) {
+	return cl.connectThrough(s.Bundle, cl.hosts())
+}
+
+func (cl *cluster) connectThrough(b *pki.Bundle, hosts []*host.Host) (*client.Clients, error) {
+	return cl.connectBy(b, hosts, machine.DialThrough)
+}
+
+func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by machine.Dialer) (*client.Clients, error) {
+	config, err := cl.clientTLS(b)
+	if err != nil {
+		return nil, err
+	}
+	routes := map[string]machine.Machine{}
+	for _, h := range hosts {
+		routes[h.Address()] = cl.machine(h)
+	}
+	return client.New(config, func(ctx context.Context, addr string) (net.Conn, error) {
+		return by(ctx, routes, addr)
+	}), nil
+}
+
+func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	// A rotation changes the trusted CAs and the signing CA one after the other. An
+	// externally signed certificate may change at any time.
+	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[client.CertificateOf(b).Name].Certificate
+	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.madeOf == madeOf {
+		return cl.tls, nil
+	}
+	config, err := client.TLS(b, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	cl.tls, cl.madeOf, cl.issued = config, madeOf, time.Now()
+	return config, nil
 }

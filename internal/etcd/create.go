@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -52,45 +51,152 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 // the deadline.
 var ErrAdopted = errors.New("the member existed before and is kept: the next apply adopts it again")
 
-// creating records that the Create of a member is in progress.
-func (cl *cluster) creating(name string) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	cl.creates[name] = nil
+// batch is the members whose Create calls arrived together, which in Terraform's graph
+// means in parallel. They are observed once. If there is no cluster yet, they bootstrap it
+// together.
+type batch struct {
+	specs   map[string]Spec // by member name; guarded by cluster.mu until closed
+	arrived chan struct{}   // receives a value after each arrival
+	ended   chan struct{}   // closed when results is complete
+	results map[string]outcome
+
+	ctx  context.Context // ends when the context of any participant ends
+	stop context.CancelFunc
 }
 
-// created records the result of a Create. A failure is remembered, because the run
-// intended to continue with the member.
-func (cl *cluster) created(name string, err error) {
+// outcome is the result for one member of a batch.
+type outcome struct {
+	join   bool // the cluster exists: the caller joins it
+	status Status
+	err    error
+}
+
+// enterBatch adds s to the open batch, or opens one, and waits for the outcome.
+func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if delete(cl.creates, name); err != nil {
-		cl.creates[name] = err
+	b := cl.openBatch
+	if b == nil {
+		b = &batch{specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{}), results: map[string]outcome{}}
+		b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+		cl.openBatch = b
+		go cl.run(b)
+	}
+	if _, twice := b.specs[s.Name]; twice {
+		cl.mu.Unlock()
+		return outcome{err: &problem.Problem{
+			Summary: "Two etcd members have the same name", Attribute: "name", Host: s.Label(),
+			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a unique name",
+		}}
+	}
+	b.specs[s.Name] = s
+	cl.mu.Unlock()
+	select {
+	case b.arrived <- struct{}{}:
+	default: // an arrival is already pending
+	}
+	unhook := context.AfterFunc(ctx, b.stop)
+	defer unhook()
+	<-b.ended
+	return b.results[s.Name]
+}
+
+// run processes a batch from its first arrival to its outcome. Batches and all other
+// membership changes of a cluster are serialized.
+func (cl *cluster) run(b *batch) {
+	defer b.stop()
+	defer close(b.ended)
+	turn := cl.turns.Enter()
+	defer turn.Leave()
+	if err := turn.Wait(b.ctx); err != nil {
+		b.fail(cl.close(b), err)
+		return
+	}
+	b.ctx = cl.withLease(b.ctx)
+	cl.mu.Lock()
+	first := b.any()
+	cl.mu.Unlock()
+	s := cl.observeCluster(b.ctx, first)
+	if errors.Is(s.err, client.ErrNoAnswer) {
+		cl.collect(b)
+	}
+	specs := cl.close(b)
+	switch err := requireSamePeers(specs); {
+	case err != nil:
+		b.fail(specs, err)
+		return
+	case errors.Is(s.err, client.ErrNoAnswer): // late arrivals may know further machines
+		if err := cl.lease.take(b.ctx, cl); err != nil {
+			b.fail(specs, err)
+			return
+		}
+		s = cl.observeCluster(b.ctx, first)
+	}
+	cl.begin(b, specs, s)
+}
+
+// any returns one of the specs that have arrived.
+func (b *batch) any() Spec { return anyOf(b.specs) }
+
+// fail sets the same error for each of specs.
+func (b *batch) fail(specs map[string]Spec, err error) {
+	for name := range specs {
+		b.results[name] = outcome{err: err}
 	}
 }
 
-// Creating returns the names of the members that this process is creating, or has failed
-// to create: the cluster is meant to continue.
-func (c *Clusters) Creating(clusterID string) []string {
-	pending, failed := c.named(clusterID).arrivals()
-	var all []string
-	for _, name := range append(pending, failed...) {
-		all = append(all, fmt.Sprintf("etcd member %q", name))
-	}
-	return all
-}
-
-// arrivals returns the members whose Create is in progress, and those whose Create has
-// failed in this process.
-func (cl *cluster) arrivals() (pending, failed []string) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(cl.creates)) {
-		if cl.creates[name] == nil {
-			pending = append(pending, name)
-		} else {
-			failed = append(failed, name)
+// collect waits until every peer has arrived, or until no peer has arrived for
+// pace.BatchWindow.
+func (cl *cluster) collect(b *batch) {
+	quiet := time.NewTimer(cl.pace.BatchWindow)
+	defer quiet.Stop()
+	for {
+		cl.mu.Lock()
+		missing := false
+		for name := range b.any().Peers {
+			if _, here := b.specs[name]; !here {
+				missing = true
+			}
+		}
+		cl.mu.Unlock()
+		if !missing {
+			return
+		}
+		select {
+		case <-b.arrived:
+			quiet.Reset(cl.pace.BatchWindow)
+		case <-quiet.C:
+			return
+		case <-b.ctx.Done():
+			return
 		}
 	}
-	return pending, failed
+}
+
+// close closes the batch to arrivals: the next one opens a new batch.
+func (cl *cluster) close(b *batch) map[string]Spec {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.openBatch == b {
+		cl.openBatch = nil
+	}
+	return b.specs
+}
+
+// requireSamePeers refuses members that are created together and disagree about the
+// address of a peer.
+func requireSamePeers(specs map[string]Spec) error {
+	at := map[string]string{}
+	for _, spec := range specs {
+		for name, h := range spec.Peers {
+			if known, ok := at[name]; ok && known != h.Address() {
+				return &problem.Problem{
+					Summary: "Conflicting peers of etcd members", Attribute: "peers",
+					Cause:     fmt.Sprintf("peer %q has address %s for one member and %s for another", name, known, h.Address()),
+					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers",
+				}
+			}
+			at[name] = h.Address()
+		}
+	}
+	return nil
 }

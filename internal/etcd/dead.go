@@ -58,33 +58,3 @@ func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bo
 	}
 	return false, ctx.Err()
 }
-
-// verify determines whether a member that blocks the join is dead. A member that answers,
-// healthy or not, is not removed on the word of another member.
-func (j *joining) verify(ctx context.Context, v membership.View, next membership.JoinStep) error {
-	m, _ := v.Member(next.ID)
-	d, err := j.cl.examine(ctx, j.s, m)
-	if err != nil {
-		return err
-	}
-	if j.verdict = d; d.ID == 0 {
-		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, fmt.Errorf("member %s is running at %v: it answers, but it %s", m.Label(), m.PeerURLs, m.Trouble))
-	}
-	return nil
-}
-
-// withVerdict returns v. If the removal depends on whether this member is dead, v has it
-// marked as dead once that is certain.
-func (l *removal) withVerdict(ctx context.Context, v membership.View) (membership.View, error) {
-	v = l.verdict.Mark(v, l.cl.verdictLasts())
-	m, listed := v.ByPeerURL(l.s.PeerURL())
-	if !listed || m.Learner || m.Healthy || m.Dead || membership.MayRemove(v, m.ID) == nil || membership.MayRemove(v.WithDead(m.ID), m.ID) != nil {
-		return v, nil
-	}
-	d, err := l.cl.examine(ctx, l.s, m)
-	if err != nil {
-		return v, err
-	}
-	l.verdict = d
-	return d.Mark(v, l.cl.verdictLasts()), nil
-}

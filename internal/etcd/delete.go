@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -55,24 +52,6 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 			return err
 		}
 	}
-}
-
-// countLeaving counts the Deletes in progress: another member that is leaving too is no
-// reason to keep this one.
-func (cl *cluster) countLeaving(name string, n int) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	cl.leaving[name] += n
-}
-
-func (cl *cluster) leavingMembers() map[string]bool {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	names := map[string]bool{}
-	for name, n := range cl.leaving {
-		names[name] = n > 0
-	}
-	return names
 }
 
 // removal is the removal of one member, in its turn.
@@ -200,56 +179,4 @@ func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool
 		unchanged = "the machine; the member was removed from the cluster."
 	}
 	return false, refusal("etcd member not deleted", l.s, in.View, d.Reason, unchanged, d.Next)
-}
-
-// remove hands leadership over, or, if that is done, removes the member through another
-// one. The next observation shows the result.
-func (l *removal) remove(ctx context.Context, v membership.View, id uint64) error {
-	entry, _ := v.Member(id)
-	clients, err := l.cl.connect(l.s)
-	if err != nil {
-		return err
-	}
-	defer clients.Close()
-	if v.Leader == id {
-		if waiting, _ := l.turn.Others(); waiting > 0 && len(v.Voters()) > 1 && l.since.Lasted() < l.cl.pace.ConditionTimeout {
-			// Every follower that leaves before the leader saves an election.
-			return l.turn.Yield(ctx)
-		}
-		return handOver(ctx, clients, v, &entry)
-	}
-	err = clients.ViaVoter(ctx, v, id, func(address string) error { return clients.Remove(ctx, address, id) })
-	switch {
-	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
-		l.removed = true
-		l.since.Restart(l.turn)
-		l.cl.noteExists("the removal of member " + l.s.Name)
-		problem.Progress(ctx, "etcd %s: removed member %x from the cluster", l.s.Name, id)
-		l.disarmAlarms(ctx, clients, entry)
-		return nil
-	case client.Transient(err) && l.since.Lasted() < l.cl.pace.StallTimeout:
-		return l.wait(ctx, leaveDecision{Reason: err.Error()})
-	}
-	return &problem.Problem{
-		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(), Err: err,
-		Unchanged: problem.Nothing, Next: "check the logs of the members, then destroy again", Detail: v.String(),
-	}
-}
-
-// clean stops the unit, archives or wipes the data, and removes what Create has made.
-// Other content of the data directory, such as an operator's copy, is archived or wiped
-// together with the data.
-func (l *removal) clean(ctx context.Context, keep bool) error {
-	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.ArchiveAction(machine.Clear, keep))
-	if err != nil {
-		return &problem.Problem{
-			Summary: "etcd member not cleaned up", Host: l.s.Label(), Cause: err.Error(), Err: err,
-			Unchanged: "the other members; this member was removed from the cluster.", Next: "destroy again: completed steps are skipped",
-		}
-	}
-	if dir := machine.ArchivedAs(applied.Output, l.s.Name); dir != "" {
-		problem.Progress(ctx, "etcd %s: archived in %s", l.s.Name, dir)
-	}
-	problem.Progress(ctx, "etcd %s: removed from the machine", l.s.Name)
-	return nil
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // LeaseName returns the name of the lease on the machines of a cluster for bootstrapping,
@@ -59,4 +62,41 @@ func (cl *cluster) existsBecause() string {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.evidence
+}
+
+// observeToChange returns the cluster's view at the beginning of a change. It requires the
+// lease on the machines of a majority of the members, to exclude other processes.
+func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients, s Spec) (membership.View, error) {
+	v, err := clients.View(ctx, cl.addresses(s))
+	if err != nil {
+		return membership.View{}, err
+	}
+	return v, cl.requireLease(ctx, s, v)
+}
+
+// requireLease returns an error if another process might change the cluster at the same
+// time.
+func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) error {
+	cl.noteExists("an answer with its member list")
+	err := cl.lease.leases.Restore(ctx)
+	if err == nil {
+		err = cl.lease.leases.Require(memberAddresses(v))
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &problem.Problem{
+		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err, Unchanged: "everything that is not reported as done above.",
+		Next: "make the members' machines reachable over SSH, wait until other runs have ended, then apply again", Detail: v.String(),
+	}
+}
+
+// memberAddresses returns the addresses in the members' peer URLs: a member that has
+// never started has no other address.
+func memberAddresses(v membership.View) []string {
+	var all []string
+	for _, m := range v.Members {
+		all = append(all, m.PeerAddress())
+	}
+	return all
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
@@ -48,25 +49,6 @@ func (cl *cluster) view(ctx context.Context, s Spec) (membership.View, error) {
 	}
 	defer clients.Close()
 	return clients.View(ctx, cl.addresses(s))
-}
-
-// requireSamePeers refuses members that are created together and disagree about the
-// address of a peer.
-func requireSamePeers(specs map[string]Spec) error {
-	at := map[string]string{}
-	for _, spec := range specs {
-		for name, h := range spec.Peers {
-			if known, ok := at[name]; ok && known != h.Address() {
-				return &problem.Problem{
-					Summary: "Conflicting peers of etcd members", Attribute: "peers",
-					Cause:     fmt.Sprintf("peer %q has address %s for one member and %s for another", name, known, h.Address()),
-					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers",
-				}
-			}
-			at[name] = h.Address()
-		}
-	}
-	return nil
 }
 
 // of returns the machine of a member.
@@ -120,43 +102,6 @@ func (cl *cluster) observeAll(ctx context.Context, s Spec) []machine.Observed {
 	return machines
 }
 
-// observeToChange returns the cluster's view at the beginning of a change. It requires the
-// lease on the machines of a majority of the members, to exclude other processes.
-func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients, s Spec) (membership.View, error) {
-	v, err := clients.View(ctx, cl.addresses(s))
-	if err != nil {
-		return membership.View{}, err
-	}
-	return v, cl.requireLease(ctx, s, v)
-}
-
-// requireLease returns an error if another process might change the cluster at the same
-// time.
-func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) error {
-	cl.noteExists("an answer with its member list")
-	err := cl.lease.leases.Restore(ctx)
-	if err == nil {
-		err = cl.lease.leases.Require(memberAddresses(v))
-	}
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	return &problem.Problem{
-		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err, Unchanged: "everything that is not reported as done above.",
-		Next: "make the members' machines reachable over SSH, wait until other runs have ended, then apply again", Detail: v.String(),
-	}
-}
-
-// memberAddresses returns the addresses in the members' peer URLs: a member that has
-// never started has no other address.
-func memberAddresses(v membership.View) []string {
-	var all []string
-	for _, m := range v.Members {
-		all = append(all, m.PeerAddress())
-	}
-	return all
-}
-
 // viewOf queries the member itself, which needs a single connection, and the others only
 // if it does not answer. A nil view means that no member answered.
 func (cl *cluster) viewOf(ctx context.Context, s Spec) (*membership.View, error) {
@@ -176,4 +121,40 @@ func (cl *cluster) viewOf(ctx context.Context, s Spec) (*membership.View, error)
 		return nil, err
 	}
 	return &v, nil
+}
+
+// clusterIDsFor is how long the Reads of a refresh share one observation of the cluster
+// IDs.
+const clusterIDsFor = 15 * time.Second
+
+// clusterIDs caches the ID of the cluster that each known machine last reported.
+type clusterIDs struct {
+	mu   sync.Mutex // held during the queries, so that parallel Reads query once
+	at   time.Time
+	last map[string]uint64 // by address
+}
+
+// served asks every known machine which etcd cluster it serves. Machines that do not
+// answer are left out. A refresh asks once for all members.
+func (cl *cluster) served(ctx context.Context, clients *client.Clients, s Spec) map[string]uint64 {
+	cl.ids.mu.Lock()
+	defer cl.ids.mu.Unlock()
+	if cl.ids.last != nil && time.Since(cl.ids.at) < clusterIDsFor {
+		return cl.ids.last
+	}
+	ids := clients.ServedClusters(ctx, cl.addresses(s))
+	if ctx.Err() == nil {
+		cl.ids.at, cl.ids.last = time.Now(), ids
+	}
+	return ids
+}
+
+// requireOneCluster refuses a change while members serve different clusters.
+func (cl *cluster) requireOneCluster(ctx context.Context, s Spec) error {
+	clients, err := cl.connect(s)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	return membership.RequireOneCluster(clients.ServedClusters(ctx, cl.addresses(s)))
 }

@@ -3,8 +3,13 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -83,4 +88,121 @@ func goneProblem(s Spec, v *membership.View) error {
 		Summary: fmt.Sprintf("etcd member %q is gone", s.Name), Host: s.Label(), Cause: cause, Err: ErrGone,
 		Next: "apply to create it again; if it is no longer needed, remove it from the configuration",
 	}
+}
+
+// describe combines the observed state of the machine with the cluster's view; v is nil if
+// no member answered.
+func describe(s Spec, f machine.Observed, v *membership.View) Status {
+	out := Status{
+		Unit:              f.Unit.Active,
+		MachineID:         f.Facts.MachineID,
+		ConfigDigest:      machine.ConfigDigest(f.Facts.Files),
+		CertificateExpiry: machine.Expiry(f.Facts.Files),
+		NewID:             machine.Rebuilt(f) || replaced(s, f, v),
+		unmanaged:         unmanaged(s, v),
+	}
+	var entry *membership.Member
+	if v != nil {
+		if m, ok := v.ByPeerURL(s.PeerURL()); ok {
+			entry = &m
+			out.ID, out.Version, out.Learner = fmt.Sprintf("%x", m.ID), m.Version, m.Learner
+			out.Healthy = m.Healthy && len(m.Alarms) == 0
+			out.Leader, out.DBSize, out.Alarms = m.ID == v.Leader, m.DBSize, m.Alarms
+		}
+	}
+	switch {
+	case v != nil && entry == nil: // nothing else is reported then
+		out.Drift = []string{s.Name + ": the cluster no longer lists this member, but its machine still has its files"}
+	case f.Reached():
+		out.Drift = append(machine.Drift(s.Spec, f, entry, time.Now()), membership.AlarmDrift(s.Name, v, entry)...)
+	}
+	return out
+}
+
+// statusNow returns the status after a change.
+func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spec) (Status, error) {
+	f := cl.observe(ctx, s, s.Name, s.Host)
+	if !f.Reached() {
+		return Status{}, fmt.Errorf("observe %s after its change: %w", s.Label(), f.Err)
+	}
+	v, err := clients.View(ctx, cl.addresses(s))
+	if err != nil {
+		return describe(s, f, nil), nil // the change succeeded; Read reports health
+	}
+	return describe(s, f, &v), nil
+}
+
+// unmanaged returns the members that the cluster lists but the peers of s do not contain:
+// another party added them, or a resource was forgotten. Each of them has a vote, or will
+// have one, and all the data. A member matches a peer by its name and peer URL; a member
+// that has not started has no name yet. FormerPeers count as peers.
+func unmanaged(s Spec, v *membership.View) []membership.Member {
+	if machine.EntryOf(v, s.Spec) == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(v.Members), func(m membership.Member) bool {
+		names := s.namesAt(m.PeerURLs)
+		return len(names) > 0 && (m.Name == "" || slices.Contains(names, m.Name))
+	})
+}
+
+// namesAt returns the names in s for the member at any of the peer URLs.
+func (s Spec) namesAt(peerURLs []string) []string {
+	var out []string
+	for name, h := range s.Peers {
+		if slices.Contains(peerURLs, membership.PeerURL(h.Address())) {
+			out = append(out, name)
+		}
+	}
+	for name, h := range s.FormerPeers {
+		if slices.Contains(peerURLs, membership.PeerURL(h.Address())) {
+			out = append(out, name)
+		}
+	}
+	if slices.Contains(peerURLs, s.PeerURL()) {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// withUnmanaged adds the unmanaged members to the drift of a member. It skips those that
+// join or leave in this process, because their own resources handle them.
+func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, error) {
+	comers, goers := cl.joiningPeerURLs(), cl.leavingMembers()
+	var ids []string
+	for _, m := range status.unmanaged {
+		coming := m.Learner && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return comers[url] })
+		if coming || m.Name != "" && goers[m.Name] {
+			continue
+		}
+		ids = append(ids, fmt.Sprintf("%x", m.ID))
+		status.Drift = append(status.Drift, s.Name+": "+unmanagedText(m))
+	}
+	if len(ids) > 0 {
+		status.Remedy = unmanagedRemedy(s, ids)
+	}
+	return status, err
+}
+
+// unmanagedText describes an unmanaged member. Values that the member reports are quoted.
+func unmanagedText(m membership.Member) string {
+	who := fmt.Sprintf("member %q (%x)", m.Name, m.ID)
+	switch {
+	case m.Name == "":
+		who = fmt.Sprintf("a member that has never started (%x)", m.ID)
+	case m.Learner:
+		who = fmt.Sprintf("learner %q (%x)", m.Name, m.ID)
+	}
+	return fmt.Sprintf("the cluster lists %s at %q, which is not in peers", who, strings.Join(m.PeerURLs, ","))
+}
+
+// unmanagedRemedy returns the next step: no apply adds a member to peers, or removes one,
+// that no configuration describes.
+func unmanagedRemedy(s Spec, ids []string) string {
+	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. Otherwise remove it while all other members are healthy, on the machine of " + s.Name + ":"
+	for _, id := range ids {
+		text += "\n  " + machine.ArtifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + layout.CAPath +
+			" --cert=" + layout.PKIDir + "/healthcheck-client.crt --key=" + layout.PKIDir + "/healthcheck-client.key member remove " + id
+	}
+	return text
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Reading is what a review reads of the member on one machine in addition to its health.
-type Reading struct {
+// ObservedMember is what a review reads of the member on one machine in addition to its health.
+type ObservedMember struct {
 	Address string
 	Process host.Process
 	OwnDisk bool   // the data directory is not on the file system of /
@@ -55,7 +55,7 @@ type Scheduled struct {
 
 // Review returns Health with a Reading of every machine that could be observed. It never
 // fails either.
-func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Health, []Reading) {
+func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Health, []ObservedMember) {
 	cl := c.named(b.ClusterID)
 	latencies := make(chan map[string]latency, 1)
 	go func() { latencies <- cl.latencies(ctx, hosts, b) }()
@@ -63,10 +63,10 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 	q.Script = reviewScript
 	health := cl.health(ctx, hosts, b, q)
 	measured := <-latencies
-	var readings []Reading
+	var readings []ObservedMember
 	for _, m := range health.Machines {
 		if m.Err == nil {
-			readings = append(readings, readingOf(m.Address, m.output, measured[m.Address]))
+			readings = append(readings, observedMember(m.Address, m.output, measured[m.Address]))
 		}
 	}
 	return health, readings
@@ -104,9 +104,9 @@ done
 // mostTimers is how many timers of a machine are read.
 const mostTimers = 200
 
-// readingOf parses the output of reviewScript.
-func readingOf(address, output string, measured latency) Reading {
-	r := Reading{Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
+// observedMember parses the output of reviewScript.
+func observedMember(address, output string, measured latency) ObservedMember {
+	r := ObservedMember{Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {

@@ -17,8 +17,8 @@ func TestReadingOf(t *testing.T) {
 		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
 		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t20261122T030001Z-cp1.db.sent\n" +
 		"timer\tetcd-defrag.timer\texit-code\tn/a\t" + encoded("x") + "\n"
-	got := readingOf("10.0.0.11", output, latency{bound: time.Millisecond, count: 7})
-	want := Reading{
+	got := observedMember("10.0.0.11", output, latency{bound: time.Millisecond, count: 7})
+	want := ObservedMember{
 		Address: "10.0.0.11", OwnDisk: true, Disk: "/var/lib/etcd", Fsync: time.Millisecond, Fsyncs: 7,
 		Process: host.Process{Running: true, MemoryMax: "1073741824", Flags: map[string]string{"name": "cp1"}},
 		Timers: []Timer{
@@ -33,7 +33,7 @@ func TestReadingOf(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	bare := readingOf("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", latency{err: errNoFsync})
+	bare := observedMember("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", latency{err: errNoFsync})
 	if !reflect.DeepEqual(bare.Scheduled, &Scheduled{Failed: true}) {
 		t.Errorf("of snapshots that never ended well: %+v", bare.Scheduled)
 	}

@@ -46,23 +46,6 @@ func (c *updating) removeRollbackRecord(ctx context.Context) error {
 	return nil
 }
 
-// waitServing waits until the member serves, healthy and with a version. It gives up early
-// if the unit exits again and again.
-func (c *updating) waitServing(ctx context.Context, version string) error {
-	w := c.cl.watchProgress(c.s, c.f.MemberID(), []string{c.s.PeerURL()}, c.turn.Held)
-	w.FailOnRestarts = true
-	_, err := w.Until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
-		if trouble := healthyMember(m); trouble != "" {
-			return trouble
-		}
-		if m.Version != version {
-			return "etcd " + m.Version + " is still running"
-		}
-		return ""
-	})
-	return err
-}
-
 // mayRollBack reports whether a member that was started with a newer version may be
 // started with the previous one, and why. agreed is the cluster version that the other
 // members report while this one is stopped.

@@ -22,7 +22,7 @@ func wholeReview(t *testing.T) reviewData {
 	here, _ := bundles(t)
 	r := reviewData{controlPlane: wholeControlPlane(), bundle: here}
 	for _, m := range r.etcd.Machines {
-		r.members = append(r.members, etcd.Reading{
+		r.members = append(r.members, etcd.ObservedMember{
 			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true, Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
 			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: lookedAt}}, Scheduled: &etcd.Scheduled{Uploads: true},
 		})

@@ -20,7 +20,7 @@ import (
 // reviewData is what was read of a control plane for a review.
 type reviewData struct {
 	controlPlane
-	members  []etcd.Reading
+	members  []etcd.ObservedMember
 	replicas []controlplane.MachineReview
 	nodes    []controlplane.Node
 	nodesErr error
@@ -117,7 +117,7 @@ func (r reviewData) memberEvidence() []readiness.Member {
 }
 
 // addReading adds what was read on the member's machine.
-func addReading(m *readiness.Member, reading etcd.Reading) {
+func addReading(m *readiness.Member, reading etcd.ObservedMember) {
 	m.Process, m.OwnDisk, m.Disk, m.Memory = processOf(reading.Process), reading.OwnDisk, reading.Disk, reading.Memory
 	m.Fsync, m.Fsyncs = reading.Fsync, reading.Fsyncs
 	if reading.FsyncErr != nil {

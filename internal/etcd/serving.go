@@ -108,3 +108,20 @@ func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// waitServing waits until the member serves, healthy and with a version. It gives up early
+// if the unit exits again and again.
+func (c *updating) waitServing(ctx context.Context, version string) error {
+	w := c.cl.watchProgress(c.s, c.f.MemberID(), []string{c.s.PeerURL()}, c.turn.Held)
+	w.FailOnRestarts = true
+	_, err := w.Until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
+		if trouble := healthyMember(m); trouble != "" {
+			return trouble
+		}
+		if m.Version != version {
+			return "etcd " + m.Version + " is still running"
+		}
+		return ""
+	})
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
@@ -56,19 +57,6 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec)
 		return status, err
 	}
 	return cl.statusNow(ctx, clients, s)
-}
-
-// statusNow returns the status after a change.
-func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spec) (Status, error) {
-	f := cl.observe(ctx, s, s.Name, s.Host)
-	if !f.Reached() {
-		return Status{}, fmt.Errorf("observe %s after its change: %w", s.Label(), f.Err)
-	}
-	v, err := clients.View(ctx, cl.addresses(s))
-	if err != nil {
-		return describe(s, f, nil), nil // the change succeeded; Read reports health
-	}
-	return describe(s, f, &v), nil
 }
 
 // disarmOrphans disarms the alarms of members that have left, if the cause left with them.
@@ -216,18 +204,53 @@ func (m *alarmRepair) refuse(v membership.View, cause error, next string) error 
 	return refusal("etcd alarm not cleared", m.s, &v, cause.Error(), unchanged, next)
 }
 
-// disarmAlarms disarms the alarms of a member that was just removed, so that they do not
-// block the writes of the remaining members. If that is not possible now, the next Update
-// of one of those does it.
-func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gone membership.Member) {
-	if len(gone.Alarms) == 0 {
-		return
+// corruptNext is the next step for cases that the provider must not decide.
+const corruptNext = "compare the members (run etcdctl endpoint hashkv --cluster on one of them: members with the same hash at the same revision have the same data); " +
+	"destroy the members with the wrong data, one at a time, or restore a snapshot if no majority has the same data; " +
+	"if all members have the same data, the alarm is obsolete: run etcdctl alarm disarm; then apply again"
+
+// requireSameData compares the data of the healthy ones among members.
+func requireSameData(ctx context.Context, c *client.Clients, p pace, members []membership.Member) error {
+	var asked []membership.Member
+	for _, m := range members {
+		if m.Healthy {
+			asked = append(asked, m)
+		}
 	}
-	v, err := clients.View(ctx, l.cl.addresses(l.s))
-	if err == nil {
-		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.Quota()), membership.Disarmable(v.WithQuota(l.s.Quota())))
+	if len(asked) == 0 {
+		return client.ErrNoAnswer
 	}
-	if err != nil {
-		problem.Progress(ctx, "etcd %s: the next apply disarms its alarms: %s", l.s.Name, err)
+	var difference string
+	done, err := wait.Until(ctx, p.Poll, p.ConditionTimeout, func() (bool, error) {
+		var comparable bool
+		var err error
+		difference, comparable, err = c.CompareData(ctx, asked)
+		return comparable, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !done:
+		return fmt.Errorf("%w: the members did not reach a common revision at which their data could be compared", membership.ErrAmbiguous)
+	case difference != "":
+		return fmt.Errorf("%w: %s", membership.ErrAmbiguous, difference)
 	}
+	return nil
+}
+
+// disarmOrphans disarms orphaned alarms. Before it disarms the first one, it compares the
+// data of the members if any of the alarms is CORRUPT.
+func disarmOrphans(ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm) error {
+	if slices.ContainsFunc(alarms, func(a membership.Alarm) bool { return a.Name == membership.AlarmCorrupt }) {
+		if err := requireSameData(ctx, c, p, v.Voters()); err != nil {
+			return fmt.Errorf("the alarm of a removed member was not disarmed: %w", err)
+		}
+	}
+	for _, a := range alarms {
+		if err := c.ViaVoter(ctx, v, 0, func(address string) error { return c.Disarm(ctx, address, a) }); err != nil {
+			return fmt.Errorf("disarm %s of member %x: %w", a.Name, a.Member, err)
+		}
+		problem.Progress(ctx, "etcd: disarmed alarm %s of member %x, which the cluster no longer lists", a.Name, a.Member)
+	}
+	return nil
 }

@@ -1,0 +1,112 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Survey queries the cluster, through any of the hosts, for the versions of its members.
+func (c *Clusters) Survey(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, error) {
+	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
+	if err != nil {
+		return membership.Survey{}, err
+	}
+	defer clients.Close()
+	v, err := clients.View(ctx, hostAddresses(hosts))
+	if err != nil {
+		return membership.Survey{}, &problem.Problem{
+			Summary: "etcd versions not read", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "restore a quorum of the etcd members, and the machines through which they are reached, then try again",
+		}
+	}
+	return clients.Survey(ctx, v), nil
+}
+
+// ReadKeys reads all keys of the cluster under a prefix, in key order and at one revision.
+// It calls see once for each key. Any of the hosts that has a member with a quorum can
+// answer. see must not keep a value; nothing else keeps or prints one.
+func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, prefix string, see func(key string, value []byte)) error {
+	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	clients.MaxAnswer = client.MaxPage
+	err = clients.Read(ctx, clients.AnsweringFirst(ctx, hostAddresses(hosts)), prefix, see)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case client.SameError(err, rpctypes.ErrCompacted):
+		return &problem.Problem{
+			Summary: "etcd not read completely", Cause: "the keys under " + prefix + " were compacted while they were read, so the rest of that revision is lost",
+			Unchanged: problem.Nothing, Next: "apply again", Err: err,
+		}
+	}
+	return &problem.Problem{
+		Summary: "etcd not read", Cause: "the keys under " + prefix + " could not be read: " + err.Error(),
+		Unchanged: problem.Nothing, Next: "restore a quorum of the etcd members, and the machines through which they are reached, then apply again", Err: err,
+	}
+}
+
+// HoldsCluster reports whether a member of the bundle's cluster is on any of the machines.
+// A machine that rejects the login, or whose host key is unknown, is not one of this
+// provider. A machine that does not answer may be, so without a match on another machine
+// its error is returned.
+func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (bool, error) {
+	cl := c.named(b.ClusterID)
+	var mu sync.Mutex
+	var found bool
+	var unknown []error
+	var group sync.WaitGroup
+	for _, h := range hosts {
+		group.Go(func() {
+			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{layout.RecordPath}})
+			var m machine.Record
+			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil && m.ClusterID == b.ClusterID
+			mu.Lock()
+			defer mu.Unlock()
+			found = found || held
+			if err != nil && !errors.Is(err, host.ErrAuth) && !errors.Is(err, host.ErrHostKey) {
+				unknown = append(unknown, fmt.Errorf("check for etcd on %s: %w", h.Address(), err))
+			}
+		})
+	}
+	group.Wait()
+	if found {
+		return true, nil
+	}
+	return false, errors.Join(unknown...)
+}
+
+// Import reads the description of a machine's member from the machine. It changes nothing.
+// It queries the member list on the machine, with the certificate that is there, because
+// the caller may have no bundle yet.
+func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, error) {
+	facts, err := c.machine(h).Observe(ctx, host.Query{
+		Contents: append([]string{layout.UnitPath, layout.RecordPath}, snapshot.Paths...),
+		Dirs:     []string{layout.DefaultDataDir},
+		Units:    []string{layout.Unit},
+		Script:   machine.ListScript,
+		Vars:     map[string]string{"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()), "pki": layout.PKIDir},
+	})
+	if err != nil {
+		return machine.Imported{}, fmt.Errorf("check for an etcd member on %s: %w", h.Address(), err)
+	}
+	return machine.ReadImported(h, facts)
+}
