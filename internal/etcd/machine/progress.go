@@ -206,7 +206,7 @@ func (w *Watch) unitFailure() string {
 }
 
 // Stuck reports whether the member has made no progress for too long.
-func (w *Watch) Stuck() bool { return w.progress.stuck(w.clock(), w.stall) }
+func (w *Watch) Stuck() bool { return w.stuck(w.clock(), w.stall) }
 
 // Moving reports whether the member has made progress and is not stuck.
 func (w *Watch) Moving() bool { return w != nil && w.ever && !w.Stuck() }
