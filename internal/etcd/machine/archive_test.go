@@ -197,7 +197,7 @@ run && echo archived
 ls "$data/member/snap/db"
 [ ! -e "$data-archive/cp1.part/member" ] && echo nothing was moved
 `)
-	if strings.Contains(out, "archived\n") || !strings.Contains(out, "it is not copied") || !strings.Contains(out, "nothing was moved") {
+	if strings.Contains(out, "archived\n") || !strings.Contains(out, "data is never copied") || !strings.Contains(out, "nothing was moved") {
 		t.Errorf("%s", out)
 	}
 }
