@@ -76,7 +76,7 @@ func (m Member) Files() []host.File {
 func renderTimer(p Settings) string {
 	return systemd.Managed + `
 [Unit]
-Description=Schedule of etcd's snapshots
+Description=Schedule of etcd snapshots
 
 [Timer]
 ` + scheduleKey + p.Schedule + `
@@ -98,7 +98,7 @@ func renderService(p Settings) string {
 	}
 	return systemd.Managed + `
 [Unit]
-Description=Snapshot of etcd, saved, verified and brought elsewhere
+Description=Save, verify and upload an etcd snapshot
 Wants=network-online.target
 After=network-online.target
 
