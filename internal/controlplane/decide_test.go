@@ -79,7 +79,8 @@ func TestDecide(t *testing.T) {
 		{
 			name: "a second issuer",
 			alter: func(s *Spec, _ *machine.Observed) {
-				s.ExtraArgs = cptest.Args(release.APIServer, "service-account-issuer", component.Repeated("https://new", "https://old"))
+				s.ExtraArgs = cptest.Args(release.APIServer, "service-account-issuer",
+					component.Repeated("https://new", "https://old"))
 			},
 			restart: []string{release.APIServer},
 		},

@@ -60,7 +60,9 @@ func TestImportReadsBack(t *testing.T) {
 			}
 		},
 		"a flag that repeats": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"service-account-issuer": component.Repeated("https://new", "https://old")}}
+			s.ExtraArgs = map[string]map[string]string{
+				release.APIServer: {"service-account-issuer": component.Repeated("https://new", "https://old")},
+			}
 			s.Settings = json.RawMessage(`{"repeated_args":{"kube-apiserver":["service-account-issuer"]}}`)
 		},
 		"authorization by a file": func(s *Spec) {

@@ -69,7 +69,9 @@ var OwnedFlags = map[string]map[string]string{
 // by commas: the flag is given once for each (types stringArray, namedCertKey, mapStringString
 // without splitting, stringToString).
 var repeating = map[string][]string{
-	release.APIServer:         {"allow-metric-labels", "oidc-required-claim", "service-account-issuer", "tls-sni-cert-key"},
+	release.APIServer: {
+		"allow-metric-labels", "oidc-required-claim", "service-account-issuer", "tls-sni-cert-key",
+	},
 	release.ControllerManager: {"allow-metric-labels", "tls-sni-cert-key"},
 	release.Scheduler:         {"allow-metric-labels", "tls-sni-cert-key"},
 }
@@ -88,7 +90,8 @@ func ValidateRepeatedArgs(component string, args map[string][]string) error {
 		values := args[name]
 		switch {
 		case !slices.Contains(repeating[component], name):
-			return fmt.Errorf("%s: flag %q takes one value: set it in extra_args, with commas if the value is a list; flags that repeat are %s",
+			return fmt.Errorf("%s: flag %q takes one value: set it in extra_args, with commas if the value is a list; flags "+
+				"that repeat are %s",
 				component, name, strings.Join(repeating[component], ", "))
 		case len(values) == 0:
 			return fmt.Errorf("%s: flag %q has no value; remove it", component, name)

@@ -117,7 +117,8 @@ func cleanScript(s component.Replica, written []string) host.Script {
 			files = append(files, file)
 		}
 	}
-	return host.Discard(definitions...) + unit.Reload() + host.Discard(files...) + `if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
+	return host.Discard(definitions...) + unit.Reload() + host.Discard(files...) +
+		`if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
 rm -rf ` + KeptFilesDir + `
