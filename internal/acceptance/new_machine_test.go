@@ -119,31 +119,39 @@ func renames(t *testing.T, w *workspace.Workspace, names []string) {
 	}
 }
 
-// issuerConfig lets the API servers sign with a new issuer and accept the former one, too.
+// issuerConfig sets the issuers of service account tokens.
 const issuerConfig = `
 resource "kube_control_plane_replica" "this" {
-  repeated_args = { apiserver = { service-account-issuer = ["https://issuer.example", "https://kubernetes.default.svc.cluster.local"] } }
+  repeated_args = { apiserver = { service-account-issuer = [%q, %q] } }
 }
 `
 
-// rotatesIssuer adds an issuer of service account tokens in front of the former one. A token
-// from before is accepted by every API server, and new ones have the new issuer.
+const (
+	formerIssuer = "https://kubernetes.default.svc.cluster.local"
+	newIssuer    = "https://issuer.example"
+)
+
+// rotatesIssuer adds an issuer of service account tokens, and then moves it to the front. A
+// token from before is accepted by every API server, and new ones have the new issuer.
 func rotatesIssuer(t *testing.T, w *workspace.Workspace, names []string, config string) {
 	t.Helper()
 	admin := credentialsOf(t, outputOf(t, w, "kubeconfig"))
 	old := admin.tokenOf(t, "default")
 	renamed := "-var=cluster_name=renamed"
-	override(t, w, config+issuerConfig)
-	apply(t, w, renamed)
-	expectEmptyPlan(t, w, renamed)
+	for _, issuers := range [][]any{{formerIssuer, newIssuer}, {newIssuer, formerIssuer}} {
+		override(t, w, config+fmt.Sprintf(issuerConfig, issuers...))
+		apply(t, w, renamed)
+		expectEmptyPlan(t, w, renamed)
+		admin.with(old).expectKnown(t, "a token from before", "system:serviceaccount:default:default", servers(names...)...)
+	}
 	fresh := admin.tokenOf(t, "default")
 	for what, token := range map[string]string{"a token of the former issuer": old, "a token of the new issuer": fresh} {
 		admin.with(token).expectKnown(t, what, "system:serviceaccount:default:default", servers(names...)...)
 	}
-	if issuer := issuerOf(t, fresh); issuer != "https://issuer.example" {
+	if issuer := issuerOf(t, fresh); issuer != newIssuer {
 		t.Errorf("the new token is issued by %q", issuer)
 	}
-	if issuer := issuerOf(t, old); issuer != "https://kubernetes.default.svc.cluster.local" {
+	if issuer := issuerOf(t, old); issuer != formerIssuer {
 		t.Errorf("the token from before is issued by %q", issuer)
 	}
 }

@@ -102,7 +102,9 @@ func replicaArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Additional flags that are given once for each of their values, without dashes: " +
 				"`service-account-issuer`, `tls-sni-cert-key`, `oidc-required-claim` and `allow-metric-labels`. " +
 				"The order of the values is preserved: the first issuer signs new service-account tokens, and " +
-				"tokens of all issuers are accepted. Default: none. A flag can be set either here or in " +
+				"tokens of all issuers are accepted (see [Changing the " +
+				"issuer](../guides/rotation.md#changing-the-issuer-of-service-account-tokens)). " +
+				"Default: none. A flag can be set either here or in " +
 				"`extra_args`. A change restarts the component; for the API server, the replica leaves rotation " +
 				"during the restart, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
@@ -172,7 +174,8 @@ func replicaNetwork() map[string]schema.Attribute {
 			Validators: []validator.String{checked("cluster domain", component.ValidateDomain)},
 			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. It must be the same " +
 				"on all replicas. A change restarts the API servers, one replica at a time. It also changes the " +
-				"issuer of service-account tokens: existing tokens are rejected afterwards.",
+				"issuer of service-account tokens: existing tokens are rejected afterwards, " +
+				"unless `repeated_args` lists the former issuer, too.",
 		},
 		"extra_sans": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,
