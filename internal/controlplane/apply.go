@@ -92,10 +92,7 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := apply(ctx, s, d); err != nil {
 		return err
 	}
-	if err := awaitReady(ctx, s, d); err != nil {
-		return err
-	}
-	return settleFilesList(ctx, s, d)
+	return awaitReady(ctx, s, d)
 }
 
 // bindBeforeCertificateChange ensures the bindings before the API server receives another client certificate for
