@@ -179,7 +179,8 @@ func (s *filesStory) refused(t *testing.T) {
 	if err == nil {
 		t.Fatal("a flag that names a missing file is planned")
 	}
-	expectContains(t, unfolded(err.Error()), `flag "admission-control-config-file" of kube-apiserver names /etc/kubernetes/files/admission.yaml, and there is no file "admission.yaml"`)
+	expectContains(t, unfolded(err.Error()), `flag "admission-control-config-file" of kube-apiserver names`,
+		filesDir+`admission.yaml, and there is no file "admission.yaml"`)
 	expectRestarted(t, before, nil)
 }
 
@@ -196,7 +197,8 @@ func (s *filesStory) placed(t *testing.T) {
 	expectRestarted(t, before, s.restarted())
 	s.noSecret(t)
 	s.onAll(t, "cd "+filesDir+" && stat -c '%a %U:%G %n' *",
-		"644 root:root admission.yaml\n600 kube-apiserver:kube-apiserver authorization.yaml\n600 kube-apiserver:kube-apiserver webhook.conf")
+		"644 root:root admission.yaml\n"+
+			"600 kube-apiserver:kube-apiserver authorization.yaml\n600 kube-apiserver:kube-apiserver webhook.conf")
 	s.onAll(t, "grep -o secret-one "+filesDir+"webhook.conf", "secret-one")
 	s.expectPrivileged(t, true)
 }
@@ -240,13 +242,14 @@ func (s *filesStory) reloaded(t *testing.T) {
 
 // reloadedOnce matches the metric of an API server that has loaded its authorization
 // configuration again.
-var reloadedOnce = regexp.MustCompile(`apiserver_authorization_config_controller_automatic_reloads_total\{[^}]*status="success"\} [1-9]`)
+var reloadedOnce = regexp.MustCompile(
+	`apiserver_authorization_config_controller_automatic_reloads_total\{[^}]*status="success"\} [1-9]`)
 
 // expectReload waits until the API server of a machine has loaded its authorization
 // configuration again.
 func (s *filesStory) expectReload(t *testing.T, name string) {
 	t.Helper()
-	awaitFor(t, 90*time.Second, name+": the API server has not loaded the authorization configuration again", func() bool {
+	awaitFor(t, 90*time.Second, name+": the authorization configuration was not loaded again", func() bool {
 		code, metrics, err := s.admin.call(t.Context(), servers(name)[0], http.MethodGet, "/metrics", nil, nil)
 		return err == nil && code == http.StatusOK && reloadedOnce.MatchString(metrics)
 	})
@@ -257,12 +260,14 @@ func (s *filesStory) expectReload(t *testing.T, name string) {
 func (s *filesStory) edited(t *testing.T) {
 	before := processes(t, s.names...)
 	m := shared.lab.Machine("cp1")
-	onMachine(t, m, "echo '# by hand' >> "+filesDir+"webhook.conf; chmod 0644 "+filesDir+"authorization.yaml; rm "+filesDir+"admission.yaml; echo theirs > "+filesDir+"theirs")
+	onMachine(t, m, "cd "+filesDir+"; echo '# by hand' >> webhook.conf; chmod 0644 authorization.yaml; "+
+		"rm admission.yaml; echo theirs > theirs")
 	text, changes, err := s.w.Plan(t.Context())
 	if err != nil || !changes {
 		t.Fatalf("edited files are no drift: %v", err)
 	}
-	expectContains(t, unfolded(text), filesDir+"webhook.conf has different content", filesDir+"authorization.yaml has mode 0644, wanted 0600", filesDir+"admission.yaml is missing")
+	expectContains(t, unfolded(text), filesDir+"webhook.conf has different content",
+		filesDir+"authorization.yaml has mode 0644, wanted 0600", filesDir+"admission.yaml is missing")
 	s.noSecret(t, text)
 	apply(t, s.w)
 	expectEmptyPlan(t, s.w)
@@ -300,20 +305,24 @@ func (s *filesStory) removed(t *testing.T) {
 	s.expectPrivileged(t, true)
 }
 
+// podsDryRun is where a pod is admitted and not stored.
+const podsDryRun = "/api/v1/namespaces/default/pods?dryRun=All"
+
 // expectPrivileged expects that every API server accepts, or refuses, a privileged pod.
 func (s *filesStory) expectPrivileged(t *testing.T, accepted bool) {
 	t.Helper()
 	privileged := true
+	container := core.Container{Name: "a", Image: "a", SecurityContext: &core.SecurityContext{Privileged: &privileged}}
 	pod := core.Pod{
 		ObjectMeta: meta.ObjectMeta{Name: "privileged"},
-		Spec:       core.PodSpec{Containers: []core.Container{{Name: "a", Image: "a", SecurityContext: &core.SecurityContext{Privileged: &privileged}}}},
+		Spec:       core.PodSpec{Containers: []core.Container{container}},
 	}
 	for _, name := range s.names {
 		var code int
 		var text string
 		await(t, name+": no answer about a privileged pod", func() bool { // until the namespace has its service account
 			var err error
-			code, text, err = s.admin.call(t.Context(), servers(name)[0], http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", pod, nil)
+			code, text, err = s.admin.call(t.Context(), servers(name)[0], http.MethodPost, podsDryRun, pod, nil)
 			return err == nil && (code/100 == 2 || strings.Contains(text, "violates PodSecurity"))
 		})
 		if accepted != (code/100 == 2) || !accepted && !strings.Contains(text, `violates PodSecurity \"baseline`) {
