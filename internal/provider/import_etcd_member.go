@@ -12,7 +12,7 @@ import (
 )
 
 func (r *etcdMemberResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = addressIdentity("IP address of the target, at which the member's peers reach it.")
+	resp.IdentitySchema = addressIdentity("IP address of the machine, at which the member's peers reach it.")
 }
 
 // ImportState reads the member from its target.
