@@ -9,7 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-func TestSurvival(t *testing.T) {
+func TestDisruption(t *testing.T) {
 	const kind = "etcd members"
 	everyone := []string{"cp1 (10.0.0.1)", "cp2 (10.0.0.2)", "cp3 (10.0.0.3)"}
 	type step func(s *disruption, b *pki.Bundle, diags *diag.Diagnostics)
@@ -82,8 +82,8 @@ func TestSurvival(t *testing.T) {
 	}
 }
 
-// TestSurvivalOfAnother checks that clusters are judged independently.
-func TestSurvivalOfAnother(t *testing.T) {
+// TestDisruptionOfAnotherCluster checks that clusters are judged independently.
+func TestDisruptionOfAnotherCluster(t *testing.T) {
 	var s disruption
 	var diags diag.Diagnostics
 	s.kept(priorObject{kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true})

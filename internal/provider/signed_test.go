@@ -149,8 +149,8 @@ func TestSignedInto(t *testing.T) {
 	}
 }
 
-// TestSignedAnew checks that only different keys or certificates count as newly signed.
-func TestSignedAnew(t *testing.T) {
+// TestSignedChanged checks that only different keys or certificates count as newly signed.
+func TestSignedChanged(t *testing.T) {
 	here, _ := bundles(t)
 	leaves := machine.Leaves("cp1", "10.0.0.11")
 	first := signElsewhere(t, here, leaves)
