@@ -13,14 +13,14 @@ import (
 // observation, what was found is the observed state, a standing is a status, faults are problems.
 const privateWords = `
 amiss approach aside asker askers beside born came comers conversation conversations departure departures fault faults
-forlorn found founded founding gather gathers given goers look looked looks masters mend mended mends ours patience reading
-readings rejoin relief said settled sighting sightings standing successor survival told traps untold vain
+forlorn found founded founding gather gathers given goers look looked looks masters mend mended mends ours patience
+reading readings rejoin relief said settled sighting sightings standing successor survival told traps untold vain
 `
 
 var (
 	// notRenamed are the packages whose identifiers still have such words. Remove each one when it
 	// is done.
-	notRenamed = []string{"controlplane", "etcd", "provider", "readiness", "review"}
+	notRenamed = []string{"controlplane", "etcd", "review"}
 	// exceptions are usual terms that contain such a word.
 	exceptions = []string{"SystemMasters", "exitNotFound"}
 )

@@ -63,11 +63,11 @@ func (s *session) observeControlPlane(ctx context.Context, at queryTarget) contr
 	out := controlPlane{authorities: authoritiesOf(at.bundle)}
 	var asking sync.WaitGroup
 	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
-	found, balancers := observeReplicas(ctx, s, at, func(addresses []string) []controlplane.Health {
+	observed, balancers := observeReplicas(ctx, s, at, func(addresses []string) []controlplane.Health {
 		return s.replicas.Health(ctx, addresses, at.bundle)
 	})
 	asking.Wait()
-	out.endpoint, out.replicas = balancers, listedReplicas(found, balancers.Replicas)
+	out.endpoint, out.replicas = balancers, listedReplicas(observed, balancers.Replicas)
 	return out
 }
 
@@ -116,16 +116,16 @@ func machineOf(at string) string {
 }
 
 // listedReplicas joins the replicas that the balancers list with those observed on the machines.
-func listedReplicas(found []controlplane.Health, listed map[string]string) map[string]listedReplica {
+func listedReplicas(observed []controlplane.Health, listed map[string]string) map[string]listedReplica {
 	out := map[string]listedReplica{}
-	for _, f := range found {
+	for _, f := range observed {
 		if f.Name != "" {
 			out[f.Name] = listedReplica{Health: f}
 		}
 	}
 	for name, at := range listed {
 		replica := listedReplica{Health: controlplane.Health{Address: machineOf(at)}, Listed: at}
-		for _, f := range found {
+		for _, f := range observed {
 			if f.Address == replica.Address {
 				replica.Health = f
 			}

@@ -112,8 +112,8 @@ type endModel struct {
 // fill sets the computed attributes from observed values only.
 func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Time) {
 	words := make([]string, len(issues))
-	for i, found := range issues {
-		words[i] = found.text
+	for i, detected := range issues {
+		words[i] = detected.text
 	}
 	m.Healthy, m.Issues = types.BoolValue(len(issues) == 0), stringList(words)
 	m.Summary = lineValue(summaryOf(seen, len(issues), now))
@@ -156,8 +156,8 @@ func balancerOf(b endpoint.Balancer) balancerModel {
 }
 
 func replicaOf(h endpoint.Health, name string, r listedReplica, now time.Time) replicaStatusModel {
-	ours := r.Err == nil && r.Name == name
-	if !ours { // the machine runs another replica: ignore its details
+	own := r.Err == nil && r.Name == name
+	if !own { // the machine runs another replica: ignore its details
 		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}
 	}
 	out := replicaStatusModel{

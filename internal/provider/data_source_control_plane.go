@@ -85,9 +85,9 @@ func queryTime(timeout time.Duration) time.Duration {
 func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []issue) {
 	for _, kind := range issueKinds {
 		var words []string
-		for _, found := range issues {
-			if found.kind == kind {
-				words = append(words, found.text)
+		for _, detected := range issues {
+			if detected.kind == kind {
+				words = append(words, detected.text)
 			}
 		}
 		if len(words) > 0 && slices.Contains(kinds, kind) {

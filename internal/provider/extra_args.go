@@ -115,10 +115,10 @@ func validateRepeated(name, version string, extra map[string]string, repeated ma
 
 // importedArgs splits the flags that an import has found: those that repeat, and those that the
 // record has in repeated_args.
-func importedArgs(found controlplane.Imported) (extra map[string]map[string]string, repeated map[string]map[string][]string) {
-	lists := recorded[resourcesModel](found.Settings).Repeated
+func importedArgs(observed controlplane.Imported) (extra map[string]map[string]string, repeated map[string]map[string][]string) {
+	lists := recorded[resourcesModel](observed.Settings).Repeated
 	extra, repeated = map[string]map[string]string{}, map[string]map[string][]string{}
-	for name, flags := range found.ExtraArgs {
+	for name, flags := range observed.ExtraArgs {
 		extra[name] = maps.Clone(flags)
 		for flag, text := range flags {
 			values := component.Values(text)
@@ -144,8 +144,8 @@ func importedArgs(found controlplane.Imported) (extra map[string]map[string]stri
 
 // extraArgs sets extra_args and repeated_args for each component. If no component has any, the
 // attribute is null.
-func (i importer) extraArgs(found controlplane.Imported) {
-	extra, repeated := importedArgs(found)
+func (i importer) extraArgs(observed controlplane.Imported) {
+	extra, repeated := importedArgs(observed)
 	if len(extra) > 0 {
 		i.set("extra_args", componentArgs(types.StringType, func(name string) (types.Map, bool) {
 			return stringMap(extra[name]), extra[name] != nil

@@ -48,7 +48,7 @@ func filesIn(ctx context.Context, value types.Map) (files map[string]fileModel, 
 }
 
 // content returns the content in a configuration.
-func (f fileModel) given() types.String {
+func (f fileModel) supplied() types.String {
 	if f.Content.IsNull() {
 		return f.ContentWO
 	}
@@ -111,7 +111,7 @@ func (m replicaModel) validateFiles(ctx context.Context, diags *diag.Diagnostics
 			return
 		}
 		file := model.file()
-		if content := model.given(); allKnown(content) {
+		if content := model.supplied(); allKnown(content) {
 			file.Content, file.SHA256 = content.ValueString(), component.ContentDigest(content.ValueString())
 		}
 		files[name] = file
@@ -145,13 +145,13 @@ func warnFiles(files map[string]component.ConfigFile, extra map[string]map[strin
 // planFiles plans the digests of the files from the configuration, the only place with
 // write-only contents.
 func (m *replicaModel) planFiles(ctx context.Context, config tfsdk.Config, s *session, diags *diag.Diagnostics) {
-	given := filesOf(ctx, config, diags)
-	models, known := filesIn(ctx, given)
+	supplied := filesOf(ctx, config, diags)
+	models, known := filesIn(ctx, supplied)
 	switch {
 	case !known:
 		m.FileDigests = types.MapUnknown(types.StringType)
 		return
-	case given.IsNull():
+	case supplied.IsNull():
 		m.FileDigests = types.MapNull(types.StringType)
 		return
 	}
@@ -167,7 +167,7 @@ func (m *replicaModel) planFiles(ctx context.Context, config tfsdk.Config, s *se
 func digestsOf(models map[string]fileModel) types.Map {
 	digests := map[string]attr.Value{}
 	for name, model := range models {
-		if content := model.given(); content.IsUnknown() {
+		if content := model.supplied(); content.IsUnknown() {
 			digests[name] = types.StringUnknown()
 		} else {
 			digests[name] = types.StringValue(component.ContentDigest(content.ValueString()))
@@ -198,16 +198,16 @@ func refuseSecret(name string, s *session, diags *diag.Diagnostics) {
 // takeWriteOnly takes the contents from the configuration when it is applied. Contents that
 // differ from the planned ones are not what was approved.
 func (m *replicaModel) takeWriteOnly(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
-	given := filesOf(ctx, config, diags)
-	models, _ := filesIn(ctx, given)
-	if diags.HasError() || given.IsNull() {
+	supplied := filesOf(ctx, config, diags)
+	models, _ := filesIn(ctx, supplied)
+	if diags.HasError() || supplied.IsNull() {
 		m.FileDigests = types.MapNull(types.StringType)
 		return
 	}
 	m.contents = map[string]string{}
 	digests := digestsOf(models)
 	for _, name := range slices.Sorted(maps.Keys(models)) {
-		m.contents[name] = models[name].given().ValueString()
+		m.contents[name] = models[name].supplied().ValueString()
 		planned, _ := m.FileDigests.Elements()[name].(types.String)
 		if allKnown(planned) && !planned.Equal(digests.Elements()[name]) {
 			addInvalid(diags, path.Root("files").AtMapKey(name), "File differs from the plan",

@@ -33,10 +33,10 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
-	found, err := endpoint.Import(ctx, machine, r.session.machine)
-	if err == nil && wanted != "" && found.Address != wanted {
+	observed, err := endpoint.Import(ctx, machine, r.session.machine)
+	if err == nil && wanted != "" && observed.Address != wanted {
 		err = &problem.Problem{
-			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " + found.Address + ", not " + wanted,
+			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " + observed.Address + ", not " + wanted,
 			Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
 		}
 	}
@@ -45,24 +45,24 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 		return
 	}
 	i := importer{ctx, resp}
-	i.set("id", found.Address)
-	i.set("address", found.Address)
-	i.set("port", int64(found.Port))
-	i.set("haproxy.hosts", found.Hosts)
-	i.set("haproxy.interface", stringOrNull(found.Interface))
-	i.set("haproxy.virtual_router_id", intOrNull(found.VirtualRouterID))
-	i.set("haproxy.install_packages", found.InstallPackages)
-	i.set("ca_certificate", stringOrNull(found.CACertificate))
-	drain := r.drainOf(ctx, found)
+	i.set("id", observed.Address)
+	i.set("address", observed.Address)
+	i.set("port", int64(observed.Port))
+	i.set("haproxy.hosts", observed.Hosts)
+	i.set("haproxy.interface", stringOrNull(observed.Interface))
+	i.set("haproxy.virtual_router_id", intOrNull(observed.VirtualRouterID))
+	i.set("haproxy.install_packages", observed.InstallPackages)
+	i.set("ca_certificate", stringOrNull(observed.CACertificate))
+	drain := r.drainOf(ctx, observed)
 	i.set("drain_timeout", durationText(drain))
-	i.set("url", apiURL(found.Address, int64(found.Port)))
+	i.set("url", apiURL(observed.Address, int64(observed.Port)))
 	registration, diags := registrationObject(ctx, endpoint.Registration{
-		Address: found.Address, Port: found.Port, Hosts: found.Hosts, DrainTimeout: drain, VerifyCA: found.CACertificate != "", ClusterID: found.ClusterID,
+		Address: observed.Address, Port: observed.Port, Hosts: observed.Hosts, DrainTimeout: drain, VerifyCA: observed.CACertificate != "", ClusterID: observed.ClusterID,
 	})
 	resp.Diagnostics.Append(diags...)
 	i.set("registration", registration)
-	i.keepCluster(found.ClusterID)
-	identify(ctx, resp.Identity, types.StringValue(found.Address), &resp.Diagnostics)
+	i.keepCluster(observed.ClusterID)
+	identify(ctx, resp.Identity, types.StringValue(observed.Address), &resp.Diagnostics)
 	if resp.Identity != nil {
 		resp.Diagnostics.Append(resp.Identity.SetAttribute(ctx, path.Root("host"), types.StringNull())...)
 	}
@@ -88,17 +88,17 @@ func (r *endpointResource) machineNamed(ctx context.Context, req resource.Import
 
 // drainOf returns the drain timeout with which the replicas in rotation are registered. A
 // change of it reaches the replicas and no balancer.
-func (r *endpointResource) drainOf(ctx context.Context, found endpoint.Imported) time.Duration {
-	for _, address := range found.Replicas {
+func (r *endpointResource) drainOf(ctx context.Context, observed endpoint.Imported) time.Duration {
+	for _, address := range observed.Replicas {
 		recorded, err := r.session.replicas.Recorded(ctx, r.session.machine(address))
 		if err != nil {
 			continue // the next replica, or finally the record, has it too
 		}
-		if registration, err := registrationIn(recorded.Registration); err == nil && registration.Address == found.Address {
+		if registration, err := registrationIn(recorded.Registration); err == nil && registration.Address == observed.Address {
 			return registration.DrainTimeout
 		}
 	}
-	return found.DrainTimeout
+	return observed.DrainTimeout
 }
 
 func stringOrNull(text string) types.String {

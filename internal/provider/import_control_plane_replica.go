@@ -25,7 +25,7 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_replica", machine.Address())
 	defer cancel()
-	found, err := r.session.replicas.Import(ctx, machine, func(text json.RawMessage) (string, error) {
+	observed, err := r.session.replicas.Import(ctx, machine, func(text json.RawMessage) (string, error) {
 		registration, err := registrationIn(text)
 		return registration.Address, err
 	})
@@ -34,27 +34,27 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 	i := importer{ctx, resp}
-	i.set("id", found.Name)
-	i.set("name", found.Name)
+	i.set("id", observed.Name)
+	i.set("name", observed.Name)
 	i.set("host.address", machine.Address())
-	i.registration(found.Registration)
-	i.set("etcd", found.EtcdURLs)
-	i.set("version", found.Version)
-	i.set("port", int64(found.Port))
-	i.set("service_cidrs", found.ServiceCIDRs)
-	i.set("pod_cidrs", found.PodCIDRs)
-	i.set("cluster_domain", found.ClusterDomain)
-	i.set("extra_sans", found.ExtraSANs)
-	i.set("early_renewal", durationText(found.EarlyRenewal))
-	i.set("admin_conf", !found.NoAdminConf)
-	i.extraArgs(found)
-	given := settingsOfReplica(found)
-	i.set("audit", given.Audit)
-	i.set("authentication", given.Authentication)
-	i.set("resources", given.Resources)
-	i.set("supplementary_groups", given.Groups)
-	i.files(found, given.Files)
-	i.keepCluster(found.ClusterID)
+	i.registration(observed.Registration)
+	i.set("etcd", observed.EtcdURLs)
+	i.set("version", observed.Version)
+	i.set("port", int64(observed.Port))
+	i.set("service_cidrs", observed.ServiceCIDRs)
+	i.set("pod_cidrs", observed.PodCIDRs)
+	i.set("cluster_domain", observed.ClusterDomain)
+	i.set("extra_sans", observed.ExtraSANs)
+	i.set("early_renewal", durationText(observed.EarlyRenewal))
+	i.set("admin_conf", !observed.NoAdminConf)
+	i.extraArgs(observed)
+	supplied := settingsOfReplica(observed)
+	i.set("audit", supplied.Audit)
+	i.set("authentication", supplied.Authentication)
+	i.set("resources", supplied.Resources)
+	i.set("supplementary_groups", supplied.Groups)
+	i.files(observed, supplied.Files)
+	i.keepCluster(observed.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
 }
 

@@ -23,32 +23,32 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_etcd_member", target.Address())
 	defer cancel()
-	found, err := r.session.clusters.Import(ctx, target)
+	observed, err := r.session.clusters.Import(ctx, target)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "etcd member not imported", err)
 		return
 	}
-	if found.Alone {
-		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", found.Name),
+	if observed.Alone {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", observed.Name),
 			"Its cluster did not return its member list, so peers contains only this member. A change of peers "+
 				"does not affect a machine.\nNext step: check in the plan that the configuration lists all "+
 				"members.")
 	}
 	i := importer{ctx, resp}
-	i.set("name", found.Name)
+	i.set("name", observed.Name)
 	i.set("host.address", target.Address())
-	i.set("peers", found.Peers)
-	i.set("version", found.Version)
-	i.set("extra_args", found.ExtraArgs)
-	i.set("data_dir", found.DataDir)
-	i.set("upgrade_snapshots_kept", int64(found.SnapshotsKept))
-	i.set("archives_kept", int64(found.ArchivesKept))
-	i.setSnapshots(found.Snapshots)
-	i.set("early_renewal", durationText(found.EarlyRenewal))
-	i.set("resources", limitsOfMember(found))
+	i.set("peers", observed.Peers)
+	i.set("version", observed.Version)
+	i.set("extra_args", observed.ExtraArgs)
+	i.set("data_dir", observed.DataDir)
+	i.set("upgrade_snapshots_kept", int64(observed.SnapshotsKept))
+	i.set("archives_kept", int64(observed.ArchivesKept))
+	i.setSnapshots(observed.Snapshots)
+	i.set("early_renewal", durationText(observed.EarlyRenewal))
+	i.set("resources", limitsOfMember(observed))
 	i.set("on_destroy", string(machine.Archive))
 	i.set("client_url", membership.ClientURL(target.Address()))
 	i.set("peer_url", membership.PeerURL(target.Address()))
-	i.keepCluster(found.ClusterID)
+	i.keepCluster(observed.ClusterID)
 	identify(ctx, resp.Identity, addressValue(target), &resp.Diagnostics)
 }

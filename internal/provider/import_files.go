@@ -34,31 +34,31 @@ func (m replicaModel) fileSettings(ctx context.Context) map[string]fileSettings 
 
 // files sets files and file_digests. An argument is as it was configured if that produces what
 // the machine has, and otherwise as observed. A write-only content stays null.
-func (i importer) files(found controlplane.Imported, configured map[string]fileSettings) {
-	if len(found.ConfigFiles) == 0 && configured == nil {
+func (i importer) files(observed controlplane.Imported, configured map[string]fileSettings) {
+	if len(observed.ConfigFiles) == 0 && configured == nil {
 		return
 	}
 	models, digests := map[string]fileModel{}, map[string]string{}
-	for name, file := range found.ConfigFiles {
-		models[name] = observedFile(found, name, configured[name])
+	for name, file := range observed.ConfigFiles {
+		models[name] = observedFile(observed, name, configured[name])
 		digests[name] = file.SHA256
 	}
 	i.set("files", models)
 	i.set("file_digests", digests)
 }
 
-func observedFile(found controlplane.Imported, name string, given fileSettings) fileModel {
-	file := found.ConfigFiles[name]
+func observedFile(observed controlplane.Imported, name string, supplied fileSettings) fileModel {
+	file := observed.ConfigFiles[name]
 	model := fileModel{
 		Content: types.StringValue(file.Content), ContentWO: types.StringNull(),
-		Mode: types.StringPointerValue(given.Mode), Owner: types.StringPointerValue(given.Owner), Restart: types.BoolPointerValue(given.Restart),
+		Mode: types.StringPointerValue(supplied.Mode), Owner: types.StringPointerValue(supplied.Owner), Restart: types.BoolPointerValue(supplied.Restart),
 	}
 	if file.WriteOnly {
 		model.Content = types.StringNull()
 	}
-	mode, _ := component.ParseConfigFileMode(orZero(given.Mode))
-	described := component.ConfigFile{Mode: mode, Owner: orZero(given.Owner)}
-	placed := component.PlacedFiles(component.Replica{ConfigFiles: map[string]component.ConfigFile{name: described}, ExtraArgs: maps.Clone(found.ExtraArgs)})[0]
+	mode, _ := component.ParseConfigFileMode(orZero(supplied.Mode))
+	described := component.ConfigFile{Mode: mode, Owner: orZero(supplied.Owner)}
+	placed := component.PlacedFiles(component.Replica{ConfigFiles: map[string]component.ConfigFile{name: described}, ExtraArgs: maps.Clone(observed.ExtraArgs)})[0]
 	if placed.Mode != file.Mode {
 		model.Mode = types.StringValue(fmt.Sprintf("%04o", file.Mode))
 	}

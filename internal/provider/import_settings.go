@@ -23,37 +23,37 @@ func recorded[R any](text json.RawMessage) settings[R] {
 
 // settingsOfReplica returns the settings of a replica. Each setting is as it was configured if
 // that produces what the machine has, and otherwise as observed on the machine.
-func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
-	s := recorded[resourcesModel](found.Settings)
-	if !found.SameAudit(s.Audit.audit()) {
-		s.Audit = observedAudit(found.Audit)
+func settingsOfReplica(observed controlplane.Imported) settings[resourcesModel] {
+	s := recorded[resourcesModel](observed.Settings)
+	if !observed.SameAudit(s.Audit.audit()) {
+		s.Audit = observedAudit(observed.Audit)
 	}
-	if !found.SameAuthentication(s.Authentication.authentication()) {
-		s.Authentication = observedAuthentication(found.Authentication)
+	if !observed.SameAuthentication(s.Authentication.authentication()) {
+		s.Authentication = observedAuthentication(observed.Authentication)
 	}
-	given := (&resourcesModel{}).limits()
-	maps.Copy(given, s.Resources.limits())
-	if !maps.Equal(given, found.Limits) {
+	supplied := (&resourcesModel{}).limits()
+	maps.Copy(supplied, s.Resources.limits())
+	if !maps.Equal(supplied, observed.Limits) {
 		s.Resources = &resourcesModel{
-			observedLimits(systemd.Limits(found.Limits[release.APIServer])),
-			observedLimits(systemd.Limits(found.Limits[release.ControllerManager])),
-			observedLimits(systemd.Limits(found.Limits[release.Scheduler])),
+			observedLimits(systemd.Limits(observed.Limits[release.APIServer])),
+			observedLimits(systemd.Limits(observed.Limits[release.ControllerManager])),
+			observedLimits(systemd.Limits(observed.Limits[release.Scheduler])),
 		}
 		if *s.Resources == (resourcesModel{}) {
 			s.Resources = nil
 		}
 	}
-	if !slices.Equal(slices.Sorted(slices.Values(s.Groups)), found.SupplementaryGroups) {
-		s.Groups = found.SupplementaryGroups
+	if !slices.Equal(slices.Sorted(slices.Values(s.Groups)), observed.SupplementaryGroups) {
+		s.Groups = observed.SupplementaryGroups
 	}
 	return s
 }
 
 // limitsOfMember returns the limits of a member, as recorded or as observed.
-func limitsOfMember(found machine.Imported) *limitsModel {
-	s := recorded[limitsModel](found.Settings)
-	if s.Resources.limits() != found.Limits {
-		return observedLimits(found.Limits)
+func limitsOfMember(observed machine.Imported) *limitsModel {
+	s := recorded[limitsModel](observed.Settings)
+	if s.Resources.limits() != observed.Limits {
+		return observedLimits(observed.Limits)
 	}
 	return s.Resources
 }

@@ -41,9 +41,9 @@ func (m *machineModel) rotated(before *machineModel, parts ...pki.Part) bool {
 func (m *machineModel) renamed(before *machineModel) bool { return before.bundle.Renamed(m.bundle) }
 
 // planned returns the planned value, or the observed one if the plan left it unknown.
-func planned[V attr.Value](promised, found V) V {
+func planned[V attr.Value](promised, observed V) V {
 	if promised.IsUnknown() {
-		return found
+		return observed
 	}
 	return promised
 }

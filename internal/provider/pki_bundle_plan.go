@@ -87,7 +87,8 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 // planText returns the text of a bundle whose keys do not change, but perhaps its name or its
 // protection. It is known in the plan, and so is its effect on all other resources.
 func planText(text types.String, before, after *pki.Bundle, diags *diag.Diagnostics) types.String {
-	changed, err := text.ValueString(), error(nil)
+	var err error
+	changed := text.ValueString()
 	if before.Deletable != after.Deletable {
 		if changed, err = pki.SetDeletionProtection(changed, !after.Deletable); err != nil {
 			addError(diags, attributePath("deletion_protection"), "PKI bundle not changed", err)
@@ -120,7 +121,7 @@ func (r *pkiBundleResource) keysOf(ctx context.Context, config tfsdk.Config, dia
 // turn returns the bundle after the change.
 func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel, before *pki.Bundle, diags *diag.Diagnostics) *pki.Bundle {
 	generations := plan.generations(ctx, diags)
-	given := plan.given(ctx, keys, r.session.seal, diags)
+	supplied := plan.supplied(ctx, keys, r.session.seal, diags)
 	if diags.HasError() {
 		return nil
 	}
@@ -133,12 +134,12 @@ func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel,
 		return nil
 	}
 	options := plan.options(r.now())
-	after, err := before.Rotate(generations, given, options)
+	after, err := before.Rotate(generations, supplied, options)
 	if err != nil {
 		addInvalid(diags, attributePath("rotation"), "Rotation not possible", err)
 		return nil
 	}
-	if err := after.Conflict(given); err != nil {
+	if err := after.Conflict(supplied); err != nil {
 		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
 		return nil
 	}

@@ -38,11 +38,11 @@ func (s *session) reviewControlPlane(ctx context.Context, at queryTarget) review
 	})
 	out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, at.bundle)
 	asking.Wait()
-	var found []controlplane.Health
+	var observed []controlplane.Health
 	for _, r := range out.replicas {
-		found = append(found, r.Health)
+		observed = append(observed, r.Health)
 	}
-	out.controlPlane.replicas = listedReplicas(found, out.endpoint.Replicas)
+	out.controlPlane.replicas = listedReplicas(observed, out.endpoint.Replicas)
 	return out
 }
 
@@ -106,9 +106,9 @@ func (r reviewData) memberEvidence() []readiness.Member {
 	for _, m := range listed {
 		member := readiness.Member{Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize, Quota: r.etcd.QuotaOf(m)}
 		member.Unread = r.unreadMember(m.Address)
-		for _, reading := range r.members {
-			if reading.Address == m.Address {
-				addReading(&member, reading)
+		for _, review := range r.members {
+			if review.Address == m.Address {
+				addReview(&member, review)
 			}
 		}
 		out = append(out, member)
@@ -116,17 +116,17 @@ func (r reviewData) memberEvidence() []readiness.Member {
 	return out
 }
 
-// addReading adds what was read on the member's machine.
-func addReading(m *readiness.Member, reading etcd.ObservedMember) {
-	m.Process, m.OwnDisk, m.Disk, m.Memory = processOf(reading.Process), reading.OwnDisk, reading.Disk, reading.Memory
-	m.Fsync, m.Fsyncs = reading.Fsync, reading.Fsyncs
-	if reading.FsyncErr != nil {
-		m.FsyncUnread = indented(reading.FsyncErr.Error())
+// addReview adds what was read on the member's machine.
+func addReview(m *readiness.Member, review etcd.ObservedMember) {
+	m.Process, m.OwnDisk, m.Disk, m.Memory = processOf(review.Process), review.OwnDisk, review.Disk, review.Memory
+	m.Fsync, m.Fsyncs = review.Fsync, review.Fsyncs
+	if review.FsyncErr != nil {
+		m.FsyncUnread = indented(review.FsyncErr.Error())
 	}
-	for _, timer := range reading.Timers {
+	for _, timer := range review.Timers {
 		m.Schedules = append(m.Schedules, readiness.Schedule(timer))
 	}
-	m.Scheduled = (*readiness.Scheduled)(reading.Scheduled)
+	m.Scheduled = (*readiness.Scheduled)(review.Scheduled)
 }
 
 // unreadMember returns why the machine of a member could not be observed, or "" if it was.
@@ -154,12 +154,12 @@ func (r reviewData) replicaEvidence() []readiness.Replica {
 		case seen.Name != name:
 			replica.Unread = "its machine has no such replica"
 		}
-		for _, reading := range r.replicas {
-			if reading.Address == seen.Address && replica.Unread == "" {
-				replica.APIServer = processOf(reading.Processes[release.APIServer])
-				replica.ControllerManager = processOf(reading.Processes[release.ControllerManager])
-				replica.Scheduler = processOf(reading.Processes[release.Scheduler])
-				replica.Files = reading.Files
+		for _, review := range r.replicas {
+			if review.Address == seen.Address && replica.Unread == "" {
+				replica.APIServer = processOf(review.Processes[release.APIServer])
+				replica.ControllerManager = processOf(review.Processes[release.ControllerManager])
+				replica.Scheduler = processOf(review.Processes[release.Scheduler])
+				replica.Files = review.Files
 			}
 		}
 		out = append(out, replica)

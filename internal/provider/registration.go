@@ -38,12 +38,12 @@ var registrationTypes = map[string]attr.Type{
 // replica that is registered there.
 func (s *session) registeredAt(cluster, address string) endpoint.Registered {
 	return func(ctx context.Context, name string, at netip.AddrPort) (bool, error) {
-		found, err := s.replicas.Recorded(ctx, s.machine(at.Addr().String()))
+		observed, err := s.replicas.Recorded(ctx, s.machine(at.Addr().String()))
 		if err != nil {
 			return false, err
 		}
-		registration, err := registrationIn(found.Registration)
-		return err == nil && found.ClusterID == cluster && found.Name == name && found.Port == int(at.Port()) && registration.Address == address, nil
+		registration, err := registrationIn(observed.Registration)
+		return err == nil && observed.ClusterID == cluster && observed.Name == name && observed.Port == int(at.Port()) && registration.Address == address, nil
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *pkiBundleResource) Create(ctx context.Context, req resource.CreateReque
 		return
 	}
 	options := model.options(r.now())
-	options.Supplied = model.given(ctx, keys, r.session.seal, &resp.Diagnostics)
+	options.Supplied = model.supplied(ctx, keys, r.session.seal, &resp.Diagnostics)
 	options.Generations = model.generations(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

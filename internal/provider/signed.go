@@ -109,8 +109,8 @@ func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 // missing returns the leaves that need a signed certificate and have none.
 func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
 	return slices.DeleteFunc(slices.Clone(leaves), func(leaf pki.Leaf) bool {
-		_, given := s.certificates[leaf.Name]
-		return given || !b.External(leaf.Authority)
+		_, supplied := s.certificates[leaf.Name]
+		return supplied || !b.External(leaf.Authority)
 	})
 }
 

@@ -74,16 +74,16 @@ func snapshotsOf(object types.Object) *snapshot.Settings {
 }
 
 // setSnapshots writes the snapshot settings that an import has read to the state.
-func (i importer) setSnapshots(found *snapshot.Settings) {
-	if found == nil {
+func (i importer) setSnapshots(observed *snapshot.Settings) {
+	if observed == nil {
 		return
 	}
-	i.set("snapshots.schedule", found.Schedule)
-	i.set("snapshots.kept", int64(found.Kept))
-	if found.Upload != "" {
-		i.set("snapshots.upload", found.Upload)
+	i.set("snapshots.schedule", observed.Schedule)
+	i.set("snapshots.kept", int64(observed.Kept))
+	if observed.Upload != "" {
+		i.set("snapshots.upload", observed.Upload)
 	}
-	if found.EnvironmentFile != "" {
-		i.set("snapshots.environment_file", found.EnvironmentFile)
+	if observed.EnvironmentFile != "" {
+		i.set("snapshots.environment_file", observed.EnvironmentFile)
 	}
 }

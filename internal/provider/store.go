@@ -63,7 +63,7 @@ func (s store) Save(ctx context.Context, label string) (string, error) {
 // unlessForeign drops an error of an etcd that is not on this provider's machines: such an etcd
 // cannot be queried.
 func (s store) unlessForeign(ctx context.Context, err error) error {
-	if ours, unknown := s.clusters.HoldsCluster(ctx, s.hosts, s.bundle); unknown == nil && !ours {
+	if own, unknown := s.clusters.HoldsCluster(ctx, s.hosts, s.bundle); unknown == nil && !own {
 		return nil
 	}
 	return err

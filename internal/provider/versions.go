@@ -46,9 +46,9 @@ type plannedMember struct {
 
 // observation is one observation of the running versions, shared by all callers.
 type observation[T any] struct {
-	once  sync.Once
-	found T
-	err   error
+	once     sync.Once
+	observed T
+	err      error
 }
 
 func newVersions() *versions {
@@ -152,13 +152,13 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 	if err := s.observable(bundle); err != nil {
 		return membership.Survey{}, err
 	}
-	found, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (membership.Survey, error) {
+	observed, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (membership.Survey, error) {
 		return s.clusters.Survey(ctx, s.machinesAt(slices.Collect(maps.Values(peers))), bundle)
 	})
 	if s.versions.hasBegun() { // it may have been observed in the middle of a restart
 		return membership.Survey{}, errChanging
 	}
-	return found, err
+	return observed, err
 }
 
 // skew returns the versions that run beside a replica, for a plan. With an error, it returns
@@ -170,13 +170,13 @@ func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Ver
 	}
 	spec.Store = s.storeAt(s.versions.reachedAt(spec.EtcdURLs, spec.Bundle.ClusterID), spec.Bundle)
 	key := spec.Bundle.ClusterID + " " + spec.EndpointURL() + " " + spec.Version
-	found, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (release.Versions, error) {
+	observed, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (release.Versions, error) {
 		return s.replicas.Versions(ctx, spec)
 	})
 	if s.versions.hasBegun() {
 		return release.Versions{}, errChanging
 	}
-	return found, err
+	return observed, err
 }
 
 // shared makes one observation for each key, within planTimeout.
@@ -191,9 +191,9 @@ func shared[T any](ctx context.Context, mu *sync.Mutex, observations map[string]
 	l.once.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, planTimeout)
 		defer cancel()
-		l.found, l.err = see(ctx)
+		l.observed, l.err = see(ctx)
 	})
-	return l.found, l.err
+	return l.observed, l.err
 }
 
 // refuseVersion reports a version that the rules do not allow.

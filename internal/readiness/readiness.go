@@ -88,23 +88,23 @@ func combine(of string, names []string, each func(i int) verdict) verdict {
 		return unknown("no %s is known", of)
 	}
 	out := verdict{status: Pass}
-	said := map[string][]string{}
+	byEvidence := map[string][]string{}
 	var order []string
 	for i, name := range names {
 		v := each(i)
 		out.status = worse(out.status, v.status)
-		if _, known := said[v.evidence]; !known {
+		if _, known := byEvidence[v.evidence]; !known {
 			order = append(order, v.evidence)
 		}
-		said[v.evidence] = append(said[v.evidence], name)
+		byEvidence[v.evidence] = append(byEvidence[v.evidence], name)
 	}
 	var words []string
 	for _, evidence := range order {
-		if len(said[evidence]) == len(names) {
+		if len(byEvidence[evidence]) == len(names) {
 			words = append(words, evidence)
 			continue
 		}
-		words = append(words, strings.Join(said[evidence], ", ")+": "+evidence)
+		words = append(words, strings.Join(byEvidence[evidence], ", ")+": "+evidence)
 	}
 	out.evidence = strings.Join(words, "; ")
 	return out

@@ -57,15 +57,15 @@ func (m pkiBundleModel) generations(ctx context.Context, diags *diag.Diagnostics
 	}
 }
 
-// given returns the keys and certificates that the user supplies. m is the plan's model, with
+// supplied returns the keys and certificates that the user supplies. m is the plan's model, with
 // defaults. keys is the configuration's model, the only one that contains write-only keys.
-func (m pkiBundleModel) given(ctx context.Context, keys pkiBundleModel, seal *pki.Seal, diags *diag.Diagnostics) pki.Next {
+func (m pkiBundleModel) supplied(ctx context.Context, keys pkiBundleModel, seal *pki.Seal, diags *diag.Diagnostics) pki.Next {
 	next := pki.Next{Authorities: map[pki.Authority]pki.KeyPair{}}
 	for authority, place := range keys.authorities() {
 		if place.value.IsNull() {
 			continue
 		}
-		pair, err := givenAuthority(ctx, place.value, seal, diags)
+		pair, err := suppliedCA(ctx, place.value, seal, diags)
 		if err != nil {
 			addInvalid(diags, attributePath(place.attribute), "Invalid CA", err)
 			continue
@@ -73,7 +73,7 @@ func (m pkiBundleModel) given(ctx context.Context, keys pkiBundleModel, seal *pk
 		next.Authorities[authority] = pair
 	}
 	if !keys.ServiceAccount.IsNull() {
-		pair, err := givenServiceAccount(ctx, keys.ServiceAccount, seal, diags)
+		pair, err := suppliedServiceAccount(ctx, keys.ServiceAccount, seal, diags)
 		if err != nil {
 			addInvalid(diags, attributePath("service_account"), "Invalid service-account key", err)
 		}
@@ -97,7 +97,7 @@ func (m pkiBundleModel) authorities() map[pki.Authority]place {
 	}
 }
 
-func givenAuthority(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
+func suppliedCA(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
 	var model authorityModel
 	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	key, err := model.key(seal)
@@ -114,7 +114,7 @@ func givenAuthority(ctx context.Context, value types.Object, seal *pki.Seal, dia
 	return pair, pki.ValidateAuthority(pair)
 }
 
-func givenServiceAccount(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
+func suppliedServiceAccount(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
 	var model privateKeyModel
 	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	key, err := model.key(seal)
