@@ -52,7 +52,8 @@ func TestNewMachine(t *testing.T) {
 	}
 	before := processes(t, "cp1")
 	choose(t, w, names...)
-	if err := os.WriteFile(filepath.Join(w.Dir, "machine.tf"), fmt.Appendf(nil, machineConfig, strings.TrimSpace(key)), 0o600); err != nil {
+	config := fmt.Appendf(nil, machineConfig, strings.TrimSpace(key))
+	if err := os.WriteFile(filepath.Join(w.Dir, "machine.tf"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	provider := fmt.Sprintf(machineProvider, address("cp2"))
@@ -91,7 +92,8 @@ func trustOnly(t *testing.T, w *workspace.Workspace, names ...string) {
 			lines = append(lines, line)
 		}
 	}
-	if err := w.WriteJSON("trusted.auto.tfvars.json", map[string]any{"ssh_known_hosts": strings.Join(lines, "")}); err != nil {
+	variables := map[string]any{"ssh_known_hosts": strings.Join(lines, "")}
+	if err := w.WriteJSON("trusted.auto.tfvars.json", variables); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,8 +112,10 @@ func renames(t *testing.T, w *workspace.Workspace, names []string) {
 	for _, name := range names {
 		restarted = append(restarted, name+" kube-controller-manager", name+" kube-scheduler")
 		m := shared.lab.Machine(name)
-		onMachine(t, m, `grep -q '"cluster_name": "renamed"' /etc/kubernetes/replica.json && grep -q '"cluster_name": "renamed"' /etc/etcd/member.json && `+
-			`grep -q '"cluster_name": "renamed"' /etc/haproxy/kube/endpoint.json && grep -q 'name: renamed' /etc/kubernetes/admin.conf`)
+		for _, record := range []string{"/etc/kubernetes/replica.json", "/etc/etcd/member.json", "/etc/haproxy/kube/endpoint.json"} {
+			onMachine(t, m, `grep -q '"cluster_name": "renamed"' `+record)
+		}
+		onMachine(t, m, "grep -q 'name: renamed' /etc/kubernetes/admin.conf")
 	}
 	expectRestarted(t, before, restarted)
 	if now := textOf(valuesOf(t, w, "kube_pki_bundle.this"), "id"); now != id {

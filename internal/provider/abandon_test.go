@@ -1,15 +1,12 @@
 package provider
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -61,32 +58,11 @@ func TestAbandonSetting(t *testing.T) {
 // configuring returns a provider and a configuration in which these addresses are abandoned.
 func configuring(t *testing.T, gone []string) (tfprotov6.ProviderServer, *tfprotov6.DynamicValue) {
 	t.Helper()
-	server, err := providerserver.NewProtocol6WithError(New("test")())()
-	if err != nil {
-		t.Fatal(err)
-	}
-	schemas, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	object, ok := schemas.Provider.ValueType().(tftypes.Object)
-	if !ok {
-		t.Fatalf("the provider's configuration is %s", schemas.Provider.ValueType())
-	}
-	values := map[string]tftypes.Value{}
-	for name, kind := range object.AttributeTypes {
-		values[name] = tftypes.NewValue(kind, nil)
-	}
+	p := serve(t)
+	kind := p.schemas.Provider.ValueType()
+	given := map[string]any{}
 	if gone != nil {
-		var elements []tftypes.Value
-		for _, address := range gone {
-			elements = append(elements, tftypes.NewValue(tftypes.String, address))
-		}
-		values["abandon_unreachable_hosts"] = tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, elements)
+		given["abandon_unreachable_hosts"] = gone
 	}
-	config, err := tfprotov6.NewDynamicValue(object, tftypes.NewValue(object, values))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server, &config
+	return p.server, dynamic(t, kind, valueOf(t, kind, given))
 }

@@ -87,8 +87,8 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 // planText returns the text of a bundle whose keys do not change, but perhaps its name or its
 // protection. It is known in the plan, and so is its effect on all other resources.
 func planText(text types.String, before, after *pki.Bundle, diags *diag.Diagnostics) types.String {
-	var err error
 	changed := text.ValueString()
+	var err error
 	if before.Deletable != after.Deletable {
 		if changed, err = pki.SetDeletionProtection(changed, !after.Deletable); err != nil {
 			addError(diags, attributePath("deletion_protection"), "PKI bundle not changed", err)

@@ -90,9 +90,8 @@ func ValidateRepeatedArgs(component string, args map[string][]string) error {
 		values := args[name]
 		switch {
 		case !slices.Contains(repeating[component], name):
-			return fmt.Errorf("%s: flag %q takes one value: set it in extra_args, with commas if the value is a list; flags "+
-				"that repeat are %s",
-				component, name, strings.Join(repeating[component], ", "))
+			return fmt.Errorf("%s: flag %q takes one value: set it in extra_args, with commas if the value is a list; "+
+				"flags that repeat are %s", component, name, strings.Join(repeating[component], ", "))
 		case len(values) == 0:
 			return fmt.Errorf("%s: flag %q has no value; remove it", component, name)
 		}
