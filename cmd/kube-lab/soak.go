@@ -13,10 +13,10 @@ import (
 func soakCommand(args []string) error {
 	flags := flag.NewFlagSet("soak", 0)
 	only := flags.String("only", "", "run the scenarios whose names match this `regexp`")
-	sample := flags.Int("sample", 5, "`number` of points at which each operation of a whole control plane is cut off")
+	sample := flags.Int("sample", 5, "`number` of points at which each operation of a whole control plane is interrupted")
 	steps := flags.Int("steps", 40, "`number` of careless edits, one after the other")
-	every := flags.Int("every", 1, "cut the operations that are cut off at all commands off at every `number`th one only")
-	seed := flags.Uint64("seed", rand.Uint64(), "`number` that random choices follow from")
+	every := flags.Int("every", 1, "interrupt operations at every `number`th command instead of at each")
+	seed := flags.Uint64("seed", rand.Uint64(), "`number` that seeds the random choices")
 	list := flags.Bool("list", false, "list the scenarios")
 	if _, _, err := parse(flags, "", args); err != nil {
 		return err

@@ -48,7 +48,7 @@ func parts() []part {
 func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 	chosen := slices.DeleteFunc(parts(), func(p part) bool { return only != nil && !only.MatchString(p.name) })
 	if len(chosen) == 0 {
-		return fmt.Errorf("no part is named like %q", only)
+		return fmt.Errorf("no part matches %q", only)
 	}
 	base, err := cache.Dir()
 	if err != nil {

@@ -107,11 +107,11 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 		planes*perPlane)
 	return []Result{
 		ratio(plan+"as many of terraform_data", median(plans), median(trivial), 2, "s"),
-		ratio(plan+"the same without a look at any machine (-refresh=false)", median(plans), median(unread), 2, "s"),
+		ratio(plan+"the same without observing any machine (-refresh=false)", median(plans), median(unread), 2, "s"),
 		figure("processor time in it of Terraform and the provider", used.children.Seconds()/rounds, "s"),
 		figure("processor time in it of the simulated machines", used.own.Seconds()/rounds, "s"),
 		ratio("SSH connections per machine and plan", each(served.Connections, 3*planes), 1, 1, ""),
-		ratio("commands per machine and Read (endpoint, member and replica look at each machine)",
+		ratio("commands per machine and Read (endpoint, member and replica observe each machine)",
 			each(served.Commands, 3*3*planes), 1, 1, ""),
 		figure("TCP connections inside SSH, to etcd and the components, per machine and plan",
 			each(served.Tunnels, 3*planes), ""),

@@ -147,7 +147,7 @@ func lookup(name string) (set, error) {
 			return s, nil
 		}
 	}
-	return set{}, fmt.Errorf("nothing to build is called %q; there are %s", name, strings.Join(Names(), ", "))
+	return set{}, fmt.Errorf("there is nothing to build called %q; choose one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Names returns what can be built: first the components, then the tools.

@@ -34,7 +34,7 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 		packages = append(packages, p.pkg)
 	}
 
-	show.step("looking for what is to be compiled")
+	show.step("listing the packages to compile")
 	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...)
 	stale, err := command.run(ctx, append(list, packages...))
 	if err != nil {

@@ -150,7 +150,7 @@ func TestStatus(t *testing.T) {
 			name: "a package that went", holders: "cp1", change: func(seen map[string]balancer) {
 				delete(seen["cp3"].facts.Commands, "perl")
 			},
-			drift: []string{"cp3: package socat is not, or not wholly, installed"},
+			drift: []string{"cp3: package socat is not completely installed"},
 		},
 		{
 			name: "a rebuilt host", holders: "cp1", change: func(seen map[string]balancer) {

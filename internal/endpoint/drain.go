@@ -88,7 +88,7 @@ func (r *Registrar) undoDrain(ctx context.Context, name string, why error) error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDrainTimeout)
 	defer cancel()
 	if err := r.undrain(ctx, name, names(r.registration.Hosts)); err != nil {
-		return fmt.Errorf("%w; putting it back into rotation failed too: %w", why, err)
+		return fmt.Errorf("%w; returning it to rotation failed too: %w", why, err)
 	}
 	return why
 }

@@ -21,10 +21,10 @@ func drift(s Spec, name string, b balancer) []string {
 	}
 	var differences []string
 	if b.owner.ClusterID != s.ClusterID || b.owner.Address != s.Address {
-		differences = append(differences, recordPath+": does not say that the host belongs to this endpoint")
+		differences = append(differences, recordPath+": does not record that the host belongs to this endpoint")
 	}
 	for _, program := range missingPackages(b.facts) {
-		differences = append(differences, "package "+program+" is not, or not wholly, installed")
+		differences = append(differences, "package "+program+" is not completely installed")
 	}
 	if b.device == "" {
 		differences = append(differences, "no interface for the address was found")

@@ -83,7 +83,7 @@ func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []str
 func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balancer, lost map[string]error) error {
 	if err := unreachableOf(seen); err != nil {
 		return &problem.Problem{
-			Summary:   "Endpoint " + s.Address + " changed on the hosts that could be reached only",
+			Summary:   "Endpoint " + s.Address + " changed only on the hosts that could be reached",
 			Cause:     err.Error(),
 			Unchanged: "these hosts keep their configuration; the others have the new one and serve.",
 			Next:      "make them reachable and apply again, or take them out of haproxy.hosts",

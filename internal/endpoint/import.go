@@ -141,15 +141,15 @@ func (p installed) validate() error {
 // between them.
 func certificatesOnly(text string) error {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }) {
-		return errors.New(caPath + " holds what is no text")
+		return errors.New(caPath + " is not text")
 	}
 	for rest := []byte(text); len(bytes.TrimSpace(rest)) > 0; {
 		block, after := pem.Decode(rest)
 		if block == nil {
-			return errors.New(caPath + " holds more than certificates")
+			return errors.New(caPath + " contains more than certificates")
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
-			return errors.New(caPath + " holds something that is not a certificate")
+			return errors.New(caPath + " contains something that is not a certificate")
 		}
 		rest = after
 	}

@@ -62,7 +62,7 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 		return nil, r.notObservedError(errors.Join(err, unreachableOf(seen)))
 	}
 	if err := errors.Join(err, unreachableOf(seen)); err != nil {
-		problem.Progress(ctx, "passed over: %v", err)
+		problem.Progress(ctx, "skipped: %v", err)
 	}
 	return replicaAddresses(reachable), nil
 }

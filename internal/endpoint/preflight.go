@@ -85,7 +85,7 @@ func wildcardListener(b balancer, port int) string {
 func addressInUse(s Spec, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
 		if who := seen[name].vipMAC; who != "" {
-			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which is none of these hosts",
+			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts",
 				s.Address, name, who)}
 		}
 	}

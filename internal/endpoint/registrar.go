@@ -17,7 +17,7 @@ import (
 // Registrar puts backends in and out of rotation on every host of a
 // registration, in parallel. It implements what package controlplane asks for.
 //
-// A balancer that cannot be reached is reported as progress and passed over, as
+// A balancer that cannot be reached is reported as progress and skipped, as
 // long as another one answers: a dead machine sends no traffic. Should it come
 // back with an old list of replicas, Registered tells.
 type Registrar struct {
@@ -128,7 +128,7 @@ func (r *Registrar) runOn(ctx context.Context, balancers []string, c host.Comman
 		return nil, errors.Join(unreachable...)
 	}
 	for _, err := range unreachable {
-		problem.Progress(ctx, "passed over: %v", err)
+		problem.Progress(ctx, "skipped: %v", err)
 	}
 	return answers, nil
 }

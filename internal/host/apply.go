@@ -193,7 +193,7 @@ func parseApplied(stdout string, paths []string) (Applied, error) {
 	for rest := stdout; ; {
 		line, after, ok := strings.Cut(rest, "\n")
 		if !ok {
-			return Applied{}, fmt.Errorf("the machine's report breaks off: %s", problem.Quote(rest))
+			return Applied{}, fmt.Errorf("the machine's report is incomplete: %s", problem.Quote(rest))
 		}
 		if line == "--" {
 			applied.Output = after

@@ -39,7 +39,7 @@ func (c *digestCache) digest(path string) (digest string, size int64, err error)
 	case errors.Is(err, fs.ErrNotExist):
 		return "", 0, fmt.Errorf("%w: there is no file %s", ErrNoArtifact, path)
 	case err != nil:
-		return "", 0, fmt.Errorf("look for the artifact: %w", err)
+		return "", 0, fmt.Errorf("find the artifact: %w", err)
 	case !info.Mode().IsRegular():
 		return "", 0, fmt.Errorf("%w: %s is not a file", ErrNoArtifact, path)
 	}

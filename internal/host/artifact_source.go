@@ -88,7 +88,7 @@ func checkTemplate(template string) error {
 	case err != nil:
 		return fmt.Errorf("%q is not a URL", template)
 	case parsed.Scheme != "https":
-		return fmt.Errorf("%q: only https is allowed, for the checksum comes the same way", template)
+		return fmt.Errorf("%q: only https is allowed, because the checksum comes from the same source", template)
 	case parsed.Host == "" || parsed.User != nil:
 		return fmt.Errorf("%q: want a host name without user and password", template)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-var errCutOff = errors.New("the machine's answer breaks off")
+var errCutOff = errors.New("the machine's answer is incomplete")
 
 // report is the parsed answer of observe.sh: the values by key, in order.
 type report map[string][]string
@@ -101,7 +101,7 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 
 // unexpectedAnswer returns the error for an answer that was not queried.
 func unexpectedAnswer(what, name string) error {
-	return fmt.Errorf("the machine tells of a %s that it was not asked for: %s", what, problem.Quote(name))
+	return fmt.Errorf("the machine reports a %s that was not requested: %s", what, problem.Quote(name))
 }
 
 // parseFiles combines the lines of stat, sha256sum, base64 and the records.

@@ -49,7 +49,7 @@ func checkVars(vars map[string]string) error {
 			return fmt.Errorf("%q is not the name of a script's variable: want small letters, digits and underscores", name)
 		}
 		if strings.ContainsRune(value, 0) {
-			return fmt.Errorf("the value of the script's variable %s holds a NUL character", name)
+			return fmt.Errorf("the value of the script's variable %s contains a NUL character", name)
 		}
 	}
 	return nil

@@ -110,7 +110,7 @@ func checkAgent(path string) error {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return &ConfigError{"agent", fmt.Errorf("look for the ssh-agent: %w", err)}
+		return &ConfigError{"agent", fmt.Errorf("find the ssh-agent: %w", err)}
 	}
 	if info.Mode()&os.ModeSocket == 0 {
 		return &ConfigError{"agent", fmt.Errorf("%s is not a socket", path)}

@@ -128,7 +128,7 @@ func agentSigners(ctx context.Context, path string) ([]ssh.Signer, func(), error
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reach the ssh-agent: %w", err)
+		return nil, nil, fmt.Errorf("connect to the ssh-agent: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	signers, err := agent.NewClient(conn).Signers()

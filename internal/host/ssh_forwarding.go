@@ -52,7 +52,7 @@ func (h *Host) CheckForwarding(ctx context.Context, addresses ...string) error {
 		if errors.Is(err, ErrRefused) || errors.As(err, &open) {
 			continue // sshd tried to connect
 		}
-		return fmt.Errorf("see whether %s forwards TCP connections: %w", h.Address(), err)
+		return fmt.Errorf("check whether %s forwards TCP connections: %w", h.Address(), err)
 	}
 	return nil
 }

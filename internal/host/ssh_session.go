@@ -111,7 +111,7 @@ func (c *connection) classify(err error) error {
 	}
 	// There is no exit status although the connection was up: sshd's process was killed, or the
 	// connection is closing at this moment.
-	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name,
+	return &lostError{fmt.Errorf("%w: the session on %s ended unexpectedly (%s)", ErrUnreachable, c.endpoint.name,
 		oneLine(err.Error()))}
 }
 

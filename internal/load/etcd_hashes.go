@@ -75,7 +75,7 @@ func (h Hashes) String() string {
 	var all []string
 	for _, m := range h.Members {
 		if m.Err != nil {
-			all = append(all, fmt.Sprintf("%s gave none (%v)", m.Name, m.Err))
+			all = append(all, fmt.Sprintf("%s did not answer (%v)", m.Name, m.Err))
 		} else {
 			all = append(all, fmt.Sprintf("%s %08x", m.Name, m.Hash))
 		}

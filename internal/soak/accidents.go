@@ -176,7 +176,7 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 			result.count(true)
 		}
 	}
-	result.Detail = fmt.Sprintf("the apply failed %d times and got over it the other times; %d accidents came too late "+
+	result.Detail = fmt.Sprintf("the apply failed %d times and succeeded the other times; %d accidents came too late "+
 		"and do not count", noticed, missed)
 	return []Result{result}, nil
 }
@@ -200,9 +200,9 @@ func (s *site) timed(ctx context.Context, st *stage) error {
 type outcome string
 
 const (
-	tooLate        outcome = "the apply was over before"
+	tooLate        outcome = "the apply had ended before"
 	applyFailed    outcome = "the apply failed"
-	applySucceeded outcome = "the apply got over it"
+	applySucceeded outcome = "the apply succeeded all the same"
 )
 
 // duringApply lets the accident happen some time after the apply has reached the third machine,
@@ -227,7 +227,7 @@ func (s *site) duringApply(ctx context.Context, a accident, after time.Duration)
 	select {
 	case <-turn:
 	default:
-		return tooLate, errors.Join(fmt.Errorf("the apply never came to %s", s.target().Name), failure)
+		return tooLate, errors.Join(fmt.Errorf("the apply never reached %s", s.target().Name), failure)
 	}
 	if err := <-happened; err != nil {
 		return tooLate, err

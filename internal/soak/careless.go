@@ -63,7 +63,7 @@ func (c *careless) run(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	for c.tally.steps < c.steps {
-		limited, cancel := context.WithTimeoutCause(ctx, carelessTime, fmt.Errorf("it was not over after %s", carelessTime))
+		limited, cancel := context.WithTimeoutCause(ctx, carelessTime, fmt.Errorf("it did not end within %s", carelessTime))
 		err := c.step(limited, func() bool { return ctx.Err() != nil })
 		cancel()
 		if ctx.Err() != nil {

@@ -23,11 +23,11 @@ type status struct {
 func (f fleet) statuses(ctx context.Context) (all []status, leader int, err error) {
 	out, err := f[0].Run(ctx, etcdctl+"etcdctl endpoint status --cluster --write-out=json")
 	if err != nil {
-		return nil, 0, fmt.Errorf("ask who leads: %w", err)
+		return nil, 0, fmt.Errorf("find the leader: %w", err)
 	}
 	var answers []status
 	if err := json.Unmarshal([]byte(out), &answers); err != nil {
-		return nil, 0, fmt.Errorf("ask who leads: %w", err)
+		return nil, 0, fmt.Errorf("find the leader: %w", err)
 	}
 	for _, m := range f {
 		at := slices.IndexFunc(answers, func(a status) bool {
@@ -35,13 +35,13 @@ func (f fleet) statuses(ctx context.Context) (all []status, leader int, err erro
 				m.Address)
 		})
 		if at < 0 {
-			return nil, 0, fmt.Errorf("ask who leads: %s does not answer", m.Name)
+			return nil, 0, fmt.Errorf("find the leader: %s does not answer", m.Name)
 		}
 		all = append(all, answers[at])
 	}
 	leader = slices.IndexFunc(all, func(a status) bool { return a.Status.Leader == a.Status.Header.MemberID })
 	if leader < 0 {
-		return nil, 0, fmt.Errorf("ask who leads: nobody does")
+		return nil, 0, fmt.Errorf("find the leader: there is none")
 	}
 	return all, leader, nil
 }

@@ -21,7 +21,7 @@ type Result struct {
 
 // incompleteResult is the result of a scenario that could not be completed.
 func incompleteResult(name string, err error) Result {
-	return Result{Name: name, Tried: 1, Detail: "broken off: " + err.Error()}
+	return Result{Name: name, Tried: 1, Detail: "incomplete: " + err.Error()}
 }
 
 func failed(results []Result) int {

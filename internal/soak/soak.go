@@ -64,7 +64,7 @@ type Options struct {
 func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	chosen := choose(Scenarios(), o.Only)
 	if len(chosen) == 0 {
-		return fmt.Errorf("no scenario is named like %q", o.Only)
+		return fmt.Errorf("no scenario matches %q", o.Only)
 	}
 	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err

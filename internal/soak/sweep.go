@@ -48,7 +48,7 @@ func (s *sweep) begin(ctx context.Context) error {
 	}
 	s.bare = bare
 	if err := os.RemoveAll(s.env.Dir); err != nil {
-		return fmt.Errorf("begin anew: %w", err)
+		return fmt.Errorf("start again: %w", err)
 	}
 	if s.work, err = workspace.Open(ctx, s.env.Lab, s.env.Dir, ""); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *sweep) runOnce(ctx context.Context, t *track) error {
 	}
 	p := t.next()
 	begun := time.Now()
-	limited, cancel := context.WithTimeoutCause(ctx, pointTime, fmt.Errorf("it was not over after %s", pointTime))
+	limited, cancel := context.WithTimeoutCause(ctx, pointTime, fmt.Errorf("it did not end within %s", pointTime))
 	log, err := s.interrupt(limited, t, p)
 	cancel()
 	if ctx.Err() != nil {

@@ -27,7 +27,7 @@ func newTally(name string) *tally {
 	return &tally{
 		endings: map[applyOutcome]int{}, byEdit: map[string]map[applyOutcome]int{},
 		alive:    Result{Name: name + ": one living cluster, no acknowledged write lost"},
-		recovery: Result{Name: name + ": the next apply converges, or the edit is taken back"},
+		recovery: Result{Name: name + ": the next apply converges, or the edit is reverted"},
 	}
 }
 

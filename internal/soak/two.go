@@ -85,7 +85,7 @@ func (d division) run(ctx context.Context, e *Env, name string, g jointGroup) ([
 	p.name = name
 	var results []Result
 	for _, o := range append([]jointOperation{{name: "create"}}, g.operations...) {
-		limited, cancel := context.WithTimeoutCause(ctx, twoTime, fmt.Errorf("it was not over after %s", twoTime))
+		limited, cancel := context.WithTimeoutCause(ctx, twoTime, fmt.Errorf("it did not end within %s", twoTime))
 		result, err := p.operate(limited, o)
 		cancel()
 		results = append(results, result)

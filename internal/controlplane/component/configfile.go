@@ -143,7 +143,7 @@ func (f ConfigFile) validate() error {
 	case f.SHA256 == ContentDigest(""):
 		return errors.New("it is empty")
 	case strings.ContainsRune(f.Content, 0):
-		return errors.New("it holds a NUL character: only text can be given")
+		return errors.New("it contains a NUL character: only text can be given")
 	case f.Owner != "":
 		return ValidateConfigFileOwner(f.Owner)
 	}
