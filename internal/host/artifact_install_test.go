@@ -321,7 +321,11 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 			m.source(""), nil, ErrNoArtifact,
 			m.URL + "/nothing.sha256",
 		},
-		"not in archive": {Artifact{"etcd", "3.6.16", "etcdutl"}, m.source(""), nil, ErrNoArtifact, "contains no file etcdutl"},
+		"not in archive": {
+			Artifact{"etcd", "3.6.16", "etcdutl"},
+			m.source(""), nil, ErrNoArtifact,
+			"contains no file etcdutl",
+		},
 		"not in checksums": {
 			Artifact{"etcd", "3.6.18", "etcd"},
 			m.source(""), func() { m.files["/etcd-3.6.18.tar.gz"] = []byte("x") },
