@@ -112,7 +112,9 @@ func renames(t *testing.T, w *workspace.Workspace, names []string) {
 	for _, name := range names {
 		restarted = append(restarted, name+" kube-controller-manager", name+" kube-scheduler")
 		m := shared.lab.Machine(name)
-		for _, record := range []string{"/etc/kubernetes/replica.json", "/etc/etcd/member.json", "/etc/haproxy/kube/endpoint.json"} {
+		for _, record := range []string{
+			"/etc/kubernetes/replica.json", "/etc/etcd/member.json", "/etc/haproxy/kube/endpoint.json",
+		} {
 			onMachine(t, m, `grep -q '"cluster_name": "renamed"' `+record)
 		}
 		onMachine(t, m, "grep -q 'name: renamed' /etc/kubernetes/admin.conf")
