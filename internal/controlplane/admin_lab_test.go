@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -61,7 +62,7 @@ func (st *stage) takesOverAWiderKey() {
 	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: c.Files(pair)}); err != nil {
 		st.Fatal(err)
 	}
-	bound := "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + "kube-apiserver-kubelet-api-admin"
+	bound := "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + client.KubeletBinding
 	web := st.as(st.spec.Bundle)
 	if status, body := send(st, web, "DELETE", bound, ""); status != 200 {
 		st.Fatalf("%d %s", status, body)

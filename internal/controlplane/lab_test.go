@@ -259,6 +259,7 @@ func newBareStage(t *testing.T) *stage {
 	}}
 	st.replicas = NewReplicas(func(string) *host.Host { return st.spec.Host })
 	st.key, st.known = key, known
+	t.Cleanup(st.removeReplicaOfAFailedTest)
 	st.reached()
 	return st
 }
@@ -394,4 +395,16 @@ func (st *stage) httpsClient(b *pki.Bundle, certificates ...tls.Certificate) *ht
 	}}}
 	st.Cleanup(web.CloseIdleConnections)
 	return web
+}
+
+// removeReplicaOfAFailedTest deletes the replica on cp1, so that the next test finds a bare machine.
+func (st *stage) removeReplicaOfAFailedTest() {
+	if !st.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := st.replicas.Delete(ctx, st.spec, DeleteOptions{}); err != nil {
+		st.Logf("the replica of the failed test stays on %s: %v", st.spec.Name, err)
+	}
 }

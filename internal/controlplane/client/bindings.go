@@ -37,12 +37,15 @@ func adminBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
+// KubeletBinding is the name of the binding that allows the API server to use the kubelet API.
+const KubeletBinding = "kubeadm:apiserver-kubelet-client"
+
 // kubeletBinding allows the API server to use the kubelet API, and nothing else. Every API
 // server ensures the role; the binding is kubeadm's since 1.36
 // (cmd/kubeadm/app/phases/bootstraptoken/node/tlsbootstrap.go, AllowAPIServerToAccessKubeletAPI).
 func kubeletBinding() *rbac.ClusterRoleBinding {
 	return &rbac.ClusterRoleBinding{
-		ObjectMeta: meta.ObjectMeta{Name: "kubeadm:apiserver-kubelet-client"},
+		ObjectMeta: meta.ObjectMeta{Name: KubeletBinding},
 		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
 		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: pki.KubeletClientUser}},
 	}
