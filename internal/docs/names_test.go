@@ -2,7 +2,6 @@ package docs
 
 import (
 	"go/ast"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -12,18 +11,14 @@ import (
 // privateWords are words for which etcd, Kubernetes or Go have a usual term: a look is an
 // observation, what was found is the observed state, a standing is a status, faults are problems.
 const privateWords = `
-amiss approach aside asker askers beside born came comers conversation conversations departure departures fault faults
-forlorn found founded founding gather gathers given goers look looked looks masters mend mended mends ours patience
-reading readings rejoin relief said settled sighting sightings standing successor survival told traps untold vain
+amiss approach aside asker askers beside born came comers coming conversation conversations departure
+departures fault faults forlorn found founded founding gather gathers given goers look looked looks masters
+mend mended mends ours patience reading readings rejoin relief said settled sighting sightings standing
+successor survival told traps untold vain
 `
 
-var (
-	// notRenamed are the packages whose identifiers still have such words. Remove each one when it
-	// is done.
-	notRenamed = []string{"controlplane", "etcd", "review"}
-	// exceptions are usual terms that contain such a word.
-	exceptions = []string{"SystemMasters", "exitNotFound"}
-)
+// usualTerms are identifiers that contain such a word, and are usual terms.
+var usualTerms = []string{"SystemMasters", "exitNotFound"}
 
 // TestNames checks that identifiers have the terms of etcd, Kubernetes and Go.
 func TestNames(t *testing.T) {
@@ -33,19 +28,18 @@ func TestNames(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			return
 		}
-		done := !slices.Contains(notRenamed, strings.Split(path.Dir(file), "/")[0])
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			if selector, ok := node.(*ast.SelectorExpr); ok { // declared elsewhere
 				_, qualified := selector.X.(*ast.Ident)
 				return !qualified
 			}
 			name, ok := node.(*ast.Ident)
-			if !ok || name.Obj != nil && name.Obj.Pos() != name.Pos() || slices.Contains(exceptions, name.Name) {
+			if !ok || name.Obj != nil && name.Obj.Pos() != name.Pos() || slices.Contains(usualTerms, name.Name) {
 				return true
 			}
 			names++
 			for _, word := range wordsOf(name.Name) {
-				if done && slices.Contains(private, word) {
+				if slices.Contains(private, word) {
 					t.Errorf("%s: %s has the word %q", file, name.Name, word)
 				}
 			}

@@ -166,14 +166,14 @@ func unlisted(s Spec) []string {
 
 // requirePreflight returns one problem that lists every failed check of a machine, or nil.
 func requirePreflight(s Spec, f machine.Observed) error {
-	faults := append(unlisted(s), machine.Preflight(s.Spec, f)...)
-	if len(faults) == 0 {
+	problems := append(unlisted(s), machine.Preflight(s.Spec, f)...)
+	if len(problems) == 0 {
 		return nil
 	}
 	return &problem.Problem{
 		Summary:   "Machine is not suitable for an etcd member",
 		Host:      s.Label(),
-		Cause:     strings.Join(faults, "; "),
+		Cause:     strings.Join(problems, "; "),
 		Unchanged: problem.Nothing,
 		Next:      "fix this on the machine and apply again",
 	}

@@ -66,20 +66,20 @@ type cluster struct {
 	lease   processLease
 	ids     clusterIDs
 
-	mu           sync.Mutex
-	name         string                  // for messages
-	known        map[string]knownMachine // by address
-	evidence     string                  // the evidence that the cluster exists; "" if there is none
-	creates      map[string]error        // members whose Create is in progress (nil) or has failed
-	openBatch    *batch                  // nil: the next arrival opens one
-	leaving      map[string]int          // members whose Delete is in progress
-	coming       map[string]int          // peer URLs of members whose Create is in progress
-	restarted    time.Time               // when this process last observed a member serving after restarting it
-	upgrades     upgrades                // of this process
-	waitedInVain time.Time               // when waiting for permission to restart a member last timed out
-	tls          *tls.Config             // client certificate, issued once
-	madeOf       string                  // the inputs that tls was made of
-	issued       time.Time               // when tls was issued
+	mu              sync.Mutex
+	name            string                  // for messages
+	known           map[string]knownMachine // by address
+	evidence        string                  // the evidence that the cluster exists; "" if there is none
+	creates         map[string]error        // members whose Create is in progress (nil) or has failed
+	openBatch       *batch                  // nil: the next arrival opens one
+	leaving         map[string]int          // members whose Delete is in progress
+	joining         map[string]int          // peer URLs of members whose Create is in progress
+	restarted       time.Time               // when this process last observed a member serving after restarting it
+	upgrades        upgrades                // of this process
+	lastWaitTimeout time.Time               // when waiting for permission to restart a member last timed out
+	tls             *tls.Config             // client certificate, issued once
+	madeOf          string                  // the inputs that tls was made of
+	issued          time.Time               // when tls was issued
 }
 
 // of returns the cluster that a spec belongs to, and records the spec's machines in it.

@@ -64,7 +64,7 @@ type removal struct {
 	removed     bool                    // from the member list, by this call
 	outageBegun bool                    // the outage was announced
 	verdict     membership.DeathVerdict // on this member, if it does not answer
-	told        string                  // the reason that was last reported
+	reported    string                  // the reason that was last reported
 }
 
 // step observes everything, decides, and takes one step.
@@ -134,8 +134,8 @@ func (l *removal) stay(ctx context.Context) error {
 
 // wait lets others go first: this member may be waiting for the removal of another one.
 func (l *removal) wait(ctx context.Context, d leaveDecision) error {
-	if d.Reason != l.told {
-		l.told = d.Reason
+	if d.Reason != l.reported {
+		l.reported = d.Reason
 		problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
 	}
 	if err := wait.Pause(ctx, 5*l.cl.pace.Poll); err != nil {

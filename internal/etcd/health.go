@@ -54,7 +54,7 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 	var out Health
 	var asking sync.WaitGroup
 	asking.Go(func() { out.Survey, out.Orphans, out.Silence = cl.survivors(ctx, hosts, b) })
-	out.Machines = cl.lookAt(ctx, hosts, b.ClusterID, q)
+	out.Machines = cl.observeMachines(ctx, hosts, b.ClusterID, q)
 	asking.Wait()
 	return out
 }
@@ -82,8 +82,8 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 	return clients.Survey(ctx, v), orphans, nil
 }
 
-// lookAt observes all machines in parallel.
-func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query) []Machine {
+// observeMachines observes all machines in parallel.
+func (cl *cluster) observeMachines(ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query) []Machine {
 	addresses := hostAddresses(hosts)
 	slices.Sort(addresses)
 	machines := make([]Machine, len(addresses))

@@ -53,17 +53,17 @@ func (cl *cluster) arrivals() (pending, failed []string) {
 func (cl *cluster) countJoining(peerURL string, n int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.coming == nil {
-		cl.coming = map[string]int{}
+	if cl.joining == nil {
+		cl.joining = map[string]int{}
 	}
-	cl.coming[peerURL] += n
+	cl.joining[peerURL] += n
 }
 
 func (cl *cluster) joiningPeerURLs() map[string]bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	urls := map[string]bool{}
-	for url, n := range cl.coming {
+	for url, n := range cl.joining {
 		urls[url] = n > 0
 	}
 	return urls

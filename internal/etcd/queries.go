@@ -71,7 +71,7 @@ func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b 
 func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (bool, error) {
 	cl := c.named(b.ClusterID)
 	var mu sync.Mutex
-	var found bool
+	var anyHeld bool
 	var unknown []error
 	var group sync.WaitGroup
 	for _, h := range hosts {
@@ -81,14 +81,14 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil && m.ClusterID == b.ClusterID
 			mu.Lock()
 			defer mu.Unlock()
-			found = found || held
+			anyHeld = anyHeld || held
 			if err != nil && !errors.Is(err, host.ErrAuth) && !errors.Is(err, host.ErrHostKey) {
 				unknown = append(unknown, fmt.Errorf("check for etcd on %s: %w", h.Address(), err))
 			}
 		})
 	}
 	group.Wait()
-	if found {
+	if anyHeld {
 		return true, nil
 	}
 	return false, errors.Join(unknown...)

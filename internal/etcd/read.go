@@ -168,11 +168,11 @@ func (s Spec) namesAt(peerURLs []string) []string {
 // withUnmanaged adds the unmanaged members to the drift of a member. It skips those that
 // join or leave in this process, because their own resources handle them.
 func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, error) {
-	comers, goers := cl.joiningPeerURLs(), cl.leavingMembers()
+	joining, leaving := cl.joiningPeerURLs(), cl.leavingMembers()
 	var ids []string
 	for _, m := range status.unmanaged {
-		coming := m.Learner && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return comers[url] })
-		if coming || m.Name != "" && goers[m.Name] {
+		isJoining := m.Learner && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return joining[url] })
+		if isJoining || m.Name != "" && leaving[m.Name] {
 			continue
 		}
 		ids = append(ids, fmt.Sprintf("%x", m.ID))

@@ -63,13 +63,13 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 	q.Script = reviewScript
 	health := cl.health(ctx, hosts, b, q)
 	measured := <-latencies
-	var readings []ObservedMember
+	var members []ObservedMember
 	for _, m := range health.Machines {
 		if m.Err == nil {
-			readings = append(readings, observedMember(m.Address, m.output, measured[m.Address]))
+			members = append(members, observedMember(m.Address, m.output, measured[m.Address]))
 		}
 	}
-	return health, readings
+	return health, members
 }
 
 // reviewScript reads the process, the disk of its data, and timers. It distinguishes the
@@ -165,13 +165,13 @@ func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b
 	for _, address := range addresses {
 		asking.Go(func() {
 			text, err := clients.GetHTTP(ctx, address, "/metrics", 8<<20)
-			found := latency{err: err}
+			measured := latency{err: err}
 			if err == nil {
-				found = fsyncIn(string(text))
+				measured = fsyncIn(string(text))
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all[address] = found
+			all[address] = measured
 		})
 	}
 	asking.Wait()

@@ -53,12 +53,12 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
 	c.since.Begin(c.turn)
 	c.cl.mu.Lock()
-	inVain := time.Since(c.cl.waitedInVain) < c.cl.pace.ConditionTimeout
+	timedOut := time.Since(c.cl.lastWaitTimeout) < c.cl.pace.ConditionTimeout
 	if c.since.Lasted() > c.cl.pace.ConditionTimeout {
-		inVain, c.cl.waitedInVain = true, time.Now()
+		timedOut, c.cl.lastWaitTimeout = true, time.Now()
 	}
 	c.cl.mu.Unlock()
-	if inVain || wait.Pause(ctx, 5*c.cl.pace.Poll) != nil {
+	if timedOut || wait.Pause(ctx, 5*c.cl.pace.Poll) != nil {
 		if c.step.due() {
 			return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
 		}

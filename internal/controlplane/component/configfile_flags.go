@@ -106,7 +106,7 @@ func ValidateConfigFiles(files map[string]ConfigFile, extra map[string]map[strin
 func validateReferences(files map[string]ConfigFile, component string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		for _, name := range namedFiles(args[flag]) {
-			if _, given := files[name]; !given {
+			if _, exists := files[name]; !exists {
 				return fmt.Errorf("flag %q of %s names %s, and there is no file %q: %s is the directory of files; add it there, "+
 					"or correct the flag",
 					flag, component, ConfigFilePath(name), name, FilesDir)
@@ -166,7 +166,7 @@ func MissingConfigFiles(files map[string]ConfigFile) map[string][]string {
 	missing := map[string][]string{}
 	for name, f := range files {
 		for _, other := range namedFiles(f.Content) {
-			if _, given := files[other]; !given {
+			if _, exists := files[other]; !exists {
 				missing[name] = append(missing[name], other)
 			}
 		}

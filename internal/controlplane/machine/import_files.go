@@ -25,26 +25,26 @@ func ReadConfigFiles(ctx context.Context, h *host.Host, facts host.Facts) (map[s
 			query.Contents = append(query.Contents, at)
 		}
 	}
-	found, err := h.Observe(ctx, query)
+	observed, err := h.Observe(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("read the files in %s of %s: %w", component.FilesDir, h.Address(), err)
 	}
-	return configFilesFound(written, found.Files), nil
+	return observedConfigFiles(written, observed.Files), nil
 }
 
-// configFilesFound returns the files as they are on the machine. One that was removed there is
+// observedConfigFiles returns the files as they are on the machine. One that was removed there is
 // not part of the replica that is imported.
-func configFilesFound(written map[string]WrittenFile, files map[string]host.FileState) map[string]component.ConfigFile {
-	found := map[string]component.ConfigFile{}
+func observedConfigFiles(written map[string]WrittenFile, files map[string]host.FileState) map[string]component.ConfigFile {
+	observed := map[string]component.ConfigFile{}
 	for name := range written {
 		state, there := files[component.ConfigFilePath(name)]
 		if !there || state.SHA256 == "" || len(state.Content) > component.MaxConfigFileSize {
 			continue
 		}
-		found[name] = component.ConfigFile{
+		observed[name] = component.ConfigFile{
 			Content: state.Content, SHA256: state.SHA256, Mode: state.Mode.Perm(), Owner: state.Owner,
 			WriteOnly: written[name].WriteOnly,
 		}
 	}
-	return found
+	return observed
 }

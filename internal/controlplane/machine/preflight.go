@@ -79,8 +79,8 @@ func portProblems(s component.Replica, f Observed) []string {
 	var failed []string
 	for _, c := range component.Of(s) {
 		listener, busy := f.Facts.Listeners[c.Probe.Port]
-		ours := f.Facts.Units[unit.Name(c.Name)].MainPID > 0
-		if !busy || ours {
+		ownProcess := f.Facts.Units[unit.Name(c.Name)].MainPID > 0
+		if !busy || ownProcess {
 			continue
 		}
 		if address := conflict(listener.Addresses, c.Probe.Address); address != "" {

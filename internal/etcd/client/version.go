@@ -26,15 +26,15 @@ func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Surv
 // downgrade request, and a member that lags behind reports an older one, so the highest is
 // returned.
 func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uint64) string {
-	told := make([]string, len(v.Members))
+	versions := make([]string, len(v.Members))
 	_ = forEach(v.Members, func(i int, m membership.Member) (err error) { // a member that does not report it is skipped
 		if m.ID != not && m.Version != "" {
-			told[i], err = c.agreedVersion(ctx, m.Address())
+			versions[i], err = c.agreedVersion(ctx, m.Address())
 		}
 		return err
 	})
 	highest, newest := "", -1
-	for _, version := range told {
+	for _, version := range versions {
 		if minor, ok := release.AgreedMinor(version); ok && minor > newest {
 			highest, newest = version, minor
 		}

@@ -57,18 +57,18 @@ func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string
 	if !ok {
 		return []string{"key " + keyPath(l) + " is missing"}
 	}
-	faults := s.Bundle.Check(l, certificate.Content, now)
-	faults = append(faults, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
+	problems := s.Bundle.Check(l, certificate.Content, now)
+	problems = append(problems, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
 	if f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
-		faults = append(faults, fmt.Sprintf("certificate %s and its key are not the pair that was issued", CertificatePath(l)))
+		problems = append(problems, fmt.Sprintf("certificate %s and its key are not the pair that was issued", CertificatePath(l)))
 	}
 	for p, want := range map[string]fs.FileMode{CertificatePath(l): 0o644, keyPath(l): 0o600} {
 		if got := f.Facts.Files[p]; got.Mode.Perm() != want || got.Owner != layout.User {
-			faults = append(faults, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, layout.User))
+			problems = append(problems, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, layout.User))
 		}
 	}
-	slices.Sort(faults)
-	return faults
+	slices.Sort(problems)
+	return problems
 }
 
 // Issued is the result of issuing the necessary pairs: the files to write, what the record

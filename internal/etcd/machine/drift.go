@@ -135,8 +135,8 @@ func fileDrift(s Spec, f Observed) []string {
 
 // trustDrift names the authorities in a trust file and the expected ones. During a
 // rotation there are two of them.
-func trustDrift(path, found, wanted string) string {
-	have := CertificatesOf(found)
+func trustDrift(path, content, wanted string) string {
+	have := CertificatesOf(content)
 	if len(have) == 0 {
 		return path + " does not contain the etcd CA certificate of the bundle"
 	}

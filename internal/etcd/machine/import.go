@@ -64,15 +64,15 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
 		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")), "import it by that address, which the cluster uses for the machine")
 	}
-	given := f.Record.recorded()
+	recorded := f.Record.recorded()
 	out := Imported{
 		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
-		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
-		Limits: systemd.LimitsIn(unit.Content), Settings: given.Settings,
+		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(), EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
+		Limits: systemd.LimitsIn(unit.Content), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
-	out.ExtraArgs = extraArgs(s, command.Flags, given.ExtraArgs)
+	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)
 	out.Peers, out.Alone = listedPeers(facts.Output)
 	out.Peers[out.Name] = h.Address()
 	return out, nil

@@ -145,10 +145,10 @@ type Watch struct {
 	FailOnRestarts bool
 
 	progress
-	looked time.Time // when the machine was last observed
-	shown  sample    // the last observation of the machine
-	unit   host.UnitState
-	first  *host.UnitState // the unit in the first observation
+	observedAt time.Time // when the machine was last observed
+	shown      sample    // the last observation of the machine
+	unit       host.UnitState
+	first      *host.UnitState // the unit in the first observation
 }
 
 // NewWatch begins to watch the member with an ID.
@@ -180,10 +180,10 @@ const readyShare = 0.9
 // sampleMachine observes the machine, at most once per watchInterval. A machine that
 // cannot be observed for a moment is no reason to give up.
 func (w *Watch) sampleMachine(ctx context.Context) {
-	if w.Machine == nil || time.Since(w.looked) < min(watchInterval, w.stall/5) {
+	if w.Machine == nil || time.Since(w.observedAt) < min(watchInterval, w.stall/5) {
 		return
 	}
-	w.looked = time.Now()
+	w.observedAt = time.Now()
 	facts, err := w.Machine.Observe(ctx, host.Query{Units: []string{layout.Unit}, Script: MovementScript})
 	if err != nil {
 		return

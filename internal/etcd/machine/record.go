@@ -54,7 +54,7 @@ type ID struct {
 
 // recordFile returns member.json.
 func recordFile(s Spec, id ID, pairs map[string]string) host.File {
-	given := s.configured()
+	configured := s.configured()
 	cluster := ""
 	if id.Cluster != 0 {
 		cluster = fmt.Sprintf("%x", id.Cluster)
@@ -62,7 +62,7 @@ func recordFile(s Spec, id ID, pairs map[string]string) host.File {
 	text, err := json.MarshalIndent(Record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.Generation(), SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs,
-		Configured: &given,
+		Configured: &configured,
 	}, "", "  ")
 	if err != nil {
 		panic("etcd: encode the member record: " + err.Error())

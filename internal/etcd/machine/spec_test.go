@@ -73,11 +73,11 @@ func TestPreflight(t *testing.T) {
 	} {
 		f := good()
 		c.edit(&f)
-		if faults := strings.Join(Preflight(s, f), "; "); (faults == "") != (c.want == "") || !strings.Contains(faults, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, faults, c.want)
+		if problems := strings.Join(Preflight(s, f), "; "); (problems == "") != (c.want == "") || !strings.Contains(problems, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, problems, c.want)
 		}
 	}
-	if faults := Preflight(s, Observed{}); len(faults) < 2 {
-		t.Errorf("not every failed check is listed: %q", faults)
+	if problems := Preflight(s, Observed{}); len(problems) < 2 {
+		t.Errorf("not every failed check is listed: %q", problems)
 	}
 }

@@ -114,7 +114,7 @@ func makeRoom(v View, m Member, done SpaceAttempts) SpaceStep {
 // alarm is raised.
 func nextFull(v View, id uint64, done SpaceAttempts) (Member, bool) {
 	var last Member
-	found := false
+	ok := false
 	for _, m := range Except(v.WithoutSpace(), id) {
 		helps := m.fits(m.DBInUse) || done.Compaction != CompactedBefore
 		if m.HasAlarm(AlarmNoSpace) || done.Defragmented[m.ID] || !helps || MayRestart(v, m.ID) != nil {
@@ -123,9 +123,9 @@ func nextFull(v View, id uint64, done SpaceAttempts) (Member, bool) {
 		if m.ID != v.Leader {
 			return m, true // followers first
 		}
-		last, found = m, true
+		last, ok = m, true
 	}
-	return last, found
+	return last, ok
 }
 
 // defragmentStep returns the step that leads to the defragmentation of a member. The

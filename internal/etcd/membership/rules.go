@@ -143,14 +143,14 @@ func RequireAllHealthy(v View) error {
 // data alarm, and of those the one furthest in the log. The name breaks ties.
 func BestTransferee(v View, from uint64) (Member, bool) {
 	var best Member
-	found := false
+	ok := false
 	for _, m := range Except(v.Voters(), from) {
 		if !m.Healthy || m.HasAlarm(AlarmCorrupt) {
 			continue
 		}
-		if !found || m.Index > best.Index || m.Index == best.Index && m.Name < best.Name {
-			best, found = m, true
+		if !ok || m.Index > best.Index || m.Index == best.Index && m.Name < best.Name {
+			best, ok = m, true
 		}
 	}
-	return best, found
+	return best, ok
 }

@@ -165,11 +165,11 @@ func (m Member) timerDrift(timer host.UnitState) []string {
 
 // editedDrift names the lines of a unit that differ. It never shows the upload commands:
 // they are the user's.
-func editedDrift(file host.File, found string) []string {
+func editedDrift(file host.File, content string) []string {
 	if path.Dir(file.Path) == layout.ConfigDir {
 		return []string{file.Path + " was edited manually"}
 	}
-	if words := systemd.LineDifferences(file.Path, found, string(file.Content)); len(words) > 0 {
+	if words := systemd.LineDifferences(file.Path, content, string(file.Content)); len(words) > 0 {
 		return words
 	}
 	return []string{file.Path + " was edited manually"}
@@ -179,19 +179,19 @@ func editedDrift(file host.File, found string) []string {
 // machine. It includes the answers of the machine only if files must be written: a later
 // problem must not keep a member from being repaired.
 func (m Member) Problems(facts host.Facts) []string {
-	var faults []string
+	var problems []string
 	changes := false
 	for _, file := range m.Files() {
 		have, ok := facts.Files[file.Path]
 		changes = changes || have.SHA256 != fileDigest(file)
 		if ok && have.Content != "" && !isWrittenByProvider(facts.Files, file.Path) {
-			faults = append(faults, file.Path+" exists and was not written by the provider: move it away, and a unit together with its other files")
+			problems = append(problems, file.Path+" exists and was not written by the provider: move it away, and a unit together with its other files")
 		}
 	}
 	if changes {
-		faults = append(faults, m.answers(facts.Output)...)
+		problems = append(problems, m.answers(facts.Output)...)
 	}
-	return faults
+	return problems
 }
 
 // Output of questions.sh for a schedule and an environment file that the machine cannot
@@ -215,13 +215,13 @@ func (m Member) Questions() (script host.Script, vars map[string]string) {
 
 // answers returns the problems in the output of the script of Questions.
 func (m Member) answers(output string) []string {
-	var faults []string
-	said := strings.Fields(output)
-	if slices.Contains(said, BadCalendar) {
-		faults = append(faults, fmt.Sprintf("its systemd rejects the schedule %q of snapshots (run systemd-analyze calendar '%s' for the reason)", m.Settings.Schedule, m.Settings.Schedule))
+	var problems []string
+	reported := strings.Fields(output)
+	if slices.Contains(reported, BadCalendar) {
+		problems = append(problems, fmt.Sprintf("its systemd rejects the schedule %q of snapshots (run systemd-analyze calendar '%s' for the reason)", m.Settings.Schedule, m.Settings.Schedule))
 	}
-	if slices.Contains(said, NoEnvironment) {
-		faults = append(faults, fmt.Sprintf("environment_file %s of snapshots does not exist: create it on the machine first", m.Settings.EnvironmentFile))
+	if slices.Contains(reported, NoEnvironment) {
+		problems = append(problems, fmt.Sprintf("environment_file %s of snapshots does not exist: create it on the machine first", m.Settings.EnvironmentFile))
 	}
-	return faults
+	return problems
 }
