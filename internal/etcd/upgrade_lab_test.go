@@ -290,7 +290,7 @@ func (r *rig) rollBack() {
 	r.t.Logf("rolled back after %s:\n%v", time.Since(begin).Round(time.Millisecond), err)
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" || !strings.Contains(p.Unchanged, first+" serves with etcd "+oldRelease+" again") ||
-		!strings.Contains(p.Cause, "ended") || !strings.Contains(p.Detail, "often") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
+		!strings.Contains(p.Cause, "exited") || !strings.Contains(p.Detail, "often") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
 		r.t.Fatalf("upgrade that cannot come up: %v", err)
 	}
 	after := r.processes()
