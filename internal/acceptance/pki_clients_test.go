@@ -63,8 +63,8 @@ const timeout = 10 * time.Second
 
 // call sends one request over its own connection. It returns the status code of the response,
 // or an error if there was none.
-func (c credentials) call(ctx context.Context, server, method, path string, in, out any) (code int, text string,
-	err error,
+func (c credentials) call(
+	ctx context.Context, server, method, path string, in, out any) (code int, text string, err error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

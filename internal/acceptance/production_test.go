@@ -242,8 +242,8 @@ func asOf(t *testing.T, w *workspace.Workspace, kubeconfig string) func(token st
 
 // logIn checks that a token of the issuer authenticates a user of the cluster, with the mapped
 // name and groups, who has the permissions of both. A token for another audience is rejected.
-func logIn(t *testing.T, w *workspace.Workspace, admin string, as func(token string, args ...string) []string,
-	logins loginIssuer,
+func logIn(
+	t *testing.T, w *workspace.Workspace, admin string, as func(token string, args ...string) []string, logins loginIssuer,
 ) {
 	ada := logins.token(t, audience)
 	var review struct {

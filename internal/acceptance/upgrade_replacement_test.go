@@ -106,8 +106,8 @@ func generationOf(v versions, names []string) generation {
 	return g
 }
 
-func arrangeSlots(t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation,
-	balancers []string,
+func arrangeSlots(
+	t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation, balancers []string,
 ) {
 	t.Helper()
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{

@@ -11,8 +11,8 @@ import (
 // upgradeByScript returns the upgrade by a script. The units of the newer release are on the
 // machines, and the leader is known. As in byhand.go, it is a lower bound: no check of health
 // or versions, no snapshot, no waiting for sessions or for the load balancers, and no rollback.
-func (o operator) upgradeByScript(b *bench, name string, definitions map[string]map[string]string,
-	script func(leader *lab.Machine) []action,
+func (o operator) upgradeByScript(
+	b *bench, name string, definitions map[string]map[string]string, script func(leader *lab.Machine) []action,
 ) step {
 	var leader *lab.Machine
 	return step{

@@ -15,8 +15,8 @@ import (
 )
 
 // show refreshes the state, asks the API through the virtual IP, and draws.
-func show(ctx context.Context, w *workspace.Workspace, out io.Writer, timings []workspace.Timing,
-	total time.Duration,
+func show(
+	ctx context.Context, w *workspace.Workspace, out io.Writer, timings []workspace.Timing, total time.Duration,
 ) error {
 	if _, err := w.Run(ctx, "apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color"); err != nil {
 		return err

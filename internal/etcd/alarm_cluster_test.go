@@ -25,7 +25,9 @@ func TestNoSpaceIsMended(t *testing.T) {
 	acknowledged := c.fill("cp2", func(i int) string { return fmt.Sprint("key", i%3) })
 	full := f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name // not always the member that received the write
 	status, err := f.clusters.Read(f.context(), specs[full])
-	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, full+": alarm NOSPACE is raised: the database size is") || !strings.Contains(words, "of a quota of 4 MiB") {
+	if words := strings.Join(status.Drift, "\n"); err != nil ||
+		!strings.Contains(words, full+": alarm NOSPACE is raised: the database size is") ||
+		!strings.Contains(words, "of a quota of 4 MiB") {
 		t.Fatalf("drift of a full database: %q, %v", words, err)
 	}
 	f.mend(specs)
@@ -58,7 +60,10 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 		full = specs[f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name]
 		_, err = f.clusters.Update(f.context(), full)
 	}
-	for _, want := range []string{"does not fit into its quota", "of a quota of 4 MiB", "quota-backend-bytes", "PEER URL"} {
+	for _, want := range []string{
+		"does not fit into its quota", "of a quota of 4 MiB", "quota-backend-bytes",
+		"PEER URL",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in\n%v", want, err)
 		}
@@ -104,7 +109,8 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 	if roster(v) != "cp1 cp2 cp3" || after.ID == before.Leader || v.Leader == before.Leader {
 		t.Errorf("%s was not replaced:\n%s", leader, v)
 	}
-	if archived, err := filepath.Glob(f.machine(leader).at(layout.ArchiveRoot(layout.DefaultDataDir)) + "/*/*/member"); err != nil || len(archived) != 1 {
+	if archived, err := filepath.Glob(f.machine(leader).at(layout.ArchiveRoot(layout.DefaultDataDir)) +
+		"/*/*/member"); err != nil || len(archived) != 1 {
 		t.Errorf("the data of %s was not archived: %v, %v", leader, archived, err)
 	}
 	c.wantWrites(specs)
@@ -152,7 +158,9 @@ func TestCorruptMajorityIsRefused(t *testing.T) {
 		t.Errorf("delete of one of two CORRUPT members: %v", err)
 	}
 	// Destroying the whole cluster is not blocked.
-	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
+	for name, err := range together(t, specs, func(s Spec) error {
+		return f.clusters.Delete(f.context(), s, DeleteOptions{})
+	}, "cp1", "cp2", "cp3") {
 		if err != nil {
 			t.Errorf("delete %s: %v", name, err)
 		}
@@ -177,7 +185,8 @@ func TestOrphanedAlarmsAreDisarmed(t *testing.T) {
 	c.raise("cp1", membership.Alarm{Member: 0xdead, Name: membership.AlarmCorrupt})
 	c.raise("cp1", membership.Alarm{Member: 0xdead, Name: membership.AlarmNoSpace})
 	status, err := f.clusters.Read(f.context(), specs["cp3"])
-	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, "cp3: alarm CORRUPT is raised for member dead, which the cluster no longer lists") {
+	if words := strings.Join(status.Drift, "\n"); err != nil ||
+		!strings.Contains(words, "cp3: alarm CORRUPT is raised for member dead, which the cluster no longer lists") {
 		t.Fatalf("drift of an orphaned alarm: %q, %v", words, err)
 	}
 	if _, err := f.clusters.Update(f.context(), specs["cp3"]); err != nil {
@@ -196,7 +205,8 @@ func TestCorruptMemberLeaves(t *testing.T) {
 	c.raise("cp1", membership.Alarm{Member: v.Leader, Name: membership.AlarmCorrupt})
 	leader := leaderOf(v)
 	stays := slices.DeleteFunc([]string{"cp1", "cp2", "cp3"}, func(name string) bool { return name == leader })
-	if err := f.clusters.Delete(f.context(), specs[stays[0]], DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "CORRUPT is raised for "+leader) || !problem.Untouched(err) {
+	if err := f.clusters.Delete(f.context(), specs[stays[0]], DeleteOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "CORRUPT is raised for "+leader) || !problem.Untouched(err) {
 		t.Errorf("delete of a healthy member beside a CORRUPT one: %v", err)
 	}
 	if err := f.clusters.Delete(f.context(), specs[leader], DeleteOptions{}); err != nil {
@@ -217,7 +227,9 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	// The process ends right after the removal, so the alarm has no member.
 	if _, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
-		err := c.clients.ViaVoter(f.context(), v, m.ID, func(address string) error { return c.clients.Remove(f.context(), address, m.ID) })
+		err := c.clients.ViaVoter(f.context(), v, m.ID, func(address string) error {
+			return c.clients.Remove(f.context(), address, m.ID)
+		})
 		return err == nil, nil // etcd refuses until all have been connected for 5 s
 	}); err != nil {
 		t.Fatal(err)
@@ -227,7 +239,8 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "no longer lists this member") {
 		t.Fatalf("read of the removed member: %q, %v", status.Drift, err)
 	}
-	if status, err = f.clusters.Update(f.context(), specs[m.Name]); err != nil || !status.Healthy || len(status.Drift) > 0 {
+	if status, err = f.clusters.Update(f.context(), specs[m.Name]); err != nil || !status.Healthy ||
+		len(status.Drift) > 0 {
 		t.Fatalf("update of the removed member: %+v, %v", status, err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")

@@ -41,7 +41,10 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec)
 		return Status{}, err
 	}
 	defer clients.Close()
-	m := &alarmRepair{cl: cl, s: s, turn: turn, clients: clients, attempts: membership.SpaceAttempts{Defragmented: map[uint64]bool{}}}
+	m := &alarmRepair{
+		cl: cl, s: s, turn: turn, clients: clients,
+		attempts: membership.SpaceAttempts{Defragmented: map[uint64]bool{}},
+	}
 	if err := m.disarmOrphans(ctx); err != nil {
 		return Status{}, err
 	}
@@ -124,8 +127,9 @@ func (m *alarmRepair) takeStep(ctx context.Context, v membership.View, next memb
 	case membership.SpaceWait:
 		return m.waitOrRefuse(ctx, v, next.Cause)
 	}
-	return m.refuse(v, next.Cause, "raise quota-backend-bytes in extra_args of every member (etcd advises against more than 8 GiB), "+
-		"or delete objects (deletes are still accepted), then apply again")
+	return m.refuse(v, next.Cause,
+		"raise quota-backend-bytes in extra_args of every member (etcd advises against more than 8 GiB), or delete objects "+
+			"(deletes are still accepted), then apply again")
 }
 
 func (m *alarmRepair) compact(ctx context.Context, v membership.View, target membership.Member) error {
@@ -188,7 +192,8 @@ func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause
 		problem.Progress(ctx, "etcd %s: alarm not cleared yet: %s", m.s.Name, cause)
 	}
 	if m.since.Lasted() > m.cl.pace.ConditionTimeout || wait.Pause(ctx, 5*m.cl.pace.Poll) != nil {
-		return m.refuse(v, cause, "recover the unhealthy members or destroy the dead ones, repair those with the CORRUPT alarm, then apply again")
+		return m.refuse(v, cause, "recover the unhealthy members or destroy the dead ones, repair those with the "+
+			"CORRUPT alarm, then apply again")
 	}
 	if waiting, _ := m.turn.Others(); waiting > 0 {
 		return m.turn.Yield(ctx)
@@ -205,9 +210,10 @@ func (m *alarmRepair) refuse(v membership.View, cause error, next string) error 
 }
 
 // corruptNext is the next step for cases that the provider must not decide.
-const corruptNext = "compare the members (run etcdctl endpoint hashkv --cluster on one of them: members with the same hash at the same revision have the same data); " +
-	"destroy the members with the wrong data, one at a time, or restore a snapshot if no majority has the same data; " +
-	"if all members have the same data, the alarm is obsolete: run etcdctl alarm disarm; then apply again"
+const corruptNext = "compare the members (run etcdctl endpoint hashkv --cluster on one of them: " +
+	"members with the same hash at the same revision have the same data); destroy the members with the wrong data, " +
+	"one at a time, or restore a snapshot if no majority has the same data; if all members have the same data, " +
+	"the alarm is obsolete: run etcdctl alarm disarm; then apply again"
 
 // requireSameData compares the data of the healthy ones among members.
 func requireSameData(ctx context.Context, c *client.Clients, p pace, members []membership.Member) error {
@@ -231,7 +237,8 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 	case err != nil:
 		return err
 	case !done:
-		return fmt.Errorf("%w: the members did not reach a common revision at which their data could be compared", membership.ErrAmbiguous)
+		return fmt.Errorf("%w: the members did not reach a common revision at which their data could be compared",
+			membership.ErrAmbiguous)
 	case difference != "":
 		return fmt.Errorf("%w: %s", membership.ErrAmbiguous, difference)
 	}

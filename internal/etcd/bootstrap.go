@@ -49,7 +49,8 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s, d.Archive))
 	default:
 		for name, spec := range fit {
-			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing, d.Next)}
+			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing,
+				d.Next)}
 		}
 	}
 }
@@ -61,10 +62,12 @@ func checkMachine(s Spec, f machine.Observed) error {
 	}
 	if alien := f.Foreign(s.Bundle.ClusterID, s.Directory()); alien != "" {
 		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
-			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+layout.ConfigDir+" away")
+			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+
+				layout.ConfigDir+" away")
 	}
 	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
-		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster", m.Name), problem.Nothing,
+		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster",
+			m.Name), problem.Nothing,
 			"destroy that member first, or keep its name")
 	}
 	return requirePreflight(s, f)
@@ -72,14 +75,17 @@ func checkMachine(s Spec, f machine.Observed) error {
 
 // decide calls decideStart. If members may merely be stopped, it starts those of the
 // batch, gives them time to answer, and calls decideStart again.
-func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observation) (startDecision, observation, error) {
+func (cl *cluster) decide(
+	ctx context.Context, specs map[string]Spec, s observation,
+) (startDecision, observation, error) {
 	names := slices.Sorted(maps.Keys(specs))
 	one := specs[names[0]]
 	d := cl.decideStart(one, s, names, false)
 	if d.Case != startResume {
 		return d, s, nil
 	}
-	problem.Progress(ctx, "etcd %s: members have data, but none answers; starting the members of this run and waiting for an answer", one.Bundle.ClusterName)
+	problem.Progress(ctx, "etcd %s: members have data, but none answers; starting the members of this "+
+		"run and waiting for an answer", one.Bundle.ClusterName)
 	if err := cl.resume(ctx, specs, s); err != nil {
 		return d, s, err
 	}
@@ -99,9 +105,10 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 	}
 	if evidence := cl.existsBecause(); evidence != "" {
 		return startDecision{
-			Reason: "this run has evidence that the cluster exists (" + evidence + "), but no member of it answers now: an empty cluster would replace it",
-			Next: "find out why its members do not answer. The data of a destroyed member is in the archive next to its data directory and can be restored. " +
-				"To bootstrap an empty cluster instead, apply again",
+			Reason: "this run has evidence that the cluster exists (" + evidence + "), but no member of it answers now: " +
+				"an empty cluster would replace it",
+			Next: "find out why its members do not answer. The data of a destroyed member is in the archive next to its data " +
+				"directory and can be restored. To bootstrap an empty cluster instead, apply again",
 		}
 	}
 	for _, m := range s.sorted() {
@@ -193,13 +200,18 @@ type newCluster struct {
 }
 
 func (f newCluster) id(s Spec) machine.ID {
-	return machine.ID{Member: membership.StaticMemberID(s.PeerURL(), f.token), Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
+	return machine.ID{
+		Member:  membership.StaticMemberID(s.PeerURL(), f.token),
+		Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token),
+	}
 }
 
 // bootstrap creates a cluster of the given members. A member that cannot be prepared is
 // left out of the initial cluster, so that the cluster does not start with a dead member.
 // Preparing takes minutes, so everything is observed again before the first start.
-func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, s observation, archive []string) map[string]outcome {
+func (cl *cluster) bootstrap(
+	ctx context.Context, specs map[string]Spec, s observation, archive []string,
+) map[string]outcome {
 	results := map[string]outcome{}
 	var mu sync.Mutex
 	ready := map[string]newMember{}
@@ -240,7 +252,8 @@ func (cl *cluster) stillNew(ctx context.Context, ready map[string]newMember) *ou
 	names := slices.Sorted(maps.Keys(ready))
 	one := ready[names[0]].spec
 	if err := cl.lease.leases.Restore(ctx); err != nil {
-		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.", "wait until other runs have ended, then apply again")}
+		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.",
+			"wait until other runs have ended, then apply again")}
 	}
 	s := cl.observeCluster(ctx, one)
 	if !s.answered && !errors.Is(s.err, client.ErrNoAnswer) {
@@ -263,7 +276,8 @@ func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(sp
 // etcd would notice, except that it archives leftovers.
 func (cl *cluster) prepare(ctx context.Context, s Spec, f machine.Observed, archive bool) (machine.Issued, error) {
 	if archive {
-		problem.Progress(ctx, "etcd %s: archiving the data of a bootstrap that was interrupted before it had a quorum", s.Name)
+		problem.Progress(ctx, "etcd %s: archiving the data of a bootstrap that was interrupted before it had a quorum",
+			s.Name)
 		if err := machine.ArchiveData(ctx, cl.machine(s.Host), s.Spec); err != nil {
 			return machine.Issued{}, err
 		}
@@ -277,7 +291,8 @@ func (cl *cluster) prepare(ctx context.Context, s Spec, f machine.Observed, arch
 // startNewMember starts one member of a new cluster and waits until it is established.
 func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newCluster) (Status, error) {
 	s, f, id := n.spec, n.observed, start.id(n.spec)
-	change, timer := machine.NewMemberChange(s.Spec, f, n.certs, id, machine.Environment(start.token, "new", start.members))
+	change, timer := machine.NewMemberChange(s.Spec, f, n.certs, id, machine.Environment(start.token,
+		"new", start.members))
 	problem.Progress(ctx, "etcd %s: bootstrapping a cluster with %d members", s.Name, len(start.members))
 	m := cl.machine(s.Host)
 	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timer: timer}); err != nil {

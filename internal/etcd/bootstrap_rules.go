@@ -42,7 +42,9 @@ type startDecision struct {
 // full bootstrap could count as "never begun" only if its record was removed too and the
 // few remaining members had never been established, which means before any resource that
 // uses the cluster was created. Even then the archive keeps their data.
-func decideStart(clusterID, dataDir string, machines []machine.Observed, batch []string, answered, resumed bool) startDecision {
+func decideStart(
+	clusterID, dataDir string, machines []machine.Observed, batch []string, answered, resumed bool,
+) startDecision {
 	if answered {
 		return startDecision{Case: startJoin}
 	}
@@ -64,12 +66,15 @@ func decideStart(clusterID, dataDir string, machines []machine.Observed, batch [
 	case len(alien) > 0:
 		return startDecision{
 			Reason: strings.Join(alien, "; "),
-			Next:   "if that data is not needed, move the data directory and " + layout.ConfigDir + " away; otherwise use other machines",
+			Next: "if that data is not needed, move the data directory and " + layout.ConfigDir +
+				" away; otherwise use other machines",
 		}
 	case len(unreachable) > 0:
 		return startDecision{
-			Reason: "no member of the cluster answers, and a cluster may exist on the peers that could not be reached: " + strings.Join(unreachable, "; "),
-			Next:   "make every host in peers reachable over SSH, or remove machines that no longer exist from peers; a cluster is bootstrapped only if it is verified that none of them has etcd data",
+			Reason: "no member of the cluster answers, and a cluster may exist on the peers that could not be reached: " +
+				strings.Join(unreachable, "; "),
+			Next: "make every host in peers reachable over SSH, or remove machines that no longer exist from peers; " +
+				"a cluster is bootstrapped only if it is verified that none of them has etcd data",
 		}
 	case len(began) == 0:
 		return startDecision{Case: startBootstrap}
@@ -79,14 +84,18 @@ func decideStart(clusterID, dataDir string, machines []machine.Observed, batch [
 		return startDecision{Case: startResume}
 	}
 	return startDecision{
-		Reason: "quorum lost: the cluster has members on " + strings.Join(machine.Labels(began), ", ") + ", but no quorum of them answers",
-		Next: "start etcd on these machines (systemctl start " + layout.Unit + ", journalctl -u " + layout.Unit + ") until the cluster has a quorum, and apply again; " +
-			"if their data is permanently lost, restore a snapshot, or move the remaining files (the data directory and " + layout.ConfigDir + ") away on all of them to bootstrap an empty cluster",
+		Reason: "quorum lost: the cluster has members on " + strings.Join(machine.Labels(began), ", ") +
+			", but no quorum of them answers",
+		Next: "start etcd on these machines (systemctl start " + layout.Unit + ", journalctl -u " + layout.Unit +
+			") until the cluster has a quorum, and apply again; if their data is permanently lost, restore a snapshot, " +
+			"or move the remaining files (the data directory and " + layout.ConfigDir +
+			") away on all of them to bootstrap an empty cluster",
 	}
 }
 
 // differentClustersNext is the next step for machines with data of different clusters.
-const differentClustersNext = "determine which cluster is the current one, move the data directory and " + layout.ConfigDir +
+const differentClustersNext = "determine which cluster is the current one, move the data directory and " +
+	layout.ConfigDir +
 	" away on the machines with data of another cluster, and apply again"
 
 // mayHaveCommitted reports whether the members that began may have committed anything: one

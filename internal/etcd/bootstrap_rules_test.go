@@ -60,22 +60,65 @@ func TestDecideStart(t *testing.T) {
 		archive           []string
 		reason            string
 	}{
-		{name: "any answer means join", machines: []machine.Observed{lost("cp1"), blank("cp2"), established("cp3")}, answered: true, want: startJoin},
+		{
+			name: "any answer means join", machines: []machine.Observed{lost("cp1"), blank("cp2"), established("cp3")},
+			answered: true, want: startJoin,
+		},
 		{name: "all blank", machines: []machine.Observed{blank("cp1"), blank("cp2"), blank("cp3")}, want: startBootstrap},
-		{name: "one unreachable", machines: []machine.Observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
-		{name: "unreachable beside data", machines: []machine.Observed{established("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
-		{name: "another cluster's member", machines: []machine.Observed{stranger, blank("cp2")}, want: startRefuse, reason: "staging"},
-		{name: "data of unknown origin", machines: []machine.Observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + layout.RecordPath},
-		{name: "established and stopped", machines: []machine.Observed{established("cp1"), established("cp2"), blank("cp3")}, want: startResume},
-		{name: "established, still silent", machines: []machine.Observed{established("cp1"), blank("cp2")}, resumed: true, want: startRefuse, reason: "quorum lost"},
-		{name: "established and emptied", machines: []machine.Observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "no data"},
-		{name: "cut off before quorum", machines: []machine.Observed{began("cp1", all...), blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
-		{name: "cut off while the first started", machines: []machine.Observed{starting, blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
-		{name: "cut off at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, want: startResume},
-		{name: "at quorum, still silent", machines: []machine.Observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, resumed: true, want: startRefuse},
-		{name: "two attempts, neither at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", "cp2", "cp3"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1", "cp2"}},
-		{name: "single member cut off has quorum", machines: []machine.Observed{began("cp1", "cp1"), blank("cp2")}, want: startResume},
-		{name: "a cut-off join means a cluster was there", machines: []machine.Observed{joining, blank("cp2")}, resumed: true, want: startRefuse},
+		{
+			name: "one unreachable", machines: []machine.Observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse,
+			reason: "cp2",
+		},
+		{
+			name: "unreachable beside data", machines: []machine.Observed{established("cp1"), lost("cp2"), blank("cp3")},
+			want: startRefuse, reason: "cp2",
+		},
+		{
+			name: "another cluster's member", machines: []machine.Observed{stranger, blank("cp2")}, want: startRefuse,
+			reason: "staging",
+		},
+		{
+			name: "data of unknown origin", machines: []machine.Observed{unknown, blank("cp2")}, want: startRefuse,
+			reason: "no " + layout.RecordPath,
+		},
+		{
+			name: "established and stopped", machines: []machine.Observed{established("cp1"), established("cp2"), blank("cp3")},
+			want: startResume,
+		},
+		{
+			name: "established, still silent", machines: []machine.Observed{established("cp1"), blank("cp2")}, resumed: true,
+			want: startRefuse, reason: "quorum lost",
+		},
+		{
+			name: "established and emptied", machines: []machine.Observed{emptied, blank("cp2")}, resumed: true,
+			want: startRefuse, reason: "no data",
+		},
+		{
+			name: "cut off before quorum", machines: []machine.Observed{began("cp1", all...), blank("cp2"), blank("cp3")},
+			want: startBootstrap, archive: []string{"cp1"},
+		},
+		{
+			name: "cut off while the first started", machines: []machine.Observed{starting, blank("cp2"), blank("cp3")},
+			want: startBootstrap, archive: []string{"cp1"},
+		},
+		{
+			name: "cut off at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", all...), blank("cp3")},
+			want: startResume,
+		},
+		{name: "at quorum, still silent", machines: []machine.Observed{
+			began("cp1", all...), began("cp2", all...),
+			blank("cp3"),
+		}, resumed: true, want: startRefuse},
+		{name: "two attempts, neither at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", "cp2",
+			"cp3"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1", "cp2"}},
+		{
+			name: "single member cut off has quorum", machines: []machine.Observed{began("cp1", "cp1"), blank("cp2")},
+			want: startResume,
+		},
+		{
+			name: "a cut-off join means a cluster was there", machines: []machine.Observed{joining, blank("cp2")}, resumed: true,
+			want: startRefuse,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := decideStart(testCluster, layout.DefaultDataDir, c.machines, all, c.answered, c.resumed)
@@ -91,7 +134,10 @@ func TestDecideStart(t *testing.T) {
 
 // TestCheckMachine verifies that every failed check of a machine is listed at once.
 func TestCheckMachine(t *testing.T) {
-	s := Spec{Spec: machine.Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"}), Bundle: &pki.Bundle{ClusterID: testCluster}}}
+	s := Spec{Spec: machine.Spec{
+		Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"}),
+		Bundle: &pki.Bundle{ClusterID: testCluster},
+	}}
 	err := checkMachine(s, machine.Observed{})
 	for _, want := range []string{"systemd", "architecture", "peers does not contain this member"} {
 		etcdtest.WantError(t, want, err, want)

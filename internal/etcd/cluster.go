@@ -24,9 +24,10 @@ type pace struct {
 	Poll             time.Duration // between two observations while waiting
 	ConditionTimeout time.Duration // for a blocking condition to clear by itself
 	DeadAfter        time.Duration // without any answer, on any route, before a member counts as dead
-	Settle           time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
-	StallTimeout     time.Duration // without progress before a member that starts or catches up counts as stuck
-	Cleanup          time.Duration // for undoing a failed join when the caller's deadline has passed
+	// all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
+	Settle       time.Duration
+	StallTimeout time.Duration // without progress before a member that starts or catches up counts as stuck
+	Cleanup      time.Duration // for undoing a failed join when the caller's deadline has passed
 }
 
 var usualPace = pace{
@@ -95,8 +96,9 @@ func (c *Clusters) named(clusterID string) *cluster {
 	cl, ok := c.clusters[clusterID]
 	if !ok {
 		cl = &cluster{
-			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{}, creates: map[string]error{},
-			lease: processLease{leases: host.NewLeases(LeaseName(clusterID))},
+			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{},
+			creates: map[string]error{},
+			lease:   processLease{leases: host.NewLeases(LeaseName(clusterID))},
 		}
 		cl.turns.Acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }
 		cl.turns.Idle = func() { cl.lease.giveBack(cl.turns.Empty) }

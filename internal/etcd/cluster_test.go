@@ -33,14 +33,16 @@ func TestBootstrapByRendezvous(t *testing.T) {
 	}
 	for name, s := range specs {
 		entry, _ := v.ByPeerURL(s.PeerURL())
-		if id := f.record(name); id.MemberID != fmt.Sprintf("%x", entry.ID) || id.EtcdCluster != fmt.Sprintf("%x", v.ClusterID) {
+		if id := f.record(name); id.MemberID != fmt.Sprintf("%x", entry.ID) ||
+			id.EtcdCluster != fmt.Sprintf("%x", v.ClusterID) {
 			t.Errorf("%s is recorded as %+v, is %x of cluster %x", name, id, entry.ID, v.ClusterID)
 		}
 		if f.machine(name).starts != 1 {
 			t.Errorf("%s was started %d times", name, f.machine(name).starts)
 		}
 		status, err := f.clusters.Read(f.context(), s)
-		if err != nil || len(status.Drift) > 0 || !status.Healthy || status.Version != "3.6.16" || status.ConfigDigest != machine.WantedDigest(s.Spec) {
+		if err != nil || len(status.Drift) > 0 || !status.Healthy || status.Version != "3.6.16" ||
+			status.ConfigDigest != machine.WantedDigest(s.Spec) {
 			t.Errorf("read %s: %+v, %v", name, status, err)
 		}
 	}
@@ -161,7 +163,9 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	for name, s := range specs {
 		members[name] = s.PeerURL()
 	}
-	change, _ := machine.NewMemberChange(s.Spec, machine.Observed{}, c, machine.ID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)}, machine.Environment(f.bundle.ClusterID, "new", members))
+	change, _ := machine.NewMemberChange(s.Spec, machine.Observed{}, c,
+		machine.ID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)},
+		machine.Environment(f.bundle.ClusterID, "new", members))
 	if _, err := f.machine("cp1").Change(f.context(), change, machine.Action{Verb: machine.Start}); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +198,8 @@ func TestNoSecondCluster(t *testing.T) {
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.specs("cp1", "cp2", "cp3")
 	f.machine("cp3").lost = true
-	for name, err := range together(t, specs, func(s Spec) error { _, err := f.clusters.Create(f.context(), s); return err }, "cp1", "cp2") {
+	for name, err := range together(t, specs,
+		func(s Spec) error { _, err := f.clusters.Create(f.context(), s); return err }, "cp1", "cp2") {
 		if err == nil || !strings.Contains(err.Error(), "cp3") || !problem.Untouched(err) {
 			t.Errorf("create %s with cp3 unreachable: %v", name, err)
 		}
@@ -219,7 +224,8 @@ func TestAnotherClustersDataIsRefused(t *testing.T) {
 	other := newFleet(t)
 	other.machines, other.net = f.machines, f.net
 	s := other.specs("cp1")["cp1"]
-	if _, err := other.clusters.Create(f.context(), s); err == nil || !strings.Contains(err.Error(), "another cluster") || !problem.Untouched(err) {
+	if _, err := other.clusters.Create(f.context(), s); err == nil || !strings.Contains(err.Error(), "another cluster") ||
+		!problem.Untouched(err) {
 		t.Errorf("a member on another cluster's machine: %v", err)
 	}
 	if err := other.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil { // its machine is not changed
@@ -261,7 +267,9 @@ func TestDestroyAll(t *testing.T) {
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
-	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
+	for name, err := range together(t, specs, func(s Spec) error {
+		return f.clusters.Delete(f.context(), s, DeleteOptions{})
+	}, "cp1", "cp2", "cp3") {
 		if err != nil {
 			t.Errorf("delete %s: %v", name, err)
 		}
@@ -292,10 +300,12 @@ func TestNoRoomForTheLastSnapshot(t *testing.T) {
 	f.create(specs, "cp1")
 	f.machine("cp1").free = snapshot.Reserve
 	err := f.clusters.Delete(f.context(), specs["cp1"], DeleteOptions{})
-	if err == nil || !strings.Contains(err.Error(), "not enough space") || !strings.Contains(err.Error(), layout.ArchiveRoot(layout.DefaultDataDir)) || !problem.Untouched(err) {
+	if err == nil || !strings.Contains(err.Error(), "not enough space") ||
+		!strings.Contains(err.Error(), layout.ArchiveRoot(layout.DefaultDataDir)) || !problem.Untouched(err) {
 		t.Errorf("delete without room: %v", err)
 	}
-	if status, err := f.clusters.Read(f.context(), specs["cp1"]); err != nil || !status.Healthy || len(status.Drift) > 0 || f.machine("cp1").starts != 1 {
+	if status, err := f.clusters.Read(f.context(), specs["cp1"]); err != nil || !status.Healthy || len(status.Drift) > 0 ||
+		f.machine("cp1").starts != 1 {
 		t.Errorf("left as %+v, %v", status, err)
 	}
 	f.machine("cp1").free = 1 << 40
@@ -317,7 +327,8 @@ func TestArchivesKeptTouchesNothing(t *testing.T) {
 		t.Errorf("read: %v, %v", status.Drift, err)
 	}
 	before := string(f.machine("cp1").files[layout.RecordPath].Content)
-	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[layout.RecordPath].Content) != before {
+	if _, err := f.clusters.Update(f.context(), s); err != nil ||
+		string(f.machine("cp1").files[layout.RecordPath].Content) != before {
 		t.Errorf("an update wrote something, or failed: %v", err)
 	}
 	if a := s.ArchiveAction(machine.Clear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
@@ -343,7 +354,9 @@ func TestDestroyHalfApplied(t *testing.T) {
 	wipe := specs["cp3"]
 	wipe.OnDestroy = machine.Wipe
 	specs["cp3"] = wipe
-	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
+	for name, err := range together(t, specs, func(s Spec) error {
+		return f.clusters.Delete(f.context(), s, DeleteOptions{})
+	}, "cp1", "cp2", "cp3") {
 		if err != nil {
 			t.Errorf("delete %s: %v", name, err)
 		}
@@ -362,7 +375,8 @@ func TestRefusedRemoval(t *testing.T) {
 	f.calm(specs["cp1"])
 	f.kill("cp3", true)
 	err := f.clusters.Delete(f.context(), specs["cp2"], DeleteOptions{})
-	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !strings.Contains(err.Error(), "cp3") || !problem.Untouched(err) {
+	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !strings.Contains(err.Error(), "cp3") ||
+		!problem.Untouched(err) {
 		t.Fatalf("a removal that loses quorum: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
@@ -374,7 +388,8 @@ func TestRefusedRemoval(t *testing.T) {
 		t.Errorf("delete of an unreachable member: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2")
-	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))}); err != nil {
+	if err := f.clusters.Delete(f.context(), specs["cp3"],
+		DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))}); err != nil {
 		t.Errorf("delete with abandon: %v", err)
 	}
 }
@@ -411,7 +426,8 @@ func TestUpdateTakesTheLeaderLast(t *testing.T) {
 		changed[name] = s
 	}
 	status, err := f.clusters.Read(f.context(), changed[leader])
-	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "flag --quota-backend-bytes is \"8589934592\", wanted \"4294967296\"") {
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "flag --quota-backend-bytes is \"8589934592\", "+
+		"wanted \"4294967296\"") {
 		t.Errorf("drift of a flag: %v, %v", status.Drift, err)
 	}
 	order := make(chan string, 3)
@@ -445,7 +461,8 @@ func TestUpdateRefusesToLoseQuorum(t *testing.T) {
 	s := specs["cp1"]
 	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
 	_, err := f.clusters.Update(f.context(), s)
-	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !problem.Untouched(err) || f.machine("cp1").starts != 1 {
+	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !problem.Untouched(err) ||
+		f.machine("cp1").starts != 1 {
 		t.Errorf("a restart that loses quorum: %v", err)
 	}
 	// The stopped member itself may be changed, and the change starts it.
@@ -469,7 +486,8 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	m.files[key] = damaged
 	m.mu.Unlock()
 	status, err := f.clusters.Read(f.context(), s)
-	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "server.crt and its key are not the pair") {
+	if err != nil || len(status.Drift) != 1 ||
+		!strings.Contains(status.Drift[0], "server.crt and its key are not the pair") {
 		t.Fatalf("drift of a key: %v, %v", status.Drift, err)
 	}
 	peer := string(m.files["/etc/kubernetes/pki/etcd/peer.crt"].Content)
@@ -503,7 +521,8 @@ func TestRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(m.files["/etc/kubernetes/pki/etcd/server.crt"].Content) == before || m.starts != 1 {
-		t.Errorf("renewed: %v, started %d times", string(m.files["/etc/kubernetes/pki/etcd/server.crt"].Content) != before, m.starts)
+		t.Errorf("renewed: %v, started %d times", string(m.files["/etc/kubernetes/pki/etcd/server.crt"].Content) != before,
+			m.starts)
 	}
 	if status, err = f.clusters.Read(f.context(), specs["cp1"]); err != nil || len(status.Drift) > 0 {
 		t.Errorf("after the renewal: %q, %v", status.Drift, err)
@@ -529,10 +548,22 @@ func TestRestartsByEvidence(t *testing.T) {
 		name, path, from, to, word string
 		restarts                   int
 	}{
-		{"the unit on disk", layout.UnitPath, "watch-progress-notify-interval=5s", "watch-progress-notify-interval=9s", `is "9s", wanted "5s"`, 0},
-		{"the authority on disk", layout.CAPath, "CERTIFICATE", "certificate", "does not contain the etcd CA certificate of the bundle", 0},
-		{"the note: it was started with another unit", layout.StartNote, "  " + layout.UnitPath, "0  " + layout.UnitPath, "was started with a different " + layout.UnitPath, 1},
-		{"the note: it was started with another authority", layout.StartNote, "  " + layout.CAPath, "0  " + layout.CAPath, "was started with a different " + layout.CAPath, 1},
+		{
+			"the unit on disk", layout.UnitPath, "watch-progress-notify-interval=5s", "watch-progress-notify-interval=9s",
+			`is "9s", wanted "5s"`, 0,
+		},
+		{
+			"the authority on disk", layout.CAPath, "CERTIFICATE", "certificate",
+			"does not contain the etcd CA certificate of the bundle", 0,
+		},
+		{
+			"the note: it was started with another unit", layout.StartNote, "  " + layout.UnitPath, "0  " + layout.UnitPath,
+			"was started with a different " + layout.UnitPath, 1,
+		},
+		{
+			"the note: it was started with another authority", layout.StartNote, "  " + layout.CAPath, "0  " + layout.CAPath,
+			"was started with a different " + layout.CAPath, 1,
+		},
 	} {
 		edit(c.path, c.from, c.to)
 		before := m.starts
@@ -568,7 +599,8 @@ func TestRemovedByHand(t *testing.T) {
 	f.removeByHand(specs["cp1"], specs["cp3"])
 	f.calm(specs["cp1"]) // the removed member may have been the leader
 	status, err := f.clusters.Read(f.context(), specs["cp3"])
-	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "cp3: the cluster no longer lists this member") {
+	if err != nil || len(status.Drift) != 1 ||
+		!strings.Contains(status.Drift[0], "cp3: the cluster no longer lists this member") {
 		t.Fatalf("read of a removed member: %v, %v", status.Drift, err)
 	}
 	status, err = f.clusters.Update(f.context(), specs["cp3"])
@@ -618,7 +650,8 @@ func TestLastMemberLeavesLast(t *testing.T) {
 	}
 	hold.Leave()
 	group.Wait()
-	if want := []string{"etcd cp2: removed from the machine", "etcd cp1: removed from the machine"}; !slices.Equal(gone, want) {
+	if want := []string{"etcd cp2: removed from the machine", "etcd cp1: removed from the machine"}; !slices.Equal(gone,
+		want) {
 		t.Errorf("they left as %q, want %q", gone, want)
 	}
 }

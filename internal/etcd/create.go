@@ -76,7 +76,10 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	cl.mu.Lock()
 	b := cl.openBatch
 	if b == nil {
-		b = &batch{specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{}), results: map[string]outcome{}}
+		b = &batch{
+			specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{}),
+			results: map[string]outcome{},
+		}
 		b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 		cl.openBatch = b
 		go cl.run(b)
@@ -85,7 +88,8 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 		cl.mu.Unlock()
 		return outcome{err: &problem.Problem{
 			Summary: "Two etcd members have the same name", Attribute: "name", Host: s.Label(),
-			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a unique name",
+			Cause:     fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name),
+			Unchanged: problem.Nothing, Next: "give each member a unique name",
 		}}
 	}
 	b.specs[s.Name] = s

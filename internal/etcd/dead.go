@@ -23,7 +23,8 @@ func (cl *cluster) verdictLasts() time.Duration { return cl.pace.DeadAfter + 4*c
 // answers or has been silent for long enough. An error is an answer too: a dead member
 // returns none.
 func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (membership.DeathVerdict, error) {
-	problem.Progress(ctx, "etcd %s: member %s does not answer; it counts as dead if it does not answer for %s", s.Name, m.Label(), cl.pace.DeadAfter)
+	problem.Progress(ctx, "etcd %s: member %s does not answer; it counts as dead if it does not answer for %s", s.Name,
+		m.Label(), cl.pace.DeadAfter)
 	var heard membership.Unanswered
 	for !heard.Dead(cl.pace.DeadAfter) {
 		begin := time.Now()

@@ -63,7 +63,8 @@ func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	f.clusters = f.coordinator()
-	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond) // the first observation of the cluster, and the first one of the join
+	// the first observation of the cluster, and the first one of the join
+	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond)
 	_, err := f.clusters.Create(f.context(), f.namesake(specs, "cp3", "cp4"))
 	if err == nil || !strings.Contains(err.Error(), `"cp3" is running`) || !problem.Untouched(err) {
 		t.Errorf("create of a namesake: %v", err)
@@ -105,7 +106,8 @@ func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
 	f.kill("cp5", true)
 	f.clusters = f.coordinator()
 	f.clusters.pace.DeadAfter = usualPace.DeadAfter
-	f.stalls.begin(f.address("cp3"), 3*client.RequestTimeout) // the observation before its outage is announced, and the one after it
+	// the observation before its outage is announced, and the one after it
+	f.stalls.begin(f.address("cp3"), 3*client.RequestTimeout)
 	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
 	if err == nil || !strings.Contains(err.Error(), membership.ErrUnhealthy.Error()) || !problem.Untouched(err) {
 		t.Errorf("delete of a slow member beside a dead one: %v", err)

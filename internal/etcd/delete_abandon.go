@@ -20,7 +20,8 @@ func refuseUntrusted(in leaveInput) *leaveDecision {
 		return nil
 	}
 	return &leaveDecision{
-		Kind: leaveRefuse, Reason: "the machine answers, so it still exists, but it cannot be managed: " + in.Self.Err.Error(),
+		Kind: leaveRefuse, Reason: "the machine answers, so it still exists, but it cannot be managed: " +
+			in.Self.Err.Error(),
 		Next: accessRemedy(in.Self.Err),
 	}
 }
@@ -32,7 +33,8 @@ func abandonUnlisted(in leaveInput) leaveDecision {
 		return leaveDecision{Kind: leaveAbandon}
 	}
 	return leaveDecision{
-		Kind: leaveRefuse, Reason: "the member is no longer in the cluster, but its machine cannot be reached to stop it: " + in.Self.Err.Error(),
+		Kind: leaveRefuse, Reason: "the member is no longer in the cluster, but its machine cannot be reached to stop it: " +
+			in.Self.Err.Error(),
 		Next: abandonNext(in.Self.Address),
 	}
 }
@@ -42,8 +44,10 @@ func abandonUnlisted(in leaveInput) leaveDecision {
 func refuseAlive(in leaveInput, id uint64) leaveDecision {
 	return leaveDecision{
 		Kind: leaveRefuse, ID: id,
-		Reason: "it is the only voter and answers through another machine, so it still exists, although its own machine cannot be reached: " + in.Self.Err.Error(),
-		Next:   "make the machine reachable and destroy again; or, to give up the cluster with its data, power the machine off first",
+		Reason: "it is the only voter and answers through another machine, so it still exists, " +
+			"although its own machine cannot be reached: " + in.Self.Err.Error(),
+		Next: "make the machine reachable and destroy again; or, to give up the cluster with its data, " +
+			"power the machine off first",
 	}
 }
 
@@ -75,7 +79,8 @@ func abandonWithoutQuorum(in leaveInput) leaveDecision {
 	case len(holding) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse, Follows: !stay,
-			Reason: fmt.Sprintf("no quorum of the cluster answers, but the cluster still exists: there is a member on %s, and %s cannot be reached to check whether its member is running",
+			Reason: fmt.Sprintf("no quorum of the cluster answers, but the cluster still exists: there is a member on %s, "+
+				"and %s cannot be reached to check whether its member is running",
 				strings.Join(machine.Labels(holding), ", "), in.Self.Label()),
 			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and destroy again; " +
 				"to give up the whole cluster, destroy all of its members in one run",
@@ -95,8 +100,8 @@ func unsaidReason(unsaid []machine.Observed) string {
 	for _, m := range unsaid {
 		causes = append(causes, m.Label()+": "+m.Err.Error())
 	}
-	return "neither the machine nor a quorum of the cluster answers: possibly only the network is down and the member is running. " +
-		"Unreachable and not listed as abandoned: " + strings.Join(causes, "; ")
+	return "neither the machine nor a quorum of the cluster answers: possibly only the network is down " +
+		"and the member is running. Unreachable and not listed as abandoned: " + strings.Join(causes, "; ")
 }
 
 func unsaidNext(unsaid []machine.Observed) string {

@@ -35,7 +35,10 @@ func TestHostKeyIsNeverAbandoned(t *testing.T) {
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
-	f.machine("cp3").refuses = &host.HostKeyError{Address: "cp3", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
+	f.machine("cp3").refuses = &host.HostKeyError{
+		Address: "cp3", Seen: "ssh-ed25519 AAAA",
+		Known: []string{"ssh-ed25519 BBBB"},
+	}
 	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))})
 	if err == nil || !problem.Untouched(err) {
 		t.Errorf("delete: %v", err)
@@ -52,7 +55,8 @@ func TestUnreachableVoterIsRemovedFirst(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	f.machine("cp3").lost = true
-	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))}); err != nil {
+	if err := f.clusters.Delete(f.context(), specs["cp3"],
+		DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))}); err != nil {
 		t.Fatal(err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2")

@@ -54,66 +54,119 @@ func TestAbandon(t *testing.T) {
 		// A survivor answers: the voter is removed first, and the machine abandoned only
 		// afterwards.
 		{
-			name: "a voter that lives, behind the operator's network", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))),
-			view: view("hLh"), abandon: named("cp1"), want: leaveRemove,
+			name: "a voter that lives, behind the operator's network", self: lost("cp1"),
+			others: others(runs(established("cp2")), runs(established("cp3"))),
+			view:   view("hLh"), abandon: named("cp1"), want: leaveRemove,
 		},
-		{name: "a dead voter", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))), view: view("dLh"), abandon: named("cp1"), want: leaveRemove},
+		{
+			name: "a dead voter", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))),
+			view: view("dLh"), abandon: named("cp1"), want: leaveRemove,
+		},
 		{name: "removed", self: lost("cp9"), view: view("Lhh"), abandon: named("cp9"), want: leaveAbandon},
-		{name: "removed, another one is named", self: lost("cp9"), view: view("Lhh"), abandon: named("cp1"), want: leaveRefuse, reason: "cannot be reached", next: `add "10.0.0.9" to abandon_unreachable_hosts`},
-		{name: "the only voter answers through another machine", self: lost("cp1"), others: others(blank("cp2")), view: view("L"), abandon: named("cp1"), want: leaveRefuse, reason: "still exists"},
+		{
+			name: "removed, another one is named", self: lost("cp9"), view: view("Lhh"), abandon: named("cp1"),
+			want: leaveRefuse, reason: "cannot be reached", next: `add "10.0.0.9" to abandon_unreachable_hosts`,
+		},
+		{
+			name: "the only voter answers through another machine", self: lost("cp1"), others: others(blank("cp2")),
+			view: view("L"), abandon: named("cp1"), want: leaveRefuse, reason: "still exists",
+		},
 
 		// No member answers.
 		{
-			name: "the operator's network is down, one is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: named("cp1"),
-			want: leaveRefuse, reason: "only the network is down", next: `add "10.0.0.2", "10.0.0.3" to abandon_unreachable_hosts`, notNext: `"10.0.0.1"`,
+			name: "the operator's network is down, one is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")),
+			abandon: named("cp1"),
+			want:    leaveRefuse, reason: "only the network is down",
+			next: `add "10.0.0.2", "10.0.0.3" to abandon_unreachable_hosts`, notNext: `"10.0.0.1"`,
 		},
-		{name: "none is named", self: lost("cp1"), others: others(lost("cp2")), want: leaveRefuse, reason: "no route", next: `add "10.0.0.2", "10.0.0.1" to`},
-		{name: "the whole cluster is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: all, want: leaveAbandon},
-		{name: "a cluster of one", self: lost("cp1"), abandon: named("cp1"), want: leaveAbandon},
-		{name: "the others are empty", self: lost("cp1"), others: others(blank("cp2"), blank("cp3")), abandon: named("cp1"), want: leaveAbandon},
-		{name: "the others are another cluster's", self: lost("cp1"), others: others(alien), abandon: named("cp1"), want: leaveAbandon},
 		{
-			name: "an election is under way", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))), abandon: all,
+			name: "none is named", self: lost("cp1"), others: others(lost("cp2")), want: leaveRefuse, reason: "no route",
+			next: `add "10.0.0.2", "10.0.0.1" to`,
+		},
+		{
+			name: "the whole cluster is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: all,
+			want: leaveAbandon,
+		},
+		{name: "a cluster of one", self: lost("cp1"), abandon: named("cp1"), want: leaveAbandon},
+		{
+			name: "the others are empty", self: lost("cp1"), others: others(blank("cp2"), blank("cp3")), abandon: named("cp1"),
+			want: leaveAbandon,
+		},
+		{
+			name: "the others are another cluster's", self: lost("cp1"), others: others(alien), abandon: named("cp1"),
+			want: leaveAbandon,
+		},
+		{
+			name: "an election is under way", self: lost("cp1"),
+			others: others(runs(established("cp2")), runs(established("cp3"))), abandon: all,
 			want: leaveWait, otherwise: leaveRefuse, reason: "there is a member on cp2",
 		},
 		{
-			name: "an election is under way, nothing is named", self: lost("cp1"), others: others(runs(established("cp2")), lost("cp3")),
-			want: leaveWait, otherwise: leaveRefuse, reason: "only the network is down",
+			name: "an election is under way, nothing is named", self: lost("cp1"),
+			others: others(runs(established("cp2")), lost("cp3")),
+			want:   leaveWait, otherwise: leaveRefuse, reason: "only the network is down",
 		},
-		{name: "a survivor is stopped", self: lost("cp1"), others: others(established("cp2")), abandon: all, want: leaveWait, otherwise: leaveRefuse, reason: "cp2", next: "systemctl start"},
-		{name: "a survivor without a record", self: lost("cp1"), others: others(unrecorded), abandon: all, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
 		{
-			name: "the survivors leave too", self: lost("cp1"), others: others(runs(established("cp2")), lost("cp3")), abandon: all, leaving: []string{"cp1", "cp2", "cp3"},
+			name: "a survivor is stopped", self: lost("cp1"), others: others(established("cp2")), abandon: all, want: leaveWait,
+			otherwise: leaveRefuse, reason: "cp2", next: "systemctl start",
+		},
+		{
+			name: "a survivor without a record", self: lost("cp1"), others: others(unrecorded), abandon: all, want: leaveWait,
+			otherwise: leaveRefuse, reason: "cp2",
+		},
+		{
+			name: "the survivors leave too", self: lost("cp1"), others: others(runs(established("cp2")), lost("cp3")),
+			abandon: all, leaving: []string{"cp1", "cp2", "cp3"},
 			want: leaveWait, otherwise: leaveRefuse, follows: true,
 		},
 		{
-			name: "one survivor leaves too, one stays", self: lost("cp1"), others: others(established("cp2"), established("cp3")), abandon: all, leaving: []string{"cp1", "cp2"},
+			name: "one survivor leaves too, one stays", self: lost("cp1"),
+			others: others(established("cp2"), established("cp3")), abandon: all, leaving: []string{"cp1", "cp2"},
 			want: leaveWait, otherwise: leaveRefuse, reason: "cp3",
 		},
 
 		// A machine that answers is not gone, even if the user has named it.
 		{
-			name: "the host key changed", self: strange("cp1", changed), others: others(runs(established("cp2")), runs(established("cp3"))), view: view("dLh"),
+			name: "the host key changed", self: strange("cp1", changed),
+			others: others(runs(established("cp2")), runs(established("cp3"))), view: view("dLh"),
 			abandon: all, want: leaveRefuse, reason: "changed", next: "pin it on the provider",
 		},
-		{name: "the host key changed, nobody answers", self: strange("cp1", changed), others: others(lost("cp2")), abandon: all, want: leaveRefuse, next: "pin it"},
-		{name: "the host key changed, removed before", self: strange("cp9", changed), view: view("Lhh"), abandon: named("cp9"), want: leaveRefuse, next: "pin it"},
-		{name: "authentication", self: strange("cp1", host.ErrAuth), view: view("dLh"), abandon: all, want: leaveRefuse, next: "check ssh on the provider"},
-		{name: "no root", self: strange("cp1", host.ErrNotRoot), view: view("dLh"), abandon: all, want: leaveRefuse, next: "check ssh on the provider"},
-		{name: "it cannot be read", self: strange("cp1", errors.New("no shell")), view: view("dLh"), abandon: all, want: leaveRefuse, reason: "no shell"},
 		{
-			name: "another one's host key changed", self: lost("cp1"), others: others(strange("cp2", changed), lost("cp3")), abandon: all,
-			want: leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",
+			name: "the host key changed, nobody answers", self: strange("cp1", changed), others: others(lost("cp2")),
+			abandon: all, want: leaveRefuse, next: "pin it",
 		},
 		{
-			name: "beside one whose host key changed", self: established("cp1"), others: others(strange("cp2", changed)), abandon: all,
-			want: leaveWait, otherwise: leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",
+			name: "the host key changed, removed before", self: strange("cp9", changed), view: view("Lhh"),
+			abandon: named("cp9"), want: leaveRefuse, next: "pin it",
+		},
+		{
+			name: "authentication", self: strange("cp1", host.ErrAuth), view: view("dLh"), abandon: all, want: leaveRefuse,
+			next: "check ssh on the provider",
+		},
+		{
+			name: "no root", self: strange("cp1", host.ErrNotRoot), view: view("dLh"), abandon: all, want: leaveRefuse,
+			next: "check ssh on the provider",
+		},
+		{
+			name: "it cannot be read", self: strange("cp1", errors.New("no shell")), view: view("dLh"), abandon: all,
+			want: leaveRefuse, reason: "no shell",
+		},
+		{
+			name: "another one's host key changed", self: lost("cp1"), others: others(strange("cp2", changed), lost("cp3")),
+			abandon: all,
+			want:    leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",
+		},
+		{
+			name: "beside one whose host key changed", self: established("cp1"), others: others(strange("cp2", changed)),
+			abandon: all,
+			want:    leaveWait, otherwise: leaveRefuse, reason: "cp2 (10.0.0.2)", notNext: "abandon_unreachable_hosts",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := leaveInput{
-				Name: c.self.Name, PeerURL: membership.PeerURL(c.self.Address), Cluster: testCluster, DataDir: layout.DefaultDataDir,
-				View: c.view, Self: c.self, Others: c.others, Abandon: c.abandon, Leaving: map[string]bool{},
+				Name: c.self.Name, PeerURL: membership.PeerURL(c.self.Address), Cluster: testCluster,
+				DataDir: layout.DefaultDataDir,
+				View:    c.view, Self: c.self, Others: c.others, Abandon: c.abandon, Leaving: map[string]bool{},
 			}
 			for _, name := range c.leaving {
 				in.Leaving[name] = true
@@ -122,7 +175,8 @@ func TestAbandon(t *testing.T) {
 			if d.Kind != c.want || d.Kind == leaveWait && d.Otherwise != c.otherwise || d.Follows != c.follows {
 				t.Errorf("got %s (otherwise %s), follows %v: %s", d.Kind, d.Otherwise, d.Follows, d.Reason)
 			}
-			if !strings.Contains(d.Reason, c.reason) || !strings.Contains(d.Next, c.next) || c.notNext != "" && strings.Contains(d.Next, c.notNext) {
+			if !strings.Contains(d.Reason, c.reason) || !strings.Contains(d.Next, c.next) || c.notNext != "" &&
+				strings.Contains(d.Next, c.notNext) {
 				t.Errorf("because %q\nnext %q", d.Reason, d.Next)
 			}
 			if (d.Kind == leaveRefuse || d.Otherwise == leaveRefuse && d.Kind == leaveWait) && d.Next == "" {

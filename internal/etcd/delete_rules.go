@@ -17,13 +17,14 @@ import (
 type leaveKind int
 
 const (
-	leaveWait     leaveKind = iota // not now: decide again until the waiting time is over, then do Otherwise
-	leaveRefuse                    // the removal is refused
-	leaveRemove                    // hand over leadership, remove through another member, then clean
-	leaveLast                      // snapshot, stop, clean
-	leaveClean                     // the cluster does not have the member (any more): clean the machine
-	leaveAbandon                   // nothing more can be done for an unreachable machine, and that is allowed
-	leaveOccupied                  // the machine has another member or cluster now, and the cluster does not list this member
+	leaveWait    leaveKind = iota // not now: decide again until the waiting time is over, then do Otherwise
+	leaveRefuse                   // the removal is refused
+	leaveRemove                   // hand over leadership, remove through another member, then clean
+	leaveLast                     // snapshot, stop, clean
+	leaveClean                    // the cluster does not have the member (any more): clean the machine
+	leaveAbandon                  // nothing more can be done for an unreachable machine, and that is allowed
+	// the machine has another member or cluster now, and the cluster does not list this member
+	leaveOccupied
 )
 
 func (k leaveKind) String() string {
@@ -90,7 +91,8 @@ func decideLeave(in leaveInput) leaveDecision {
 	}
 	entry, listed := in.View.ByPeerURL(in.PeerURL)
 	if listed && entry.Name != "" && entry.Name != in.Name { // the address belongs to another member now
-		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster lists %s as member %q", in.PeerURL, entry.Name)}
+		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster lists %s as member %q", in.PeerURL,
+			entry.Name)}
 	}
 	if !listed {
 		return leaveUnlisted(in)
@@ -99,9 +101,11 @@ func decideLeave(in leaveInput) leaveDecision {
 	switch {
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
-	case errors.Is(err, membership.ErrLastMember) && len(in.View.Learners()) > 0 && membership.CountHealthy(in.View.Learners()) > 0:
+	case errors.Is(err, membership.ErrLastMember) && len(in.View.Learners()) > 0 &&
+		membership.CountHealthy(in.View.Learners()) > 0:
 		return leaveDecision{
-			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.Learners()[0].Label() + " is joining",
+			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " +
+				in.View.Learners()[0].Label() + " is joining",
 			Next: "wait until the other member has joined, then destroy again",
 		}
 	case errors.Is(err, membership.ErrLastMember):
@@ -124,10 +128,12 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 		stays.Reason = "it is the last voting member, and this run creates others: " + strings.Join(in.Pending, ", ")
 		stays.Next = "apply again when the others have joined"
 	case len(in.Failed) > 0:
-		stays.Reason = "it is the last voting member, and the members that were to replace it could not be created: " + strings.Join(in.Failed, ", ")
+		stays.Reason = "it is the last voting member, and the members that were to replace it could not be created: " +
+			strings.Join(in.Failed, ", ")
 		stays.Next = "fix the errors of these members, and apply again"
 	case in.Protected:
-		stays.Reason = "it is the last voting member: its removal ends the cluster and its data, and deletion_protection is enabled"
+		stays.Reason = "it is the last voting member: its removal ends the cluster and its data, " +
+			"and deletion_protection is enabled"
 		stays.Next = "to replace this member, first add another one and apply, then replace this one; " + pki.AllowDeletion
 	case !in.Self.Reached():
 		return refuseAlive(in, entry.ID)
@@ -179,7 +185,8 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "no quorum of the cluster answers to remove the member, and " + in.occupied(),
-			Next:   "restore the quorum of the cluster and destroy again: the other members then remove this one, and the machine is not changed",
+			Next: "restore the quorum of the cluster and destroy again: the other members then remove this one, " +
+				"and the machine is not changed",
 		}
 	}
 	var unknown, running []string
@@ -211,7 +218,8 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 	case len(unsaid) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: unsaidNext(unsaid),
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "),
+			Next:   unsaidNext(unsaid),
 		}
 	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
 		return clean
@@ -219,7 +227,8 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "no quorum of the cluster answers, its machines have data, and deletion_protection is enabled",
-			Next:   "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and apply again; " + pki.AllowDeletion,
+			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and apply again; " +
+				pki.AllowDeletion,
 		}
 	case len(running) > 0:
 		return leaveDecision{

@@ -51,55 +51,135 @@ func TestDecideLeave(t *testing.T) {
 	}{
 		{name: "one of three", in: three(runs(established("cp1"))), view: view("Lhh"), want: leaveRemove},
 		{name: "a dead one of three", in: three(lost("cp1")), view: view("dLh"), want: leaveRemove},
-		{name: "beside a dead one", in: three(runs(established("cp1"))), view: view("Lhd"), want: leaveWait, otherwise: leaveRefuse, reason: "lose quorum"},
+		{
+			name: "beside a dead one", in: three(runs(established("cp1"))), view: view("Lhd"), want: leaveWait,
+			otherwise: leaveRefuse, reason: "lose quorum",
+		},
 		{name: "it is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 1), want: leaveRemove},
-		{name: "another is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 2), want: leaveWait, otherwise: leaveRefuse, reason: "CORRUPT is raised for cp2"},
-		{name: "all leave, two are CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 2, 3), leaving: all, want: leaveRemove},
-		{name: "all leave, an unknown one is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 0), leaving: all, want: leaveRemove},
+		{
+			name: "another is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 2), want: leaveWait,
+			otherwise: leaveRefuse, reason: "CORRUPT is raised for cp2",
+		},
+		{
+			name: "all leave, two are CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 2, 3), leaving: all,
+			want: leaveRemove,
+		},
+		{
+			name: "all leave, an unknown one is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 0),
+			leaving: all, want: leaveRemove,
+		},
 		{name: "the last, CORRUPT", in: leaveInput{Self: runs(established("cp1"))}, view: corrupt("L", 1), want: leaveLast},
 		{name: "the last", in: leaveInput{Self: runs(established("cp1"))}, view: view("L"), want: leaveLast},
-		{name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))}, view: func() *membership.View {
-			v := membershiptest.ClusterOf("Ll")
-			v.Members[1].Healthy = false
-			return &v
-		}(), want: leaveLast},
-		{name: "the last, one is joining", in: leaveInput{Self: runs(established("cp1"))}, view: view("Ll"), want: leaveWait, otherwise: leaveRefuse, reason: "joining"},
+		{
+			name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))},
+			view: func() *membership.View {
+				v := membershiptest.ClusterOf("Ll")
+				v.Members[1].Healthy = false
+				return &v
+			}(), want: leaveLast,
+		},
+		{
+			name: "the last, one is joining", in: leaveInput{Self: runs(established("cp1"))}, view: view("Ll"), want: leaveWait,
+			otherwise: leaveRefuse, reason: "joining",
+		},
 		{name: "already removed", in: three(established("cp9")), view: view("Lhh"), want: leaveClean},
-		{name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse, reason: "cannot be reached"},
-		{name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"), abandon: host.AbandonedAt("10.0.0.9"), want: leaveAbandon},
-		{name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []machine.Observed{blank("cp2")}}, want: leaveClean, keep: true},
+		{
+			name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse,
+			reason: "cannot be reached",
+		},
+		{
+			name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"),
+			abandon: host.AbandonedAt("10.0.0.9"), want: leaveAbandon,
+		},
+		{
+			name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []machine.Observed{blank("cp2")}},
+			want: leaveClean, keep: true,
+		},
 		{name: "another cluster's machine now", in: three(runs(stranger)), view: view("dLh"), want: leaveRemove},
 		{name: "another member's machine now", in: three(runs(renamed)), view: view("dLh"), want: leaveRemove},
-		{name: "another cluster's machine now, removed", in: three(runs(unlisted)), view: view("Lhh"), want: leaveOccupied, reason: "staging"},
-		{name: "another cluster's machine now, silent", in: three(runs(stranger)), want: leaveWait, otherwise: leaveRefuse, reason: "staging"},
-		{name: "another cluster's machine now, nobody else", in: leaveInput{Self: runs(stranger), Others: []machine.Observed{blank("cp2")}}, want: leaveOccupied, reason: "staging"},
-		{name: "the last, protected", in: leaveInput{Self: runs(established("cp1")), Protected: true}, view: view("L"), want: leaveRefuse, reason: "deletion_protection"},
-		{name: "the last, one is created", in: leaveInput{Self: runs(established("cp1")), Pending: []string{"cp2"}}, view: view("L"), want: leaveWait, otherwise: leaveRefuse, reason: "creates others: cp2"},
-		{name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}}, view: view("L"), want: leaveRefuse, reason: "could not be created: cp2"},
-		{name: "silent, protected", in: leaveInput{Self: established("cp1"), Others: stopped, Protected: true}, want: leaveWait, otherwise: leaveRefuse, reason: "deletion_protection"},
-		{name: "silent, protected, nothing of it there", in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true}, want: leaveClean, keep: true},
-		{name: "never served, protected", in: leaveInput{Self: runs(began("cp1", "cp1")), Protected: true}, want: leaveClean, keep: true},
-		{name: "silent, others run", in: three(runs(established("cp1"))), want: leaveWait, otherwise: leaveRefuse, reason: "quorum lost"},
-		{name: "silent, the others are leaving too", in: three(runs(established("cp1"))), leaving: all, want: leaveWait, otherwise: leaveClean, keep: true},
-		{name: "silent, the others are stopped", in: leaveInput{Self: runs(established("cp1")), Others: stopped}, want: leaveWait, otherwise: leaveClean, keep: true},
+		{
+			name: "another cluster's machine now, removed", in: three(runs(unlisted)), view: view("Lhh"), want: leaveOccupied,
+			reason: "staging",
+		},
+		{
+			name: "another cluster's machine now, silent", in: three(runs(stranger)), want: leaveWait, otherwise: leaveRefuse,
+			reason: "staging",
+		},
+		{
+			name: "another cluster's machine now, nobody else",
+			in:   leaveInput{Self: runs(stranger), Others: []machine.Observed{blank("cp2")}}, want: leaveOccupied,
+			reason: "staging",
+		},
+		{
+			name: "the last, protected", in: leaveInput{Self: runs(established("cp1")), Protected: true}, view: view("L"),
+			want: leaveRefuse, reason: "deletion_protection",
+		},
+		{
+			name: "the last, one is created", in: leaveInput{Self: runs(established("cp1")), Pending: []string{"cp2"}},
+			view: view("L"), want: leaveWait, otherwise: leaveRefuse, reason: "creates others: cp2",
+		},
+		{
+			name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}},
+			view: view("L"), want: leaveRefuse, reason: "could not be created: cp2",
+		},
+		{
+			name: "silent, protected", in: leaveInput{Self: established("cp1"), Others: stopped, Protected: true},
+			want: leaveWait, otherwise: leaveRefuse, reason: "deletion_protection",
+		},
+		{
+			name: "silent, protected, nothing of it there", in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true},
+			want: leaveClean, keep: true,
+		},
+		{
+			name: "never served, protected", in: leaveInput{Self: runs(began("cp1", "cp1")), Protected: true}, want: leaveClean,
+			keep: true,
+		},
+		{
+			name: "silent, others run", in: three(runs(established("cp1"))), want: leaveWait, otherwise: leaveRefuse,
+			reason: "quorum lost",
+		},
+		{
+			name: "silent, the others are leaving too", in: three(runs(established("cp1"))), leaving: all, want: leaveWait,
+			otherwise: leaveClean, keep: true,
+		},
+		{
+			name: "silent, the others are stopped", in: leaveInput{Self: runs(established("cp1")), Others: stopped},
+			want: leaveWait, otherwise: leaveClean, keep: true,
+		},
 		{name: "all stopped", in: leaveInput{Self: established("cp1"), Others: stopped}, want: leaveClean, keep: true},
-		{name: "silent, a machine unreachable", in: leaveInput{Self: established("cp1"), Others: []machine.Observed{lost("cp2")}}, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
-		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []machine.Observed{lost("cp2")}}, abandon: host.AbandonedAt("10.0.0.2"), want: leaveClean, keep: true},
+		{
+			name: "silent, a machine unreachable",
+			in:   leaveInput{Self: established("cp1"), Others: []machine.Observed{lost("cp2")}}, want: leaveWait,
+			otherwise: leaveRefuse, reason: "cp2",
+		},
+		{
+			name:    "silent, that machine abandoned",
+			in:      leaveInput{Self: established("cp1"), Others: []machine.Observed{lost("cp2")}},
+			abandon: host.AbandonedAt("10.0.0.2"), want: leaveClean, keep: true,
+		},
 		{name: "bootstrap cut off before quorum", in: leaveInput{
-			Self:   runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
-			Others: []machine.Observed{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")},
+			Self: runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
+			Others: []machine.Observed{
+				runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"),
+				blank("cp5"),
+			},
 		}, want: leaveClean, keep: true},
-		{name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []machine.Observed{lost("cp2")}}, want: leaveRefuse, reason: "no route"},
+		{
+			name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []machine.Observed{lost("cp2")}},
+			want: leaveRefuse, reason: "no route",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.in
-			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, membership.PeerURL(in.Self.Address), testCluster, layout.DefaultDataDir, c.view, c.abandon
+			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, membership.PeerURL(in.Self.Address),
+				testCluster, layout.DefaultDataDir, c.view, c.abandon
 			in.Leaving = map[string]bool{}
 			for _, name := range c.leaving {
 				in.Leaving[name] = true
 			}
 			d := decideLeave(in)
-			if d.Kind != c.want || d.Kind == leaveWait && d.Otherwise != c.otherwise || d.Keep != c.keep || !strings.Contains(d.Reason, c.reason) {
+			if d.Kind != c.want || d.Kind == leaveWait && d.Otherwise != c.otherwise || d.Keep != c.keep ||
+				!strings.Contains(d.Reason, c.reason) {
 				t.Errorf("got %s (otherwise %s), keep %v, %q", d.Kind, d.Otherwise, d.Keep, d.Reason)
 			}
 			if (d.Kind == leaveRefuse || d.Kind == leaveWait && d.Otherwise == leaveRefuse) && d.Next == "" {

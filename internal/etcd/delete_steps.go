@@ -19,7 +19,8 @@ import (
 func (l *removal) withVerdict(ctx context.Context, v membership.View) (membership.View, error) {
 	v = l.verdict.Mark(v, l.cl.verdictLasts())
 	m, listed := v.ByPeerURL(l.s.PeerURL())
-	if !listed || m.Learner || m.Healthy || m.Dead || membership.MayRemove(v, m.ID) == nil || membership.MayRemove(v.WithDead(m.ID), m.ID) != nil {
+	if !listed || m.Learner || m.Healthy || m.Dead || membership.MayRemove(v, m.ID) == nil ||
+		membership.MayRemove(v.WithDead(m.ID), m.ID) != nil {
 		return v, nil
 	}
 	d, err := l.cl.examine(ctx, l.s, m)
@@ -40,7 +41,8 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	}
 	defer clients.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.Others(); waiting > 0 && len(v.Voters()) > 1 && l.since.Lasted() < l.cl.pace.ConditionTimeout {
+		if waiting, _ := l.turn.Others(); waiting > 0 && len(v.Voters()) > 1 &&
+			l.since.Lasted() < l.cl.pace.ConditionTimeout {
 			// Every follower that leaves before the leader saves an election.
 			return l.turn.Yield(ctx)
 		}
@@ -59,7 +61,8 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{
-		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(), Err: err,
+		Summary: "etcd member not deleted", Host: l.s.Label(), Cause: "the cluster refused the removal: " + err.Error(),
+		Err:       err,
 		Unchanged: problem.Nothing, Next: "check the logs of the members, then destroy again", Detail: v.String(),
 	}
 }
@@ -72,7 +75,8 @@ func (l *removal) clean(ctx context.Context, keep bool) error {
 	if err != nil {
 		return &problem.Problem{
 			Summary: "etcd member not cleaned up", Host: l.s.Label(), Cause: err.Error(), Err: err,
-			Unchanged: "the other members; this member was removed from the cluster.", Next: "destroy again: completed steps are skipped",
+			Unchanged: "the other members; this member was removed from the cluster.",
+			Next:      "destroy again: completed steps are skipped",
 		}
 	}
 	if dir := machine.ArchivedAs(applied.Output, l.s.Name); dir != "" {
@@ -90,7 +94,8 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 	entry, _ := v.Member(id)
 	place, err := machine.LastPlace(ctx, l.cl.machine(l.s.Host), l.s.Spec, entry.DBSize)
 	if err != nil {
-		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and its final snapshot cannot be saved: "+err.Error(),
+		return refusal("etcd member not deleted", l.s, &v,
+			"it is the last voting member, and its final snapshot cannot be saved: "+err.Error(),
 			problem.Nothing, "free space there (for example by removing older archives), then destroy again")
 	}
 	l.cl.noteExists("the removal of the last member, " + l.s.Name)
@@ -98,17 +103,21 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 	saved, err := l.snapshot(ctx, place)
 	switch {
 	case err == nil:
-		problem.Progress(ctx, "etcd %s: saved and verified the final snapshot (%s, revision %d)", l.s.Name, membership.Bytes(saved.Size), saved.Revision)
+		problem.Progress(ctx, "etcd %s: saved and verified the final snapshot (%s, revision %d)", l.s.Name,
+			membership.Bytes(saved.Size), saved.Revision)
 	case ctx.Err() != nil:
 		return fmt.Errorf("save the final snapshot of %s: %w", l.s.Label(), err)
 	case l.s.OnDestroy == machine.Wipe:
 		return &problem.Problem{
-			Summary: "etcd member not deleted", Host: l.s.Label(), Err: err, Unchanged: "the member still serves, and its data was not changed.",
-			Cause: "it is the last voting member, and no verified snapshot could be saved: " + err.Error(),
-			Next:  `fix the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
+			Summary: "etcd member not deleted", Host: l.s.Label(), Err: err,
+			Unchanged: "the member still serves, and its data was not changed.",
+			Cause:     "it is the last voting member, and no verified snapshot could be saved: " + err.Error(),
+			Next: `fix the cause and destroy again; or set on_destroy = "archive" and apply, ` +
+				`which keeps its data directory instead`,
 		}
 	default:
-		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived without one: %s", l.s.Name, err)
+		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived without one: %s", l.s.Name,
+			err)
 	}
 	return l.clean(ctx, false)
 }
@@ -118,7 +127,10 @@ func (l *removal) snapshot(ctx context.Context, dir string) (snapshot.Saved, err
 	m := l.cl.machine(l.s.Host)
 	a := machine.Action{
 		Verb: machine.SaveSnapshot, DataDir: l.s.Directory(), Member: l.s.Name,
-		Save: snapshot.Save{Dir: dir, File: machine.LastSnapshot, ClientURL: l.s.ClientURL(), Tools: machine.ArtifactDir(l.s.Version)},
+		Save: snapshot.Save{
+			Dir: dir, File: machine.LastSnapshot, ClientURL: l.s.ClientURL(),
+			Tools: machine.ArtifactDir(l.s.Version),
+		},
 	}
 	if at, _, err := machine.Identify(ctx, m, l.s.Bundle.ClusterID); err == nil {
 		a.Save.Tools = at.Tools // those of the running version
@@ -135,7 +147,8 @@ func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gon
 	}
 	v, err := clients.View(ctx, l.cl.addresses(l.s))
 	if err == nil {
-		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.Quota()), membership.Disarmable(v.WithQuota(l.s.Quota())))
+		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.Quota()),
+			membership.Disarmable(v.WithQuota(l.s.Quota())))
 	}
 	if err != nil {
 		problem.Progress(ctx, "etcd %s: the next apply disarms its alarms: %s", l.s.Name, err)

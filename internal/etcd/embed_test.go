@@ -102,12 +102,16 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	}
 	facts := host.Facts{
 		MachineID: "machine-" + m.address, Architecture: "amd64", Systemd: "252",
-		Files: map[string]host.FileState{}, Dirs: map[string][]string{}, Units: map[string]host.UnitState{}, Listeners: map[int]host.Listener{},
-		DiskFree: map[string]int64{},
+		Files: map[string]host.FileState{}, Dirs: map[string][]string{}, Units: map[string]host.UnitState{},
+		Listeners: map[int]host.Listener{},
+		DiskFree:  map[string]int64{},
 	}
 	for _, path := range append(q.Contents, q.Files...) {
 		if f, ok := m.files[path]; ok {
-			facts.Files[path] = host.FileState{Mode: f.Mode, Owner: machine.OrRoot(f.Owner), Group: machine.OrRoot(f.Group), Size: int64(len(f.Content)), SHA256: machine.Digest(f.Content), Content: string(f.Content)}
+			facts.Files[path] = host.FileState{
+				Mode: f.Mode, Owner: machine.OrRoot(f.Owner), Group: machine.OrRoot(f.Group),
+				Size: int64(len(f.Content)), SHA256: machine.Digest(f.Content), Content: string(f.Content),
+			}
 		}
 	}
 	for _, dir := range q.Dirs {
@@ -258,7 +262,8 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a machine.Actio
 		delete(m.files, path)
 	}
 	m.enabled = m.enabled || slices.Contains(c.Links, machine.UnitLink)
-	m.timer = m.timer && a.Timer != snapshot.TimerOff && a.Verb != machine.Retire && a.Verb != machine.Clear || a.Timer == snapshot.TimerOn
+	m.timer = m.timer && a.Timer != snapshot.TimerOff && a.Verb != machine.Retire && a.Verb != machine.Clear ||
+		a.Timer == snapshot.TimerOn
 	if a.Verb == machine.SaveSnapshot {
 		return m.snapshot(a)
 	}
@@ -281,7 +286,8 @@ func (m *testMachine) snapshot(a machine.Action) (host.Applied, error) {
 		return host.Applied{}, err
 	}
 	size, err := saved.WriteTo(file)
-	output := fmt.Sprintf("size %d\n{\"hash\":1,\"revision\":%d,\"totalKey\":1,\"totalSize\":%d}\n", size, m.server.Server.KV().Rev(), size)
+	output := fmt.Sprintf("size %d\n{\"hash\":1,\"revision\":%d,\"totalKey\":1,\"totalSize\":%d}\n", size,
+		m.server.Server.KV().Rev(), size)
 	return host.Applied{Output: output}, errors.Join(err, file.Close())
 }
 
@@ -458,7 +464,10 @@ func newFleet(t *testing.T) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: time.Now(), Deletable: true})
+	bundle, err := pki.Generate(pki.Options{
+		ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: time.Now(),
+		Deletable: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,12 +509,18 @@ func (f *fleet) specs(names ...string) map[string]Spec {
 		address := f.address(name)
 		peers[name] = f.pool.Host(host.Target{Address: address})
 		if f.machines[address] == nil {
-			f.machines[address] = &testMachine{t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{}, outages: &f.outages, stalls: &f.stalls}
+			f.machines[address] = &testMachine{
+				t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{},
+				outages: &f.outages, stalls: &f.stalls,
+			}
 		}
 	}
 	specs := map[string]Spec{}
 	for _, name := range names {
-		specs[name] = Spec{Spec: machine.Spec{Name: name, Host: peers[name], Bundle: f.bundle, Version: "3.6.16", OnDestroy: machine.Archive}, Peers: peers}
+		specs[name] = Spec{Spec: machine.Spec{
+			Name: name, Host: peers[name], Bundle: f.bundle, Version: "3.6.16",
+			OnDestroy: machine.Archive,
+		}, Peers: peers}
 	}
 	return specs
 }
@@ -532,7 +547,8 @@ func (f *fleet) create(specs map[string]Spec, names ...string) {
 	f.t.Helper()
 	for name, err := range together(f.t, specs, func(s Spec) error {
 		status, err := f.clusters.Create(f.context(), s)
-		if err == nil && (!status.Healthy || status.Learner || len(status.Drift) > 0 || status.ConfigDigest != machine.WantedDigest(s.Spec)) {
+		if err == nil && (!status.Healthy || status.Learner || len(status.Drift) > 0 ||
+			status.ConfigDigest != machine.WantedDigest(s.Spec)) {
 			err = fmt.Errorf("created as %+v", status)
 		}
 		return err

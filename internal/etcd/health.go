@@ -62,7 +62,9 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 // survivors queries the members that answer. Each request is limited to a fifth of ctx's
 // time, because up to four follow each other: the member list, the list of members found
 // on it, their status, and the cluster version.
-func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, []string, error) {
+func (cl *cluster) survivors(
+	ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle,
+) (membership.Survey, []string, error) {
 	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return membership.Survey{}, nil, err
@@ -83,7 +85,9 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 }
 
 // observeMachines observes all machines in parallel.
-func (cl *cluster) observeMachines(ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query) []Machine {
+func (cl *cluster) observeMachines(
+	ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query,
+) []Machine {
 	addresses := hostAddresses(hosts)
 	slices.Sort(addresses)
 	machines := make([]Machine, len(addresses))
@@ -105,7 +109,10 @@ func (cl *cluster) observeMachines(ctx context.Context, hosts map[string]*host.H
 // healthQuery returns the query for everything that can be read without knowing the
 // member's spec.
 func healthQuery() host.Query {
-	q := host.Query{Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath}, Units: []string{layout.Unit, snapshot.Service}}
+	q := host.Query{
+		Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath},
+		Units:    []string{layout.Unit, snapshot.Service},
+	}
 	for _, leaf := range machine.Leaves("", "") {
 		q.Contents = append(q.Contents, machine.CertificatePath(leaf))
 	}
@@ -133,7 +140,8 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	command, _, _ := systemd.ParseUnit(facts.Files[layout.UnitPath].Content)
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = machine.Expiry(facts.Files)
-	if service := facts.Units[snapshot.Service]; service.Active == "failed" && snapshot.WrittenByProvider(facts.Files[snapshot.ServicePath]) {
+	if service := facts.Units[snapshot.Service]; service.Active == "failed" &&
+		snapshot.WrittenByProvider(facts.Files[snapshot.ServicePath]) {
 		m.SnapshotFailed = service.Result
 	}
 	return m

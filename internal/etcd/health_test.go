@@ -35,7 +35,8 @@ func TestMachineOf(t *testing.T) {
 	files := func(cluster string) map[string]host.FileState {
 		return map[string]host.FileState{
 			layout.RecordPath: {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
-			layout.UnitPath:   {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
+			layout.UnitPath: {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  " +
+				"--quota-backend-bytes=16777216\n"},
 			machine.CertificatePath(pki.EtcdServer("", "")):      pair(pki.EtcdServer("cp1", "10.0.0.11"), 48*time.Hour),
 			machine.CertificatePath(pki.EtcdPeer("", "")):        pair(pki.EtcdPeer("cp1", "10.0.0.11"), 24*time.Hour),
 			machine.CertificatePath(pki.EtcdHealthcheckClient()): pair(pki.EtcdHealthcheckClient(), 72*time.Hour),
@@ -85,7 +86,8 @@ func TestMachineOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.want.Address = "10.0.0.11"
 			got := machineOf("10.0.0.11", bundle.ClusterID, c.facts, c.err)
-			if !errors.Is(got.Err, c.want.Err) || got.CertificateExpiry.Truncate(time.Minute) != c.want.CertificateExpiry.Truncate(time.Minute) {
+			if !errors.Is(got.Err, c.want.Err) ||
+				got.CertificateExpiry.Truncate(time.Minute) != c.want.CertificateExpiry.Truncate(time.Minute) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 			got.CertificateExpiry, c.want.CertificateExpiry = time.Time{}, time.Time{}
@@ -108,7 +110,8 @@ func TestQuotaOf(t *testing.T) {
 		member membership.MemberStatus
 		want   int64
 	}{
-		{membership.MemberStatus{Address: "10.0.0.11", Member: membership.Member{DBQuota: 2 << 30}}, 2 << 30}, // the running value takes precedence over the flags on disk
+		// the running value takes precedence over the flags on disk
+		{membership.MemberStatus{Address: "10.0.0.11", Member: membership.Member{DBQuota: 2 << 30}}, 2 << 30},
 		{membership.MemberStatus{Address: "10.0.0.11"}, 8 << 30},
 		{membership.MemberStatus{Address: "10.0.0.12"}, 2 << 30},
 		{membership.MemberStatus{Address: "10.0.0.13"}, 0},
@@ -161,12 +164,14 @@ func TestHealth(t *testing.T) {
 		t.Fatalf("health = %+v, %v", got, err)
 	}
 	for _, m := range got.Members {
-		if alive := m.Name != "cp2"; (m.DBSize > 0) != alive || (m.DBQuota > 0) != alive || m.ID == "" || (got.QuotaOf(m) == 0) == alive {
+		if alive := m.Name != "cp2"; (m.DBSize > 0) != alive || (m.DBQuota > 0) != alive || m.ID == "" ||
+			(got.QuotaOf(m) == 0) == alive {
 			t.Errorf("member %+v, quota %d", m, got.QuotaOf(m))
 		}
 	}
 	for _, m := range got.Machines {
-		if alive := m.Address != f.address("cp2"); (m.Err == nil) != alive || (m.Member != "") != alive || m.CertificateExpiry.IsZero() == alive {
+		if alive := m.Address != f.address("cp2"); (m.Err == nil) != alive || (m.Member != "") != alive ||
+			m.CertificateExpiry.IsZero() == alive {
 			t.Errorf("machine %+v", m)
 		}
 	}

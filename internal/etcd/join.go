@@ -153,7 +153,8 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 	case membership.JoinPromote:
 		return j.promote(ctx, v, next.ID)
 	case membership.JoinEstablish:
-		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, machine.Action{}); err != nil {
+		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{layout.EnvPath}},
+			machine.Action{}); err != nil {
 			return fmt.Errorf("complete the start of etcd on %s: %w", j.s.Label(), err)
 		}
 		j.me.Pending = false
@@ -193,7 +194,8 @@ func (j *joining) refuseAfterWait(v *membership.View, cause error) error {
 	if errors.Is(cause, client.ErrNoAnswer) && !j.changed {
 		return cause
 	}
-	return j.refuse(v, cause.Error(), "repair or destroy the named member (a dead one can always be destroyed), then apply again")
+	return j.refuse(v, cause.Error(),
+		"repair or destroy the named member (a dead one can always be destroyed), then apply again")
 }
 
 // yieldOrWait waits a moment, and lets those go first that wait for their turn.

@@ -33,7 +33,8 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 	entry, _ := v.Member(id)
 	j.cause = "it " + entry.Trouble
 	if !j.makesProgress(ctx, &v, id) {
-		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", machine.ErrNotServing, j.catchUp.StalledText(), entry.Trouble))
+		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", machine.ErrNotServing, j.catchUp.StalledText(),
+			entry.Trouble))
 	}
 	return wait.Pause(ctx, j.cl.pace.Poll)
 }
@@ -60,7 +61,9 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 
 // waitForLearner waits for another member that is still joining, as long as that member
 // makes progress and the process that added it may still promote it.
-func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learner membership.Member, cause error) error {
+func (j *joining) waitForLearner(
+	ctx context.Context, v *membership.View, learner membership.Member, cause error,
+) error {
 	if j.ahead == nil || j.ahead.Id != learner.ID {
 		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.Held)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
@@ -84,9 +87,11 @@ func (j *joining) afterFailure(ctx context.Context, err error) error {
 	}
 	return &problem.Problem{
 		Summary: "etcd member is still catching up", Host: j.s.Label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
-		Cause:     fmt.Sprintf("the operation timed out (%s); the member had received %s and was still receiving data", ctx.Err(), membership.Bytes(j.catchUp.BytesOnDisk())),
-		Unchanged: "the other members and their data; this member stays a learner, which has no vote, and continues to replicate.",
-		Next:      "apply again to continue; if the operation times out again, raise the timeouts of this resource",
+		Cause: fmt.Sprintf("the operation timed out (%s); the member had received %s and was still receiving data",
+			ctx.Err(), membership.Bytes(j.catchUp.BytesOnDisk())),
+		Unchanged: "the other members and their data; this member stays a learner, which has no vote, " +
+			"and continues to replicate.",
+		Next: "apply again to continue; if the operation times out again, raise the timeouts of this resource",
 	}
 }
 
@@ -110,7 +115,9 @@ func (j *joining) undo(ctx context.Context) {
 			return true, nil // the promotion had succeeded: a voter stays
 		}
 		if listed {
-			err := j.clients.ViaVoter(fresh, v, j.added, func(address string) error { return j.clients.Remove(fresh, address, j.added) })
+			err := j.clients.ViaVoter(fresh, v, j.added, func(address string) error {
+				return j.clients.Remove(fresh, address, j.added)
+			})
 			if err != nil && !client.SameError(err, rpctypes.ErrMemberNotFound) {
 				return false, nil
 			}

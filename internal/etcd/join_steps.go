@@ -27,7 +27,8 @@ func (j *joining) verify(ctx context.Context, v membership.View, next membership
 		return err
 	}
 	if j.verdict = d; d.ID == 0 {
-		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, fmt.Errorf("member %s is running at %v: it answers, but it %s", m.Label(), m.PeerURLs, m.Trouble))
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout,
+			fmt.Errorf("member %s is running at %v: it answers, but it %s", m.Label(), m.PeerURLs, m.Trouble))
 	}
 	return nil
 }
@@ -65,7 +66,9 @@ func (j *joining) removeStale(ctx context.Context, v membership.View, next membe
 		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	}
 	problem.Progress(ctx, "etcd %s: removing the stale member %x: %s", j.s.Name, next.ID, next.Reason)
-	err := j.clients.ViaVoter(ctx, v, next.ID, func(address string) error { return j.clients.Remove(ctx, address, next.ID) })
+	err := j.clients.ViaVoter(ctx, v, next.ID, func(address string) error {
+		return j.clients.Remove(ctx, address, next.ID)
+	})
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		j.progressed()
@@ -165,12 +168,14 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	if err != nil {
 		return err
 	}
-	change, timer := machine.NewMemberChange(j.s.Spec, j.f, c, machine.ID{Member: id, Cluster: v.ClusterID}, machine.Environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
+	change, timer := machine.NewMemberChange(j.s.Spec, j.f, c, machine.ID{Member: id, Cluster: v.ClusterID},
+		machine.Environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
 		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == layout.EnvPath })
 	}
 	j.progressed()
-	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, machine.Action{Verb: machine.Start, Timer: timer}); err != nil {
+	if _, err := j.cl.machine(j.s.Host).Change(ctx, change,
+		machine.Action{Verb: machine.Start, Timer: timer}); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", j.s.Label(), err)
 	}
 	j.me.Data, j.me.Running, j.me.MemberID, j.catchUp = true, true, id, nil

@@ -121,7 +121,10 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := pki.Generate(pki.Options{ClusterName: "lab", Algorithm: pki.ECDSAP256, Now: time.Now(), Deletable: true})
+	bundle, err := pki.Generate(pki.Options{
+		ClusterName: "lab", Algorithm: pki.ECDSAP256, Now: time.Now(),
+		Deletable: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +223,8 @@ func (r *rig) delete(ctx context.Context, s Spec) error {
 // same reads a member that must not differ.
 func (r *rig) same(ctx context.Context, s Spec) error {
 	status, err := r.clusters.Read(ctx, s)
-	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.Version != s.Version || status.ConfigDigest != machine.WantedDigest(s.Spec)) {
+	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.Version != s.Version ||
+		status.ConfigDigest != machine.WantedDigest(s.Spec)) {
 		err = fmt.Errorf("read as %+v", status)
 	}
 	return err
@@ -316,8 +320,9 @@ func (r *rig) grow() {
 func (r *rig) fill() {
 	r.t.Helper()
 	put := `put() {
-  ETCDCTL_API=3 /opt/kube/etcd/` + newRelease + `/etcdctl --endpoints=https://10.93.0.12:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
-    --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put "$@"
+  ETCDCTL_API=3 /opt/kube/etcd/` + newRelease + `/etcdctl --endpoints=https://10.93.0.12:2379 \
+    --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt \
+    --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put "$@"
 }
 `
 	r.sh("cp2", put+`head -c 1000000 /dev/zero | tr '\0' x >/tmp/value
@@ -356,7 +361,8 @@ func (r *rig) drift() {
 	r.t.Helper()
 	s := r.specs["cp2"]
 	r.sh("cp2", `systemctl disable --now --quiet etcd
-sed -i 's/--snapshot-count=[0-9]*//; s/^RestartSec=.*/RestartSec=30/; s/--watch-progress-notify-interval=5s/--watch-progress-notify-interval=9s/' /etc/systemd/system/etcd.service
+sed -i 's/--snapshot-count=[0-9]*//; s/^RestartSec=.*/RestartSec=30/
+s/--watch-progress-notify-interval=5s/--watch-progress-notify-interval=9s/' /etc/systemd/system/etcd.service
 chmod 0644 /etc/kubernetes/pki/etcd/server.key`)
 	status, err := r.clusters.Read(r.t.Context(), s)
 	words := strings.Join(status.Drift, "\n")
@@ -417,7 +423,10 @@ func (r *rig) rotate() {
 func (r *rig) clean() {
 	r.t.Helper()
 	for _, name := range everyone {
-		left := r.sh(name, `for p in /etc/etcd /etc/systemd/system/etcd.service /etc/systemd/system/timers.target.wants/etcd* /etc/kubernetes /var/lib/etcd /opt/kube; do [ ! -e $p ] || echo $p; done
+		left := r.sh(name, `for p in /etc/etcd /etc/systemd/system/etcd.service \
+  /etc/systemd/system/timers.target.wants/etcd* /etc/kubernetes /var/lib/etcd /opt/kube; do
+  [ ! -e $p ] || echo $p
+done
 getent passwd etcd || true
 pgrep -x etcd || true`)
 		if strings.TrimSpace(left) != "" {

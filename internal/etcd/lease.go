@@ -86,8 +86,10 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 		return err
 	}
 	return &problem.Problem{
-		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err, Unchanged: "everything that is not reported as done above.",
-		Next: "make the members' machines reachable over SSH, wait until other runs have ended, then apply again", Detail: v.String(),
+		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err,
+		Unchanged: "everything that is not reported as done above.",
+		Next:      "make the members' machines reachable over SSH, wait until other runs have ended, then apply again",
+		Detail:    v.String(),
 	}
 }
 

@@ -66,7 +66,10 @@ func (s observation) sorted() []machine.Observed {
 // notObserved returns the problem for a machine that could not be observed before anything
 // was changed.
 func notObserved(summary string, s Spec, err error) error {
-	return &problem.Problem{Summary: summary, Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: accessRemedy(err), Err: err}
+	return &problem.Problem{
+		Summary: summary, Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing,
+		Next: accessRemedy(err), Err: err,
+	}
 }
 
 // accessRemedy returns the next step for a machine that could not be observed.
@@ -74,7 +77,8 @@ func accessRemedy(err error) string {
 	var key *host.HostKeyError
 	switch {
 	case errors.As(err, &key):
-		return fmt.Sprintf("compare the key with the machine's console; if it is right, pin it on the provider: ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
+		return fmt.Sprintf("compare the key with the machine's console; if it is right, pin it on the provider: "+
+			"ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
 	case errors.Is(err, host.ErrAuth), errors.Is(err, host.ErrNotRoot):
 		return "check ssh on the provider, and that the user is root or may run sudo without a password"
 	}

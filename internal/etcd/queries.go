@@ -41,7 +41,9 @@ func (c *Clusters) Survey(ctx context.Context, hosts map[string]*host.Host, b *p
 // ReadKeys reads all keys of the cluster under a prefix, in key order and at one revision.
 // It calls see once for each key. Any of the hosts that has a member with a quorum can
 // answer. see must not keep a value; nothing else keeps or prints one.
-func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, prefix string, see func(key string, value []byte)) error {
+func (c *Clusters) ReadKeys(
+	ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, prefix string, see func(key string, value []byte),
+) error {
 	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return err
@@ -54,13 +56,15 @@ func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b 
 		return err
 	case client.SameError(err, rpctypes.ErrCompacted):
 		return &problem.Problem{
-			Summary: "etcd not read completely", Cause: "the keys under " + prefix + " were compacted while they were read, so the rest of that revision is lost",
+			Summary: "etcd not read completely", Cause: "the keys under " + prefix + " were compacted while they were read, " +
+				"so the rest of that revision is lost",
 			Unchanged: problem.Nothing, Next: "apply again", Err: err,
 		}
 	}
 	return &problem.Problem{
 		Summary: "etcd not read", Cause: "the keys under " + prefix + " could not be read: " + err.Error(),
-		Unchanged: problem.Nothing, Next: "restore a quorum of the etcd members, and the machines through which they are reached, then apply again", Err: err,
+		Unchanged: problem.Nothing, Next: "restore a quorum of the etcd members, and the machines through which they " +
+			"are reached, then apply again", Err: err,
 	}
 }
 
@@ -78,7 +82,8 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 		group.Go(func() {
 			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{layout.RecordPath}})
 			var m machine.Record
-			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil && m.ClusterID == b.ClusterID
+			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil &&
+				m.ClusterID == b.ClusterID
 			mu.Lock()
 			defer mu.Unlock()
 			anyHeld = anyHeld || held
@@ -103,7 +108,10 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, 
 		Dirs:     []string{layout.DefaultDataDir},
 		Units:    []string{layout.Unit},
 		Script:   machine.ListScript,
-		Vars:     map[string]string{"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()), "pki": layout.PKIDir},
+		Vars: map[string]string{
+			"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()),
+			"pki": layout.PKIDir,
+		},
 	})
 	if err != nil {
 		return machine.Imported{}, fmt.Errorf("check for an etcd member on %s: %w", h.Address(), err)

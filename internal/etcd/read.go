@@ -199,10 +199,13 @@ func unmanagedText(m membership.Member) string {
 // unmanagedRemedy returns the next step: no apply adds a member to peers, or removes one,
 // that no configuration describes.
 func unmanagedRemedy(s Spec, ids []string) string {
-	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. Otherwise remove it while all other members are healthy, on the machine of " + s.Name + ":"
+	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. Otherwise remove it " +
+		"while all other members are healthy, on the machine of " + s.Name + ":"
 	for _, id := range ids {
-		text += "\n  " + machine.ArtifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + layout.CAPath +
-			" --cert=" + layout.PKIDir + "/healthcheck-client.crt --key=" + layout.PKIDir + "/healthcheck-client.key member remove " + id
+		text += "\n  " + machine.ArtifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" +
+			layout.CAPath +
+			" --cert=" + layout.PKIDir + "/healthcheck-client.crt --key=" + layout.PKIDir +
+			"/healthcheck-client.key member remove " + id
 	}
 	return text
 }

@@ -15,7 +15,10 @@ func TestReplaced(t *testing.T) {
 	s := Spec{Spec: machine.Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"})}}
 	own := machine.Observed{Record: &machine.Record{EtcdCluster: "7"}}
 	listed := func(alarms ...string) *membership.View {
-		return &membership.View{ClusterID: 7, Members: []membership.Member{{ID: 1, Name: "cp1", PeerURLs: []string{s.PeerURL()}, Healthy: true, Alarms: alarms}}}
+		return &membership.View{
+			ClusterID: 7,
+			Members:   []membership.Member{{ID: 1, Name: "cp1", PeerURLs: []string{s.PeerURL()}, Healthy: true, Alarms: alarms}},
+		}
 	}
 	for name, test := range map[string]struct {
 		f    machine.Observed
@@ -34,7 +37,8 @@ func TestReplaced(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if machine.Rebuilt(machine.Observed{Data: true}) || !machine.Rebuilt(machine.Observed{}) || !machine.Rebuilt(machine.Observed{Data: true, Pending: true}) {
+	if machine.Rebuilt(machine.Observed{Data: true}) || !machine.Rebuilt(machine.Observed{}) ||
+		!machine.Rebuilt(machine.Observed{Data: true, Pending: true}) {
 		t.Error("a machine without data, or with a member that never established, counts as rebuilt, and no other")
 	}
 }

@@ -79,7 +79,8 @@ pid=$(systemctl show --property=MainPID --value ` + layout.Unit + `)
 dir=
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
 dir=${dir:-` + layout.DefaultDataDir + `}
-[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
+[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" \
+  "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
 ours=
 if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.ServicePath + `; then
@@ -89,14 +90,16 @@ if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.
   next=
   ! systemctl is-active --quiet ` + snapshot.Timer + ` || next=$(property NextElapseUSecRealtime ` + snapshot.Timer + `)
   printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshot.Service + `)" "$uploads" \
-    "$(property LastTriggerUSec ` + snapshot.Timer + `)" "$next" "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
+    "$(property LastTriggerUSec ` + snapshot.Timer + `)" "$next" \
+    "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
   [ "$timer" != "$ours" ] || continue
   service=$(property Unit "$timer")
   command=$(property ExecStart "$service")
   case "$timer $service $command" in *etcd*)
-    printf 'timer\t%s\t%s\t%s\t%s\n' "$timer" "$(property Result "$service")" "$(property LastTriggerUSec "$timer")" "$(printf %s "$command" | base64 -w 0)" ;;
+    printf 'timer\t%s\t%s\t%s\t%s\n' "$timer" "$(property Result "$service")" \
+      "$(property LastTriggerUSec "$timer")" "$(printf %s "$command" | base64 -w 0)" ;;
   esac
 done
 `
@@ -106,12 +109,16 @@ const mostTimers = 200
 
 // observedMember parses the output of reviewScript.
 func observedMember(address, output string, measured latency) ObservedMember {
-	r := ObservedMember{Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
+	r := ObservedMember{
+		Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: measured.err,
+		Fsync: measured.bound, Fsyncs: measured.count,
+	}
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case len(fields) == 5 && fields[0] == "disk":
-			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], problem.Line(fields[3]), fields[4] == "tmpfs" || fields[4] == "ramfs"
+			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], problem.Line(fields[3]), fields[4] == "tmpfs" ||
+				fields[4] == "ramfs"
 		case len(fields) == 6 && fields[0] == "scheduled":
 			sent, _, _ := strings.Cut(fields[5], "-")
 			r.Scheduled = &Scheduled{
@@ -123,7 +130,10 @@ func observedMember(address, output string, measured latency) ObservedMember {
 			if err != nil || len(r.Timers) >= mostTimers {
 				continue // truncated
 			}
-			r.Timers = append(r.Timers, Timer{Name: problem.Line(fields[1]), Command: problem.Line(string(command)), Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3])})
+			r.Timers = append(r.Timers, Timer{
+				Name: problem.Line(fields[1]), Command: problem.Line(string(command)),
+				Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3]),
+			})
 		}
 	}
 	return r

@@ -22,7 +22,10 @@ func TestReadingOf(t *testing.T) {
 		Address: "10.0.0.11", OwnDisk: true, Disk: "/var/lib/etcd", Fsync: time.Millisecond, Fsyncs: 7,
 		Process: host.Process{Running: true, MemoryMax: "1073741824", Flags: map[string]string{"name": "cp1"}},
 		Timers: []Timer{
-			{Name: "etcd-snapshot.timer", Command: "{ path=/usr/bin/snapshot }", Ran: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC)},
+			{
+				Name: "etcd-snapshot.timer", Command: "{ path=/usr/bin/snapshot }",
+				Ran: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC),
+			},
 			{Name: "etcd-defrag.timer", Command: "x", Failed: true},
 		},
 		Scheduled: &Scheduled{
@@ -50,8 +53,16 @@ func TestFsyncIn(t *testing.T) {
 		want    latency
 		fails   bool
 	}{
-		"fast":      {head + bucket("0.001", "5") + bucket("0.002", "990") + bucket("0.004", "1000") + bucket("+Inf", "1000"), latency{bound: 2 * time.Millisecond, count: 1000}, false},
-		"nearly":    {bucket("0.001", "5") + bucket("0.002", "989") + bucket("0.004", "1000") + bucket("+Inf", "1000"), latency{bound: 4 * time.Millisecond, count: 1000}, false},
+		"fast": {
+			head + bucket("0.001", "5") + bucket("0.002", "990") + bucket("0.004", "1000") + bucket("+Inf", "1000"),
+			latency{bound: 2 * time.Millisecond, count: 1000},
+			false,
+		},
+		"nearly": {
+			bucket("0.001", "5") + bucket("0.002", "989") + bucket("0.004", "1000") + bucket("+Inf", "1000"),
+			latency{bound: 4 * time.Millisecond, count: 1000},
+			false,
+		},
 		"very slow": {bucket("8.192", "5") + bucket("+Inf", "1e+03"), latency{bound: time.Minute, count: 1000}, false},
 		"none yet":  {bucket("0.001", "0") + bucket("+Inf", "0"), latency{bound: time.Millisecond}, false},
 		"missing":   {head, latency{}, true},

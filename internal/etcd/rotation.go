@@ -32,7 +32,8 @@ type obstacle struct {
 // messages: those of a lost connection differ each time.
 func (o *obstacle) same(before *obstacle) bool {
 	return before != nil && slices.EqualFunc(o.Who, before.Who, func(a, b rotationStatus) bool {
-		return a.Who == b.Who && a.Generation == b.Generation && (a.Unknown == "") == (b.Unknown == "") && (a.Between == "") == (b.Between == "")
+		return a.Who == b.Who && a.Generation == b.Generation && (a.Unknown == "") == (b.Unknown == "") &&
+			(a.Between == "") == (b.Between == "")
 	})
 }
 
@@ -46,13 +47,15 @@ func (s rotationStatus) obstacle(target int) *obstacle {
 	case s.Generation < target-1:
 		return &obstacle{
 			who,
-			fmt.Sprintf("%s is still at generation %d of the etcd CA, and only adjacent generations are compatible with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("%s is still at generation %d of the etcd CA, and only adjacent generations are "+
+				"compatible with generation %d", s.Who, s.Generation, target),
 			fmt.Sprintf("set rotation.etcd back to %d and apply, then raise it again", target-1),
 		}
 	case s.Generation > target+1:
 		return &obstacle{
 			who,
-			fmt.Sprintf("%s is already at generation %d of the etcd CA, and only adjacent generations are compatible with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("%s is already at generation %d of the etcd CA, and only adjacent generations are "+
+				"compatible with generation %d", s.Who, s.Generation, target),
 			fmt.Sprintf("set rotation.etcd to %d and apply, then lower it again", target+1),
 		}
 	case s.Between != "":
@@ -71,7 +74,9 @@ func (s rotationStatus) obstacle(target int) *obstacle {
 // repair of a cluster that lost two of five members.
 func mayTakeGeneration(target int, joins bool, others []rotationStatus) *obstacle {
 	known := slices.DeleteFunc(slices.Clone(others), func(s rotationStatus) bool { return s.Unknown != "" })
-	if joins && len(known) > 0 && !slices.ContainsFunc(known, func(s rotationStatus) bool { return s.Generation != target }) {
+	if joins && len(known) > 0 && !slices.ContainsFunc(known, func(s rotationStatus) bool {
+		return s.Generation != target
+	}) {
 		others = known
 	}
 	var all *obstacle
@@ -128,7 +133,8 @@ func counts(f machine.Observed, v *membership.View) bool {
 
 // rotationStatusOf returns the stage of the member on a machine, as seen from s.
 func rotationStatusOf(s Spec, f machine.Observed) rotationStatus {
-	out := rotationStatus{Who: f.Label(), Remedy: "recover the machine, or destroy the member if the machine is permanently lost, then apply again"}
+	out := rotationStatus{Who: f.Label(), Remedy: "recover the machine, or destroy the member if the machine is " +
+		"permanently lost, then apply again"}
 	switch {
 	case !f.Reached():
 		out.Unknown = f.Err.Error()
@@ -142,7 +148,8 @@ func rotationStatusOf(s Spec, f machine.Observed) rotationStatus {
 		out.Generation = f.Record.Generation
 	}
 	out.Between = mixedGenerations(s, f, out.Generation)
-	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which completes that generation on the machine, then set it to %d again", out.Generation, s.Generation())
+	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which completes that generation on the machine, "+
+		"then set it to %d again", out.Generation, s.Generation())
 	if out.Generation == s.Generation() {
 		out.Remedy = "apply without -target: the update of that member completes the generation on its machine"
 	}
@@ -166,7 +173,8 @@ func mixedGenerations(s Spec, f machine.Observed, generation int) string {
 		// Evaluated at the start of its validity: whether it has expired does not matter
 		// here.
 		if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, pki.Server, chain[0].NotBefore) {
-			return fmt.Sprintf("it serves the certificate %s issued by %q, which generation %d does not trust", machine.CertificatePath(l), chain[0].Issuer.CommonName, s.Generation())
+			return fmt.Sprintf("it serves the certificate %s issued by %q, which generation %d does not trust",
+				machine.CertificatePath(l), chain[0].Issuer.CommonName, s.Generation())
 		}
 	}
 	return ""

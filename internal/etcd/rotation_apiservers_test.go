@@ -59,9 +59,11 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.refused(to(2), []string{"cp1"}, "the API server at 10.9.0.1 is still at generation 0", "fd00::2", "set rotation.etcd back to 1")
+	f.refused(to(2), []string{"cp1"}, "the API server at 10.9.0.1 is still at generation 0", "fd00::2",
+		"set rotation.etcd back to 1")
 	servers.at = map[string]int{"10.9.0.1": 1}
-	f.refused(to(2), []string{"cp1"}, "it cannot be determined which etcd CA the API server at fd00::2 trusts: nothing is known", "15 s")
+	f.refused(to(2), []string{"cp1"},
+		"it cannot be determined which etcd CA the API server at fd00::2 trusts: nothing is known", "15 s")
 	servers.then = func(asked int) { // the other one follows during the wait
 		if asked%2 == 0 {
 			servers.at["fd00::2"] = 1

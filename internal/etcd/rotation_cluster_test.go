@@ -155,7 +155,8 @@ func TestRotationCutOff(t *testing.T) {
 
 	f.refused(next, []string{"cp1", "cp2"}, "cp3", "is still at generation 0", "set rotation.etcd back to 1")
 	f.machine("cp3").lost = true
-	f.refused(next, []string{"cp1"}, "it cannot be determined which etcd CA cp3", "recover the machine, or destroy the member")
+	f.refused(next, []string{"cp1"}, "it cannot be determined which etcd CA cp3",
+		"recover the machine, or destroy the member")
 	f.machine("cp3").lost = false
 	// With it in the same run it goes first, even if it is the leader, directly to the
 	// stage of the others.
@@ -165,7 +166,8 @@ func TestRotationCutOff(t *testing.T) {
 	// Two members are two stages away from the end of the third stage: only going back
 	// helps.
 	f.rotate(at(specs, bundles[3]), "cp1")
-	f.refused(at(specs, bundles[1]), []string{"cp2", "cp3"}, "cp1", "is already at generation 3", "set rotation.etcd to 2 and apply, then lower it again")
+	f.refused(at(specs, bundles[1]), []string{"cp2", "cp3"}, "cp1", "is already at generation 3",
+		"set rotation.etcd to 2 and apply, then lower it again")
 	f.rotate(at(specs, etcdtest.Rotated(t, bundles[3], 2)), everyone...)
 	f.rotate(at(specs, etcdtest.Rotated(t, bundles[2], 1)), everyone...)
 	f.rotate(at(specs, etcdtest.Rotated(t, etcdtest.Rotated(t, bundles[2], 1), 0)), everyone...)
@@ -190,7 +192,8 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := at(specs, bundles[2])
-	f.refused(next, []string{"cp1"}, "cp3", "between two generations", "is running with a different "+layout.CAPath, "set rotation.etcd to 1")
+	f.refused(next, []string{"cp1"}, "cp3", "between two generations", "is running with a different "+layout.CAPath,
+		"set rotation.etcd to 1")
 	f.lead(specs["cp3"])
 	f.inOrder(next, []string{"cp1", "cp2", "cp3"}, "cp3")
 }
@@ -294,7 +297,8 @@ func TestJoinDuringARotation(t *testing.T) {
 	f.create(specs, "cp4")
 	f.calm(specs["cp1"])
 	f.kill("cp4", true)
-	if _, err := f.clusters.Create(f.context(), at(specs, etcdtest.Rotated(t, bundles[3], 4))["cp5"]); err == nil || !problem.Untouched(err) ||
+	if _, err := f.clusters.Create(f.context(), at(specs, etcdtest.Rotated(t, bundles[3], 4))["cp5"]); err == nil ||
+		!problem.Untouched(err) ||
 		!strings.Contains(err.Error(), "it cannot be determined which etcd CA cp4") {
 		t.Errorf("join at 4 beside one at 3 that cannot be asked: %v", err)
 	}

@@ -39,7 +39,10 @@ func (f *fleet) writer(name string, b *pki.Bundle, specs map[string]Spec) *write
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(b.Anchors(pki.Etcd)))
-	w := &writer{name: name, tls: &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12}, acked: map[string]string{}}
+	w := &writer{name: name, tls: &tls.Config{
+		Certificates: []tls.Certificate{certificate}, RootCAs: roots,
+		MinVersion: tls.VersionTLS12,
+	}, acked: map[string]string{}}
 	for _, s := range specs {
 		w.addresses = append(w.addresses, s.Host.Address())
 	}

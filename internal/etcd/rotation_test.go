@@ -36,20 +36,53 @@ func TestMayTake(t *testing.T) {
 		{name: "all there", target: 2, others: []rotationStatus{at("a", 2), at("b", 2)}},
 		{name: "going back", target: 1, others: []rotationStatus{at("a", 2), at("b", 1)}},
 		{name: "the one that is two behind goes first", target: 2, others: []rotationStatus{at("a", 1), at("b", 1)}},
-		{name: "the others wait for it", target: 2, others: []rotationStatus{at("a", 1), at("b", 0)}, cause: []string{"b is still at generation 0"}, next: "back to 1"},
-		{name: "two that are two behind", target: 2, others: []rotationStatus{at("a", 0), at("b", 0)}, cause: []string{"a is still", "b is still"}, next: "back to 1"},
-		{name: "two ahead", target: 1, others: []rotationStatus{at("a", 2), at("b", 3)}, cause: []string{"b is already at generation 3"}, next: "to 2 and apply, then lower"},
-		{name: "silent", target: 1, others: []rotationStatus{at("a", 1), silent}, cause: []string{"cp9", "no route"}, next: "bring it back"},
-		{name: "silent and two behind", target: 2, others: []rotationStatus{at("a", 0), silent}, cause: []string{"a is still", "cp9"}, next: "back to 1"},
-		{name: "between", target: 2, others: []rotationStatus{at("a", 2), between}, cause: []string{"cp8 is between", "cut off"}, next: "apply"},
-		{name: "too far away, and between", target: 3, others: []rotationStatus{between}, cause: []string{"cp8 is still"}, next: "back to 2"},
+		{
+			name: "the others wait for it", target: 2, others: []rotationStatus{at("a", 1), at("b", 0)},
+			cause: []string{"b is still at generation 0"}, next: "back to 1",
+		},
+		{
+			name: "two that are two behind", target: 2, others: []rotationStatus{at("a", 0), at("b", 0)},
+			cause: []string{"a is still", "b is still"}, next: "back to 1",
+		},
+		{
+			name: "two ahead", target: 1, others: []rotationStatus{at("a", 2), at("b", 3)},
+			cause: []string{"b is already at generation 3"}, next: "to 2 and apply, then lower",
+		},
+		{
+			name: "silent", target: 1, others: []rotationStatus{at("a", 1), silent}, cause: []string{"cp9", "no route"},
+			next: "bring it back",
+		},
+		{name: "silent and two behind", target: 2, others: []rotationStatus{at("a", 0), silent}, cause: []string{
+			"a is still",
+			"cp9",
+		}, next: "back to 1"},
+		{name: "between", target: 2, others: []rotationStatus{at("a", 2), between}, cause: []string{
+			"cp8 is between",
+			"cut off",
+		}, next: "apply"},
+		{
+			name: "too far away, and between", target: 3, others: []rotationStatus{between}, cause: []string{"cp8 is still"},
+			next: "back to 2",
+		},
 		{name: "joins the same", target: 3, joins: true, others: []rotationStatus{at("a", 3)}},
 		{name: "joins neighbours", target: 3, joins: true, others: []rotationStatus{at("a", 2), at("b", 3)}},
-		{name: "joins one that is two behind", target: 3, joins: true, others: []rotationStatus{at("a", 1), at("b", 2)}, cause: []string{"a is still"}, next: "back to 2"},
-		{name: "joins one that is two ahead", target: 3, joins: true, others: []rotationStatus{at("a", 5)}, cause: []string{"a is already"}, next: "to 4"},
+		{
+			name: "joins one that is two behind", target: 3, joins: true, others: []rotationStatus{at("a", 1), at("b", 2)},
+			cause: []string{"a is still"}, next: "back to 2",
+		},
+		{
+			name: "joins one that is two ahead", target: 3, joins: true, others: []rotationStatus{at("a", 5)},
+			cause: []string{"a is already"}, next: "to 4",
+		},
 		{name: "joins its like beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), silent}},
-		{name: "joins neighbours beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), at("b", 2), silent}, cause: []string{"cp9"}, next: "bring it back"},
-		{name: "joins a silent one", target: 0, joins: true, others: []rotationStatus{silent}, cause: []string{"cp9"}, next: "bring it back"},
+		{
+			name: "joins neighbours beside a silent one", target: 3, joins: true,
+			others: []rotationStatus{at("a", 3), at("b", 2), silent}, cause: []string{"cp9"}, next: "bring it back",
+		},
+		{
+			name: "joins a silent one", target: 0, joins: true, others: []rotationStatus{silent}, cause: []string{"cp9"},
+			next: "bring it back",
+		},
 	} {
 		o := mayTakeGeneration(c.target, c.joins, c.others)
 		if o == nil {
@@ -73,7 +106,8 @@ func TestMayTake(t *testing.T) {
 // time.
 func TestNothingMoves(t *testing.T) {
 	at := func(s ...rotationStatus) *obstacle { return mayTakeGeneration(5, false, s) }
-	silent, far, later := rotationStatus{Who: "a", Unknown: "port 4711"}, rotationStatus{Who: "b", Generation: 2}, rotationStatus{Who: "b", Generation: 3}
+	silent, far, later := rotationStatus{Who: "a", Unknown: "port 4711"}, rotationStatus{Who: "b", Generation: 2},
+		rotationStatus{Who: "b", Generation: 3}
 	for _, c := range []struct {
 		now, before *obstacle
 		want        bool
@@ -137,7 +171,8 @@ func memberOn(t *testing.T, s Spec) machine.Observed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _ := machine.NewMemberChange(s.Spec, f, c, machine.ID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
+	change, _ := machine.NewMemberChange(s.Spec, f, c,
+		machine.ID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
 	return f.After(s.Spec, change)
 }
@@ -149,12 +184,21 @@ func TestStandings(t *testing.T) {
 	}
 	bundles := etcdtest.Lineage(t, etcdtest.Bundle(t), 2)
 	spec := func(name string, generation int) Spec {
-		return Spec{Spec: machine.Spec{Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundles[generation], Version: "3.6.16"}}
+		return Spec{Spec: machine.Spec{
+			Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}),
+			Bundle: bundles[generation], Version: "3.6.16",
+		}}
 	}
 	s := spec("cp1", 1)
 	view := &membership.View{Members: []membership.Member{
-		{ID: 1, Name: "cp1", PeerURLs: []string{membership.PeerURL("10.0.0.1")}, ClientURLs: []string{membership.ClientURL("10.0.0.1")}},
-		{ID: 2, Name: "cp2", PeerURLs: []string{membership.PeerURL("10.0.0.2")}, ClientURLs: []string{membership.ClientURL("10.0.0.2")}},
+		{
+			ID: 1, Name: "cp1", PeerURLs: []string{membership.PeerURL("10.0.0.1")},
+			ClientURLs: []string{membership.ClientURL("10.0.0.1")},
+		},
+		{
+			ID: 2, Name: "cp2", PeerURLs: []string{membership.PeerURL("10.0.0.2")},
+			ClientURLs: []string{membership.ClientURL("10.0.0.2")},
+		},
 	}}
 	with := func(f machine.Observed, path, content string) machine.Observed {
 		f.Facts.Files = maps.Clone(f.Facts.Files)
@@ -166,7 +210,11 @@ func TestStandings(t *testing.T) {
 	stopped.Unit.Active = "inactive"
 	bare := other
 	bare.Record = nil
-	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{membership.PeerURL("10.0.0.7")}, ClientURLs: []string{membership.ClientURL("10.0.0.7")}})}
+	elsewhere := &membership.View{Members: append(slices.Clone(view.Members),
+		membership.Member{
+			Name: "cp7", PeerURLs: []string{membership.PeerURL("10.0.0.7")},
+			ClientURLs: []string{membership.ClientURL("10.0.0.7")},
+		})}
 	unlistedView := &membership.View{Members: view.Members[:1]}
 	note := func(b *pki.Bundle) string {
 		return systemd.StartNoteEntry(machine.Digest([]byte(b.Anchors(pki.Etcd))), layout.CAPath)
@@ -189,11 +237,21 @@ func TestStandings(t *testing.T) {
 		{"unreachable and not listed", unlistedView, lost("cp2"), ""},
 		{"rebuilt", view, blank("cp2"), ""},
 		{"no marker", view, bare, "no " + layout.RecordPath},
-		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), layout.StartNote, note(bundles[0])), "is running with a different"},
-		{"files of the next stage, not started on them", view, with(other, layout.CAPath, bundles[1].Anchors(pki.Etcd)), "is running with a different"},
+		{
+			"started on the files before", view, with(memberOn(t, spec("cp2", 1)), layout.StartNote, note(bundles[0])),
+			"is running with a different",
+		},
+		{
+			"files of the next stage, not started on them", view, with(other, layout.CAPath, bundles[1].Anchors(pki.Etcd)),
+			"is running with a different",
+		},
 		{"the same, and stopped", view, with(stopped, layout.CAPath, bundles[1].Anchors(pki.Etcd)), "0"},
-		{"at the generation, a file edited that nobody has read", view, with(memberOn(t, spec("cp2", 1)), layout.CAPath, "edited"), "1"},
-		{"shows what is not trusted", view, with(other, "/etc/kubernetes/pki/etcd/peer.crt", strange.Certificate), "does not trust"},
+		{"at the generation, a file edited that nobody has read", view, with(memberOn(t, spec("cp2", 1)), layout.CAPath,
+			"edited"), "1"},
+		{
+			"shows what is not trusted", view, with(other, "/etc/kubernetes/pki/etcd/peer.crt", strange.Certificate),
+			"does not trust",
+		},
 		{"not among peers", elsewhere, blank("cp2"), "which is not in peers"},
 	} {
 		if c.machine.Err != nil { // the same address as the others
@@ -217,7 +275,10 @@ func TestRotationInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(generation int) Spec {
-		return Spec{Spec: machine.Spec{Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.1"}), Bundle: bundles[generation], Version: "3.6.16"}}
+		return Spec{Spec: machine.Spec{
+			Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.1"}),
+			Bundle: bundles[generation], Version: "3.6.16",
+		}}
 	}
 	words := func(f machine.Observed, generation int) string {
 		return strings.Join(machine.Drift(at(generation).Spec, f, nil, time.Now()), "\n")
@@ -226,11 +287,13 @@ func TestRotationInWords(t *testing.T) {
 	if got := words(old, 0); got != "" {
 		t.Errorf("the same generation: %q", got)
 	}
-	want := fmt.Sprintf(`cp1: %s trusts "etcd-ca" (%.8s), wanted "etcd-ca" (%.8s) and "etcd-ca-2" (`, layout.CAPath, fingerprint(t, bundles[0]), fingerprint(t, bundles[0]))
+	want := fmt.Sprintf(`cp1: %s trusts "etcd-ca" (%.8s), wanted "etcd-ca" (%.8s) and "etcd-ca-2" (`, layout.CAPath,
+		fingerprint(t, bundles[0]), fingerprint(t, bundles[0]))
 	if got := words(old, 1); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 		t.Errorf("introduced: %q, want %q", got, want)
 	}
-	if got := words(memberOn(t, at(1)), 2); strings.Count(got, `is signed by another authority ("etcd-ca") than this cluster's "etcd-ca-2"`) != 3 {
+	if got := words(memberOn(t, at(1)), 2); strings.Count(got,
+		`is signed by another authority ("etcd-ca") than this cluster's "etcd-ca-2"`) != 3 {
 		t.Errorf("adopted: %q", got)
 	}
 	// Interrupted before its last file.
@@ -240,7 +303,8 @@ func TestRotationInWords(t *testing.T) {
 		t.Errorf("the marker alone: %q", got)
 	}
 	r, err := machine.Repairs(at(2).Spec, cut, nil, time.Now())
-	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != layout.RecordPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
+	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != layout.RecordPath || r.Restart != "" ||
+		!strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
 		t.Errorf("repair of the marker alone: %+v, %v", r, err)
 	}
 }

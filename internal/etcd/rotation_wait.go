@@ -59,7 +59,9 @@ func (a *rotationWait) obstacle(ctx context.Context, v *membership.View) *obstac
 	if o := mayTakeGeneration(target, a.joins, members); o != nil {
 		return o
 	}
-	first := !slices.ContainsFunc(members, func(m rotationStatus) bool { return m.Unknown == "" && m.Generation == target })
+	first := !slices.ContainsFunc(members, func(m rotationStatus) bool {
+		return m.Unknown == "" && m.Generation == target
+	})
 	if a.s.APIServers == nil || a.joins && !first {
 		return nil
 	}
@@ -76,7 +78,9 @@ type APIServers interface {
 
 // apiServerGenerations returns the stage of all API servers that use the cluster in a
 // rotation.
-func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.View, servers APIServers) []rotationStatus {
+func apiServerGenerations(
+	ctx context.Context, c *client.Clients, v *membership.View, servers APIServers,
+) []rotationStatus {
 	addresses, err := c.ApiServers(ctx, v)
 	if err != nil {
 		return []rotationStatus{{

@@ -305,15 +305,18 @@ func TestSplitClusterIsDrift(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "do not belong to one etcd cluster") {
 			t.Errorf("read %s: %q, %v", name, status.Drift, err)
 		}
-		if _, err := f.clusters.Update(f.context(), specs[name]); !errors.Is(err, membership.ErrSplit) || !problem.Untouched(err) {
+		if _, err := f.clusters.Update(f.context(), specs[name]); !errors.Is(err, membership.ErrSplit) ||
+			!problem.Untouched(err) {
 			t.Errorf("update %s: %v", name, err)
 		}
-		if err := f.clusters.Delete(f.context(), specs[name], DeleteOptions{}); !errors.Is(err, membership.ErrSplit) || !problem.Untouched(err) {
+		if err := f.clusters.Delete(f.context(), specs[name], DeleteOptions{}); !errors.Is(err, membership.ErrSplit) ||
+			!problem.Untouched(err) {
 			t.Errorf("delete %s: %v", name, err)
 		}
 	}
 	all := f.specs("cp1", "cp2", "cp3")
-	if _, err := f.clusters.Create(f.context(), all["cp3"]); !errors.Is(err, membership.ErrSplit) || !problem.Untouched(err) {
+	if _, err := f.clusters.Create(f.context(), all["cp3"]); !errors.Is(err, membership.ErrSplit) ||
+		!problem.Untouched(err) {
 		t.Errorf("create cp3: %v", err)
 	}
 }
@@ -329,11 +332,14 @@ func TestEarlierLifeIsNotStarted(t *testing.T) {
 	first := f.calm(specs["cp1"])
 	f.kill("cp1", false)
 	old := f.keep("cp1")
-	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil { // started again, so that it can be removed cleanly
+	// started again, so that it can be removed cleanly
+	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil {
 		t.Fatal(err)
 	}
 	f.calm(specs["cp1"])
-	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, everyone...) {
+	for name, err := range together(t, specs, func(s Spec) error {
+		return f.clusters.Delete(f.context(), s, DeleteOptions{})
+	}, everyone...) {
 		if err != nil {
 			t.Fatalf("delete %s: %v", name, err)
 		}

@@ -19,7 +19,9 @@ import (
 
 // waitHealthy waits until the member that was started answers and is healthy. The caller
 // holds the turn and does not give it up meanwhile.
-func (cl *cluster) waitHealthy(ctx context.Context, clients *client.Clients, s Spec, id uint64) (membership.View, error) {
+func (cl *cluster) waitHealthy(
+	ctx context.Context, clients *client.Clients, s Spec, id uint64,
+) (membership.View, error) {
 	begin := time.Now()
 	w := cl.watchProgress(s, id, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) })
 	v, err := w.Until(ctx, clients, s.Host.Address(), healthyMember)
@@ -36,7 +38,9 @@ func (cl *cluster) waitAnswering(ctx context.Context, specs map[string]Spec, one
 	begin := time.Now()
 	var watched []*machine.Watch
 	for _, s := range specs {
-		watched = append(watched, cl.watchProgress(s, 0, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) }))
+		watched = append(watched, cl.watchProgress(s, 0, []string{s.PeerURL()}, func() time.Duration {
+			return time.Since(begin)
+		}))
 	}
 	for {
 		if _, err := cl.view(ctx, one); err == nil || !errors.Is(err, client.ErrNoAnswer) {

@@ -59,10 +59,11 @@ func (r *rig) gigabyte(megabytes int) {
 	begin := time.Now()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := clients.Call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, member *clientv3.Client) error {
-			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
-			return err
-		}); err != nil {
+		if err := clients.Call(r.t.Context(), s.Host.Address(), time.Minute,
+			func(ctx context.Context, member *clientv3.Client) error {
+				_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
+				return err
+			}); err != nil {
 			r.t.Fatalf("write %d: %v", i, err)
 		}
 	}
@@ -83,7 +84,8 @@ func (r *rig) renamed(before string) {
 	if before == "" || after != before {
 		r.t.Errorf("the database of cp1 was copied: it was %s and is %s", before, after)
 	}
-	left := r.sh("cp1", "ls -A /var/lib/etcd; find /var/lib/etcd-archive /var/lib/etcd/archive -name '*.part' -o -name '.kube-*'; stat -c %a:%U /var/lib/etcd/archive")
+	left := r.sh("cp1", "ls -A /var/lib/etcd; find /var/lib/etcd-archive /var/lib/etcd/archive -name '*.part' -o -name "+
+		"'.kube-*'; stat -c %a:%U /var/lib/etcd/archive")
 	if left != "archive\n700:root\n" {
 		r.t.Errorf("the disk of cp1 has:\n%s", left)
 	}

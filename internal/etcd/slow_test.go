@@ -93,10 +93,11 @@ func (f *fleet) fill(s Spec, megabytes int) {
 	defer clients.Close()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := clients.Call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, member *clientv3.Client) error {
-			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
-			return err
-		}); err != nil {
+		if err := clients.Call(f.context(), s.Host.Address(), 10*time.Second,
+			func(ctx context.Context, member *clientv3.Client) error {
+				_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
+				return err
+			}); err != nil {
 			f.t.Fatal(err)
 		}
 	}

@@ -20,7 +20,9 @@ import (
 // SaveSnapshot saves a verified snapshot on the machine of one healthy member that the
 // provider manages. It is for callers that change something that depends on etcd. The
 // label becomes part of the snapshot's name.
-func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string) (snapshot.Saved, error) {
+func (c *Clusters) SaveSnapshot(
+	ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string,
+) (snapshot.Saved, error) {
 	cl := c.named(b.ClusterID)
 	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
@@ -93,7 +95,9 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 }
 
 // snapshot runs the action and parses its output.
-func (cl *cluster) snapshot(ctx context.Context, on machine.Machine, who string, a machine.Action) (snapshot.Saved, error) {
+func (cl *cluster) snapshot(
+	ctx context.Context, on machine.Machine, who string, a machine.Action,
+) (snapshot.Saved, error) {
 	applied, err := on.Change(ctx, host.Change{}, a)
 	if err != nil {
 		return snapshot.Saved{}, err

@@ -17,7 +17,8 @@ const (
 	// never is a schedule that does not elapse during a test.
 	never = "*-01-31 00:00"
 	// startSnapshot starts what the timer starts, and prints the result.
-	startSnapshot = "systemctl start etcd-snapshot.service 2>/dev/null; systemctl show --property=Result --value etcd-snapshot.service"
+	startSnapshot = "systemctl start etcd-snapshot.service 2>/dev/null; systemctl show --property=Result " +
+		"--value etcd-snapshot.service"
 	// savedThere and sentThere list the snapshots on a machine, and the uploaded ones.
 	savedThere = "ls /var/lib/etcd-archive/scheduled | grep 'db$' || true"
 	sentThere  = "ls " + store
@@ -97,7 +98,8 @@ func (r *rig) refuseSchedule() {
 	s.Snapshots = &good
 	_, err = r.clusters.Update(r.t.Context(), s)
 	etcdtest.WantError(r.t, "somebody's timer", err, snapshot.TimerPath+" exists and was not written by the provider")
-	r.sh("cp2", "test \"$(cat "+snapshot.TimerPath+")\" = '[Timer]' && rm "+snapshot.TimerPath+"; systemctl daemon-reload; test ! -e "+snapshot.ServicePath+"; test ! -e "+snapshot.ScriptPath)
+	r.sh("cp2", "test \"$(cat "+snapshot.TimerPath+")\" = '[Timer]' && rm "+snapshot.TimerPath+
+		"; systemctl daemon-reload; test ! -e "+snapshot.ServicePath+"; test ! -e "+snapshot.ScriptPath)
 }
 
 // saveOnSchedule verifies that one of three machines saves, and uploads a file that can be
@@ -107,7 +109,8 @@ func (r *rig) saveOnSchedule() {
 	leader := r.leader()
 	for _, name := range everyone {
 		if got := strings.TrimSpace(r.sh(name, startSnapshot)); got != "success" {
-			r.t.Fatalf("%s: the service ended with %s:\n%s", name, got, r.sh(name, "journalctl --no-pager -u etcd-snapshot.service | tail -n 20"))
+			r.t.Fatalf("%s: the service ended with %s:\n%s", name, got,
+				r.sh(name, "journalctl --no-pager -u etcd-snapshot.service | tail -n 20"))
 		}
 		saved, sent := lines(r.sh(name, savedThere)), lines(r.sh(name, sentThere))
 		if name != leader && len(saved)+len(sent) > 0 {
@@ -117,19 +120,27 @@ func (r *rig) saveOnSchedule() {
 			r.t.Fatalf("%s leads, and has saved %v, and sent %v", name, saved, sent)
 		}
 	}
-	modes := strings.TrimSpace(r.sh(leader, "cd /var/lib/etcd-archive; stat -c '%a %U' . scheduled scheduled/*.db "+snapshot.UploadPath))
+	modes := strings.TrimSpace(r.sh(leader, "cd /var/lib/etcd-archive; stat -c '%a %U' . scheduled scheduled/*.db "+
+		snapshot.UploadPath))
 	if modes != "700 root\n700 root\n600 root\n600 root" {
 		r.t.Errorf("modes and owners are\n%s", modes)
 	}
 	const restored = `d=$(mktemp -d)
 etcd=$(echo /opt/kube/etcd/*)
-$etcd/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt \
+$etcd/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
+  --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt \
   --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put /kept yes >/dev/null
 systemctl start etcd-snapshot.service
-$etcd/etcdutl snapshot restore $(ls ` + store + `/* | tail -n 1) --data-dir $d/data --skip-hash-check=false >/dev/null 2>&1
-$etcd/etcd --data-dir $d/data --listen-client-urls http://127.0.0.1:12379 --advertise-client-urls http://127.0.0.1:12379 \
+$etcd/etcdutl snapshot restore $(ls ` + store + `/* | tail -n 1) --data-dir $d/data --skip-hash-check=false \
+  >/dev/null 2>&1
+$etcd/etcd --data-dir $d/data --listen-client-urls http://127.0.0.1:12379 \
+  --advertise-client-urls http://127.0.0.1:12379 \
   --listen-peer-urls http://127.0.0.1:12380 >$d/log 2>&1 &
-for i in $(seq 100); do $etcd/etcdctl --endpoints=http://127.0.0.1:12379 --command-timeout=1s get --print-value-only /kept 2>/dev/null && break; sleep 0.1; done
+for i in $(seq 100); do
+  $etcd/etcdctl --endpoints=http://127.0.0.1:12379 --command-timeout=1s \
+    get --print-value-only /kept 2>/dev/null && break
+  sleep 0.1
+done
 kill $!
 wait
 rm -rf $d`
@@ -152,14 +163,18 @@ func (r *rig) driftOfSchedule() {
 	r.t.Helper()
 	s := r.specs["cp2"]
 	for script, wanted := range map[string][]string{
-		"systemctl disable --quiet --now etcd-snapshot.timer; sed -i 's/^Nice=.*/Nice=0/' " + snapshot.ServicePath + "; systemctl daemon-reload; echo >>" + snapshot.ScriptPath + "; chmod 0644 " + snapshot.UploadPath: {
-			"etcd-snapshot.timer is inactive, wanted active", "etcd-snapshot.timer is disabled, wanted enabled", snapshot.ServicePath + ` has the line "Nice=0"`,
+		"systemctl disable --quiet --now etcd-snapshot.timer; sed -i 's/^Nice=.*/Nice=0/' " + snapshot.ServicePath +
+			"; systemctl daemon-reload; echo >>" + snapshot.ScriptPath + "; chmod 0644 " + snapshot.UploadPath: {
+			"etcd-snapshot.timer is inactive, wanted active", "etcd-snapshot.timer is disabled, wanted enabled",
+			snapshot.ServicePath + ` has the line "Nice=0"`,
 			snapshot.ScriptPath + " was edited manually", snapshot.UploadPath + " has mode 0644",
 		},
-		"systemctl stop etcd-snapshot.timer; ln -sf /dev/null " + snapshot.TimerPath + "; systemctl daemon-reload; rm " + snapshot.UploadPath: {
+		"systemctl stop etcd-snapshot.timer; ln -sf /dev/null " + snapshot.TimerPath + "; systemctl daemon-reload; rm " +
+			snapshot.UploadPath: {
 			"etcd-snapshot.timer is masked", snapshot.UploadPath + " is missing",
 		},
-		"sed -i 's/^OnCalendar=.*/OnCalendar=daily/' " + snapshot.TimerPath: {snapshot.TimerPath + ` has the line "OnCalendar=daily"`},
+		"sed -i 's/^OnCalendar=.*/OnCalendar=daily/' " +
+			snapshot.TimerPath: {snapshot.TimerPath + ` has the line "OnCalendar=daily"`},
 	} {
 		r.sh("cp2", script)
 		status, err := r.clusters.Read(r.t.Context(), s)
@@ -171,7 +186,9 @@ func (r *rig) driftOfSchedule() {
 		r.only([]string{"cp2"}, "mend", r.update)
 	}
 	r.only([]string{"cp2"}, "read", r.same)
-	if got := strings.TrimSpace(r.sh("cp2", "systemctl show --property=NextElapseUSecRealtime --value etcd-snapshot.timer")); !strings.Contains(got, "-01-31 00:00:00") {
+	if got := strings.TrimSpace(r.sh("cp2",
+		"systemctl show --property=NextElapseUSecRealtime --value etcd-snapshot.timer")); !strings.Contains(got,
+		"-01-31 00:00:00") {
 		r.t.Errorf("the timer elapses at %q", got)
 	}
 }
@@ -202,7 +219,8 @@ func (r *rig) sendLater() {
 			r.t.Errorf("%s: the service ended with %s", name, got)
 		}
 	}
-	if now, sent := lines(r.sh(leader, savedThere)), r.sh(leader, sentThere); !reflect.DeepEqual(now, saved) || !strings.Contains(sent, saved[len(saved)-1]) {
+	if now, sent := lines(r.sh(leader, savedThere)), r.sh(leader, sentThere); !reflect.DeepEqual(now, saved) ||
+		!strings.Contains(sent, saved[len(saved)-1]) {
 		r.t.Errorf("%s, which leads no more, has %v (before %v), and has sent\n%s", leader, now, saved, sent)
 	}
 	if saved, sent := lines(r.sh(next, savedThere)), lines(r.sh(next, sentThere)); len(saved) != 1 || len(sent) != 1 {
@@ -211,7 +229,8 @@ func (r *rig) sendLater() {
 	_, readings := r.clusters.Review(r.t.Context(), r.specs[next].Peers, r.specs[next].Bundle)
 	for _, reading := range readings {
 		name := map[string]string{r.specs[leader].Host.Address(): leader, r.specs[next].Host.Address(): next}[reading.Address]
-		if s := reading.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() || s.Sent.IsZero() != (name == "") || len(reading.Timers) > 0 {
+		if s := reading.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() || s.Sent.IsZero() != (name == "") ||
+			len(reading.Timers) > 0 {
 			r.t.Errorf("review of %s: %+v, %+v", reading.Address, s, reading.Timers)
 		}
 	}
@@ -231,7 +250,8 @@ func (r *rig) keepTwo() {
 			r.t.Errorf("after %d runs that send nothing there are %v, before that %v", i+1, left, sent)
 		}
 	}
-	if log := r.sh(leader, "journalctl --no-pager -u etcd-snapshot.service"); strings.Count(log, "was never uploaded and is removed") != 1 {
+	if log := r.sh(leader, "journalctl --no-pager -u etcd-snapshot.service"); strings.Count(log,
+		"was never uploaded and is removed") != 1 {
 		r.t.Errorf("one was not sent and had to go:\n%s", log)
 	}
 	r.sh(leader, "mv "+store+".away "+store)
@@ -248,15 +268,20 @@ func (r *rig) withoutSchedule() {
 	s.Snapshots = nil
 	r.specs["cp1"] = s
 	status, err := r.clusters.Read(r.t.Context(), s)
-	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, snapshot.TimerPath+" exists, wanted none") {
+	if words := strings.Join(status.Drift, "\n"); err != nil ||
+		!strings.Contains(words, snapshot.TimerPath+" exists, wanted none") {
 		r.t.Errorf("drift is\n%s (%v)", words, err)
 	}
 	r.unrestarted(func() { r.only([]string{"cp1"}, "schedule none", r.update) })
-	const left = "for p in /etc/etcd/snapshot* /etc/systemd/system/*snapshot* /etc/systemd/system/timers.target.wants/*snapshot* /var/lib/systemd/timers/*snapshot*; do [ ! -e $p ] || echo $p; done; systemctl is-active etcd-snapshot.timer || true"
+	const left = "for p in /etc/etcd/snapshot* /etc/systemd/system/*snapshot* " +
+		"/etc/systemd/system/timers.target.wants/*snapshot* /var/lib/systemd/timers/*snapshot*; do [ ! -e $p ] || echo $p; " +
+		"done; systemctl is-active etcd-snapshot.timer || true"
 	if got := strings.TrimSpace(r.sh("cp1", left)); got != "inactive" {
 		r.t.Errorf("there is still\n%s", got)
 	}
-	r.sh("cp1", "printf '[Timer]\\nOnCalendar=yearly\\n' >"+snapshot.TimerPath+"; printf '[Service]\\nExecStart=/bin/true\\n' >"+snapshot.ServicePath+"; systemctl daemon-reload; systemctl start etcd-snapshot.timer")
+	r.sh("cp1", "printf '[Timer]\\nOnCalendar=yearly\\n' >"+snapshot.TimerPath+
+		"; printf '[Service]\\nExecStart=/bin/true\\n' >"+snapshot.ServicePath+"; systemctl daemon-reload; systemctl "+
+		"start etcd-snapshot.timer")
 	r.only([]string{"cp1"}, "read", r.same)
 }
 
@@ -271,7 +296,8 @@ func (r *rig) afterSchedule() {
 			r.t.Errorf("%s has the units %q, wanted %q", name, units, want)
 		}
 	}
-	r.sh("cp1", "systemctl is-active --quiet etcd-snapshot.timer; systemctl stop etcd-snapshot.timer; rm "+snapshot.TimerPath+" "+snapshot.ServicePath+"; systemctl daemon-reload")
+	r.sh("cp1", "systemctl is-active --quiet etcd-snapshot.timer; systemctl stop etcd-snapshot.timer; rm "+
+		snapshot.TimerPath+" "+snapshot.ServicePath+"; systemctl daemon-reload")
 	saved := 0
 	for name, s := range r.specs {
 		s.Snapshots = nil

@@ -25,7 +25,8 @@ func TestSaveSnapshot(t *testing.T) {
 	}
 	f.machine("cp1").lost = true // the next one is used
 	got, err := f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "before-kubernetes-1.35.4")
-	if err != nil || !strings.HasPrefix(got.Host, "cp2") || !strings.HasSuffix(got.Path, "-before-kubernetes-1.35.4.db") || filepath.Dir(got.Path) != snapshot.UpgradesDir(layout.DefaultDataDir) {
+	if err != nil || !strings.HasPrefix(got.Host, "cp2") || !strings.HasSuffix(got.Path, "-before-kubernetes-1.35.4.db") ||
+		filepath.Dir(got.Path) != snapshot.UpgradesDir(layout.DefaultDataDir) {
 		t.Fatalf("saved %s, %v", got, err)
 	}
 	if info, err := os.Stat(f.machine("cp2").at(got.Path)); err != nil || info.Size() != got.Size {
@@ -63,7 +64,8 @@ func TestCreateWithSnapshots(t *testing.T) {
 	starts := f.machine("cp1").starts
 	s.Snapshots = nil
 	status, err = f.clusters.Update(f.context(), s)
-	if m := f.machine("cp1"); err != nil || len(status.Drift) > 0 || m.timer || m.starts != starts || len(m.files[snapshot.TimerPath].Content) > 0 {
+	if m := f.machine("cp1"); err != nil || len(status.Drift) > 0 || m.timer || m.starts != starts ||
+		len(m.files[snapshot.TimerPath].Content) > 0 {
 		t.Errorf("without: %v, %v, the timer runs: %v, %d starts", err, status.Drift, m.timer, m.starts-starts)
 	}
 	if err := f.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil {

@@ -23,7 +23,8 @@ func TestUnmanaged(t *testing.T) {
 	member := func(id uint64, name, address string, learner bool) membership.Member {
 		return membership.Member{ID: id, Name: name, PeerURLs: []string{membership.PeerURL(address)}, Learner: learner}
 	}
-	three := []membership.Member{member(1, "cp1", "10.0.0.1", false), member(2, "cp2", "10.0.0.2", false), member(3, "cp3", "10.0.0.3", false)}
+	three := []membership.Member{member(1, "cp1", "10.0.0.1", false), member(2, "cp2", "10.0.0.2", false), member(3, "cp3",
+		"10.0.0.3", false)}
 	all := []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "cp3=10.0.0.3"}
 	for _, c := range []struct {
 		name    string
@@ -45,22 +46,52 @@ func TestUnmanaged(t *testing.T) {
 			name: "one more, which has not started", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all,
 			want: []string{`lists a member that has never started (9) at "https://10.0.0.9:2380"`},
 		},
-		{name: "a learner", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", true)), peers: all, want: []string{`lists learner "cp9" (9)`}},
-		{name: "the name of one of them", members: append(three[:3:3], member(9, "cp2", "10.0.0.9", false)), peers: all, want: []string{`member "cp2" (9) at "https://10.0.0.9:2380"`}},
-		{name: "another name at the address of one of them", members: append(three[:2:2], member(9, "db3", "10.0.0.3", false)), peers: all, want: []string{`member "db3" (9)`}},
-		{name: "words that a terminal would obey", members: append(three[:3:3], member(9, "\x1b[2Jcp9\n", "10.0.0.9", false)), peers: all, want: []string{`member "\x1b[2Jcp9\n" (9)`}},
+		{
+			name: "a learner", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", true)), peers: all,
+			want: []string{`lists learner "cp9" (9)`},
+		},
+		{
+			name: "the name of one of them", members: append(three[:3:3], member(9, "cp2", "10.0.0.9", false)), peers: all,
+			want: []string{`member "cp2" (9) at "https://10.0.0.9:2380"`},
+		},
+		{
+			name:    "another name at the address of one of them",
+			members: append(three[:2:2], member(9, "db3", "10.0.0.3", false)), peers: all, want: []string{`member "db3" (9)`},
+		},
+		{
+			name: "words that a terminal would obey", members: append(three[:3:3], member(9, "\x1b[2Jcp9\n", "10.0.0.9", false)),
+			peers: all, want: []string{`member "\x1b[2Jcp9\n" (9)`},
+		},
 		{name: "two more", members: append(three[:1:1], three[1:]...), peers: all[:1], want: []string{`"cp2"`, `"cp3"`}},
 		{name: "scaled down in this run", members: three, peers: all[:2], former: all},
-		{name: "moved in this run", members: three, peers: []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "cp3=10.0.0.4"}, former: all},
-		{name: "renamed in this run", members: three, peers: []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "db3=10.0.0.3"}, former: all},
+		{
+			name: "moved in this run", members: three, peers: []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "cp3=10.0.0.4"},
+			former: all,
+		},
+		{
+			name: "renamed in this run", members: three, peers: []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "db3=10.0.0.3"},
+			former: all,
+		},
 		{name: "it leaves in this process", members: three, peers: all[:2], leaving: "cp3"},
-		{name: "it joins in this process", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all, coming: "10.0.0.9"},
-		{name: "a voter is not joining", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all, coming: "10.0.0.9", want: []string{`"cp9"`}},
-		{name: "it is itself not listed: nothing else is worth a word", members: append(three[1:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all},
+		{
+			name: "it joins in this process", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all,
+			coming: "10.0.0.9",
+		},
+		{
+			name: "a voter is not joining", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all,
+			coming: "10.0.0.9", want: []string{`"cp9"`},
+		},
+		{
+			name:    "it is itself not listed: nothing else is worth a word",
+			members: append(three[1:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			peers := machines(c.peers...)
-			s := Spec{Spec: machine.Spec{Name: "cp1", Host: peers["cp1"], Version: "3.6.16"}, Peers: peers, FormerPeers: machines(c.former...)}
+			s := Spec{
+				Spec: machine.Spec{Name: "cp1", Host: peers["cp1"], Version: "3.6.16"}, Peers: peers,
+				FormerPeers: machines(c.former...),
+			}
 			cl := &cluster{leaving: map[string]int{c.leaving: 1}}
 			cl.countJoining(membership.PeerURL(c.coming), +1)
 			status, err := cl.withUnmanaged(s, Status{unmanaged: unmanaged(s, &membership.View{Members: c.members})}, nil)

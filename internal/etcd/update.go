@@ -94,7 +94,10 @@ func (cl *cluster) converge(ctx context.Context, turn *wait.Turn, s Spec) (Statu
 	}
 	defer clients.Close()
 	c := &updating{cl: cl, s: s, turn: turn, clients: clients}
-	c.rotation = rotationWait{cl: cl, s: s, turn: turn, clients: clients, summary: "etcd member not changed", unchanged: problem.Nothing}
+	c.rotation = rotationWait{
+		cl: cl, s: s, turn: turn, clients: clients, summary: "etcd member not changed",
+		unchanged: problem.Nothing,
+	}
 	status, err := c.loop(ctx)
 	if c.outageBegun {
 		if c.lasting {
@@ -198,7 +201,8 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	if c.step.due() {
 		return true, c.changeVersion(ctx, v, r)
 	}
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change,
+		machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
@@ -216,9 +220,11 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 // checkVersion checks the version against the running ones before any change.
 func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 	if machine.EntryOf(&v, c.s.Spec) == nil {
-		return refusal("etcd member not changed", c.s, &v, "the member is not in the cluster's member list", problem.Nothing, "plan again: the member must be created again")
+		return refusal("etcd member not changed", c.s, &v, "the member is not in the cluster's member list", problem.Nothing,
+			"plan again: the member must be created again")
 	}
-	if unit := machine.UnitVersion(c.f.Facts.Files[layout.UnitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
+	if unit := machine.UnitVersion(c.f.Facts.Files[layout.UnitPath].Content); !c.step.due() &&
+		(unit == "" || unit == c.s.Version) {
 		return nil // the version does not change
 	}
 	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {
@@ -242,7 +248,8 @@ func (c *updating) write(ctx context.Context, r machine.Repair) error {
 // is lost, unless the cluster vouches for the member.
 func compare(s Spec, f machine.Observed, v *membership.View) (machine.Repair, error) {
 	if f.Record == nil && !f.RecordLost(s.Spec, v) {
-		return machine.Repair{}, refusal("etcd member not changed", s, v, f.Foreign(s.Bundle.ClusterID, s.Directory()), problem.Nothing,
+		return machine.Repair{}, refusal("etcd member not changed", s, v, f.Foreign(s.Bundle.ClusterID, s.Directory()),
+			problem.Nothing,
 			"recover the member until the cluster lists it as healthy, then apply again: its record is then rewritten")
 	}
 	return machine.Repairs(s.Spec, f, v, time.Now())

@@ -80,9 +80,11 @@ func (c *updating) upgradeBlockedNext(cause error) string {
 	case errors.Is(cause, client.ErrListsDiffer):
 		return before + ", and replace the member whose list differs (terraform apply -replace=…); then change it again"
 	case errors.Is(cause, errUnreachable):
-		return "recover the machine and apply again; if it is permanently lost, " + before + " and destroy or replace its member first"
+		return "recover the machine and apply again; if it is permanently lost, " + before +
+			" and destroy or replace its member first"
 	}
-	return "recover the named members and apply again; replace a dead one (terraform apply -replace=…) at the version that the other members run: " + before + " first"
+	return "recover the named members and apply again; replace a dead one (terraform apply -replace=…) at the version " +
+		"that the other members run: " + before + " first"
 }
 
 // settle requires that all members are healthy for a while between two restarts by this

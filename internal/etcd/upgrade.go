@@ -95,7 +95,8 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []machine.Obs
 	}
 	p.Saved, p.Save = "", saver(v, id, reached)
 	if p.Save == nil {
-		p.Refuse, p.Next = "no healthy member is on a reachable machine, so no snapshot can be saved", "recover the machines, then apply again"
+		p.Refuse, p.Next = "no healthy member is on a reachable machine, so no snapshot can be saved",
+			"recover the machines, then apply again"
 	}
 	return p
 }
@@ -181,7 +182,8 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 	if p.Save != nil {
 		h := c.cl.hostAt(p.Save.Address(), c.s)
 		got, err := c.cl.save(ctx, saving{
-			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: snapshot.UpgradeLabel(c.step.From, c.s.Version),
+			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save,
+			label: snapshot.UpgradeLabel(c.step.From, c.s.Version),
 		})
 		if err != nil {
 			return c.notUpgraded(&v, "no snapshot could be saved before the upgrade: "+err.Error(),
@@ -189,7 +191,8 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 		}
 		saved = got.Path + " on " + got.Host
 	} else {
-		problem.Progress(ctx, "etcd: the upgrade to %s is in progress; the snapshot from before the upgrade is %s", c.s.Version, saved)
+		problem.Progress(ctx, "etcd: the upgrade to %s is in progress; the snapshot from before the upgrade is %s",
+			c.s.Version, saved)
 	}
 	c.cl.setReady(c.s.Version, saved)
 	c.since.End()

@@ -213,9 +213,14 @@ func (r *rig) v2(s Spec, method, key string, want int) {
 	defer clients.Close()
 	config := clients.TLS.Clone()
 	config.ServerName = s.Host.Address()
-	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return clients.Dial(ctx, addr) }}
+	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, addr string) (net.Conn,
+		error,
+	) {
+		return clients.Dial(ctx, addr)
+	}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(r.t.Context(), method, s.ClientURL()+"/v2/keys/"+key, strings.NewReader("value=v"))
+	request, err := http.NewRequestWithContext(r.t.Context(), method, s.ClientURL()+"/v2/keys/"+key,
+		strings.NewReader("value=v"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -289,8 +294,10 @@ func (r *rig) rollBack() {
 	_, err := r.clusters.Update(r.t.Context(), r.specs[first])
 	r.t.Logf("rolled back after %s:\n%v", time.Since(begin).Round(time.Millisecond), err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" || !strings.Contains(p.Unchanged, first+" serves with etcd "+oldRelease+" again") ||
-		!strings.Contains(p.Cause, "exited") || !strings.Contains(p.Detail, "often") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
+	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" ||
+		!strings.Contains(p.Unchanged, first+" serves with etcd "+oldRelease+" again") ||
+		!strings.Contains(p.Cause, "exited") || !strings.Contains(p.Detail, "often") ||
+		!strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
 		r.t.Fatalf("upgrade that cannot come up: %v", err)
 	}
 	after := r.processes()
@@ -309,7 +316,8 @@ func (r *rig) rollBack() {
 		}
 	}
 	status, err := r.clusters.Read(r.t.Context(), r.specs[first])
-	if err != nil || status.Version != oldRelease || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"), "the running server is etcd "+oldRelease+", wanted "+newRelease) {
+	if err != nil || status.Version != oldRelease || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"),
+		"the running server is etcd "+oldRelease+", wanted "+newRelease) {
 		r.t.Errorf("read of the one that was rolled back: %+v, %v", status, err)
 	}
 	r.specs = plain
@@ -327,7 +335,9 @@ func (r *rig) giveUp() {
 	r.to(newRelease)
 	r.only([]string{first}, "upgrade one", r.update)
 	w := r.writer()
-	done, err := wait.Until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) { return w.count.Load() > 50, nil })
+	done, err := wait.Until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) {
+		return w.count.Load() > 50, nil
+	})
 	if !done || err != nil {
 		r.t.Fatalf("writes do not get through: %v", err)
 	}
@@ -359,7 +369,8 @@ func (r *rig) upgrade(version string) {
 		return err
 	})
 	acknowledged, failed := w.stop()
-	r.t.Logf("%d writes were acknowledged and %d were not; order %v, the leader was %s", len(acknowledged), failed, order, leader)
+	r.t.Logf("%d writes were acknowledged and %d were not; order %v, the leader was %s", len(acknowledged), failed, order,
+		leader)
 	if order[2] != leader {
 		r.t.Errorf("the leader %s was not the last: %v", leader, order)
 	}
@@ -368,7 +379,8 @@ func (r *rig) upgrade(version string) {
 	r.sameData()
 	r.restorable(from, version)
 	r.savesOnSchedule()
-	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil || membership.MayUpgrade(s, version) != nil {
+	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil ||
+		membership.MayUpgrade(s, version) != nil {
 		r.t.Errorf("survey after it: %+v, %v", s, err)
 	}
 }
@@ -438,7 +450,8 @@ func (r *rig) readBack(keys []string) {
 		r.t.Errorf("only %d writes were acknowledged", len(keys))
 	}
 	held := map[string]bool{}
-	err := r.clusters.ReadKeys(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle, "/w/", func(key string, value []byte) { held[key] = key == string(value) })
+	err := r.clusters.ReadKeys(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle,
+		"/w/", func(key string, value []byte) { held[key] = key == string(value) })
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -480,7 +493,8 @@ stat -c '%%a %%U' %[2]s
 /opt/kube/etcd/%[3]s/etcdutl snapshot restore %[2]s --data-dir=/tmp/restored >/dev/null 2>&1
 ls /tmp/restored/member/snap/db
 rm -rf /tmp/restored`, snapshot.UpgradesDir(layout.DefaultDataDir), file, from))
-			r.t.Logf("%s has %s: %s", name, path.Join(snapshot.UpgradesDir(layout.DefaultDataDir), file), strings.ReplaceAll(out, "\n", " "))
+			r.t.Logf("%s has %s: %s", name, path.Join(snapshot.UpgradesDir(layout.DefaultDataDir), file), strings.ReplaceAll(out,
+				"\n", " "))
 			if !strings.HasPrefix(out, "600 root\n") {
 				r.t.Errorf("%s: %s", file, out)
 			}
@@ -516,8 +530,10 @@ func (r *rig) noWayBack() {
 	_, err = r.clusters.Update(r.t.Context(), r.specs["cp3"])
 	r.t.Logf("no way back:\n%v", err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and not rolled back" || !strings.Contains(p.Cause, "cluster version is now 3.6") ||
-		!strings.Contains(p.Unchanged, "keep quorum") || !strings.Contains(p.Next, "-replace") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
+	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and not rolled back" ||
+		!strings.Contains(p.Cause, "cluster version is now 3.6") ||
+		!strings.Contains(p.Unchanged, "keep quorum") || !strings.Contains(p.Next, "-replace") ||
+		!strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
 		r.t.Fatalf("no way back: %v", err)
 	}
 	r.edit(func(s *Spec) { delete(s.ExtraArgs, "auto-compaction-retention") }, "cp3")
@@ -637,7 +653,8 @@ func (r *rig) cutOffs() {
 				r.specs["cp1"] = right
 				r.only([]string{"cp1"}, "the next apply", r.update)
 				r.only([]string{"cp1"}, "read", r.same)
-				r.sh("cp1", "test ! -e "+layout.RollbackUnitPath+"; test -z \"$(ls "+snapshot.UpgradesDir(layout.DefaultDataDir)+" | grep part)\"")
+				r.sh("cp1", "test ! -e "+layout.RollbackUnitPath+"; test -z \"$(ls "+snapshot.UpgradesDir(layout.DefaultDataDir)+
+					" | grep part)\"")
 				r.only([]string{"cp2", "cp3"}, "the others", r.update)
 				target = map[string]string{patchRelease: newRelease, newRelease: patchRelease}[target]
 			}

@@ -19,7 +19,8 @@ import (
 // serve.
 func (c *updating) changeVersion(ctx context.Context, v *membership.View, r machine.Repair) error {
 	if c.step.Unit != "" { // written first, so that a rollback is possible after any interruption
-		r.Change.Files = append([]host.File{{Path: layout.RollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
+		r.Change.Files = append([]host.File{{Path: layout.RollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}},
+			r.Change.Files...)
 	}
 	on := c.cl.machine(c.s.Host)
 	if _, err := on.Change(ctx, r.Change, machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
@@ -40,7 +41,8 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r mach
 
 // removeRollbackRecord removes what a rollback would need, because the member serves.
 func (c *updating) removeRollbackRecord(ctx context.Context) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{layout.RollbackUnitPath}}, machine.Action{}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{layout.RollbackUnitPath}},
+		machine.Action{}); err != nil {
 		return fmt.Errorf("complete the version change of etcd on %s: %w", c.s.Label(), err)
 	}
 	return nil
@@ -71,7 +73,8 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 		if minor <= from {
 			return true, fmt.Sprintf("the cluster version is still 3.%d", minor)
 		}
-		return false, fmt.Sprintf("it was the last member on 3.%d: the cluster version is now 3.%d, and etcd refuses to start an older minor version after that", from, minor)
+		return false, fmt.Sprintf("it was the last member on 3.%d: the cluster version is now 3.%d, and etcd refuses to "+
+			"start an older minor version after that", from, minor)
 	}
 	for _, m := range others {
 		if minor, _, err := release.Parse(m.Version); err == nil && minor <= from {
@@ -84,7 +87,8 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 // rollBack returns the member to the version that it ran before, if possible, and reports
 // the result as an error. It has its own time limit.
 func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.StallTimeout+machine.StartTime(c.size)+c.cl.pace.Cleanup)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
+		2*c.cl.pace.StallTimeout+machine.StartTime(c.size)+c.cl.pace.Cleanup)
 	defer cancel()
 	c.lasting = true
 	p := &problem.Problem{
@@ -95,7 +99,8 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
 	on := c.cl.machine(c.s.Host)
 	if _, err := on.Change(ctx, host.Change{}, machine.Action{Verb: machine.Stop}); err != nil {
-		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped for the rollback to %s: %s", c.step.From, err))
+		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped for the rollback to %s: %s", c.step.From,
+			err))
 	}
 	agreed, others := c.others(ctx)
 	possible, why := mayRollBack(c.step, agreed, others)
@@ -119,8 +124,10 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 		return c.notRolledBack(p, v, fmt.Sprintf("the rollback to %s failed too: %s", c.step.From, err))
 	}
 	p.Summary = "etcd not upgraded, and rolled back"
-	p.Unchanged = fmt.Sprintf("%s serves with etcd %s again, with the same data (%s); the other members were not changed%s.", c.s.Name, c.step.From, why, versionsOf(others))
-	p.Next = "fix the cause shown in the log below, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
+	p.Unchanged = fmt.Sprintf("%s serves with etcd %s again, with the same data (%s); "+
+		"the other members were not changed%s.", c.s.Name, c.step.From, why, versionsOf(others))
+	p.Next = "fix the cause shown in the log below, and apply again" + fmt.Sprintf(" (or set version back to %s)",
+		c.step.From) + savedAt(c.saved)
 	if err := c.removeRollbackRecord(ctx); err != nil {
 		p.Unchanged += " " + layout.RollbackUnitPath + " could not be removed: " + err.Error() + "."
 	}
@@ -132,7 +139,8 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why string) error {
 	p.Summary = "etcd not upgraded, and not rolled back"
 	p.Cause += "; " + why
-	p.Unchanged = fmt.Sprintf("%s does not serve, and its data was not changed; the other members were not changed", c.s.Name)
+	p.Unchanged = fmt.Sprintf("%s does not serve, and its data was not changed; the other members were not changed",
+		c.s.Name)
 	if v != nil {
 		p.Unchanged += versionsOf(membership.Except(v.Members, c.f.MemberID()))
 		if rest := len(v.Voters()) - 1; rest < membership.Quorum(len(v.Voters())) {
@@ -142,8 +150,9 @@ func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why str
 		}
 	}
 	p.Unchanged += "."
-	p.Next = fmt.Sprintf("fix the cause shown in the log below, and apply again; or replace this member (terraform apply -replace=…), which recreates it with the data of the other members; "+
-		"as a last resort, restore the snapshot from before the upgrade with the tools of %s", c.step.From) + savedAt(c.saved)
+	p.Next = fmt.Sprintf("fix the cause shown in the log below, and apply again; or replace this member (terraform apply "+
+		"-replace=…), which recreates it with the data of the other members; as a last resort, restore the snapshot from "+
+		"before the upgrade with the tools of %s", c.step.From) + savedAt(c.saved)
 	return p
 }
 

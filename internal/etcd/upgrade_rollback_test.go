@@ -61,7 +61,8 @@ func TestRollBack(t *testing.T) {
 		s.Outage = outages[name]
 		other[name] = s
 	}
-	errs := together(t, other, func(s Spec) error { _, err := f.clusters.Update(f.context(), s); return err }, "cp1", "cp2", "cp3")
+	errs := together(t, other, func(s Spec) error { _, err := f.clusters.Update(f.context(), s); return err }, "cp1",
+		"cp2", "cp3")
 	failed := ""
 	for name, err := range errs {
 		var p *problem.Problem
@@ -70,11 +71,13 @@ func TestRollBack(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		case p.Summary == "etcd not upgraded, and rolled back":
 			failed = name
-			if !strings.Contains(p.Unchanged, name+" serves with etcd 3.6.16 again") || !strings.Contains(p.Next, "-etcd-3.6.16-to-3.6.15.db on cp") || !strings.Contains(p.Detail, "the unit's log") {
+			if !strings.Contains(p.Unchanged, name+" serves with etcd 3.6.16 again") ||
+				!strings.Contains(p.Next, "-etcd-3.6.16-to-3.6.15.db on cp") || !strings.Contains(p.Detail, "the unit's log") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if o := outages[name]; o.begins.Load() != 1 || o.ends.Load() != 1 || f.machine(name).starts != 3 {
-				t.Errorf("%s: outage began %d times and ended %d times; %d starts", name, o.begins.Load(), o.ends.Load(), f.machine(name).starts)
+				t.Errorf("%s: outage began %d times and ended %d times; %d starts", name, o.begins.Load(), o.ends.Load(),
+					f.machine(name).starts)
 			}
 		case problem.Untouched(err) && strings.Contains(p.Cause, "did not start with etcd 3.6.15 in this run"):
 			if o := outages[name]; o.begins.Load() != 0 || f.machine(name).starts != 1 {
@@ -116,7 +119,8 @@ func TestRollBackTakesItsOwnTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(f.context(), 4*time.Second)
 	defer cancel()
 	_, err := f.clusters.Update(ctx, s)
-	if err == nil || ctx.Err() == nil || !strings.Contains(err.Error(), "rolled back") || !strings.Contains(err.Error(), "serves with etcd 3.6.16 again") || o.ends.Load() != 1 {
+	if err == nil || ctx.Err() == nil || !strings.Contains(err.Error(), "rolled back") ||
+		!strings.Contains(err.Error(), "serves with etcd 3.6.16 again") || o.ends.Load() != 1 {
 		t.Fatalf("%v (%v), the outage ended %d times", err, ctx.Err(), o.ends.Load())
 	}
 	if errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "outage") {
@@ -137,7 +141,11 @@ func TestNeitherComesUp(t *testing.T) {
 	s, m := upgraded(specs, "3.6.15")["cp1"], f.machine("cp1")
 	m.breaks = "ExecStart="
 	_, err := f.clusters.Update(f.context(), s)
-	for _, want := range []string{"etcd not upgraded, and not rolled back", "etcd 3.6.15 was started, but it does not serve: it exited", "the rollback to 3.6.16 failed too: it does not serve", "keep quorum", "-replace", "with etcd 3.6.15", "with etcd 3.6.16"} {
+	for _, want := range []string{
+		"etcd not upgraded, and not rolled back",
+		"etcd 3.6.15 was started, but it does not serve: it exited", "the rollback to 3.6.16 failed too: it does not serve",
+		"keep quorum", "-replace", "with etcd 3.6.15", "with etcd 3.6.16",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("lacks %q: %v", want, err)
 		}

@@ -17,7 +17,8 @@ import (
 
 // unitOf returns a unit that starts a release.
 func unitOf(version string, flags ...string) string {
-	return "[Service]\nExecStart=" + strings.Join(append([]string{machine.Artifacts(version)[0].Path()}, flags...), " \\\n  ") + "\n"
+	return "[Service]\nExecStart=" + strings.Join(append([]string{machine.Artifacts(version)[0].Path()}, flags...),
+		" \\\n  ") + "\n"
 }
 
 func TestVersionStep(t *testing.T) {
@@ -44,7 +45,10 @@ func TestVersionStep(t *testing.T) {
 		{"cut off in a rollback", older, older, nil, versionStep{"3.5.35", "3.6.16", older}},
 		{"cut off after a rollback", older, older, entry("3.5.35", true), versionStep{"3.5.35", "3.6.16", older}},
 		{"the way back is unknown", newer, "", entry("3.5.35", true), versionStep{"3.5.35", "3.6.16", ""}},
-		{"the leftover is another one", unitOf("3.6.15"), older, entry("3.6.15", true), versionStep{"3.6.15", "3.6.16", unitOf("3.6.15")}},
+		{"the leftover is another one", unitOf("3.6.15"), older, entry("3.6.15", true), versionStep{
+			"3.6.15",
+			"3.6.16", unitOf("3.6.15"),
+		}},
 		{"a unit of somebody else", "ExecStart=/usr/bin/etcd\n", "", nil, versionStep{To: "3.6.16"}},
 	} {
 		f := machine.Observed{Facts: host.Facts{Files: map[string]host.FileState{}}}
@@ -66,14 +70,16 @@ func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.
 	var machines []machine.Observed
 	for i := range v.Members {
 		m, address := &v.Members[i], fmt.Sprintf("10.0.0.%d", i+1)
-		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{membership.PeerURL(address)}, []string{membership.ClientURL(address)}
+		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{membership.PeerURL(address)},
+			[]string{membership.ClientURL(address)}
 		m.Version = ""
 		if m.Healthy {
 			m.Version = version
 		}
 		machines = append(machines, machine.Observed{
 			Name: m.Name, Address: address, Record: &machine.Record{ClusterID: s.Bundle.ClusterID},
-			Facts: host.Facts{Files: map[string]host.FileState{layout.UnitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
+			Facts: host.Facts{Files: map[string]host.FileState{layout.UnitPath: {Content: unitOf(version,
+				"--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
 		})
 	}
 	return s, v, machines
@@ -104,14 +110,20 @@ func TestPrepare(t *testing.T) {
 			all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
-		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
-			all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
-			return all
-		}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
-		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []machine.Observed) []machine.Observed {
-			v.Members[2].Version = "3.6.16"
-			return all
-		}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1"},
+		{
+			"an attempt that left none behind", "3.5.35",
+			"Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+				all[2].Facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
+				return all
+			}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1",
+		},
+		{
+			"a newer member that came anew", "3.5.35",
+			"Lhh", func(v *membership.View, all []machine.Observed) []machine.Observed {
+				v.Members[2].Version = "3.6.16"
+				return all
+			}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1",
+		},
 		{"unreachable", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
 			all[1] = machine.Observed{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
 			return all
@@ -134,7 +146,9 @@ func TestPrepare(t *testing.T) {
 			all[0].Facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
 			return all
 		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not support"},
-		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []machine.Observed) []machine.Observed { return nil }, "refuse: no healthy member is on a reachable machine, so no snapshot can be saved"},
+		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			return nil
+		}, "refuse: no healthy member is on a reachable machine, so no snapshot can be saved"},
 	} {
 		s, v, machines := atPeers(t, c.from, membershiptest.ClusterOf(c.view))
 		if c.edit != nil {
@@ -173,7 +187,8 @@ func (p upgradePreparation) words() string {
 
 func TestWayBack(t *testing.T) {
 	minor, patch := versionStep{"3.5.35", "3.6.16", "unit"}, versionStep{"3.6.15", "3.6.16", "unit"}
-	old, young, silent := membership.Member{Name: "a", Version: "3.5.35"}, membership.Member{Name: "b", Version: "3.6.16"}, membership.Member{Name: "c"}
+	old, young, silent := membership.Member{Name: "a", Version: "3.5.35"}, membership.Member{Name: "b", Version: "3.6.16"},
+		membership.Member{Name: "c"}
 	for _, c := range []struct {
 		name   string
 		step   versionStep
@@ -186,12 +201,29 @@ func TestWayBack(t *testing.T) {
 		{"patch, nobody tells", patch, "", nil, true, "same minor version"},
 		{"minor, the first", minor, "3.5", []membership.Member{old, old}, true, "cluster version is still 3.5"},
 		{"minor, the last", minor, "3.5", []membership.Member{young, young}, true, "cluster version is still 3.5"},
-		{"minor, the last, and it was seen by the others", minor, "3.6", []membership.Member{young, young}, false, "cluster version is now 3.6"},
-		{"minor, nobody tells but one runs the old one", minor, "", []membership.Member{young, old}, true, "member a still runs 3.5.35"},
+		{
+			"minor, the last, and it was seen by the others", minor, "3.6",
+			[]membership.Member{young, young},
+			false,
+			"cluster version is now 3.6",
+		},
+		{
+			"minor, nobody tells but one runs the old one", minor, "",
+			[]membership.Member{young, old},
+			true,
+			"member a still runs 3.5.35",
+		},
 		{"minor, nobody tells", minor, "", []membership.Member{young, silent}, true, "etcd itself refuses"},
 		{"minor, alone", minor, "", nil, true, "etcd itself refuses"},
 		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []membership.Member{old}, false, "no longer known"},
-		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []membership.Member{old}, false, "no longer known"},
+		{
+			"where from is not known",
+			versionStep{"", "3.6.16", "unit"},
+			"3.5",
+			[]membership.Member{old},
+			false,
+			"no longer known",
+		},
 	} {
 		got, why := mayRollBack(c.step, c.agreed, c.others)
 		if got != c.want || !strings.Contains(why, c.why) {

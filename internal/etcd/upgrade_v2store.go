@@ -19,8 +19,9 @@ import (
 // v3.6, "V2 Store"), with the means of this provider. Keys can be deleted only through the
 // v2 API, and the log that still contains them is removed by a raft snapshot taken
 // afterwards.
-const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate the keys that clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
-	`then remove enable-v2, set snapshot-count = "1" on every member and apply; remove that too and apply; then change the version`
+const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate the keys that clients still need ` +
+	`and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); then remove enable-v2, ` +
+	`set snapshot-count = "1" on every member and apply; remove that too and apply; then change the version`
 
 // v2Flag returns the flag of a unit with which clients can write to the v2 store.
 func v2Flag(unit string) string {
@@ -45,7 +46,9 @@ func v2Flag(unit string) string {
 // that every member has the same member list.
 //
 // finding describes a permanent problem. err is a condition that may clear by itself.
-func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s Spec, v membership.View, inspect []machine.Observed) (finding string, err error) {
+func (cl *cluster) checkV2Store(
+	ctx context.Context, clients *client.Clients, s Spec, v membership.View, inspect []machine.Observed,
+) (finding string, err error) {
 	if len(inspect) == 0 {
 		return "", nil
 	}
@@ -64,7 +67,8 @@ func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s 
 // inspect describes a problem with the data of the member on a machine, or returns "".
 func (cl *cluster) inspect(ctx context.Context, s Spec, f machine.Observed) string {
 	at, err := machine.InstallationIn(f.Facts.Files[layout.UnitPath].Content)
-	if before := f.Facts.Files[layout.RollbackUnitPath].Content; err == nil && machine.UnitVersion(before) != "" { // the new unit is installed already
+	// the new unit is installed already
+	if before := f.Facts.Files[layout.RollbackUnitPath].Content; err == nil && machine.UnitVersion(before) != "" {
 		at, err = machine.InstallationIn(before)
 	}
 	if err == nil {
@@ -77,5 +81,6 @@ func (cl *cluster) inspect(ctx context.Context, s Spec, f machine.Observed) stri
 	case strings.Contains(err.Error(), "detected custom"): // etcdutl's errV2StoreCustomContent, errWALCustomContent
 		return fmt.Sprintf("the data of %s contains keys of the v2 store, with which etcd 3.6 does not start", f.Label())
 	}
-	return fmt.Sprintf("it could not be determined whether the data of %s contains keys of the v2 store, with which etcd 3.6 does not start: %s", f.Label(), err)
+	return fmt.Sprintf("it could not be determined whether the data of %s contains keys of the v2 store, "+
+		"with which etcd 3.6 does not start: %s", f.Label(), err)
 }

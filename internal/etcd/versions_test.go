@@ -24,7 +24,8 @@ func TestSurvey(t *testing.T) {
 	f.clusters = f.coordinator()
 	done, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got, err := f.clusters.Survey(f.context(), hosts, f.bundle)
-		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 { // the first cluster version is set after the first election
+		// the first cluster version is set after the first election
+		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 {
 			return false, nil
 		}
 		leaders := 0
@@ -32,7 +33,8 @@ func TestSurvey(t *testing.T) {
 			if m.Leader {
 				leaders++
 			}
-			if alive := m.Name != "cp2"; m.Healthy != alive || (m.Version == "3.6.16") != alive || (m.Trouble == "") != alive || m.Address != f.address(m.Name) {
+			if alive := m.Name != "cp2"; m.Healthy != alive || (m.Version == "3.6.16") != alive || (m.Trouble == "") != alive ||
+				m.Address != f.address(m.Name) {
 				return false, nil
 			}
 		}

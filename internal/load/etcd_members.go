@@ -53,8 +53,8 @@ func (m *etcdMembers) dialCounted(ctx context.Context, address string) (net.Conn
 }
 
 // call calls the member at a client URL.
-func (m *etcdMembers) call(ctx context.Context, clientURL string,
-	call func(context.Context, *clientv3.Client) error,
+func (m *etcdMembers) call(
+	ctx context.Context, clientURL string, call func(context.Context, *clientv3.Client) error,
 ) error {
 	member, err := m.member(clientURL)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 // signExternally is a signer with the authority's key: it takes the request's names and key, and
 // applies change.
-func signExternally(t testing.TB, authority KeyPair, request string, usage Usage,
-	change func(*x509.Certificate),
+func signExternally(
+	t testing.TB, authority KeyPair, request string, usage Usage, change func(*x509.Certificate),
 ) string {
 	t.Helper()
 	csr := requestOf(t, request)

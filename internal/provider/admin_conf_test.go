@@ -36,8 +36,10 @@ func TestAdminConf(t *testing.T) {
 	}
 	m := bareReplica()
 	m.Name, m.ClusterDomain, m.AdminConf = types.StringValue("cp1"), types.StringValue("cluster.local"), on
-	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType}, map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
-	m.Endpoint = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType}, map[string]attr.Value{"address": types.StringValue("10.0.0.100")})
+	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
+		map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
+	m.Endpoint = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
+		map[string]attr.Value{"address": types.StringValue("10.0.0.100")})
 	if !requested(m) {
 		t.Error("with admin.conf, its certificate is not asked for")
 	}
@@ -48,9 +50,11 @@ func TestAdminConf(t *testing.T) {
 
 // bareReplica returns a model with no argument set.
 func bareReplica() replicaModel {
-	object, list, set := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType), types.SetNull(types.StringType)
+	object, list, set := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType),
+		types.SetNull(types.StringType)
 	return replicaModel{
-		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, RepeatedArgs: object, Audit: object, Authentication: object, Resources: object,
+		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, RepeatedArgs: object, Audit: object,
+		Authentication: object, Resources: object,
 		Etcd: set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,
 		Files: types.MapNull(types.StringType), FileDigests: types.MapNull(types.StringType),
 	}

@@ -42,7 +42,9 @@ type queryTarget struct {
 }
 
 // queryTarget decodes the attributes of querySchema.
-func (s *session) queryTarget(ctx context.Context, bundle types.String, signed types.Object, urls types.Set, registration types.Object, diags *diag.Diagnostics) queryTarget {
+func (s *session) queryTarget(ctx context.Context, bundle types.String, signed types.Object, urls types.Set,
+	registration types.Object, diags *diag.Diagnostics,
+) queryTarget {
 	a := queryTarget{
 		bundle: s.bundleWith(ctx, bundle, signed, clientLeaves(), types.StringNull(), diags),
 		urls:   stringsOf(ctx, urls, diags),
@@ -74,7 +76,9 @@ func (s *session) observeControlPlane(ctx context.Context, at queryTarget) contr
 // observeReplicas searches for replicas in parallel on all machines that the arguments name. A
 // replica may be on another machine, which is known only once the balancers have answered. The
 // balancers get two thirds of the time.
-func observeReplicas[T any](ctx context.Context, s *session, at queryTarget, ask func(addresses []string) []T) ([]T, endpoint.Health) {
+func observeReplicas[T any](
+	ctx context.Context, s *session, at queryTarget, ask func(addresses []string) []T,
+) ([]T, endpoint.Health) {
 	named := slices.AppendSeq(addressesOf(at.urls), maps.Values(at.registration.Hosts))
 	slices.Sort(named)
 	named = slices.Compact(named)

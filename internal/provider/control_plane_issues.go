@@ -73,7 +73,9 @@ func machineIssues(seen controlPlane) []issue {
 	}
 	var issues []issue
 	for _, address := range slices.Sorted(maps.Keys(why)) {
-		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("machine %s with %s: %s", address, enumerated(parts[address]), unreachedBecause(why[address], address))})
+		issues = append(issues,
+			issue{issueUnreachable, fmt.Sprintf("machine %s with %s: %s", address, enumerated(parts[address]),
+				unreachedBecause(why[address], address))})
 	}
 	return issues
 }
@@ -147,7 +149,9 @@ func etcdIssues(h etcd.Health) []issue {
 			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); check its "+
 				"log (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
 		}
-		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r membership.MemberStatus) bool { return r.Address == m.Address }) {
+		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r membership.MemberStatus) bool {
+			return r.Address == m.Address
+		}) {
 			issues = append(issues, unlistedIssues(h, m)...)
 		}
 	}
@@ -308,7 +312,8 @@ func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
 		case !now.Before(end):
 			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate expired on %s", label, date)})
 		case left < days:
-			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate expires on %s, in %d days", label, date, left)})
+			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate expires on %s, in %d days", label, date,
+				left)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen.authorities)) {

@@ -26,7 +26,10 @@ var (
 // wholeControlPlane returns three healthy machines. The caller may change them.
 func wholeControlPlane() controlPlane {
 	seen := controlPlane{
-		endpoint:    endpoint.Health{Address: "10.0.0.100", Balancers: map[string]endpoint.Balancer{}, Replicas: map[string]string{}},
+		endpoint: endpoint.Health{
+			Address: "10.0.0.100", Balancers: map[string]endpoint.Balancer{},
+			Replicas: map[string]string{},
+		},
 		replicas:    map[string]listedReplica{},
 		authorities: map[string]time.Time{"kubernetes": lookedAt.AddDate(10, 0, 0)},
 	}
@@ -34,20 +37,33 @@ func wholeControlPlane() controlPlane {
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		address := fmt.Sprintf("10.0.0.%d", 11+i)
 		seen.etcd.Members = append(seen.etcd.Members, membership.MemberStatus{
-			Member:  membership.Member{Name: name, Version: "3.6.16", Healthy: true, DBSize: 20 << 20, DBInUse: 10 << 20, DBQuota: 2 << 30},
+			Member: membership.Member{
+				Name: name, Version: "3.6.16", Healthy: true, DBSize: 20 << 20, DBInUse: 10 << 20,
+				DBQuota: 2 << 30,
+			},
 			Address: address, ID: "a" + name, Leader: i == 1,
 		})
-		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: address, Member: name, Unit: "active", Quota: 2 << 30, CertificateExpiry: farEnd})
+		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{
+			Address: address, Member: name, Unit: "active",
+			Quota: 2 << 30, CertificateExpiry: farEnd,
+		})
 		seen.endpoint.Replicas[name] = address + ":6443"
-		replica := listedReplica{Health: controlplane.Health{Address: address, Name: name, Version: "1.36.3", CertificateExpiry: farEnd}, Listed: address + ":6443"}
+		replica := listedReplica{Health: controlplane.Health{
+			Address: address, Name: name, Version: "1.36.3",
+			CertificateExpiry: farEnd,
+		}, Listed: address + ":6443"}
 		for _, component := range release.Components() {
-			replica.Components = append(replica.Components, controlplane.Component{Name: component, Healthy: true, Health: "ok", Version: "1.36.3", CertificateExpiry: farEnd})
+			replica.Components = append(replica.Components, controlplane.Component{
+				Name: component, Healthy: true, Health: "ok",
+				Version: "1.36.3", CertificateExpiry: farEnd,
+			})
 		}
 		seen.replicas[name] = replica
 	}
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		b := endpoint.Balancer{
-			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true, HoldsVIP: name == "cp1",
+			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true,
+			HoldsVIP: name == "cp1",
 			Backends: map[string]endpoint.Backend{}, Out: map[string]string{},
 		}
 		for replica, at := range seen.endpoint.Replicas {
@@ -76,7 +92,10 @@ func dies(seen *controlPlane, i int, name string) {
 	lost := fmt.Errorf("observe the machine on 10.0.0.%d: connect to it: %w: no answer in time", 11+i, host.ErrUnreachable)
 	address := seen.etcd.Machines[i].Address
 	seen.etcd.Machines[i] = etcd.Machine{Address: address, Err: lost}
-	seen.etcd.Members[i] = membership.MemberStatus{Member: membership.Member{Name: name, Trouble: "does not answer"}, Address: address}
+	seen.etcd.Members[i] = membership.MemberStatus{
+		Member:  membership.Member{Name: name, Trouble: "does not answer"},
+		Address: address,
+	}
 	changeReplica(seen, name, func(r *listedReplica) { r.Health = controlplane.Health{Address: address, Err: lost} })
 	changeBalancer(seen, name, func(b *endpoint.Balancer) { *b = endpoint.Balancer{Address: address, Err: lost} })
 	for _, other := range []string{"cp1", "cp2", "cp3"} {
@@ -91,26 +110,36 @@ func TestIssuesOf(t *testing.T) {
 		change func(seen *controlPlane)
 		want   []string // "KIND: SENTENCE"
 	}{
-		"all well":  {},
-		"not asked": {func(seen *controlPlane) { seen.notQueried = "no settings" }, []string{"unreachable: the control plane was not queried: no settings"}},
+		"all well": {},
+		"not asked": {func(seen *controlPlane) {
+			seen.notQueried = "no settings"
+		}, []string{"unreachable: the control plane was not queried: no settings"}},
 		"a dead machine": {func(seen *controlPlane) { dies(seen, 1, "cp2") }, []string{
-			"unreachable: machine 10.0.0.12 with balancer cp2, etcd member cp2 and replica cp2: connect to it: unreachable over SSH: no answer in time",
+			"unreachable: machine 10.0.0.12 with balancer cp2, etcd member cp2 and replica cp2: connect to it: " +
+				"unreachable over SSH: no answer in time",
 			"unhealthy: etcd: the members report no leader",
 			"unhealthy: etcd member cp2 (10.0.0.12) does not answer",
 			"unhealthy: replica cp2 (10.0.0.12): out of rotation: DOWN L4TOUT, reported by balancers cp1 and cp3",
 		}},
 		"the dead machine has the address": {func(seen *controlPlane) { dies(seen, 0, "cp1") }, []string{
-			"unreachable: machine 10.0.0.11 with balancer cp1, etcd member cp1 and replica cp1: connect to it: unreachable over SSH: no answer in time",
+			"unreachable: machine 10.0.0.11 with balancer cp1, etcd member cp1 and replica cp1: connect to it: " +
+				"unreachable over SSH: no answer in time",
 			"unhealthy: etcd member cp1 (10.0.0.11) does not answer",
 			"unreachable: virtual IP 10.0.0.100: no observed balancer has it; cp1 may have it",
 			"unhealthy: replica cp1 (10.0.0.11): out of rotation: DOWN L4TOUT, reported by balancers cp2 and cp3",
 		}},
 		"a machine that is too slow": {func(seen *controlPlane) {
-			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe the machine on 10.0.0.13: %w", context.DeadlineExceeded)}
-		}, []string{"unreachable: machine 10.0.0.13 with etcd member cp3: no answer within the time limit of this data source"}},
+			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe the machine on 10.0.0.13: %w",
+				context.DeadlineExceeded)}
+		}, []string{"unreachable: machine 10.0.0.13 with etcd member cp3: no answer within the " +
+			"time limit of this data source"}},
 		"an untrusted machine": {func(seen *controlPlane) {
-			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe: %w", &host.HostKeyError{Address: "10.0.0.13", Seen: "ssh-ed25519 AAAA"})}
-		}, []string{`unreachable: machine 10.0.0.13 with etcd member cp3: host key of 10.0.0.13 is not known: it presented "ssh-ed25519 AAAA"`}},
+			seen.etcd.Machines[2] = etcd.Machine{
+				Address: "10.0.0.13",
+				Err:     fmt.Errorf("observe: %w", &host.HostKeyError{Address: "10.0.0.13", Seen: "ssh-ed25519 AAAA"}),
+			}
+		}, []string{`unreachable: machine 10.0.0.13 with etcd member cp3: ` +
+			`host key of 10.0.0.13 is not known: it presented "ssh-ed25519 AAAA"`}},
 		"no quorum": {func(seen *controlPlane) {
 			seen.etcd.Survey, seen.etcd.Silence = membership.Survey{}, errors.New("no member answers")
 			seen.etcd.Machines[0].Unit, seen.etcd.Machines[1].Unit = "failed", ""
@@ -120,7 +149,10 @@ func TestIssuesOf(t *testing.T) {
 			"unhealthy: etcd member cp2 (10.0.0.12): etcd.service is missing",
 		}},
 		"nothing of etcd is reached": {func(seen *controlPlane) {
-			seen.etcd = etcd.Health{Silence: errors.New("no member answers"), Machines: []etcd.Machine{{Address: "10.0.0.21", Err: host.ErrUnreachable}}}
+			seen.etcd = etcd.Health{
+				Silence:  errors.New("no member answers"),
+				Machines: []etcd.Machine{{Address: "10.0.0.21", Err: host.ErrUnreachable}},
+			}
 		}, []string{
 			"unreachable: machine 10.0.0.21 with etcd member: unreachable over SSH",
 			"unreachable: etcd: none of its machines can be observed, so its state is unknown",
@@ -129,14 +161,18 @@ func TestIssuesOf(t *testing.T) {
 			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14"})
 		}, []string{"unhealthy: machine 10.0.0.14: it has no etcd member of this cluster"}},
 		"a snapshot that failed": {func(seen *controlPlane) { seen.etcd.Machines[1].SnapshotFailed = "exit-code" }, []string{
-			"unhealthy: etcd member cp2 (10.0.0.12): the last run of etcd-snapshot.service failed (exit-code); check its log (journalctl -u etcd-snapshot.service)",
+			"unhealthy: etcd member cp2 (10.0.0.12): the last run of etcd-snapshot.service failed (exit-code); " +
+				"check its log (journalctl -u etcd-snapshot.service)",
 		}},
 		"another cluster's member": {func(seen *controlPlane) {
 			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14", Foreign: "other", Unit: "active"})
 		}, []string{`unhealthy: machine 10.0.0.14: it has an etcd member of another cluster, "other"`}},
-		"a member that was removed by hand": {func(seen *controlPlane) { seen.etcd.Members = seen.etcd.Members[:2] }, []string{
-			"unhealthy: etcd member cp3 (10.0.0.13): the cluster does not list it, but its machine still has its files",
-		}},
+		"a member that was removed by hand": {
+			func(seen *controlPlane) { seen.etcd.Members = seen.etcd.Members[:2] },
+			[]string{
+				"unhealthy: etcd member cp3 (10.0.0.13): the cluster does not list it, but its machine still has its files",
+			},
+		},
 		"a learner, and alarms": {func(seen *controlPlane) {
 			seen.etcd.Members[2].Learner = true
 			seen.etcd.Members[0].Alarms = []string{"NOSPACE"}
@@ -147,9 +183,12 @@ func TestIssuesOf(t *testing.T) {
 			"unhealthy: etcd member cp3 (10.0.0.13) is a learner that has not been promoted",
 		}},
 		"a database that is nearly full": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize = 1740 << 20 }, []string{
-			"unhealthy: etcd member cp1 (10.0.0.11): its database uses 85 % of its quota of 2.0 GiB; etcd refuses writes when the quota is exceeded",
+			"unhealthy: etcd member cp1 (10.0.0.11): its database uses 85 % of its quota of 2.0 GiB; " +
+				"etcd refuses writes when the quota is exceeded",
 		}},
-		"no quota, no issue": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1 }, nil},
+		"no quota, no issue": {func(seen *controlPlane) {
+			seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1
+		}, nil},
 		"two holders": {func(seen *controlPlane) {
 			changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.HoldsVIP = true })
 		}, []string{
@@ -192,7 +231,9 @@ func TestIssuesOf(t *testing.T) {
 		"certificates near their end": {func(seen *controlPlane) {
 			seen.authorities["kubernetes"] = nearEnd
 			seen.etcd.Machines[0].CertificateExpiry = lookedAt.Add(-time.Hour)
-			changeReplica(seen, "cp1", func(r *listedReplica) { r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd })
+			changeReplica(seen, "cp1", func(r *listedReplica) {
+				r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd
+			})
 			changeReplica(seen, "cp3", func(r *listedReplica) { r.CertificateExpiry = nearEnd })
 		}, []string{
 			"expiring: CA kubernetes: a certificate expires on 2026-12-01, in 9 days",
@@ -247,7 +288,10 @@ func TestSeenReplicas(t *testing.T) {
 		{Address: "10.0.0.14", Err: host.ErrUnreachable}, // not listed anywhere
 		{Address: "10.0.0.15"},                           // bare
 	}
-	listed := map[string]string{"cp1": "10.0.0.11:6443", "cp3": "10.0.0.13:6443", "cp5": "10.0.0.15:6443", "old": "[fd00::9]:6443"}
+	listed := map[string]string{
+		"cp1": "10.0.0.11:6443", "cp3": "10.0.0.13:6443", "cp5": "10.0.0.15:6443",
+		"old": "[fd00::9]:6443",
+	}
 	got := listedReplicas(found, listed)
 	for name, want := range map[string]listedReplica{
 		"cp1": {Health: found[0], Listed: "10.0.0.11:6443"},
@@ -263,7 +307,10 @@ func TestSeenReplicas(t *testing.T) {
 	if len(got) != 5 {
 		t.Errorf("%d replicas: %v", len(got), got)
 	}
-	if more := unnamedMachines(listed, []string{"10.0.0.11", "10.0.0.13"}); !slices.Equal(more, []string{"10.0.0.15", "fd00::9"}) {
+	if more := unnamedMachines(listed, []string{"10.0.0.11", "10.0.0.13"}); !slices.Equal(more, []string{
+		"10.0.0.15",
+		"fd00::9",
+	}) {
 		t.Errorf("further machines %q", more)
 	}
 }

@@ -144,12 +144,14 @@ func virtualIPOf(h endpoint.Health) *virtualIPModel {
 
 func balancerOf(b endpoint.Balancer) balancerModel {
 	out := balancerModel{
-		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil), HoldsVirtualIP: types.BoolValue(b.HoldsVIP),
-		HAProxy: lineOrNull(b.HAProxy), Keepalived: lineOrNull(b.Keepalived), Backends: map[string]backendModel{},
+		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil),
+		HoldsVirtualIP: types.BoolValue(b.HoldsVIP),
+		HAProxy:        lineOrNull(b.HAProxy), Keepalived: lineOrNull(b.Keepalived), Backends: map[string]backendModel{},
 	}
 	for name, seen := range b.Backends {
 		out.Backends[name] = backendModel{
-			Address: lineOrNull(seen.Address), Status: lineOrNull(seen.Status), Check: lineOrNull(seen.Check), Sessions: types.Int64Value(int64(seen.Sessions)),
+			Address: lineOrNull(seen.Address), Status: lineOrNull(seen.Status), Check: lineOrNull(seen.Check),
+			Sessions: types.Int64Value(int64(seen.Sessions)),
 		}
 	}
 	return out
@@ -162,7 +164,8 @@ func replicaOf(h endpoint.Health, name string, r listedReplica, now time.Time) r
 	}
 	out := replicaStatusModel{
 		Address: types.StringValue(r.Address), Reachable: types.BoolValue(r.Err == nil), Version: lineOrNull(r.Version),
-		Healthy: types.BoolValue(r.Healthy()), Registered: types.BoolValue(h.Registered(name)), Components: map[string]componentStatusModel{},
+		Healthy: types.BoolValue(r.Healthy()), Registered: types.BoolValue(h.Registered(name)),
+		Components:           map[string]componentStatusModel{},
 		CertificateExpiresAt: timeString(r.CertificateExpiry), CertificateDays: daysLeft(r.CertificateExpiry, now),
 	}
 	for _, c := range r.Components {
@@ -188,14 +191,18 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	if h.Silence != nil {
 		for _, machine := range h.Machines {
 			if machine.Member != "" {
-				lone := membership.MemberStatus{Member: membership.Member{Name: machine.Member, Trouble: "no quorum answers"}, Address: machine.Address}
+				lone := membership.MemberStatus{
+					Member:  membership.Member{Name: machine.Member, Trouble: "no quorum answers"},
+					Address: machine.Address,
+				}
 				out.Members[machine.Member] = memberOf(h, lone, machine, now)
 			}
 		}
 		return out
 	}
 	voters, healthy, needed := h.Voting()
-	out.Voters, out.Quorum, out.Tolerates = types.Int64Value(int64(voters)), types.Int64Value(int64(needed)), types.Int64Value(int64(max(0, healthy-needed)))
+	out.Voters, out.Quorum, out.Tolerates = types.Int64Value(int64(voters)), types.Int64Value(int64(needed)),
+		types.Int64Value(int64(max(0, healthy-needed)))
 	for _, m := range h.Members {
 		name := m.Name
 		if name == "" {
@@ -213,8 +220,10 @@ func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, no
 		ID: lineOrNull(m.ID), Address: lineOrNull(m.Address), Reachable: types.BoolNull(), Version: lineOrNull(m.Version),
 		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),
 		Trouble: lineOrNull(m.Trouble), Unit: lineOrNull(machine.Unit), Alarms: stringList(m.Alarms),
-		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)), QuotaUsed: types.Float64Null(),
-		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry, now),
+		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)),
+		QuotaUsed:            types.Float64Null(),
+		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry,
+			now),
 	}
 	if machine.Address != "" {
 		out.Reachable = types.BoolValue(machine.Err == nil)
@@ -251,7 +260,8 @@ func summaryOf(seen controlPlane, issues int, now time.Time) string {
 		words = append(words, "etcd does not answer")
 	} else {
 		voters, healthy, _ := seen.etcd.Voting()
-		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters, parenthesized("leader ", seen.etcd.Leader())))
+		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters,
+			parenthesized("leader ", seen.etcd.Leader())))
 	}
 	ready, versions := 0, map[string]bool{}
 	for name, r := range seen.replicas {
@@ -263,7 +273,8 @@ func summaryOf(seen controlPlane, issues int, now time.Time) string {
 		}
 	}
 	words = append(words,
-		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas), parenthesized("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
+		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas),
+			parenthesized("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
 		seen.endpoint.Address+" on "+orNoBalancer(seen.endpoint.Holders()))
 	if end := firstExpiry(seen); !end.IsZero() {
 		words = append(words, fmt.Sprintf("first certificate expires in %d days", daysUntil(end, now)))

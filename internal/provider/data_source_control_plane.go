@@ -37,16 +37,22 @@ func newControlPlaneDataSource() datasource.DataSource {
 	return &controlPlaneDataSource{now: time.Now}
 }
 
-func (d *controlPlaneDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (d *controlPlaneDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_control_plane"
 }
 
 // Configure takes the data of the provider's Configure.
-func (d *controlPlaneDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+func (d *controlPlaneDataSource) Configure(
+	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
+) {
 	d.setSession(req.ProviderData, &resp.Diagnostics)
 }
 
-func (d *controlPlaneDataSource) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *controlPlaneDataSource) Schema(
+	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = controlPlaneSchema(ctx)
 }
 

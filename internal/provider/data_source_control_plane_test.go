@@ -22,7 +22,8 @@ func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
 	d := &controlPlaneDataSource{}
 	var schema datasource.SchemaResponse
 	d.Schema(t.Context(), datasource.SchemaRequest{}, &schema)
-	state := tfsdk.State{Schema: schema.Schema, Raw: tftypes.NewValue(schema.Schema.Type().TerraformType(t.Context()), nil)}
+	state := tfsdk.State{Schema: schema.Schema, Raw: tftypes.NewValue(schema.Schema.Type().TerraformType(t.Context()),
+		nil)}
 	config := tfsdk.Config{Schema: schema.Schema, Raw: state.Raw}
 	config.Raw = nullObject(t, schema.Schema.Type().TerraformType(t.Context()))
 	var model controlPlaneModel
@@ -103,8 +104,9 @@ func TestControlPlaneAnswer(t *testing.T) {
 		want map[string]string // path → value
 	}{
 		"all well": {whole, map[string]string{
-			"healthy":                                         "true",
-			"summary":                                         "healthy: 3 of 3 etcd members healthy (leader cp2); 3 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on cp1; first certificate expires in 365 days",
+			"healthy": "true",
+			"summary": "healthy: 3 of 3 etcd members healthy (leader cp2); " +
+				"3 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on cp1; first certificate expires in 365 days",
 			"virtual_ip holder":                               "cp1",
 			"balancers cp2 haproxy":                           "active",
 			"balancers cp2 holds_virtual_ip":                  "false",
@@ -125,8 +127,9 @@ func TestControlPlaneAnswer(t *testing.T) {
 			"authorities kubernetes days":                     "3653",
 		}},
 		"a dead machine": {dead, map[string]string{
-			"healthy":                                "false",
-			"summary":                                "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on no observed balancer; first certificate expires in 365 days",
+			"healthy": "false",
+			"summary": "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in " +
+				"rotation and ready (1.36.3); 10.0.0.100 on no observed balancer; first certificate expires in 365 days",
 			"virtual_ip holder":                      "null",
 			"balancers cp1 reachable":                "false",
 			"balancers cp1 haproxy":                  "null",
@@ -143,7 +146,8 @@ func TestControlPlaneAnswer(t *testing.T) {
 		}},
 		"no quorum": {silent, map[string]string{
 			"healthy": "false", "etcd_cluster leader": "null", "etcd_cluster voters": "null", "etcd_cluster tolerates": "null",
-			"etcd_cluster members cp3 trouble": "no quorum answers", "etcd_cluster members cp3 certificate_days": "365", "etcd_cluster members cp3 version": "null",
+			"etcd_cluster members cp3 trouble": "no quorum answers", "etcd_cluster members cp3 certificate_days": "365",
+			"etcd_cluster members cp3 version": "null",
 		}},
 		"not asked": {controlPlane{notQueried: "no settings"}, map[string]string{
 			"healthy": "false", "summary": "not queried: no settings", "virtual_ip address": "null",
@@ -169,16 +173,24 @@ func (e errSilent) Error() string { return string(e) }
 
 // TestFailOn checks that fail_on decides which issues are errors.
 func TestFailOn(t *testing.T) {
-	issues := []issue{{issueUnreachable, "machine cp1"}, {issueUnhealthy, "member cp2"}, {issueUnhealthy, "replica cp2"}, {issueExpiring, "CA etcd"}}
+	issues := []issue{
+		{issueUnreachable, "machine cp1"},
+		{issueUnhealthy, "member cp2"},
+		{issueUnhealthy, "replica cp2"},
+		{issueExpiring, "CA etcd"},
+	}
 	for name, c := range map[string]struct {
 		on   []string
 		want []string
 		not  []string
 	}{
-		"nothing":     {nil, nil, []string{"Error"}},
-		"unreachable": {[]string{"unreachable"}, []string{"cannot be reached", "machine cp1", "Unchanged: nothing was changed.", "Next step: "}, []string{"member cp2", "authority"}},
-		"unhealthy":   {[]string{"unhealthy"}, []string{"unhealthy", "member cp2", "replica cp2"}, []string{"machine cp1"}},
-		"all":         {issueKinds, []string{"machine cp1", "replica cp2", "expire soon", "CA etcd"}, nil},
+		"nothing": {nil, nil, []string{"Error"}},
+		"unreachable": {[]string{"unreachable"}, []string{
+			"cannot be reached", "machine cp1",
+			"Unchanged: nothing was changed.", "Next step: ",
+		}, []string{"member cp2", "authority"}},
+		"unhealthy": {[]string{"unhealthy"}, []string{"unhealthy", "member cp2", "replica cp2"}, []string{"machine cp1"}},
+		"all":       {issueKinds, []string{"machine cp1", "replica cp2", "expire soon", "CA etcd"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
@@ -203,7 +215,9 @@ func TestFailOn(t *testing.T) {
 
 // readNowhere reads a data source for a control plane on addresses without a machine:
 // TEST-NET-1, where nothing answers. The timeout is two seconds.
-func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value, said string, took time.Duration) {
+func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value, said string,
+	took time.Duration,
+) {
 	t.Helper()
 	here, _ := bundles(t)
 	encoded, err := here.Encode(nil)
@@ -214,8 +228,9 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 	schema := p.schemas.DataSourceSchemas[name]
 	hosts := map[string]tftypes.Value{"cp1": textValue("192.0.2.11"), "cp2": textValue("192.0.2.12")}
 	config := map[string]tftypes.Value{
-		"pki":  textValue(encoded),
-		"etcd": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue("https://192.0.2.11:2379")}),
+		"pki": textValue(encoded),
+		"etcd": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String},
+			[]tftypes.Value{textValue("https://192.0.2.11:2379")}),
 		"endpoint": objectValue(map[string]tftypes.Value{
 			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443),
 			"hosts":      tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts),
@@ -225,7 +240,10 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 	}
 	maps.Copy(config, set)
 	begun := time.Now()
-	answer, err := p.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: p.value(t, schema, config)})
+	answer, err := p.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
+		TypeName: name,
+		Config:   p.value(t, schema, config),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +282,10 @@ func TestControlPlaneUnreachable(t *testing.T) {
 func TestControlPlaneFails(t *testing.T) {
 	kinds := tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
 	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
-	for _, word := range []string{"ERROR", "cannot be reached", "192.0.2.11", "192.0.2.12", "remove \"unreachable\" from fail_on"} {
+	for _, word := range []string{
+		"ERROR", "cannot be reached", "192.0.2.11", "192.0.2.12",
+		"remove \"unreachable\" from fail_on",
+	} {
 		if !strings.Contains(said, word) {
 			t.Errorf("%q lacks %q", said, word)
 		}

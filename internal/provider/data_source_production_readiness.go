@@ -51,16 +51,22 @@ func newProductionReadinessDataSource() datasource.DataSource {
 	return &productionReadinessDataSource{now: time.Now}
 }
 
-func (d *productionReadinessDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (d *productionReadinessDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_production_readiness"
 }
 
 // Configure takes the data of the provider's Configure.
-func (d *productionReadinessDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+func (d *productionReadinessDataSource) Configure(
+	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
+) {
 	d.setSession(req.ProviderData, &resp.Diagnostics)
 }
 
-func (d *productionReadinessDataSource) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *productionReadinessDataSource) Schema(
+	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = productionReadinessSchema(ctx)
 }
 
@@ -95,7 +101,9 @@ func productionReadinessSchema(ctx context.Context) schema.Schema {
 	}
 }
 
-func (d *productionReadinessDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *productionReadinessDataSource) Read(
+	ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse,
+) {
 	var model productionReadinessModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)

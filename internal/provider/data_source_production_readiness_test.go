@@ -23,7 +23,8 @@ func wholeReview(t *testing.T) reviewData {
 	r := reviewData{controlPlane: wholeControlPlane(), bundle: here}
 	for _, m := range r.etcd.Machines {
 		r.members = append(r.members, etcd.ObservedMember{
-			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true, Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
+			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true,
+			Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
 			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: lookedAt}}, Scheduled: &etcd.Scheduled{Uploads: true},
 		})
 	}
@@ -44,13 +45,18 @@ func TestEvidence(t *testing.T) {
 	e := wholeReview(t).evidence(lookedAt)
 	member, replica := e.Members[0], e.Replicas[2]
 	switch {
-	case e.Etcd != readiness.Etcd{Voters: 3, Healthy: 3}, len(e.Members) != 3, len(e.Replicas) != 3, e.ReplicasUnread+e.NodesUnread != "":
+	case e.Etcd != readiness.Etcd{Voters: 3, Healthy: 3}, len(e.Members) != 3, len(e.Replicas) != 3,
+		e.ReplicasUnread+e.NodesUnread != "":
 		t.Errorf("%+v", e)
-	case member.Name != "cp1" || !member.Process.Running || !member.OwnDisk || !member.Memory || member.Disk != "/data" || member.Quota != 2<<30 || member.DBSize != 20<<20 || member.Fsyncs != 9 || len(member.Schedules) != 1 || member.Scheduled == nil || !member.Scheduled.Uploads || member.FsyncUnread != "":
+	case member.Name != "cp1" || !member.Process.Running || !member.OwnDisk || !member.Memory || member.Disk != "/data" ||
+		member.Quota != 2<<30 || member.DBSize != 20<<20 || member.Fsyncs != 9 || len(member.Schedules) != 1 ||
+		member.Scheduled == nil || !member.Scheduled.Uploads || member.FsyncUnread != "":
 		t.Errorf("member %+v", member)
-	case replica.Name != "cp3" || replica.APIServer.Flags["v"] != "2" || replica.Scheduler.MemoryMax != "1" || replica.Files["audit-policy-file"] == "":
+	case replica.Name != "cp3" || replica.APIServer.Flags["v"] != "2" || replica.Scheduler.MemoryMax != "1" ||
+		replica.Files["audit-policy-file"] == "":
 		t.Errorf("replica %+v", replica)
-	case len(e.Endpoint.InRotation) != 3 || e.Endpoint.Balancers != 3 || len(e.Endpoint.Holders) != 1 || len(e.Endpoint.Unread) != 0:
+	case len(e.Endpoint.InRotation) != 3 || e.Endpoint.Balancers != 3 || len(e.Endpoint.Holders) != 1 ||
+		len(e.Endpoint.Unread) != 0:
 		t.Errorf("endpoint %+v", e.Endpoint)
 	case len(e.Certificates) != 7 || len(e.Nodes) != 1 || len(e.SignedOutside) != 0 || e.Encryption.Provider != "":
 		t.Errorf("%+v", e)
@@ -65,14 +71,16 @@ func TestEvidence(t *testing.T) {
 				r.members[1].Address, r.replicas[1].Address = "", ""
 			},
 			func(e readiness.Evidence) bool {
-				return strings.Contains(e.Members[1].Unread, "unreachable over SSH") && strings.Contains(e.Replicas[1].Unread, "unreachable over SSH") &&
+				return strings.Contains(e.Members[1].Unread, "unreachable over SSH") && strings.Contains(e.Replicas[1].Unread,
+					"unreachable over SSH") &&
 					e.Members[0].Unread == "" && e.Etcd.Healthy == 2 && len(e.Endpoint.Unread) == 1 && len(e.Endpoint.InRotation) == 2
 			},
 		},
 		"no quorum": {
 			func(r *reviewData) { r.etcd.Survey, r.etcd.Silence = membership.Survey{}, etcdSilence },
 			func(e readiness.Evidence) bool {
-				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" && e.Members[2].Process.Running
+				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" &&
+					e.Members[2].Process.Running
 			},
 		},
 		"no metrics": {
@@ -120,7 +128,8 @@ func TestProductionReadinessUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, item := range items {
-		id, status, evidence := plainly(t, in(t, item, "id")), plainly(t, in(t, item, "status")), plainly(t, in(t, item, "evidence"))
+		id, status, evidence := plainly(t, in(t, item, "id")), plainly(t, in(t, item, "status")),
+			plainly(t, in(t, item, "evidence"))
 		want := "unknown"
 		switch id {
 		case "encryption": // known from the bundle

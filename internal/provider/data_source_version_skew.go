@@ -55,16 +55,22 @@ type versionSkewModel struct {
 
 func newVersionSkewDataSource() datasource.DataSource { return &versionSkewDataSource{} }
 
-func (d *versionSkewDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (d *versionSkewDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_version_skew"
 }
 
 // Configure takes the data of the provider's Configure.
-func (d *versionSkewDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+func (d *versionSkewDataSource) Configure(
+	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
+) {
 	d.setSession(req.ProviderData, &resp.Diagnostics)
 }
 
-func (d *versionSkewDataSource) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *versionSkewDataSource) Schema(
+	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = versionSkewSchema(ctx)
 }
 
@@ -95,7 +101,9 @@ type observedVersions struct {
 }
 
 // observe queries etcd and the replicas in parallel.
-func (d *versionSkewDataSource) observe(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) observedVersions {
+func (d *versionSkewDataSource) observe(
+	ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string,
+) observedVersions {
 	var out observedVersions
 	var surveyErr, skewErr error
 	var asking sync.WaitGroup
@@ -122,7 +130,9 @@ func queryFailure(whom string, err error) []string {
 
 // replicas returns the replicas that the balancers list, and the kubelets registered with them.
 // Any replica can answer for all of them. The queries begin with the first one.
-func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle, registration endpoint.Registration, target string) (release.Versions, error) {
+func (d *versionSkewDataSource) replicas(
+	ctx context.Context, bundle *pki.Bundle, registration endpoint.Registration, target string,
+) (release.Versions, error) {
 	registrar := d.session.registrars.For(registration)
 	listed, err := registrar.Replicas(ctx)
 	if err != nil {

@@ -17,7 +17,10 @@ import (
 // TestVersionSkewAnswer checks that the result follows from the observed state alone.
 func TestVersionSkewAnswer(t *testing.T) {
 	survey := func(version, agreed string) membership.Survey {
-		return membership.Survey{Members: []membership.MemberStatus{{Member: membership.Member{Name: "cp1", Version: version, Healthy: true}}}, ClusterVersion: agreed}
+		return membership.Survey{Members: []membership.MemberStatus{{Member: membership.Member{
+			Name: "cp1", Version: version,
+			Healthy: true,
+		}}}, ClusterVersion: agreed}
 	}
 	skew := func(kubernetes, kubelet string) release.Versions {
 		return release.Versions{Replicas: map[string]string{"cp1": kubernetes}, Kubelets: map[string]string{"n1": kubelet}}
@@ -28,7 +31,10 @@ func TestVersionSkewAnswer(t *testing.T) {
 		allowed                  types.Bool
 		refusals                 []string
 	}{
-		"no target": {seen: observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.16", "3.6")}, allowed: types.BoolNull()},
+		"no target": {
+			seen:    observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.16", "3.6")},
+			allowed: types.BoolNull(),
+		},
 		"one allowed": {
 			seen:             observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.16", "3.6")},
 			kubernetesTarget: "1.37.2", allowed: types.BoolValue(true),
@@ -47,13 +53,22 @@ func TestVersionSkewAnswer(t *testing.T) {
 		},
 		"etcd may not go": { // and Kubernetes is checked against the version that stays
 			seen:             observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.5.21", "3.5")},
-			kubernetesTarget: "1.37.2", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
+			kubernetesTarget: "1.37.2", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{
+				"etcd: ",
+				"Kubernetes: ",
+			},
 		},
 		"not all was told": {
-			seen:   observedVersions{skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not report its version"}},
+			seen: observedVersions{
+				skew: skew("1.36.3", "1.36.3"), survey: survey("3.6.15", "3.6"),
+				issues: []string{"replica cp2 does not report its version"},
+			},
 			target: "3.6.16", allowed: types.BoolValue(false),
 		},
-		"nothing was told": {seen: observedVersions{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.37.2", allowed: types.BoolValue(false)},
+		"nothing was told": {
+			seen: observedVersions{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.37.2",
+			allowed: types.BoolValue(false),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := c.seen
@@ -79,7 +94,8 @@ func TestVersionSkewAnswer(t *testing.T) {
 // TestVersionSkewUnreachable checks that the data source returns within its timeout if nothing
 // answers, and reports what it could not query.
 func TestVersionSkewUnreachable(t *testing.T) {
-	all, said, took := readNowhere(t, "kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.37.2")})
+	all, said, took := readNowhere(t,
+		"kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.37.2")})
 	if said != "" || took > 10*time.Second {
 		t.Fatalf("%s after %s", said, took)
 	}

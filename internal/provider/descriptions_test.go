@@ -57,7 +57,9 @@ func argumentsIn(at string, covered bool, attributes map[string]schema.Attribute
 			continue
 		}
 		within := argumentsIn(a.at, covered || a.saysChange(), nested.Attributes)
-		a.covered = a.covered || !slices.ContainsFunc(within, func(of argument) bool { return !of.covered && !of.saysChange() })
+		a.covered = a.covered || !slices.ContainsFunc(within, func(of argument) bool {
+			return !of.covered && !of.saysChange()
+		})
 		out = append(append(out, a), within...)
 	}
 	return out

@@ -92,7 +92,8 @@ func addConfigError(diags *diag.Diagnostics, root path.Path, summary string, err
 		attribute = settingPath(root, setting.Field)
 		cause = setting.Err
 	}
-	diags.AddAttributeError(attribute, summary, "Setting: "+attribute.String()+"\nCause: "+cause.Error()+"\nUnchanged: no machine was contacted.")
+	diags.AddAttributeError(attribute, summary, "Setting: "+attribute.String()+"\nCause: "+cause.Error()+
+		"\nUnchanged: no machine was contacted.")
 }
 
 // settingPath resolves "bastion.host_key" or "hosts.10.0.0.11.host_key" below root. The keys of

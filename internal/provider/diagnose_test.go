@@ -21,14 +21,29 @@ func TestAsProblem(t *testing.T) {
 		summary, next string
 	}{
 		{"any", errors.New("odd"), "not created", ""},
-		{"unknown key", fmt.Errorf("look: %w", unknownKey), "Host key not trusted", `"10.0.0.11" = { host_key = "ssh-ed25519 AAAA" }`},
+		{
+			"unknown key", fmt.Errorf("look: %w", unknownKey), "Host key not trusted",
+			`"10.0.0.11" = { host_key = "ssh-ed25519 AAAA" }`,
+		},
 		{"changed key", fmt.Errorf("look: %w", changedKey), "Host key changed", "replace the old line"},
-		{"changed key in a problem", &problem.Problem{Summary: "member not made", Next: "look", Err: changedKey}, "Host key changed", "replace the old line"},
-		{"list of machines", &problem.Problem{Summary: "not set up", Next: "mend", Detail: "cp1: …", Err: changedKey}, "not set up", "mend"},
+		{
+			"changed key in a problem", &problem.Problem{Summary: "member not made", Next: "look", Err: changedKey},
+			"Host key changed", "replace the old line",
+		},
+		{
+			"list of machines", &problem.Problem{Summary: "not set up", Next: "mend", Detail: "cp1: …", Err: changedKey},
+			"not set up", "mend",
+		},
 		{"refused", fmt.Errorf("dial: %w", host.ErrAuth), "SSH authentication refused", "authorized_keys"},
 		{"no root", fmt.Errorf("dial: %w", host.ErrNotRoot), "No root privileges on the machine", "NOPASSWD"},
-		{"unreachable", fmt.Errorf("dial: %w", host.ErrUnreachable), "Machine unreachable over SSH", "abandon_unreachable_hosts"},
-		{"unreachable, with a remedy", &problem.Problem{Summary: "not deleted", Next: "wait", Err: host.ErrUnreachable}, "not deleted", "wait"},
+		{
+			"unreachable", fmt.Errorf("dial: %w", host.ErrUnreachable), "Machine unreachable over SSH",
+			"abandon_unreachable_hosts",
+		},
+		{
+			"unreachable, with a remedy", &problem.Problem{Summary: "not deleted", Next: "wait", Err: host.ErrUnreachable},
+			"not deleted", "wait",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := asProblem("not created", c.err)

@@ -59,9 +59,13 @@ func TestDisruption(t *testing.T) {
 		{name: "all names change", deletable: true, steps: []step{
 			replace(everyone[0], "a (10.0.0.1)"), replace(everyone[1], "b (10.0.0.2)"), replace(everyone[2], "c (10.0.0.3)"),
 		}, want: "two applies"},
-		{name: "all keys and names change", steps: append(append([]step{create("a (10.0.0.1)")}, each(destroy)...), create("b (10.0.0.2)")), want: "two applies"},
+		{name: "all keys and names change", steps: append(append([]step{create("a (10.0.0.1)")}, each(destroy)...),
+			create("b (10.0.0.2)")), want: "two applies"},
 		{name: "all keys change, names do not", steps: append(each(create), each(destroy)...), want: "moved"},
-		{name: "one of three keys changes", steps: []step{create(everyone[0]), destroy(everyone[0]), keep(everyone[1]), keep(everyone[2])}},
+		{name: "one of three keys changes", steps: []step{
+			create(everyone[0]), destroy(everyone[0]), keep(everyone[1]),
+			keep(everyone[2]),
+		}},
 		{name: "tainted, all of them", steps: append(each(read), each(create)...), want: "moved"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +91,10 @@ func TestDisruptionOfAnotherCluster(t *testing.T) {
 	var s disruption
 	var diags diag.Diagnostics
 	s.kept(priorObject{kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true})
-	s.destroyed(priorObject{kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"}, serving: true}, &diags)
+	s.destroyed(priorObject{
+		kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"},
+		serving: true,
+	}, &diags)
 	if !diags.HasError() {
 		t.Error("the only member of a protected cluster is destroyed beside another cluster's")
 	}

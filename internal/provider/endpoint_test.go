@@ -39,7 +39,8 @@ func twoClusters(t *testing.T) (here, elsewhere *pki.Bundle) {
 func endpointAs(t *testing.T, bundle types.String, cluster types.String) endpointModel {
 	t.Helper()
 	state := importedState(t, endpointSchema(t.Context()), map[string]any{
-		"id": "10.0.0.100", "address": "10.0.0.100", "port": int64(6443), "haproxy.hosts": map[string]string{"cp1": "10.0.0.11"},
+		"id": "10.0.0.100", "address": "10.0.0.100", "port": int64(6443),
+		"haproxy.hosts":            map[string]string{"cp1": "10.0.0.11"},
 		"haproxy.install_packages": true, "drain_timeout": "10s", "pki": bundle, "config_digest": "abc", "drift": []string{},
 	})
 	var m endpointModel
@@ -65,17 +66,23 @@ func TestEndpointOfABundle(t *testing.T) {
 		touched     bool
 		cluster     types.String
 	}{
-		"the same":               {bundleText(t, here), bundleText(t, here), false, false, cluster},
-		"changed":                {bundleText(t, here), bundleText(t, &changed), false, false, cluster},
-		"not known yet":          {bundleText(t, here), types.StringUnknown(), false, false, cluster},
-		"another cluster's":      {bundleText(t, here), bundleText(t, elsewhere), true, false, types.StringValue(elsewhere.ClusterID)},
+		"the same":      {bundleText(t, here), bundleText(t, here), false, false, cluster},
+		"changed":       {bundleText(t, here), bundleText(t, &changed), false, false, cluster},
+		"not known yet": {bundleText(t, here), types.StringUnknown(), false, false, cluster},
+		"another cluster's": {
+			bundleText(t, here), bundleText(t, elsewhere), true, false,
+			types.StringValue(elsewhere.ClusterID),
+		},
 		"imported without, then": {types.StringNull(), bundleText(t, here), false, true, cluster},
 	} {
 		of := endpointSchema(t.Context())
 		before := endpointAs(t, c.state, cluster)
 		after := before
 		after.PKI = c.plan
-		req := resource.ModifyPlanRequest{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}, Plan: tfsdk.Plan{Schema: of, Raw: emptyOf(t, of)}}
+		req := resource.ModifyPlanRequest{
+			State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)},
+			Plan:  tfsdk.Plan{Schema: of, Raw: emptyOf(t, of)},
+		}
 		diags := req.State.Set(t.Context(), before)
 		diags.Append(req.Plan.Set(t.Context(), after)...)
 		resp := resource.ModifyPlanResponse{Plan: req.Plan}
@@ -89,8 +96,10 @@ func TestEndpointOfABundle(t *testing.T) {
 		if diags.HasError() {
 			t.Fatalf("%s: %v", name, diags)
 		}
-		if len(resp.RequiresReplace) > 0 != c.replaced || got.ConfigDigest.IsUnknown() != c.touched || registration.ClusterID != c.cluster.ValueString() {
-			t.Errorf("%s: replaced by %v, digest %s, registration %+v", name, resp.RequiresReplace, got.ConfigDigest, registration)
+		if len(resp.RequiresReplace) > 0 != c.replaced || got.ConfigDigest.IsUnknown() != c.touched ||
+			registration.ClusterID != c.cluster.ValueString() {
+			t.Errorf("%s: replaced by %v, digest %s, registration %+v", name, resp.RequiresReplace, got.ConfigDigest,
+				registration)
 		}
 		if c.replaced && !resp.RequiresReplace[0].Equal(path.Root("pki")) {
 			t.Errorf("%s: replaced by %v", name, resp.RequiresReplace)
@@ -103,7 +112,8 @@ func TestEndpointOfABundle(t *testing.T) {
 func TestNewEndpointOfANewBundle(t *testing.T) {
 	m := endpointAs(t, types.StringUnknown(), types.StringUnknown())
 	var r registrationModel
-	if diags := objectAs(t, m.Registration, &r); diags.HasError() || !r.ClusterID.IsUnknown() || r.Address.ValueString() != "10.0.0.100" || !elementsKnown(t.Context(), r.Hosts) {
+	if diags := objectAs(t, m.Registration, &r); diags.HasError() || !r.ClusterID.IsUnknown() ||
+		r.Address.ValueString() != "10.0.0.100" || !elementsKnown(t.Context(), r.Hosts) {
 		t.Errorf("%+v, %v", r, diags)
 	}
 	if got := plannedCluster(t.Context(), m, endpointModel{}); !got.IsUnknown() {
@@ -131,7 +141,8 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	} {
 		var diags diag.Diagnostics
 		refuseOtherEndpoint(t.Context(), c.registration, c.bundle, &diags)
-		if diags.HasError() != c.refused || c.refused && !strings.Contains(diags[0].Detail(), "belongs to the cluster "+here.ClusterID+", and the PKI bundle to "+elsewhere.ClusterID) {
+		if diags.HasError() != c.refused || c.refused && !strings.Contains(diags[0].Detail(), "belongs to the cluster "+
+			here.ClusterID+", and the PKI bundle to "+elsewhere.ClusterID) {
 			t.Errorf("%s: %v", name, diags)
 		}
 		if got := registrationOf(t.Context(), c.registration, c.bundle, &diags).ClusterID; got != c.cluster {

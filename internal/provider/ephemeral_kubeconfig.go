@@ -23,12 +23,16 @@ var (
 
 func newKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
 
-func (e *kubeconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+func (e *kubeconfigEphemeral) Metadata(
+	_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
 }
 
 // Configure takes the data of the provider's Configure.
-func (e *kubeconfigEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
+func (e *kubeconfigEphemeral) Configure(
+	_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse,
+) {
 	e.setSession(req.ProviderData, &resp.Diagnostics)
 }
 
@@ -42,17 +46,26 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				Required: true, MarkdownDescription: kubeconfigServer,
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
 			},
-			"user":   schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: kubeconfigUser},
-			"groups": schema.SetAttribute{Optional: true, Computed: true, ElementType: types.StringType, MarkdownDescription: kubeconfigGroups},
+			"user": schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: kubeconfigUser},
+			"groups": schema.SetAttribute{
+				Optional: true, Computed: true, ElementType: types.StringType,
+				MarkdownDescription: kubeconfigGroups,
+			},
 			"validity": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()},
 				MarkdownDescription: kubeconfigValidity + " Default `1h`.",
 			},
-			"content":                schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: kubeconfigContent},
+			"content": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: kubeconfigContent,
+			},
 			"cluster_ca_certificate": schema.StringAttribute{Computed: true, MarkdownDescription: kubeconfigCA},
 			"client_certificate":     schema.StringAttribute{Computed: true, MarkdownDescription: kubeconfigCert},
-			"client_key":             schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: kubeconfigKey},
-			"expires_at":             schema.StringAttribute{Computed: true, MarkdownDescription: kubeconfigExpiry},
+			"client_key": schema.StringAttribute{
+				Computed: true, Sensitive: true,
+				MarkdownDescription: kubeconfigKey,
+			},
+			"expires_at": schema.StringAttribute{Computed: true, MarkdownDescription: kubeconfigExpiry},
 		},
 	}
 }

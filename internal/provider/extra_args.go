@@ -75,7 +75,8 @@ func (m replicaModel) validateArgs(ctx context.Context, diags *diag.Diagnostics)
 			continue
 		}
 		extra, repeated := stringMapOf(ctx, args, diags), m.repeatedArgs(ctx, attribute, diags)
-		if err := errors.Join(oneValueEach(name, extra), component.ValidateExtraArgs(name, m.Version.ValueString(), extra)); err != nil {
+		if err := errors.Join(oneValueEach(name, extra), component.ValidateExtraArgs(name, m.Version.ValueString(),
+			extra)); err != nil {
 			addInvalid(diags, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
 		}
 		if err := validateRepeated(name, m.Version.ValueString(), extra, repeated); err != nil {
@@ -88,7 +89,8 @@ func (m replicaModel) validateArgs(ctx context.Context, diags *diag.Diagnostics)
 func oneValueEach(name string, extra map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(extra)) {
 		if len(component.Values(extra[flag])) > 1 {
-			return fmt.Errorf("%s: the value of flag %q has several lines; put a flag that repeats into repeated_args", name, flag)
+			return fmt.Errorf("%s: the value of flag %q has several lines; put a flag that repeats into repeated_args", name,
+				flag)
 		}
 	}
 	return nil
@@ -115,7 +117,9 @@ func validateRepeated(name, version string, extra map[string]string, repeated ma
 
 // importedArgs splits the flags that an import has found: those that repeat, and those that the
 // record has in repeated_args.
-func importedArgs(observed controlplane.Imported) (extra map[string]map[string]string, repeated map[string]map[string][]string) {
+func importedArgs(
+	observed controlplane.Imported) (extra map[string]map[string]string, repeated map[string]map[string][]string,
+) {
 	lists := recorded[resourcesModel](observed.Settings).Repeated
 	extra, repeated = map[string]map[string]string{}, map[string]map[string][]string{}
 	for name, flags := range observed.ExtraArgs {
@@ -136,7 +140,8 @@ func importedArgs(observed controlplane.Imported) (extra map[string]map[string]s
 		}
 	}
 	// extra_args with any component has all of them, null or not.
-	if len(extra) < len(extraArgsComponents) && !slices.ContainsFunc(slices.Collect(maps.Values(extra)), func(flags map[string]string) bool { return flags != nil }) {
+	if len(extra) < len(extraArgsComponents) && !slices.ContainsFunc(slices.Collect(maps.Values(extra)),
+		func(flags map[string]string) bool { return flags != nil }) {
 		extra = nil
 	}
 	return extra, repeated

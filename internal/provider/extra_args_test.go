@@ -30,7 +30,8 @@ func givenArgs(t *testing.T) map[string]replicaModel {
 	arguments := replicaArguments()
 	extra := func(values map[string]attr.Value) types.Object { return nested(t, arguments["extra_args"], values) }
 	repeated := func(values map[string]attr.Value) types.Object { return nested(t, arguments["repeated_args"], values) }
-	noExtra, noRepeated := types.ObjectNull(extra(nil).AttributeTypes(t.Context())), types.ObjectNull(repeated(nil).AttributeTypes(t.Context()))
+	noExtra, noRepeated := types.ObjectNull(extra(nil).AttributeTypes(t.Context())),
+		types.ObjectNull(repeated(nil).AttributeTypes(t.Context()))
 	issuers := lists(t, map[string][]string{"service-account-issuer": {"https://new", "https://old"}})
 	v := stringMap(map[string]string{"v": "2"})
 	return map[string]replicaModel{
@@ -38,12 +39,20 @@ func givenArgs(t *testing.T) map[string]replicaModel {
 		"flags only":      {ExtraArgs: extra(map[string]attr.Value{"apiserver": v}), RepeatedArgs: noRepeated},
 		"null components": {ExtraArgs: extra(nil), RepeatedArgs: noRepeated},
 		"lists only":      {ExtraArgs: noExtra, RepeatedArgs: repeated(map[string]attr.Value{"apiserver": issuers})},
-		"both":            {ExtraArgs: extra(map[string]attr.Value{"apiserver": v, "scheduler": v}), RepeatedArgs: repeated(map[string]attr.Value{"apiserver": issuers})},
-		"both, of different components": {
-			ExtraArgs:    extra(map[string]attr.Value{"apiserver": v}),
-			RepeatedArgs: repeated(map[string]attr.Value{"scheduler": lists(t, map[string][]string{"tls-sni-cert-key": {"/a.crt,/a.key"}})}),
+		"both": {
+			ExtraArgs:    extra(map[string]attr.Value{"apiserver": v, "scheduler": v}),
+			RepeatedArgs: repeated(map[string]attr.Value{"apiserver": issuers}),
 		},
-		"a list of one": {ExtraArgs: noExtra, RepeatedArgs: repeated(map[string]attr.Value{"apiserver": lists(t, map[string][]string{"service-account-issuer": {"https://one"}})})},
+		"both, of different components": {
+			ExtraArgs: extra(map[string]attr.Value{"apiserver": v}),
+			RepeatedArgs: repeated(
+				map[string]attr.Value{"scheduler": lists(t, map[string][]string{"tls-sni-cert-key": {"/a.crt,/a.key"}})}),
+		},
+		"a list of one": {
+			ExtraArgs: noExtra,
+			RepeatedArgs: repeated(
+				map[string]attr.Value{"apiserver": lists(t, map[string][]string{"service-account-issuer": {"https://one"}})}),
+		},
 	}
 }
 
@@ -56,7 +65,10 @@ func TestArgsReadBack(t *testing.T) {
 			s := bareReplica()
 			s.ExtraArgs, s.RepeatedArgs = m.ExtraArgs, m.RepeatedArgs
 			found := controlplane.Imported{ExtraArgs: s.extraArgs(t.Context(), &diags), Settings: s.settings(t.Context())}
-			into := importer{t.Context(), &resource.ImportStateResponse{State: importedState(t, replicaSchema(t.Context()), nil)}}
+			into := importer{
+				t.Context(),
+				&resource.ImportStateResponse{State: importedState(t, replicaSchema(t.Context()), nil)},
+			}
 			into.extraArgs(found)
 			if diags.HasError() || into.resp.Diagnostics.HasError() {
 				t.Fatal(diags, into.resp.Diagnostics)
@@ -71,7 +83,8 @@ func TestArgsReadBack(t *testing.T) {
 	var diags diag.Diagnostics
 	both := bareReplica()
 	both.ExtraArgs, both.RepeatedArgs = givenArgs(t)["both"].ExtraArgs, givenArgs(t)["both"].RepeatedArgs
-	if got := both.extraArgs(t.Context(), &diags)["kube-apiserver"]; got["service-account-issuer"] != "https://new\nhttps://old" || got["v"] != "2" {
+	if got := both.extraArgs(t.Context(),
+		&diags)["kube-apiserver"]; got["service-account-issuer"] != "https://new\nhttps://old" || got["v"] != "2" {
 		t.Errorf("the API server has the flags %q", got)
 	}
 }
@@ -84,17 +97,35 @@ func TestValidateArgs(t *testing.T) {
 		extra, repeated map[string]any
 		refused         string
 	}{
-		"issuers":               {repeated: map[string]any{"service-account-issuer": []string{"https://new", "https://old"}}},
-		"issuers beside a flag": {extra: map[string]any{"v": "2"}, repeated: map[string]any{"service-account-issuer": []string{"https://new"}}},
-		"one value":             {extra: map[string]any{"service-account-issuer": "https://new"}},
-		"in both":               {extra: map[string]any{"service-account-issuer": "https://a"}, repeated: map[string]any{"service-account-issuer": []string{"https://b"}}, refused: "is also in extra_args"},
-		"does not repeat":       {repeated: map[string]any{"event-ttl": []string{"1h", "2h"}}, refused: "takes one value"},
-		"no value":              {repeated: map[string]any{"service-account-issuer": []string{}}, refused: "has no value"},
-		"twice":                 {repeated: map[string]any{"service-account-issuer": []string{"https://a", "https://a"}}, refused: "twice"},
-		"owned":                 {repeated: map[string]any{"service-account-key-file": []string{"/a", "/b"}}, refused: "takes one value"},
-		"lines in a list":       {repeated: map[string]any{"service-account-issuer": []string{"https://a\nhttps://b"}}, refused: "several lines"},
-		"lines in one value":    {extra: map[string]any{"service-account-issuer": "https://a\nhttps://b"}, refused: "into repeated_args"},
-		"claims":                {repeated: map[string]any{"oidc-required-claim": []string{"a=b", "c=d"}}},
+		"issuers": {repeated: map[string]any{"service-account-issuer": []string{"https://new", "https://old"}}},
+		"issuers beside a flag": {
+			extra:    map[string]any{"v": "2"},
+			repeated: map[string]any{"service-account-issuer": []string{"https://new"}},
+		},
+		"one value": {extra: map[string]any{"service-account-issuer": "https://new"}},
+		"in both": {
+			extra:    map[string]any{"service-account-issuer": "https://a"},
+			repeated: map[string]any{"service-account-issuer": []string{"https://b"}}, refused: "is also in extra_args",
+		},
+		"does not repeat": {repeated: map[string]any{"event-ttl": []string{"1h", "2h"}}, refused: "takes one value"},
+		"no value":        {repeated: map[string]any{"service-account-issuer": []string{}}, refused: "has no value"},
+		"twice": {
+			repeated: map[string]any{"service-account-issuer": []string{"https://a", "https://a"}},
+			refused:  "twice",
+		},
+		"owned": {
+			repeated: map[string]any{"service-account-key-file": []string{"/a", "/b"}},
+			refused:  "takes one value",
+		},
+		"lines in a list": {
+			repeated: map[string]any{"service-account-issuer": []string{"https://a\nhttps://b"}},
+			refused:  "several lines",
+		},
+		"lines in one value": {
+			extra:   map[string]any{"service-account-issuer": "https://a\nhttps://b"},
+			refused: "into repeated_args",
+		},
+		"claims": {repeated: map[string]any{"oidc-required-claim": []string{"a=b", "c=d"}}},
 	} {
 		here, _ := bundles(t)
 		state := replicaState(t, bundleText(t, here).ValueString(), here.ClusterID)
@@ -107,7 +138,11 @@ func TestValidateArgs(t *testing.T) {
 		if c.repeated != nil {
 			state["repeated_args"] = map[string]any{"apiserver": c.repeated}
 		}
-		resp, err := p.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: "kube_control_plane_replica", Config: dynamic(t, kind, valueOf(t, kind, state))})
+		resp, err := p.server.ValidateResourceConfig(t.Context(),
+			&tfprotov6.ValidateResourceConfigRequest{
+				TypeName: "kube_control_plane_replica",
+				Config:   dynamic(t, kind, valueOf(t, kind, state)),
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,8 @@ func (f fileModel) check() error {
 func (f fileModel) file() component.ConfigFile {
 	mode, _ := component.ParseConfigFileMode(f.Mode.ValueString()) // validated by the schema; null is the default
 	return component.ConfigFile{
-		Mode: mode, Owner: f.Owner.ValueString(), NoRestart: !f.Restart.IsNull() && !f.Restart.ValueBool(), WriteOnly: f.Content.IsNull(),
+		Mode: mode, Owner: f.Owner.ValueString(), NoRestart: !f.Restart.IsNull() && !f.Restart.ValueBool(),
+		WriteOnly: f.Content.IsNull(),
 	}
 }
 

@@ -30,7 +30,8 @@ func fileValue(t *testing.T, values map[string]attr.Value) types.Object {
 	for name, kind := range kinds {
 		if all[name] = values[name]; all[name] == nil {
 			var err error
-			if all[name], err = kind.ValueFromTerraform(t.Context(), tftypes.NewValue(kind.TerraformType(t.Context()), nil)); err != nil {
+			if all[name], err = kind.ValueFromTerraform(t.Context(), tftypes.NewValue(kind.TerraformType(t.Context()),
+				nil)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -50,7 +51,10 @@ func filesValue(t *testing.T, files map[string]map[string]attr.Value) types.Map 
 // filesConfig is a configuration with files alone.
 func filesConfig(t *testing.T, files types.Map) tfsdk.Config {
 	t.Helper()
-	state := tfsdk.State{Schema: replicaSchema(t.Context()), Raw: tftypes.NewValue(replicaSchema(t.Context()).Type().TerraformType(t.Context()), nil)}
+	state := tfsdk.State{
+		Schema: replicaSchema(t.Context()),
+		Raw:    tftypes.NewValue(replicaSchema(t.Context()).Type().TerraformType(t.Context()), nil),
+	}
 	if diags := state.SetAttribute(t.Context(), path.Root("files"), files); diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -77,23 +81,53 @@ func TestValidateFiles(t *testing.T) {
 		{"none", types.MapNull(fileValue(t, nil).Type(t.Context())), nil, "", ""},
 		{"missing", types.MapNull(fileValue(t, nil).Type(t.Context())), admission, `there is no file "a.yaml"`, ""},
 		{"named", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text("x")}), admission, "", ""},
-		{"not named", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text("x"), "b.yaml": text("x")}), admission, "", "so no component reads it"},
-		{"references a missing", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text(component.ConfigFilePath("b.yaml"))}), admission, "", "which is not in files"},
+		{
+			"not named", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text("x"), "b.yaml": text("x")}), admission,
+			"", "so no component reads it",
+		},
+		{
+			"references a missing",
+			filesValue(t, map[string]map[string]attr.Value{"a.yaml": text(component.ConfigFilePath("b.yaml"))}), admission, "",
+			"which is not in files",
+		},
 		{"all unknown", types.MapUnknown(fileValue(t, nil).Type(t.Context())), admission, "", ""},
-		{"content unknown", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringUnknown()}}), admission, "", ""},
-		{"mode unknown", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringValue("x"), "mode": types.StringUnknown()}}), admission, "", ""},
+		{
+			"content unknown", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringUnknown()}}),
+			admission, "", "",
+		},
+		{
+			"mode unknown",
+			filesValue(t, map[string]map[string]attr.Value{"a.yaml": {
+				"content": types.StringValue("x"),
+				"mode":    types.StringUnknown(),
+			}}), admission, "", "",
+		},
 		{"no content", filesValue(t, map[string]map[string]attr.Value{"a.yaml": nil}), admission, "it has no content", ""},
-		{"both", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringValue("x"), "content_wo": types.StringValue("y")}}), admission, "both set", ""},
+		{"both", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {
+			"content":    types.StringValue("x"),
+			"content_wo": types.StringValue("y"),
+		}}), admission, "both set", ""},
 		{"empty", filesValue(t, map[string]map[string]attr.Value{"a.yaml": text("")}), admission, "it is empty", ""},
 		{"name", filesValue(t, map[string]map[string]attr.Value{"../a.yaml": text("x")}), nil, "malformed file name", ""},
-		{"restart", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content": types.StringValue("x"), "restart": types.BoolValue(false)}}), admission, "at its start only", ""},
-		{"write-only", filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content_wo": types.StringValue(webhookText)}}), admission, "", ""},
+		{
+			"restart",
+			filesValue(t, map[string]map[string]attr.Value{"a.yaml": {
+				"content": types.StringValue("x"),
+				"restart": types.BoolValue(false),
+			}}), admission, "at its start only", "",
+		},
+		{
+			"write-only",
+			filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content_wo": types.StringValue(webhookText)}}), admission,
+			"", "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var diags diag.Diagnostics
 			replicaModel{Files: c.files, ExtraArgs: flagsOf(t, c.args)}.validateFiles(t.Context(), &diags)
 			problems, warnings := words(diags.Errors()), words(diags.Warnings())
-			if (problems == "") != (c.errors == "") || !strings.Contains(problems, c.errors) || (warnings == "") != (c.warns == "") || !strings.Contains(warnings, c.warns) {
+			if (problems == "") != (c.errors == "") || !strings.Contains(problems, c.errors) ||
+				(warnings == "") != (c.warns == "") || !strings.Contains(warnings, c.warns) {
 				t.Errorf("errors %q, warnings %q", problems, warnings)
 			}
 			if strings.Contains(problems+warnings, "not-for-a-log") {
@@ -115,12 +149,16 @@ func words(all diag.Diagnostics) string {
 func TestPlanFiles(t *testing.T) {
 	digest := func(text string) attr.Value { return types.StringValue(component.ContentDigest(text)) }
 	files := filesValue(t, map[string]map[string]attr.Value{
-		"a": {"content": types.StringValue("a")}, "b": {"content_wo": types.StringValue(webhookText)}, "c": {"content_wo": types.StringUnknown()},
+		"a": {"content": types.StringValue("a")}, "b": {"content_wo": types.StringValue(webhookText)},
+		"c": {"content_wo": types.StringUnknown()},
 	})
 	var m replicaModel
 	var diags diag.Diagnostics
 	m.planFiles(t.Context(), filesConfig(t, files), nil, &diags)
-	want := types.MapValueMust(types.StringType, map[string]attr.Value{"a": digest("a"), "b": digest(webhookText), "c": types.StringUnknown()})
+	want := types.MapValueMust(types.StringType, map[string]attr.Value{
+		"a": digest("a"), "b": digest(webhookText),
+		"c": types.StringUnknown(),
+	})
 	if !m.FileDigests.Equal(want) || len(diags) != 0 {
 		t.Errorf("%s, %v", m.FileDigests, diags)
 	}
@@ -141,7 +179,10 @@ func TestPlanFiles(t *testing.T) {
 // TestTakeWriteOnly: the apply takes the contents from the configuration, and refuses others
 // than the planned ones.
 func TestTakeWriteOnly(t *testing.T) {
-	files := filesValue(t, map[string]map[string]attr.Value{"b": {"content_wo": types.StringValue(webhookText), "mode": types.StringValue("0400")}})
+	files := filesValue(t, map[string]map[string]attr.Value{"b": {
+		"content_wo": types.StringValue(webhookText),
+		"mode":       types.StringValue("0400"),
+	}})
 	planned := func(digest types.String) types.Map {
 		return types.MapValueMust(types.StringType, map[string]attr.Value{"b": digest})
 	}
@@ -156,17 +197,26 @@ func TestTakeWriteOnly(t *testing.T) {
 	} {
 		var diags diag.Diagnostics
 		// The plan has no write-only value.
-		m := replicaModel{Files: filesValue(t, map[string]map[string]attr.Value{"b": {"mode": types.StringValue("0400")}}), FileDigests: planned(c.digest)}
+		m := replicaModel{
+			Files:       filesValue(t, map[string]map[string]attr.Value{"b": {"mode": types.StringValue("0400")}}),
+			FileDigests: planned(c.digest),
+		}
 		m.takeWriteOnly(t.Context(), filesConfig(t, files), &diags)
 		if diags.HasError() != c.wrong || strings.Contains(words(diags), "not-for-a-log") {
 			t.Errorf("%s: %v", c.name, diags)
 		}
-		want := component.ConfigFile{Content: webhookText, SHA256: component.ContentDigest(webhookText), Mode: 0o400, WriteOnly: true}
+		want := component.ConfigFile{
+			Content: webhookText, SHA256: component.ContentDigest(webhookText), Mode: 0o400,
+			WriteOnly: true,
+		}
 		if have := m.configFiles(t.Context())["b"]; have != want {
 			t.Errorf("%s: %+v", c.name, have)
 		}
 	}
-	read := replicaModel{Files: filesValue(t, map[string]map[string]attr.Value{"b": nil}), FileDigests: planned(types.StringValue("ab"))}
+	read := replicaModel{
+		Files:       filesValue(t, map[string]map[string]attr.Value{"b": nil}),
+		FileDigests: planned(types.StringValue("ab")),
+	}
 	if have := read.configFiles(t.Context())["b"]; have != (component.ConfigFile{SHA256: "ab", WriteOnly: true}) {
 		t.Errorf("a refresh: %+v", have)
 	}
@@ -192,7 +242,10 @@ func TestFilesChange(t *testing.T) {
 // something else.
 func TestFilesImported(t *testing.T) {
 	given := filesValue(t, map[string]map[string]attr.Value{
-		"a.yaml": {"content": types.StringValue("a"), "mode": types.StringValue("0600"), "owner": types.StringValue(release.APIServer), "restart": types.BoolValue(true)},
+		"a.yaml": {
+			"content": types.StringValue("a"), "mode": types.StringValue("0600"),
+			"owner": types.StringValue(release.APIServer), "restart": types.BoolValue(true),
+		},
 		"b.yaml": {"content": types.StringValue("b")},
 		"c.conf": {"content_wo": types.StringValue("c"), "mode": types.StringValue("0400")},
 	})
@@ -219,12 +272,16 @@ func TestFilesImported(t *testing.T) {
 		return files, digests
 	}
 	want := filesValue(t, map[string]map[string]attr.Value{
-		"a.yaml": {"content": types.StringValue("a"), "mode": types.StringValue("0600"), "owner": types.StringValue(release.APIServer), "restart": types.BoolValue(true)},
+		"a.yaml": {
+			"content": types.StringValue("a"), "mode": types.StringValue("0600"),
+			"owner": types.StringValue(release.APIServer), "restart": types.BoolValue(true),
+		},
 		"b.yaml": {"content": types.StringValue("b")},
 		"c.conf": {"mode": types.StringValue("0400")},
 	})
 	files, digests := imported()
-	if !files.Equal(want) || !slices.Equal(slices.Sorted(maps.Keys(digests.Elements())), []string{"a.yaml", "b.yaml", "c.conf"}) {
+	if !files.Equal(want) || !slices.Equal(slices.Sorted(maps.Keys(digests.Elements())),
+		[]string{"a.yaml", "b.yaml", "c.conf"}) {
 		t.Errorf("imported %s, %s", files, digests)
 	}
 	edited := found.ConfigFiles["b.yaml"]

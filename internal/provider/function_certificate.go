@@ -40,7 +40,9 @@ func (f *certificateFunction) Metadata(_ context.Context, _ function.MetadataReq
 	resp.Name = "certificate"
 }
 
-func (f *certificateFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+func (f *certificateFunction) Definition(
+	_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse,
+) {
 	list := types.ListType{ElemType: types.StringType}
 	resp.Definition = function.Definition{
 		Summary: "Parse a certificate",

@@ -35,7 +35,9 @@ func (f *kubeconfigFunction) Metadata(_ context.Context, _ function.MetadataRequ
 	resp.Name = "kubeconfig"
 }
 
-func (f *kubeconfigFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+func (f *kubeconfigFunction) Definition(
+	_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse,
+) {
 	resp.Definition = function.Definition{
 		Summary: "Parse a kubeconfig, to configure other providers",
 		MarkdownDescription: "Parses the current context of a kubeconfig. The result has the following " +

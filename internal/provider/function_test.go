@@ -137,7 +137,8 @@ func TestKubeconfigFunction(t *testing.T) {
 func TestKubeconfigFunctionOfAnother(t *testing.T) {
 	got, err := run(t, newKubeconfigFunction(), `{"apiVersion": "v1", "kind": "Config", "current-context": "b",
 		"clusters": [{"name": "c", "cluster": {"server": "https://api.example"}}],
-		"contexts": [{"name": "a", "context": {"cluster": "x", "user": "x"}}, {"name": "b", "context": {"cluster": "c", "user": "u", "namespace": "n"}}],
+		"contexts": [{"name": "a", "context": {"cluster": "x", "user": "x"}},
+			{"name": "b", "context": {"cluster": "c", "user": "u", "namespace": "n"}}],
 		"users": [{"name": "u", "user": {"token": "t"}}]}`)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,8 @@ func nested(t *testing.T, attribute schema.Attribute, values map[string]attr.Val
 	for name, of := range kind.AttrTypes {
 		if all[name] = values[name]; all[name] == nil {
 			var err error
-			if all[name], err = of.ValueFromTerraform(t.Context(), tftypes.NewValue(of.TerraformType(t.Context()), nil)); err != nil {
+			if all[name], err = of.ValueFromTerraform(t.Context(), tftypes.NewValue(of.TerraformType(t.Context()),
+				nil)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -45,7 +46,10 @@ func TestAuditOf(t *testing.T) {
 		{"off", map[string]attr.Value{"enabled": types.BoolValue(false)}, component.Audit{Off: true}},
 		{
 			"all",
-			map[string]attr.Value{"policy": types.StringValue("x"), "max_age_days": types.Int64Value(1), "max_backups": types.Int64Value(2), "max_size_mb": types.Int64Value(3)},
+			map[string]attr.Value{
+				"policy": types.StringValue("x"), "max_age_days": types.Int64Value(1),
+				"max_backups": types.Int64Value(2), "max_size_mb": types.Int64Value(3),
+			},
 			component.Audit{Policy: "x", MaxAgeDays: 1, MaxBackups: 2, MaxSizeMB: 3},
 		},
 	} {
@@ -60,7 +64,8 @@ func TestAuditOf(t *testing.T) {
 
 func TestAuthenticationOf(t *testing.T) {
 	paths := types.SetValueMust(types.StringType, []attr.Value{types.StringValue("/version")})
-	model := replicaModel{Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringValue("[]"), "anonymous_paths": paths})}
+	model := replicaModel{Authentication: nested(t, authenticationSchema(),
+		map[string]attr.Value{"jwt": types.StringValue("[]"), "anonymous_paths": paths})}
 	want := component.Authentication{JWT: "[]", AnonymousPaths: []string{"/version"}}
 	if have := model.authentication(t.Context()); !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v", have)
@@ -71,10 +76,16 @@ func TestAuthenticationOf(t *testing.T) {
 }
 
 func TestLimitsOf(t *testing.T) {
-	limits := nested(t, limitsSchema("x"), map[string]attr.Value{"memory_max": types.StringValue("1G"), "cpu_quota": types.StringValue("50%")})
+	limits := nested(t, limitsSchema("x"), map[string]attr.Value{
+		"memory_max": types.StringValue("1G"),
+		"cpu_quota":  types.StringValue("50%"),
+	})
 	resources := nested(t, replicaHardening()["resources"], map[string]attr.Value{"scheduler": limits})
 	have := (replicaModel{Resources: resources}).limits(t.Context())
-	want := map[string]component.Limits{"kube-apiserver": {}, "kube-controller-manager": {}, "kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"}}
+	want := map[string]component.Limits{
+		"kube-apiserver": {}, "kube-controller-manager": {},
+		"kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"},
+	}
 	if !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v", have)
 	}
@@ -101,12 +112,31 @@ func TestValidateHardening(t *testing.T) {
 		wrong bool
 	}{
 		{"nothing", replicaModel{}, false},
-		{"limits", replicaModel{Resources: nested(t, replicaHardening()["resources"], map[string]attr.Value{"apiserver": limits(types.StringValue("2G"))})}, true},
-		{"limits not known", replicaModel{Resources: nested(t, replicaHardening()["resources"], map[string]attr.Value{"apiserver": limits(types.StringUnknown())})}, false},
+		{
+			"limits",
+			replicaModel{Resources: nested(t, replicaHardening()["resources"],
+				map[string]attr.Value{"apiserver": limits(types.StringValue("2G"))})},
+			true,
+		},
+		{
+			"limits not known",
+			replicaModel{Resources: nested(t, replicaHardening()["resources"],
+				map[string]attr.Value{"apiserver": limits(types.StringUnknown())})},
+			false,
+		},
 		{"audit", replicaModel{Audit: audit(types.Int64Value(3))}, true},
 		{"audit not known", replicaModel{Audit: audit(types.Int64Unknown())}, false},
-		{"authentication", replicaModel{Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringValue("{")})}, true},
-		{"authentication not known", replicaModel{Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringUnknown()})}, false},
+		{
+			"authentication",
+			replicaModel{Authentication: nested(t, authenticationSchema(),
+				map[string]attr.Value{"jwt": types.StringValue("{")})},
+			true,
+		},
+		{
+			"authentication not known",
+			replicaModel{Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringUnknown()})},
+			false,
+		},
 	} {
 		var diags diag.Diagnostics
 		c.model.validateHardening(t.Context(), &diags)

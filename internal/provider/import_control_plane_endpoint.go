@@ -17,7 +17,9 @@ import (
 
 // IdentitySchema returns the identity of an endpoint: its address, and one of its machines to
 // read it from.
-func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+func (r *endpointResource) IdentitySchema(
+	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
+) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
 		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
 		"host": identityschema.StringAttribute{OptionalForImport: true, Description: "Address of one of the " +
@@ -26,7 +28,9 @@ func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.Identity
 }
 
 // ImportState reads the endpoint from one of its machines.
-func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *endpointResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	machine, wanted := r.machineNamed(ctx, req, &resp.Diagnostics)
 	if machine == nil {
 		return
@@ -36,7 +40,8 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	observed, err := endpoint.Import(ctx, machine, r.session.machine)
 	if err == nil && wanted != "" && observed.Address != wanted {
 		err = &problem.Problem{
-			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " + observed.Address + ", not " + wanted,
+			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " +
+				observed.Address + ", not " + wanted,
 			Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
 		}
 	}
@@ -57,7 +62,8 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	i.set("drain_timeout", durationText(drain))
 	i.set("url", apiURL(observed.Address, int64(observed.Port)))
 	registration, diags := registrationObject(ctx, endpoint.Registration{
-		Address: observed.Address, Port: observed.Port, Hosts: observed.Hosts, DrainTimeout: drain, VerifyCA: observed.CACertificate != "", ClusterID: observed.ClusterID,
+		Address: observed.Address, Port: observed.Port, Hosts: observed.Hosts, DrainTimeout: drain,
+		VerifyCA: observed.CACertificate != "", ClusterID: observed.ClusterID,
 	})
 	resp.Diagnostics.Append(diags...)
 	i.set("registration", registration)
@@ -70,7 +76,9 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint
 // expected there, if the import names one.
-func (r *endpointResource) machineNamed(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) (*host.Host, string) {
+func (r *endpointResource) machineNamed(
+	ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics,
+) (*host.Host, string) {
 	if req.ID != "" || req.Identity == nil {
 		return r.machineFor(ctx, req, diags), ""
 	}
@@ -94,7 +102,8 @@ func (r *endpointResource) drainOf(ctx context.Context, observed endpoint.Import
 		if err != nil {
 			continue // the next replica, or finally the record, has it too
 		}
-		if registration, err := registrationIn(recorded.Registration); err == nil && registration.Address == observed.Address {
+		if registration, err := registrationIn(recorded.Registration); err == nil &&
+			registration.Address == observed.Address {
 			return registration.DrainTimeout
 		}
 	}

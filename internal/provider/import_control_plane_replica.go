@@ -13,12 +13,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
-func (r *replicaResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+func (r *replicaResource) IdentitySchema(
+	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
+) {
 	resp.IdentitySchema = addressIdentity("IP address of the machine, on which its API server listens.")
 }
 
 // ImportState reads the replica from its machine.
-func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *replicaResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	machine := r.machineFor(ctx, req, &resp.Diagnostics)
 	if machine == nil {
 		return

@@ -27,7 +27,10 @@ func (m replicaModel) fileSettings(ctx context.Context) map[string]fileSettings 
 	}
 	out := map[string]fileSettings{}
 	for name, model := range models {
-		out[name] = fileSettings{model.Mode.ValueStringPointer(), model.Owner.ValueStringPointer(), model.Restart.ValueBoolPointer()}
+		out[name] = fileSettings{
+			model.Mode.ValueStringPointer(), model.Owner.ValueStringPointer(),
+			model.Restart.ValueBoolPointer(),
+		}
 	}
 	return out
 }
@@ -51,14 +54,18 @@ func observedFile(observed controlplane.Imported, name string, supplied fileSett
 	file := observed.ConfigFiles[name]
 	model := fileModel{
 		Content: types.StringValue(file.Content), ContentWO: types.StringNull(),
-		Mode: types.StringPointerValue(supplied.Mode), Owner: types.StringPointerValue(supplied.Owner), Restart: types.BoolPointerValue(supplied.Restart),
+		Mode: types.StringPointerValue(supplied.Mode), Owner: types.StringPointerValue(supplied.Owner),
+		Restart: types.BoolPointerValue(supplied.Restart),
 	}
 	if file.WriteOnly {
 		model.Content = types.StringNull()
 	}
 	mode, _ := component.ParseConfigFileMode(orZero(supplied.Mode))
 	described := component.ConfigFile{Mode: mode, Owner: orZero(supplied.Owner)}
-	placed := component.PlacedFiles(component.Replica{ConfigFiles: map[string]component.ConfigFile{name: described}, ExtraArgs: maps.Clone(observed.ExtraArgs)})[0]
+	placed := component.PlacedFiles(component.Replica{
+		ConfigFiles: map[string]component.ConfigFile{name: described},
+		ExtraArgs:   maps.Clone(observed.ExtraArgs),
+	})[0]
 	if placed.Mode != file.Mode {
 		model.Mode = types.StringValue(fmt.Sprintf("%04o", file.Mode))
 	}

@@ -18,7 +18,9 @@ import (
 
 // ImportState imports an existing kubeconfig: a local file, or the administrators' kubeconfig
 // on a replica's machine.
-func (r *kubeconfigResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *kubeconfigResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	text := r.imported(ctx, req, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -43,7 +45,9 @@ func (r *kubeconfigResource) ImportState(ctx context.Context, req resource.Impor
 }
 
 // imported returns the kubeconfig that the ID names.
-func (r *kubeconfigResource) imported(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) string {
+func (r *kubeconfigResource) imported(
+	ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics,
+) string {
 	if r.session == nil || !r.session.sealKnown {
 		addUnknownSettings(diags)
 		return ""

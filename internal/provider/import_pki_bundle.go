@@ -19,7 +19,9 @@ import (
 const backupPrefix = "file:"
 
 // ImportState reads a bundle from a backup, or assembles it from a machine's files.
-func (r *pkiBundleResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *pkiBundleResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	if !r.ready(&resp.Diagnostics) {
 		return
 	}
@@ -45,7 +47,9 @@ func (r *pkiBundleResource) ImportState(ctx context.Context, req resource.Import
 }
 
 // imported returns the bundle that the ID names.
-func (r *pkiBundleResource) imported(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) *pki.Bundle {
+func (r *pkiBundleResource) imported(
+	ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics,
+) *pki.Bundle {
 	file, backup := strings.CutPrefix(req.ID, backupPrefix)
 	if backup {
 		bundle, err := r.fromBackup(file)
@@ -96,7 +100,10 @@ func (i importer) encryption(e pki.Encryption) {
 	}
 	model := encryptionModel{Provider: types.StringValue(string(e.Kind)), Resources: stringSet(e.Resources)}
 	if e.Kind == pki.KMS {
-		model.KMS = &kmsModel{Name: types.StringValue(e.Name), Endpoint: types.StringValue(e.Endpoint), Timeout: types.StringValue(e.Timeout)}
+		model.KMS = &kmsModel{
+			Name: types.StringValue(e.Name), Endpoint: types.StringValue(e.Endpoint),
+			Timeout: types.StringValue(e.Timeout),
+		}
 	}
 	i.set("encryption", model)
 }

@@ -62,7 +62,10 @@ func observedAudit(a component.Audit) *auditModel {
 	if a == (component.Audit{}) {
 		return nil
 	}
-	m := auditModel{Policy: unlessZero(a.Policy), MaxAgeDays: unlessZero(a.MaxAgeDays), MaxBackups: unlessZero(a.MaxBackups), MaxSizeMB: unlessZero(a.MaxSizeMB)}
+	m := auditModel{
+		Policy: unlessZero(a.Policy), MaxAgeDays: unlessZero(a.MaxAgeDays),
+		MaxBackups: unlessZero(a.MaxBackups), MaxSizeMB: unlessZero(a.MaxSizeMB),
+	}
 	if a.Off {
 		m.Enabled = new(bool)
 	}
@@ -80,7 +83,10 @@ func observedLimits(l systemd.Limits) *limitsModel {
 	if l == (systemd.Limits{}) {
 		return nil
 	}
-	return &limitsModel{MemoryHigh: unlessZero(l.MemoryHigh), MemoryMax: unlessZero(l.MemoryMax), CPUQuota: unlessZero(l.CPUQuota)}
+	return &limitsModel{
+		MemoryHigh: unlessZero(l.MemoryHigh), MemoryMax: unlessZero(l.MemoryMax),
+		CPUQuota: unlessZero(l.CPUQuota),
+	}
 }
 
 // unlessZero returns a pointer to value, or nil for the zero value.

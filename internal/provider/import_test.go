@@ -42,7 +42,10 @@ func TestSameDuration(t *testing.T) {
 		{types.StringValue("90s"), types.StringUnknown(), types.StringUnknown(), types.StringUnknown()},
 	} {
 		resp := planmodifier.StringResponse{PlanValue: c.plan}
-		sameDuration{}.PlanModifyString(t.Context(), planmodifier.StringRequest{StateValue: c.state, ConfigValue: c.config, PlanValue: c.plan}, &resp)
+		sameDuration{}.PlanModifyString(t.Context(), planmodifier.StringRequest{
+			StateValue: c.state, ConfigValue: c.config,
+			PlanValue: c.plan,
+		}, &resp)
 		if !resp.PlanValue.Equal(c.want) {
 			t.Errorf("from %s to %s is planned %s, want %s", c.state, c.config, resp.PlanValue, c.want)
 		}
@@ -125,7 +128,10 @@ func TestSetSnapshots(t *testing.T) {
 		"everything": {Schedule: "daily", Kept: 7, Upload: "cp \"$SNAPSHOT\" /b/\n", EnvironmentFile: "/etc/b.env"},
 		"little":     {Schedule: "hourly", Kept: 24},
 	} {
-		resp := &resource.ImportStateResponse{State: tfsdk.State{Schema: schema, Raw: tftypes.NewValue(schema.Type().TerraformType(t.Context()), nil)}}
+		resp := &resource.ImportStateResponse{State: tfsdk.State{
+			Schema: schema,
+			Raw:    tftypes.NewValue(schema.Type().TerraformType(t.Context()), nil),
+		}}
 		importer{t.Context(), resp}.set("name", "cp1")
 		importer{t.Context(), resp}.setSnapshots(want)
 		var model etcdMemberModel

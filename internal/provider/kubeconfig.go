@@ -37,7 +37,9 @@ var defaultGroups = types.SetValueMust(types.StringType, []attr.Value{types.Stri
 
 // issue creates a new client certificate and a kubeconfig that contains it. standard is the
 // validity if none is set.
-func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now time.Time, standard time.Duration, diags *diag.Diagnostics) {
+func (m *kubeconfigModel) issue(
+	ctx context.Context, bundle *pki.Bundle, now time.Time, standard time.Duration, diags *diag.Diagnostics,
+) {
 	validity, _ := parseDuration(m.Validity)
 	if validity == 0 {
 		validity = standard

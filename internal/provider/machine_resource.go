@@ -69,12 +69,16 @@ type machineDomain[M, S, T any] interface {
 }
 
 // Metadata sets the type name.
-func (r *machineResource[M, P, S, T]) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *machineResource[M, P, S, T]) Metadata(
+	_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse,
+) {
 	resp.TypeName = r.kind
 }
 
 // describe returns the spec of a model after opening its bundle with open.
-func (r *machineResource[M, P, S, T]) describe(ctx context.Context, m P, open func(context.Context, bundleModel, *diag.Diagnostics), diags *diag.Diagnostics) S {
+func (r *machineResource[M, P, S, T]) describe(
+	ctx context.Context, m P, open func(context.Context, bundleModel, *diag.Diagnostics), diags *diag.Diagnostics,
+) S {
 	var none S
 	if diags.HasError() || !r.connected(diags) {
 		return none
@@ -92,7 +96,9 @@ func (r *machineResource[M, P, S, T]) describe(ctx context.Context, m P, open fu
 
 // decodePlan reads the models of a plan and opens their bundles. plan is nil if the resource is
 // destroyed, state if it is new.
-func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) (plan, state P) {
+func (r *machineResource[M, P, S, T]) decodePlan(
+	ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics,
+) (plan, state P) {
 	if !req.State.Raw.IsNull() {
 		state = new(M)
 		diags.Append(req.State.Get(ctx, state)...)
@@ -126,7 +132,9 @@ func hasNewID(ctx context.Context, private privateState, diags *diag.Diagnostics
 
 // planBundle replaces a resource that gets the bundle of another cluster, or rejects the
 // change.
-func (r *machineResource[M, P, S, T]) planBundle(ctx context.Context, plan, state P, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *machineResource[M, P, S, T]) planBundle(
+	ctx context.Context, plan, state P, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	before, after := state.shared(), plan.shared().bundle
 	r.session.refuseOtherCluster(ctx, before.PKI, after, req.Private, &resp.Diagnostics)
 	if otherCluster(before.bundle, after) {
@@ -135,7 +143,9 @@ func (r *machineResource[M, P, S, T]) planBundle(ctx context.Context, plan, stat
 }
 
 // Create creates or adopts what the plan describes.
-func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *machineResource[M, P, S, T]) Create(
+	ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse,
+) {
 	var model M
 	m := P(&model)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, m)...)
@@ -198,7 +208,9 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 }
 
 // Update changes the machines if the change affects more than the state.
-func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *machineResource[M, P, S, T]) Update(
+	ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse,
+) {
 	var model, prior M
 	m := P(&model)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, m)...)
@@ -232,7 +244,9 @@ func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.U
 }
 
 // Delete removes the resource unless a Create of the same run has claimed it.
-func (r *machineResource[M, P, S, T]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *machineResource[M, P, S, T]) Delete(
+	ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse,
+) {
 	var model M
 	m := P(&model)
 	resp.Diagnostics.Append(req.State.Get(ctx, m)...)

@@ -86,7 +86,8 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	address := addressOf(m.Host)
 	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
-	if !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
+	if !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) ||
+		!elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
 	names := requestedReplicaModel{
@@ -107,7 +108,8 @@ func (m replicaModel) noAdminConf() bool {
 // affectsMachine reports whether going from before to m requires a change on the machine: a setting of
 // a component, the registration of the replica, or drift.
 func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedChanged(ctx, before.Signed, m.Signed) ||
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) ||
+		s.signedChanged(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
@@ -179,7 +181,8 @@ func (m *replicaModel) planUpdate(ctx context.Context, state replicaModel, s *se
 
 // certified reports whether going from before to m may issue certificates.
 func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) ||
+		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.AdminConf, before.AdminConf},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},
@@ -190,7 +193,8 @@ func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *se
 }
 
 func (m *replicaModel) keepPlanned(plan replicaModel) {
-	m.Registered, m.MachineID, m.Expiry = planned(plan.Registered, m.Registered), planned(plan.MachineID, m.MachineID), planned(plan.Expiry, m.Expiry)
+	m.Registered, m.MachineID, m.Expiry = planned(plan.Registered, m.Registered), planned(plan.MachineID, m.MachineID),
+		planned(plan.Expiry, m.Expiry)
 	m.ConfigDigest, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Drift, m.Drift)
 }
 

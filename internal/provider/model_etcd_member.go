@@ -78,7 +78,8 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 // timeouts, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
-	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||
+		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Resources, before.Resources},
@@ -130,7 +131,8 @@ func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel,
 	if state.Learner.ValueBool() { // it is promoted
 		m.Learner = types.BoolUnknown()
 	}
-	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) || s.signedChanged(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
+	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) ||
+		s.signedChanged(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
 		m.Expiry = types.StringUnknown()
 	}
 	m.unknownIfNull()
@@ -149,6 +151,8 @@ func (m *etcdMemberModel) unknownIfNull() {
 }
 
 func (m *etcdMemberModel) keepPlanned(plan etcdMemberModel) {
-	m.ID, m.Learner, m.MachineID = planned(plan.ID, m.ID), planned(plan.Learner, m.Learner), planned(plan.MachineID, m.MachineID)
-	m.ConfigDigest, m.Expiry, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Expiry, m.Expiry), planned(plan.Drift, m.Drift)
+	m.ID, m.Learner, m.MachineID = planned(plan.ID, m.ID), planned(plan.Learner, m.Learner), planned(plan.MachineID,
+		m.MachineID)
+	m.ConfigDigest, m.Expiry, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Expiry, m.Expiry),
+		planned(plan.Drift, m.Drift)
 }

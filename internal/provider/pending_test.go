@@ -29,7 +29,10 @@ func (p planner) read(t *testing.T, kind string, state map[string]any) (kept boo
 	t.Helper()
 	of := p.schemas.ResourceSchemas[kind].ValueType()
 	before := valueOf(t, of, state)
-	resp, err := p.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: kind, CurrentState: dynamic(t, of, before)})
+	resp, err := p.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{
+		TypeName:     kind,
+		CurrentState: dynamic(t, of, before),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,17 +77,20 @@ func TestPendingMachine(t *testing.T) {
 				})
 			}
 			kept, said := p.read(t, "kube_etcd_member", at("cp1", "127.0.0.1"))
-			if !kept || !strings.Contains(said, "WARNING") || !strings.Contains(said, "connection refused") || strings.Contains(said, "not known yet") {
+			if !kept || !strings.Contains(said, "WARNING") || !strings.Contains(said, "connection refused") ||
+				strings.Contains(said, "not known yet") {
 				t.Errorf("a machine with known settings was not contacted (kept %t): %s", kept, said)
 			}
 			kept, said = p.read(t, "kube_etcd_member", at("cp4", "10.0.0.14"))
-			if !kept || !strings.Contains(said, "WARNING") || !strings.Contains(said, "SSH settings of the machine are not known yet") {
+			if !kept || !strings.Contains(said, "WARNING") ||
+				!strings.Contains(said, "SSH settings of the machine are not known yet") {
 				t.Errorf("the state of the machine (kept %t): %s", kept, said)
 			}
 			p.created(t, "kube_etcd_member", memberOutputs, at("cp4", "10.0.0.14"))
-			p.created(t, "kube_control_plane_replica", replicaOutputs, with(replicaState(t, text, here.ClusterID), map[string]any{
-				"name": "cp4", "host": map[string]any{"address": "10.0.0.14"}, "etcd": []string{"https://10.0.0.14:2379"},
-			}))
+			p.created(t, "kube_control_plane_replica", replicaOutputs,
+				with(replicaState(t, text, here.ClusterID), map[string]any{
+					"name": "cp4", "host": map[string]any{"address": "10.0.0.14"}, "etcd": []string{"https://10.0.0.14:2379"},
+				}))
 		})
 	}
 }
@@ -102,7 +108,8 @@ func (p planner) created(t *testing.T, kind string, computed []string, arguments
 		given[name] = tftypes.UnknownValue
 	}
 	resp, err := p.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: kind, PriorState: dynamic(t, of, tftypes.NewValue(of, nil)), ProposedNewState: dynamic(t, of, valueOf(t, of, given)), Config: config,
+		TypeName: kind, PriorState: dynamic(t, of, tftypes.NewValue(of, nil)),
+		ProposedNewState: dynamic(t, of, valueOf(t, of, given)), Config: config,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,9 @@ import (
 
 // ModifyPlan simulates the rotation. Stages that are not allowed are rejected in the plan, and
 // values that a stage does not change stay known.
-func (r *pkiBundleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *pkiBundleResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	var plan, state pkiBundleModel
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -55,7 +57,9 @@ func (r *pkiBundleResource) planNew(ctx context.Context, plan pkiBundleModel, di
 }
 
 // planChange plans an update of an existing bundle.
-func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel, state pkiBundleModel, config tfsdk.Config, diags *diag.Diagnostics) {
+func (r *pkiBundleResource) planChange(
+	ctx context.Context, plan *pkiBundleModel, state pkiBundleModel, config tfsdk.Config, diags *diag.Diagnostics,
+) {
 	before := r.session.bundle(state.Bundle, diags)
 	if diags.HasError() {
 		return
@@ -108,7 +112,9 @@ const leafLife = 365 * 24 * time.Hour
 
 // keysOf returns the configuration, which contains write-only keys, and whether the keys and
 // certificates that the user supplies are known.
-func (r *pkiBundleResource) keysOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (pkiBundleModel, bool) {
+func (r *pkiBundleResource) keysOf(
+	ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics,
+) (pkiBundleModel, bool) {
 	var keys pkiBundleModel
 	diags.Append(config.Get(ctx, &keys)...)
 	known := elementsKnown(ctx, keys.ServiceAccount)
@@ -119,7 +125,9 @@ func (r *pkiBundleResource) keysOf(ctx context.Context, config tfsdk.Config, dia
 }
 
 // turn returns the bundle after the change.
-func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel, before *pki.Bundle, diags *diag.Diagnostics) *pki.Bundle {
+func (r *pkiBundleResource) turn(
+	ctx context.Context, plan, keys pkiBundleModel, before *pki.Bundle, diags *diag.Diagnostics,
+) *pki.Bundle {
 	generations := plan.generations(ctx, diags)
 	supplied := plan.supplied(ctx, keys, r.session.seal, diags)
 	if diags.HasError() {
@@ -183,7 +191,8 @@ func (m *pkiBundleModel) changes(before, after *pki.Bundle) {
 func (m *pkiBundleModel) forget() {
 	m.Bundle, m.CACertificate, m.EtcdCACertificate = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 	m.FrontProxyCACertificate, m.ServiceAccountPublicKey = types.StringUnknown(), types.StringUnknown()
-	m.Fingerprints, m.ExpiresAt, m.Stages = types.MapUnknown(types.StringType), types.MapUnknown(types.StringType), types.MapUnknown(types.StringType)
+	m.Fingerprints, m.ExpiresAt, m.Stages = types.MapUnknown(types.StringType), types.MapUnknown(types.StringType),
+		types.MapUnknown(types.StringType)
 }
 
 func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {

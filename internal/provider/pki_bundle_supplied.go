@@ -59,7 +59,9 @@ func (m pkiBundleModel) generations(ctx context.Context, diags *diag.Diagnostics
 
 // supplied returns the keys and certificates that the user supplies. m is the plan's model, with
 // defaults. keys is the configuration's model, the only one that contains write-only keys.
-func (m pkiBundleModel) supplied(ctx context.Context, keys pkiBundleModel, seal *pki.Seal, diags *diag.Diagnostics) pki.Next {
+func (m pkiBundleModel) supplied(
+	ctx context.Context, keys pkiBundleModel, seal *pki.Seal, diags *diag.Diagnostics,
+) pki.Next {
 	next := pki.Next{Authorities: map[pki.Authority]pki.KeyPair{}}
 	for authority, place := range keys.authorities() {
 		if place.value.IsNull() {
@@ -114,7 +116,9 @@ func suppliedCA(ctx context.Context, value types.Object, seal *pki.Seal, diags *
 	return pair, pki.ValidateAuthority(pair)
 }
 
-func suppliedServiceAccount(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
+func suppliedServiceAccount(
+	ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics,
+) (pki.KeyPair, error) {
 	var model privateKeyModel
 	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	key, err := model.key(seal)
@@ -154,7 +158,8 @@ func (m pkiBundleModel) encryption(ctx context.Context, diags *diag.Diagnostics)
 		addInvalid(diags, attributePath("encryption"), "Invalid encryption", err)
 	}
 	if model.KMS != nil {
-		e.Name, e.Endpoint, e.Timeout = model.KMS.Name.ValueString(), model.KMS.Endpoint.ValueString(), model.KMS.Timeout.ValueString()
+		e.Name, e.Endpoint, e.Timeout = model.KMS.Name.ValueString(), model.KMS.Endpoint.ValueString(),
+			model.KMS.Timeout.ValueString()
 	}
 	return e
 }

@@ -61,7 +61,9 @@ func elementsOf(t *testing.T, kind tftypes.Type, given any) []tftypes.Value {
 
 // update plans a change of a resource with the state prior to the arguments of config. It
 // returns the attributes that the plan shows as changed, each as "OLD -> NEW".
-func (p planner) update(t *testing.T, kind string, computed []string, prior, config map[string]any, private string) map[string]string {
+func (p planner) update(
+	t *testing.T, kind string, computed []string, prior, config map[string]any, private string,
+) map[string]string {
 	t.Helper()
 	of := p.schemas.ResourceSchemas[kind].ValueType()
 	arguments, proposed := maps.Clone(config), maps.Clone(config)
@@ -132,13 +134,20 @@ func shownValue(v tftypes.Value) string {
 }
 
 var (
-	memberOutputs   = []string{"id", "client_url", "peer_url", "machine_id", "config_digest", "certificate_expires_at", "learner", "drift"}
+	memberOutputs = []string{
+		"id", "client_url", "peer_url", "machine_id", "config_digest", "certificate_expires_at",
+		"learner", "drift",
+	}
 	replicaOutputs  = []string{"id", "machine_id", "config_digest", "certificate_expires_at", "registered", "drift"}
 	endpointOutputs = []string{"id", "url", "registration", "config_digest", "drift"}
 	bundleOutputs   = []string{
-		"id", "bundle", "ca_certificate", "etcd_ca_certificate", "front_proxy_ca_certificate", "service_account_public_key", "fingerprints", "expires_at", "stages", "sealed_for",
+		"id", "bundle", "ca_certificate", "etcd_ca_certificate", "front_proxy_ca_certificate", "service_account_public_key",
+		"fingerprints", "expires_at", "stages", "sealed_for",
 	}
-	kubeconfigOutputs = []string{"id", "content", "cluster_ca_certificate", "client_certificate", "client_key", "expires_at", "sealed_for"}
+	kubeconfigOutputs = []string{
+		"id", "content", "cluster_ca_certificate", "client_certificate", "client_key",
+		"expires_at", "sealed_for",
+	}
 )
 
 // with returns a copy of values with more added.
@@ -151,10 +160,12 @@ func with(values map[string]any, more map[string]any) map[string]any {
 func memberState(t *testing.T, pki string) map[string]any {
 	t.Helper()
 	return map[string]any{
-		"id": "a6c7", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "3.6.16", "data_dir": "/var/lib/etcd",
+		"id": "a6c7", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "3.6.16",
+		"data_dir":               "/var/lib/etcd",
 		"peers":                  map[string]any{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
 		"on_destroy":             "archive",
-		"upgrade_snapshots_kept": 3, "archives_kept": 5, "client_url": "https://10.0.0.11:2379", "peer_url": "https://10.0.0.11:2380", "machine_id": "m1",
+		"upgrade_snapshots_kept": 3, "archives_kept": 5, "client_url": "https://10.0.0.11:2379",
+		"peer_url": "https://10.0.0.11:2380", "machine_id": "m1",
 		"config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "learner": false, "drift": []string{},
 	}
 }
@@ -162,10 +173,15 @@ func memberState(t *testing.T, pki string) map[string]any {
 func replicaState(t *testing.T, pki, cluster string) map[string]any {
 	t.Helper()
 	return map[string]any{
-		"id": "cp1", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "1.36.3", "etcd": []string{"https://10.0.0.11:2379"},
-		"endpoint": map[string]any{"address": "10.0.0.100", "port": 6443, "hosts": map[string]any{"cp1": "10.0.0.11"}, "drain_timeout": "10s", "verify_ca": true, "cluster_id": cluster},
-		"port":     6443, "service_cidrs": []string{"10.96.0.0/12"}, "cluster_domain": "cluster.local", "admin_conf": true,
-		"machine_id": "m1", "config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "registered": false, "drift": []string{},
+		"id": "cp1", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "1.36.3",
+		"etcd": []string{"https://10.0.0.11:2379"},
+		"endpoint": map[string]any{
+			"address": "10.0.0.100", "port": 6443, "hosts": map[string]any{"cp1": "10.0.0.11"},
+			"drain_timeout": "10s", "verify_ca": true, "cluster_id": cluster,
+		},
+		"port": 6443, "service_cidrs": []string{"10.96.0.0/12"}, "cluster_domain": "cluster.local", "admin_conf": true,
+		"machine_id": "m1", "config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "registered": false,
+		"drift": []string{},
 	}
 }
 
@@ -173,19 +189,29 @@ func endpointState(t *testing.T, pki, cluster string) map[string]any {
 	t.Helper()
 	hosts := map[string]any{"cp1": "10.0.0.11"}
 	return map[string]any{
-		"id": "10.0.0.100", "address": "10.0.0.100", "port": 6443, "pki": pki, "haproxy": map[string]any{"hosts": hosts, "install_packages": true}, "drain_timeout": "10s",
+		"id": "10.0.0.100", "address": "10.0.0.100", "port": 6443, "pki": pki,
+		"haproxy": map[string]any{"hosts": hosts, "install_packages": true}, "drain_timeout": "10s",
 		"url": "https://10.0.0.100:6443", "config_digest": "d1", "drift": []string{},
-		"registration": map[string]any{"address": "10.0.0.100", "port": 6443, "hosts": hosts, "drain_timeout": "10s", "verify_ca": false, "cluster_id": cluster},
+		"registration": map[string]any{
+			"address": "10.0.0.100", "port": 6443, "hosts": hosts, "drain_timeout": "10s",
+			"verify_ca": false, "cluster_id": cluster,
+		},
 	}
 }
 
 func bundleState(t *testing.T, b *pki.Bundle) map[string]any {
 	t.Helper()
 	return map[string]any{
-		"id": b.ClusterID, "cluster_name": b.ClusterName, "key_algorithm": string(b.Algorithm), "ca_validity": "87600h", "deletion_protection": !b.Deletable,
-		"rotation": map[string]any{"kubernetes": 0, "etcd": 0, "front_proxy": 0, "service_account": 0, "encryption": 0},
-		"bundle":   bundleText(t, b).ValueString(), "ca_certificate": "c", "etcd_ca_certificate": "c", "front_proxy_ca_certificate": "c", "service_account_public_key": "k",
-		"fingerprints": map[string]any{}, "expires_at": map[string]any{}, "stages": map[string]any{}, "sealed_for": []string{},
+		"id": b.ClusterID, "cluster_name": b.ClusterName, "key_algorithm": string(b.Algorithm), "ca_validity": "87600h",
+		"deletion_protection": !b.Deletable,
+		"rotation": map[string]any{
+			"kubernetes": 0, "etcd": 0, "front_proxy": 0, "service_account": 0,
+			"encryption": 0,
+		},
+		"bundle": bundleText(t, b).ValueString(), "ca_certificate": "c", "etcd_ca_certificate": "c",
+		"front_proxy_ca_certificate": "c", "service_account_public_key": "k",
+		"fingerprints": map[string]any{}, "expires_at": map[string]any{}, "stages": map[string]any{},
+		"sealed_for": []string{},
 	}
 }
 
@@ -196,8 +222,10 @@ func kubeconfigState(t *testing.T, b *pki.Bundle) map[string]any {
 		t.Fatal(err)
 	}
 	return map[string]any{
-		"id": "f1", "pki": bundleText(t, b).ValueString(), "server": "https://10.0.0.100:6443", "user": defaultUser, "groups": []string{"kubeadm:cluster-admins"},
-		"validity": "8760h", "content": "text", "cluster_ca_certificate": b.Roots(pki.Kubernetes), "client_certificate": pair.Certificate, "client_key": "key",
+		"id": "f1", "pki": bundleText(t, b).ValueString(), "server": "https://10.0.0.100:6443", "user": defaultUser,
+		"groups":   []string{"kubeadm:cluster-admins"},
+		"validity": "8760h", "content": "text", "cluster_ca_certificate": b.Roots(pki.Kubernetes),
+		"client_certificate": pair.Certificate, "client_key": "key",
 		"expires_at": "2030-01-02T00:00:00Z", "sealed_for": []string{},
 	}
 }
@@ -217,7 +245,8 @@ func TestPlansShowWhatChanges(t *testing.T) {
 	drift := map[string]any{"drift": []string{"cp1: etcd.service is inactive, wanted active"}}
 	driftGone := "[cp1: etcd.service is inactive, wanted active] -> []"
 	expiry := "2030-01-02T00:00:00Z -> (known after apply)"
-	member, replica, endpoint := memberState(t, text), replicaState(t, text, here.ClusterID), endpointState(t, text, here.ClusterID)
+	member, replica, endpoint := memberState(t, text), replicaState(t, text, here.ClusterID), endpointState(t, text,
+		here.ClusterID)
 	p := newPlanner(t)
 	for name, test := range map[string]struct {
 		kind          string
@@ -228,11 +257,13 @@ func TestPlansShowWhatChanges(t *testing.T) {
 	}{
 		"a member, nothing": {"kube_etcd_member", memberOutputs, member, member, "", map[string]string{}},
 		"a member's peers": {
-			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"peers": map[string]any{"cp1": "10.0.0.11"}}), "",
+			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"peers": map[string]any{"cp1": "10.0.0.11"}}),
+			"",
 			map[string]string{"peers": "… -> …"},
 		},
 		"a member's flags": {
-			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"extra_args": map[string]any{"max-txn-ops": "129"}}), "",
+			"kube_etcd_member", memberOutputs, member,
+			with(member, map[string]any{"extra_args": map[string]any{"max-txn-ops": "129"}}), "",
 			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
 		},
 		"a member's drift": {
@@ -241,7 +272,10 @@ func TestPlansShowWhatChanges(t *testing.T) {
 		},
 		"a member that joins anew": {
 			"kube_etcd_member", memberOutputs, with(member, drift), member, `{"new_id":"dHJ1ZQ=="}`,
-			map[string]string{"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry, "id": "a6c7 -> (known after apply)"},
+			map[string]string{
+				"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry,
+				"id": "a6c7 -> (known after apply)",
+			},
 		},
 		"a member's bundle, of which etcd's part stays": {
 			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"pki": resealed}), "",
@@ -252,7 +286,8 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			map[string]string{"pki": text + " -> " + renamed, "config_digest": unknown},
 		},
 		"a replica's cluster gets another name": {
-			"kube_control_plane_replica", replicaOutputs, with(replica, map[string]any{"registered": true}), with(replica, map[string]any{"registered": true, "pki": renamed}), "",
+			"kube_control_plane_replica", replicaOutputs, with(replica, map[string]any{"registered": true}),
+			with(replica, map[string]any{"registered": true, "pki": renamed}), "",
 			map[string]string{"pki": text + " -> " + renamed, "config_digest": unknown, "certificate_expires_at": expiry},
 		},
 		"an endpoint's cluster gets another name": {
@@ -264,18 +299,22 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			map[string]string{"cluster_name": here.ClusterName + " -> renamed", "bundle": text + " -> " + renamed},
 		},
 		"a bundle's cluster gets another name and loses its protection": {
-			"kube_pki_bundle", bundleOutputs, bundle, with(bundle, map[string]any{"cluster_name": "renamed", "deletion_protection": here.Deletable}), "",
+			"kube_pki_bundle", bundleOutputs, bundle,
+			with(bundle, map[string]any{"cluster_name": "renamed", "deletion_protection": here.Deletable}), "",
 			map[string]string{
 				"cluster_name": here.ClusterName + " -> renamed", "deletion_protection": "… -> …",
-				"bundle": text + " -> " + strings.Replace(resealed, `"cluster_name":"`+here.ClusterName, `"cluster_name":"renamed`, 1),
+				"bundle": text + " -> " + strings.Replace(resealed, `"cluster_name":"`+here.ClusterName,
+					`"cluster_name":"renamed`, 1),
 			},
 		},
 		"a kubeconfig's cluster gets another name": {
 			"kube_kubeconfig", kubeconfigOutputs, kubeconfig, with(kubeconfig, map[string]any{"pki": renamed}), "",
 			map[string]string{
-				"pki": text + " -> " + renamed, "id": "f1 -> (known after apply)", "content": "text -> (known after apply)", "expires_at": expiry,
-				"cluster_ca_certificate": here.Roots(pki.Kubernetes) + " -> (known after apply)", "client_key": "key -> (known after apply)",
-				"client_certificate": kubeconfig["client_certificate"].(string) + " -> (known after apply)",
+				"pki": text + " -> " + renamed, "id": "f1 -> (known after apply)", "content": "text -> (known after apply)",
+				"expires_at":             expiry,
+				"cluster_ca_certificate": here.Roots(pki.Kubernetes) + " -> (known after apply)",
+				"client_key":             "key -> (known after apply)",
+				"client_certificate":     kubeconfig["client_certificate"].(string) + " -> (known after apply)",
 			},
 		},
 		"a kubeconfig, nothing": {"kube_kubeconfig", kubeconfigOutputs, kubeconfig, kubeconfig, "", map[string]string{}},
@@ -286,12 +325,19 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
 		},
 		"a replica's names": {
-			"kube_control_plane_replica", replicaOutputs, replica, with(replica, map[string]any{"extra_sans": []string{"api.example"}}), "",
-			map[string]string{"extra_sans": "null -> [api.example]", "config_digest": unknown, "certificate_expires_at": expiry, "registered": "… -> (known after apply)"},
+			"kube_control_plane_replica", replicaOutputs, replica,
+			with(replica, map[string]any{"extra_sans": []string{"api.example"}}), "",
+			map[string]string{
+				"extra_sans": "null -> [api.example]", "config_digest": unknown, "certificate_expires_at": expiry,
+				"registered": "… -> (known after apply)",
+			},
 		},
 		"an endpoint's port": {
 			"kube_control_plane_endpoint", endpointOutputs, endpoint, with(endpoint, map[string]any{"port": 7443}), "",
-			map[string]string{"port": "… -> …", "url": "https://10.0.0.100:6443 -> https://10.0.0.100:7443", "registration": "… -> …", "config_digest": unknown},
+			map[string]string{
+				"port": "… -> …", "url": "https://10.0.0.100:6443 -> https://10.0.0.100:7443",
+				"registration": "… -> …", "config_digest": unknown,
+			},
 		},
 		"an endpoint's drift": {
 			"kube_control_plane_endpoint", endpointOutputs, with(endpoint, drift), endpoint, "",

@@ -152,5 +152,8 @@ func (p *kubeProvider) Functions(context.Context) []func() function.Function {
 }
 
 func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newVersionSkewDataSource, newControlPlaneDataSource, newProductionReadinessDataSource}
+	return []func() datasource.DataSource{
+		newVersionSkewDataSource, newControlPlaneDataSource,
+		newProductionReadinessDataSource,
+	}
 }

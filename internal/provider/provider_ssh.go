@@ -119,8 +119,9 @@ func credentialAttributes(standard func(own string) string) map[string]schema.At
 			MarkdownDescription: "Passphrase of `private_key`. " + standard("Default: none."),
 		},
 		"certificate": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "SSH user certificate for `private_key`, the content of its `-cert.pub` file. " + standard("Default: none."),
+			Optional: true,
+			MarkdownDescription: "SSH user certificate for `private_key`, the content of its `-cert.pub` file. " +
+				standard("Default: none."),
 		},
 	}
 }

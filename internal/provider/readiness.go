@@ -49,15 +49,20 @@ func (s *session) reviewControlPlane(ctx context.Context, at queryTarget) review
 // unreadEvidence returns the evidence for a control plane that could not be queried at all.
 func unreadEvidence(why string, now time.Time) readiness.Evidence {
 	return readiness.Evidence{
-		Now: now, Etcd: readiness.Etcd{Unread: why}, ReplicasUnread: why, NodesUnread: why, Encryption: readiness.Encryption{Unread: why},
+		Now: now, Etcd: readiness.Etcd{Unread: why}, ReplicasUnread: why, NodesUnread: why,
+		Encryption: readiness.Encryption{Unread: why},
 	}
 }
 
 // evidence converts the observed state into evidence for the review. It is pure.
 func (r reviewData) evidence(now time.Time) readiness.Evidence {
 	e := readiness.Evidence{
-		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(), Certificates: r.certificateEvidence(),
-		Encryption: readiness.Encryption{Provider: string(r.bundle.Encryption.Kind), Resources: r.bundle.Encryption.Resources},
+		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(),
+		Certificates: r.certificateEvidence(),
+		Encryption: readiness.Encryption{
+			Provider:  string(r.bundle.Encryption.Kind),
+			Resources: r.bundle.Encryption.Resources,
+		},
 	}
 	if r.etcd.Silence != nil {
 		e.Etcd.Unread = "etcd does not answer: " + indented(r.etcd.Silence.Error())
@@ -83,7 +88,8 @@ func (r reviewData) evidence(now time.Time) readiness.Evidence {
 
 func (r reviewData) endpointEvidence() readiness.Endpoint {
 	out := readiness.Endpoint{
-		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(), Unread: r.endpoint.Unobserved(),
+		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(),
+		Unread: r.endpoint.Unobserved(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {
 		if r.endpoint.Registered(name) {
@@ -100,11 +106,17 @@ func (r reviewData) memberEvidence() []readiness.Member {
 	listed := r.etcd.Members
 	if r.etcd.Silence != nil {
 		for _, machine := range r.etcd.Machines {
-			listed = append(listed, membership.MemberStatus{Member: membership.Member{Name: machine.Member}, Address: machine.Address})
+			listed = append(listed, membership.MemberStatus{
+				Member:  membership.Member{Name: machine.Member},
+				Address: machine.Address,
+			})
 		}
 	}
 	for _, m := range listed {
-		member := readiness.Member{Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize, Quota: r.etcd.QuotaOf(m)}
+		member := readiness.Member{
+			Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize,
+			Quota: r.etcd.QuotaOf(m),
+		}
 		member.Unread = r.unreadMember(m.Address)
 		for _, review := range r.members {
 			if review.Address == m.Address {

@@ -43,12 +43,15 @@ func (s *session) registeredAt(cluster, address string) endpoint.Registered {
 			return false, err
 		}
 		registration, err := registrationIn(observed.Registration)
-		return err == nil && observed.ClusterID == cluster && observed.Name == name && observed.Port == int(at.Port()) && registration.Address == address, nil
+		return err == nil && observed.ClusterID == cluster && observed.Name == name && observed.Port == int(at.Port()) &&
+			registration.Address == address, nil
 	}
 }
 
 // registrationOf returns a registration at the endpoint of the bundle's cluster.
-func registrationOf(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
+func registrationOf(
+	ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics,
+) endpoint.Registration {
 	return inCluster(decodeRegistration(ctx, object, diags), bundle)
 }
 
@@ -59,8 +62,8 @@ func refuseOtherEndpoint(ctx context.Context, object types.Object, bundle *pki.B
 	}
 	if id := decodeRegistration(ctx, object, diags).ClusterID; id != "" && id != bundle.ClusterID {
 		diags.AddAttributeError(path.Root("endpoint"), "Endpoint of another cluster",
-			"Cause: the endpoint belongs to the cluster "+id+", and the PKI bundle to "+bundle.ClusterID+".\nUnchanged: nothing was changed.\n"+
-				"Next step: use the registration of the endpoint with the same pki.")
+			"Cause: the endpoint belongs to the cluster "+id+", and the PKI bundle to "+bundle.ClusterID+
+				".\nUnchanged: nothing was changed.\nNext step: use the registration of the endpoint with the same pki.")
 	}
 }
 
@@ -91,7 +94,9 @@ type queryEndpointModel struct {
 
 // decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
 // registration that the data source does not have.
-func decodeEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
+func decodeEndpoint(
+	ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics,
+) endpoint.Registration {
 	var model queryEndpointModel
 	diags.Append(object.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	return inCluster(endpoint.Registration{

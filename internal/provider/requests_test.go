@@ -57,7 +57,8 @@ func TestRequestsFor(t *testing.T) {
 		t.Errorf("requested are %q, want %q", got, want)
 	}
 	server := some["etcd/server"]
-	if server.Usages.String() != `["server auth","client auth"]` || server.IPAddresses.String() != `["10.0.0.11","127.0.0.1","::1"]` {
+	if server.Usages.String() != `["server auth","client auth"]` ||
+		server.IPAddresses.String() != `["10.0.0.11","127.0.0.1","::1"]` {
 		t.Errorf("etcd/server is for %s and %s", server.Usages, server.IPAddresses)
 	}
 	external := *elsewhere
@@ -66,7 +67,8 @@ func TestRequestsFor(t *testing.T) {
 	if _, err := requestsFor(&external, []pki.Leaf{admin, admin}); err != nil {
 		t.Errorf("the same twice: %v", err)
 	}
-	if _, err := requestsFor(&external, []pki.Leaf{admin, other}); err == nil || !strings.Contains(err.Error(), "two different certificates") {
+	if _, err := requestsFor(&external, []pki.Leaf{admin, other}); err == nil ||
+		!strings.Contains(err.Error(), "two different certificates") {
 		t.Errorf("two of one name: %v", err)
 	}
 }
@@ -99,7 +101,11 @@ func TestKeeping(t *testing.T) {
 		kept    []string
 		changes bool
 	}{
-		"nothing":            {made("10.0.0.11", elsewhere), []string{"etcd/healthcheck-client", "etcd/peer", "etcd/server"}, false},
+		"nothing": {
+			made("10.0.0.11", elsewhere),
+			[]string{"etcd/healthcheck-client", "etcd/peer", "etcd/server"},
+			false,
+		},
 		"another address":    {made("10.0.0.12", elsewhere), []string{"etcd/healthcheck-client"}, true},
 		"another authority":  {made("10.0.0.11", &rotated), nil, true},
 		"a key in the hands": {made("10.0.0.11", &inHand), nil, true},

@@ -57,16 +57,22 @@ type requestedUserModel struct {
 
 func newCertificateRequestsResource() resource.Resource { return &certificateRequestsResource{} }
 
-func (r *certificateRequestsResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *certificateRequestsResource) Metadata(
+	_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_certificate_requests"
 }
 
-func (r *certificateRequestsResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (r *certificateRequestsResource) Schema(
+	_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse,
+) {
 	resp.Schema = certificateRequestsSchema()
 }
 
 // ValidateConfig checks the rules between attributes.
-func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *certificateRequestsResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var model certificateRequestsModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	if resp.Diagnostics.HasError() {
@@ -89,7 +95,9 @@ func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req re
 
 // ModifyPlan keeps the requests whose contents stay the same, so their signed certificates stay
 // valid. New requests are planned with everything but their text.
-func (r *certificateRequestsResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *certificateRequestsResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	if req.Plan.Raw.IsNull() {
 		return
 	}
@@ -123,7 +131,9 @@ func (r *certificateRequestsResource) ModifyPlan(ctx context.Context, req resour
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-func (r *certificateRequestsResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *certificateRequestsResource) Create(
+	ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse,
+) {
 	var model certificateRequestsModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	r.request(ctx, &model, requests{}, map[string]string{}, &resp.Diagnostics)
@@ -138,7 +148,9 @@ func (r *certificateRequestsResource) Read(context.Context, resource.ReadRequest
 }
 
 // Update creates the requests that are new or have changed, and seals the keys again.
-func (r *certificateRequestsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *certificateRequestsResource) Update(
+	ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse,
+) {
 	var model, state certificateRequestsModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -164,7 +176,9 @@ func (r *certificateRequestsResource) Delete(context.Context, resource.DeleteReq
 }
 
 // request creates the wanted requests that do not exist yet.
-func (r *certificateRequestsResource) request(ctx context.Context, m *certificateRequestsModel, have requests, keys map[string]string, diags *diag.Diagnostics) {
+func (r *certificateRequestsResource) request(
+	ctx context.Context, m *certificateRequestsModel, have requests, keys map[string]string, diags *diag.Diagnostics,
+) {
 	bundle := r.session.mustBundle(m.PKI, diags)
 	if diags.HasError() {
 		return

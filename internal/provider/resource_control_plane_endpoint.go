@@ -45,7 +45,9 @@ func (r *endpointResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 }
 
 // ValidateConfig checks the rules between attributes.
-func (r *endpointResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *endpointResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var model endpointModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	balancers := model.balancers(ctx, &resp.Diagnostics)
@@ -60,7 +62,9 @@ func (r *endpointResource) ValidateConfig(ctx context.Context, req resource.Vali
 
 // ModifyPlan plans the values that follow from the configuration alone, so that replicas know
 // their registration before the endpoint is applied.
-func (r *endpointResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *endpointResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || plan == nil {
 		return
@@ -87,7 +91,9 @@ func (r *endpointResource) readFrom(ctx context.Context, s endpoint.Spec) (endpo
 	return r.session.registrars.Read(ctx, s)
 }
 
-func (r *endpointResource) updateOn(ctx context.Context, before, after endpointModel, s endpoint.Spec, diags *diag.Diagnostics) (endpoint.Status, error) {
+func (r *endpointResource) updateOn(
+	ctx context.Context, before, after endpointModel, s endpoint.Spec, diags *diag.Diagnostics,
+) (endpoint.Status, error) {
 	before.bundle = after.bundle // of the same cluster: the bundle of another one replaces the endpoint
 	prior := r.spec(ctx, before, diags)
 	if diags.HasError() {
@@ -96,7 +102,9 @@ func (r *endpointResource) updateOn(ctx context.Context, before, after endpointM
 	return endpoint.Update(ctx, prior, s)
 }
 
-func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, superseded func() bool, diags *diag.Diagnostics) error {
+func (r *endpointResource) deleteFrom(
+	ctx context.Context, s endpoint.Spec, superseded func() bool, diags *diag.Diagnostics,
+) error {
 	if superseded() {
 		return nil
 	}
@@ -154,7 +162,8 @@ func plannedCluster(ctx context.Context, plan, state endpointModel) types.String
 		return types.StringValue(plan.bundle.ClusterID)
 	}
 	var before registrationModel
-	if plan.Address.Equal(state.Address) && allKnown(state.Registration) && !state.Registration.As(ctx, &before, basetypes.ObjectAsOptions{}).HasError() && allKnown(before.ClusterID) {
+	if plan.Address.Equal(state.Address) && allKnown(state.Registration) && !state.Registration.As(ctx, &before,
+		basetypes.ObjectAsOptions{}).HasError() && allKnown(before.ClusterID) {
 		return before.ClusterID
 	}
 	return types.StringUnknown()

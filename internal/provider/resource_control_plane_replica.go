@@ -49,7 +49,9 @@ func (r *replicaResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 }
 
 // ValidateConfig checks the rules between attributes.
-func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *replicaResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var model replicaModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	if resp.Diagnostics.HasError() {
@@ -67,7 +69,9 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 }
 
 // ModifyPlan keeps the observed values unless the machine is changed.
-func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *replicaResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
 	switch {
 	case resp.Diagnostics.HasError():
@@ -104,11 +108,15 @@ func (r *replicaResource) readFrom(ctx context.Context, s controlplane.Spec) (co
 	return r.session.replicas.Read(ctx, s)
 }
 
-func (r *replicaResource) updateOn(ctx context.Context, _, _ replicaModel, s controlplane.Spec, _ *diag.Diagnostics) (controlplane.Status, error) {
+func (r *replicaResource) updateOn(
+	ctx context.Context, _, _ replicaModel, s controlplane.Spec, _ *diag.Diagnostics,
+) (controlplane.Status, error) {
 	return r.session.replicas.Update(ctx, s)
 }
 
-func (r *replicaResource) deleteFrom(ctx context.Context, s controlplane.Spec, superseded func() bool, diags *diag.Diagnostics) error {
+func (r *replicaResource) deleteFrom(
+	ctx context.Context, s controlplane.Spec, superseded func() bool, diags *diag.Diagnostics,
+) error {
 	if superseded() {
 		return nil
 	}
@@ -149,7 +157,8 @@ func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) prior
 // planDisruption records whether the plan keeps the replica or replaces it.
 func (r *replicaResource) planDisruption(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
 	before := r.priorObject(ctx, state)
-	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle, plan.bundle) {
+	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle,
+		plan.bundle) {
 		r.session.disruption().kept(before)
 		return
 	}
@@ -232,7 +241,8 @@ func (r *replicaResource) runningVersions(ctx context.Context, m replicaModel) (
 	if err := r.session.observable(m.bundle); err != nil {
 		return release.Versions{}, err
 	}
-	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) || !elementsKnown(ctx, m.Signed) {
+	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) ||
+		!elementsKnown(ctx, m.Signed) {
 		return release.Versions{}, errNoMachines
 	}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics

@@ -47,7 +47,9 @@ func (r *etcdMemberResource) Schema(ctx context.Context, _ resource.SchemaReques
 }
 
 // ValidateConfig checks the rules between attributes.
-func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *etcdMemberResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var model etcdMemberModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	if resp.Diagnostics.HasError() {
@@ -62,7 +64,8 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
-		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(), stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
+		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
+			stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
 		}
 	}
@@ -70,7 +73,9 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 
 // ModifyPlan plans the computed values. The URLs follow from the address. Observed values stay
 // unless the machine is changed.
-func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *etcdMemberResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
 	switch {
 	case resp.Diagnostics.HasError():
@@ -107,13 +112,17 @@ func (r *etcdMemberResource) readFrom(ctx context.Context, s etcd.Spec) (etcd.St
 	return r.session.clusters.Read(ctx, s)
 }
 
-func (r *etcdMemberResource) updateOn(ctx context.Context, before, _ etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics) (etcd.Status, error) {
+func (r *etcdMemberResource) updateOn(
+	ctx context.Context, before, _ etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics,
+) (etcd.Status, error) {
 	defer changing(s)()
 	s.FormerPeers = r.session.machines(stringMapOf(ctx, before.Peers, diags))
 	return r.session.clusters.Update(ctx, s)
 }
 
-func (r *etcdMemberResource) deleteFrom(ctx context.Context, s etcd.Spec, superseded func() bool, _ *diag.Diagnostics) error {
+func (r *etcdMemberResource) deleteFrom(
+	ctx context.Context, s etcd.Spec, superseded func() bool, _ *diag.Diagnostics,
+) error {
 	defer changing(s)()
 	return r.session.clusters.Delete(ctx, s, etcd.DeleteOptions{Abandon: r.session.abandon, Superseded: superseded})
 }
@@ -123,7 +132,8 @@ const memberKind = "etcd members"
 
 // priorObject returns the member in the state.
 func (r *etcdMemberResource) priorObject(ctx context.Context, m etcdMemberModel) priorObject {
-	out := priorObject{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
+	out := priorObject{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" &&
+		!m.Learner.ValueBool()}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	for name, address := range stringMapOf(ctx, m.Peers, &ignored) {
 		out.peers = append(out.peers, resourceID(name, address))
@@ -134,7 +144,8 @@ func (r *etcdMemberResource) priorObject(ctx context.Context, m etcdMemberModel)
 // planDisruption records whether the plan keeps the member or replaces it.
 func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
 	before := r.priorObject(ctx, state)
-	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) || !plan.DataDir.Equal(state.DataDir) ||
+	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) ||
+		!plan.DataDir.Equal(state.DataDir) ||
 		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
 		r.session.disruption().kept(before)
@@ -187,7 +198,10 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 		return
 	}
 	target := plan.Version.ValueString()
-	r.session.versions.plan(plan.ClientURL.ValueString(), plannedMember{cluster: clusterOf(plan.bundle), name: plan.Name.ValueString(), version: target})
+	r.session.versions.plan(plan.ClientURL.ValueString(), plannedMember{
+		cluster: clusterOf(plan.bundle),
+		name:    plan.Name.ValueString(), version: target,
+	})
 	if plan.Version.Equal(before.Version) || !elementsKnown(ctx, plan.Peers) {
 		return
 	}

@@ -46,42 +46,54 @@ type kubeconfigResourceModel struct {
 
 func newKubeconfigResource() resource.Resource { return &kubeconfigResource{now: time.Now} }
 
-func (r *kubeconfigResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *kubeconfigResource) Metadata(
+	_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
 }
 
 func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	replaced := []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	sensitive := func(description string) schema.Attribute {
-		return schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: kept(), MarkdownDescription: description}
+		return schema.StringAttribute{
+			Computed: true, Sensitive: true, PlanModifiers: kept(),
+			MarkdownDescription: description,
+		}
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A kubeconfig that is stored in the state, including its private key. With the " +
 			"provider's `seal`, `content` and `client_key` are age files (`terraform output -raw kubeconfig | age " +
 			"-d -i key.txt`). If nothing may be stored, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
-			"id":  keptString("Fingerprint of the client certificate."),
-			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change caused by a rotation of the Kubernetes CA, a new cluster name or a new seal renews the kubeconfig in place; the bundle of another cluster replaces it."},
+			"id": keptString("Fingerprint of the client certificate."),
+			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI +
+				" A change caused by a rotation of the Kubernetes CA, a new cluster name or a new seal renews the kubeconfig in " +
+				"place; the bundle of another cluster replaces it."},
 			"server": schema.StringAttribute{
-				Required: true, PlanModifiers: replaced, MarkdownDescription: kubeconfigServer + " A change replaces the kubeconfig.",
+				Required: true, PlanModifiers: replaced, MarkdownDescription: kubeconfigServer +
+					" A change replaces the kubeconfig.",
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
 			},
 			"user": schema.StringAttribute{
 				Optional: true, Computed: true, PlanModifiers: replaced,
-				Default: stringdefault.StaticString(defaultUser), MarkdownDescription: kubeconfigUser + " A change replaces the kubeconfig.",
+				Default: stringdefault.StaticString(defaultUser), MarkdownDescription: kubeconfigUser +
+					" A change replaces the kubeconfig.",
 			},
 			"groups": schema.SetAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
 				PlanModifiers: []planmodifier.Set{setplanmodifier.RequiresReplace()},
-				Default:       setdefault.StaticValue(defaultGroups), MarkdownDescription: kubeconfigGroups + " A change replaces the kubeconfig.",
+				Default:       setdefault.StaticValue(defaultGroups), MarkdownDescription: kubeconfigGroups +
+					" A change replaces the kubeconfig.",
 			},
 			"validity": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: []validator.String{durationValidator()},
 				PlanModifiers: []planmodifier.String{sameDuration{}, stringplanmodifier.RequiresReplace()},
-				Default:       stringdefault.StaticString("8760h"), MarkdownDescription: kubeconfigValidity + " Default `8760h`, one year. A change replaces the kubeconfig.",
+				Default:       stringdefault.StaticString("8760h"), MarkdownDescription: kubeconfigValidity +
+					" Default `8760h`, one year. A change replaces the kubeconfig.",
 			},
 			"early_renewal": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{durationValidator()}, PlanModifiers: []planmodifier.String{sameDuration{}},
+				Optional: true, Validators: []validator.String{durationValidator()},
+				PlanModifiers: []planmodifier.String{sameDuration{}},
 				MarkdownDescription: "How long before its expiry the certificate is renewed, such as `720h`; less " +
 					"than `validity`. Default: a third of its lifetime. A plan within that time renews the " +
 					"kubeconfig in place. A change renews the kubeconfig if it becomes due; otherwise it has no " +
@@ -99,7 +111,9 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 }
 
 // ValidateConfig rejects a kubeconfig that would be due for renewal immediately.
-func (r *kubeconfigResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *kubeconfigResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	early, _ := parseDuration(model.Early)
@@ -109,14 +123,17 @@ func (r *kubeconfigResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 	if early >= validity && !model.Validity.IsUnknown() && !resp.Diagnostics.HasError() {
 		addInvalid(&resp.Diagnostics, attributePath("early_renewal"), "Invalid early renewal",
-			fmt.Errorf("early renewal %s is not less than the validity %s: a new kubeconfig would be due immediately", early, validity))
+			fmt.Errorf("early renewal %s is not less than the validity %s: a new kubeconfig would be due immediately", early,
+				validity))
 	}
 }
 
 // ModifyPlan replaces the kubeconfig when its cluster changes. It renews it in place when it is
 // due, when a rotation has changed its inputs, or when the seal has changed. A bundle that is
 // not known yet may cause any of these.
-func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *kubeconfigResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	if req.Plan.Raw.IsNull() {
 		return
 	}
@@ -134,7 +151,8 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 			return
 		case otherCluster(prior, bundle):
 			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
-		case bundle == nil || prior.Renamed(bundle) || !elementsKnown(ctx, plan.Signed) || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
+		case bundle == nil || prior.Renamed(bundle) || !elementsKnown(ctx, plan.Signed) ||
+			!plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
 			plan.forget()
 		}
 	}
@@ -194,7 +212,9 @@ func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequ
 const kubeconfigLife = 365 * 24 * time.Hour
 
 // renew issues the kubeconfig and seals it.
-func (r *kubeconfigResource) renew(ctx context.Context, m *kubeconfigResourceModel, bundle *pki.Bundle, diags *diag.Diagnostics) {
+func (r *kubeconfigResource) renew(
+	ctx context.Context, m *kubeconfigResourceModel, bundle *pki.Bundle, diags *diag.Diagnostics,
+) {
 	m.issue(ctx, bundle, r.now(), kubeconfigLife, diags)
 	if diags.HasError() {
 		return

@@ -145,7 +145,9 @@ func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
 }
 
 // store writes the sealed bundle and the values derived from it to the state.
-func (r *pkiBundleResource) store(ctx context.Context, model *pkiBundleModel, b *pki.Bundle, state *tfsdk.State, diags *diag.Diagnostics) {
+func (r *pkiBundleResource) store(
+	ctx context.Context, model *pkiBundleModel, b *pki.Bundle, state *tfsdk.State, diags *diag.Diagnostics,
+) {
 	text, err := b.Encode(r.session.seal)
 	if err == nil {
 		err = model.fill(b)

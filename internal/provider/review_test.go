@@ -16,8 +16,12 @@ func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
 	text, err := json.Marshal(map[string]any{
 		"format_version": "1.2",
 		"resource_changes": []any{map[string]any{
-			"address": kind + ".x", "mode": "managed", "type": kind, "name": "x", "provider_name": "registry.terraform.io/kubequorum/kube",
-			"change": map[string]any{"actions": []string{"update"}, "before": map[string]any{attribute: nil}, "after": map[string]any{attribute: nil}, "after_unknown": map[string]any{attribute: true}},
+			"address": kind + ".x", "mode": "managed", "type": kind, "name": "x",
+			"provider_name": "registry.terraform.io/kubequorum/kube",
+			"change": map[string]any{
+				"actions": []string{"update"}, "before": map[string]any{attribute: nil},
+				"after": map[string]any{attribute: nil}, "after_unknown": map[string]any{attribute: true},
+			},
 		}},
 	})
 	if err != nil {

@@ -81,7 +81,8 @@ func requestedReplicaSchema() schema.Attribute {
 			},
 			"service_cidrs": schema.ListAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
-				Default:             listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
+				Default: listdefault.StaticValue(types.ListValueMust(types.StringType,
+					[]attr.Value{types.StringValue(defaultServiceCIDR)})),
 				MarkdownDescription: "Its `service_cidrs`. Default `[\"" + defaultServiceCIDR + "\"]`.",
 			},
 			"cluster_domain": schema.StringAttribute{

@@ -61,8 +61,14 @@ func querySchema() map[string]schema.Attribute {
 				"`kube_control_plane_replica`, for CAs of the bundle with an external key. Default: none; " +
 				"components that require them cannot be queried.",
 			Attributes: map[string]schema.Attribute{
-				"keys":         schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: "The `keys` of the `kube_certificate_requests` whose requests were signed."},
-				"certificates": schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "The certificates, PEM, by the names of `requests`."},
+				"keys": schema.StringAttribute{
+					Required: true, Sensitive: true,
+					MarkdownDescription: "The `keys` of the `kube_certificate_requests` whose requests were signed.",
+				},
+				"certificates": schema.MapAttribute{
+					Required: true, ElementType: types.StringType,
+					MarkdownDescription: "The certificates, PEM, by the names of `requests`.",
+				},
 			},
 		},
 		"etcd": schema.SetAttribute{
@@ -77,7 +83,10 @@ func querySchema() map[string]schema.Attribute {
 			Attributes: map[string]schema.Attribute{
 				"address": schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
 				"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
-				"hosts":   schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+				"hosts": schema.MapAttribute{
+					Required: true, ElementType: types.StringType,
+					MarkdownDescription: "Addresses of the balancers, by name.",
+				},
 				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
 					"cluster. Default: the cluster of `pki`."},
 			},
@@ -108,7 +117,10 @@ func computedGroup(description string, attributes map[string]schema.Attribute) s
 }
 
 func computedMap(description string, attributes map[string]schema.Attribute) schema.Attribute {
-	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
+	return schema.MapNestedAttribute{
+		Computed: true, MarkdownDescription: description,
+		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
+	}
 }
 
 // withExpiry adds the expiry of a component's certificates.
@@ -152,7 +164,8 @@ func controlPlaneComputed() map[string]schema.Attribute {
 			"the arguments, by name.", replicaStatusSchema()),
 		"etcd_cluster": computedGroup("etcd, as its members report it. If no quorum answers, the members observed "+
 			"on its machines.", etcdStatusSchema()),
-		"authorities": computedMap("The CAs of `pki` that currently issue certificates: "+strings.Join([]string{"`kubernetes`", "`etcd`", "`front-proxy`"}, ", ")+".", map[string]schema.Attribute{
+		"authorities": computedMap("The CAs of `pki` that currently issue certificates: "+
+			strings.Join([]string{"`kubernetes`", "`etcd`", "`front-proxy`"}, ", ")+".", map[string]schema.Attribute{
 			"expires_at": computedText("Expiry of its certificate, RFC 3339."),
 			"days":       computedNumber("Full days until then."),
 		}),

@@ -130,7 +130,10 @@ func endpointComputed() map[string]schema.Attribute {
 				"address": schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
 				"port": schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port on the " +
 					"virtual IP."},
-				"hosts": schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+				"hosts": schema.MapAttribute{
+					Computed: true, ElementType: types.StringType,
+					MarkdownDescription: "Addresses of the balancers, by name.",
+				},
 				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica " +
 					"that leaves rotation keeps its existing sessions."},
 				"verify_ca": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks " +

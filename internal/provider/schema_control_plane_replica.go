@@ -124,7 +124,8 @@ func repeatedArgsSchema(component string) schema.Attribute {
 }
 
 func extraArgsSchema(component string) schema.Attribute {
-	return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Flags of " + component + ". Default: none."}
+	return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Flags of " +
+		component + ". Default: none."}
 }
 
 func replicaEndpointSchema() schema.Attribute {
@@ -134,10 +135,16 @@ func replicaEndpointSchema() schema.Attribute {
 			"registers the replica on added balancers and restarts nothing; with a new address, the API server " +
 			"gets a certificate for it, which it reloads on its own.",
 		Attributes: map[string]schema.Attribute{
-			"address":       schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
-			"port":          schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
-			"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-			"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions, such as `10s`."},
+			"address": schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
+			"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
+			"hosts": schema.MapAttribute{
+				Required: true, ElementType: types.StringType,
+				MarkdownDescription: "Addresses of the balancers, by name.",
+			},
+			"drain_timeout": schema.StringAttribute{
+				Required: true, Validators: []validator.String{durationValidator()},
+				MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions, such as `10s`.",
+			},
 			"verify_ca": schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks " +
 				"verify the replica's certificate."},
 			"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
@@ -158,9 +165,12 @@ func replicaNetwork() map[string]schema.Attribute {
 		},
 		"service_cidrs": schema.ListAttribute{
 			Optional: true, Computed: true, ElementType: types.StringType,
-			Default: listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
+			Default: listdefault.StaticValue(types.ListValueMust(types.StringType,
+				[]attr.Value{types.StringValue(defaultServiceCIDR)})),
 			MarkdownDescription: "Address range of Services, two for dual stack: Services with one address get it " +
-				"from the first range. Default `[\"" + defaultServiceCIDR + "\"]`. It must be the same on all replicas. A change restarts the API servers (and kube-controller-manager if `pod_cidrs` is set), one replica at a time, with a certificate for the first address of the new range; Services keep their addresses.",
+				"from the first range. Default `[\"" + defaultServiceCIDR + "\"]`. It must be the same on all replicas. " +
+				"A change restarts the API servers (and kube-controller-manager if `pod_cidrs` is set), one replica at a time, " +
+				"with a certificate for the first address of the new range; Services keep their addresses.",
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,

@@ -96,9 +96,10 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		},
 		"data_dir": schema.StringAttribute{
 			Optional: true, Computed: true, PlanModifiers: replaced,
-			Default:             stringdefault.StaticString(layout.DefaultDataDir),
-			Validators:          []validator.String{checked("data directory", machine.ValidateDataDir)},
-			MarkdownDescription: "Data directory of the member. Default `" + layout.DefaultDataDir + "`. A change replaces the member.",
+			Default:    stringdefault.StaticString(layout.DefaultDataDir),
+			Validators: []validator.String{checked("data directory", machine.ValidateDataDir)},
+			MarkdownDescription: "Data directory of the member. Default `" + layout.DefaultDataDir +
+				"`. A change replaces the member.",
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true, Computed: true,

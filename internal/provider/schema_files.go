@@ -17,8 +17,10 @@ func replicaFiles() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Files for flags in `extra_args`, by name: admission and authorization " +
 				"configurations, kubeconfigs of webhooks, egress and tracing configurations, a scheduler's " +
-				"configuration. Each is placed in `" + component.FilesDir + "` on the machine, and a flag refers to it as `" + component.FilesDir + "/NAME`. The plan refuses a flag that names a missing file of that directory. " +
-				fmt.Sprintf("Default: none. At most %d files of %d KiB. ", component.MaxConfigFiles, component.MaxConfigFileSize>>10) +
+				"configuration. Each is placed in `" + component.FilesDir + "` on the machine, and a flag refers to it as `" +
+				component.FilesDir + "/NAME`. The plan refuses a flag that names a missing file of that directory. " +
+				fmt.Sprintf("Default: none. At most %d files of %d KiB. ", component.MaxConfigFiles,
+					component.MaxConfigFileSize>>10) +
 				"A change restarts the components whose flags name the file (for a file that only other files " +
 				"name: its owner); for the API server, the replica leaves rotation during the restart, one " +
 				"replica at a time. If a component does not start with a changed file, the previous files are " +

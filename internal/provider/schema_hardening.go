@@ -96,7 +96,8 @@ func authenticationSchema() schema.Attribute {
 			"jwt": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "YAML text of the list `jwt` of an " +
-					"[AuthenticationConfiguration](https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration): " +
+					"[AuthenticationConfiguration](https://kubernetes.io/docs/reference/access-authn-authz/authentication/" +
+					"#using-authentication-configuration): " +
 					"the OpenID Connect issuers whose tokens authenticate users. Default: none. A change restarts " +
 					"the API servers, one replica at a time.",
 			},

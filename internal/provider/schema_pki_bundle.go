@@ -124,8 +124,11 @@ func encryptionSchema() schema.Attribute {
 			},
 			"resources": schema.SetAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
-				Default:             setdefault.StaticValue(stringSet([]string{"secrets"})),
-				Validators:          []validator.Set{setvalidator.SizeAtLeast(1), setvalidator.ValueStringsAre(stringvalidator.OneOf("secrets", "configmaps"))},
+				Default: setdefault.StaticValue(stringSet([]string{"secrets"})),
+				Validators: []validator.Set{
+					setvalidator.SizeAtLeast(1),
+					setvalidator.ValueStringsAre(stringvalidator.OneOf("secrets", "configmaps")),
+				},
 				MarkdownDescription: "Encrypted resources: `secrets`, `configmaps`, or both. Default `[\"secrets\"]`.",
 			},
 			"kms": schema.SingleNestedAttribute{
@@ -172,7 +175,8 @@ func authoritySchema(name, rotation string) schema.Attribute {
 		Optional:   true,
 		Attributes: attributes,
 		MarkdownDescription: "The " + name + " CA, if you supply it. Default: the provider generates one. " +
-			"A change to another certificate is a rotation: on a running cluster, it is refused unless `rotation." + rotation + "` is raised with it.",
+			"A change to another certificate is a rotation: on a running cluster, it is refused unless `rotation." + rotation +
+			"` is raised with it.",
 	}
 }
 

@@ -110,7 +110,8 @@ func orZero[T any](p *T) T {
 
 // text encodes s for the records. It returns nil if s is empty.
 func (s settings[R]) text() json.RawMessage {
-	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil && s.Files == nil && len(s.Repeated) == 0 {
+	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil && s.Files == nil &&
+		len(s.Repeated) == 0 {
 		return nil
 	}
 	if s.Authentication != nil {
@@ -126,7 +127,8 @@ func (s settings[R]) text() json.RawMessage {
 
 func (m replicaModel) settings(ctx context.Context) json.RawMessage {
 	return settings[resourcesModel]{
-		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication), decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx), m.fileSettings(ctx),
+		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication),
+		decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx), m.fileSettings(ctx),
 		m.repeatedFlags(ctx),
 	}.text()
 }

@@ -23,7 +23,10 @@ import (
 // importedState returns the state of an import that set values.
 func importedState(t *testing.T, of schema.Schema, values map[string]any) tfsdk.State {
 	t.Helper()
-	resp := &resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: tftypes.NewValue(of.Type().TerraformType(t.Context()), nil)}}
+	resp := &resource.ImportStateResponse{State: tfsdk.State{
+		Schema: of,
+		Raw:    tftypes.NewValue(of.Type().TerraformType(t.Context()), nil),
+	}}
 	for name, value := range values {
 		importer{t.Context(), resp}.set(name, value)
 	}
@@ -62,35 +65,52 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 	text := func(s string) types.String { return types.StringValue(s) }
 	none := types.SetNull(types.StringType)
 	return map[string]replicaModel{
-		"nothing": {Groups: none, Audit: null(auditSchema()), Authentication: null(authenticationSchema()), Resources: null(resources)},
-		"empty":   {Groups: paths(), Audit: nested(t, auditSchema(), nil), Authentication: nested(t, authenticationSchema(), nil), Resources: nested(t, resources, nil)},
+		"nothing": {
+			Groups: none, Audit: null(auditSchema()), Authentication: null(authenticationSchema()),
+			Resources: null(resources),
+		},
+		"empty": {Groups: paths(), Audit: nested(t, auditSchema(), nil), Authentication: nested(t, authenticationSchema(),
+			nil), Resources: nested(t, resources, nil)},
 		"empty within": {
-			Groups:         none,
-			Audit:          nested(t, auditSchema(), map[string]attr.Value{"policy": text("")}),
-			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths(), "jwt": text("")}),
-			Resources:      nested(t, resources, map[string]attr.Value{"scheduler": limits(nil)}),
+			Groups: none,
+			Audit:  nested(t, auditSchema(), map[string]attr.Value{"policy": text("")}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{
+				"anonymous_paths": paths(),
+				"jwt":             text(""),
+			}),
+			Resources: nested(t, resources, map[string]attr.Value{"scheduler": limits(nil)}),
 		},
 		"defaults that are written out": {
 			Groups: none,
 			Audit: nested(t, auditSchema(), map[string]attr.Value{
-				"enabled": types.BoolValue(true), "max_age_days": types.Int64Value(30), "max_backups": types.Int64Value(10), "max_size_mb": types.Int64Value(100),
+				"enabled": types.BoolValue(true), "max_age_days": types.Int64Value(30), "max_backups": types.Int64Value(10),
+				"max_size_mb": types.Int64Value(100),
 			}),
-			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths(text("/readyz"), text("/livez"))}),
-			Resources:      null(resources),
+			Authentication: nested(t, authenticationSchema(),
+				map[string]attr.Value{"anonymous_paths": paths(text("/readyz"), text("/livez"))}),
+			Resources: null(resources),
 		},
 		"all": {
 			Groups: paths(text("kms"), text("hsm")),
 			Audit: nested(t, auditSchema(), map[string]attr.Value{
-				"policy": text("# ours\nkind: Policy\n"), "max_age_days": types.Int64Value(7), "max_backups": types.Int64Value(3), "max_size_mb": types.Int64Value(20),
+				"policy": text("# ours\nkind: Policy\n"), "max_age_days": types.Int64Value(7), "max_backups": types.Int64Value(3),
+				"max_size_mb": types.Int64Value(20),
 			}),
-			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": text("- issuer: {url: \"https://a\"} # ours"), "anonymous_paths": paths(text("/version"), text("/api"))}),
+			Authentication: nested(t, authenticationSchema(),
+				map[string]attr.Value{
+					"jwt":             text("- issuer: {url: \"https://a\"} # ours"),
+					"anonymous_paths": paths(text("/version"), text("/api")),
+				}),
 			Resources: nested(t, resources, map[string]attr.Value{
 				"apiserver":          limits(map[string]attr.Value{"memory_high": text("3G"), "memory_max": text("4096M")}),
 				"controller_manager": limits(map[string]attr.Value{"memory_max": text("1G")}),
 				"scheduler":          limits(map[string]attr.Value{"cpu_quota": text("150%")}),
 			}),
 		},
-		"off": {Groups: none, Audit: nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolValue(false)}), Authentication: null(authenticationSchema()), Resources: null(resources)},
+		"off": {
+			Groups: none, Audit: nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolValue(false)}),
+			Authentication: null(authenticationSchema()), Resources: null(resources),
+		},
 	}
 }
 
@@ -99,7 +119,8 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
 	t.Helper()
 	found := controlplane.Imported{
-		Audit: m.audit(t.Context()), Authentication: m.authentication(t.Context()), Limits: (&resourcesModel{}).limits(), Settings: m.settings(t.Context()),
+		Audit: m.audit(t.Context()), Authentication: m.authentication(t.Context()), Limits: (&resourcesModel{}).limits(),
+		Settings:            m.settings(t.Context()),
 		SupplementaryGroups: slices.Sorted(slices.Values(m.groups(t.Context()))),
 	}
 	for component, limits := range m.limits(t.Context()) {
@@ -117,11 +138,17 @@ func TestSettingsReadBack(t *testing.T) {
 	for name, m := range givenSettings(t) {
 		t.Run(name, func(t *testing.T) {
 			given := settingsOfReplica(foundOf(t, m))
-			state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups})
+			state := importedState(t, replicaSchema(t.Context()), map[string]any{
+				"audit":          given.Audit,
+				"authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups,
+			})
 			if got := groupsIn(t, state); !got.Equal(m.Groups) {
 				t.Errorf("supplementary_groups is read back as %s, want %s", got, m.Groups)
 			}
-			for attribute, want := range map[string]types.Object{"audit": m.Audit, "authentication": m.Authentication, "resources": m.Resources} {
+			for attribute, want := range map[string]types.Object{
+				"audit": m.Audit, "authentication": m.Authentication,
+				"resources": m.Resources,
+			} {
 				if got := objectIn(t, state, attribute); !got.Equal(want) {
 					t.Errorf("%s is read back as %s, want %s", attribute, got, want)
 				}
@@ -138,13 +165,22 @@ func TestSettingsChanged(t *testing.T) {
 	changed.Settings = all["off"].settings(t.Context())
 	without := foundOf(t, all["all"])
 	without.Settings = json.RawMessage("{")
-	for name, found := range map[string]controlplane.Imported{"another record": changed, "none that can be read": without} {
+	for name, found := range map[string]controlplane.Imported{
+		"another record":        changed,
+		"none that can be read": without,
+	} {
 		given := settingsOfReplica(found)
-		state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups})
+		state := importedState(t, replicaSchema(t.Context()), map[string]any{
+			"audit":          given.Audit,
+			"authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups,
+		})
 		if got := groupsIn(t, state); !got.Equal(all["all"].Groups) {
 			t.Errorf("%s: supplementary_groups is read as %s, want %s", name, got, all["all"].Groups)
 		}
-		for attribute, want := range map[string]types.Object{"audit": all["all"].Audit, "authentication": all["all"].Authentication, "resources": all["all"].Resources} {
+		for attribute, want := range map[string]types.Object{
+			"audit":          all["all"].Audit,
+			"authentication": all["all"].Authentication, "resources": all["all"].Resources,
+		} {
 			if got := objectIn(t, state, attribute); !got.Equal(want) {
 				t.Errorf("%s: %s is read as %s, want %s", name, attribute, got, want)
 			}
@@ -161,7 +197,10 @@ func TestMemberLimitsReadBack(t *testing.T) {
 	of := etcdMemberSchema(t.Context())
 	kind := of.Attributes["resources"]
 	limits := systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"}
-	set := nested(t, kind, map[string]attr.Value{"memory_max": types.StringValue("2G"), "cpu_quota": types.StringValue("150%")})
+	set := nested(t, kind, map[string]attr.Value{
+		"memory_max": types.StringValue("2G"),
+		"cpu_quota":  types.StringValue("150%"),
+	})
 	null := types.ObjectNull(kind.GetType().(types.ObjectType).AttrTypes)
 	for _, c := range []struct {
 		name     string
@@ -192,19 +231,31 @@ func TestWrittenUnknown(t *testing.T) {
 	}
 	paths := types.SetValueMust(types.StringType, []attr.Value{types.StringUnknown()})
 	for name, m := range map[string]replicaModel{
-		"objects": {Audit: unknown(auditSchema()), Authentication: unknown(authenticationSchema()), Resources: unknown(resources)},
+		"objects": {
+			Audit: unknown(auditSchema()), Authentication: unknown(authenticationSchema()),
+			Resources: unknown(resources),
+		},
 		"attributes": {
-			Audit:          nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolUnknown(), "policy": types.StringUnknown(), "max_age_days": types.Int64Unknown()}),
-			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringUnknown(), "anonymous_paths": types.SetUnknown(types.StringType)}),
-			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": unknown(limitsSchema("x"))}),
+			Audit: nested(t, auditSchema(), map[string]attr.Value{
+				"enabled": types.BoolUnknown(),
+				"policy":  types.StringUnknown(), "max_age_days": types.Int64Unknown(),
+			}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{
+				"jwt":             types.StringUnknown(),
+				"anonymous_paths": types.SetUnknown(types.StringType),
+			}),
+			Resources: nested(t, resources, map[string]attr.Value{"apiserver": unknown(limitsSchema("x"))}),
 		},
 		"elements": {
 			Audit:          nested(t, auditSchema(), nil),
 			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths}),
-			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
+			Resources: nested(t, resources,
+				map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"),
+					map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
 		},
 	} {
-		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (component.Audit{}) || limits[release.APIServer] != (component.Limits{}) {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (component.Audit{}) ||
+			limits[release.APIServer] != (component.Limits{}) {
 			t.Errorf("%s: %+v, %+v", name, audit, limits)
 		}
 		if jwt := m.authentication(t.Context()).JWT; jwt != "" {

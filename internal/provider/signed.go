@@ -117,7 +117,9 @@ func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
 // bundleWith returns the bundle of a pki attribute with the certificates signed for leaves.
 // Each resource has a bundle of its own, so the pairs do not reach other resources. at is the
 // resource's machine, if it has one.
-func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf, at types.String, diags *diag.Diagnostics) *pki.Bundle {
+func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf,
+	at types.String, diags *diag.Diagnostics,
+) *pki.Bundle {
 	bundle := s.bundle(value, diags)
 	if bundle != nil {
 		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves) // checkSigned reports the errors
@@ -128,7 +130,9 @@ func (s *session) bundleWith(ctx context.Context, value types.String, signed typ
 // signedFor returns what was signed for leaves: the supplied pairs, or else those on the
 // machine. A bundle that was imported from a machine does not have the keys of all authorities.
 // Their existing certificates stay in use until a rotation.
-func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, at types.String, diags *diag.Diagnostics) signed {
+func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf,
+	at types.String, diags *diag.Diagnostics,
+) signed {
 	if value.IsNull() {
 		return s.installed(ctx, bundle, leaves, at, time.Now())
 	}
@@ -137,7 +141,9 @@ func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types
 
 // installed returns the pairs on a machine that match leaves and that the bundle cannot issue
 // itself. It returns none if the machine does not answer.
-func (s *session) installed(ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, at types.String, now time.Time) signed {
+func (s *session) installed(
+	ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, at types.String, now time.Time,
+) signed {
 	out := signed{keys: map[string]string{}, certificates: map[string]string{}, known: true}
 	needed := slices.DeleteFunc(slices.Clone(leaves), func(leaf pki.Leaf) bool { return !bundle.External(leaf.Authority) })
 	if len(needed) == 0 || s == nil || s.pool == nil || !allKnown(at) {
@@ -149,7 +155,8 @@ func (s *session) installed(ctx context.Context, bundle *pki.Bundle, leaves []pk
 	}
 	for _, leaf := range needed {
 		pair := pairs[leaf.Name]
-		if _, err := pki.SignedPair(pair.Certificate, pair.PrivateKey); err == nil && len(bundle.Check(leaf, pair.Certificate, now)) == 0 {
+		if _, err := pki.SignedPair(pair.Certificate, pair.PrivateKey); err == nil &&
+			len(bundle.Check(leaf, pair.Certificate, now)) == 0 {
 			out.certificates[leaf.Name], out.keys[leaf.Name] = pair.Certificate, pair.PrivateKey
 		}
 	}
@@ -158,7 +165,9 @@ func (s *session) installed(ctx context.Context, bundle *pki.Bundle, leaves []pk
 
 // checkSigned rejects a bundle if a leaf cannot be obtained. Values that are not known yet (no
 // bundle, no leaves, an unknown certificate) are skipped.
-func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, at types.String, now time.Time, diags *diag.Diagnostics) {
+func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf,
+	at types.String, now time.Time, diags *diag.Diagnostics,
+) {
 	if bundle == nil {
 		return
 	}
@@ -249,7 +258,8 @@ func (s *session) signedChanged(ctx context.Context, before, after types.Object)
 	}
 	var ignored diag.Diagnostics
 	b, a := s.readSigned(ctx, before, &ignored), s.readSigned(ctx, after, &ignored)
-	return ignored.HasError() || !b.known || !a.known || !maps.Equal(b.certificates, a.certificates) || !maps.Equal(b.keys, a.keys)
+	return ignored.HasError() || !b.known || !a.known || !maps.Equal(b.certificates, a.certificates) ||
+		!maps.Equal(b.keys, a.keys)
 }
 
 // openKeys decodes what closeKeys encoded. Its errors do not quote the contents.

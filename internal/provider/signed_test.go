@@ -16,7 +16,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-var signedTypes = map[string]attr.Type{"keys": types.StringType, "certificates": types.MapType{ElemType: types.StringType}}
+var signedTypes = map[string]attr.Type{
+	"keys":         types.StringType,
+	"certificates": types.MapType{ElemType: types.StringType},
+}
 
 // signedValue returns the attribute for pairs. A certificate "?" is unknown.
 func signedValue(t *testing.T, pairs map[string]pki.KeyPair) types.Object {
@@ -81,16 +84,33 @@ func TestCheckSigned(t *testing.T) {
 		errors int
 		words  []string
 	}{
-		"right":             {signedValue(t, right), 0, nil},
-		"unknown":           {types.ObjectUnknown(signedTypes), 0, nil},
-		"unknown within":    {unknownKeys, 0, nil},
-		"one unknown":       {with("etcd/server", pki.KeyPair{Certificate: "?", PrivateKey: right["etcd/server"].PrivateKey}), 0, nil},
-		"one more":          {with("kubernetes-admin", right["etcd/peer"]), 0, nil},
-		"none":              {types.ObjectNull(signedTypes), 1, []string{"Signed certificates are missing", `sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`}},
-		"two are missing":   {signedValue(t, without), 1, []string{"etcd/server (etcd CA), etcd/peer (etcd CA)\n"}},
-		"another member's":  {with("etcd/server", others["etcd/server"]), 1, []string{"Signed certificate cannot be used", `is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] again with the etcd CA`, "for server auth and client auth"}},
-		"of another key":    {with("etcd/server", pki.KeyPair{Certificate: right["etcd/server"].Certificate, PrivateKey: right["etcd/peer"].PrivateKey}), 1, []string{"is not for the key of its request"}},
-		"another authority": {with("etcd/server", signElsewhere(t, here, []pki.Leaf{pki.FrontProxyClient()})["front-proxy-client"]), 1, []string{"is signed by another authority"}},
+		"right":          {signedValue(t, right), 0, nil},
+		"unknown":        {types.ObjectUnknown(signedTypes), 0, nil},
+		"unknown within": {unknownKeys, 0, nil},
+		"one unknown": {
+			with("etcd/server", pki.KeyPair{Certificate: "?", PrivateKey: right["etcd/server"].PrivateKey}),
+			0, nil,
+		},
+		"one more": {with("kubernetes-admin", right["etcd/peer"]), 0, nil},
+		"none": {types.ObjectNull(signedTypes), 1, []string{
+			"Signed certificates are missing",
+			`sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`,
+		}},
+		"two are missing": {signedValue(t, without), 1, []string{"etcd/server (etcd CA), etcd/peer (etcd CA)\n"}},
+		"another member's": {with("etcd/server", others["etcd/server"]), 1, []string{
+			"Signed certificate cannot be used",
+			`is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] again with the etcd CA`,
+			"for server auth and client auth",
+		}},
+		"of another key": {with("etcd/server", pki.KeyPair{
+			Certificate: right["etcd/server"].Certificate,
+			PrivateKey:  right["etcd/peer"].PrivateKey,
+		}), 1, []string{"is not for the key of its request"}},
+		"another authority": {
+			with("etcd/server",
+				signElsewhere(t, here, []pki.Leaf{pki.FrontProxyClient()})["front-proxy-client"]), 1,
+			[]string{"is signed by another authority"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, bundle := bundles(t)
@@ -127,7 +147,8 @@ func TestCheckSignedNames(t *testing.T) {
 	} {
 		var diags diag.Diagnostics
 		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), nil, types.StringNull(), time.Now(), &diags)
-		if said := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(said, words) || strings.Contains(said, "secret") {
+		if said := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(said, words) ||
+			strings.Contains(said, "secret") {
 			t.Errorf("%d errors, want 1 with %q:\n%s", diags.ErrorsCount(), words, said)
 		}
 	}
@@ -144,7 +165,10 @@ func TestSignedInto(t *testing.T) {
 	if len(problems) != 0 || diags.HasError() {
 		t.Errorf("faults %v, %s", problems, text(diags))
 	}
-	if got := slices.Sorted(maps.Keys(bundle.Signed)); !slices.Equal(got, []string{"apiserver-etcd-client", "front-proxy-client"}) {
+	if got := slices.Sorted(maps.Keys(bundle.Signed)); !slices.Equal(got, []string{
+		"apiserver-etcd-client",
+		"front-proxy-client",
+	}) {
 		t.Errorf("signed are %q", got)
 	}
 }
@@ -171,7 +195,8 @@ func TestSignedChanged(t *testing.T) {
 	if (&session{sealKnown: true, seal: seal}).signedChanged(t.Context(), before, resealed) {
 		t.Error("the same keys, sealed, count as others")
 	}
-	if s.signedChanged(t.Context(), before, before) || s.signedChanged(t.Context(), types.ObjectNull(signedTypes), types.ObjectNull(signedTypes)) {
+	if s.signedChanged(t.Context(), before, before) || s.signedChanged(t.Context(), types.ObjectNull(signedTypes),
+		types.ObjectNull(signedTypes)) {
 		t.Error("the same counts as another")
 	}
 	for name, after := range map[string]types.Object{

@@ -69,7 +69,8 @@ func snapshotsOf(object types.Object) *snapshot.Settings {
 	}
 	kept, _ := object.Attributes()["kept"].(types.Int64)
 	return &snapshot.Settings{
-		Schedule: text("schedule"), Kept: int(kept.ValueInt64()), Upload: text("upload"), EnvironmentFile: text("environment_file"),
+		Schedule: text("schedule"), Kept: int(kept.ValueInt64()), Upload: text("upload"),
+		EnvironmentFile: text("environment_file"),
 	}
 }
 

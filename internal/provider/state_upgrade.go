@@ -31,9 +31,12 @@ var memberNames = map[string]string{"snapshots_kept": "upgrade_snapshots_kept"}
 func (r *etcdMemberResource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
 	return map[int64]resource.StateUpgrader{
 		0: upgrader(conversion{
-			renamed:  memberNames,
-			removed:  []string{"running_version", "healthy", "leader", "db_size_bytes", "alarms", "unit_state"},
-			defaults: map[string]any{"upgrade_snapshots_kept": snapshot.DefaultKept, "archives_kept": machine.DefaultArchivesKept},
+			renamed: memberNames,
+			removed: []string{"running_version", "healthy", "leader", "db_size_bytes", "alarms", "unit_state"},
+			defaults: map[string]any{
+				"upgrade_snapshots_kept": snapshot.DefaultKept,
+				"archives_kept":          machine.DefaultArchivesKept,
+			},
 		}),
 		1: upgrader(conversion{renamed: memberNames}),
 	}
@@ -41,16 +44,24 @@ func (r *etcdMemberResource) UpgradeState(context.Context) map[int64]resource.St
 
 // UpgradeState converts the state of an earlier schema.
 func (r *replicaResource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
-	return map[int64]resource.StateUpgrader{0: upgrader(conversion{removed: []string{"components"}, defaults: map[string]any{"admin_conf": true}})}
+	return map[int64]resource.StateUpgrader{0: upgrader(conversion{
+		removed:  []string{"components"},
+		defaults: map[string]any{"admin_conf": true},
+	})}
 }
 
 // UpgradeState converts the state of an earlier schema.
 func (r *endpointResource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
-	return map[int64]resource.StateUpgrader{0: upgrader(conversion{removed: []string{"holder", "host_health", "backends"}})}
+	return map[int64]resource.StateUpgrader{0: upgrader(conversion{removed: []string{
+		"holder", "host_health",
+		"backends",
+	}})}
 }
 
 func upgrader(c conversion) resource.StateUpgrader {
-	return resource.StateUpgrader{StateUpgrader: func(_ context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
+	return resource.StateUpgrader{StateUpgrader: func(_ context.Context, req resource.UpgradeStateRequest,
+		resp *resource.UpgradeStateResponse,
+	) {
 		text, err := c.apply(req.RawState.JSON)
 		if err != nil {
 			resp.Diagnostics.AddError("State not upgraded", "Cause: it is not the JSON of a resource: "+err.Error()+

@@ -23,18 +23,25 @@ func TestUpgradeState(t *testing.T) {
 		want        map[string]tftypes.Value
 	}{
 		"a member": {
-			"kube_etcd_member", `{"id":"a6c7","name":"cp1","running_version":"3.6.16","healthy":true,"leader":true,"learner":false,"db_size_bytes":9007199254740993,` +
-				`"alarms":[],"unit_state":"active","machine_id":"m1","drift":[],"peers":{"cp1":"10.0.0.11"},"snapshots_kept":9,"archives_kept":null}`,
+			"kube_etcd_member",
+			`{"id":"a6c7","name":"cp1","running_version":"3.6.16","healthy":true,"leader":true,"learner":false,` +
+				`"db_size_bytes":9007199254740993,` +
+				`"alarms":[],"unit_state":"active","machine_id":"m1","drift":[],"peers":{"cp1":"10.0.0.11"},` +
+				`"snapshots_kept":9,"archives_kept":null}`,
 			map[string]tftypes.Value{
-				"id": tftypes.NewValue(tftypes.String, "a6c7"), "machine_id": tftypes.NewValue(tftypes.String, "m1"), "learner": tftypes.NewValue(tftypes.Bool, false),
+				"id": tftypes.NewValue(tftypes.String, "a6c7"), "machine_id": tftypes.NewValue(tftypes.String, "m1"),
+				"learner":                tftypes.NewValue(tftypes.Bool, false),
 				"upgrade_snapshots_kept": tftypes.NewValue(tftypes.Number, 9), "archives_kept": tftypes.NewValue(tftypes.Number, 5),
 			},
 		},
 		"a replica": {
-			"kube_control_plane_replica", `{"id":"cp1","name":"cp1","registered":true,"components":[{"name":"kube-apiserver","healthy":true,"health":"ok","version":"1.34.4",` +
+			"kube_control_plane_replica",
+			`{"id":"cp1","name":"cp1","registered":true,` +
+				`"components":[{"name":"kube-apiserver","healthy":true,"health":"ok","version":"1.34.4",` +
 				`"certificate_expires_at":null}],"port":6443}`,
 			map[string]tftypes.Value{
-				"registered": tftypes.NewValue(tftypes.Bool, true), "admin_conf": tftypes.NewValue(tftypes.Bool, true), "port": tftypes.NewValue(tftypes.Number, 6443),
+				"registered": tftypes.NewValue(tftypes.Bool, true), "admin_conf": tftypes.NewValue(tftypes.Bool, true),
+				"port": tftypes.NewValue(tftypes.Number, 6443),
 			},
 		},
 		"a replica without admin.conf": {
@@ -42,8 +49,13 @@ func TestUpgradeState(t *testing.T) {
 			map[string]tftypes.Value{"admin_conf": tftypes.NewValue(tftypes.Bool, false)},
 		},
 		"an endpoint": {
-			"kube_control_plane_endpoint", `{"id":"10.0.0.100","address":"10.0.0.100","holder":"cp1","host_health":{"cp1":"ok"},"backends":{},"config_digest":"ab"}`,
-			map[string]tftypes.Value{"address": tftypes.NewValue(tftypes.String, "10.0.0.100"), "config_digest": tftypes.NewValue(tftypes.String, "ab")},
+			"kube_control_plane_endpoint",
+			`{"id":"10.0.0.100","address":"10.0.0.100","holder":"cp1","host_health":{"cp1":"ok"},"backends":{},` +
+				`"config_digest":"ab"}`,
+			map[string]tftypes.Value{
+				"address":       tftypes.NewValue(tftypes.String, "10.0.0.100"),
+				"config_digest": tftypes.NewValue(tftypes.String, "ab"),
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,9 +152,10 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 	if err := s.observable(bundle); err != nil {
 		return membership.Survey{}, err
 	}
-	observed, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (membership.Survey, error) {
-		return s.clusters.Survey(ctx, s.machinesAt(slices.Collect(maps.Values(peers))), bundle)
-	})
+	observed, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID,
+		func(ctx context.Context) (membership.Survey, error) {
+			return s.clusters.Survey(ctx, s.machinesAt(slices.Collect(maps.Values(peers))), bundle)
+		})
 	if s.versions.hasBegun() { // it may have been observed in the middle of a restart
 		return membership.Survey{}, errChanging
 	}
@@ -170,7 +171,9 @@ func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Ver
 	}
 	spec.Store = s.storeAt(s.versions.reachedAt(spec.EtcdURLs, spec.Bundle.ClusterID), spec.Bundle)
 	key := spec.Bundle.ClusterID + " " + spec.EndpointURL() + " " + spec.Version
-	observed, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (release.Versions, error) {
+	observed, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (release.Versions,
+		error,
+	) {
 		return s.replicas.Versions(ctx, spec)
 	})
 	if s.versions.hasBegun() {
@@ -180,7 +183,9 @@ func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Ver
 }
 
 // shared makes one observation for each key, within planTimeout.
-func shared[T any](ctx context.Context, mu *sync.Mutex, observations map[string]*observation[T], key string, see func(context.Context) (T, error)) (T, error) {
+func shared[T any](ctx context.Context, mu *sync.Mutex, observations map[string]*observation[T], key string,
+	see func(context.Context) (T, error),
+) (T, error) {
 	mu.Lock()
 	l, ok := observations[key]
 	if !ok {
@@ -229,7 +234,8 @@ func (s *session) warnRemoved(diags *diag.Diagnostics, removed []string, target 
 	if len(removed) > 0 && s.versions.once("removed from "+target) {
 		diags.AddAttributeWarning(path.Root("version"), "Clients use APIs that Kubernetes "+target+" does not serve",
 			"Since the API servers started, clients have requested:\n  "+strings.Join(problem.Lines(removed), "\n  ")+
-				"\nNext step: find these clients (the audit log names them) and migrate them to an API that "+target+" serves, then apply.")
+				"\nNext step: find these clients (the audit log names them) and migrate them to an API that "+target+
+				" serves, then apply.")
 	}
 }
 

@@ -59,7 +59,9 @@ func (p planner) value(t *testing.T, schema *tfprotov6.Schema, set map[string]tf
 
 // plan plans a change from one version to another and returns its diagnostics. An empty from
 // means that the resource is new.
-func (p planner) plan(t *testing.T, resource string, set map[string]tftypes.Value, from, to string) (refused, warned string) {
+func (p planner) plan(
+	t *testing.T, resource string, set map[string]tftypes.Value, from, to string,
+) (refused, warned string) {
 	t.Helper()
 	schema := p.schemas.ResourceSchemas[resource]
 	at := func(version string) *tfprotov6.DynamicValue {
@@ -104,10 +106,11 @@ func objectValue(set map[string]tftypes.Value) tftypes.Value {
 
 func memberAt(address string) map[string]tftypes.Value {
 	return map[string]tftypes.Value{
-		"name":  textValue("cp1"),
-		"host":  objectValue(map[string]tftypes.Value{"address": textValue(address)}),
-		"peers": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"cp1": textValue(address)}),
-		"pki":   tftypes.NewValue(tftypes.String, tftypes.UnknownValue),
+		"name": textValue("cp1"),
+		"host": objectValue(map[string]tftypes.Value{"address": textValue(address)}),
+		"peers": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String},
+			map[string]tftypes.Value{"cp1": textValue(address)}),
+		"pki": tftypes.NewValue(tftypes.String, tftypes.UnknownValue),
 	}
 }
 
@@ -133,18 +136,42 @@ func TestPlannedVersions(t *testing.T) {
 		refused, not string
 		warned       bool
 	}{
-		"a new member":                   {resource: member, set: memberAt("10.0.0.12"), to: "3.6.16"},
-		"a member that stays":            {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.6.16"},
-		"a member's patch":               {resource: member, set: memberAt("10.0.0.12"), from: "3.6.15", to: "3.6.16", warned: true},
-		"a member's skipped minor":       {resource: member, set: memberAt("10.0.0.12"), from: "3.5.35", to: "3.7.0", refused: "one minor version at a time", warned: true},
-		"a member goes back":             {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35", refused: "its data format is older", warned: true},
-		"a new replica":                  {etcd: "3.6.16", resource: replica, set: own, to: "1.36.3"},
-		"a replica's skipped minor":      {etcd: "3.6.16", resource: replica, set: own, from: "1.35.4", to: "1.37.2", refused: "no minor may be skipped", warned: true},
-		"a replica goes back":            {etcd: "3.6.16", resource: replica, set: own, from: "1.36.3", to: "1.35.4", refused: "a minor is never lowered", warned: true},
-		"a new replica beside old etcd":  {etcd: "3.5.20", resource: replica, set: own, to: "1.36.3", refused: "upgrade etcd first"},
-		"an upgrade beside old etcd":     {etcd: "3.5.20", resource: replica, set: own, from: "1.35.4", to: "1.36.3", refused: "upgrade etcd first", not: "skipped", warned: true},
+		"a new member":        {resource: member, set: memberAt("10.0.0.12"), to: "3.6.16"},
+		"a member that stays": {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.6.16"},
+		"a member's patch": {
+			resource: member, set: memberAt("10.0.0.12"), from: "3.6.15", to: "3.6.16",
+			warned: true,
+		},
+		"a member's skipped minor": {
+			resource: member, set: memberAt("10.0.0.12"), from: "3.5.35", to: "3.7.0",
+			refused: "one minor version at a time", warned: true,
+		},
+		"a member goes back": {
+			resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35",
+			refused: "its data format is older", warned: true,
+		},
+		"a new replica": {etcd: "3.6.16", resource: replica, set: own, to: "1.36.3"},
+		"a replica's skipped minor": {
+			etcd: "3.6.16", resource: replica, set: own, from: "1.35.4", to: "1.37.2",
+			refused: "no minor may be skipped", warned: true,
+		},
+		"a replica goes back": {
+			etcd: "3.6.16", resource: replica, set: own, from: "1.36.3", to: "1.35.4",
+			refused: "a minor is never lowered", warned: true,
+		},
+		"a new replica beside old etcd": {
+			etcd: "3.5.20", resource: replica, set: own, to: "1.36.3",
+			refused: "upgrade etcd first",
+		},
+		"an upgrade beside old etcd": {
+			etcd: "3.5.20", resource: replica, set: own, from: "1.35.4", to: "1.36.3",
+			refused: "upgrade etcd first", not: "skipped", warned: true,
+		},
 		"a replica that stays beside it": {etcd: "3.5.20", resource: replica, set: own, from: "1.36.3", to: "1.36.3"},
-		"another cluster's old etcd":     {etcd: "3.5.20", resource: replica, set: replicaWith("https://10.0.9.9:2379"), to: "1.36.3"},
+		"another cluster's old etcd": {
+			etcd: "3.5.20", resource: replica, set: replicaWith("https://10.0.9.9:2379"),
+			to: "1.36.3",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlanner(t)
@@ -154,10 +181,12 @@ func TestPlannedVersions(t *testing.T) {
 				}
 			}
 			refused, warned := p.plan(t, c.resource, c.set, c.from, c.to)
-			if !strings.Contains(refused, c.refused) || (refused == "") != (c.refused == "") || c.not != "" && strings.Contains(refused, c.not) {
+			if !strings.Contains(refused, c.refused) || (refused == "") != (c.refused == "") ||
+				c.not != "" && strings.Contains(refused, c.not) {
 				t.Errorf("refused with %q, want %q", refused, c.refused)
 			}
-			if c.refused != "" && (!strings.Contains(refused, `AttributeName("version")`) || !strings.Contains(refused, "Unchanged: nothing was changed.") || !strings.Contains(refused, "Next step: ")) {
+			if c.refused != "" && (!strings.Contains(refused, `AttributeName("version")`) ||
+				!strings.Contains(refused, "Unchanged: nothing was changed.") || !strings.Contains(refused, "Next step: ")) {
 				t.Errorf("a refusal lacks its form: %s", refused)
 			}
 			if strings.Contains(warned, "not checked against all running versions") != c.warned {
@@ -185,10 +214,15 @@ func TestAfterwards(t *testing.T) {
 		cluster string
 		want    map[string]string
 	}{
-		"the whole cluster": {seen, []string{"https://10.0.0.11:2379"}, "a", map[string]string{"cp1": "3.6.16", "cp2": "3.6.16", "cp3": "3.5.35"}},
-		"an unknown one":    {nil, []string{"https://10.0.2.11:2379"}, "", map[string]string{"cp1": "3.5.34"}},
-		"one not planned":   {seen, []string{"https://10.0.3.11:2379"}, "c", seen},
-		"nothing is known":  {nil, nil, "", map[string]string{}},
+		"the whole cluster": {
+			seen,
+			[]string{"https://10.0.0.11:2379"},
+			"a",
+			map[string]string{"cp1": "3.6.16", "cp2": "3.6.16", "cp3": "3.5.35"},
+		},
+		"an unknown one":   {nil, []string{"https://10.0.2.11:2379"}, "", map[string]string{"cp1": "3.5.34"}},
+		"one not planned":  {seen, []string{"https://10.0.3.11:2379"}, "c", seen},
+		"nothing is known": {nil, nil, "", map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := v.afterPlan(c.seen, c.urls, c.cluster); !maps.Equal(got, c.want) {

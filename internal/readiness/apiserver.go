@@ -73,7 +73,8 @@ func judgeEncryption(e Evidence) verdict {
 	case e.Encryption.Provider == "" || e.Encryption.Provider == "identity":
 		return fail("encryption is not set on the bundle: Secrets are stored unencrypted")
 	case len(e.Encryption.Resources) > 0 && !slices.Contains(e.Encryption.Resources, "secrets"):
-		return fail("%s is encrypted with %s, but secrets are not encrypted", strings.Join(e.Encryption.Resources, ", "), e.Encryption.Provider)
+		return fail("%s is encrypted with %s, but secrets are not encrypted", strings.Join(e.Encryption.Resources, ", "),
+			e.Encryption.Provider)
 	}
 	return everyAPIServer(e, func(flags, _ map[string]string) verdict {
 		if flags["encryption-provider-config"] == "" {

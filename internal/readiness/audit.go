@@ -56,7 +56,8 @@ func (p policy) level(r request) string {
 
 func (r rule) matches(q request) bool {
 	anyone := len(r.Users) == 0 && (len(r.UserGroups) == 0 || slices.Contains(r.UserGroups, "system:authenticated"))
-	if !anyone || len(r.Namespaces) > 0 || len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb) && !slices.Contains(r.Verbs, "*") {
+	if !anyone || len(r.Namespaces) > 0 || len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb) &&
+		!slices.Contains(r.Verbs, "*") {
 		return false
 	}
 	if len(r.Resources) == 0 {

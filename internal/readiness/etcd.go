@@ -85,7 +85,10 @@ func judgeEtcdTLS(e Evidence) verdict {
 		}
 		flags := m.Process.Flags
 		var lacks []string
-		for _, flag := range []string{"cert-file", "key-file", "trusted-ca-file", "peer-cert-file", "peer-key-file", "peer-trusted-ca-file"} {
+		for _, flag := range []string{
+			"cert-file", "key-file", "trusted-ca-file", "peer-cert-file", "peer-key-file",
+			"peer-trusted-ca-file",
+		} {
 			if flags[flag] == "" {
 				lacks = append(lacks, "--"+flag)
 			}
@@ -124,7 +127,8 @@ func judgeCompaction(e Evidence) verdict {
 		return byServers
 	}
 	byItself := everyMember(e, func(m Member) verdict {
-		if retention := m.Process.Flags["auto-compaction-retention"]; m.Process.Running && !isZero(retention) && retention != "" {
+		if retention := m.Process.Flags["auto-compaction-retention"]; m.Process.Running && !isZero(retention) &&
+			retention != "" {
 			return pass("etcd compacts automatically and keeps %s", retention)
 		}
 		return fail("automatic compaction of etcd is disabled")

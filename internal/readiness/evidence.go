@@ -112,7 +112,11 @@ type Node struct {
 
 // processes returns the components of a replica by name.
 func (r Replica) processes() []named {
-	return []named{{"kube-apiserver", r.APIServer}, {"kube-controller-manager", r.ControllerManager}, {"kube-scheduler", r.Scheduler}}
+	return []named{
+		{"kube-apiserver", r.APIServer},
+		{"kube-controller-manager", r.ControllerManager},
+		{"kube-scheduler", r.Scheduler},
+	}
 }
 
 // named is a process with its name.

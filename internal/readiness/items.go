@@ -18,7 +18,11 @@ var items = []item{
 	{"audit", "Audit log with a policy that covers Secrets, RBAC and exec", judgeAudit, "leave audit of the " +
 		"kube_control_plane_replica enabled, and let audit.policy log Secrets at level Metadata, changes of RBAC, " +
 		"and exec"},
-	{"certificates", "Certificates are renewed, and none expires within 30 days", judgeCertificates, "apply to renew certificates that are due (early_renewal); rotate CAs with rotation of the kube_pki_bundle; have externally signed certificates signed again with kube_certificate_requests and signed"},
+	{
+		"certificates", "Certificates are renewed, and none expires within 30 days", judgeCertificates,
+		"apply to renew certificates that are due (early_renewal); rotate CAs with rotation of the kube_pki_bundle; " +
+			"have externally signed certificates signed again with kube_certificate_requests and signed",
+	},
 	{"snapshots", "Scheduled etcd snapshots, stored off the machine", judgeSnapshots, "set snapshots, with " +
 		"upload, on every kube_etcd_member; or save and copy snapshots with your own systemd timer on the " +
 		"members' machines"},
@@ -27,12 +31,23 @@ var items = []item{
 	{"request-limits", "API priority and fairness limits requests", judgeRequests, "remove " +
 		"enable-priority-and-fairness, max-requests-inflight and max-mutating-requests-inflight from " +
 		"extra_args.apiserver of the kube_control_plane_replica"},
-	{"etcd-quota", "etcd quota of 8 GiB, less than 80 % used", judgeQuota, `set quota-backend-bytes = "8589934592" in extra_args of the kube_etcd_member, or use its default; delete the objects that fill the database`},
+	{
+		"etcd-quota", "etcd quota of 8 GiB, less than 80 % used", judgeQuota,
+		`set quota-backend-bytes = "8589934592" in extra_args of the kube_etcd_member, or use its default; ` +
+			`delete the objects that fill the database`,
+	},
 	{"authorization", "Authorization by Node and RBAC", judgeAuthorization, "remove authorization-mode and " +
 		"authorization-config from extra_args.apiserver of the kube_control_plane_replica: the default is " +
 		"Node,RBAC"},
-	{"admission", "Admission by NodeRestriction, PodSecurity and ResourceQuota", judgeAdmission, `set extra_args.apiserver = { "enable-admission-plugins" = "NodeRestriction" } on the kube_control_plane_replica, without disable-admission-plugins`},
-	{"anonymous", "Anonymous requests are disabled except for the health paths", judgeAnonymous, "leave authentication of the kube_control_plane_replica at its default, without anonymous_paths"},
+	{
+		"admission", "Admission by NodeRestriction, PodSecurity and ResourceQuota", judgeAdmission,
+		`set extra_args.apiserver = { "enable-admission-plugins" = "NodeRestriction" } ` +
+			`on the kube_control_plane_replica, without disable-admission-plugins`,
+	},
+	{
+		"anonymous", "Anonymous requests are disabled except for the health paths", judgeAnonymous,
+		"leave authentication of the kube_control_plane_replica at its default, without anonymous_paths",
+	},
 	{"insecure-port", "No insecure port", judgeInsecure, "remove insecure-port, port and http:// client URLs from " +
 		"extra_args of the kube_control_plane_replica and kube_etcd_member"},
 	{"profiling", "Profiling is disabled", judgeProfiling, "remove profiling and enable-pprof from extra_args of " +
@@ -48,5 +63,10 @@ var items = []item{
 		"extra_args.apiserver of the kube_control_plane_replica"},
 	{"oidc", "Users authenticate with OIDC or structured authentication", judgeOIDC, "set authentication.jwt of " +
 		"the kube_control_plane_replica"},
-	{"metrics", "Metrics can be scraped", judgeMetrics, `recover the components that do not serve metrics; set extra_args = { "listen-metrics-urls" = … } on the kube_etcd_member, and leave secure-port of controller-manager and scheduler at its default`},
+	{
+		"metrics", "Metrics can be scraped", judgeMetrics,
+		`recover the components that do not serve metrics; ` +
+			`set extra_args = { "listen-metrics-urls" = … } on the kube_etcd_member, ` +
+			`and leave secure-port of controller-manager and scheduler at its default`,
+	},
 }

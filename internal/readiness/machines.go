@@ -37,7 +37,8 @@ func judgeCertificates(e Evidence) verdict {
 			"to expire is that of %s, on %s",
 			strings.Join(e.SignedOutside, ", "), first.Of, first.End.UTC().Format(time.DateOnly))
 	}
-	return pass("every apply renews certificates that are due; the first to expire is that of %s, on %s", first.Of, first.End.UTC().Format(time.DateOnly))
+	return pass("every apply renews certificates that are due; the first to expire is that of %s, on %s", first.Of,
+		first.End.UTC().Format(time.DateOnly))
 }
 
 // unreadOf returns the machines that could not be observed, without duplicates.
@@ -187,7 +188,8 @@ func isControlPlane(e Evidence, node Node) bool {
 // the node controller for a node that is not ready are removed again.
 func repelsPods(taint string) bool {
 	key, effect, _ := strings.Cut(taint, ":")
-	return (effect == "NoSchedule" || effect == "NoExecute") && !strings.HasPrefix(key, "node.kubernetes.io/") && !strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
+	return (effect == "NoSchedule" || effect == "NoExecute") && !strings.HasPrefix(key, "node.kubernetes.io/") &&
+		!strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
 }
 
 // judgeMetrics checks that metrics can be scraped. An API server serves them on the API's port.

@@ -77,7 +77,9 @@ func Score(findings []Finding) int {
 
 // Ready reports whether no item fails and no item is unknown.
 func Ready(findings []Finding) bool {
-	return len(findings) > 0 && !slices.ContainsFunc(findings, func(f Finding) bool { return f.Status == Fail || f.Status == Unknown })
+	return len(findings) > 0 && !slices.ContainsFunc(findings, func(f Finding) bool {
+		return f.Status == Fail || f.Status == Unknown
+	})
 }
 
 // combine combines several verdicts, each with its name. The status is the worst of them, and

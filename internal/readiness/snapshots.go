@@ -7,7 +7,10 @@ import (
 )
 
 // uploadPrograms are substrings of commands that copy a file to another machine.
-var uploadPrograms = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
+var uploadPrograms = []string{
+	"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp",
+	"aws s3", "mc cp", "borg",
+}
 
 func judgeSnapshots(e Evidence) verdict {
 	var words []string

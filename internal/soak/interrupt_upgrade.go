@@ -37,8 +37,8 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 
 // upgrades changes a variable from one release's version to another's, on machines that start
 // with the older one.
-func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, extra map[string]any,
-	points cursor,
+func (s *sweep) upgrades(
+	ctx context.Context, name, variable string, releases [2]string, extra map[string]any, points cursor,
 ) ([]Result, error) {
 	var at [2]func(int) map[string]any
 	for i, release := range releases {

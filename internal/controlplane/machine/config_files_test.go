@@ -39,7 +39,10 @@ func TestConfigFilesFound(t *testing.T) {
 		},
 		component.ConfigFilePath("webhook.conf"): {Mode: 0o600, Owner: "kube-apiserver", SHA256: Digest([]byte("b"))},
 	}
-	found := observedConfigFiles(map[string]WrittenFile{"admission.yaml": {}, "webhook.conf": {WriteOnly: true}, "gone": {}},
+	found := observedConfigFiles(map[string]WrittenFile{
+		"admission.yaml": {}, "webhook.conf": {WriteOnly: true},
+		"gone": {},
+	},
 		files)
 	if len(found) != 2 || !found["webhook.conf"].WriteOnly || found["webhook.conf"].SHA256 != Digest([]byte("b")) ||
 		found["admission.yaml"].Content != "a" || found["admission.yaml"].Mode != component.PublicMode {

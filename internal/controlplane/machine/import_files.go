@@ -34,7 +34,9 @@ func ReadConfigFiles(ctx context.Context, h *host.Host, facts host.Facts) (map[s
 
 // observedConfigFiles returns the files as they are on the machine. One that was removed there is
 // not part of the replica that is imported.
-func observedConfigFiles(written map[string]WrittenFile, files map[string]host.FileState) map[string]component.ConfigFile {
+func observedConfigFiles(
+	written map[string]WrittenFile, files map[string]host.FileState,
+) map[string]component.ConfigFile {
 	observed := map[string]component.ConfigFile{}
 	for name := range written {
 		state, there := files[component.ConfigFilePath(name)]

@@ -82,7 +82,9 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 }
 
 // Call runs f with the client of the member at an address, within timeout.
-func (c *Clients) Call(ctx context.Context, address string, timeout time.Duration, f func(context.Context, *clientv3.Client) error) error {
+func (c *Clients) Call(
+	ctx context.Context, address string, timeout time.Duration, f func(context.Context, *clientv3.Client) error,
+) error {
 	member, err := c.member(address)
 	if err != nil {
 		return err

@@ -13,7 +13,9 @@ import (
 // immediately.
 func TestUnreachable(t *testing.T) {
 	refused := errors.New("connection refused")
-	c := New(&tls.Config{MinVersion: tls.VersionTLS12}, func(context.Context, string) (net.Conn, error) { return nil, refused })
+	c := New(&tls.Config{MinVersion: tls.VersionTLS12}, func(context.Context, string) (net.Conn, error) {
+		return nil, refused
+	})
 	defer c.Close()
 	for range 3 {
 		begin := time.Now()

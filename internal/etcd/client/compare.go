@@ -36,7 +36,9 @@ func (c *Clients) hash(ctx context.Context, address string, revision int64) (dat
 // CompareData describes which of the given members have data that differs from that of the
 // others; it returns "" if none has. comparable is false if this cannot be determined now:
 // a member lags behind, or another compaction is in progress.
-func (c *Clients) CompareData(ctx context.Context, members []membership.Member) (difference string, comparable bool, err error) {
+func (c *Clients) CompareData(
+	ctx context.Context, members []membership.Member) (difference string, comparable bool, err error,
+) {
 	revision, err := c.newestRevision(ctx, members)
 	if err != nil {
 		return "", false, err

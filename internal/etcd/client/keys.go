@@ -71,18 +71,22 @@ func (c *Clients) AnsweringFirst(ctx context.Context, addresses []string) []stri
 	answers := c.memberLists(ctx, addresses)
 	silent := func(a string) bool { return answers[a].listErr != nil }
 	answer := func(a string) bool { return answers[a].listErr == nil }
-	return slices.Concat(slices.DeleteFunc(slices.Clone(addresses), silent), slices.DeleteFunc(slices.Clone(addresses), answer))
+	return slices.Concat(slices.DeleteFunc(slices.Clone(addresses), silent),
+		slices.DeleteFunc(slices.Clone(addresses), answer))
 }
 
 // Read reads page after page, all at the revision of the first page.
-func (c *Clients) Read(ctx context.Context, addresses []string, prefix string, see func(key string, value []byte)) error {
+func (c *Clients) Read(
+	ctx context.Context, addresses []string, prefix string, see func(key string, value []byte),
+) error {
 	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	if prefix == "" {
 		key = "\x00" // the lowest possible key
 	}
 	limit, revision := int64(PageKeys), int64(0)
 	for {
-		page, err := c.page(ctx, addresses, key, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
+		page, err := c.page(ctx, addresses, key, clientv3.WithRange(end), clientv3.WithLimit(limit),
+			clientv3.WithRev(revision))
 		switch {
 		case status.Code(err) == codes.ResourceExhausted && limit > 1:
 			limit /= 2
@@ -104,7 +108,9 @@ func (c *Clients) Read(ctx context.Context, addresses []string, prefix string, s
 }
 
 // page queries one member after another until one answers.
-func (c *Clients) page(ctx context.Context, addresses []string, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (c *Clients) page(
+	ctx context.Context, addresses []string, key string, options ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
 	reasons := []error{ErrNoAnswer}
 	for _, address := range addresses {
 		var page *clientv3.GetResponse

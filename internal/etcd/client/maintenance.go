@@ -19,7 +19,8 @@ const wholeDatabaseTimeout = 10 * time.Minute
 // member has disarmed it.
 func (c *Clients) Disarm(ctx context.Context, address string, a membership.Alarm) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
-		_, err := member.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name])})
+		_, err := member.AlarmDisarm(ctx,
+			&clientv3.AlarmMember{MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name])})
 		return err
 	})
 }

@@ -42,7 +42,8 @@ func viewOf(cluster uint64, members []*pb.Member) membership.View {
 	v := membership.View{ClusterID: cluster}
 	for _, m := range members {
 		v.Members = append(v.Members, membership.Member{
-			ID: m.ID, Name: membership.NameReported(m.Name), PeerURLs: membership.URLsReported(m.PeerURLs), ClientURLs: membership.URLsReported(m.ClientURLs), Learner: m.IsLearner,
+			ID: m.ID, Name: membership.NameReported(m.Name), PeerURLs: membership.URLsReported(m.PeerURLs),
+			ClientURLs: membership.URLsReported(m.ClientURLs), Learner: m.IsLearner,
 		})
 	}
 	slices.SortFunc(v.Members, func(a, b membership.Member) int {

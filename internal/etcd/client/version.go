@@ -16,7 +16,10 @@ import (
 func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Survey {
 	out := membership.Survey{ClusterVersion: c.ClusterVersion(ctx, v, 0)}
 	for _, m := range v.Members {
-		out.Members = append(out.Members, membership.MemberStatus{Member: m, ID: fmt.Sprintf("%x", m.ID), Address: m.Address(), Leader: m.ID == v.Leader})
+		out.Members = append(out.Members, membership.MemberStatus{
+			Member: m, ID: fmt.Sprintf("%x", m.ID),
+			Address: m.Address(), Leader: m.ID == v.Leader,
+		})
 	}
 	return out
 }

@@ -156,7 +156,8 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 			m.Trouble = fmt.Sprintf("its address is served by member %x", a.status.Header.MemberId)
 			continue
 		}
-		m.Version, m.Index, m.Applied = membership.VersionReported(a.status.Version), a.status.RaftIndex, a.status.RaftAppliedIndex
+		m.Version, m.Index, m.Applied = membership.VersionReported(a.status.Version), a.status.RaftIndex,
+			a.status.RaftAppliedIndex
 		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 		m.Healthy, m.Trouble = judge(*m, a)
 		// The answer with the highest term has the newest leader.

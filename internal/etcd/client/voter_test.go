@@ -25,8 +25,14 @@ func TestViaVoter(t *testing.T) {
 		err     error
 	}{
 		{name: "the leader takes it", letters: "hLhl", not: 4, want: []string{"10.0.0.2"}},
-		{name: "the leader is silent", letters: "hLhl", not: 4, answers: map[string]error{"10.0.0.2": silent}, want: []string{"10.0.0.2", "10.0.0.1"}},
-		{name: "the leader refuses", letters: "hLhl", not: 4, answers: map[string]error{"10.0.0.2": refusal}, want: []string{"10.0.0.2"}, err: refusal},
+		{
+			name: "the leader is silent", letters: "hLhl", not: 4, answers: map[string]error{"10.0.0.2": silent},
+			want: []string{"10.0.0.2", "10.0.0.1"},
+		},
+		{
+			name: "the leader refuses", letters: "hLhl", not: 4, answers: map[string]error{"10.0.0.2": refusal},
+			want: []string{"10.0.0.2"}, err: refusal,
+		},
 		{name: "the leader is the one", letters: "hLd", not: 2, want: []string{"10.0.0.1"}},
 		{name: "nobody is left", letters: "Ldl", not: 1, err: ErrNoAnswer},
 	} {

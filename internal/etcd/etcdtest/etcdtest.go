@@ -31,7 +31,8 @@ func Lineage(t *testing.T, first *pki.Bundle, last int) []*pki.Bundle {
 // Rotated returns a bundle at another generation of its etcd authority.
 func Rotated(t *testing.T, b *pki.Bundle, generation int) *pki.Bundle {
 	t.Helper()
-	next, err := b.Rotate(map[pki.Part]int{pki.EtcdPart: generation}, pki.Next{}, pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
+	next, err := b.Rotate(map[pki.Part]int{pki.EtcdPart: generation}, pki.Next{},
+		pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,10 @@ func Rotated(t *testing.T, b *pki.Bundle, generation int) *pki.Bundle {
 // Bundle returns a new bundle.
 func Bundle(t *testing.T) *pki.Bundle {
 	t.Helper()
-	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
+	b, err := pki.Generate(pki.Options{
+		ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365,
+		Now: time.Now(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,12 +133,13 @@ func TestArchiveBesideTheData(t *testing.T) {
 // It returns the script's output.
 func onMount(t *testing.T, d disk, mount, script string) string {
 	t.Helper()
+	functions := string(host.Assignments(archiveVars(d.data, "cp1", 5)) + ArchiveFunctions)
 	text := "data=" + d.data + "\n" + mount + `
 mkdir -p "$data/member/snap" "$data/lost+found"
 echo db >"$data/member/snap/db"
 stat -c 'before %d:%i' "$data/member/snap/db"
 run() { sh -euc "$script" kube; }
-script=` + "'" + strings.ReplaceAll(string(host.Assignments(archiveVars(d.data, "cp1", 5))+ArchiveFunctions), "'", `'\''`) + "'\n" + script
+script=` + "'" + strings.ReplaceAll(functions, "'", `'\''`) + "'\n" + script
 	out, err := exec.Command("unshare", "--mount", "sh", "-euc", text).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -197,7 +198,8 @@ run && echo archived
 ls "$data/member/snap/db"
 [ ! -e "$data-archive/cp1.part/member" ] && echo nothing was moved
 `)
-	if strings.Contains(out, "archived\n") || !strings.Contains(out, "data is never copied") || !strings.Contains(out, "nothing was moved") {
+	if strings.Contains(out, "archived\n") || !strings.Contains(out, "data is never copied") ||
+		!strings.Contains(out, "nothing was moved") {
 		t.Errorf("%s", out)
 	}
 }
@@ -232,7 +234,8 @@ func TestArchiveCutOff(t *testing.T) {
 		}
 		d.mustRun("", "archive", 5)
 		all := d.archives()
-		if want := strings.Replace(wholeArchive, " notes", " notes "+LastSnapshot, 1); len(all) != 1 || list(t, all[0]) != want {
+		if want := strings.Replace(wholeArchive, " notes", " notes "+LastSnapshot, 1); len(all) != 1 ||
+			list(t, all[0]) != want {
 			t.Fatalf("cut at %d: archives %q with %q, want one with %q", cut, all, list(t, layout.ArchiveRoot(d.data)), want)
 		}
 		if after := inode(t, all[0]+"/member/snap/db"); after != before {
@@ -253,7 +256,8 @@ func TestArchiveOfALaterMember(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"archive", "settle; archive"} {
 		d := newDisk(t)
-		if err := d.run(strings.Replace(fmt.Sprintf(knife, 0), "chown() { step;", "chown() { kill -9 $$;", 1), "archive", 5); err == nil {
+		if err := d.run(strings.Replace(fmt.Sprintf(knife, 0), "chown() { step;", "chown() { kill -9 $$;", 1),
+			"archive", 5); err == nil {
 			t.Fatal("it was not cut")
 		}
 		d.write("member/snap/db", "member/later")
@@ -275,13 +279,35 @@ func TestArchivesKept(t *testing.T) {
 		kept  int
 		want  []string // in addition to the new one
 	}{
-		"few":                         {[]string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"}, 5, []string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"}},
-		"the oldest goes":             {[]string{"cp9-20260101T000000Z", "cp1-20260102T000000Z"}, 2, []string{"cp1-20260102T000000Z"}},
-		"only the new one":            {[]string{"cp1-20260101T000000Z", "cp1-20260102T000000Z"}, 1, nil},
-		"the last snapshot stays":     {[]string{"cp1-20260101T000000Z*", "cp1-20260102T000000Z", "cp1-20260103T000000Z"}, 2, []string{"cp1-20260101T000000Z*", "cp1-20260103T000000Z"}},
-		"newer last snapshots exceed": {[]string{"cp1-20260101T000000Z*", "cp1-20260102T000000Z*", "cp1-20260103T000000Z*", "cp1-20260104T000000Z"}, 2, []string{"cp1-20260102T000000Z*", "cp1-20260103T000000Z*", "cp1-20260104T000000Z"}},
-		"a clock that was wrong":      {[]string{"cp1-20990101T000000Z", "cp1-20990102T000000Z"}, 1, []string{"cp1-20990102T000000Z"}},
-		"of others":                   {[]string{"upgrades", "scheduled", "notes-20260101T000000", "before-restore", "cp1-20260101T000000Z"}, 1, []string{"before-restore", "notes-20260101T000000", "scheduled", "upgrades"}},
+		"few": {
+			[]string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"},
+			5,
+			[]string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"},
+		},
+		"the oldest goes": {
+			[]string{"cp9-20260101T000000Z", "cp1-20260102T000000Z"},
+			2,
+			[]string{"cp1-20260102T000000Z"},
+		},
+		"only the new one": {[]string{"cp1-20260101T000000Z", "cp1-20260102T000000Z"}, 1, nil},
+		"the last snapshot stays": {
+			[]string{"cp1-20260101T000000Z*", "cp1-20260102T000000Z", "cp1-20260103T000000Z"},
+			2,
+			[]string{"cp1-20260101T000000Z*", "cp1-20260103T000000Z"},
+		},
+		"newer last snapshots exceed": {[]string{
+			"cp1-20260101T000000Z*", "cp1-20260102T000000Z*", "cp1-20260103T000000Z*",
+			"cp1-20260104T000000Z",
+		}, 2, []string{"cp1-20260102T000000Z*", "cp1-20260103T000000Z*", "cp1-20260104T000000Z"}},
+		"a clock that was wrong": {
+			[]string{"cp1-20990101T000000Z", "cp1-20990102T000000Z"},
+			1,
+			[]string{"cp1-20990102T000000Z"},
+		},
+		"of others": {[]string{
+			"upgrades", "scheduled", "notes-20260101T000000", "before-restore",
+			"cp1-20260101T000000Z",
+		}, 1, []string{"before-restore", "notes-20260101T000000", "scheduled", "upgrades"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -327,7 +353,8 @@ func TestArchivesKept(t *testing.T) {
 func TestArchivedAs(t *testing.T) {
 	for output, want := range map[string]string{
 		"": "", "x\narchive /var/lib/etcd-archive/cp1-20260101T000000Z\n": "/var/lib/etcd-archive/cp1-20260101T000000Z",
-		"archive /data/archive/cp2-20260101T000000Z\n": "", "archive /a b/cp1-20260101T000000Z\n": "", "archive /a/cp1-20260101T000000Z; id\n": "", "archive /a\x1b[2J/cp1-20260101T000000Z\n": "",
+		"archive /data/archive/cp2-20260101T000000Z\n": "", "archive /a b/cp1-20260101T000000Z\n": "",
+		"archive /a/cp1-20260101T000000Z; id\n": "", "archive /a\x1b[2J/cp1-20260101T000000Z\n": "",
 	} {
 		if got := ArchivedAs(output, "cp1"); got != want {
 			t.Errorf("%q was read as %q, want %q", output, got, want)
@@ -349,7 +376,8 @@ func TestWipeLeavesArchives(t *testing.T) {
 	if left := list(t, d.data); left != "archive/cp1-20260101T000000Z/member/snap/db lost+found/x" {
 		t.Errorf("left: %q", left)
 	}
-	if all := d.archives(); len(all) != 2 || list(t, layout.ArchiveRoot(d.data)) != filepath.Base(all[0])+"/"+LastSnapshot {
+	if all := d.archives(); len(all) != 2 || list(t, layout.ArchiveRoot(d.data)) != filepath.Base(all[0])+"/"+
+		LastSnapshot {
 		t.Errorf("archives %q", all)
 	}
 	if err := os.RemoveAll(d.data + "/archive"); err != nil {

@@ -60,11 +60,13 @@ func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string
 	problems := s.Bundle.Check(l, certificate.Content, now)
 	problems = append(problems, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
 	if f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
-		problems = append(problems, fmt.Sprintf("certificate %s and its key are not the pair that was issued", CertificatePath(l)))
+		problems = append(problems, fmt.Sprintf("certificate %s and its key are not the pair that was issued",
+			CertificatePath(l)))
 	}
 	for p, want := range map[string]fs.FileMode{CertificatePath(l): 0o644, keyPath(l): 0o600} {
 		if got := f.Facts.Files[p]; got.Mode.Perm() != want || got.Owner != layout.User {
-			problems = append(problems, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, layout.User))
+			problems = append(problems, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(),
+				got.Owner, want, layout.User))
 		}
 	}
 	slices.Sort(problems)
@@ -94,7 +96,10 @@ func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
 			}
 			text = pair.Certificate
 			out.Files = append(out.Files,
-				host.File{Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: layout.User, Group: layout.User},
+				host.File{
+					Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: layout.User,
+					Group: layout.User,
+				},
 				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: layout.User, Group: layout.User})
 			out.Pairs[l.Name] = pairDigest(Digest([]byte(pair.Certificate)), Digest([]byte(pair.PrivateKey)))
 		}

@@ -72,7 +72,8 @@ func closeRest(results <-chan dialResult, n int) {
 // not count as dead because its machine rejects the login. It does not abandon a machine:
 // see host.Abandoned.
 func lostMachine(err error) bool {
-	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth) || errors.Is(err, host.ErrNotRoot)
+	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth) ||
+		errors.Is(err, host.ErrNotRoot)
 }
 
 // DialAny dials addr from every machine in parallel: one machine may reach what another

@@ -32,10 +32,12 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 		words = append(words, certificateProblems(s, l, f, now)...)
 	}
 	if f.Record != nil && f.Record.Generation != s.Generation() && len(words) == 0 {
-		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", layout.RecordPath, f.Record.Generation, s.Generation()))
+		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", layout.RecordPath,
+			f.Record.Generation, s.Generation()))
 	}
 	if f.Record != nil && f.Record.UpgradeSnapshots() != s.UpgradeSnapshots() {
-		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", layout.RecordPath, f.Record.UpgradeSnapshots(), s.UpgradeSnapshots()))
+		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", layout.RecordPath,
+			f.Record.UpgradeSnapshots(), s.UpgradeSnapshots()))
 	}
 	words = append(words, s.SnapshotMember().Drift(f.Facts)...)
 	for i := range words {
@@ -49,7 +51,8 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 func absent(s Spec, f Observed) []string {
 	switch {
 	case f.Empty():
-		return []string{s.Name + ": machine rebuilt: it has neither the unit nor the data of the member, but the cluster lists the member"}
+		return []string{s.Name + ": machine rebuilt: it has neither the unit nor the data of the member, " +
+			"but the cluster lists the member"}
 	case !f.Data:
 		return []string{fmt.Sprintf("%s: data directory %s has no data of a member", s.Name, s.Directory())}
 	case f.Foreign(s.Bundle.ClusterID, s.Directory()) != "":
@@ -72,7 +75,8 @@ func unitStateDrift(f Observed) []string {
 		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", layout.Unit, cmp.Or(f.Unit.Enabled, "missing")))
 	}
 	for _, name := range f.Facts.Dirs[layout.DropInDir] {
-		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", layout.Unit, layout.DropInDir, name))
+		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", layout.Unit,
+			layout.DropInDir, name))
 	}
 	if f.Unit.NeedReload {
 		words = append(words, layout.Unit+" changed on disk after systemd loaded it")
@@ -100,7 +104,8 @@ func UnitFileDrift(s Spec, f Observed) []string {
 	}
 	var words []string
 	if have.Program != want.Program {
-		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", layout.Unit, cmp.Or(have.Program, "missing"), want.Program))
+		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", layout.Unit, cmp.Or(have.Program, "missing"),
+			want.Program))
 	}
 	words = append(words, systemd.FlagDifferences(have.Flags, want.Flags)...)
 	words = append(words, systemd.LineDifferences(layout.UnitPath, haveRest, wantRest)...)

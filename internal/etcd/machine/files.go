@@ -120,7 +120,8 @@ func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
 	if _, err := m.Install(ctx, s.Source, Artifacts(s.Version)); err != nil {
 		return &problem.Problem{
 			Summary: "etcd not installed", Host: s.Label(), Cause: err.Error(), Err: err,
-			Unchanged: "no etcd was started, stopped or changed.", Next: "check the artifact source of the provider and the version",
+			Unchanged: "no etcd was started, stopped or changed.",
+			Next:      "check the artifact source of the provider and the version",
 		}
 	}
 	return nil

@@ -49,12 +49,15 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	unit, ok := facts.Files[layout.UnitPath]
 	switch {
 	case f.Empty():
-		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd", "use the address of a machine with a member")
+		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd",
+			"use the address of a machine with a member")
 	case f.Record == nil:
-		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+" that names its cluster: it was not created by this provider",
+		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+
+			" that names its cluster: it was not created by this provider",
 			"add a member on another machine in the configuration, and remove this one")
 	case !ok:
-		return Imported{}, notImported(h, layout.UnitPath+", which describes how the member runs, is missing", "recreate it by an apply from the configuration")
+		return Imported{}, notImported(h, layout.UnitPath+", which describes how the member runs, is missing",
+			"recreate it by an apply from the configuration")
 	}
 	at, err := InstallationIn(unit.Content)
 	if err != nil {
@@ -62,12 +65,14 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	}
 	command, _, _ := systemd.ParseUnit(unit.Content)
 	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
-		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")), "import it by that address, which the cluster uses for the machine")
+		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")),
+			"import it by that address, which the cluster uses for the machine")
 	}
 	recorded := f.Record.recorded()
 	out := Imported{
 		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
-		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(), EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
+		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(),
+		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files),
 	}

@@ -43,17 +43,27 @@ func TestImportReadsBack(t *testing.T) {
 		"flags": func(s *Spec) {
 			s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "log-format": `odd "100%" $HOME \`}
 		},
-		"another default":           func(s *Spec) { s.ExtraArgs = map[string]string{"watch-progress-notify-interval": "9s"} },
-		"a flag at its default":     func(s *Spec) { s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381"} },
-		"of 3.5":                    func(s *Spec) { s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"} },
+		"another default": func(s *Spec) {
+			s.ExtraArgs = map[string]string{"watch-progress-notify-interval": "9s"}
+		},
+		"a flag at its default": func(s *Spec) {
+			s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381"}
+		},
+		"of 3.5": func(s *Spec) {
+			s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"}
+		},
 		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept, s.ArchivesKept = "/data/etcd", 9, 2 },
 		"scheduled snapshots": func(s *Spec) {
-			s.Snapshots = &snapshot.Settings{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "cp \"$SNAPSHOT\" '/b x/' \\\n  100%\n\n", EnvironmentFile: "/etc/rclone.env"}
+			s.Snapshots = &snapshot.Settings{
+				Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7,
+				Upload: "cp \"$SNAPSHOT\" '/b x/' \\\n  100%\n\n", EnvironmentFile: "/etc/rclone.env",
+			}
 		},
 		"scheduled snapshots that stay": func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: "hourly", Kept: 24} },
 		"early renewal":                 func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
 		"limits": func(s *Spec) {
-			s.Limits, s.Settings = systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"}, json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
+			s.Limits, s.Settings = systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"},
+				json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
 		},
 		"empty limits": func(s *Spec) { s.Settings = json.RawMessage(`{"resources":{}}`) },
 		"IPv6":         func(*Spec) {},
@@ -74,14 +84,17 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			got.Settings = nil
 			want := Imported{
-				ClusterID: testID, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.Directory(),
-				SnapshotsKept: s.UpgradeSnapshots(), ArchivesKept: s.archives(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
+				ClusterID: testID, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs,
+				DataDir:       s.Directory(),
+				SnapshotsKept: s.UpgradeSnapshots(), ArchivesKept: s.archives(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits,
+				Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
 			}
 			again := s
-			again.ExtraArgs, again.DataDir, again.SnapshotsKept, again.Limits = got.ExtraArgs, got.DataDir, got.SnapshotsKept, got.Limits
+			again.ExtraArgs, again.DataDir, again.SnapshotsKept, again.Limits = got.ExtraArgs, got.DataDir, got.SnapshotsKept,
+				got.Limits
 			if renderUnit(again) != renderUnit(s) {
 				t.Error("what was read renders another unit")
 			}
@@ -106,13 +119,15 @@ func TestImportWithoutRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts.Files[layout.RecordPath] = host.FileState{Content: string(text)}
-	facts.Files[layout.UnitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true", "--client-cert-auth=false", 1)}
+	facts.Files[layout.UnitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true",
+		"--client-cert-auth=false", 1)}
 	got, err := ReadImported(s.Host, facts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := map[string]string{"quota-backend-bytes": "1"}; !reflect.DeepEqual(got.ExtraArgs, want) {
-		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's", got.ExtraArgs, want)
+		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's", got.ExtraArgs,
+			want)
 	}
 	if want := map[string]string{"cp1": "10.0.0.11"}; !got.Alone || !reflect.DeepEqual(got.Peers, want) {
 		t.Errorf("without a list the peers are %v (alone %v), want %v", got.Peers, got.Alone, want)
@@ -130,9 +145,16 @@ func TestImportRefuses(t *testing.T) {
 			delete(files, layout.UnitPath)
 			delete(files, layout.RecordPath)
 		}, "neither a unit nor data"},
-		"somebody else's":   {func(files map[string]host.FileState) { delete(files, layout.RecordPath) }, "it was not created by this provider"},
-		"unreadable marker": {func(files map[string]host.FileState) { files[layout.RecordPath] = host.FileState{Content: "{"} }, "no readable"},
-		"no unit":           {func(files map[string]host.FileState) { delete(files, layout.UnitPath) }, layout.UnitPath + ", which describes how the member runs, is missing"},
+		"somebody else's": {
+			func(files map[string]host.FileState) { delete(files, layout.RecordPath) },
+			"it was not created by this provider",
+		},
+		"unreadable marker": {func(files map[string]host.FileState) {
+			files[layout.RecordPath] = host.FileState{Content: "{"}
+		}, "no readable"},
+		"no unit": {func(files map[string]host.FileState) {
+			delete(files, layout.UnitPath)
+		}, layout.UnitPath + ", which describes how the member runs, is missing"},
 		"another program": {func(files map[string]host.FileState) {
 			files[layout.UnitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}
 		}, "was not installed by the provider"},

@@ -49,11 +49,14 @@ func (f Observed) HasMember() bool {
 func (f Observed) Foreign(clusterID, dataDir string) string {
 	switch {
 	case f.Data && f.Record == nil:
-		return fmt.Sprintf("%s on %s has etcd data, but no %s that names its cluster%s", dataDir, f.Label(), layout.RecordPath, f.recordErrText())
+		return fmt.Sprintf("%s on %s has etcd data, but no %s that names its cluster%s", dataDir, f.Label(),
+			layout.RecordPath, f.recordErrText())
 	case f.Record != nil && f.Record.ClusterID != clusterID:
-		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.Label(), f.Record.ClusterName, f.Record.ClusterID)
+		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.Label(), f.Record.ClusterName,
+			f.Record.ClusterID)
 	case f.Running() && f.Record == nil:
-		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", layout.Unit, f.Label(), layout.RecordPath, f.recordErrText())
+		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", layout.Unit, f.Label(),
+			layout.RecordPath, f.recordErrText())
 	}
 	return ""
 }
@@ -128,7 +131,8 @@ func (f Observed) OfEarlierCluster(clusterID uint64) string {
 	if f.Record == nil || f.Record.EtcdCluster == "" || f.Record.EtcdCluster == fmt.Sprintf("%x", clusterID) {
 		return ""
 	}
-	return fmt.Sprintf("%s has data of etcd cluster %s, but the members serve cluster %x", f.Label(), f.Record.EtcdCluster, clusterID)
+	return fmt.Sprintf("%s has data of etcd cluster %s, but the members serve cluster %x", f.Label(), f.Record.EtcdCluster,
+		clusterID)
 }
 
 // clustersOnMachines groups the machines with data by the etcd cluster in their records.
@@ -153,7 +157,8 @@ func DifferentClusters(machines []Observed) string {
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		parts = append(parts, fmt.Sprintf("cluster %s on %s", id, strings.Join(Labels(byID[id]), ", ")))
 	}
-	return "the machines have data of different etcd clusters, of which at most one is the current one: " + strings.Join(parts, "; ")
+	return "the machines have data of different etcd clusters, of which at most one is the current one: " +
+		strings.Join(parts, "; ")
 }
 
 // Labels names machines with what is on them.
@@ -224,9 +229,15 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 	for _, a := range Artifacts(s.Version) {
 		facts.Dirs[ArtifactDir(s.Version)] = append(facts.Dirs[ArtifactDir(s.Version)], a.Name)
 	}
-	facts.Units = map[string]host.UnitState{layout.Unit: {Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", Result: "success"}}
+	facts.Units = map[string]host.UnitState{layout.Unit: {
+		Load: "loaded", Active: "active", Sub: "running",
+		Enabled: "enabled", Result: "success",
+	}}
 	if s.Snapshots != nil {
-		facts.Units[snapshot.Timer] = host.UnitState{Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled", Result: "success"}
+		facts.Units[snapshot.Timer] = host.UnitState{
+			Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled",
+			Result: "success",
+		}
 	}
 	return Interpret(f.Name, f.Address, s.Directory(), facts, nil)
 }

@@ -25,7 +25,8 @@ func Preflight(s Spec, f Observed) []string {
 		problems = append(problems, "systemd is not running as PID 1")
 	}
 	if !slices.Contains([]string{"amd64", "arm64"}, f.Facts.Architecture) {
-		problems = append(problems, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64", f.Facts.Architecture))
+		problems = append(problems, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64",
+			f.Facts.Architecture))
 	}
 	for _, port := range ports {
 		if l, taken := f.Facts.Listeners[port]; taken && (!f.Running() || f.Record == nil) {
@@ -33,10 +34,13 @@ func Preflight(s Spec, f Observed) []string {
 		}
 	}
 	if free, ok := f.Facts.DiskFree[s.Directory()]; ok && free < minDisk && !f.Data {
-		problems = append(problems, fmt.Sprintf("the file system of %s has %d MiB of free space, at least %d MiB are required", s.Directory(), free>>20, minDisk>>20))
+		problems = append(problems,
+			fmt.Sprintf("the file system of %s has %d MiB of free space, at least %d MiB are required", s.Directory(), free>>20,
+				minDisk>>20))
 	}
 	if offset := f.Facts.ClockOffset; offset.Abs() > maxClockOffset+f.Facts.ClockError {
-		problems = append(problems, fmt.Sprintf("the clock is off by %s: at most %s is allowed, otherwise other machines may reject certificates as not yet valid", offset.Round(time.Second), maxClockOffset))
+		problems = append(problems, fmt.Sprintf("the clock is off by %s: at most %s is allowed, otherwise other machines "+
+			"may reject certificates as not yet valid", offset.Round(time.Second), maxClockOffset))
 	}
 	return slices.Concat(problems, s.SnapshotMember().Problems(f.Facts))
 }

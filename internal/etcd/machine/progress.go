@@ -92,7 +92,8 @@ func StartTime(size int64) time.Duration {
 
 // MovementScript prints the files of the member on a machine: their size and when they
 // were last written. It reads the data directory from the unit.
-const MovementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` + layout.UnitPath + ` | head -n 1)
+const MovementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` +
+	layout.UnitPath + ` | head -n 1)
 [ -z "$dir" ] || find "$dir/member" -type f -printf '%s %T@ %P\n'
 `
 
@@ -221,7 +222,9 @@ func (w *Watch) StalledText() string {
 
 // Until queries the member at an address until done returns "", or the member is stuck.
 // Otherwise done returns why the member is not done yet.
-func (w *Watch) Until(ctx context.Context, clients *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
+func (w *Watch) Until(
+	ctx context.Context, clients *client.Clients, address string, done func(membership.Member) string,
+) (membership.View, error) {
 	for {
 		v, err := clients.View(ctx, []string{address})
 		var trouble string

@@ -20,10 +20,19 @@ func TestProgress(t *testing.T) {
 		{"its files", func(i int, s *sample) { s.Bytes += int64(i) }, false},
 		{"its log within a file of one size", func(i int, s *sample) { s.WrittenAt += int64(i) }, false},
 		{"its files get fewer", func(i int, s *sample) { s.Bytes -= int64(i) }, true},
-		{"the traffic of a cluster whose log it has", func(i int, s *sample) { s.Index, s.WrittenAt, s.Ready = s.Index+uint64(i), int64(i), true }, true},
-		{"its files, by a unit that ends every second", func(i int, s *sample) { s.Bytes, s.Restarts = s.Bytes+int64(i), 7+i }, true},
-		{"its files, by a unit that has ended once", func(i int, s *sample) { s.Bytes, s.Restarts = s.Bytes+int64(i), min(i, 1) }, false},
-		{"the log, by a unit that ends every second", func(i int, s *sample) { s.Index, s.Restarts = s.Index+uint64(i), i }, false},
+		{"the traffic of a cluster whose log it has", func(i int, s *sample) {
+			s.Index, s.WrittenAt, s.Ready = s.Index+uint64(i), int64(i), true
+		}, true},
+		{"its files, by a unit that ends every second", func(i int, s *sample) {
+			s.Bytes, s.Restarts = s.Bytes+int64(i), 7+i
+		}, true},
+		{"its files, by a unit that has ended once", func(i int, s *sample) {
+			s.Bytes, s.Restarts = s.Bytes+int64(i), min(i, 1)
+		}, false},
+		{
+			"the log, by a unit that ends every second", func(i int, s *sample) { s.Index, s.Restarts = s.Index+uint64(i), i },
+			false,
+		},
 	} {
 		var p progress
 		for i := range 60 {
@@ -57,7 +66,8 @@ func TestReadMovement(t *testing.T) {
 		t.Errorf("%+v, want %+v", s, want)
 	}
 	for _, output := range []string{
-		"", "\n\n", "x 1 snap/db\n", "9000000000000000000 1 snap/db", "-5 1 snap/db", "1 1", "99999999999999999999 1 snap/db", "0 99999999999999999999.1 wal/0.wal", "0 $(id) wal/0.wal", "0 -7.1 wal/0.wal",
+		"", "\n\n", "x 1 snap/db\n", "9000000000000000000 1 snap/db", "-5 1 snap/db", "1 1", "99999999999999999999 1 snap/db",
+		"0 99999999999999999999.1 wal/0.wal", "0 $(id) wal/0.wal", "0 -7.1 wal/0.wal",
 		"0 1.\x1b[2Jxxxxxxx wal/0.wal",
 	} {
 		var s sample

@@ -10,11 +10,14 @@ import (
 // round trip.
 func Query(s Spec) host.Query {
 	q := host.Query{
-		Contents: []string{layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote, layout.RollbackUnitPath},
-		Dirs:     []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
-		Units:    []string{layout.Unit, snapshot.Timer, snapshot.Service},
-		Ports:    ports,
-		Disks:    []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
+		Contents: []string{
+			layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote,
+			layout.RollbackUnitPath,
+		},
+		Dirs:  []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
+		Units: []string{layout.Unit, snapshot.Timer, snapshot.Service},
+		Ports: ports,
+		Disks: []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()

@@ -34,7 +34,8 @@ func (f Observed) identity(v *membership.View, entry *membership.Member) ID {
 // earlier version are added.
 func (f Observed) recordFits(s Spec, id ID) bool {
 	m := f.Record
-	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.Generation() && m.UpgradeSnapshots() == s.UpgradeSnapshots() && m.saysConfigured(s) &&
+	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.Generation() &&
+		m.UpgradeSnapshots() == s.UpgradeSnapshots() && m.saysConfigured(s) &&
 		m.ID() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
 
@@ -61,7 +62,8 @@ func recordFile(s Spec, id ID, pairs map[string]string) host.File {
 	}
 	text, err := json.MarshalIndent(Record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.Generation(), SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs,
+		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.Generation(),
+		SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs,
 		Configured: &configured,
 	}, "", "  ")
 	if err != nil {
@@ -106,7 +108,10 @@ type configured struct {
 }
 
 func (s Spec) configured() configured {
-	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings, ArchivesKept: s.archives()}
+	return configured{
+		ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
+		ArchivesKept: s.archives(),
+	}
 }
 
 // text returns the form in which c is compared: without fields that are no drift, and

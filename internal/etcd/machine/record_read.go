@@ -130,7 +130,8 @@ func InstallationIn(unit string) (installation, error) {
 	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
 	if err := release.ValidateVersion(version); err != nil || program != Artifacts(version)[0].Path() {
-		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", layout.UnitPath, problem.Quote(program))
+		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", layout.UnitPath,
+			problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
 		return installation{}, fmt.Errorf("%s: %w", layout.UnitPath, err)
@@ -156,7 +157,8 @@ func Identify(ctx context.Context, m Machine, clusterID string) (installation, R
 	}
 	held, err := ReadRecord(facts.Files[layout.RecordPath].Content)
 	if err != nil || held.ClusterID != clusterID {
-		return installation{}, Record{}, fmt.Errorf("%s does not identify a member of this cluster on the machine", layout.RecordPath)
+		return installation{}, Record{}, fmt.Errorf("%s does not identify a member of this cluster on the machine",
+			layout.RecordPath)
 	}
 	at, err := InstallationIn(facts.Files[layout.UnitPath].Content)
 	return at, *held, err

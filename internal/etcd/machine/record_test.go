@@ -11,7 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1", "member_id": "8e9e05c52164694d", "generation": 3,
+const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1",
+"member_id": "8e9e05c52164694d", "generation": 3,
 "snapshots_kept": 5, "pairs": {"etcd/server": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
 "configured": {"extra_args": {"max-txn-ops": "256"}, "early_renewal": 86400000000000}}`
 
@@ -80,12 +81,14 @@ func TestInitialNames(t *testing.T) {
 }
 
 func FuzzListedPeers(f *testing.F) {
-	f.Add(`{"members":[{"name":"cp1","peerURLs":["https://10.0.0.1:2380"]},{"name":"$(id)","peerURLs":["https://10.0.0.2:2380"]},{"name":"cp3","peerURLs":["https://10.0.0.3:2380';id"]}]}`)
+	f.Add(`{"members":[{"name":"cp1","peerURLs":["https://10.0.0.1:2380"]},` +
+		`{"name":"$(id)","peerURLs":["https://10.0.0.2:2380"]},{"name":"cp3","peerURLs":["https://10.0.0.3:2380';id"]}]}`)
 	f.Add(`{"members":[{"name":"","peerURLs":[]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		peers, _ := listedPeers(text)
 		for name, address := range peers {
-			if _, err := netip.ParseAddr(address); ValidateName(name) != nil || err != nil && membership.HostInURL("https://"+net.JoinHostPort(address, "2380")) == "" {
+			if _, err := netip.ParseAddr(address); ValidateName(name) != nil ||
+				err != nil && membership.HostInURL("https://"+net.JoinHostPort(address, "2380")) == "" {
 				t.Errorf("%q gives %q at %q", text, name, address)
 			}
 		}
@@ -94,16 +97,23 @@ func FuzzListedPeers(f *testing.F) {
 
 func TestListed(t *testing.T) {
 	for name, want := range map[string]string{
-		"cp1": "cp1", "node1.example.com": "node1.example.com", "": "", "$(id)": `"$(id)"`, "a\x1b[2J": `"a\x1b[2J"`, "\u202ex": `"\u202ex"`,
+		"cp1": "cp1", "node1.example.com": "node1.example.com", "": "", "$(id)": `"$(id)"`, "a\x1b[2J": `"a\x1b[2J"`,
+		"\u202ex": `"\u202ex"`,
 	} {
 		if got := membership.NameReported(name); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
-	if got := membership.URLsReported([]string{"https://10.0.0.1:2379", "https://10.0.0.1:2379/;id", "https://$(id):2379", "unix:///x", "https://[fd00::1]:2379"}); len(got) != 2 {
+	if got := membership.URLsReported([]string{
+		"https://10.0.0.1:2379", "https://10.0.0.1:2379/;id", "https://$(id):2379",
+		"unix:///x", "https://[fd00::1]:2379",
+	}); len(got) != 2 {
 		t.Errorf("%q", got)
 	}
-	for key, want := range map[string]string{"10.0.0.1": "10.0.0.1", "fd00::1": "fd00::1", "evil.example": "", "10.0.0.1;id": "", "fe80::1%eth0": ""} {
+	for key, want := range map[string]string{
+		"10.0.0.1": "10.0.0.1", "fd00::1": "fd00::1", "evil.example": "",
+		"10.0.0.1;id": "", "fe80::1%eth0": "",
+	} {
 		got, err := client.APIServerOfKey(client.MasterLeases + key)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", key, got, err)

@@ -39,7 +39,8 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	}
 	snapshots, timer := s.SnapshotMember().Repair(f.Facts)
 	r.Timer = timer
-	r.Change.Files, r.Change.Remove = append(r.Change.Files, snapshots.Files...), append(r.Change.Remove, snapshots.Remove...)
+	r.Change.Files, r.Change.Remove = append(r.Change.Files, snapshots.Files...), append(r.Change.Remove,
+		snapshots.Remove...)
 	c, err := Certificates(s, f, now)
 	if err != nil {
 		return Repair{}, err

@@ -22,7 +22,10 @@ import (
 func scheduledAt(t *testing.T) Spec {
 	s := specAt(t, "10.0.0.11")
 	s.Bundle = etcdtest.Bundle(t)
-	s.Snapshots = &snapshot.Settings{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "rclone copyto \"$SNAPSHOT\" \\\n  'b:x'\n", EnvironmentFile: "/etc/rclone.env"}
+	s.Snapshots = &snapshot.Settings{
+		Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7,
+		Upload: "rclone copyto \"$SNAPSHOT\" \\\n  'b:x'\n", EnvironmentFile: "/etc/rclone.env",
+	}
 	return s
 }
 
@@ -34,10 +37,16 @@ func TestRenderSnapshots(t *testing.T) {
 		contents[file.Path] = string(file.Content)
 	}
 	for at, wants := range map[string][]string{
-		snapshot.TimerPath:   {"\n[Timer]\nOnCalendar=Mon..Fri 02:30 Europe/Berlin\nAccuracySec=1s\nPersistent=yes\n\n[Install]\nWantedBy=timers.target\n"},
-		snapshot.ServicePath: {"\nType=oneshot\nUser=root\nEnvironmentFile=/etc/rclone.env\nExecStart=/bin/sh -eu /etc/etcd/snapshot.sh\nTimeoutStartSec=1h\n", "\nIOSchedulingClass=idle\n", "\nProtectSystem=full\n"},
-		snapshot.ScriptPath:  {"\ncluster='it'\"'\"'s $prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n", "\nupload=/etc/etcd/snapshot-upload.sh\n", string(snapshot.SaveScript)},
-		snapshot.UploadPath:  {s.Snapshots.Upload},
+		snapshot.TimerPath: {"\n[Timer]\nOnCalendar=Mon..Fri 02:30 " +
+			"Europe/Berlin\nAccuracySec=1s\nPersistent=yes\n\n[Install]\nWantedBy=timers.target\n"},
+		snapshot.ServicePath: {"\nType=oneshot\nUser=root\nEnvironmentFile=/etc/rclone.env\nExecStart=/bin/sh -eu " +
+			"/etc/etcd/snapshot.sh\nTimeoutStartSec=1h\n", "\nIOSchedulingClass=idle\n", "\nProtectSystem=full\n"},
+		snapshot.ScriptPath: {
+			"\ncluster='it'\"'\"'s " +
+				"$prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n",
+			"\nupload=/etc/etcd/snapshot-upload.sh\n", string(snapshot.SaveScript),
+		},
+		snapshot.UploadPath: {s.Snapshots.Upload},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(contents[at], want) {
@@ -53,7 +62,9 @@ func TestRenderSnapshots(t *testing.T) {
 	}
 	questions, values := s.SnapshotMember().Questions()
 	for _, script := range []string{
-		contents[snapshot.ScriptPath], whole(Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a b", File: "x.db", Tools: "/t"}}), whole(Action{Verb: Clear, DataDir: "/d"}),
+		contents[snapshot.ScriptPath],
+		whole(Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a b", File: "x.db", Tools: "/t"}}),
+		whole(Action{Verb: Clear, DataDir: "/d"}),
 		whole(Action{Verb: Inspect, DataDir: "/d", Tools: "/t"}), string(host.Assignments(values) + questions),
 	} {
 		check := exec.CommandContext(t.Context(), "sh", "-n")
@@ -63,7 +74,8 @@ func TestRenderSnapshots(t *testing.T) {
 		}
 	}
 	s.Snapshots.Upload, s.Snapshots.EnvironmentFile = "", ""
-	if files := s.SnapshotMember().Files(); len(files) != 3 || strings.Contains(string(files[1].Content), "EnvironmentFile") || !strings.Contains(string(files[2].Content), "\nupload=''\n") {
+	if files := s.SnapshotMember().Files(); len(files) != 3 || strings.Contains(string(files[1].Content),
+		"EnvironmentFile") || !strings.Contains(string(files[2].Content), "\nupload=''\n") {
 		t.Errorf("without an upload: %d files\n%s", len(files), files[2].Content)
 	}
 }
@@ -100,7 +112,10 @@ func TestSnapshotDrift(t *testing.T) {
 	s := scheduledAt(t)
 	none, other, bare := s, s, s
 	none.Snapshots = nil
-	other.Snapshots = &snapshot.Settings{Schedule: "daily", Kept: 7, Upload: s.Snapshots.Upload, EnvironmentFile: "/etc/rclone.env"}
+	other.Snapshots = &snapshot.Settings{
+		Schedule: "daily", Kept: 7, Upload: s.Snapshots.Upload,
+		EnvironmentFile: "/etc/rclone.env",
+	}
 	bare.Snapshots = &snapshot.Settings{Schedule: s.Snapshots.Schedule, Kept: 7, EnvironmentFile: "/etc/rclone.env"}
 	unit := func(name string, change func(*host.UnitState)) func(Observed) {
 		return func(f Observed) {
@@ -124,31 +139,87 @@ func TestSnapshotDrift(t *testing.T) {
 		gone       []string
 		timer      snapshot.TimerAction
 	}{
-		"nothing":  {on: s, wanted: s},
-		"stopped":  {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Active = "inactive" }), "etcd-snapshot.timer is inactive, wanted active", nil, nil, snapshot.TimerOn},
-		"disabled": {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Enabled = "disabled" }), "etcd-snapshot.timer is disabled, wanted enabled", nil, nil, snapshot.TimerOn},
+		"nothing": {on: s, wanted: s},
+		"stopped": {
+			s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Active = "inactive" }),
+			"etcd-snapshot.timer is inactive, wanted active", nil, nil, snapshot.TimerOn,
+		},
+		"disabled": {
+			s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Enabled = "disabled" }),
+			"etcd-snapshot.timer is disabled, wanted enabled", nil, nil, snapshot.TimerOn,
+		},
 		"masked": {s, s, func(f Observed) {
 			f.Facts.Units[snapshot.Timer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
 			f.Facts.Files[snapshot.TimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: Digest(nil)}
 		}, "etcd-snapshot.timer is masked", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
-		"not read again":        {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.NeedReload = true }), "etcd-snapshot.timer changed on disk after systemd loaded it", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
-		"a script that is gone": {s, s, func(f Observed) { delete(f.Facts.Files, snapshot.ScriptPath) }, "/etc/etcd/snapshot.sh is missing", []string{snapshot.ScriptPath}, nil, snapshot.TimerLeft},
-		"an edited upload":      {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", Digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
-		"an open upload":        {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Mode = 0o644 }), "/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
-		"somebody's upload":     {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Owner = "joe" }), "/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
-		"another schedule": {on: s, wanted: other, words: snapshot.TimerPath + ` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
-			snapshot.TimerPath + ` lacks the line "OnCalendar=daily"`, files: []string{snapshot.TimerPath}, timer: snapshot.TimerOn},
-		"no upload any more": {on: s, wanted: bare, words: snapshot.ScriptPath + " was edited manually\ncp1: " + snapshot.UploadPath + " exists, wanted none", files: []string{snapshot.ScriptPath}, gone: []string{snapshot.UploadPath}},
-		"none any more": {on: s, wanted: none, words: strings.Join([]string{
-			snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath + " exists, wanted none", snapshot.TimerPath + " exists, wanted none",
-		}, "\ncp1: "), gone: append(slices.Clone(snapshot.Paths), snapshot.TimerLink.Path, path.Dir(snapshot.TimerLink.Path)), timer: snapshot.TimerOff},
-		"none any more, beside somebody's timer": {s, none, file(snapshot.TimerPath, func(f *host.FileState) { f.Content = "[Timer]\n" }), strings.Join([]string{
-			snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath + " exists, wanted none",
+		"not read again": {
+			s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.NeedReload = true }),
+			"etcd-snapshot.timer changed on disk after systemd loaded it",
+			[]string{snapshot.TimerPath},
+			nil, snapshot.TimerOn,
+		},
+		"a script that is gone": {
+			s, s, func(f Observed) { delete(f.Facts.Files, snapshot.ScriptPath) },
+			"/etc/etcd/snapshot.sh is missing",
+			[]string{snapshot.ScriptPath},
+			nil, snapshot.TimerLeft,
+		},
+		"an edited upload": {s, s, file(snapshot.UploadPath, func(f *host.FileState) {
+			f.Content, f.SHA256 = "true", Digest([]byte("true"))
+		}), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
+		"an open upload": {
+			s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Mode = 0o644 }),
+			"/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root",
+			[]string{snapshot.UploadPath},
+			nil, snapshot.TimerLeft,
+		},
+		"somebody's upload": {
+			s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Owner = "joe" }),
+			"/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root",
+			[]string{snapshot.UploadPath},
+			nil,
+			snapshot.TimerLeft,
+		},
+		"another schedule": {
+			on: s, wanted: other, words: snapshot.TimerPath +
+				` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
+				snapshot.TimerPath + ` lacks the line "OnCalendar=daily"`, files: []string{snapshot.TimerPath},
+			timer: snapshot.TimerOn,
+		},
+		"no upload any more": {
+			on: s, wanted: bare, words: snapshot.ScriptPath + " was edited manually\ncp1: " +
+				snapshot.UploadPath + " exists, wanted none", files: []string{snapshot.ScriptPath},
+			gone: []string{snapshot.UploadPath},
+		},
+		"none any more": {
+			on: s, wanted: none, words: strings.Join([]string{
+				snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath +
+					" exists, wanted none", snapshot.TimerPath + " exists, wanted none",
+			}, "\ncp1: "), gone: append(slices.Clone(snapshot.Paths), snapshot.TimerLink.Path,
+				path.Dir(snapshot.TimerLink.Path)),
+			timer: snapshot.TimerOff,
+		},
+		"none any more, beside somebody's timer": {s, none, file(snapshot.TimerPath, func(f *host.FileState) {
+			f.Content = "[Timer]\n"
+		}), strings.Join([]string{
+			snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath +
+				" exists, wanted none",
 		}, "\ncp1: "), nil, []string{snapshot.UploadPath, snapshot.ScriptPath, snapshot.ServicePath}, snapshot.TimerLeft},
-		"a timer that outlived its file": {none, none, unit(snapshot.Timer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted none", nil, []string{snapshot.TimerLink.Path, path.Dir(snapshot.TimerLink.Path)}, snapshot.TimerOff},
-		"never any": {on: none, wanted: s, words: strings.Join([]string{
-			snapshot.TimerPath + " is missing", snapshot.ServicePath + " is missing", snapshot.ScriptPath + " is missing", snapshot.UploadPath + " is missing", "etcd-snapshot.timer is missing, wanted active", "etcd-snapshot.timer is missing, wanted enabled",
-		}, "\ncp1: "), files: []string{snapshot.TimerPath, snapshot.ServicePath, snapshot.ScriptPath, snapshot.UploadPath}, timer: snapshot.TimerOn},
+		"a timer that outlived its file": {
+			none, none, unit(snapshot.Timer, func(u *host.UnitState) {
+				u.Load, u.Active = "not-found", "active"
+			}), "etcd-snapshot.timer is active, wanted none", nil,
+			[]string{snapshot.TimerLink.Path, path.Dir(snapshot.TimerLink.Path)},
+			snapshot.TimerOff,
+		},
+		"never any": {
+			on: none, wanted: s, words: strings.Join([]string{
+				snapshot.TimerPath + " is missing", snapshot.ServicePath + " is missing", snapshot.ScriptPath + " is missing",
+				snapshot.UploadPath + " is missing", "etcd-snapshot.timer is missing, wanted active",
+				"etcd-snapshot.timer is missing, wanted enabled",
+			}, "\ncp1: "), files: []string{snapshot.TimerPath, snapshot.ServicePath, snapshot.ScriptPath, snapshot.UploadPath},
+			timer: snapshot.TimerOn,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := establishedOn(t, c.on)
@@ -167,7 +238,8 @@ func TestSnapshotDrift(t *testing.T) {
 			for _, file := range r.Change.Files {
 				files = append(files, file.Path)
 			}
-			if err != nil || r.Restart != "" || r.Timer != c.timer || !slices.Equal(files, c.files) || !slices.Equal(r.Change.Remove, c.gone) || r.Needed() != (c.words != "") {
+			if err != nil || r.Restart != "" || r.Timer != c.timer || !slices.Equal(files, c.files) ||
+				!slices.Equal(r.Change.Remove, c.gone) || r.Needed() != (c.words != "") {
 				t.Errorf("repair: restart %q, timer %d, files %v, gone %v (%v)", r.Restart, r.Timer, files, r.Change.Remove, err)
 			}
 		})
@@ -189,18 +261,27 @@ func TestSnapshotFaults(t *testing.T) {
 		change     func(*Observed)
 		want       string
 	}{
-		"all is well":                      {none, s, func(*Observed) {}, ""},
-		"not usable":                       {none, s, complains, `rejects the schedule "Mon..Fri 02:30 Europe/Berlin" of snapshots (run systemd-analyze calendar 'Mon..Fri 02:30 Europe/Berlin' for the reason); environment_file /etc/rclone.env of snapshots does not exist`},
-		"not usable any more":              {s, s, complains, ""},
-		"somebody's timer":                 {none, s, put(snapshot.TimerPath), snapshot.TimerPath + " exists and was not written by the provider"},
-		"somebody's script":                {none, s, put(snapshot.ScriptPath), snapshot.ScriptPath + " exists and was not written by the provider"},
-		"somebody's upload":                {none, s, put(snapshot.UploadPath), snapshot.UploadPath + " exists and was not written by the provider"},
+		"all is well": {none, s, func(*Observed) {}, ""},
+		"not usable": {
+			none, s, complains,
+			`rejects the schedule "Mon..Fri 02:30 Europe/Berlin" of snapshots ` +
+				`(run systemd-analyze calendar 'Mon..Fri 02:30 Europe/Berlin' for the reason); ` +
+				`environment_file /etc/rclone.env of snapshots does not exist`,
+		},
+		"not usable any more": {s, s, complains, ""},
+		"somebody's timer": {none, s, put(snapshot.TimerPath), snapshot.TimerPath +
+			" exists and was not written by the provider"},
+		"somebody's script": {none, s, put(snapshot.ScriptPath), snapshot.ScriptPath +
+			" exists and was not written by the provider"},
+		"somebody's upload": {none, s, put(snapshot.UploadPath), snapshot.UploadPath +
+			" exists and was not written by the provider"},
 		"an edited upload beside our unit": {s, s, put(snapshot.UploadPath), ""},
 		"somebody's timer, and none of us": {none, none, put(snapshot.TimerPath), ""},
 	} {
 		f := establishedOn(t, c.on)
 		c.change(&f)
-		if got := strings.Join(c.wanted.SnapshotMember().Problems(f.Facts), "; "); got == "" != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := strings.Join(c.wanted.SnapshotMember().Problems(f.Facts), "; "); got == "" != (c.want == "") ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -212,7 +293,8 @@ func TestSnapshotsKept(t *testing.T) {
 	s := specAt(t, "10.0.0.1")
 	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
 	f := establishedOn(t, s)
-	for kept, want := range map[int]string{0: "", snapshot.DefaultKept: "", 5: "cp1: " + layout.RecordPath + " records that 3 upgrade snapshots are kept, wanted 5"} {
+	for kept, want := range map[int]string{0: "", snapshot.DefaultKept: "", 5: "cp1: " + layout.RecordPath +
+		" records that 3 upgrade snapshots are kept, wanted 5"} {
 		s.SnapshotsKept = kept
 		if words := strings.Join(Drift(s, f, nil, time.Now()), "\n"); words != want {
 			t.Errorf("%d kept: %q", kept, words)
@@ -221,7 +303,8 @@ func TestSnapshotsKept(t *testing.T) {
 		if err != nil || r.Restart != "" || (len(r.Change.Files) == 1) != (want != "") {
 			t.Errorf("%d kept: %+v, %v", kept, r, err)
 		}
-		if want != "" && (r.Change.Files[0].Path != layout.RecordPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
+		if want != "" && (r.Change.Files[0].Path != layout.RecordPath || !strings.Contains(string(r.Change.Files[0].Content),
+			`"snapshots_kept": 5`)) {
 			t.Errorf("repaired by %+v", r.Change.Files)
 		}
 	}
@@ -241,7 +324,8 @@ func TestRenamedCluster(t *testing.T) {
 	renamed := *s.Bundle
 	renamed.ClusterName, s.Bundle = "renamed", &renamed
 	r, err := Repairs(s, f, nil, time.Now())
-	if err != nil || r.Restart != "" || len(r.Change.Files) != 1 || !strings.Contains(string(r.Change.Files[0].Content), `"cluster_name": "renamed"`) {
+	if err != nil || r.Restart != "" || len(r.Change.Files) != 1 || !strings.Contains(string(r.Change.Files[0].Content),
+		`"cluster_name": "renamed"`) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if words := Drift(s, f, nil, time.Now()); len(words) > 0 {

@@ -50,7 +50,9 @@ type OnDestroy string
 
 // The values of OnDestroy.
 const (
-	Archive OnDestroy = "archive" // renamed to DataDir + "-archive/NAME-TIME", or to "/archive/NAME-TIME" in it (see archive.sh); the last member leaves a snapshot there too
+	// renamed to DataDir + "-archive/NAME-TIME", or to "/archive/NAME-TIME" in it (see archive.sh);
+	// the last member leaves a snapshot there too
+	Archive OnDestroy = "archive"
 	Wipe    OnDestroy = "wipe"
 )
 
@@ -141,7 +143,8 @@ func ValidateDataDir(dir string) error {
 	case !path.IsAbs(dir) || path.Clean(dir) != dir:
 		return fmt.Errorf("data directory %q is not a clean absolute path", dir)
 	case strings.Count(dir, "/") < 2 || slices.Contains(shared, dir):
-		return fmt.Errorf("data directory %q is shared with other software: use a directory for etcd only, such as %s", dir, layout.DefaultDataDir)
+		return fmt.Errorf("data directory %q is shared with other software: use a directory for etcd only, such as %s", dir,
+			layout.DefaultDataDir)
 	case !layout.PlainPath.MatchString(dir):
 		return fmt.Errorf("data directory %q has characters other than letters, digits and . _ - /", dir)
 	}

@@ -18,23 +18,37 @@ func TestValidate(t *testing.T) {
 	} {
 		etcdtest.WantError(t, "name "+name, ValidateName(name), want)
 	}
-	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not supported", "3.8.0": "not supported"} {
+	for version, want := range map[string]string{
+		"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed",
+		"3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not supported", "3.8.0": "not supported",
+	} {
 		etcdtest.WantError(t, "version "+version, release.ValidateVersion(version), want)
 	}
-	for step, want := range map[string]string{"3.6.1 3.6.16": "", "3.6.16 3.6.1": "", "3.5.26 3.6.0": "", "3.5.25 3.6.0": "3.5.26 or later", "3.5.35 3.7.0": "3.6 first", "3.6.0 3.5.35": "older", "3.6.10 3.7.0": "3.6.11 or later", "3.6.11 3.7.0": ""} {
+	for step, want := range map[string]string{
+		"3.6.1 3.6.16": "", "3.6.16 3.6.1": "", "3.5.26 3.6.0": "",
+		"3.5.25 3.6.0": "3.5.26 or later", "3.5.35 3.7.0": "3.6 first", "3.6.0 3.5.35": "older",
+		"3.6.10 3.7.0": "3.6.11 or later", "3.6.11 3.7.0": "",
+	} {
 		from, to, _ := strings.Cut(step, " ")
 		etcdtest.WantError(t, step, release.ValidateUpgrade(from, to), want)
 	}
-	for dir, want := range map[string]string{"/var/lib/etcd": "", "/data/etcd": "", "/var/lib": "shared", "/data": "shared", "etcd": "absolute", "/var/lib/../etcd": "absolute", "/var/lib/e tcd": "characters", "/": "shared"} {
+	for dir, want := range map[string]string{
+		"/var/lib/etcd": "", "/data/etcd": "", "/var/lib": "shared",
+		"/data": "shared", "etcd": "absolute", "/var/lib/../etcd": "absolute", "/var/lib/e tcd": "characters",
+		"/": "shared",
+	} {
 		etcdtest.WantError(t, "dir "+dir, ValidateDataDir(dir), want)
 	}
 	for arg, want := range map[string]string{
-		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without leading dashes", "name": "provider", "initial-cluster-token": "how the cluster is bootstrapped",
-		"discovery-srv": "how the cluster is bootstrapped", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
+		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without leading dashes", "name": "provider",
+		"initial-cluster-token": "how the cluster is bootstrapped",
+		"discovery-srv":         "how the cluster is bootstrapped", "strict-reconfig-check": "losing quorum",
+		"wal-dir": "archive",
 	} {
 		etcdtest.WantError(t, "extra "+arg, release.ValidateExtraArgs("", map[string]string{arg: "x"}), want)
 	}
-	etcdtest.WantError(t, "line break", release.ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}), "line break")
+	etcdtest.WantError(t, "line break", release.ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}),
+		"line break")
 	for _, c := range []struct {
 		peers map[string]string
 		want  string
@@ -52,7 +66,10 @@ func TestValidate(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
 	good := func() Observed {
-		return Observed{Facts: host.Facts{Systemd: "252", Architecture: "arm64", DiskFree: map[string]int64{layout.DefaultDataDir: 5 << 30}}}
+		return Observed{Facts: host.Facts{
+			Systemd: "252", Architecture: "arm64",
+			DiskFree: map[string]int64{layout.DefaultDataDir: 5 << 30},
+		}}
 	}
 	for _, c := range []struct {
 		name string
@@ -62,18 +79,25 @@ func TestPreflight(t *testing.T) {
 		{"fit", func(*Observed) {}, ""},
 		{"no systemd", func(f *Observed) { f.Facts.Systemd = "" }, "systemd"},
 		{"architecture", func(f *Observed) { f.Facts.Architecture = "riscv64" }, "riscv64"},
-		{"port", func(f *Observed) { f.Facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} }, "port 2380 is in use by nginx"},
+		{
+			"port", func(f *Observed) { f.Facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} },
+			"port 2380 is in use by nginx",
+		},
 		{"own port", func(f *Observed) {
 			f.Facts.Listeners = map[int]host.Listener{2380: {Process: "etcd"}}
 			f.Unit.Active, f.Record = "active", &Record{ClusterID: testID}
 		}, ""},
 		{"disk", func(f *Observed) { f.Facts.DiskFree[layout.DefaultDataDir] = 100 << 20 }, "100 MiB of free space"},
 		{"clock", func(f *Observed) { f.Facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
-		{"clock, slow link", func(f *Observed) { f.Facts.ClockOffset, f.Facts.ClockError = 125*time.Second, 6*time.Second }, ""},
+		{
+			"clock, slow link", func(f *Observed) { f.Facts.ClockOffset, f.Facts.ClockError = 125*time.Second, 6*time.Second },
+			"",
+		},
 	} {
 		f := good()
 		c.edit(&f)
-		if problems := strings.Join(Preflight(s, f), "; "); (problems == "") != (c.want == "") || !strings.Contains(problems, c.want) {
+		if problems := strings.Join(Preflight(s, f), "; "); (problems == "") != (c.want == "") ||
+			!strings.Contains(problems, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, problems, c.want)
 		}
 	}

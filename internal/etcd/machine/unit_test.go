@@ -79,14 +79,41 @@ func TestFlagsAndWhatTheUserSets(t *testing.T) {
 			"feature-gates": "InitialCorruptCheck=true", "quota-backend-bytes": "8589934592",
 			"auto-compaction-mode": "periodic", "auto-compaction-retention": "1h",
 		}},
-		{"another gate", "3.6.16", map[string]string{"feature-gates": "LeaseCheckpoint=true"}, map[string]string{"feature-gates": "InitialCorruptCheck=true,LeaseCheckpoint=true"}},
-		{"the same gate", "3.7.3", map[string]string{"feature-gates": "LeaseCheckpoint=true, InitialCorruptCheck=false"}, map[string]string{"feature-gates": "LeaseCheckpoint=true,InitialCorruptCheck=false"}},
-		{"the gate by its old name", "3.6.16", map[string]string{"experimental-initial-corrupt-check": "false"}, map[string]string{"feature-gates": "", "experimental-initial-corrupt-check": "false"}},
-		{"the old name beside another gate", "3.6.16", map[string]string{"experimental-initial-corrupt-check": "false", "feature-gates": "LeaseCheckpoint=true"}, map[string]string{"feature-gates": "LeaseCheckpoint=true"}},
-		{"a version that knows no gates", "3.5.35", map[string]string{"experimental-initial-corrupt-check": "false"}, map[string]string{"feature-gates": "", "experimental-initial-corrupt-check": "false"}},
+		{
+			"another gate", "3.6.16",
+			map[string]string{"feature-gates": "LeaseCheckpoint=true"},
+			map[string]string{"feature-gates": "InitialCorruptCheck=true,LeaseCheckpoint=true"},
+		},
+		{
+			"the same gate", "3.7.3",
+			map[string]string{"feature-gates": "LeaseCheckpoint=true, InitialCorruptCheck=false"},
+			map[string]string{"feature-gates": "LeaseCheckpoint=true,InitialCorruptCheck=false"},
+		},
+		{
+			"the gate by its old name", "3.6.16",
+			map[string]string{"experimental-initial-corrupt-check": "false"},
+			map[string]string{"feature-gates": "", "experimental-initial-corrupt-check": "false"},
+		},
+		{"the old name beside another gate", "3.6.16", map[string]string{
+			"experimental-initial-corrupt-check": "false",
+			"feature-gates":                      "LeaseCheckpoint=true",
+		}, map[string]string{"feature-gates": "LeaseCheckpoint=true"}},
+		{
+			"a version that knows no gates", "3.5.35",
+			map[string]string{"experimental-initial-corrupt-check": "false"},
+			map[string]string{"feature-gates": "", "experimental-initial-corrupt-check": "false"},
+		},
 		{"a quota", "3.5.35", map[string]string{"quota-backend-bytes": "1"}, map[string]string{"quota-backend-bytes": "1"}},
-		{"a retention alone", "3.6.16", map[string]string{"auto-compaction-retention": "5"}, map[string]string{"auto-compaction-mode": "", "auto-compaction-retention": "5"}},
-		{"a mode alone", "3.6.16", map[string]string{"auto-compaction-mode": "revision"}, map[string]string{"auto-compaction-mode": "revision", "auto-compaction-retention": ""}},
+		{
+			"a retention alone", "3.6.16",
+			map[string]string{"auto-compaction-retention": "5"},
+			map[string]string{"auto-compaction-mode": "", "auto-compaction-retention": "5"},
+		},
+		{
+			"a mode alone", "3.6.16",
+			map[string]string{"auto-compaction-mode": "revision"},
+			map[string]string{"auto-compaction-mode": "revision", "auto-compaction-retention": ""},
+		},
 	} {
 		s := specAt(t, "10.0.0.11")
 		s.Version, s.ExtraArgs = c.version, c.extra
@@ -101,7 +128,9 @@ func TestFlagsAndWhatTheUserSets(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	text := Environment("id", "new", map[string]string{"cp2": "https://b:2380", "cp1": "https://a:2380"})
-	if want := "ETCD_INITIAL_CLUSTER=cp1=https://a:2380,cp2=https://b:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=id\n"; text != want {
+	want := "ETCD_INITIAL_CLUSTER=cp1=https://a:2380,cp2=https://b:2380\n" +
+		"ETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=id\n"
+	if text != want {
 		t.Errorf("environment is %q", text)
 	}
 	facts := host.Facts{Files: map[string]host.FileState{layout.EnvPath: {Content: text}}}
@@ -131,21 +160,49 @@ func TestScripts(t *testing.T) {
 		want, never []string
 	}{
 		{"nothing", Action{}, nil, []string{"systemctl"}},
-		{"start", Action{Verb: Start}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm ", "timer"}},
-		{"start, with a timer", Action{Verb: Start, Timer: snapshot.TimerOn}, []string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"}, []string{"rm "}},
-		{"no timer any more", Action{Timer: snapshot.TimerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
+		{"start", Action{Verb: Start}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{
+			"rm ",
+			"timer",
+		}},
+		{
+			"start, with a timer",
+			Action{Verb: Start, Timer: snapshot.TimerOn},
+			[]string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"},
+			[]string{"rm "},
+		},
+		{
+			"no timer any more",
+			Action{Timer: snapshot.TimerOff},
+			[]string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"},
+			[]string{"systemctl stop etcd.service"},
+		},
 		{
 			"retire",
 			Action{Verb: Retire, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 7},
 			[]string{"data=/var/lib/etcd\nkept=7\nmember=cp1\n", "\narchive\n", "rm -f -- /etc/etcd/bootstrap.env"},
 			[]string{"\nwipe\n", "userdel"},
 		},
-		{"clear, archived", Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5}, []string{"\narchive\n", "userdel etcd"}, []string{"\nwipe\n"}},
-		{"clear, wiped", Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5, Wipe: true}, []string{"data=/var/lib/etcd\n", "\nwipe\n"}, []string{"\narchive\n"}},
+		{"clear, archived", Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5}, []string{
+			"\narchive\n",
+			"userdel etcd",
+		}, []string{"\nwipe\n"}},
+		{
+			"clear, wiped",
+			Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5, Wipe: true},
+			[]string{"data=/var/lib/etcd\n", "\nwipe\n"},
+			[]string{"\narchive\n"},
+		},
 		{
 			"snapshot",
-			Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", ClientURL: "https://10.0.0.11:2379", Tools: "/opt/kube/etcd/3.6.16", Keep: 3}},
-			[]string{"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n", `snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n", `grep -vxF -- "$file" | sort -r | tail -n "+$keep"`},
+			Action{Verb: SaveSnapshot, Save: snapshot.Save{
+				Dir: "/a", File: "x.db", ClientURL: "https://10.0.0.11:2379",
+				Tools: "/opt/kube/etcd/3.6.16", Keep: 3,
+			}},
+			[]string{
+				"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n",
+				`snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n",
+				`grep -vxF -- "$file" | sort -r | tail -n "+$keep"`,
+			},
 			[]string{"systemctl"},
 		},
 	} {
@@ -162,11 +219,17 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Older snapshots are removed only after the new one is verified and in place.
-	script := string(Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t", Keep: 1}}.script())
-	if verified, placed, pruned := strings.Index(script, "snapshot status"), strings.Index(script, "mv -fT"), strings.Index(script, "sort -r"); verified < 0 || placed < verified || pruned < placed {
+	script := string(Action{Verb: SaveSnapshot, Save: snapshot.Save{
+		Dir: "/a", File: "x.db", Tools: "/t",
+		Keep: 1,
+	}}.script())
+	if verified, placed, pruned := strings.Index(script, "snapshot status"), strings.Index(script, "mv -fT"),
+		strings.Index(script, "sort -r"); verified < 0 || placed < verified || pruned < placed {
 		t.Errorf("the order is wrong:\n%s", script)
 	}
-	if kept := string((Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t"}}).script()); strings.Contains(kept, "sort -r") {
+	if kept := string(
+		(Action{Verb: SaveSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t"}}).script()); strings.Contains(
+		kept, "sort -r") {
 		t.Error("the last snapshot of a cluster removes others")
 	}
 	// A timer of another party with that name is not changed.
@@ -174,7 +237,8 @@ func TestScripts(t *testing.T) {
 		script := string(Action{Verb: v, DataDir: "/d"}.script())
 		guarded := false
 		for line := range strings.Lines(script) {
-			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+systemd.Managed+"' "+snapshot.TimerPath)
+			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+systemd.Managed+"' "+
+				snapshot.TimerPath)
 			if !guarded && strings.Contains(line, "etcd-snapshot") {
 				t.Errorf("verb %d has without a guard: %s", v, line)
 			}
@@ -213,7 +277,8 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if minor >= 6 && (flags[release.GatesFlag] != strings.Join(release.GatesOf(nil), ",") || flags[release.ProgressFlag] == "") {
+		if minor >= 6 && (flags[release.GatesFlag] != strings.Join(release.GatesOf(nil), ",") ||
+			flags[release.ProgressFlag] == "") {
 			t.Errorf("%s: the provider's own flags are not those that an old name is held against: %v", version, flags)
 		}
 	}

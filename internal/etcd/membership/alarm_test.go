@@ -8,7 +8,10 @@ import (
 )
 
 func TestParseAlarms(t *testing.T) {
-	got := ParseAlarms([]string{"etcdserver: no leader", "memberID:7 alarm:NOSPACE ", "alarm:CORRUPT ", "memberID:7  alarm:CORRUPT"})
+	got := ParseAlarms([]string{
+		"etcdserver: no leader", "memberID:7 alarm:NOSPACE ", "alarm:CORRUPT ",
+		"memberID:7  alarm:CORRUPT",
+	})
 	want := []Alarm{{0, AlarmCorrupt}, {7, AlarmCorrupt}, {7, AlarmNoSpace}}
 	if !slices.Equal(got, want) {
 		t.Errorf("alarms are %v, want %v", got, want)
@@ -19,17 +22,28 @@ func TestParseAlarms(t *testing.T) {
 func alarmed(v View, alarms ...Alarm) View { return v.WithAlarms(alarms) }
 
 func TestAlarmsInWords(t *testing.T) {
-	v := alarmed(clusterOf("Lhh"), Alarm{2, AlarmNoSpace}, Alarm{3, AlarmCorrupt}, Alarm{9, AlarmCorrupt}, Alarm{0, AlarmCorrupt})
+	v := alarmed(clusterOf("Lhh"), Alarm{2, AlarmNoSpace}, Alarm{3, AlarmCorrupt}, Alarm{9, AlarmCorrupt},
+		Alarm{0, AlarmCorrupt})
 	v.Members[1].DBSize, v.Members[1].DBInUse, v.Members[1].DBQuota = 2254857830, 1<<30, 2<<30
 	words := func(i int) string { return strings.Join(AlarmDrift(v.Members[i].Name, &v, &v.Members[i]), "\n") }
 	for _, c := range []struct {
 		text string
 		want []string
 	}{
-		{words(0), []string{"cp1: alarm CORRUPT is raised for member 9, which the cluster no longer lists", "cp1: alarm CORRUPT is raised for no specific member"}},
-		{words(1), []string{"cp2: alarm NOSPACE is raised: the database size is 2.1 GiB of a quota of 2 GiB (1 GiB in use); writes are refused"}},
+		{words(0), []string{
+			"cp1: alarm CORRUPT is raised for member 9, which the cluster no longer lists",
+			"cp1: alarm CORRUPT is raised for no specific member",
+		}},
+		{
+			words(1),
+			[]string{"cp2: alarm NOSPACE is raised: the database size is 2.1 GiB of a quota of 2 GiB (1 GiB in use); " +
+				"writes are refused"},
+		},
 		{words(2), []string{"cp3: alarm CORRUPT is raised: its data differs"}},
-		{v.String(), []string{"healthy, alarm NOSPACE: the database size is 2.1 GiB", "healthy, alarm CORRUPT", "for member 9", "no specific member"}},
+		{v.String(), []string{
+			"healthy, alarm NOSPACE: the database size is 2.1 GiB", "healthy, alarm CORRUPT",
+			"for member 9", "no specific member",
+		}},
 	} {
 		for _, want := range c.want {
 			if !strings.Contains(c.text, want) {

@@ -86,7 +86,8 @@ func RequireOneCluster(ids map[string]uint64) error {
 	}
 	return &problem.Problem{
 		Summary: "Two etcd clusters under one PKI bundle", Err: ErrSplit, Unchanged: problem.Nothing, Cause: cause,
-		Next: "determine which cluster the API servers use and which one has the data that you need (run etcdctl endpoint status and etcdctl snapshot save on each); " +
-			"then stop etcd on the machines of the other cluster, move their data directories and /etc/etcd away, and apply again",
+		Next: "determine which cluster the API servers use and which one has the data that you need (run etcdctl endpoint " +
+			"status and etcdctl snapshot save on each); then stop etcd on the machines of the other cluster, " +
+			"move their data directories and /etc/etcd away, and apply again",
 	}
 }

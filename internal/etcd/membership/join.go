@@ -58,14 +58,20 @@ func NextJoinStep(v View, s JoiningMember) JoinStep {
 		return unlistedStep(v, s)
 	}
 	if s.Data && s.MemberID != 0 && s.MemberID != entry.ID {
-		return JoinStep{Kind: JoinArchive, Reason: fmt.Sprintf("it belongs to member %x, which is no longer in the cluster", s.MemberID)}
+		return JoinStep{Kind: JoinArchive, Reason: fmt.Sprintf("it belongs to member %x, which is no longer in the cluster",
+			s.MemberID)}
 	}
 	if entry.Name != "" && entry.Name != s.Name && (entry.Healthy || s.Data) {
-		return JoinStep{Kind: JoinRefuse, ID: entry.ID, Reason: fmt.Sprintf("the cluster lists %s as member %q, not %q", s.PeerURL, entry.Name, s.Name)}
+		return JoinStep{Kind: JoinRefuse, ID: entry.ID, Reason: fmt.Sprintf("the cluster lists %s as member %q, not %q",
+			s.PeerURL, entry.Name, s.Name)}
 	}
 	if !s.Data {
 		if entry.Healthy && !s.Running {
-			return JoinStep{Kind: JoinRefuse, ID: entry.ID, Reason: fmt.Sprintf("member %q serves at %s, but its data is not in the data directory of this machine", entry.Label(), s.PeerURL)}
+			return JoinStep{
+				Kind: JoinRefuse, ID: entry.ID,
+				Reason: fmt.Sprintf("member %q serves at %s, but its data is not in the data directory of this machine",
+					entry.Label(), s.PeerURL),
+			}
 		}
 		if !s.Running {
 			if !entry.Learner && !entry.Dead {
@@ -86,11 +92,13 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 	namesake, taken := v.ByName(s.Name)
 	switch {
 	case taken && namesake.Healthy:
-		return JoinStep{Kind: JoinRefuse, ID: namesake.ID, Reason: fmt.Sprintf("a member named %q is running at %v", s.Name, namesake.PeerURLs)}
+		return JoinStep{Kind: JoinRefuse, ID: namesake.ID, Reason: fmt.Sprintf("a member named %q is running at %v", s.Name,
+			namesake.PeerURLs)}
 	case taken && !namesake.Dead:
 		return JoinStep{Kind: JoinVerify, ID: namesake.ID}
 	case taken:
-		return JoinStep{Kind: JoinRemove, ID: namesake.ID, Reason: "it is the dead member of the same name on another machine, which this one replaces"}
+		return JoinStep{Kind: JoinRemove, ID: namesake.ID, Reason: "it is the dead member of the same name on another " +
+			"machine, which this one replaces"}
 	}
 	return JoinStep{Kind: JoinAdd}
 }
@@ -99,7 +107,8 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 func listedStep(entry Member, s JoiningMember) JoinStep {
 	switch {
 	case entry.HasAlarm(AlarmCorrupt):
-		return JoinStep{Kind: JoinRemove, ID: entry.ID, Reason: "the CORRUPT alarm is raised for it; its data is replaced by that of the other members"}
+		return JoinStep{Kind: JoinRemove, ID: entry.ID, Reason: "the CORRUPT alarm is raised for it; its data is replaced " +
+			"by that of the other members"}
 	case !s.Running:
 		return JoinStep{Kind: JoinStart, ID: entry.ID}
 	case !entry.Started():

@@ -31,7 +31,10 @@ func TestNextJoinStep(t *testing.T) {
 		want JoinStep
 	}{
 		{"new", three, fresh, JoinStep{Kind: JoinAdd}},
-		{"removed, data left", three, edit(running, func(s *JoiningMember) { s.Running = false }), JoinStep{Kind: JoinArchive}},
+		{
+			"removed, data left", three, edit(running, func(s *JoiningMember) { s.Running = false }),
+			JoinStep{Kind: JoinArchive},
+		},
 		{"removed, still running", three, running, JoinStep{Kind: JoinArchive}},
 		{"stale unnamed learner", unnamedLearner, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
 		{"silent member of a static bootstrap", neverStarted, fresh, JoinStep{Kind: JoinVerify, ID: 4}},
@@ -44,17 +47,38 @@ func TestNextJoinStep(t *testing.T) {
 		{"live namesake elsewhere", elsewhere, fresh, JoinStep{Kind: JoinRefuse, ID: 4}},
 		{"live member of another name here", renamed, fresh, JoinStep{Kind: JoinRefuse, ID: 4}},
 		{"our data under another name", renamed, running, JoinStep{Kind: JoinRefuse, ID: 4}},
-		{"added anew, old data", learner, edit(running, func(s *JoiningMember) { s.MemberID = 77 }), JoinStep{Kind: JoinArchive}},
-		{"cut off before start", learner, edit(running, func(s *JoiningMember) { s.Running = false }), JoinStep{Kind: JoinStart, ID: 4}},
-		{"starting, no data yet", unnamedLearner, edit(running, func(s *JoiningMember) { s.Data = false }), JoinStep{Kind: JoinWait, ID: 4}},
+		{
+			"added anew, old data", learner, edit(running, func(s *JoiningMember) { s.MemberID = 77 }),
+			JoinStep{Kind: JoinArchive},
+		},
+		{
+			"cut off before start", learner, edit(running, func(s *JoiningMember) { s.Running = false }),
+			JoinStep{Kind: JoinStart, ID: 4},
+		},
+		{
+			"starting, no data yet", unnamedLearner, edit(running, func(s *JoiningMember) { s.Data = false }),
+			JoinStep{Kind: JoinWait, ID: 4},
+		},
 		{"starting", unnamedLearner, running, JoinStep{Kind: JoinWait, ID: 4}},
 		{"serving learner", learner, running, JoinStep{Kind: JoinPromote, ID: 4}},
 		{"voter, not yet established", clusterOf("Lhhh"), running, JoinStep{Kind: JoinEstablish, ID: 4}},
 		{"voter that does not answer", dead, running, JoinStep{Kind: JoinWait, ID: 4}},
-		{"established", clusterOf("Lhhh"), edit(running, func(s *JoiningMember) { s.Pending = false }), JoinStep{Kind: JoinDone, ID: 4}},
-		{"its data is CORRUPT", corrupt, edit(running, func(s *JoiningMember) { s.Pending = false }), JoinStep{Kind: JoinRemove, ID: 4}},
-		{"a learner's data is CORRUPT", with(func(m *Member) { m.Alarms, m.Learner = []string{AlarmCorrupt}, true }), running, JoinStep{Kind: JoinRemove, ID: 4}},
-		{"established and stopped", dead, edit(running, func(s *JoiningMember) { s.Running, s.Pending = false, false }), JoinStep{Kind: JoinStart, ID: 4}},
+		{
+			"established", clusterOf("Lhhh"), edit(running, func(s *JoiningMember) { s.Pending = false }),
+			JoinStep{Kind: JoinDone, ID: 4},
+		},
+		{
+			"its data is CORRUPT", corrupt, edit(running, func(s *JoiningMember) { s.Pending = false }),
+			JoinStep{Kind: JoinRemove, ID: 4},
+		},
+		{
+			"a learner's data is CORRUPT", with(func(m *Member) { m.Alarms, m.Learner = []string{AlarmCorrupt}, true }), running,
+			JoinStep{Kind: JoinRemove, ID: 4},
+		},
+		{
+			"established and stopped", dead, edit(running, func(s *JoiningMember) { s.Running, s.Pending = false, false }),
+			JoinStep{Kind: JoinStart, ID: 4},
+		},
 	} {
 		got := NextJoinStep(c.view, c.self)
 		if got.Kind != c.want.Kind || got.ID != c.want.ID {

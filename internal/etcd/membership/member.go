@@ -60,14 +60,16 @@ var (
 // HostInURL returns the host of a member's URL, or "" if the URL is invalid.
 func HostInURL(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return ""
 	}
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
 		return ""
 	}
 	address := u.Hostname()
-	if _, err := netip.ParseAddr(address); err != nil && (len(address) > longestName || !urlHostForm.MatchString(address)) {
+	if _, err := netip.ParseAddr(address); err != nil && (len(address) > longestName ||
+		!urlHostForm.MatchString(address)) {
 		return ""
 	}
 	return address

@@ -37,30 +37,78 @@ func TestNextSpaceStep(t *testing.T) {
 		{name: "not listed", view: full("Lhh"), id: 9},
 		{name: "history to drop", view: full("Lhh"), id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 2}},
 		{name: "free pages are enough", view: loose("Lhh"), id: 2, want: SpaceStep{Kind: SpaceDefragment, ID: 2}},
-		{name: "after the compaction", view: full("Lhh"), id: 2, done: SpaceAttempts{Compaction: CompactedNow}, want: SpaceStep{Kind: SpaceDefragment, ID: 2}},
-		{name: "no history, some free pages", view: full("Lhh"), id: 2, done: SpaceAttempts{Compaction: CompactedBefore}, want: SpaceStep{Kind: SpaceDefragment, ID: 2}},
-		{name: "no history, no free pages", view: alarmed(filled(clusterOf("Lhh"), 2, 95, 95), second), id: 2, done: SpaceAttempts{Compaction: CompactedBefore}, want: SpaceStep{Kind: SpaceRefuse}},
-		{name: "still full", view: full("Lhh"), id: 2, done: SpaceAttempts{CompactedNow, map[uint64]bool{2: true}}, want: SpaceStep{Kind: SpaceRefuse}},
+		{
+			name: "after the compaction", view: full("Lhh"), id: 2, done: SpaceAttempts{Compaction: CompactedNow},
+			want: SpaceStep{Kind: SpaceDefragment, ID: 2},
+		},
+		{
+			name: "no history, some free pages", view: full("Lhh"), id: 2, done: SpaceAttempts{Compaction: CompactedBefore},
+			want: SpaceStep{Kind: SpaceDefragment, ID: 2},
+		},
+		{
+			name: "no history, no free pages", view: alarmed(filled(clusterOf("Lhh"), 2, 95, 95), second), id: 2,
+			done: SpaceAttempts{Compaction: CompactedBefore}, want: SpaceStep{Kind: SpaceRefuse},
+		},
+		{
+			name: "still full", view: full("Lhh"), id: 2, done: SpaceAttempts{CompactedNow, map[uint64]bool{2: true}},
+			want: SpaceStep{Kind: SpaceRefuse},
+		},
 		{name: "room", view: alarmed(filled(clusterOf("Lhh"), 2, 50, 50), second), id: 2, want: SpaceStep{Kind: SpaceDisarm}},
-		{name: "hardly room", view: alarmed(filled(clusterOf("Lhh"), 2, 91, 91), second), id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 2}},
+		{
+			name: "hardly room", view: alarmed(filled(clusterOf("Lhh"), 2, 91, 91), second), id: 2,
+			want: SpaceStep{Kind: SpaceCompact, ID: 2},
+		},
 		{name: "no quota", view: unlimited, id: 2, want: SpaceStep{Kind: SpaceDisarm}},
 		{name: "leader", view: loose("hLh"), id: 2, want: SpaceStep{Kind: SpaceMoveLeader, ID: 2}},
-		{name: "only member", view: alarmed(filled(clusterOf("L"), 1, 100, 30), Alarm{1, AlarmNoSpace}), id: 1, want: SpaceStep{Kind: SpaceDefragment, ID: 1}},
+		{
+			name: "only member", view: alarmed(filled(clusterOf("L"), 1, 100, 30), Alarm{1, AlarmNoSpace}), id: 1,
+			want: SpaceStep{Kind: SpaceDefragment, ID: 1},
+		},
 		{name: "beside a dead one", view: loose("Lhd"), id: 2, want: SpaceStep{Kind: SpaceWait, ID: 2}},
 		{name: "not healthy", view: loose("Ldh"), id: 2, want: SpaceStep{Kind: SpaceWait}},
 		{name: "nobody leads", view: loose("hhh"), id: 2, want: SpaceStep{Kind: SpaceWait}},
-		{name: "another is CORRUPT", view: alarmed(loose("Lhh"), second, Alarm{3, AlarmCorrupt}), id: 2, want: SpaceStep{Kind: SpaceWait}},
+		{
+			name: "another is CORRUPT", view: alarmed(loose("Lhh"), second, Alarm{3, AlarmCorrupt}), id: 2,
+			want: SpaceStep{Kind: SpaceWait},
+		},
 		{name: "others as full: self first", view: crowd, id: 2, want: SpaceStep{Kind: SpaceDefragment, ID: 2}},
-		{name: "then followers", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2, want: SpaceStep{Kind: SpaceDefragment, ID: 3}},
-		{name: "then the leader", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2, done: SpaceAttempts{Defragmented: map[uint64]bool{3: true}}, want: SpaceStep{Kind: SpaceMoveLeader, ID: 1}},
+		{
+			name: "then followers", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2,
+			want: SpaceStep{Kind: SpaceDefragment, ID: 3},
+		},
+		{
+			name: "then the leader", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2,
+			done: SpaceAttempts{Defragmented: map[uint64]bool{3: true}}, want: SpaceStep{Kind: SpaceMoveLeader, ID: 1},
+		},
 		{name: "another with history to drop", view: tight, id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 2}},
-		{name: "another, after the compaction", view: tight, id: 2, done: SpaceAttempts{Compaction: CompactedNow}, want: SpaceStep{Kind: SpaceDefragment, ID: 3}},
-		{name: "another that cannot be helped", view: tight, id: 2, done: SpaceAttempts{Compaction: CompactedBefore}, want: SpaceStep{Kind: SpaceDisarm}},
-		{name: "another that was not helped", view: tight, id: 2, done: SpaceAttempts{CompactedNow, map[uint64]bool{3: true}}, want: SpaceStep{Kind: SpaceDisarm}},
-		{name: "orphan", view: alarmed(filled(clusterOf("Lhh"), 2, 10, 10), Alarm{9, AlarmNoSpace}), id: 1, want: SpaceStep{Kind: SpaceDisarm}},
-		{name: "orphan, self full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 30), Alarm{0, AlarmNoSpace}), id: 2, want: SpaceStep{Kind: SpaceDefragment, ID: 2}},
-		{name: "orphan, another full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, AlarmNoSpace}), id: 1, want: SpaceStep{Kind: SpaceCompact, ID: 1}},
-		{name: "orphan, another stays full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, AlarmNoSpace}), id: 1, done: SpaceAttempts{Compaction: CompactedBefore}},
+		{
+			name: "another, after the compaction", view: tight, id: 2, done: SpaceAttempts{Compaction: CompactedNow},
+			want: SpaceStep{Kind: SpaceDefragment, ID: 3},
+		},
+		{
+			name: "another that cannot be helped", view: tight, id: 2, done: SpaceAttempts{Compaction: CompactedBefore},
+			want: SpaceStep{Kind: SpaceDisarm},
+		},
+		{
+			name: "another that was not helped", view: tight, id: 2, done: SpaceAttempts{CompactedNow, map[uint64]bool{3: true}},
+			want: SpaceStep{Kind: SpaceDisarm},
+		},
+		{
+			name: "orphan", view: alarmed(filled(clusterOf("Lhh"), 2, 10, 10), Alarm{9, AlarmNoSpace}), id: 1,
+			want: SpaceStep{Kind: SpaceDisarm},
+		},
+		{
+			name: "orphan, self full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 30), Alarm{0, AlarmNoSpace}), id: 2,
+			want: SpaceStep{Kind: SpaceDefragment, ID: 2},
+		},
+		{
+			name: "orphan, another full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, AlarmNoSpace}), id: 1,
+			want: SpaceStep{Kind: SpaceCompact, ID: 1},
+		},
+		{
+			name: "orphan, another stays full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, AlarmNoSpace}),
+			id: 1, done: SpaceAttempts{Compaction: CompactedBefore},
+		},
 	} {
 		got := NextSpaceStep(c.view, c.id, c.done)
 		if got.Kind != c.want.Kind || got.ID != c.want.ID {

@@ -56,7 +56,8 @@ func MayAdd(v View) error {
 			errQuorum, len(voters)+1, need, have, unhealthyNames(voters))
 	}
 	if names := unhealthyNames(voters); names != "" && len(voters)%2 == 1 {
-		return fmt.Errorf("%w, and another voter would not increase the number of tolerated failures: %s", ErrUnhealthy, names)
+		return fmt.Errorf("%w, and another voter would not increase the number of tolerated failures: %s", ErrUnhealthy,
+			names)
 	}
 	return nil
 }
@@ -122,7 +123,8 @@ func MayRestart(v View, id uint64) error {
 		return nil
 	}
 	if have, need := CountHealthy(rest), Quorum(len(voters)); have < need {
-		return fmt.Errorf("%w during the restart: %d of %d voters must stay healthy, but without this member only %d would be (unhealthy: %s)",
+		return fmt.Errorf("%w during the restart: %d of %d voters must stay healthy, but without this member only "+
+			"%d would be (unhealthy: %s)",
 			errQuorum, need, len(voters), have, unhealthyNames(rest))
 	}
 	return nil

@@ -90,10 +90,12 @@ func MayUpgrade(s Survey, target string) error {
 	agreed, known := release.AgreedMinor(s.ClusterVersion)
 	switch {
 	case known && to < agreed:
-		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d, and etcd refuses to start an older minor version "+
-			"after that; stay on 3.%d, or restore a snapshot from before the upgrade", target, agreed, agreed))
+		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d, "+
+			"and etcd refuses to start an older minor version after that; stay on 3.%d, "+
+			"or restore a snapshot from before the upgrade", target, agreed, agreed))
 	case known && to > agreed+1:
-		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d; upgrade all members by one minor version at a time, to 3.%d first",
+		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d; "+
+			"upgrade all members by one minor version at a time, to 3.%d first",
 			target, agreed, agreed+1))
 	}
 	if len(refusals) == 0 {
@@ -116,7 +118,9 @@ func mayFollow(s Survey, m MemberStatus, target string, agreed bool) error {
 	}
 	err := release.ValidateUpgrade(m.Version, target)
 	back := err != nil && release.ValidateUpgrade(target, m.Version) == nil
-	if back && agreed && slices.ContainsFunc(s.Members, func(other MemberStatus) bool { return release.NotNewer(other.Version, target) }) {
+	if back && agreed && slices.ContainsFunc(s.Members, func(other MemberStatus) bool {
+		return release.NotNewer(other.Version, target)
+	}) {
 		return nil
 	}
 	return err

@@ -11,7 +11,10 @@ func running(cluster string, versions ...string) Survey {
 	s := Survey{ClusterVersion: cluster}
 	for i, version := range versions {
 		name := string(rune('a' + i))
-		s.Members = append(s.Members, MemberStatus{Member: Member{Name: name, Version: version, Healthy: version != ""}, Address: "10.0.0." + name})
+		s.Members = append(s.Members, MemberStatus{
+			Member:  Member{Name: name, Version: version, Healthy: version != ""},
+			Address: "10.0.0." + name,
+		})
 	}
 	return s
 }
@@ -31,11 +34,26 @@ func TestMayUpgrade(t *testing.T) {
 		{"minor, nobody tells the agreed one", running("", "3.6.16", "3.5.35"), "3.6.16", nil},
 		{"one does not answer", running("3.5", "3.5.35", ""), "3.6.16", nil},
 		{"given up half-way", running("3.5", "3.6.16", "3.6.16", "3.5.35"), "3.5.35", nil},
-		{"given up when all have it", running("3.6", "3.6.16", "3.6.16"), "3.5.35", []string{"cluster version is 3.6", "restore a snapshot"}},
-		{"given up when all have it and the leader has not noticed", running("3.5", "3.6.16", "3.6.16"), "3.5.35", []string{"member a", "member b", "older"}},
+		{"given up when all have it", running("3.6", "3.6.16", "3.6.16"), "3.5.35", []string{
+			"cluster version is 3.6",
+			"restore a snapshot",
+		}},
+		{
+			"given up when all have it and the leader has not noticed", running("3.5", "3.6.16", "3.6.16"),
+			"3.5.35",
+			[]string{"member a", "member b", "older"},
+		},
 		{"given up, nobody tells the agreed one", running("", "3.6.16", "3.5.35"), "3.5.35", []string{"member a", "older"}},
-		{"one is too old for 3.6", running("3.5", "3.5.35", "3.5.25", "3.5.35"), "3.6.16", []string{"member b (10.0.0.b) runs 3.5.25", "3.5.26 or later"}},
-		{"all broken rules are named", running("3.5", "3.5.20", "3.5.25", "3.5.35"), "3.6.16", []string{"member a", "member b"}},
+		{
+			"one is too old for 3.6", running("3.5", "3.5.35", "3.5.25", "3.5.35"),
+			"3.6.16",
+			[]string{"member b (10.0.0.b) runs 3.5.25", "3.5.26 or later"},
+		},
+		{
+			"all broken rules are named", running("3.5", "3.5.20", "3.5.25", "3.5.35"),
+			"3.6.16",
+			[]string{"member a", "member b"},
+		},
 		{"one is too old for 3.7", running("3.6", "3.6.16", "3.6.4"), "3.7.0", []string{"member b", "3.6.11 or later"}},
 		{"a skipped minor", running("3.5", "3.5.35"), "3.7.0", []string{"3.6 first"}},
 		{"a skipped minor, nobody tells", running("", "3.5.35"), "3.7.0", []string{"3.6 first"}},

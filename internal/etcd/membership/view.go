@@ -127,7 +127,8 @@ func (v View) String() string {
 				health += ": " + m.Sizes()
 			}
 		}
-		fmt.Fprintf(w, "%s\t%x\t%s\t%s\t%s\t%s\n", cmp.Or(m.Name, "-"), m.ID, strings.Join(m.PeerURLs, ","), role, cmp.Or(m.Version, "-"), health)
+		fmt.Fprintf(w, "%s\t%x\t%s\t%s\t%s\t%s\n", cmp.Or(m.Name, "-"), m.ID, strings.Join(m.PeerURLs, ","), role,
+			cmp.Or(m.Version, "-"), health)
 	}
 	_ = w.Flush() // into memory
 	for _, a := range v.Orphans {

@@ -43,7 +43,8 @@ func ValidateExtraArgs(release string, args map[string]string) error {
 		reason, taken := Owned[flag]
 		switch {
 		case !flagName.MatchString(flag):
-			return fmt.Errorf("extra argument %q is not a flag name: write it without leading dashes, such as \"quota-backend-bytes\"", flag)
+			return fmt.Errorf("extra argument %q is not a flag name: write it without leading dashes, "+
+				"such as \"quota-backend-bytes\"", flag)
 		case taken:
 			return fmt.Errorf("extra argument %q is managed by the provider: %s", flag, reason)
 		case strings.HasPrefix(flag, "initial-cluster") || strings.HasPrefix(flag, "discovery"):

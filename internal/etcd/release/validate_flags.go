@@ -72,7 +72,8 @@ func unknownFlag(minor int, flag string, known []string, later bool) error {
 				return fmt.Errorf("extra argument %q: etcd 3.%d names this flag %q", flag, minor, r.flag)
 			}
 		}
-		return fmt.Errorf("extra argument %q: unknown to etcd 3.%d, added in 3.6; remove it until version is 3.6", flag, minor)
+		return fmt.Errorf("extra argument %q: unknown to etcd 3.%d, added in 3.6; remove it until version is 3.6", flag,
+			minor)
 	}
 	if meant := problem.Nearest(flag, known); meant != "" {
 		return fmt.Errorf("extra argument %q: unknown to etcd 3.%d; did you mean %q?", flag, minor, meant)
@@ -96,9 +97,11 @@ func validateRenamed(minor int, flag string, args map[string]string) error {
 	case minor >= r.until && r.note != "":
 		return fmt.Errorf("extra argument %q: removed in etcd 3.%d: %s", flag, r.until, r.note)
 	case minor >= r.until:
-		return fmt.Errorf("extra argument %q: removed in etcd 3.%d, renamed in 3.6; use %s", flag, r.until, r.replacement(args))
+		return fmt.Errorf("extra argument %q: removed in etcd 3.%d, renamed in 3.6; use %s", flag, r.until,
+			r.replacement(args))
 	case minor == 6 && r.setTwice(args):
-		return fmt.Errorf("extra argument %q: etcd 3.6 does not start if both this flag and its new name are set, and the new name is set; use %s", flag, r.replacement(args))
+		return fmt.Errorf("extra argument %q: etcd 3.6 does not start if both this flag and its new name are set, "+
+			"and the new name is set; use %s", flag, r.replacement(args))
 	default:
 		return nil
 	}
@@ -157,7 +160,8 @@ func validateGates(minor int, later bool, value string) []error {
 		case err != nil:
 			refused = append(refused, fmt.Errorf("malformed feature gate %q: use NAME=true or NAME=false", entry))
 		case known && since > minor:
-			refused = append(refused, fmt.Errorf("feature gate %q: unknown to etcd 3.%d, added in 3.%d; remove it until version is 3.%d", name, minor, since, since))
+			refused = append(refused, fmt.Errorf("feature gate %q: unknown to etcd 3.%d, added in 3.%d; "+
+				"remove it until version is 3.%d", name, minor, since, since))
 		case !known && meant != "":
 			refused = append(refused, fmt.Errorf("feature gate %q: unknown to etcd 3.%d; did you mean %q?", name, minor, meant))
 		case !known && !later:

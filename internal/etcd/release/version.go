@@ -26,8 +26,10 @@ const (
 // Parse returns the minor and patch version of an etcd 3 release.
 func Parse(release string) (minor, patch int, err error) {
 	v, err := version.ParseSemantic(release)
-	if err != nil || v.String() != release || v.Major() != 3 || v.Minor() > 999 || v.Patch() > 999 || v.PreRelease() != "" || v.BuildMetadata() != "" {
-		return 0, 0, fmt.Errorf("etcd version %q is malformed: use a release such as \"3.6.16\", without a leading \"v\"", release)
+	if err != nil || v.String() != release || v.Major() != 3 || v.Minor() > 999 || v.Patch() > 999 ||
+		v.PreRelease() != "" || v.BuildMetadata() != "" {
+		return 0, 0, fmt.Errorf("etcd version %q is malformed: use a release such as \"3.6.16\", without a leading \"v\"",
+			release)
 	}
 	return int(v.Minor()), int(v.Patch()), nil
 }
@@ -39,7 +41,8 @@ func ValidateVersion(release string) error {
 		return err
 	}
 	if minor < oldestMinor || minor > NewestMinor {
-		return fmt.Errorf("etcd version %q is not supported: this provider manages etcd 3.%d to 3.%d", release, oldestMinor, NewestMinor)
+		return fmt.Errorf("etcd version %q is not supported: this provider manages etcd 3.%d to 3.%d", release, oldestMinor,
+			NewestMinor)
 	}
 	return nil
 }
@@ -61,11 +64,14 @@ func ValidateUpgrade(from, to string) error {
 	case toMinor < fromMinor:
 		return fmt.Errorf("etcd %s cannot replace %s: its data format is older; restore a snapshot instead", to, from)
 	case toMinor > fromMinor+1:
-		return fmt.Errorf("etcd %s cannot replace %s: upgrade by one minor version at a time, to 3.%d first", to, from, fromMinor+1)
+		return fmt.Errorf("etcd %s cannot replace %s: upgrade by one minor version at a time, to 3.%d first", to, from,
+			fromMinor+1)
 	case fromMinor == 5 && toMinor == 6 && fromPatch < 26:
-		return fmt.Errorf("etcd %s cannot replace %s: upgrade to 3.5.26 or later first, which repairs member records that 3.6 would misread", to, from)
+		return fmt.Errorf("etcd %s cannot replace %s: upgrade to 3.5.26 or later first, which repairs member "+
+			"records that 3.6 would misread", to, from)
 	case fromMinor == 6 && toMinor == 7 && fromPatch < 11:
-		return fmt.Errorf("etcd %s cannot replace %s: upgrade to 3.6.11 or later first, because earlier 3.6 releases may not work with 3.7 members", to, from)
+		return fmt.Errorf("etcd %s cannot replace %s: upgrade to 3.6.11 or later first, because earlier 3.6 releases "+
+			"may not work with 3.7 members", to, from)
 	}
 	return nil
 }

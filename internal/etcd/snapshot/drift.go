@@ -51,12 +51,14 @@ func ifTimerIsProviders(commands host.Script) host.Script {
 }
 
 // StopScript stops scheduled snapshots before their member is stopped.
-var StopScript = ifTimerIsProviders("  systemctl disable --quiet "+Timer+" 2>/dev/null || true\n") + ifTimerIsProviders(TimerOff.Script())
+var StopScript = ifTimerIsProviders("  systemctl disable --quiet "+Timer+" 2>/dev/null || true\n") + ifTimerIsProviders(
+	TimerOff.Script())
 
 // ClearScript removes the files of scheduled snapshots that Create has installed
 // below /etc/systemd. The rest is removed with the directory of the member's settings.
 func ClearScript() host.Script {
-	return ifTimerIsProviders(host.Discard(TimerLink.Path, ServicePath, TimerPath) + "rmdir " + host.Words(path.Dir(TimerLink.Path)) + " 2>/dev/null || true\n")
+	return ifTimerIsProviders(host.Discard(TimerLink.Path, ServicePath, TimerPath) + "rmdir " +
+		host.Words(path.Dir(TimerLink.Path)) + " 2>/dev/null || true\n")
 }
 
 // leftovers returns the provider's files of scheduled snapshots that m does not have.
@@ -65,7 +67,9 @@ func (m Member) leftovers(files map[string]host.FileState) []string {
 	var over []string
 	for _, p := range Paths {
 		_, there := files[p]
-		if there && isWrittenByProvider(files, p) && !slices.ContainsFunc(wanted, func(f host.File) bool { return f.Path == p }) {
+		if there && isWrittenByProvider(files, p) && !slices.ContainsFunc(wanted, func(f host.File) bool {
+			return f.Path == p
+		}) {
 			over = append(over, p)
 		}
 	}
@@ -134,7 +138,8 @@ func (m Member) Drift(facts host.Facts) []string {
 		case have.SHA256 != fileDigest(file):
 			words = append(words, editedDrift(file, have.Content)...)
 		case have.Mode.Perm() != file.Mode || have.Owner != "root":
-			words = append(words, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and root", file.Path, have.Mode.Perm(), have.Owner, file.Mode))
+			words = append(words, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and root", file.Path, have.Mode.Perm(),
+				have.Owner, file.Mode))
 		case facts.Units[path.Base(file.Path)].NeedReload:
 			words = append(words, path.Base(file.Path)+" changed on disk after systemd loaded it")
 		}
@@ -185,7 +190,8 @@ func (m Member) Problems(facts host.Facts) []string {
 		have, ok := facts.Files[file.Path]
 		changes = changes || have.SHA256 != fileDigest(file)
 		if ok && have.Content != "" && !isWrittenByProvider(facts.Files, file.Path) {
-			problems = append(problems, file.Path+" exists and was not written by the provider: move it away, and a unit together with its other files")
+			problems = append(problems, file.Path+" exists and was not written by the provider: move it away, "+
+				"and a unit together with its other files")
 		}
 	}
 	if changes {
@@ -218,10 +224,12 @@ func (m Member) answers(output string) []string {
 	var problems []string
 	reported := strings.Fields(output)
 	if slices.Contains(reported, BadCalendar) {
-		problems = append(problems, fmt.Sprintf("its systemd rejects the schedule %q of snapshots (run systemd-analyze calendar '%s' for the reason)", m.Settings.Schedule, m.Settings.Schedule))
+		problems = append(problems, fmt.Sprintf("its systemd rejects the schedule %q of snapshots (run systemd-analyze "+
+			"calendar '%s' for the reason)", m.Settings.Schedule, m.Settings.Schedule))
 	}
 	if slices.Contains(reported, NoEnvironment) {
-		problems = append(problems, fmt.Sprintf("environment_file %s of snapshots does not exist: create it on the machine first", m.Settings.EnvironmentFile))
+		problems = append(problems, fmt.Sprintf("environment_file %s of snapshots does not exist: "+
+			"create it on the machine first", m.Settings.EnvironmentFile))
 	}
 	return problems
 }

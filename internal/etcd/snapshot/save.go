@@ -53,7 +53,8 @@ func (s Save) Script() host.Script {
 // Vars returns the variables of the script.
 func (s Save) Vars() map[string]string {
 	return map[string]string{
-		"tools": s.Tools, "endpoint": s.ClientURL, "pki": layout.PKIDir, "dir": s.Dir, "file": s.File, "keep": strconv.Itoa(s.Keep),
+		"tools": s.Tools, "endpoint": s.ClientURL, "pki": layout.PKIDir, "dir": s.Dir, "file": s.File,
+		"keep": strconv.Itoa(s.Keep),
 	}
 }
 
@@ -99,7 +100,8 @@ func ReadSaved(output string) (Saved, error) {
 // etcdctl fails if there is too little.
 func RequireSpace(size, free int64) error {
 	if need := size + Reserve; free > 0 && free < need {
-		return fmt.Errorf("not enough space: the database size is %s; with the %s that etcd itself needs, the snapshot requires %s, but %s are free",
+		return fmt.Errorf("not enough space: the database size is %s; with the %s that etcd itself needs, "+
+			"the snapshot requires %s, but %s are free",
 			membership.Bytes(size), membership.Bytes(Reserve), membership.Bytes(need), membership.Bytes(free))
 	}
 	return nil

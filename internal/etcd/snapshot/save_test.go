@@ -30,11 +30,13 @@ func TestRoomFor(t *testing.T) {
 
 func TestSavedBefore(t *testing.T) {
 	facts := host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
-		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db", "20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
+		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db",
+		"20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
 		"20260401T000000Z-before-kubernetes-1.35.4.db", "20260501T000000Z-etcd-3.5.35-to-3.6.16.db.part",
 	}}}
 	got := strings.Join(SavedBefore(facts, layout.DefaultDataDir, "3.6.16"), " ")
-	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db /var/lib/etcd-archive/upgrades/20260101T000000Z-etcd-3.5.35-to-3.6.16.db" {
+	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db "+
+		"/var/lib/etcd-archive/upgrades/20260101T000000Z-etcd-3.5.35-to-3.6.16.db" {
 		t.Errorf("%s", got)
 	}
 }

@@ -144,8 +144,10 @@ func (m Member) renderScript() string {
 		upload = UploadPath
 	}
 	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
-		"unit": layout.UnitPath, "endpoint": m.ClientURL, "pki": layout.PKIDir, "dir": scheduledDir(m.DataDir), "upload": upload,
-		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName, "member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),
+		"unit": layout.UnitPath, "endpoint": m.ClientURL, "pki": layout.PKIDir, "dir": scheduledDir(m.DataDir),
+		"upload":  upload,
+		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName,
+		"member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),
 	}) + "\nsave() {\n" + SaveScript + "}\n\n" + scheduledScript)
 }
 

@@ -11,13 +11,17 @@ import (
 )
 
 // shorthands of systemd's calendar expressions (systemd.time(7)).
-var shorthands = []string{"minutely", "hourly", "daily", "weekly", "monthly", "quarterly", "semiannually", "yearly", "annually"}
+var shorthands = []string{
+	"minutely", "hourly", "daily", "weekly", "monthly", "quarterly", "semiannually", "yearly",
+	"annually",
+}
 
 var (
-	calendarWeekdays = regexp.MustCompile(`(?i)^(mon|tue|wed|thu|fri|sat|sun)[a-z]*((\.\.|-|,)(mon|tue|wed|thu|fri|sat|sun)[a-z]*)*$`)
-	calendarDate     = regexp.MustCompile(`^[0-9*,./]+([-~][0-9*,./]+){1,2}$`)
-	calendarTime     = regexp.MustCompile(`^[0-9*,./]+(:[0-9*,./]+){1,2}$`)
-	calendarZone     = regexp.MustCompile(`^(UTC|[A-Z][A-Za-z]*/[A-Za-z0-9/_+-]+)$`)
+	calendarWeekdays = regexp.MustCompile(
+		`(?i)^(mon|tue|wed|thu|fri|sat|sun)[a-z]*((\.\.|-|,)(mon|tue|wed|thu|fri|sat|sun)[a-z]*)*$`)
+	calendarDate = regexp.MustCompile(`^[0-9*,./]+([-~][0-9*,./]+){1,2}$`)
+	calendarTime = regexp.MustCompile(`^[0-9*,./]+(:[0-9*,./]+){1,2}$`)
+	calendarZone = regexp.MustCompile(`^(UTC|[A-Z][A-Za-z]*/[A-Za-z0-9/_+-]+)$`)
 )
 
 // ValidateSchedule accepts what looks like a calendar expression of systemd: a shorthand,
@@ -38,8 +42,9 @@ func ValidateSchedule(schedule string) error {
 		}
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("schedule %q is not a systemd calendar expression: use a shorthand such as \"hourly\" or \"daily\", "+
-			"or weekdays, date and time separated by one space, such as \"*-*-* 02:30:00\" or \"Mon..Fri 02:30 Europe/Berlin\"", schedule)
+		return fmt.Errorf("schedule %q is not a systemd calendar expression: use a shorthand such "+
+			"as \"hourly\" or \"daily\", or weekdays, date and time separated by one space, such as \"*-*-* 02:30:00\" or "+
+			"\"Mon..Fri 02:30 Europe/Berlin\"", schedule)
 	}
 	return nil
 }
@@ -55,7 +60,8 @@ func ValidateUpload(commands string) error {
 	case strings.ContainsRune(commands, 0):
 		return fmt.Errorf("the upload command contains a NUL character")
 	case len(commands) > longestUpload:
-		return fmt.Errorf("the upload command has %d bytes, at most %d are allowed: put it into a program on the machines", len(commands), longestUpload)
+		return fmt.Errorf("the upload command has %d bytes, at most %d are allowed: put it into a program on the machines",
+			len(commands), longestUpload)
 	}
 	return nil
 }
