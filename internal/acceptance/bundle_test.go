@@ -203,7 +203,7 @@ func TestBundleBroughtAlong(t *testing.T) {
 	}
 	identity := newIdentity(t)
 	sealed := fmt.Sprintf("seal = { identities = [%q] }", identity)
-	given := func(pair pki.KeyPair, key string) string {
+	input := func(pair pki.KeyPair, key string) string {
 		return fmt.Sprintf("ca = {\ncertificate = %q\n%s = %q\nprivate_key_wo_version = 1\n}\n", pair.Certificate, key,
 			pair.PrivateKey)
 	}
@@ -216,19 +216,19 @@ func TestBundleBroughtAlong(t *testing.T) {
 	mixed := pki.KeyPair{Certificate: generated.CA.Certificate, PrivateKey: others.CA.PrivateKey}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
 		{
-			Config:      bundleConfig("", given(mixed, "private_key_wo")),
+			Config:      bundleConfig("", input(mixed, "private_key_wo")),
 			ExpectError: folded("private key does not match the certificate"),
 		},
 		{
-			Config:      bundleConfig("", given(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")),
+			Config:      bundleConfig("", input(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")),
 			ExpectError: folded("no private key is set: set private_key_wo or private_key, or key_held_elsewhere = true"),
 		},
 		{
-			Config:      bundleConfig(sealed, given(generated.CA, "private_key")),
+			Config:      bundleConfig(sealed, input(generated.CA, "private_key")),
 			ExpectError: folded("private_key would be stored unencrypted in a sealed state"),
 		},
 		{
-			Config: bundleConfig(sealed, given(generated.CA, "private_key_wo")+external+own),
+			Config: bundleConfig(sealed, input(generated.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{
 				certificate(generated), issuer("kubernetes"),
 				statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("service_account_public_key"),
@@ -236,21 +236,21 @@ func TestBundleBroughtAlong(t *testing.T) {
 			},
 		},
 		{
-			Config: bundleConfig(sealed, given(others.CA, "private_key_wo")+external+own),
+			Config: bundleConfig(sealed, input(others.CA, "private_key_wo")+external+own),
 			ExpectError: folded("kubernetes is another one than the cluster has: changing it takes a rotation; raise " +
 				"rotation.kubernetes from 0 to 1"),
 		},
 		{
 			Config: bundleConfig(sealed, "rotation = { kubernetes = 1 }\n"+
-				given(others.CA, "private_key_wo")+external+own),
+				input(others.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{issuer("kubernetes")},
 		},
 		{
-			Config: bundleConfig(sealed, "rotation = { kubernetes = 2 }\n"+given(others.CA, "private_key_wo")+external+own),
+			Config: bundleConfig(sealed, "rotation = { kubernetes = 2 }\n"+input(others.CA, "private_key_wo")+external+own),
 		},
 		{
 			Config: bundleConfig(sealed, "rotation = { kubernetes = 3 }\n"+
-				given(others.CA, "private_key_wo")+external+own),
+				input(others.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{certificate(others)},
 		},
 	}})

@@ -69,9 +69,9 @@ func TestExternalAuthorities(t *testing.T) {
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, []string{"cp1"})
 	expectInstalled(t, s)
-	if found := onMachine(t, m,
-		"ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); found != "" {
-		t.Errorf("keys of authorities are on the machine: %s", found)
+	if got := onMachine(t, m,
+		"ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); got != "" {
+		t.Errorf("keys of authorities are on the machine: %s", got)
 	}
 
 	running := processes(t, "cp1")
@@ -150,8 +150,8 @@ func expectInstalled(t *testing.T, s *signer) {
 		"etcd/server", "etcd/peer", "etcd/healthcheck-client", "apiserver", "front-proxy-client",
 		"apiserver-etcd-client",
 	} {
-		if found := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/pki/"+name+".crt"); strings.TrimSpace(
-			found) != strings.TrimSpace(certificates[name]) {
+		if got := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/pki/"+name+".crt"); strings.TrimSpace(
+			got) != strings.TrimSpace(certificates[name]) {
 			t.Errorf("%s is not the one that was signed", name)
 		}
 	}

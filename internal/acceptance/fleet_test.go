@@ -165,11 +165,11 @@ func (f fleet) planned(t *testing.T, want ...string) {
 	if changes := errors.As(err, &exit) && exit.ExitCode() == 2; err != nil && !changes || changes != (len(want) > 0) {
 		t.Fatalf("plan of all: %v, and changes are expected of %q\n%s", err, want, out)
 	}
-	found := map[string]bool{}
+	observed := map[string]bool{}
 	for _, match := range changesOf.FindAllStringSubmatch(out, -1) {
-		found[match[1]] = true
+		observed[match[1]] = true
 	}
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(observed)); !slices.Equal(got, want) {
 		t.Errorf("there are changes for %q, want %q\n%s", got, want, out)
 	}
 }

@@ -130,8 +130,8 @@ func runAgainstHostile(t *testing.T, w *workspace.Workspace, what string, run fu
 			t.Fatalf("%s: the machine's words were executed on %s: %s", what, name, out)
 		}
 	}
-	if found, _ := filepath.Glob(owned + "*"); len(found) > 0 {
+	if got, _ := filepath.Glob(owned + "*"); len(got) > 0 {
 		_ = os.Remove(owned)
-		t.Fatalf("%s: the machine's words were executed here: %v", what, found)
+		t.Fatalf("%s: the machine's words were executed here: %v", what, got)
 	}
 }

@@ -59,11 +59,11 @@ func TestNewMachine(t *testing.T) {
 	provider := fmt.Sprintf(machineProvider, address("cp2"))
 	override(t, w, provider)
 	onMachine(t, shared.lab.Machine("cp1"), "systemctl stop kube-scheduler")
-	said := plan(t, w)
-	expectContains(t, said, `terraform_data.machine will be created`, `kube_etcd_member.this["cp2"] will be created`,
+	output := plan(t, w)
+	expectContains(t, output, `terraform_data.machine will be created`, `kube_etcd_member.this["cp2"] will be created`,
 		`kube_control_plane_replica.this["cp2"] will be created`, "kube-scheduler.service is inactive")
-	if strings.Contains(said, "not read") || strings.Contains(said, "not known yet") {
-		t.Errorf("a machine with known settings was not read:\n%s", said)
+	if strings.Contains(output, "not read") || strings.Contains(output, "not known yet") {
+		t.Errorf("a machine with known settings was not read:\n%s", output)
 	}
 	apply(t, w)
 	expectEmptyPlan(t, w)
@@ -103,8 +103,8 @@ func renames(t *testing.T, w *workspace.Workspace, names []string) {
 	t.Helper()
 	before := processes(t, names...)
 	id := textOf(valuesOf(t, w, "kube_pki_bundle.this"), "id")
-	said := plan(t, w, "-var=cluster_name=renamed")
-	expectContains(t, said, "kube_pki_bundle.this will be updated in-place", "0 to add,")
+	output := plan(t, w, "-var=cluster_name=renamed")
+	expectContains(t, output, "kube_pki_bundle.this will be updated in-place", "0 to add,")
 	apply(t, w, "-var=cluster_name=renamed")
 	expectEmptyPlan(t, w, "-var=cluster_name=renamed")
 	expectHealthy(t, w, names)

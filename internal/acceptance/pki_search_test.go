@@ -166,19 +166,19 @@ func numbers(der []byte) [][]byte {
 
 // in lists the secrets that data contains, with or without line breaks between.
 func (s *search) in(data []byte) []string {
-	var found []string
-	said := map[string]bool{}
+	var got []string
+	output := map[string]bool{}
 	for _, text := range [][]byte{data, squeezed(data)} {
 		for i := 0; i+minNeedle <= len(text); i++ {
 			for _, n := range s.starts[binary.BigEndian.Uint16(text[i:])] {
-				if fragments := fmt.Sprintf("%s of %s", n.form, n.of); bytes.HasPrefix(text[i:], n.text) && !said[fragments] {
-					said[fragments] = true
-					found = append(found, fragments)
+				if fragments := fmt.Sprintf("%s of %s", n.form, n.of); bytes.HasPrefix(text[i:], n.text) && !output[fragments] {
+					output[fragments] = true
+					got = append(got, fragments)
 				}
 			}
 		}
 	}
-	return found
+	return got
 }
 
 // squeezed returns data without the characters that may break base64 into lines, escaped or

@@ -138,8 +138,8 @@ func TestSearch(t *testing.T) {
 		for shift := range 3 {
 			public := logPrefix + key.public + base64.StdEncoding.EncodeToString(
 				[]byte(strings.Repeat("x", shift)+key.public)) + other.pem
-			if found := s.in([]byte(public)); len(found) > 0 {
-				t.Errorf("%s: found where there is only its public key: %v", key.name, found)
+			if got := s.in([]byte(public)); len(got) > 0 {
+				t.Errorf("%s: found where there is only its public key: %v", key.name, got)
 			}
 		}
 	}

@@ -34,17 +34,17 @@ func TestSecretScan(t *testing.T) {
 	writePlan(t, filepath.Join(w.Dir, "saved.tfplan"), asJSON(t, key.pem))
 	h.collectJournal(t, "cp1")
 	h.stop()
-	found := map[string]bool{}
+	observed := map[string]bool{}
 	for where, data := range h.everything(t) {
 		if len(h.search.in(data)) > 0 {
-			found[where] = true
+			observed[where] = true
 		}
 	}
 	want := []string{
 		"a command line", "crash.log", "saved.tfplan → tfplan", "the journal of cp1",
 		"version 1 of terraform.tfstate",
 	}
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(observed)); !slices.Equal(got, want) {
 		t.Errorf("the planted key was found in %q, want %q", got, want)
 	}
 }

@@ -100,10 +100,10 @@ func TestSealState(t *testing.T) {
 	}
 	first, second := newIdentity(t), newIdentity(t)
 	identify(t, w)
-	said := plan(t, w)
-	expectContains(t, said, "stored unencrypted")
-	if n := strings.Count(said, "Warning:"); n != 1 {
-		t.Errorf("%d warnings, want one:\n%s", n, said)
+	output := plan(t, w)
+	expectContains(t, output, "stored unencrypted")
+	if n := strings.Count(output, "Warning:"); n != 1 {
+		t.Errorf("%d warnings, want one:\n%s", n, output)
 	}
 	apply(t, w)
 	clear, err := pki.Parse(textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"), nil)
@@ -164,10 +164,10 @@ func (s *sealing) expectSealed(t *testing.T, identities ...*age.X25519Identity) 
 func (s *sealing) seal(t *testing.T) {
 	override(t, s.w, sealedState)
 	identify(t, s.w, s.first)
-	said := plan(t, s.w)
-	expectContains(t, said, "# kube_pki_bundle.this will be updated in-place", "0 to add, 2 to change, 0 to destroy")
-	if strings.Contains(said, "Warning:") {
-		t.Errorf("a sealed state is warned of:\n%s", said)
+	output := plan(t, s.w)
+	expectContains(t, output, "# kube_pki_bundle.this will be updated in-place", "0 to add, 2 to change, 0 to destroy")
+	if strings.Contains(output, "Warning:") {
+		t.Errorf("a sealed state is warned of:\n%s", output)
 	}
 	apply(t, s.w)
 	expectEmptyPlan(t, s.w)
@@ -253,9 +253,9 @@ func (s *sealing) lock(t *testing.T) {
 		"":            "which is not given",
 	} {
 		s.w.Env = append(saved[:len(saved):len(saved)], locked, "TF_VAR_passphrase="+passphrase)
-		said := refused(t, s.w)
-		expectContains(t, said, fragments)
-		if passphrase != "" && strings.Contains(said, passphrase) {
+		output := refused(t, s.w)
+		expectContains(t, output, fragments)
+		if passphrase != "" && strings.Contains(output, passphrase) {
 			t.Error("the refusal quotes the passphrase")
 		}
 	}

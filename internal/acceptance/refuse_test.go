@@ -50,20 +50,20 @@ func untouched(t *testing.T, w *workspace.Workspace, names, may []string, args .
 		return all
 	}
 	before, content := processes(t, names...), files()
-	said := refused(t, w, args...)
+	output := refused(t, w, args...)
 	expectRestarted(t, before, nil, may...)
 	if now := files(); now != content {
 		t.Errorf("files were changed:\nbefore:\n%s\nafter:\n%s", content, now)
 	}
-	return said
+	return output
 }
 
 func refuseLastReplica(t *testing.T, w *workspace.Workspace) {
 	for _, name := range []string{"cp2", "cp3"} {
 		onMachine(t, shared.lab.Machine(name), `systemctl stop kube-apiserver`)
 	}
-	said := untouched(t, w, []string{"cp1"}, nil, "-target="+replicaAddress("cp1"), `-var=apiserver_extra_args={v="3"}`)
-	expectContains(t, said, "Replica cp1 not taken out of rotation", "it is the last replica that serves",
+	output := untouched(t, w, []string{"cp1"}, nil, "-target="+replicaAddress("cp1"), `-var=apiserver_extra_args={v="3"}`)
+	expectContains(t, output, "Replica cp1 not taken out of rotation", "it is the last replica that serves",
 		"nothing was changed", "bring the other back", "cp2 10.97.0.12:6443 DOWN")
 	for _, name := range []string{"cp2", "cp3"} {
 		onMachine(t, shared.lab.Machine(name), `systemctl start kube-apiserver`)
@@ -76,8 +76,8 @@ func refuseWithLearner(t *testing.T, w *workspace.Workspace) {
 	cp1 := shared.lab.Machine("cp1")
 	onMachine(t, cp1, ctl+`etcdctl member add cp9 --learner --peer-urls=https://10.97.0.99:2380`)
 	choose(t, w, "cp1", "cp2", "cp3", "cp4")
-	said := untouched(t, w, []string{"cp1", "cp2", "cp3"}, nil, "-target="+memberAddress("cp4"))
-	expectContains(t, said, "etcd member not joined", "cp4 (10.97.0.14)", "another member is still joining as a learner",
+	output := untouched(t, w, []string{"cp1", "cp2", "cp3"}, nil, "-target="+memberAddress("cp4"))
+	expectContains(t, output, "etcd member not joined", "cp4 (10.97.0.14)", "another member is still joining as a learner",
 		table, "https://10.97.0.99:2380 learner", "nothing was changed")
 	onMachine(t, cp1, ctl+`etcdctl member remove $(etcdctl member list | awk -F', ' '$4 == "https://10.97.0.99:2380" { `+
 		`print $1 }')`)
@@ -100,9 +100,9 @@ func refuseWithoutQuorum(t *testing.T, w *workspace.Workspace) {
 	})
 	choose(t, w, "cp1", "cp2", "cp3", "cp4")
 	flag := `-var=etcd_extra_args={max-wals="4"}`
-	said := untouched(t, w, []string{"cp1", "cp2"}, nil, flag, "-target=kube_etcd_member.this",
+	output := untouched(t, w, []string{"cp1", "cp2"}, nil, flag, "-target=kube_etcd_member.this",
 		"-replace="+memberAddress("cp2"))
-	expectContains(t, said, "etcd member not restarted", "etcd member not deleted", "etcd member not joined",
+	expectContains(t, output, "etcd member not restarted", "etcd member not deleted", "etcd member not joined",
 		"the cluster would lose quorum", "unhealthy: cp3", table, "does not answer", "nothing was changed")
 	if err := cp3.Heal(t.Context()); err != nil {
 		t.Fatal(err)
@@ -134,8 +134,9 @@ func refuseSecondCluster(t *testing.T, w *workspace.Workspace) {
 	}
 	// Without quorum no lease can be renewed.
 	leased := []string{"cp1 kube-controller-manager", "cp1 kube-scheduler"}
-	said := untouched(t, w, []string{"cp1"}, leased, flag, "-target="+memberAddress("cp1"))
-	expectContains(t, said, "etcd cluster not bootstrapped", "cp2 (10.97.0.12)", "cp3 (10.97.0.13)", "nothing was changed")
+	output := untouched(t, w, []string{"cp1"}, leased, flag, "-target="+memberAddress("cp1"))
+	expectContains(t, output, "etcd cluster not bootstrapped", "cp2 (10.97.0.12)", "cp3 (10.97.0.13)",
+		"nothing was changed")
 	for _, name := range []string{"cp2", "cp3"} {
 		if err := shared.lab.Machine(name).Boot(t.Context()); err != nil {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func warnsOfEvenSizes(t *testing.T, w *workspace.Workspace, there []string) {
 		for _, name := range names {
 			entries = append(entries, fmt.Sprintf("%s = %q", name, address(name)))
 		}
-		said := plan(t, w, "-var=machines={"+strings.Join(entries, ", ")+"}")
-		expectContains(t, said, fmt.Sprintf("Even number of etcd members: %d", len(names)))
+		output := plan(t, w, "-var=machines={"+strings.Join(entries, ", ")+"}")
+		expectContains(t, output, fmt.Sprintf("Even number of etcd members: %d", len(names)))
 	}
 }

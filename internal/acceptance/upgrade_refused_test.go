@@ -110,9 +110,9 @@ func (s *upgradeStory) refuses(t *testing.T, r refusal) {
 		if err == nil {
 			t.Fatal("the plan was not refused")
 		}
-		said := unfolded(err.Error())
-		t.Log(said)
-		expectContains(t, said, append(r.fragments, "Unchanged: nothing was changed.")...)
+		output := unfolded(err.Error())
+		t.Log(output)
+		expectContains(t, output, append(r.fragments, "Unchanged: nothing was changed.")...)
 	})
 }
 
@@ -127,9 +127,9 @@ func (s *upgradeStory) dead(t *testing.T, args ...string) {
 			t.Error(err)
 		}
 	})
-	said := untouched(t, s.w, []string{"cp1", "cp2"}, nil, args...)
-	t.Log(said)
-	expectContains(t, said, "cp3", "Unchanged: nothing was changed.", "Next step: ")
+	output := untouched(t, s.w, []string{"cp1", "cp2"}, nil, args...)
+	t.Log(output)
+	expectContains(t, output, "cp3", "Unchanged: nothing was changed.", "Next step: ")
 	if err := dead.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}

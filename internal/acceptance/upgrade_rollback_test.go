@@ -71,9 +71,9 @@ func (s *upgradeStory) fall(t *testing.T, name string, h rollbackCase, from, to 
 	l := startLoad(t, outputOf(t, s.w, "kubeconfig"), s.names...)
 	since := moment(t)
 	s.choose(t, to)
-	said := refused(t, s.w, h.argument)
-	t.Log(said)
-	expectContains(t, said, name+" ("+address(name)+")", "rolled back", h.log)
+	output := refused(t, s.w, h.argument)
+	t.Log(output)
+	expectContains(t, output, name+" ("+address(name)+")", "rolled back", h.log)
 
 	version, older := to.etcd, from.etcd
 	if h.unit == "kube-apiserver" {

@@ -237,7 +237,7 @@ func TestDeferUnits(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		spec       Spec
-		found      machine.Observed
+		got        machine.Observed
 		now, later []string
 	}{
 		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
@@ -247,11 +247,11 @@ func TestDeferUnits(t *testing.T) {
 			f, release.Components(), nil,
 		},
 	} {
-		d, err := decide(c.spec.Replica, c.found, cptest.Now)
+		d, err := decide(c.spec.Replica, c.got, cptest.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.deferUnits(c.found)
+		d.deferUnits(c.got)
 		if at, later := names(d); !slices.Equal(at, c.now) || !slices.Equal(later, c.later) {
 			t.Errorf("%s: %q at once and %q later, want %q and %q", c.name, at, later, c.now, c.later)
 		}

@@ -60,10 +60,10 @@ func TestSameAudit(t *testing.T) {
 	maps.Copy(byHand, component.Replica{}.AuditFlags())
 	byHand["audit-policy-file"], byHand["audit-log-maxage"] = "/etc/policy.yaml", "7"
 	for _, c := range []struct {
-		name        string
-		found, said component.Audit
-		extra       map[string]string
-		want        bool
+		name                 string
+		observed, configured component.Audit
+		extra                map[string]string
+		want                 bool
 	}{
 		{"nothing", component.Audit{}, component.Audit{}, nil, true},
 		{
@@ -84,8 +84,8 @@ func TestSameAudit(t *testing.T) {
 		},
 		{"off, and all by flags", component.Audit{}, component.Audit{Off: true}, byHand, true},
 	} {
-		i := Imported{Audit: c.found, ExtraArgs: map[string]map[string]string{release.APIServer: c.extra}}
-		if got := i.SameAudit(c.said); got != c.want {
+		i := Imported{Audit: c.observed, ExtraArgs: map[string]map[string]string{release.APIServer: c.extra}}
+		if got := i.SameAudit(c.configured); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -98,8 +98,8 @@ func TestSameAuthentication(t *testing.T) {
 		}.AuthenticationText()),
 	}
 	for _, c := range []struct {
-		said component.Authentication
-		want bool
+		configured component.Authentication
+		want       bool
 	}{
 		{component.Authentication{JWT: "# ours\n- issuer:\n    url: \"https://a\""}, true},
 		{component.Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/livez"}}, true},
@@ -107,8 +107,8 @@ func TestSameAuthentication(t *testing.T) {
 		{component.Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/version"}}, false},
 		{component.Authentication{}, false},
 	} {
-		if got := i.SameAuthentication(c.said); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.said, got, c.want)
+		if got := i.SameAuthentication(c.configured); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.configured, got, c.want)
 		}
 	}
 	for _, text := range []string{"", "{", "kind: [", "jwt: 3\n"} {

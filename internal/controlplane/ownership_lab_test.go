@@ -86,9 +86,9 @@ func (st *stage) refusesAfterHardening() {
 	st.expect("restarted", st.restarted(before), []string(nil))
 }
 
-// stepsAsideForItsMember: the replica is stopped while its etcd member is away, no process
+// yieldsToItsMember: the replica is stopped while its etcd member is away, no process
 // starts it meanwhile, and it returns with the member.
-func (st *stage) stepsAsideForItsMember() {
+func (st *stage) yieldsToItsMember() {
 	member := StackedMember{
 		Host: st.spec.Host, Bundle: st.spec.Bundle, EtcdURL: st.spec.EtcdURLs[0],
 		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
@@ -154,12 +154,12 @@ func (st *stage) belongsToGroups() {
 		" "+groups[len(groups)-1]+" ") {
 		st.Errorf("groups of the API server and the number of games: %q", got)
 	}
-	found, err := st.replicas.Import(st.ctx, st.spec.Host,
+	observed, err := st.replicas.Import(st.ctx, st.spec.Host,
 		func(json.RawMessage) (string, error) { return st.spec.EndpointHost, nil })
 	if err != nil {
 		st.Error(err)
 	}
-	st.expect("groups that an import reads", found.SupplementaryGroups, []string{"games"})
+	st.expect("groups that an import reads", observed.SupplementaryGroups, []string{"games"})
 	st.registrar.take()
 }
 

@@ -29,7 +29,7 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.reportsAComponentThatFails()
 	st.survivesALossOfPower()
 	st.comesBackFromACutOffPause()
-	st.stepsAsideForItsMember()
+	st.yieldsToItsMember()
 	st.refusesAfterHardening()
 	st.belongsToGroups()
 	st.encryptsWhatWasPlain()
@@ -48,21 +48,21 @@ func (st *stage) comesBackFromACutOffPause() {
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.run(string("touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())))
-	rejoin := func() { st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute)) }
+	join := func() { st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(StackedMember{Host: st.spec.Host, Bundle: st.spec.Bundle})
 	end := outage.Open()
 	outage.pause(st.spec)
-	rejoin()
+	join()
 	st.expect("calls while this process keeps it paused", st.registrar.take(), []string(nil))
 	end() // however the change of the member ends
-	rejoin()
+	join()
 	st.expect("calls", st.registrar.take(), []string{"register"})
 	status, err := st.replicas.Read(st.ctx, st.spec)
 	st.steady(status, err)
 
 	before := st.pids()
-	rejoin()
+	join()
 	st.expect("calls for one that serves", st.registrar.take(), []string{"register"})
 	st.expect("restarted although it serves", st.restarted(before), []string(nil))
 	st.registrar.out = nil
@@ -157,7 +157,7 @@ func (st *stage) restartsOnlyWhatChanged() {
 		st.spec.ExtraArgs = cptest.Args(c.component, c.flag, c.value)
 		for _, other := range release.Components() { // keep what the earlier rows have set
 			if other != c.component && before[other] > 0 {
-				st.spec.ExtraArgs[other] = st.found(other)
+				st.spec.ExtraArgs[other] = st.extraArgsOnMachine(other)
 			}
 		}
 		start := time.Now()
@@ -169,8 +169,8 @@ func (st *stage) restartsOnlyWhatChanged() {
 	}
 }
 
-// found returns the extra flags of a component on the machine.
-func (st *stage) found(component string) map[string]string {
+// extraArgsOnMachine returns the extra flags of a component on the machine.
+func (st *stage) extraArgsOnMachine(component string) map[string]string {
 	st.Helper()
 	_, flags, err := unit.Parse(st.run("cat " + unit.Path(component)))
 	if err != nil {

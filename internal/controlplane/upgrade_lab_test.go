@@ -120,8 +120,8 @@ func TestUpgrade(t *testing.T) {
 	}
 	next := minorOf(labVersion) + ".99" // never released
 	p := newPair(t, labVersion, relabelled(t, next), nil)
-	p.refusesBesideAnOldKubelet(next)
-	p.refusesBesideOneThatIsNotReady(next)
+	p.refusesWithAnOldKubelet(next)
+	p.refusesWhileAnotherIsNotReady(next)
 	p.finishesACutOffUpgrade(next)
 	p.rollsBack(next)
 }
@@ -220,8 +220,8 @@ func (p *pair) seesWhatIsRemoved(from, to string) {
 	})
 }
 
-// refusesBesideAnOldKubelet: the Node is as a kubelet would have registered it.
-func (p *pair) refusesBesideAnOldKubelet(version string) {
+// refusesWithAnOldKubelet: the Node is as a kubelet would have registered it.
+func (p *pair) refusesWithAnOldKubelet(version string) {
 	web := p.one.as(p.one.spec.Bundle)
 	node := `{"metadata":{"name":"old"},"status":` +
 		`{"nodeInfo":{"kubeletVersion":"v1.32.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
@@ -235,7 +235,7 @@ func (p *pair) refusesBesideAnOldKubelet(version string) {
 	}
 }
 
-func (p *pair) refusesBesideOneThatIsNotReady(version string) {
+func (p *pair) refusesWhileAnotherIsNotReady(version string) {
 	p.two.run("systemctl stop kube-scheduler")
 	p.refused(version, "replica cp2 ("+p.two.spec.Host.Address()+"): kube-scheduler does not answer")
 	status, err := p.two.replicas.Update(p.two.ctx, p.two.spec)
@@ -297,10 +297,10 @@ func (p *pair) rollsBack(version string) {
 	start := time.Now()
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("rolled back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
-	var said *problem.Problem
-	if !errors.As(err, &said) || said.Summary != "Control-plane replica not upgraded to "+version+": rolled back to "+
+	var output *problem.Problem
+	if !errors.As(err, &output) || output.Summary != "Control-plane replica not upgraded to "+version+": rolled back to "+
 		old.Version ||
-		!strings.Contains(said.Cause, release.Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
+		!strings.Contains(output.Cause, release.Scheduler) || !strings.Contains(output.Detail, schedulerConfigPath) {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
 	st.expect("calls", st.registrar.take(), []string{"drain", "register"})

@@ -37,11 +37,11 @@ func blocksOf(file, text string) []block {
 	var open *block
 	var indent, before string
 	for number, line := range strings.Split(text, "\n") {
-		found := fence.FindStringSubmatch(line)
+		got := fence.FindStringSubmatch(line)
 		switch {
-		case open == nil && found != nil:
-			indent = found[1]
-			open = &block{file: file, line: number + 1, language: found[2]}
+		case open == nil && got != nil:
+			indent = got[1]
+			open = &block{file: file, line: number + 1, language: got[2]}
 			if mark := comment.FindStringSubmatch(before); mark != nil {
 				open.mark = mark[1]
 			}

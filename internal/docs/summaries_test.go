@@ -26,8 +26,8 @@ func TestSummaries(t *testing.T) {
 		}
 		for _, summary := range summariesIn(file) {
 			count++
-			if fault := casing(first(summary)); fault != "" {
-				t.Errorf("%s: the summary %q %s", files.Position(summary.Pos()), first(summary), fault)
+			if failure := casing(first(summary)); failure != "" {
+				t.Errorf("%s: the summary %q %s", files.Position(summary.Pos()), first(summary), failure)
 			}
 			if text := last(summary); strings.HasSuffix(text, ".") {
 				t.Errorf("%s: the summary ends with a full stop: %q", files.Position(summary.Pos()), text)

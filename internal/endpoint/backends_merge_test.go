@@ -157,8 +157,8 @@ func TestMergeBackends(t *testing.T) {
 			}
 			seen[string(rune('a'+i))] = b
 		}
-		found, lists := candidates(seen)
-		wanted, kept := mergeBackends(found, lists, test.verdicts)
+		got, lists := candidates(seen)
+		wanted, kept := mergeBackends(got, lists, test.verdicts)
 		if !slices.Equal(wanted, test.wanted) || !slices.Equal(kept, test.kept) {
 			t.Errorf("%s: wanted %v, kept %v", name, wanted, kept)
 		}

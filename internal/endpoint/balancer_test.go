@@ -371,12 +371,12 @@ func TestReplicasUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
-	found, err := NewRegistrars(dead).For(Registration{
+	got, err := NewRegistrars(dead).For(Registration{
 		Address: "10.0.0.100", Port: 6443,
 		Hosts: map[string]string{"lb": "10.0.0.11"},
 	}).Replicas(t.Context())
 	if !errors.Is(err, host.ErrUnreachable) || !problem.Untouched(err) ||
-		!strings.Contains(err.Error(), "no balancer answers: lb: ") || found != nil {
-		t.Errorf("got %v, %v", found, err)
+		!strings.Contains(err.Error(), "no balancer answers: lb: ") || got != nil {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

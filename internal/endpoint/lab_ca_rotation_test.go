@@ -94,10 +94,10 @@ func (f *fixture) trust(b *pki.Bundle) {
 	f.Helper()
 	wanted := f.spec
 	wanted.CACertificate = b.Roots(pki.Kubernetes)
-	found, err := Update(f.ctx, f.spec, wanted)
+	got, err := Update(f.ctx, f.spec, wanted)
 	f.must(err)
-	if len(found.Drift) > 0 {
-		f.Errorf("drift after another trust: %q", found.Drift)
+	if len(got.Drift) > 0 {
+		f.Errorf("drift after another trust: %q", got.Drift)
 	}
 	f.spec = wanted
 }
@@ -123,8 +123,8 @@ func (f *fixture) refusesTrust(b *pki.Bundle, signer string, unverified ...strin
 			}
 		}
 	}
-	if found := f.read(); len(found.Drift) > 0 {
-		f.Errorf("drift after a refusal: %q", found.Drift)
+	if got := f.read(); len(got.Drift) > 0 {
+		f.Errorf("drift after a refusal: %q", got.Drift)
 	}
 }
 

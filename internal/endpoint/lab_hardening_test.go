@@ -18,12 +18,12 @@ func stepSandbox(f *fixture) {
 	for _, name := range names(f.spec.Hosts) {
 		for _, unit := range []string{haproxyUnit, keepalivedUnit} {
 			text := f.shell(name, "systemd-analyze security --no-pager "+unit)
-			found := level.FindStringSubmatch(text)
-			if found == nil {
+			got := level.FindStringSubmatch(text)
+			if got == nil {
 				f.Fatalf("%s on %s: %s", unit, name, text)
 			}
-			if score, err := strconv.ParseFloat(found[1], 64); err != nil || score > 3 {
-				f.Errorf("%s on %s has the score %s, wanted 3.0 at most (%v)", unit, name, found[1], err)
+			if score, err := strconv.ParseFloat(got[1], 64); err != nil || score > 3 {
+				f.Errorf("%s on %s has the score %s, wanted 3.0 at most (%v)", unit, name, got[1], err)
 			}
 		}
 	}
@@ -93,9 +93,9 @@ func stepServers(f *fixture) {
 		}
 	}
 	f.timed("repair lists of servers", func() error {
-		found, err := Update(f.ctx, f.spec, f.spec)
-		if len(found.Drift) > 0 {
-			f.Errorf("drift after update: %q", found.Drift)
+		got, err := Update(f.ctx, f.spec, f.spec)
+		if len(got.Drift) > 0 {
+			f.Errorf("drift after update: %q", got.Drift)
 		}
 		return err
 	})

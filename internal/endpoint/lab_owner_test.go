@@ -92,10 +92,10 @@ func stepOtherEndpoints(f *fixture) {
 // cleaned, and nothing is changed beside it.
 func (f *fixture) leavesOtherEndpointAlone() {
 	f.shell("c", "sed -i s/"+testCluster+"/"+otherCluster+"/ "+recordPath)
-	found := f.read()
-	if !slices.Contains(found.Drift, "c: the machine belongs to the endpoint "+labVIP+" of cluster lab (id "+otherCluster+
+	got := f.read()
+	if !slices.Contains(got.Drift, "c: the machine belongs to the endpoint "+labVIP+" of cluster lab (id "+otherCluster+
 		")") {
-		f.Errorf("drift %q", found.Drift)
+		f.Errorf("drift %q", got.Drift)
 	}
 	if _, err := Update(f.ctx, f.spec, f.spec); err == nil || !problem.Untouched(err) {
 		f.Errorf("changed: %v", err)

@@ -81,9 +81,9 @@ func (f *fixture) cutOff(name, condition string, do func(context.Context) error)
 
 func stepCreate(f *fixture) {
 	f.timed("create with packages there", func() error {
-		found, err := Create(f.ctx, f.spec)
-		if len(found.Drift) > 0 {
-			f.Errorf("drift after create: %q", found.Drift)
+		got, err := Create(f.ctx, f.spec)
+		if len(got.Drift) > 0 {
+			f.Errorf("drift after create: %q", got.Drift)
 		}
 		return err
 	})
@@ -100,9 +100,9 @@ func stepCreate(f *fixture) {
 			f.Errorf("%s: %q, %v", name, differences, err)
 		}
 	}
-	found := f.read()
-	if len(found.backends) != 3 || len(found.Drift) != 0 {
-		f.Errorf("found %+v", found)
+	got := f.read()
+	if len(got.backends) != 3 || len(got.Drift) != 0 {
+		f.Errorf("found %+v", got)
 	}
 	f.timed("create once more", func() error { _, err := Create(f.ctx, f.spec); return err })
 	f.timed("read", func() error { _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); return err })
@@ -124,9 +124,9 @@ func stepRotation(f *fixture) {
 	before := f.spec
 	f.spec.CACertificate = string(f.ca)
 	f.timed("update with a reload on three hosts", func() error {
-		found, err := Update(f.ctx, before, f.spec)
-		if len(found.Drift) > 0 {
-			f.Errorf("drift after update: %q", found.Drift)
+		got, err := Update(f.ctx, before, f.spec)
+		if len(got.Drift) > 0 {
+			f.Errorf("drift after update: %q", got.Drift)
 		}
 		return err
 	})
@@ -205,21 +205,21 @@ func stepDrift(f *fixture) {
 	f.shell("b", "sed -i 's/timeout connect 1s/timeout connect 9s/' "+endpointPath+"; systemctl disable --now "+
 		keepalivedUnit)
 	f.shell("c", "sed -i 's/server a [^ ]*/& weight 7/' "+backendsPath)
-	found := f.read()
+	got := f.read()
 	for _, wanted := range []string{
 		`b: /etc/haproxy/kube/10-endpoint.cfg: found "timeout connect 9s", wanted "timeout connect 1s"`,
 		"b: kube-endpoint-keepalived.service is inactive",
 		"b: kube-endpoint-keepalived.service is not enabled",
 		`c: /etc/haproxy/kube/20-backends.cfg: found "server a 10.95.0.11:6443 weight 7 # registered`,
 	} {
-		if !strings.Contains(strings.Join(found.Drift, "\n"), wanted) {
-			f.Errorf("drift %q lacks %q", found.Drift, wanted)
+		if !strings.Contains(strings.Join(got.Drift, "\n"), wanted) {
+			f.Errorf("drift %q lacks %q", got.Drift, wanted)
 		}
 	}
 	f.timed("repair drift", func() error {
-		found, err := Update(f.ctx, f.spec, f.spec)
-		if len(found.Drift) > 0 {
-			f.Errorf("drift after update: %q", found.Drift)
+		got, err := Update(f.ctx, f.spec, f.spec)
+		if len(got.Drift) > 0 {
+			f.Errorf("drift after update: %q", got.Drift)
 		}
 		return err
 	})
@@ -230,8 +230,8 @@ func stepDeleteRefused(f *fixture) {
 	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "a on b (10.95.0.12)") {
 		f.Fatalf("got %v", err)
 	}
-	if found := f.read(); len(found.Drift) > 0 {
-		f.Errorf("drift after a refused delete: %q", found.Drift)
+	if got := f.read(); len(got.Drift) > 0 {
+		f.Errorf("drift after a refused delete: %q", got.Drift)
 	}
 }
 
@@ -260,9 +260,9 @@ func stepHosts(f *fixture) {
 			}
 		}
 		f.timed(fmt.Sprintf("bring in hosts %v", leavers), func() error {
-			found, err := Update(f.ctx, fewer, all)
-			if now := f.read(); len(found.Drift) > 0 || now.holder != holder {
-				f.Errorf("after the update: %+v, holder %q", found, now.holder)
+			got, err := Update(f.ctx, fewer, all)
+			if now := f.read(); len(got.Drift) > 0 || now.holder != holder {
+				f.Errorf("after the update: %+v, holder %q", got, now.holder)
 			}
 			return err
 		})
@@ -365,15 +365,15 @@ func stepFailover(f *fixture) {
 	}
 	f.Logf("the endpoint answered again %s after the holder's power was cut", time.Since(died).Round(10*time.Millisecond))
 	tr.end(f.T)
-	found := f.read()
-	if found.holder == holder || found.holder == "" || len(found.Drift) > 0 || found.hosts[holder] == "ok" {
-		f.Errorf("after the power cut: %+v", found)
+	got := f.read()
+	if got.holder == holder || got.holder == "" || len(got.Drift) > 0 || got.hosts[holder] == "ok" {
+		f.Errorf("after the power cut: %+v", got)
 	}
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
 		f.Errorf("replicas, with a dead balancer: %v, %v", all, err)
 	}
 	f.timed("register with a dead balancer", func() error {
-		return f.registrar.Register(f.ctx, found.holder, f.replicaAddress(found.holder))
+		return f.registrar.Register(f.ctx, got.holder, f.replicaAddress(got.holder))
 	})
 	if err := Delete(f.ctx, f.spec, DeleteOptions{Abandon: host.AbandonedAt(f.spec.Hosts[holder].Address())}); err == nil {
 		f.Error("deleted under registered replicas")
@@ -382,7 +382,7 @@ func stepFailover(f *fixture) {
 	again := f.eventually("all well", 15*time.Second, func(s observed) bool {
 		return len(s.Drift) == 0 && s.hosts[holder] == "ok"
 	})
-	if again.holder != found.holder {
+	if again.holder != got.holder {
 		f.Errorf("the address went back to %s", again.holder)
 	}
 }

@@ -156,12 +156,12 @@ func (f *fixture) eventually(what string, within time.Duration, wanted func(obse
 	f.Helper()
 	deadline := time.Now().Add(within)
 	for {
-		found := f.read()
-		if wanted(found) {
-			return found
+		got := f.read()
+		if wanted(got) {
+			return got
 		}
 		if time.Now().After(deadline) {
-			f.Fatalf("not %s within %s: %+v", what, within, found)
+			f.Fatalf("not %s within %s: %+v", what, within, got)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

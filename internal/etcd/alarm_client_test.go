@@ -150,7 +150,7 @@ func (f *fleet) update(specs map[string]Spec) map[string]error {
 	}, names...)
 }
 
-func (f *fleet) mend(specs map[string]Spec) {
+func (f *fleet) repair(specs map[string]Spec) {
 	f.t.Helper()
 	errs := f.update(specs)
 	if len(errs) == 0 {

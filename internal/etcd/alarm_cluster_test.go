@@ -17,7 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-func TestNoSpaceIsMended(t *testing.T) {
+func TestNoSpaceIsRepaired(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.three(4 << 20)
@@ -30,7 +30,7 @@ func TestNoSpaceIsMended(t *testing.T) {
 		!strings.Contains(words, "of a quota of 4 MiB") {
 		t.Fatalf("drift of a full database: %q, %v", words, err)
 	}
-	f.mend(specs)
+	f.repair(specs)
 	f.wantStarts(1)
 	// A member without space and without an alarm was repaired as well.
 	if v := f.view(specs["cp1"]); len(v.WithoutSpace()) > 0 {
@@ -76,7 +76,7 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 	}
 	// One of the remedies: the members are restarted first, and then there is space.
 	setQuota(specs, 64<<20)
-	f.mend(specs)
+	f.repair(specs)
 	f.wantStarts(2)
 	c.wantWrites(specs)
 	for name := range specs {
@@ -103,7 +103,7 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 	if err := c.put("cp1", "refused", ""); !client.SameError(err, rpctypes.ErrCorrupt) {
 		t.Fatalf("write beside a CORRUPT member: %v", err)
 	}
-	f.mend(specs)
+	f.repair(specs)
 	v := f.calm(specs["cp1"])
 	after, _ := v.ByName(leader)
 	if roster(v) != "cp1 cp2 cp3" || after.ID == before.Leader || v.Leader == before.Leader {

@@ -154,8 +154,8 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	// One of three was started with the static cluster of three; then the process ended.
 	s := specs["cp1"]
 	cl := f.clusters.of(s)
-	ours := cl.observe(f.context(), s, s.Name, s.Host)
-	c, err := machine.Certificates(s.Spec, ours, time.Now())
+	own := cl.observe(f.context(), s, s.Name, s.Host)
+	c, err := machine.Certificates(s.Spec, own, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,11 +277,11 @@ func TestDestroyAll(t *testing.T) {
 	}
 	snapshots := 0
 	for _, m := range f.machines {
-		found, err := filepath.Glob(m.at(layout.DefaultDataDir) + "-archive/*/snapshot.db")
+		got, err := filepath.Glob(m.at(layout.DefaultDataDir) + "-archive/*/snapshot.db")
 		if err != nil {
 			t.Fatal(err)
 		}
-		snapshots += len(found)
+		snapshots += len(got)
 		if m.archives != 1 {
 			t.Errorf("%s has %d archives, want one", m.address, m.archives)
 		}

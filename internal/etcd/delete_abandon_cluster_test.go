@@ -62,9 +62,9 @@ func TestUnreachableVoterIsRemovedFirst(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2")
 }
 
-// TestLostClusterIsGivenUp verifies that, if two of three members are gone for good and
+// TestLostClusterIsAbandoned verifies that, if two of three members are gone for good and
 // quorum with them, the third one is stopped and its data kept, in any order of turns.
-func TestLostClusterIsGivenUp(t *testing.T) {
+func TestLostClusterIsAbandoned(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")

@@ -60,7 +60,7 @@ type testMachine struct {
 	slow      int            // bytes per second from its peers; 0: unlimited
 	behind    string         // the address at which its etcd listens then
 	late      time.Duration  // how long etcd reads its database before it answers
-	reading   bool
+	observing bool
 	outages   *outages
 	stalls    *stalls
 }
@@ -142,7 +142,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 			m.ends++
 			unit.Active, unit.Sub, unit.Restarts = "activating", "auto-restart", m.ends
 		}
-		if m.reading {
+		if m.observing {
 			unit.Active, unit.Sub = "activating", "start"
 		}
 		if m.running() {
@@ -373,16 +373,16 @@ func (m *testMachine) start() error {
 	m.ends = 0
 	unit := string(m.files[layout.UnitPath].Content)
 	command, _, _ := systemd.ParseUnit(unit)
-	found := command.Flags
+	got := command.Flags
 	env := machine.ParseEnvironment(string(m.files[layout.EnvPath].Content))
-	if _, err := os.Stat(m.at(found["data-dir"]) + "/member"); err != nil && len(env) == 0 {
+	if _, err := os.Stat(m.at(got["data-dir"]) + "/member"); err != nil && len(env) == 0 {
 		return nil // the assertions fail, and the unit is not started
 	}
 	if m.broken || m.breaks != "" && strings.Contains(unit, m.breaks) {
 		m.ends++
 		return nil
 	}
-	config, err := m.config(found, env)
+	config, err := m.config(got, env)
 	if err != nil {
 		return err
 	}
@@ -395,11 +395,11 @@ func (m *testMachine) start() error {
 		m.server, err = embed.StartEtcd(config)
 		return err
 	}
-	m.reading = true
+	m.observing = true
 	time.AfterFunc(m.late, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.reading = false
+		m.observing = false
 		if m.server, err = embed.StartEtcd(config); err != nil {
 			m.t.Error(err)
 		}

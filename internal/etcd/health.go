@@ -2,7 +2,7 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -33,7 +33,7 @@ type Machine struct {
 	Address           string
 	Err               error  // why it could not be observed; nothing below is known then
 	Member            string // the member of this cluster on the machine; "" if there is none
-	Foreign           string // another cluster that the member on the machine belongs to
+	Foreign           string // what it has instead of a member of this cluster; "" if nothing
 	Unit              string // systemd's ActiveState; "" if there is no unit
 	Quota             int64  // bytes, by its flags; negative: none
 	CertificateExpiry time.Time
@@ -128,14 +128,8 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if unit := facts.Units[layout.Unit]; unit.Load != "not-found" {
 		m.Unit = unit.Active
 	}
-	var held machine.Record
-	if json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &held) == nil {
-		switch held.ClusterID {
-		case clusterID:
-			m.Member = held.Name
-		default:
-			m.Foreign = held.ClusterName
-		}
+	if record, ok := facts.Files[layout.RecordPath]; ok {
+		m.Member, m.Foreign = heldBy(record.Content, clusterID)
 	}
 	command, _, _ := systemd.ParseUnit(facts.Files[layout.UnitPath].Content)
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
@@ -145,6 +139,18 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 		m.SnapshotFailed = service.Result
 	}
 	return m
+}
+
+// heldBy interprets the record of a machine.
+func heldBy(record, clusterID string) (member, foreign string) {
+	switch held, err := machine.ReadRecord(record); {
+	case err != nil:
+		return "", "an invalid " + layout.RecordPath + ": " + err.Error()
+	case held.ClusterID != clusterID:
+		return "", fmt.Sprintf("an etcd member of another cluster, %q", held.ClusterName)
+	default:
+		return held.Name, ""
+	}
 }
 
 // QuotaOf returns the quota of a member in bytes: what the member itself reports, and if

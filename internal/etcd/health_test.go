@@ -54,7 +54,18 @@ func TestMachineOf(t *testing.T) {
 		},
 		"another cluster's": {
 			facts: host.Facts{Files: files("ff"), Units: active},
-			want:  Machine{Foreign: "other", Unit: "active", Quota: 16 << 20, CertificateExpiry: now.Add(24 * time.Hour)},
+			want: Machine{
+				Foreign: `an etcd member of another cluster, "other"`, Unit: "active", Quota: 16 << 20,
+				CertificateExpiry: now.Add(24 * time.Hour),
+			},
+		},
+		"a record that somebody wrote": {
+			facts: host.Facts{Files: map[string]host.FileState{
+				layout.RecordPath: {Content: fmt.Sprintf(`{"cluster_id": %q, "name": "$(id)"}`, bundle.ClusterID)},
+			}},
+			want: Machine{
+				Foreign: "an invalid /etc/etcd/member.json: name is \"$(id)\"", Quota: release.DefaultQuota,
+			},
 		},
 		"a failed snapshot": {
 			facts: host.Facts{

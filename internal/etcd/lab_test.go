@@ -345,7 +345,7 @@ rm /tmp/value /tmp/refused`)
 	if len(alarmed) == 0 {
 		r.t.Fatal("no member shows the alarm")
 	}
-	r.only(alarmed, "mend NOSPACE", func(ctx context.Context, s Spec) error {
+	r.only(alarmed, "repair NOSPACE", func(ctx context.Context, s Spec) error {
 		status, err := r.clusters.Update(ctx, s)
 		if err == nil && len(status.Drift) > 0 {
 			err = fmt.Errorf("left as %v", status.Drift)

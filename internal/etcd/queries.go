@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,9 +80,10 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 	for _, h := range hosts {
 		group.Go(func() {
 			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{layout.RecordPath}})
-			var m machine.Record
-			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil &&
-				m.ClusterID == b.ClusterID
+			held := false
+			if record, ok := facts.Files[layout.RecordPath]; err == nil && ok {
+				held, err = holds(record.Content, b.ClusterID)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			anyHeld = anyHeld || held
@@ -97,6 +97,15 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 		return true, nil
 	}
 	return false, errors.Join(unknown...)
+}
+
+// holds reports whether a record names the cluster. What is not a valid record may name any.
+func holds(record, clusterID string) (bool, error) {
+	m, err := machine.ReadRecord(record)
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", layout.RecordPath, err)
+	}
+	return m.ClusterID == clusterID, nil
 }
 
 // Import reads the description of a machine's member from the machine. It changes nothing.

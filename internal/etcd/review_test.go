@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-func TestReadingOf(t *testing.T) {
+func TestObservedMember(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") + "\n" +
 		"disk\t64769\t64768\t/var/lib/etcd\text2/ext3\n" +

@@ -57,11 +57,11 @@ func (f *fleet) rotate(specs map[string]Spec, names ...string) {
 
 func (f *fleet) marker(s Spec) machine.Record {
 	f.t.Helper()
-	found := f.clusters.of(s).observe(f.context(), s, s.Name, s.Host)
-	if found.Record == nil {
+	got := f.clusters.of(s).observe(f.context(), s, s.Name, s.Host)
+	if got.Record == nil {
 		f.t.Fatalf("%s has no marker", s.Name)
 	}
-	return *found.Record
+	return *got.Record
 }
 
 // refused checks that the named members do not change, and that the errors contain words.
@@ -183,8 +183,8 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 	bundles := etcdtest.Lineage(t, f.bundle, 2)
 	f.rotate(at(specs, bundles[1]), "cp1", "cp2")
 	third := at(specs, bundles[1])["cp3"]
-	found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
-	r, err := machine.Repairs(third.Spec, found, nil, time.Now())
+	got := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
+	r, err := machine.Repairs(third.Spec, got, nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +209,8 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 	f.rotate(at(specs, bundles[1]), everyone...)
 	third := at(specs, bundles[2])["cp3"]
 	for written := 1; ; written++ {
-		found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
-		r, err := machine.Repairs(third.Spec, found, nil, time.Now())
+		got := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
+		r, err := machine.Repairs(third.Spec, got, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

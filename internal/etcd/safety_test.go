@@ -121,9 +121,9 @@ func TestSilentProtectedClusterKeepsItsData(t *testing.T) {
 	}
 }
 
-// TestFailedFoundingMayBeDestroyed verifies that members that never served can be
+// TestFailedBootstrapMayBeDestroyed verifies that members that never served can be
 // destroyed: they have nothing to protect.
-func TestFailedFoundingMayBeDestroyed(t *testing.T) {
+func TestFailedBootstrapMayBeDestroyed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.protect()
@@ -234,9 +234,9 @@ func TestAllAddressesChange(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesFoundOneCluster creates different members of one bundle in two
+// TestTwoProcessesBootstrapOneCluster creates different members of one bundle in two
 // processes.
-func TestTwoProcessesFoundOneCluster(t *testing.T) {
+func TestTwoProcessesBootstrapOneCluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	everyone := []string{"cp1", "cp2", "cp3"}

@@ -183,7 +183,7 @@ func (r *rig) driftOfSchedule() {
 				r.t.Errorf("after %s: drift lacks %q:\n%s (%v)", script, want, words, err)
 			}
 		}
-		r.only([]string{"cp2"}, "mend", r.update)
+		r.only([]string{"cp2"}, "repair", r.update)
 	}
 	r.only([]string{"cp2"}, "read", r.same)
 	if got := strings.TrimSpace(r.sh("cp2",
@@ -226,12 +226,16 @@ func (r *rig) sendLater() {
 	if saved, sent := lines(r.sh(next, savedThere)), lines(r.sh(next, sentThere)); len(saved) != 1 || len(sent) != 1 {
 		r.t.Errorf("%s leads, and has saved %v, and sent %v", next, saved, sent)
 	}
-	_, readings := r.clusters.Review(r.t.Context(), r.specs[next].Peers, r.specs[next].Bundle)
-	for _, reading := range readings {
-		name := map[string]string{r.specs[leader].Host.Address(): leader, r.specs[next].Host.Address(): next}[reading.Address]
-		if s := reading.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() || s.Sent.IsZero() != (name == "") ||
-			len(reading.Timers) > 0 {
-			r.t.Errorf("review of %s: %+v, %+v", reading.Address, s, reading.Timers)
+	_, observations := r.clusters.Review(r.t.Context(), r.specs[next].Peers, r.specs[next].Bundle)
+	for _, observed := range observations {
+		name := map[string]string{
+			r.specs[leader].Host.Address(): leader,
+			r.specs[next].Host.Address():   next,
+		}[observed.Address]
+		if s := observed.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() ||
+			s.Sent.IsZero() != (name == "") ||
+			len(observed.Timers) > 0 {
+			r.t.Errorf("review of %s: %+v, %+v", observed.Address, s, observed.Timers)
 		}
 	}
 }

@@ -27,13 +27,13 @@ func TestUnmanaged(t *testing.T) {
 		"10.0.0.3", false)}
 	all := []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "cp3=10.0.0.3"}
 	for _, c := range []struct {
-		name    string
-		members []membership.Member
-		peers   []string
-		former  []string
-		leaving string // the member whose Delete is in progress
-		coming  string // the address at which a Create is in progress
-		want    []string
+		name     string
+		members  []membership.Member
+		peers    []string
+		former   []string
+		leaving  string // the member whose Delete is in progress
+		creating string // the address at which a Create is in progress
+		want     []string
 	}{
 		{name: "all are named", members: three, peers: all},
 		{name: "peers have one more", members: three[:2], peers: all},
@@ -75,11 +75,11 @@ func TestUnmanaged(t *testing.T) {
 		{name: "it leaves in this process", members: three, peers: all[:2], leaving: "cp3"},
 		{
 			name: "it joins in this process", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all,
-			coming: "10.0.0.9",
+			creating: "10.0.0.9",
 		},
 		{
 			name: "a voter is not joining", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all,
-			coming: "10.0.0.9", want: []string{`"cp9"`},
+			creating: "10.0.0.9", want: []string{`"cp9"`},
 		},
 		{
 			name:    "it is itself not listed: nothing else is worth a word",
@@ -93,7 +93,7 @@ func TestUnmanaged(t *testing.T) {
 				FormerPeers: machines(c.former...),
 			}
 			cl := &cluster{leaving: map[string]int{c.leaving: 1}}
-			cl.countJoining(membership.PeerURL(c.coming), +1)
+			cl.countJoining(membership.PeerURL(c.creating), +1)
 			status, err := cl.withUnmanaged(s, Status{unmanaged: unmanaged(s, &membership.View{Members: c.members})}, nil)
 			if err != nil || len(status.Drift) != len(c.want) {
 				t.Fatalf("drift %q, %v; want %q", status.Drift, err, c.want)

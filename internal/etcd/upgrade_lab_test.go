@@ -74,9 +74,9 @@ func TestUpgradeToTheNextMinorOnMachines(t *testing.T) {
 	})
 }
 
-// TestUpgradeTrapsOnMachines tests the conditions that block an upgrade, and interrupts
+// TestUpgradeProblemsOnMachines tests the conditions that block an upgrade, and interrupts
 // upgrades at every step.
-func TestUpgradeTrapsOnMachines(t *testing.T) {
+func TestUpgradeProblemsOnMachines(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it takes ten minutes")
 	}
@@ -480,14 +480,14 @@ func (r *rig) sameData() {
 // back has one too).
 func (r *rig) restorable(from, to string) {
 	r.t.Helper()
-	found := 0
+	got := 0
 	for _, name := range everyone {
 		files := strings.Fields(r.sh(name, "ls "+snapshot.UpgradesDir(layout.DefaultDataDir)+" 2>/dev/null || true"))
 		for _, file := range files {
 			if !strings.HasSuffix(file, snapshot.UpgradeLabel(from, to)+".db") {
 				continue
 			}
-			found++
+			got++
 			out := r.sh(name, fmt.Sprintf(`cd %[1]s
 stat -c '%%a %%U' %[2]s
 /opt/kube/etcd/%[3]s/etcdutl snapshot restore %[2]s --data-dir=/tmp/restored >/dev/null 2>&1
@@ -500,7 +500,7 @@ rm -rf /tmp/restored`, snapshot.UpgradesDir(layout.DefaultDataDir), file, from))
 			}
 		}
 	}
-	if found == 0 {
+	if got == 0 {
 		r.t.Error("there is no snapshot from before the upgrade")
 	}
 }

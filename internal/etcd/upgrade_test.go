@@ -232,7 +232,7 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-func TestForlorn(t *testing.T) {
+func TestUnitFailure(t *testing.T) {
 	before := host.UnitState{Active: "activating", Restarts: 2}
 	for _, c := range []struct {
 		now  host.UnitState

@@ -8,11 +8,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestOthersTurnsAreNotPatience verifies that turns of others do not use up the waiting
+// TestOthersTurnsAreNotWaitingTime verifies that turns of others do not use up the waiting
 // time: a Delete that waits for quorum lets another member have its turn, which takes
 // longer than the waiting time. A condition that clears shortly afterwards is still waited
 // for.
-func TestOthersTurnsAreNotPatience(t *testing.T) {
+func TestOthersTurnsAreNotWaitingTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")

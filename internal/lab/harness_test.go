@@ -18,7 +18,7 @@ import (
 // leftovers looks for anything of the lab in all places where one leaves traces.
 func leftovers(t *testing.T, name string) []string {
 	t.Helper()
-	var found []string
+	var got []string
 	for _, pattern := range []string{
 		"/var/lib/kube-lab/" + name, "/run/netns/*" + name + "*",
 		"/sys/fs/cgroup/kube-lab/" + name, "/sys/fs/cgroup/*/kube-lab/" + name,
@@ -27,14 +27,14 @@ func leftovers(t *testing.T, name string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, paths...)
+		got = append(got, paths...)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(mounts, []byte(name)) {
-		found = append(found, "a mount")
+		got = append(got, "a mount")
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -42,10 +42,10 @@ func leftovers(t *testing.T, name string) []string {
 	}
 	for _, path := range processes {
 		if line, _ := os.ReadFile(path); bytes.Contains(line, []byte(name)) {
-			found = append(found, string(line))
+			got = append(got, string(line))
 		}
 	}
-	return found
+	return got
 }
 
 // interfaces names the computer's own network interfaces.

@@ -13,7 +13,7 @@ func TestBundleFromMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := MachineFiles{
+	observed := MachineFiles{
 		ClusterName: "prod",
 		Authorities: map[Authority]KeyPair{
 			Kubernetes: b.CA, Etcd: {Certificate: b.EtcdCA.Certificate},
@@ -23,7 +23,7 @@ func TestBundleFromMachine(t *testing.T) {
 		Generations:       map[Part]int{EtcdPart: 6},
 		Leaf:              b.CA.Certificate,
 	}
-	got, err := FromMachine(found)
+	got, err := FromMachine(observed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestBundleFromMachine(t *testing.T) {
 		}, "same key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			broken := found
+			broken := observed
 			c.change(&broken)
 			if _, err := FromMachine(broken); err == nil || !strings.Contains(err.Error(), c.wantErr) {
 				t.Errorf("error is %v, want one that says %q", err, c.wantErr)

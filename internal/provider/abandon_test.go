@@ -39,7 +39,7 @@ func TestKeepUnread(t *testing.T) {
 // addresses that are not in canonical form are rejected.
 func TestAbandonSetting(t *testing.T) {
 	for _, c := range []struct {
-		given []string
+		input []string
 		valid bool
 	}{
 		{[]string{"10.0.0.12", "fd00::12"}, true},
@@ -47,10 +47,10 @@ func TestAbandonSetting(t *testing.T) {
 		{[]string{"cp2"}, false},
 		{[]string{"fd00:0::12"}, false},
 	} {
-		server, config := configuring(t, c.given)
+		server, config := configuring(t, c.input)
 		resp, err := server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: config})
 		if err != nil || (len(resp.Diagnostics) == 0) != c.valid {
-			t.Errorf("%q: %v, %v", c.given, resp.Diagnostics, err)
+			t.Errorf("%q: %v, %v", c.input, resp.Diagnostics, err)
 		}
 	}
 }
@@ -60,9 +60,9 @@ func configuring(t *testing.T, gone []string) (tfprotov6.ProviderServer, *tfprot
 	t.Helper()
 	p := serve(t)
 	kind := p.schemas.Provider.ValueType()
-	given := map[string]any{}
+	input := map[string]any{}
 	if gone != nil {
-		given["abandon_unreachable_hosts"] = gone
+		input["abandon_unreachable_hosts"] = gone
 	}
-	return p.server, dynamic(t, kind, valueOf(t, kind, given))
+	return p.server, dynamic(t, kind, valueOf(t, kind, input))
 }

@@ -183,7 +183,7 @@ func unlistedIssues(h etcd.Health, m etcd.Machine) []issue {
 	label := labelled("etcd member", m.Member, m.Address)
 	switch {
 	case m.Foreign != "":
-		return []issue{unhealthy("machine %s: it has an etcd member of another cluster, %q", m.Address, m.Foreign)}
+		return []issue{unhealthy("machine %s has %s", m.Address, m.Foreign)}
 	case m.Member == "":
 		return []issue{unhealthy("machine %s: it has no etcd member of this cluster", m.Address)}
 	case h.Silence == nil:

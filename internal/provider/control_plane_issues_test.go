@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	lookedAt = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	farEnd   = lookedAt.AddDate(1, 0, 0)
-	nearEnd  = lookedAt.Add(9*24*time.Hour + time.Hour)
+	observed = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	farEnd   = observed.AddDate(1, 0, 0)
+	nearEnd  = observed.Add(9*24*time.Hour + time.Hour)
 )
 
 // wholeControlPlane returns three healthy machines. The caller may change them.
@@ -31,7 +31,7 @@ func wholeControlPlane() controlPlane {
 			Replicas: map[string]string{},
 		},
 		replicas:    map[string]listedReplica{},
-		authorities: map[string]time.Time{"kubernetes": lookedAt.AddDate(10, 0, 0)},
+		authorities: map[string]time.Time{"kubernetes": observed.AddDate(10, 0, 0)},
 	}
 	seen.etcd.ClusterVersion = "3.6"
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
@@ -165,8 +165,10 @@ func TestIssuesOf(t *testing.T) {
 				"check its log (journalctl -u etcd-snapshot.service)",
 		}},
 		"another cluster's member": {func(seen *controlPlane) {
-			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14", Foreign: "other", Unit: "active"})
-		}, []string{`unhealthy: machine 10.0.0.14: it has an etcd member of another cluster, "other"`}},
+			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{
+				Address: "10.0.0.14", Foreign: `an etcd member of another cluster, "other"`, Unit: "active",
+			})
+		}, []string{`unhealthy: machine 10.0.0.14 has an etcd member of another cluster, "other"`}},
 		"a member that was removed by hand": {
 			func(seen *controlPlane) { seen.etcd.Members = seen.etcd.Members[:2] },
 			[]string{
@@ -230,7 +232,7 @@ func TestIssuesOf(t *testing.T) {
 		}},
 		"certificates near their end": {func(seen *controlPlane) {
 			seen.authorities["kubernetes"] = nearEnd
-			seen.etcd.Machines[0].CertificateExpiry = lookedAt.Add(-time.Hour)
+			seen.etcd.Machines[0].CertificateExpiry = observed.Add(-time.Hour)
 			changeReplica(seen, "cp1", func(r *listedReplica) {
 				r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd
 			})
@@ -248,8 +250,8 @@ func TestIssuesOf(t *testing.T) {
 				c.change(&seen)
 			}
 			var got []string
-			for _, found := range issuesOf(seen, 30, lookedAt) {
-				got = append(got, found.kind+": "+found.text)
+			for _, observed := range issuesOf(seen, 30, observed) {
+				got = append(got, observed.kind+": "+observed.text)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("issues\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
@@ -264,7 +266,7 @@ func TestCertificateDays(t *testing.T) {
 	seen.etcd.Machines[0].CertificateExpiry = nearEnd
 	// 3 members, and 3 components of 3 replicas.
 	for days, want := range map[int64]int{0: 0, 9: 0, 10: 1, 365: 1, 366: 12} {
-		if got := issuesOf(seen, days, lookedAt); len(got) != want {
+		if got := issuesOf(seen, days, observed); len(got) != want {
 			t.Errorf("within %d days: %v", days, got)
 		}
 	}
@@ -274,14 +276,14 @@ func TestDaysUntil(t *testing.T) {
 	for left, want := range map[time.Duration]int64{
 		0: 0, time.Hour: 0, 24 * time.Hour: 1, 47 * time.Hour: 1, -time.Hour: -1, -24 * time.Hour: -1, -25 * time.Hour: -2,
 	} {
-		if got := daysUntil(lookedAt.Add(left), lookedAt); got != want {
+		if got := daysUntil(observed.Add(left), observed); got != want {
 			t.Errorf("%s are %d days, want %d", left, got, want)
 		}
 	}
 }
 
 func TestSeenReplicas(t *testing.T) {
-	found := []controlplane.Health{
+	observed := []controlplane.Health{
 		{Address: "10.0.0.11", Name: "cp1"},
 		{Address: "10.0.0.12", Name: "cp2"},              // no balancer lists it
 		{Address: "10.0.0.13", Err: host.ErrUnreachable}, // a replica according to the balancers
@@ -292,12 +294,12 @@ func TestSeenReplicas(t *testing.T) {
 		"cp1": "10.0.0.11:6443", "cp3": "10.0.0.13:6443", "cp5": "10.0.0.15:6443",
 		"old": "[fd00::9]:6443",
 	}
-	got := listedReplicas(found, listed)
+	got := listedReplicas(observed, listed)
 	for name, want := range map[string]listedReplica{
-		"cp1": {Health: found[0], Listed: "10.0.0.11:6443"},
-		"cp2": {Health: found[1]},
-		"cp3": {Health: found[2], Listed: "10.0.0.13:6443"},
-		"cp5": {Health: found[4], Listed: "10.0.0.15:6443"},
+		"cp1": {Health: observed[0], Listed: "10.0.0.11:6443"},
+		"cp2": {Health: observed[1]},
+		"cp3": {Health: observed[2], Listed: "10.0.0.13:6443"},
+		"cp5": {Health: observed[4], Listed: "10.0.0.15:6443"},
 		"old": {Health: controlplane.Health{Address: "fd00::9"}, Listed: "[fd00::9]:6443"},
 	} {
 		if r, ok := got[name]; !ok || fmt.Sprint(r) != fmt.Sprint(want) {

@@ -28,7 +28,7 @@ func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
 	config.Raw = nullObject(t, schema.Schema.Type().TerraformType(t.Context()))
 	var model controlPlaneModel
 	diags := config.Get(t.Context(), &model)
-	model.fill(seen, issuesOf(seen, 30, lookedAt), lookedAt)
+	model.fill(seen, issuesOf(seen, 30, observed), observed)
 	diags.Append(state.Set(t.Context(), model)...)
 	if diags.HasError() {
 		t.Fatal(text(diags))
@@ -195,18 +195,18 @@ func TestFailOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
 			failOnIssues(&diags, c.on, issues)
-			said := text(diags)
+			output := text(diags)
 			if diags.HasError() != (len(c.want) > 0) {
-				t.Errorf("errors: %s", said)
+				t.Errorf("errors: %s", output)
 			}
 			for _, word := range c.want {
-				if !strings.Contains(said, word) {
-					t.Errorf("%q lacks %q", said, word)
+				if !strings.Contains(output, word) {
+					t.Errorf("%q lacks %q", output, word)
 				}
 			}
 			for _, word := range c.not {
-				if strings.Contains(said, word) {
-					t.Errorf("%q says %q", said, word)
+				if strings.Contains(output, word) {
+					t.Errorf("%q says %q", output, word)
 				}
 			}
 		})
@@ -215,7 +215,8 @@ func TestFailOn(t *testing.T) {
 
 // readNowhere reads a data source for a control plane on addresses without a machine:
 // TEST-NET-1, where nothing answers. The timeout is two seconds.
-func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value, said string,
+func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value,
+	output string,
 	took time.Duration,
 ) {
 	t.Helper()
@@ -249,24 +250,24 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 	}
 	took = time.Since(begun)
 	for _, d := range answer.Diagnostics {
-		said += d.Severity.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
+		output += d.Severity.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
 	}
 	raw, err := answer.State.Unmarshal(schema.ValueType())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if raw.IsNull() {
-		return nil, said, took
+		return nil, output, took
 	}
-	return attributesIn(t, raw), said, took
+	return attributesIn(t, raw), output, took
 }
 
 // TestControlPlaneUnreachable checks that the data source returns within its timeout if nothing
 // answers, and reports what it could not query.
 func TestControlPlaneUnreachable(t *testing.T) {
-	state, said, took := readNowhere(t, "kube_control_plane", nil)
-	if said != "" || took > 3*time.Second {
-		t.Fatalf("%s after %s", said, took)
+	state, output, took := readNowhere(t, "kube_control_plane", nil)
+	if output != "" || took > 3*time.Second {
+		t.Fatalf("%s after %s", output, took)
 	}
 	var issues []tftypes.Value
 	if err := state["issues"].As(&issues); err != nil || len(issues) < 3 {
@@ -281,13 +282,13 @@ func TestControlPlaneUnreachable(t *testing.T) {
 // TestControlPlaneFails checks that the same is an error if fail_on requests it.
 func TestControlPlaneFails(t *testing.T) {
 	kinds := tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
-	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
+	_, output, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
 	for _, word := range []string{
 		"ERROR", "cannot be reached", "192.0.2.11", "192.0.2.12",
 		"remove \"unreachable\" from fail_on",
 	} {
-		if !strings.Contains(said, word) {
-			t.Errorf("%q lacks %q", said, word)
+		if !strings.Contains(output, word) {
+			t.Errorf("%q lacks %q", output, word)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func wholeReview(t *testing.T) reviewData {
 		r.members = append(r.members, etcd.ObservedMember{
 			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true,
 			Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
-			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: lookedAt}}, Scheduled: &etcd.Scheduled{Uploads: true},
+			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: observed}}, Scheduled: &etcd.Scheduled{Uploads: true},
 		})
 	}
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
@@ -42,7 +42,7 @@ func wholeReview(t *testing.T) reviewData {
 }
 
 func TestEvidence(t *testing.T) {
-	e := wholeReview(t).evidence(lookedAt)
+	e := wholeReview(t).evidence(observed)
 	member, replica := e.Members[0], e.Replicas[2]
 	switch {
 	case e.Etcd != readiness.Etcd{Voters: 3, Healthy: 3}, len(e.Members) != 3, len(e.Replicas) != 3,
@@ -109,7 +109,7 @@ func TestEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := wholeReview(t)
 			c.change(&r)
-			if e := r.evidence(lookedAt); !c.want(e) {
+			if e := r.evidence(observed); !c.want(e) {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -119,9 +119,9 @@ func TestEvidence(t *testing.T) {
 // TestProductionReadinessUnreachable checks that items of an unreachable control plane are
 // unknown, without an error.
 func TestProductionReadinessUnreachable(t *testing.T) {
-	state, said, took := readNowhere(t, "kube_production_readiness", nil)
-	if said != "" || took > 3*time.Second {
-		t.Fatalf("%s after %s", said, took)
+	state, output, took := readNowhere(t, "kube_production_readiness", nil)
+	if output != "" || took > 3*time.Second {
+		t.Fatalf("%s after %s", output, took)
 	}
 	var items []tftypes.Value
 	if err := state["items"].As(&items); err != nil {

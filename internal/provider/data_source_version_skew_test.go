@@ -94,10 +94,10 @@ func TestVersionSkewAnswer(t *testing.T) {
 // TestVersionSkewUnreachable checks that the data source returns within its timeout if nothing
 // answers, and reports what it could not query.
 func TestVersionSkewUnreachable(t *testing.T) {
-	all, said, took := readNowhere(t,
+	all, output, took := readNowhere(t,
 		"kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.37.2")})
-	if said != "" || took > 10*time.Second {
-		t.Fatalf("%s after %s", said, took)
+	if output != "" || took > 10*time.Second {
+		t.Fatalf("%s after %s", output, took)
 	}
 	var issues []tftypes.Value
 	if err := all["issues"].As(&issues); err != nil || len(issues) < 2 {

@@ -29,8 +29,8 @@ func TestArgumentsSayWhatAChangeDoes(t *testing.T) {
 		make().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "kube"}, &name)
 		make().Schema(t.Context(), resource.SchemaRequest{}, &made)
 		for _, a := range argumentsIn(name.TypeName, false, made.Schema.Attributes) {
-			for _, fault := range a.problems(t.Context()) {
-				t.Errorf("%s %s\n\tit says: %s", a.at, fault, a.text())
+			for _, failure := range a.problems(t.Context()) {
+				t.Errorf("%s %s\n\tit says: %s", a.at, failure, a.text())
 			}
 		}
 	}

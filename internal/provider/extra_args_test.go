@@ -24,8 +24,8 @@ func lists(t *testing.T, flags map[string][]string) types.Map {
 	return types.MapValueMust(kind, values)
 }
 
-// givenArgs returns replicas with flags of each form.
-func givenArgs(t *testing.T) map[string]replicaModel {
+// inputArgs returns replicas with flags of each form.
+func inputArgs(t *testing.T) map[string]replicaModel {
 	t.Helper()
 	arguments := replicaArguments()
 	extra := func(values map[string]attr.Value) types.Object { return nested(t, arguments["extra_args"], values) }
@@ -59,17 +59,17 @@ func givenArgs(t *testing.T) map[string]replicaModel {
 // TestArgsReadBack checks that flags are one map for the machine, in the order of their values,
 // and that an import returns both arguments as they were configured.
 func TestArgsReadBack(t *testing.T) {
-	for name, m := range givenArgs(t) {
+	for name, m := range inputArgs(t) {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
 			s := bareReplica()
 			s.ExtraArgs, s.RepeatedArgs = m.ExtraArgs, m.RepeatedArgs
-			found := controlplane.Imported{ExtraArgs: s.extraArgs(t.Context(), &diags), Settings: s.settings(t.Context())}
+			observed := controlplane.Imported{ExtraArgs: s.extraArgs(t.Context(), &diags), Settings: s.settings(t.Context())}
 			into := importer{
 				t.Context(),
 				&resource.ImportStateResponse{State: importedState(t, replicaSchema(t.Context()), nil)},
 			}
-			into.extraArgs(found)
+			into.extraArgs(observed)
 			if diags.HasError() || into.resp.Diagnostics.HasError() {
 				t.Fatal(diags, into.resp.Diagnostics)
 			}
@@ -82,7 +82,7 @@ func TestArgsReadBack(t *testing.T) {
 	}
 	var diags diag.Diagnostics
 	both := bareReplica()
-	both.ExtraArgs, both.RepeatedArgs = givenArgs(t)["both"].ExtraArgs, givenArgs(t)["both"].RepeatedArgs
+	both.ExtraArgs, both.RepeatedArgs = inputArgs(t)["both"].ExtraArgs, inputArgs(t)["both"].RepeatedArgs
 	if got := both.extraArgs(t.Context(),
 		&diags)["kube-apiserver"]; got["service-account-issuer"] != "https://new\nhttps://old" || got["v"] != "2" {
 		t.Errorf("the API server has the flags %q", got)
@@ -146,12 +146,12 @@ func TestValidateArgs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := ""
+		output := ""
 		for _, d := range resp.Diagnostics {
-			said += d.Summary + ": " + d.Detail
+			output += d.Summary + ": " + d.Detail
 		}
-		if (said != "") != (c.refused != "") || !strings.Contains(said, c.refused) {
-			t.Errorf("%s: %q, want %q", name, said, c.refused)
+		if (output != "") != (c.refused != "") || !strings.Contains(output, c.refused) {
+			t.Errorf("%s: %q, want %q", name, output, c.refused)
 		}
 	}
 }

@@ -241,7 +241,7 @@ func TestFilesChange(t *testing.T) {
 // TestFilesImported: an import sets arguments as they were configured, unless the machine has
 // something else.
 func TestFilesImported(t *testing.T) {
-	given := filesValue(t, map[string]map[string]attr.Value{
+	input := filesValue(t, map[string]map[string]attr.Value{
 		"a.yaml": {
 			"content": types.StringValue("a"), "mode": types.StringValue("0600"),
 			"owner": types.StringValue(release.APIServer), "restart": types.BoolValue(true),
@@ -249,20 +249,20 @@ func TestFilesImported(t *testing.T) {
 		"b.yaml": {"content": types.StringValue("b")},
 		"c.conf": {"content_wo": types.StringValue("c"), "mode": types.StringValue("0400")},
 	})
-	m := replicaModel{Files: given}
-	found := controlplane.Imported{ConfigFiles: map[string]component.ConfigFile{}}
+	m := replicaModel{Files: input}
+	got := controlplane.Imported{ConfigFiles: map[string]component.ConfigFile{}}
 	for name, mode := range map[string]uint32{"a.yaml": 0o600, "b.yaml": 0o600, "c.conf": 0o400} {
 		content := name[:1]
 		file := component.ConfigFile{Content: content, SHA256: component.ContentDigest(content), Owner: release.APIServer}
 		if file.Mode = 0o600; mode == 0o400 {
 			file.Mode, file.Content, file.WriteOnly = 0o400, "", true
 		}
-		found.ConfigFiles[name] = file
+		got.ConfigFiles[name] = file
 	}
 	imported := func() (files, digests types.Map) {
 		state := importedState(t, replicaSchema(t.Context()), nil)
 		i := importer{t.Context(), &resource.ImportStateResponse{State: state}}
-		i.files(found, m.fileSettings(t.Context()))
+		i.files(got, m.fileSettings(t.Context()))
 		if i.resp.Diagnostics.HasError() {
 			t.Fatal(i.resp.Diagnostics)
 		}
@@ -284,15 +284,15 @@ func TestFilesImported(t *testing.T) {
 		[]string{"a.yaml", "b.yaml", "c.conf"}) {
 		t.Errorf("imported %s, %s", files, digests)
 	}
-	edited := found.ConfigFiles["b.yaml"]
+	edited := got.ConfigFiles["b.yaml"]
 	edited.Mode, edited.Owner = 0o444, "root"
-	found.ConfigFiles["b.yaml"] = edited
+	got.ConfigFiles["b.yaml"] = edited
 	files, _ = imported()
 	have := files.Elements()["b.yaml"].(types.Object).Attributes()
 	if !have["mode"].Equal(types.StringValue("0444")) || !have["owner"].Equal(types.StringValue("root")) {
 		t.Errorf("edited by hand: %s", have)
 	}
-	m, found.ConfigFiles = replicaModel{Files: types.MapNull(given.ElementType(t.Context()))}, nil
+	m, got.ConfigFiles = replicaModel{Files: types.MapNull(input.ElementType(t.Context()))}, nil
 	if files, digests = imported(); !files.IsNull() || !digests.IsNull() {
 		t.Errorf("no files: %s, %s", files, digests)
 	}

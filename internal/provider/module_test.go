@@ -45,13 +45,13 @@ func TestModulePassesArguments(t *testing.T) {
 			t.Errorf("the module has no %s", kind)
 			continue
 		}
-		found := map[string]bool{}
+		got := map[string]bool{}
 		for _, a := range schema.Block.Attributes {
 			if !isArgument(a) {
 				continue
 			}
 			if !regexp.MustCompile(`(?m)^  ` + a.Name + ` += `).MatchString(block[1]) {
-				found[a.Name] = true
+				got[a.Name] = true
 				continue
 			}
 			if regexp.MustCompile(`(?m)^  ` + a.Name + ` += kube_`).MatchString(block[1]) {
@@ -60,17 +60,17 @@ func TestModulePassesArguments(t *testing.T) {
 			for _, name := range nestedArguments(a.Name, a) {
 				leaf := regexp.MustCompile(`\b` + regexp.QuoteMeta(name[len(name)-1]) + ` += `)
 				if !leaf.MatchString(block[1]) && !leaf.MatchString(variables) {
-					found[strings.Join(name, ".")] = true
+					got[strings.Join(name, ".")] = true
 				}
 			}
 		}
-		for name := range found {
+		for name := range got {
 			if notInModule[kind][name] == "" {
 				t.Errorf("%s.%s cannot be set with the module", kind, name)
 			}
 		}
 		for name := range notInModule[kind] {
-			if !found[name] {
+			if !got[name] {
 				t.Errorf("%s.%s can be set with the module", kind, name)
 			}
 		}

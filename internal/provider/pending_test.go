@@ -25,7 +25,7 @@ func configuredWith(t *testing.T, ssh map[string]any) planner {
 }
 
 // read reads a resource and returns whether its state is kept, and the diagnostics.
-func (p planner) read(t *testing.T, kind string, state map[string]any) (kept bool, said string) {
+func (p planner) read(t *testing.T, kind string, state map[string]any) (kept bool, output string) {
 	t.Helper()
 	of := p.schemas.ResourceSchemas[kind].ValueType()
 	before := valueOf(t, of, state)
@@ -37,13 +37,13 @@ func (p planner) read(t *testing.T, kind string, state map[string]any) (kept boo
 		t.Fatal(err)
 	}
 	for _, d := range resp.Diagnostics {
-		said += d.Severity.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
+		output += d.Severity.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
 	}
 	after, err := resp.NewState.Unmarshal(of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return after.Equal(before), said
+	return after.Equal(before), output
 }
 
 // closedPort returns a port of this computer on which nothing listens.
@@ -76,15 +76,15 @@ func TestPendingMachine(t *testing.T) {
 					"client_url": "https://" + address + ":2379", "peer_url": "https://" + address + ":2380",
 				})
 			}
-			kept, said := p.read(t, "kube_etcd_member", at("cp1", "127.0.0.1"))
-			if !kept || !strings.Contains(said, "WARNING") || !strings.Contains(said, "connection refused") ||
-				strings.Contains(said, "not known yet") {
-				t.Errorf("a machine with known settings was not contacted (kept %t): %s", kept, said)
+			kept, output := p.read(t, "kube_etcd_member", at("cp1", "127.0.0.1"))
+			if !kept || !strings.Contains(output, "WARNING") || !strings.Contains(output, "connection refused") ||
+				strings.Contains(output, "not known yet") {
+				t.Errorf("a machine with known settings was not contacted (kept %t): %s", kept, output)
 			}
-			kept, said = p.read(t, "kube_etcd_member", at("cp4", "10.0.0.14"))
-			if !kept || !strings.Contains(said, "WARNING") ||
-				!strings.Contains(said, "SSH settings of the machine are not known yet") {
-				t.Errorf("the state of the machine (kept %t): %s", kept, said)
+			kept, output = p.read(t, "kube_etcd_member", at("cp4", "10.0.0.14"))
+			if !kept || !strings.Contains(output, "WARNING") ||
+				!strings.Contains(output, "SSH settings of the machine are not known yet") {
+				t.Errorf("the state of the machine (kept %t): %s", kept, output)
 			}
 			p.created(t, "kube_etcd_member", memberOutputs, at("cp4", "10.0.0.14"))
 			p.created(t, "kube_control_plane_replica", replicaOutputs,
@@ -98,18 +98,18 @@ func TestPendingMachine(t *testing.T) {
 // created plans a new resource and expects that it is planned without an error.
 func (p planner) created(t *testing.T, kind string, computed []string, arguments map[string]any) {
 	t.Helper()
-	given := with(arguments, nil)
+	input := with(arguments, nil)
 	for _, name := range computed {
-		delete(given, name)
+		delete(input, name)
 	}
 	of := p.schemas.ResourceSchemas[kind].ValueType()
-	config := dynamic(t, of, valueOf(t, of, given))
+	config := dynamic(t, of, valueOf(t, of, input))
 	for _, name := range computed {
-		given[name] = tftypes.UnknownValue
+		input[name] = tftypes.UnknownValue
 	}
 	resp, err := p.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
 		TypeName: kind, PriorState: dynamic(t, of, tftypes.NewValue(of, nil)),
-		ProposedNewState: dynamic(t, of, valueOf(t, of, given)), Config: config,
+		ProposedNewState: dynamic(t, of, valueOf(t, of, input)), Config: config,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,9 +127,9 @@ func TestPendingProvider(t *testing.T) {
 		"all hosts": {"hosts": tftypes.UnknownValue},
 		"a bastion": {"bastion": map[string]any{"address": tftypes.UnknownValue}},
 	} {
-		_, said := configuredWith(t, ssh).read(t, "kube_etcd_member", memberState(t, bundleText(t, here).ValueString()))
-		if !strings.Contains(said, "ERROR: Provider settings are not known yet") {
-			t.Errorf("%s: %s", name, said)
+		_, output := configuredWith(t, ssh).read(t, "kube_etcd_member", memberState(t, bundleText(t, here).ValueString()))
+		if !strings.Contains(output, "ERROR: Provider settings are not known yet") {
+			t.Errorf("%s: %s", name, output)
 		}
 	}
 }

@@ -24,36 +24,36 @@ func dynamic(t *testing.T, kind tftypes.Type, value tftypes.Value) *tfprotov6.Dy
 
 // valueOf returns a value of a type, which may be tftypes.UnknownValue. Attributes that are not
 // given are null.
-func valueOf(t *testing.T, kind tftypes.Type, given any) tftypes.Value {
+func valueOf(t *testing.T, kind tftypes.Type, input any) tftypes.Value {
 	t.Helper()
-	if given == nil || given == tftypes.UnknownValue {
-		return tftypes.NewValue(kind, given)
+	if input == nil || input == tftypes.UnknownValue {
+		return tftypes.NewValue(kind, input)
 	}
 	switch kind := kind.(type) {
 	case tftypes.Object:
 		values := map[string]tftypes.Value{}
 		for name, of := range kind.AttributeTypes {
-			values[name] = valueOf(t, of, given.(map[string]any)[name])
+			values[name] = valueOf(t, of, input.(map[string]any)[name])
 		}
 		return tftypes.NewValue(kind, values)
 	case tftypes.Map:
 		values := map[string]tftypes.Value{}
-		for name, value := range given.(map[string]any) {
+		for name, value := range input.(map[string]any) {
 			values[name] = valueOf(t, kind.ElementType, value)
 		}
 		return tftypes.NewValue(kind, values)
 	case tftypes.List:
-		return tftypes.NewValue(kind, elementsOf(t, kind.ElementType, given))
+		return tftypes.NewValue(kind, elementsOf(t, kind.ElementType, input))
 	case tftypes.Set:
-		return tftypes.NewValue(kind, elementsOf(t, kind.ElementType, given))
+		return tftypes.NewValue(kind, elementsOf(t, kind.ElementType, input))
 	}
-	return tftypes.NewValue(kind, given)
+	return tftypes.NewValue(kind, input)
 }
 
-func elementsOf(t *testing.T, kind tftypes.Type, given any) []tftypes.Value {
+func elementsOf(t *testing.T, kind tftypes.Type, input any) []tftypes.Value {
 	t.Helper()
 	values := []tftypes.Value{}
-	for _, value := range given.([]string) {
+	for _, value := range input.([]string) {
 		values = append(values, valueOf(t, kind, value))
 	}
 	return values

@@ -53,8 +53,8 @@ func objectIn(t *testing.T, state tfsdk.State, name string) types.Object {
 	return object
 }
 
-// givenSettings returns replicas whose settings together use every attribute.
-func givenSettings(t *testing.T) map[string]replicaModel {
+// inputSettings returns replicas whose settings together use every attribute.
+func inputSettings(t *testing.T) map[string]replicaModel {
 	t.Helper()
 	null := func(a schema.Attribute) types.Object {
 		return types.ObjectNull(a.GetType().(types.ObjectType).AttrTypes)
@@ -114,33 +114,33 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 	}
 }
 
-// foundOf returns what a machine shows of a replica with the settings of m. See the tests of
+// observedOf returns what a machine shows of a replica with the settings of m. See the tests of
 // package controlplane.
-func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
+func observedOf(t *testing.T, m replicaModel) controlplane.Imported {
 	t.Helper()
-	found := controlplane.Imported{
+	got := controlplane.Imported{
 		Audit: m.audit(t.Context()), Authentication: m.authentication(t.Context()), Limits: (&resourcesModel{}).limits(),
 		Settings:            m.settings(t.Context()),
 		SupplementaryGroups: slices.Sorted(slices.Values(m.groups(t.Context()))),
 	}
 	for component, limits := range m.limits(t.Context()) {
-		found.Limits[component] = limits
+		got.Limits[component] = limits
 	}
-	if !found.SameAudit(component.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
-		return found
+	if !got.SameAudit(component.Audit{Off: got.Audit.Off, Policy: got.Audit.Policy}) {
+		return got
 	}
-	found.Audit.MaxAgeDays, found.Audit.MaxBackups, found.Audit.MaxSizeMB = 0, 0, 0 // a default is read as zero
-	return found
+	got.Audit.MaxAgeDays, got.Audit.MaxBackups, got.Audit.MaxSizeMB = 0, 0, 0 // a default is read as zero
+	return got
 }
 
 // TestSettingsReadBack checks that an import returns the settings as they were configured.
 func TestSettingsReadBack(t *testing.T) {
-	for name, m := range givenSettings(t) {
+	for name, m := range inputSettings(t) {
 		t.Run(name, func(t *testing.T) {
-			given := settingsOfReplica(foundOf(t, m))
+			input := settingsOfReplica(observedOf(t, m))
 			state := importedState(t, replicaSchema(t.Context()), map[string]any{
-				"audit":          given.Audit,
-				"authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups,
+				"audit":          input.Audit,
+				"authentication": input.Authentication, "resources": input.Resources, "supplementary_groups": input.Groups,
 			})
 			if got := groupsIn(t, state); !got.Equal(m.Groups) {
 				t.Errorf("supplementary_groups is read back as %s, want %s", got, m.Groups)
@@ -160,19 +160,19 @@ func TestSettingsReadBack(t *testing.T) {
 // TestSettingsChanged checks that a record is used only if it matches the machine, and that a
 // machine without a record provides what it can.
 func TestSettingsChanged(t *testing.T) {
-	all := givenSettings(t)
-	changed := foundOf(t, all["all"])
+	all := inputSettings(t)
+	changed := observedOf(t, all["all"])
 	changed.Settings = all["off"].settings(t.Context())
-	without := foundOf(t, all["all"])
+	without := observedOf(t, all["all"])
 	without.Settings = json.RawMessage("{")
-	for name, found := range map[string]controlplane.Imported{
+	for name, observed := range map[string]controlplane.Imported{
 		"another record":        changed,
 		"none that can be read": without,
 	} {
-		given := settingsOfReplica(found)
+		input := settingsOfReplica(observed)
 		state := importedState(t, replicaSchema(t.Context()), map[string]any{
-			"audit":          given.Audit,
-			"authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups,
+			"audit":          input.Audit,
+			"authentication": input.Authentication, "resources": input.Resources, "supplementary_groups": input.Groups,
 		})
 		if got := groupsIn(t, state); !got.Equal(all["all"].Groups) {
 			t.Errorf("%s: supplementary_groups is read as %s, want %s", name, got, all["all"].Groups)
@@ -186,10 +186,10 @@ func TestSettingsChanged(t *testing.T) {
 			}
 		}
 	}
-	bare := foundOf(t, all["nothing"])
+	bare := observedOf(t, all["nothing"])
 	bare.Settings = all["all"].settings(t.Context())
-	if given := settingsOfReplica(bare); given.text() != nil {
-		t.Errorf("settings that are no more are read back: %s", given.text())
+	if input := settingsOfReplica(bare); input.text() != nil {
+		t.Errorf("settings that are no more are read back: %s", input.text())
 	}
 }
 
@@ -204,7 +204,7 @@ func TestMemberLimitsReadBack(t *testing.T) {
 	null := types.ObjectNull(kind.GetType().(types.ObjectType).AttrTypes)
 	for _, c := range []struct {
 		name     string
-		found    systemd.Limits
+		observed systemd.Limits
 		recorded types.Object
 		want     types.Object
 	}{
@@ -214,8 +214,11 @@ func TestMemberLimitsReadBack(t *testing.T) {
 		{"limits, not recorded", limits, null, set},
 		{"limits that are no more", systemd.Limits{}, set, null},
 	} {
-		found := machine.Imported{Limits: c.found, Settings: etcdMemberModel{Resources: c.recorded}.settings(t.Context())}
-		state := importedState(t, of, map[string]any{"resources": limitsOfMember(found)})
+		observed := machine.Imported{
+			Limits:   c.observed,
+			Settings: etcdMemberModel{Resources: c.recorded}.settings(t.Context()),
+		}
+		state := importedState(t, of, map[string]any{"resources": limitsOfMember(observed)})
 		if got := objectIn(t, state, "resources"); !got.Equal(c.want) {
 			t.Errorf("%s: read as %s, want %s", c.name, got, c.want)
 		}

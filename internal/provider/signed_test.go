@@ -117,13 +117,13 @@ func TestCheckSigned(t *testing.T) {
 			var diags diag.Diagnostics
 			s := &session{sealKnown: true}
 			s.checkSigned(t.Context(), bundle, test.value, leaves, types.StringNull(), time.Now(), &diags)
-			said := text(diags)
+			output := text(diags)
 			if diags.ErrorsCount() != test.errors {
-				t.Errorf("%d errors, want %d:\n%s", diags.ErrorsCount(), test.errors, said)
+				t.Errorf("%d errors, want %d:\n%s", diags.ErrorsCount(), test.errors, output)
 			}
 			for _, words := range test.words {
-				if !strings.Contains(said, words) {
-					t.Errorf("not said: %s\nbut:\n%s", words, said)
+				if !strings.Contains(output, words) {
+					t.Errorf("not said: %s\nbut:\n%s", words, output)
 				}
 			}
 		})
@@ -147,9 +147,9 @@ func TestCheckSignedNames(t *testing.T) {
 	} {
 		var diags diag.Diagnostics
 		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), nil, types.StringNull(), time.Now(), &diags)
-		if said := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(said, words) ||
-			strings.Contains(said, "secret") {
-			t.Errorf("%d errors, want 1 with %q:\n%s", diags.ErrorsCount(), words, said)
+		if output := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(output, words) ||
+			strings.Contains(output, "secret") {
+			t.Errorf("%d errors, want 1 with %q:\n%s", diags.ErrorsCount(), words, output)
 		}
 	}
 }

@@ -253,14 +253,14 @@ func TestShared(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if found, err := shared(t.Context(), &v.mu, observations, "a", see); found != 1 || err != nil {
-				t.Errorf("found %d, %v by one look", found, err)
+			if got, err := shared(t.Context(), &v.mu, observations, "a", see); got != 1 || err != nil {
+				t.Errorf("found %d, %v by one look", got, err)
 			}
 		})
 	}
 	all.Wait()
-	if found, _ := shared(t.Context(), &v.mu, observations, "b", see); found != 2 {
-		t.Errorf("for another cluster %d looks were made, want 2", found)
+	if got, _ := shared(t.Context(), &v.mu, observations, "b", see); got != 2 {
+		t.Errorf("for another cluster %d looks were made, want 2", got)
 	}
 }
 

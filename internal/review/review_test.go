@@ -256,18 +256,18 @@ func TestExamples(t *testing.T) {
 	guide := readText(t, "..", "..", "templates", "guides", "drift-review.md")
 	_, example, _ := strings.Cut(guide, "### Control plane: plan\n")
 	example, _, _ = strings.Cut(example, "\n```\n")
-	found := 0
+	got := 0
 	for line := range strings.Lines(example) {
 		if line = strings.TrimSpace(line); line == "" || line == "…" {
 			continue
 		}
-		found++
+		got++
 		if !strings.Contains(want, line) {
 			t.Errorf("the guide's example has the line %q, which is not in the comment of testdata/drift.md", line)
 		}
 	}
-	if found < 10 {
-		t.Errorf("the guide's example has %d lines", found)
+	if got < 10 {
+		t.Errorf("the guide's example has %d lines", got)
 	}
 }
 

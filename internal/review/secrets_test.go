@@ -133,11 +133,11 @@ func TestNothingSensitive(t *testing.T) {
 					return
 				}
 				object[attribute] = plant(object[attribute], &planted)
-				given, _ := holder[marks].(map[string]any)
-				if given == nil {
-					given = map[string]any{}
+				input, _ := holder[marks].(map[string]any)
+				if input == nil {
+					input = map[string]any{}
 				}
-				given[attribute], holder[marks] = true, given
+				input[attribute], holder[marks] = true, input
 			})
 			expectNoMarker(t, d)
 		})

@@ -68,11 +68,11 @@ func TestRunning(t *testing.T) {
 }
 
 func TestRunResult(t *testing.T) {
-	found := map[string]running{
+	got := map[string]running{
 		"cp1": {"3.6.16", "1.36.3", 1}, "cp2": {"3.6.16", "1.35.4", 2},
 		"cp3": {"3.5.35", "1.36.3", 3},
 	}
-	r := runResult("upgrade", "3.6.16", "1.36.3", found)
+	r := runResult("upgrade", "3.6.16", "1.36.3", got)
 	if r.Tried != 3 || r.Passed != 1 {
 		t.Errorf("%d of %d run it, want 1 of 3", r.Passed, r.Tried)
 	}
@@ -84,9 +84,9 @@ func TestRunResult(t *testing.T) {
 }
 
 func TestLeaderLast(t *testing.T) {
-	found := map[string]running{"cp1": {started: 900}, "cp2": {started: 1100}, "cp3": {started: 1000}}
+	got := map[string]running{"cp1": {started: 900}, "cp2": {started: 1100}, "cp3": {started: 1000}}
 	for leader, passed := range map[string]int{"cp2": 1, "cp1": 0, "cp3": 0} {
-		r := leaderLast("upgrade", leader, found)
+		r := leaderLast("upgrade", leader, got)
 		if r.Tried != 1 || r.Passed != passed || !strings.Contains(r.Detail, "cp1, cp3, cp2") {
 			t.Errorf("%s led: %+v", leader, r)
 		}

@@ -53,9 +53,9 @@ func TestProbe(t *testing.T) {
 			if health != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("%q, %v; want %q", health, err, c.want)
 			}
-			if said := (Prober{client: c.client, url: server.URL + c.path}).Health(ctx); said == "" || said == Healthy &&
+			if output := (Prober{client: c.client, url: server.URL + c.path}).Health(ctx); output == "" || output == Healthy &&
 				c.want != Healthy {
-				t.Errorf("health is %q", said)
+				t.Errorf("health is %q", output)
 			}
 		})
 	}

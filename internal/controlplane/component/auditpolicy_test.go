@@ -16,7 +16,7 @@ import (
 // TestBuiltInPolicy evaluates the built-in policy with the rules of the API server
 // (k8s.io/apiserver/pkg/audit/policy), which return the level at which a request is logged.
 func TestBuiltInPolicy(t *testing.T) {
-	const admin, masters = "kubernetes-admin", "kubeadm:cluster-admins"
+	const admin, admins = "kubernetes-admin", "kubeadm:cluster-admins"
 	if err := validatePolicy(BuiltInPolicy); err != nil {
 		t.Fatal(err)
 	}
@@ -28,29 +28,29 @@ func TestBuiltInPolicy(t *testing.T) {
 		user, group, verb, api, resource, path string
 		want                                   string
 	}{
-		{admin, masters, "get", "", "secrets", "", "Metadata"},
+		{admin, admins, "get", "", "secrets", "", "Metadata"},
 		{"system:node:a", "system:nodes", "watch", "", "secrets", "", "Metadata"},
 		{"system:kube-controller-manager", "", "list", "", "secrets", "", "Metadata"},
-		{admin, masters, "update", "", "configmaps", "", "Metadata"},
+		{admin, admins, "update", "", "configmaps", "", "Metadata"},
 		{"system:node:a", "system:nodes", "watch", "", "configmaps", "", "None"},
 		{"system:node:a", "system:nodes", "create", "", "serviceaccounts/token", "", "Metadata"},
 		{
 			"system:serviceaccount:x:y", "system:serviceaccounts", "create", "authentication.k8s.io", "tokenreviews", "",
 			"Metadata",
 		},
-		{admin, masters, "create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "RequestResponse"},
+		{admin, admins, "create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "RequestResponse"},
 		{
 			"system:serviceaccount:kube-system:x", "system:serviceaccounts:kube-system", "patch", "rbac.authorization.k8s.io",
 			"roles", "", "RequestResponse",
 		},
-		{admin, masters, "list", "rbac.authorization.k8s.io", "roles", "", "Metadata"},
-		{admin, masters, "get", "", "pods/exec", "", "Metadata"}, // by WebSocket
+		{admin, admins, "list", "rbac.authorization.k8s.io", "roles", "", "Metadata"},
+		{admin, admins, "get", "", "pods/exec", "", "Metadata"}, // by WebSocket
 		{"system:serviceaccount:kube-system:x", "system:serviceaccounts:kube-system", "get", "", "pods/exec", "", "Metadata"},
-		{admin, masters, "create", "", "pods/portforward", "", "Metadata"},
-		{admin, masters, "get", "", "services/proxy", "", "Metadata"},
-		{admin, masters, "patch", "apps", "deployments", "", "Metadata"},
-		{admin, masters, "delete", "", "pods", "", "Metadata"},
-		{admin, masters, "create", "", "events", "", "None"},
+		{admin, admins, "create", "", "pods/portforward", "", "Metadata"},
+		{admin, admins, "get", "", "services/proxy", "", "Metadata"},
+		{admin, admins, "patch", "apps", "deployments", "", "Metadata"},
+		{admin, admins, "delete", "", "pods", "", "Metadata"},
+		{admin, admins, "create", "", "events", "", "None"},
 		{"system:node:a", "system:nodes", "update", "coordination.k8s.io", "leases", "", "None"},
 		{"system:node:a", "system:nodes", "patch", "", "nodes/status", "", "None"},
 		{"system:node:a", "system:nodes", "create", "", "pods", "", "Metadata"},
@@ -58,9 +58,9 @@ func TestBuiltInPolicy(t *testing.T) {
 		{"system:kube-scheduler", "", "create", "", "pods/binding", "", "Metadata"},
 		{"system:anonymous", "system:unauthenticated", "get", "", "", "/readyz", "None"},
 		{"system:anonymous", "system:unauthenticated", "get", "", "", "/livez/ping", "None"},
-		{admin, masters, "get", "", "", "/apis/apps/v1", "None"},
-		{admin, masters, "get", "", "", "/metrics", "Metadata"},
-		{admin, masters, "get", "", "", "/logs/x", "Metadata"},
+		{admin, admins, "get", "", "", "/apis/apps/v1", "None"},
+		{admin, admins, "get", "", "", "/metrics", "Metadata"},
+		{admin, admins, "get", "", "", "/logs/x", "Metadata"},
 	} {
 		i := slices.IndexFunc(p.Rules, func(r policyRule) bool {
 			return matches(r, c.user, c.group, c.verb) && concerns(r, c.api, c.resource, c.path)

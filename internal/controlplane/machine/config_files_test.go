@@ -31,21 +31,21 @@ func TestListConfigFiles(t *testing.T) {
 	}
 }
 
-// TestConfigFilesFound: an import reads no write-only content.
-func TestConfigFilesFound(t *testing.T) {
+// TestObservedConfigFiles: an import reads no write-only content.
+func TestObservedConfigFiles(t *testing.T) {
 	files := map[string]host.FileState{
 		component.ConfigFilePath("admission.yaml"): {
 			Mode: 0o644, Owner: "kube-apiserver", SHA256: Digest([]byte("a")), Content: "a",
 		},
 		component.ConfigFilePath("webhook.conf"): {Mode: 0o600, Owner: "kube-apiserver", SHA256: Digest([]byte("b"))},
 	}
-	found := observedConfigFiles(map[string]WrittenFile{
+	got := observedConfigFiles(map[string]WrittenFile{
 		"admission.yaml": {}, "webhook.conf": {WriteOnly: true},
 		"gone": {},
 	},
 		files)
-	if len(found) != 2 || !found["webhook.conf"].WriteOnly || found["webhook.conf"].SHA256 != Digest([]byte("b")) ||
-		found["admission.yaml"].Content != "a" || found["admission.yaml"].Mode != component.PublicMode {
-		t.Errorf("%+v", found)
+	if len(got) != 2 || !got["webhook.conf"].WriteOnly || got["webhook.conf"].SHA256 != Digest([]byte("b")) ||
+		got["admission.yaml"].Content != "a" || got["admission.yaml"].Mode != component.PublicMode {
+		t.Errorf("%+v", got)
 	}
 }

@@ -103,7 +103,7 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared, private := listen("it's shared.sock", 0o660), listen("private.sock", 0o600)
-	look := func(s component.Replica) []string {
+	observe := func(s component.Replica) []string {
 		t.Helper()
 		values := host.Assignments(map[string]string{
 			"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n"),
@@ -128,14 +128,14 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, problems, want)
 		}
 	}
-	expect("a member of the group", look(opening(t, []string{"games"}, shared)))
-	expect("nobody's member", look(opening(t, nil, shared)), "may not open the KMS plugin's socket "+shared)
-	expect("a socket of root's", look(opening(t, []string{"games"}, shared, private)),
+	expect("a member of the group", observe(opening(t, []string{"games"}, shared)))
+	expect("nobody's member", observe(opening(t, nil, shared)), "may not open the KMS plugin's socket "+shared)
+	expect("a socket of root's", observe(opening(t, []string{"games"}, shared, private)),
 		"may not open the KMS plugin's socket "+private)
-	expect("no socket", look(opening(t, []string{"games"}, dir)), "does not exist")
-	expect("no group", look(opening(t, []string{"no-such-group"}, shared)), `group "no-such-group"`, "may not open")
+	expect("no socket", observe(opening(t, []string{"games"}, dir)), "does not exist")
+	expect("no group", observe(opening(t, []string{"no-such-group"}, shared)), `group "no-such-group"`, "may not open")
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	expect("a directory on the way", look(opening(t, []string{"games"}, shared)), "may not open")
+	expect("a directory on the way", observe(opening(t, []string{"games"}, shared)), "may not open")
 }

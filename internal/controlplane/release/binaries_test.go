@@ -60,9 +60,9 @@ func sameFlags(t *testing.T, program, component string, minor int) {
 		if !strings.Contains(n.components, letters[component]) || slices.Contains(shown, n.name) {
 			continue
 		}
-		said := run(t, program, "--"+n.name+"=?", "--version")
+		output := run(t, program, "--"+n.name+"=?", "--version")
 		what, _ := n.history.at(minor)
-		if taken := !strings.Contains(said, "unknown flag: --"+n.name); taken != (what == known) {
+		if taken := !strings.Contains(output, "unknown flag: --"+n.name); taken != (what == known) {
 			t.Errorf("%s 1.%d takes --%s: %v", component, minor, n.name, taken)
 		}
 	}
@@ -86,22 +86,22 @@ func sameGates(t *testing.T, program, component string, minor int) {
 		case what == lockedOff:
 			other = append(other, n.name+"=true")
 		case component == Scheduler: // the component that starts fastest; almost all gates are of all three
-			said := run(t, program, "--feature-gates="+n.name+"=true", "--version")
-			if !strings.Contains(said, "unrecognized feature gate: "+n.name) {
-				t.Errorf("%s 1.%d: the feature gate %s is known: %s", component, minor, n.name, said)
+			output := run(t, program, "--feature-gates="+n.name+"=true", "--version")
+			if !strings.Contains(output, "unrecognized feature gate: "+n.name) {
+				t.Errorf("%s 1.%d: the feature gate %s is known: %s", component, minor, n.name, output)
 			}
 		}
 	}
-	said := run(t, program, "--feature-gates="+strings.Join(other, ","), "--version")
-	if strings.Contains(said, "unrecognized feature gate") {
-		t.Errorf("%s 1.%d: %s", component, minor, said)
+	output := run(t, program, "--feature-gates="+strings.Join(other, ","), "--version")
+	if strings.Contains(output, "unrecognized feature gate") {
+		t.Errorf("%s 1.%d: %s", component, minor, output)
 	}
 	for _, n := range gateHistory {
 		if !strings.Contains(n.components, letters[component]) {
 			continue
 		}
 		what, _ := n.history.at(minor)
-		refused := strings.Contains(said, fmt.Sprintf("cannot set feature gate %s to", n.name))
+		refused := strings.Contains(output, fmt.Sprintf("cannot set feature gate %s to", n.name))
 		if locked := what == lockedOn || what == lockedOff; refused != locked {
 			t.Errorf("%s 1.%d: the feature gate %s is locked: %v", component, minor, n.name, refused)
 		}
@@ -116,9 +116,9 @@ func sameGates(t *testing.T, program, component string, minor int) {
 // run returns the output of a program, whatever its exit status.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	if len(said) == 0 {
+	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if len(output) == 0 {
 		t.Fatalf("%s %v says nothing: %v", program, args, err)
 	}
-	return string(said)
+	return string(output)
 }

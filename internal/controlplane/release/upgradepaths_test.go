@@ -10,7 +10,7 @@ func TestUpgradePathsFrom(t *testing.T) {
 	etcd := map[string]string{"cp1": "3.6.16"}
 	for name, c := range map[string]struct {
 		skew           Versions
-		settled        bool
+		stable         bool
 		oldest, newest string
 		next           []string
 		kubelet        string
@@ -18,8 +18,8 @@ func TestUpgradePathsFrom(t *testing.T) {
 	}{
 		"nothing is there": {},
 		"settled": {
-			skew:    Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.4"}, Etcd: etcd},
-			settled: true, oldest: "1.34.4", newest: "1.34.4", next: []string{"1.35"},
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.4"}, Etcd: etcd},
+			stable: true, oldest: "1.34.4", newest: "1.34.4", next: []string{"1.35"},
 		},
 		"patches differ": {
 			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.10"}, Etcd: etcd},
@@ -34,19 +34,19 @@ func TestUpgradePathsFrom(t *testing.T) {
 			oldest: "1.34.4", newest: "1.34.4", next: []string{"1.35"},
 		},
 		"the newest known": {
-			skew:    Versions{Replicas: map[string]string{"cp1": "1.37.2"}, Etcd: etcd},
-			settled: true, oldest: "1.37.2", newest: "1.37.2",
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.37.2"}, Etcd: etcd},
+			stable: true, oldest: "1.37.2", newest: "1.37.2",
 		},
 		"etcd is too old": {
-			skew:    Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.5.20"}},
-			settled: true, oldest: "1.34.4", newest: "1.34.4",
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.5.20"}},
+			stable: true, oldest: "1.34.4", newest: "1.34.4",
 		},
 		"a kubelet at its limit": {
 			skew: Versions{
 				Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: etcd,
 				Kubelets: map[string]string{"n1": "1.34.4", "n2": "1.31.9+k3s1", "n3": "", "n4": "unknown"},
 			},
-			settled: true, oldest: "1.34.4", newest: "1.34.4", kubelet: "1.31.9+k3s1", blocks: "1.35",
+			stable: true, oldest: "1.34.4", newest: "1.34.4", kubelet: "1.31.9+k3s1", blocks: "1.35",
 		},
 		"a release candidate": {
 			skew:   Versions{Replicas: map[string]string{"cp1": "1.35.0", "cp2": "1.35.0-rc.1"}, Etcd: etcd},
@@ -55,8 +55,8 @@ func TestUpgradePathsFrom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := UpgradePathsFrom(c.skew)
-			if w.Uniform != c.settled || w.Oldest != c.oldest || w.Newest != c.newest || !slices.Equal(w.NextMinors, c.next) {
-				t.Errorf("%+v; want settled %v, %q to %q, next %q", w, c.settled, c.oldest, c.newest, c.next)
+			if w.Uniform != c.stable || w.Oldest != c.oldest || w.Newest != c.newest || !slices.Equal(w.NextMinors, c.next) {
+				t.Errorf("%+v; want settled %v, %q to %q, next %q", w, c.stable, c.oldest, c.newest, c.next)
 			}
 			if w.OldestKubelet != c.kubelet || w.BlockedFrom != c.blocks {
 				t.Errorf("oldest kubelet %q blocks %q, want %q and %q", w.OldestKubelet, w.BlockedFrom, c.kubelet, c.blocks)

@@ -7,10 +7,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestAsker verifies that, if the etcd authority's key is external, a member and a replica
+// TestClientCertificate verifies that, if the etcd authority's key is external, a member and a replica
 // use the certificates that were signed for them, and that there is no client without a
 // certificate.
-func TestAsker(t *testing.T) {
+func TestClientCertificate(t *testing.T) {
 	b, err := pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)

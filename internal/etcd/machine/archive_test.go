@@ -108,7 +108,7 @@ func inode(t *testing.T, path string) string {
 
 const wholeArchive = ".hidden member/snap/db member/wal/0.wal member/wal/with space\nand more notes"
 
-func TestArchiveBesideTheData(t *testing.T) {
+func TestArchiveNextToTheData(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
 	before := inode(t, d.data+"/member/snap/db")

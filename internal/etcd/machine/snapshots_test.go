@@ -246,9 +246,9 @@ func TestSnapshotDrift(t *testing.T) {
 	}
 }
 
-// TestSnapshotFaults verifies that what a machine cannot use is refused where it would be
+// TestSnapshotProblems verifies that what a machine cannot use is refused where it would be
 // written, and does not keep existing files from being repaired.
-func TestSnapshotFaults(t *testing.T) {
+func TestSnapshotProblems(t *testing.T) {
 	s := scheduledAt(t)
 	none := s
 	none.Snapshots = nil

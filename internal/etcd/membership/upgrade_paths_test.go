@@ -18,15 +18,15 @@ func TestUpgradePathsFrom(t *testing.T) {
 		return members
 	}
 	for name, c := range map[string]struct {
-		survey           Survey
-		settled, healthy bool
-		next             []string
-		issue            string
+		survey          Survey
+		stable, healthy bool
+		next            []string
+		issue           string
 	}{
 		"nobody answers":   {},
-		"settled":          {survey: Survey{three("3.5.35"), "3.5"}, settled: true, healthy: true, next: []string{"3.6"}},
-		"too old for 3.6":  {survey: Survey{three("3.5.20"), "3.5"}, settled: true, healthy: true},
-		"the newest known": {survey: Survey{three("3.7.0"), "3.7"}, settled: true, healthy: true},
+		"settled":          {survey: Survey{three("3.5.35"), "3.5"}, stable: true, healthy: true, next: []string{"3.6"}},
+		"too old for 3.6":  {survey: Survey{three("3.5.20"), "3.5"}, stable: true, healthy: true},
+		"the newest known": {survey: Survey{three("3.7.0"), "3.7"}, stable: true, healthy: true},
 		"an upgrade begun": {survey: Survey{append(three("3.5.35")[:2], member("cp3", "3.6.16")), "3.5"}, healthy: true},
 		"not agreed yet":   {survey: Survey{three("3.6.16"), "3.5"}, healthy: true},
 		"patches differ": {
@@ -37,34 +37,34 @@ func TestUpgradePathsFrom(t *testing.T) {
 			m.Version, m.Healthy, m.Trouble = "", false, "does not answer"
 		}), "3.5"}, next: []string{"3.6"}, issue: "etcd member cp3: does not answer"},
 		"a learner": {
-			survey:  Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Learner = true }), "3.5"},
-			settled: true, next: []string{"3.6"}, issue: "cp3: is a learner",
+			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Learner = true }), "3.5"},
+			stable: true, next: []string{"3.6"}, issue: "cp3: is a learner",
 		},
 		"an alarm": {survey: Survey{
 			with(three("3.5.35"), func(m *MemberStatus) { m.Alarms = []string{"NOSPACE"} }),
 			"3.5",
-		}, settled: true, next: []string{"3.6"}, issue: "cp3: has alarm NOSPACE"},
+		}, stable: true, next: []string{"3.6"}, issue: "cp3: has alarm NOSPACE"},
 		"one never started": {
 			survey: Survey{with(three("3.5.35"),
 				func(m *MemberStatus) { *m = MemberStatus{Member: Member{Trouble: "has never started"}} }), "3.5"},
 			next: []string{"3.6"}, issue: "has never started",
 		},
 		"no leader is known": {
-			survey:  Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5"},
-			settled: true, next: []string{"3.6"}, issue: "cp3: is unhealthy",
+			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5"},
+			stable: true, next: []string{"3.6"}, issue: "cp3: is unhealthy",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := UpgradePathsFrom(c.survey)
-			if w.Uniform != c.settled || w.Healthy != c.healthy || !slices.Equal(w.NextMinors, c.next) {
-				t.Errorf("settled %v, healthy %v, next %q; want %v, %v, %q", w.Uniform, w.Healthy, w.NextMinors, c.settled,
+			if w.Uniform != c.stable || w.Healthy != c.healthy || !slices.Equal(w.NextMinors, c.next) {
+				t.Errorf("settled %v, healthy %v, next %q; want %v, %v, %q", w.Uniform, w.Healthy, w.NextMinors, c.stable,
 					c.healthy, c.next)
 			}
 			if len(w.Versions) != len(c.survey.Members) {
 				t.Errorf("versions %v of %d members", w.Versions, len(c.survey.Members))
 			}
-			if said := strings.Join(w.Issues, "\n"); said == "" != (c.issue == "") || !strings.Contains(said, c.issue) {
-				t.Errorf("issues %q, want %q", said, c.issue)
+			if output := strings.Join(w.Issues, "\n"); output == "" != (c.issue == "") || !strings.Contains(output, c.issue) {
+				t.Errorf("issues %q, want %q", output, c.issue)
 			}
 		})
 	}

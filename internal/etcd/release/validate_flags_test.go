@@ -202,11 +202,11 @@ func shownIn(help string) []string {
 // run returns the server's output, even if it rejects its arguments.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	if len(said) == 0 {
+	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if len(output) == 0 {
 		t.Fatalf("%s %v says nothing: %v", program, args, err)
 	}
-	return string(said)
+	return string(output)
 }
 
 func wantError(t *testing.T, what string, err error, want string) {
