@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // labName and subnet belong to these tests, so that a demo may run in parallel.
@@ -56,7 +57,7 @@ func run(m *testing.M) int {
 // cannotRun returns in one line why machines cannot run here.
 func cannotRun() string {
 	if os.Getenv("TF_ACC") == "" {
-		return "set TF_ACC=1 (make test-acceptance does) to run Terraform against lab machines"
+		return "TF_ACC is not set"
 	}
 	return lab.Missing()
 }
@@ -64,8 +65,11 @@ func cannotRun() string {
 // machines returns the lab, or skips the test if machines cannot run here.
 func machines(t *testing.T) *lab.Lab {
 	t.Helper()
+	if os.Getenv("TF_ACC") == "" {
+		testrun.Elsewhere(t, "make test-acceptance runs it")
+	}
 	if shared.skip != "" {
-		t.Skip(shared.skip)
+		testrun.Missing(t, shared.skip)
 	}
 	return shared.lab
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -25,7 +26,7 @@ const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 // after an upgrade by a minor. If the minor before is not built, nothing is upgraded.
 func TestHardening(t *testing.T) {
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
 	st := newStage(t)
 	older := pinned(build.MinorBefore("kubernetes", 1))

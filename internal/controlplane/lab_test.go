@@ -28,6 +28,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // The versions under test are the defaults.
@@ -222,7 +223,7 @@ func newStage(t *testing.T) *stage {
 // newBareStage returns a stage without etcd.
 func newBareStage(t *testing.T) *stage {
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
 	ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: progress(t)}),
 		15*time.Minute)

@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // another returns the stage as a second process sees it, with its own connections.
@@ -252,7 +253,7 @@ func (st *stage) isCleanedAfterACut() {
 // TestTwoProcessesOnMachines: leases are held on real machines.
 func TestTwoProcessesOnMachines(t *testing.T) {
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
 	st := newBareStage(t)
 	cp1, cp2 := st.spec, st.another()

@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // pair is two machines with a replica each, and an etcd on the first one.
@@ -116,7 +117,7 @@ func minorOf(version string) string { return version[:strings.LastIndex(version,
 // TestUpgrade upgrades two replicas, with everything that may prevent it.
 func TestUpgrade(t *testing.T) {
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
 	next := minorOf(labVersion) + ".99" // never released
 	p := newPair(t, labVersion, relabelled(t, next), nil)
@@ -129,11 +130,9 @@ func TestUpgrade(t *testing.T) {
 // TestUpgradeThroughMinors does the same with real releases.
 func TestUpgradeThroughMinors(t *testing.T) {
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
-	if os.Getenv("KUBE_TEST_LONG") != "1" {
-		t.Skip("KUBE_TEST_LONG=1 runs it: it needs four releases of Kubernetes")
-	}
+	testrun.Long(t)
 	var path []string // 1.33 to 1.36
 	for minors := 3; minors > 0; minors-- {
 		path = append(path, pinned(build.MinorBefore("kubernetes", minors)))
@@ -158,11 +157,9 @@ func TestUpgradeThroughMinors(t *testing.T) {
 // upgraded.
 func TestRollbackOfAMinor(t *testing.T) {
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
-	if os.Getenv("KUBE_TEST_LONG") != "1" {
-		t.Skip("KUBE_TEST_LONG=1 runs it: it needs two releases of Kubernetes")
-	}
+	testrun.Long(t)
 	p := newPair(t, pinned(build.MinorBefore("kubernetes", 1)), machines.source, nil)
 	p.finishesACutOffUpgrade(labVersion)
 	p.rollsBack(labVersion)

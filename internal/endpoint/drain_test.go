@@ -4,13 +4,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestDrainVerdicts runs the decision that balancers make, beside a HAProxy that
 // shows servers in words: name, operational state, administrative state, check.
 func TestDrainVerdicts(t *testing.T) {
 	if _, err := exec.LookPath("awk"); err != nil {
-		t.Skip("no awk on this computer")
+		testrun.Missing(t, "no awk on this computer")
 	}
 	const (
 		up      = " 2 0 3"

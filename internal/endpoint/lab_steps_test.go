@@ -87,7 +87,7 @@ func stepCreate(f *fixture) {
 		}
 		return err
 	})
-	f.checkIPv6()
+	f.checkRendered()
 	f.installStandIns()
 	f.timed("register three replicas at once", func() error {
 		return onHosts(names(f.spec.Hosts), func(name string) error {
@@ -401,11 +401,18 @@ func stepDelete(f *fixture) {
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
 }
 
-// checkIPv6 lets the machine's own programs judge what is rendered for IPv6.
-func (f *fixture) checkIPv6() {
+// checkRendered has the machine's own programs check what is rendered for both families of
+// addresses, with and without replicas.
+func (f *fixture) checkRendered() {
 	f.Helper()
-	spec := specOf("fd00::100", map[string]string{"a": "fd00::11", "b": "fd00::12"})
-	f.shell("a", fmt.Sprintf(`cd "$(mktemp -d)"
+	for _, spec := range []Spec{
+		specOf("10.0.0.100", map[string]string{"a": "10.0.0.11", "b": "10.0.0.12"}),
+		specOf("fd00::100", map[string]string{"a": "fd00::11", "b": "fd00::12"}),
+	} {
+		for _, servers := range [][]server{
+			nil, {serverAt("a", "10.0.0.11:6443"), serverAt("b", "[fd00::12]:6443")},
+		} {
+			f.shell("a", fmt.Sprintf(`cd "$(mktemp -d)"
 cat >haproxy.cfg <<'EOF'
 %sEOF
 cat >backends.cfg <<'EOF'
@@ -415,6 +422,7 @@ cat >keepalived.conf <<'EOF'
 haproxy -c -f haproxy.cfg -f backends.cfg
 keepalived --config-test --use-file=keepalived.conf
 keepalived --config-test --use-file=`+keepalivedPath,
-		renderHAProxy(spec), renderBackends(spec.Address, []server{serverAt("a", "[fd00::11]:6443")}, nil),
-		renderKeepalived(spec, "a", "eth0")))
+				renderHAProxy(spec), renderBackends(spec.Address, servers, nil), renderKeepalived(spec, "a", "eth0")))
+		}
+	}
 }

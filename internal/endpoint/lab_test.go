@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 const labVIP = "10.95.0.100"
@@ -61,7 +62,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
 	key, err := machines.lab.PrivateKey()
 	if err != nil {

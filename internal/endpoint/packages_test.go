@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestPackagesOfATransaction: of what rpm's machines have afterwards, only what came
@@ -21,7 +22,7 @@ func TestPackagesOfATransaction(t *testing.T) {
 	} {
 		at, err := exec.LookPath(name)
 		if err != nil {
-			t.Skip(err)
+			testrun.Missing(t, err)
 		}
 		if err := os.Symlink(at, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -83,7 +84,7 @@ esac`,
 // TestPackagesOfDpkg: dpkg's own log tells what was new.
 func TestPackagesOfDpkg(t *testing.T) {
 	if _, err := exec.LookPath("dpkg"); err != nil {
-		t.Skip(err)
+		testrun.Missing(t, err)
 	}
 	state := t.TempDir()
 	log := `2026-01-05 10:00:00 startup archives unpack

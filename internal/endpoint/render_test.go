@@ -1,9 +1,6 @@
 package endpoint
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -84,33 +81,6 @@ func TestRouterID(t *testing.T) {
 	}
 	if id := (Spec{Address: "10.0.0.100", VirtualRouterID: 7}).routerID(); id != 7 {
 		t.Errorf("a given id became %d", id)
-	}
-}
-
-// TestHAProxyAccepts gives what is rendered to the real program, where there is one.
-func TestHAProxyAccepts(t *testing.T) {
-	haproxy, err := exec.LookPath("haproxy")
-	if err != nil {
-		t.Skip("haproxy is not installed")
-	}
-	for name, spec := range map[string]Spec{
-		"IPv4": threeHosts(),
-		"IPv6": specOf("fd00::100", map[string]string{"cp1": "fd00::11"}),
-	} {
-		for _, servers := range [][]server{nil, {serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "[fd00::12]:6443")}} {
-			dir := t.TempDir()
-			own := strings.NewReplacer("    user haproxy\n", "", "    group haproxy\n",
-				"").Replace(renderHAProxy(spec)) // the user comes with the package
-			for file, text := range map[string]string{"10-endpoint.cfg": own, "20-backends.cfg": renderBackends(spec.Address,
-				servers, nil)} {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if output, err := exec.Command(haproxy, "-c", "-f", dir).CombinedOutput(); err != nil {
-				t.Errorf("%s with %d servers: %v\n%s", name, len(servers), err, output)
-			}
-		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // withinLab is the variable with the lab in whose network the test binary was restarted.
@@ -50,14 +51,14 @@ func onMachines(t *testing.T, name, subnet string, versions []string, test func(
 		return
 	}
 	if testing.Short() {
-		t.Skip("a lab takes some seconds: not in short mode")
+		testrun.Elsewhere(t, "it runs without -short")
 	}
 	if missing := lab.Missing(); missing != "" {
-		t.Skip(missing)
+		testrun.Missing(t, missing)
 	}
 	for _, version := range versions {
 		if _, err := os.Stat(filepath.Join(components(), "etcd-v"+version, "etcd")); err != nil {
-			t.Skipf("etcd %s is not built: %v (kube-lab build)", version, err)
+			testrun.Missing(t, "etcd ", version, " is not built: ", err)
 		}
 	}
 	l, err := lab.Up(t.Context(), lab.Config{Name: name, Subnet: netip.MustParsePrefix(subnet), Machines: everyone})

@@ -3,12 +3,13 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 const slowLine = "50mbit"
@@ -16,9 +17,7 @@ const slowLine = "50mbit"
 // TestSlowLineOnMachines joins a member whose gigabyte of data is transferred over a line
 // of 50 Mbit/s, which takes three times as long as the stall timeout.
 func TestSlowLineOnMachines(t *testing.T) {
-	if os.Getenv("KUBE_TEST_LONG") != "1" {
-		t.Skip("KUBE_TEST_LONG=1 runs it: it takes five minutes")
-	}
+	testrun.Long(t)
 	onMachines(t, "etcdslow", "10.81.0.0/24", []string{newRelease}, func(t *testing.T) {
 		r := newRig(t)
 		r.edit(func(s *Spec) { s.ExtraArgs = bySnapshot }, everyone...)

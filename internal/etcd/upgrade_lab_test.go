@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 var (
@@ -63,9 +63,7 @@ func TestUpgradesOnMachines(t *testing.T) {
 
 // TestUpgradeToTheNextMinorOnMachines upgrades members to the minor after the default one.
 func TestUpgradeToTheNextMinorOnMachines(t *testing.T) {
-	if os.Getenv("KUBE_TEST_LONG") != "1" {
-		t.Skip("KUBE_TEST_LONG=1 runs it: it needs another release of etcd")
-	}
+	testrun.Long(t)
 	onMachines(t, "etcdnext", "10.79.0.0/24", []string{newRelease, nextRelease}, func(t *testing.T) {
 		r := newUpgradeRig(t, newRelease)
 		r.edit(func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: never, Kept: 1} }, everyone...)
@@ -77,9 +75,7 @@ func TestUpgradeToTheNextMinorOnMachines(t *testing.T) {
 // TestUpgradeProblemsOnMachines tests the conditions that block an upgrade, and interrupts
 // upgrades at every step.
 func TestUpgradeProblemsOnMachines(t *testing.T) {
-	if os.Getenv("KUBE_TEST_LONG") != "1" {
-		t.Skip("KUBE_TEST_LONG=1 runs it: it takes ten minutes")
-	}
+	testrun.Long(t)
 	onMachines(t, "etcdtraps", "10.88.0.0/24", []string{oldRelease, patchRelease, newRelease}, func(t *testing.T) {
 		r := newUpgradeRig(t, oldRelease)
 		r.refuseV2()

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 func apply(t *testing.T, h *Host, c Change) Applied {
@@ -320,7 +322,7 @@ func TestApplyCutOffAnywhere(t *testing.T) {
 	s, h := newRootMachine(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("bash, whose DEBUG trap cuts the script off, is missing")
+		testrun.Missing(t, "bash, whose DEBUG trap cuts the script off, is missing")
 	}
 	root := t.TempDir()
 	followed := filepath.Join(root, "followed")

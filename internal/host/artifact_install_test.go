@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 var (
@@ -357,7 +358,7 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 func onlyDownloader(t *testing.T, s *testServer, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skip(program + " is missing")
+		testrun.Missing(t, program+" is missing")
 	}
 	if program == "curl" {
 		return

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // started starts a process for a test.
@@ -87,7 +89,7 @@ func TestKillMatchesWholeTokens(t *testing.T) {
 // nor the process it names is killed.
 func TestKillStaleCommands(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("processes of other users need root")
+		testrun.Missing(t, "processes of other users need root")
 	}
 	_, h := newMachine(t)
 	activeToken, staleToken := newToken(), newToken()
@@ -123,7 +125,7 @@ func startProcess(t *testing.T, uid uint32, environment string) int {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	must(t, err)
 	if !strings.Contains(string(status), "\nPPid:\t1\n") {
-		t.Skip("orphans do not become children of process 1 here")
+		testrun.Elsewhere(t, "orphans do not become children of process 1 here")
 	}
 	return pid
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // machines is the lab of this package's tests; missing is the reason if there is none.
@@ -54,7 +55,7 @@ func whyNoLab() string {
 func labConfig(t *testing.T) Config {
 	t.Helper()
 	if machines.lab == nil {
-		t.Skip("no lab: " + machines.missing)
+		testrun.Missing(t, "no lab: "+machines.missing)
 	}
 	key, err := machines.lab.PrivateKey()
 	if err != nil {

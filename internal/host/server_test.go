@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // machineName is the cluster address of the in-process server's machine. It cannot be resolved;
@@ -83,10 +85,10 @@ func newTestServer(t *testing.T, authorized ssh.PublicKey, configure func(*ssh.S
 func (s *testServer) isolate() {
 	s.t.Helper()
 	if os.Geteuid() != 0 {
-		s.t.Skip("changing owners and mounting need root")
+		testrun.Missing(s.t, "changing owners and mounting need root")
 	}
 	if _, err := exec.LookPath("unshare"); err != nil {
-		s.t.Skip("unshare (util-linux) is missing")
+		testrun.Missing(s.t, "unshare (util-linux) is missing")
 	}
 	s.private = s.t.TempDir()
 	for _, name := range []string{"opt", "run"} {

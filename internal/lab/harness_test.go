@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // leftovers looks for anything of the lab in all places where one leaves traces.
@@ -65,7 +66,7 @@ func interfaces(t *testing.T) []string {
 func requireLab(t *testing.T) {
 	t.Helper()
 	if missing := lab.Missing(); missing != "" {
-		t.Skip(missing)
+		testrun.Missing(t, missing)
 	}
 }
 

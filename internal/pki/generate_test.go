@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 func TestGenerate(t *testing.T) {
@@ -56,7 +58,7 @@ func TestGenerateAlgorithms(t *testing.T) {
 	for algorithm, want := range tests {
 		t.Run(string(algorithm), func(t *testing.T) {
 			if testing.Short() && (algorithm == RSA3072 || algorithm == RSA4096) {
-				t.Skip("long RSA keys take seconds")
+				testrun.Elsewhere(t, "it runs without -short")
 			}
 			pair, err := newAuthority("kubernetes", Options{Algorithm: algorithm, Validity: time.Hour, Now: now})
 			if err != nil {

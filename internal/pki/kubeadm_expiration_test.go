@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // expirationScript shows kubeadm the directory as /etc/kubernetes, in a mount namespace of its
@@ -22,7 +24,7 @@ exec "$2" certs check-expiration --config /etc/kubernetes/kubeadm.yaml --output 
 func TestKubeadmReadsProviderCertificates(t *testing.T) {
 	binary := kubeadmBinary(t)
 	if os.Geteuid() != 0 {
-		t.Skip("a mount namespace needs root")
+		testrun.Missing(t, "a mount namespace needs root")
 	}
 	made := time.Now()
 	b, err := Generate(Options{ClusterName: "prod", Now: made})

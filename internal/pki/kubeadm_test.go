@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // kubeadmConfig describes the machine of catalogue() to a version of kubeadm.
@@ -275,11 +276,11 @@ func kubeadmBinary(t *testing.T) kubeadmProgram {
 	}
 	dir, err := cache.Dir()
 	if err != nil {
-		t.Skipf("no cache directory: %v", err)
+		testrun.Missing(t, "no cache directory: ", err)
 	}
 	path := filepath.Join(dir, "components", "kubernetes-v"+version, "kubeadm")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("kubeadm is not built: %v", err)
+		testrun.Missing(t, "kubeadm is not built: ", err)
 	}
 	return kubeadmProgram{path, version}
 }

@@ -14,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestRelease builds a release twice, checks its contents, and installs it with
 // Terraform and with OpenTofu from a filesystem mirror.
 func TestRelease(t *testing.T) {
 	if os.Getenv("KUBE_TEST_RELEASE") == "" {
-		t.Skip("set KUBE_TEST_RELEASE=1 (make test-release does) to build a release and install it")
+		testrun.Elsewhere(t, "make test-release runs it")
 	}
 	home, key := "", ""
 	if _, err := exec.LookPath("gpg"); err == nil {
@@ -31,7 +32,7 @@ func TestRelease(t *testing.T) {
 	t.Run("sums", func(t *testing.T) { sums(t, made) })
 	t.Run("signatures", func(t *testing.T) {
 		if key == "" {
-			t.Skip("gpg is not installed (kube-lab setup installs it): the release is not signed")
+			testrun.Missing(t, "gpg is not installed (kube-lab setup installs it): the release is not signed")
 		}
 		signatures(t, made, key)
 	})
@@ -59,7 +60,7 @@ func TestRelease(t *testing.T) {
 	t.Run("terraform", func(t *testing.T) {
 		terraform, err := exec.LookPath("terraform")
 		if err != nil {
-			t.Skip("terraform is not installed: the release is installed by OpenTofu only")
+			testrun.Elsewhere(t, "terraform is not installed: the release is installed by OpenTofu only")
 		}
 		install(t, made, terraform, "registry.terraform.io")
 	})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // The pipelines of the examples are tested with their own scripts, the real terraform and the
@@ -43,9 +45,12 @@ var configurations = map[string]string{
 // newProgram builds kube-review. It skips the test if the pipelines cannot run here.
 func newProgram(t *testing.T) string {
 	t.Helper()
-	for _, program := range []string{"terraform", "bash", "jq", "ssh-agent", "ssh-keygen"} {
+	if _, err := exec.LookPath("terraform"); err != nil {
+		testrun.Elsewhere(t, "the pipelines run where terraform is installed")
+	}
+	for _, program := range []string{"bash", "jq", "ssh-agent", "ssh-keygen"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed: the pipelines are not run", program)
+			testrun.Missing(t, program, " is not installed: the pipelines need it")
 		}
 	}
 	program := filepath.Join(t.TempDir(), "kube-review")

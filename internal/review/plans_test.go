@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -24,7 +25,7 @@ import (
 //	KUBE_REVIEW_PLANS=write go test -run TestMakePlans -timeout 30m ./internal/review
 func TestMakePlans(t *testing.T) {
 	if os.Getenv("KUBE_REVIEW_PLANS") != "write" {
-		t.Skip("set KUBE_REVIEW_PLANS=write to make the plans of testdata anew, on lab machines")
+		testrun.Elsewhere(t, "KUBE_REVIEW_PLANS=write makes the plans of testdata again, on lab machines")
 	}
 	if missing := lab.Missing(); missing != "" {
 		t.Fatal(missing)

@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // opening returns a replica whose API server opens plugins' sockets as a member of groups.
@@ -66,14 +67,14 @@ func TestParseAccess(t *testing.T) {
 // TestAccess runs the script of machines, on sockets of this computer.
 func TestAccess(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("to be another user needs root")
+		testrun.Missing(t, "to be another user needs root")
 	}
 	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Skip("setpriv (util-linux) is missing")
+		testrun.Missing(t, "setpriv (util-linux) is missing")
 	}
 	group, err := user.LookupGroup("games")
 	if err != nil {
-		t.Skip(err)
+		testrun.Missing(t, err)
 	}
 	dir, err := os.MkdirTemp("/run", "kube-access") // not below a directory that only root can enter
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestKubeconfigsAreReadWithoutTheirKeys runs the filter of machines.
 func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 	if _, err := exec.LookPath("grep"); err != nil {
-		t.Skip("no grep on this computer")
+		testrun.Missing(t, "no grep on this computer")
 	}
 	s := componenttest.Stacked(t)
 	k := component.Kubeconfigs(s)[0]

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // disk is a data directory with content of a member and of an operator.
@@ -24,7 +25,7 @@ type disk struct {
 func newDisk(t *testing.T) disk {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("archives are root's")
+		testrun.Missing(t, "archives are root's")
 	}
 	d := disk{t, filepath.Join(t.TempDir(), "etcd")}
 	d.write("member/snap/db", "member/wal/0.wal", "member/wal/with space\nand more", "notes", ".hidden", "lost+found/x")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 func TestWhatReleasesKnow(t *testing.T) {
@@ -152,7 +153,7 @@ func TestReleasesSayTheSame(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			program := filepath.Join(dir, "components", "etcd-v"+version, "etcd")
 			if _, err := os.Stat(program); err != nil {
-				t.Skipf("etcd %s is not built: what the tables say of it is not compared", version)
+				testrun.NotBuilt(t, "etcd "+version)
 			}
 			shown := shownIn(run(t, program, "--help"))
 			for _, flag := range slices.Concat(knownFlags(minor), removedBefore(minor), shown) {
