@@ -212,6 +212,10 @@ func fsyncIn(metrics string) latency {
 		if err := errors.Join(boundErr, countErr); err != nil {
 			return latency{err: fmt.Errorf("read %s: %w", fsyncHistogram, err)}
 		}
+		if valid := le > 0 && (le < 1e6 || math.IsInf(le, 1)) && n >= 0 && n < 1<<53; !valid { // NaN is not
+			return latency{err: fmt.Errorf("read %s: a bucket %s of %s", fsyncHistogram, problem.Quote(bound),
+				problem.Quote(count))}
+		}
 		buckets = append(buckets, bucket{le, uint64(n)})
 	}
 	if len(buckets) == 0 {
