@@ -11,7 +11,9 @@ import (
 // TestRulesKeepQuorum takes random walks: machines die and come back at random, alarms are
 // raised, operations happen only if the rules allow them. No operation may turn a cluster
 // with quorum into one without, nor a cluster in which a quorum has good data into one in
-// which it has not.
+// which it has not. A member that was added counts as a voter that is down until it has
+// caught up. A restarted member may stay down. A view may be out of date: then etcd's own
+// checks (strict-reconfig-check) decide about the present.
 func TestRulesKeepQuorum(t *testing.T) {
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewSource(seed))
@@ -23,11 +25,18 @@ func TestRulesKeepQuorum(t *testing.T) {
 			had, sound := w.hasQuorum(), w.soundQuorum()
 			operation := w.step(random)
 			done[operation]++
+			if w.outdated {
+				done["outdated "+operation]++
+			}
 			if operation == "" || operation == "death" || operation == "corruption" {
 				continue
 			}
-			if had && !w.hasQuorum() || sound && !w.soundQuorum() {
+			w.seen = w.copied() // the next operation cannot begin before this one has ended
+			if had && !w.hasQuorum() || sound && !w.outdated && !w.soundQuorum() {
 				t.Fatalf("seed %d: %s turned %s into %s", seed, operation, before, w.String())
+			}
+			if operation == "add" && !w.hasQuorumIfJoiningFails() {
+				t.Fatalf("seed %d: %s depends on a member that has not caught up", seed, w.String())
 			}
 			if w.wrong != "" {
 				t.Fatalf("seed %d: %s: %s in %s", seed, operation, w.wrong, before)
@@ -35,7 +44,7 @@ func TestRulesKeepQuorum(t *testing.T) {
 		}
 	}
 	for _, operation := range []string{
-		"add", "promote", "remove", "restart", "death", "revival",
+		"add", "promote", "remove", "restart", "failed restart", "death", "revival", "outdated add", "outdated remove",
 		"corruption", "replace", "hand over", "shortage", "compact", "defragment", "disarm", "forget",
 	} {
 		if done[operation] == 0 {
@@ -46,8 +55,39 @@ func TestRulesKeepQuorum(t *testing.T) {
 
 type walk struct {
 	View
-	next  uint64
-	wrong string // what a decision got wrong, other than quorum
+	next     uint64
+	seen     View   // as after the last operation: machines may have died or come back since
+	outdated bool   // the step was decided by what was seen
+	wrong    string // what a decision got wrong, other than quorum
+}
+
+func (w *walk) copied() View {
+	v := w.View
+	v.Members, v.Orphans = slices.Clone(v.Members), slices.Clone(v.Orphans)
+	return v
+}
+
+// known returns the view that the next step is decided by.
+func (w *walk) known(random *rand.Rand) View {
+	w.outdated = len(w.seen.Members) > 0 && random.Intn(3) == 0
+	if w.outdated {
+		return w.seen
+	}
+	return w.View
+}
+
+// hasQuorumIfJoiningFails counts a member that has not caught up as a voter that is down.
+// etcd and MayAdd except the second member, which one voter cannot do without.
+func (w *walk) hasQuorumIfJoiningFails() bool {
+	voters := w.Voters()
+	return len(voters) == 1 || CountHealthy(voters) >= Quorum(len(voters)+1)
+}
+
+// mayRemoveNow is etcd's own check of the present (mayRemoveMember): a member that is down may be
+// removed; otherwise the remaining ones must have quorum.
+func (w *walk) mayRemoveNow(m Member) bool {
+	rest := Except(w.Voters(), m.ID)
+	return m.Learner || len(rest) > 0 && (!m.Healthy || CountHealthy(rest) >= Quorum(len(rest)))
 }
 
 func (w *walk) hasQuorum() bool { return CountHealthy(w.Voters()) >= Quorum(len(w.Voters())) }
@@ -88,12 +128,13 @@ func (w *walk) elect(random *rand.Rand) {
 // step tries one random operation and returns its name, or "" if it was refused.
 func (w *walk) step(random *rand.Rand) string {
 	defer w.elect(random)
+	w.outdated = false
 	i := random.Intn(len(w.Members))
 	m := &w.Members[i]
 	switch random.Intn(10) {
 	case 0:
-		if len(w.Members) < 7 && MayAdd(w.View) == nil {
-			w.join(random)
+		if len(w.Members) < 7 && MayAdd(w.known(random)) == nil && (!w.outdated || w.hasQuorumIfJoiningFails()) {
+			w.join()
 			return "add"
 		}
 	case 1: // etcd promotes a learner only if it is in sync, that is healthy; NextJoinStep promotes none that is CORRUPT
@@ -102,7 +143,7 @@ func (w *walk) step(random *rand.Rand) string {
 			return "promote"
 		}
 	case 2:
-		if MayRemove(w.View, m.ID) == nil {
+		if MayRemove(w.known(random), m.ID) == nil && (!w.outdated || w.mayRemoveNow(*m)) {
 			w.leave(*m)
 			return "remove"
 		}
@@ -115,16 +156,19 @@ func (w *walk) step(random *rand.Rand) string {
 		if was && !m.Learner && !w.hasQuorum() {
 			return "restart" // the caller counts it as lost
 		}
+		if random.Intn(3) == 0 {
+			return "failed restart" // it stays down
+		}
 		m.Healthy = true
 		return "restart"
 	case 4:
 		if m.Healthy {
-			m.Healthy = false
+			m.Healthy, m.Dead = false, random.Intn(2) == 0
 			return "death"
 		}
 	case 5:
 		if !m.Healthy {
-			m.Healthy = true
+			m.Healthy, m.Dead = true, false
 			return "revival"
 		}
 	default:
@@ -133,10 +177,10 @@ func (w *walk) step(random *rand.Rand) string {
 	return ""
 }
 
-func (w *walk) join(random *rand.Rand) {
+// join adds a learner that has not caught up yet: a revival stands for that.
+func (w *walk) join() {
 	w.Members = append(w.Members, Member{
-		ID: w.next, Name: fmt.Sprint("m", w.next), Learner: true, Healthy: random.Intn(4) > 0,
-		DBSize: 10, DBInUse: 10, DBQuota: 100,
+		ID: w.next, Name: fmt.Sprint("m", w.next), Learner: true, DBSize: 10, DBInUse: 10, DBQuota: 100,
 	})
 	w.next++
 }
@@ -164,7 +208,7 @@ func (w *walk) alarming(random *rand.Rand, m *Member) string {
 			return "shortage"
 		}
 	case 2:
-		return w.replace(random, *m)
+		return w.replace(*m)
 	case 3:
 		alarms := Disarmable(w.View)
 		w.Orphans = slices.DeleteFunc(w.Orphans, func(a Alarm) bool { return slices.Contains(alarms, a) })
@@ -179,7 +223,7 @@ func (w *walk) alarming(random *rand.Rand, m *Member) string {
 
 // replace replaces a CORRUPT member: leadership moves, the member is removed, and joins
 // again.
-func (w *walk) replace(random *rand.Rand, m Member) string {
+func (w *walk) replace(m Member) string {
 	if !m.HasAlarm(AlarmCorrupt) || MayReplaceCorrupt(w.View, m.ID) != nil {
 		return ""
 	}
@@ -187,7 +231,7 @@ func (w *walk) replace(random *rand.Rand, m Member) string {
 		return w.handOver(m.ID)
 	}
 	w.leave(m)
-	w.join(random)
+	w.join()
 	return "replace"
 }
 
