@@ -1,0 +1,105 @@
+package docs
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the tables of measured figures again")
+
+// soaked are the rows of the soak's results that the guide shows, and what it calls them.
+var soaked = []struct{ row, change string }{
+	{"under load: nothing", "nothing changes"},
+	{"under load: a flag of the API servers", "a flag of all three API servers changes"},
+	{"under load: a flag of etcd", "a flag of all three etcd members changes"},
+	{"under load: the endpoint", "the endpoint's configuration changes"},
+	{"under load: a lost certificate", "a deleted certificate is repaired"},
+	{"under load: rotation of everything: the next is trusted", "all CAs and keys rotate: the next ones are trusted, " +
+		"encryption at rest is introduced"},
+	{"under load: rotation of everything: the next issues", "the next ones issue, Secrets are rewritten"},
+	{"under load: rotation of everything: the previous is dropped", "the previous ones are dropped"},
+	{"upgrade: etcd and Kubernetes by a minor version", "etcd 3.5 to 3.6 and Kubernetes 1.34 to 1.35, in one apply"},
+	{"upgrade: Kubernetes by the next minor version", "Kubernetes 1.35 to 1.36"},
+	{"upgrade by a patch: etcd and Kubernetes", "a patch release of both, in one apply"},
+	{"under load: replace of a replica", "a live replica is replaced"},
+	{"under load: replace of a member", "a live member is replaced"},
+	{"under load: scale up to five", "from three machines to five"},
+	{"under load: scale down to three", "from five machines to three"},
+	{"under load: scale down to one", "from three machines to one; the holder of the virtual IP leaves"},
+	{"under load: scale up to three", "from one machine to three"},
+}
+
+// soakRow is a row of the soak's results.
+type soakRow struct {
+	Name          string
+	Tried, Passed int
+	Detail        string
+}
+
+// TestSoakTable checks that the table of the guide is made of the results in images/soak.json.
+// With -update it writes the table.
+func TestSoakTable(t *testing.T) {
+	rows := map[string]soakRow{}
+	var all []soakRow
+	text, err := os.ReadFile(filepath.Join(root(t), "images", "soak.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range all {
+		rows[row.Name] = row
+	}
+	longest := regexp.MustCompile(`^longest (\d+) ms `)
+	written := regexp.MustCompile(`^(\d+) writes acknowledged, (\d+) lost; members agree: true$`)
+	var b strings.Builder
+	b.WriteString("| change | requests | failed | longest gap | no gap over 0.5 s | acknowledged writes lost |\n" +
+		"|---|---|---|---|---|---|\n")
+	for _, s := range soaked {
+		requests, gaps, kept := rows[s.row], rows[s.row+": no gap over 500ms"], rows[s.row+": writes and events kept"]
+		gap, writes := longest.FindStringSubmatch(gaps.Detail), written.FindStringSubmatch(kept.Detail)
+		if gap == nil || writes == nil || requests.Tried == 0 {
+			t.Fatalf("no figures of %q: %+v, %+v, %+v", s.row, requests, gaps, kept)
+		}
+		ms, err := strconv.Atoi(gap[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %.2f s | %d of %d | %s of %s |\n", s.change, requests.Tried,
+			requests.Tried-requests.Passed, float64(ms)/1000, gaps.Passed, gaps.Tried, writes[2], writes[1])
+	}
+	replaceTable(t, "templates/guides/soak.md", "soak", b.String())
+}
+
+// replaceTable compares what is between the comments of a table with what is wanted.
+func replaceTable(t *testing.T, file, name, want string) {
+	t.Helper()
+	path := filepath.Join(root(t), file)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- figures of "+name+" -->\n", "<!-- end of figures -->\n"
+	before, rest, ok := strings.Cut(string(text), begin)
+	table, after, ended := strings.Cut(rest, end)
+	switch {
+	case !ok || !ended:
+		t.Fatalf("%s has no table of %s", file, name)
+	case table == "\n"+want+"\n":
+	case !*update:
+		t.Errorf("the table of %s in %s is not made of the results: go test ./internal/docs -run %s -update", name, file,
+			t.Name())
+	default:
+		if err := os.WriteFile(path, []byte(before+begin+"\n"+want+"\n"+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
