@@ -103,3 +103,39 @@ func replaceTable(t *testing.T, file, name, want string) {
 		}
 	}
 }
+
+// benchmark is a result of make bench.
+type benchmark struct {
+	Name, Unit, Goal        string
+	Value, Reference, Ratio float64
+	Met                     bool
+}
+
+// TestBenchmarkTable checks that the table of the guide is made of the results in
+// images/bench.json. With -update it writes the table.
+func TestBenchmarkTable(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "images", "bench.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []benchmark
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| what | measured | reference | ratio or difference | goal | met |\n|---|---|---|---|---|---|\n")
+	for _, r := range all {
+		reference, compared, goal, met := "–", "–", "–", "–"
+		if r.Reference > 0 {
+			reference, compared = fmt.Sprintf("%.2f %s", r.Reference, r.Unit), fmt.Sprintf("%.2f", r.Ratio)
+		}
+		if r.Goal != "" {
+			goal, met = r.Goal, map[bool]string{true: "yes", false: "**no**"}[r.Met]
+		}
+		fmt.Fprintf(&b, "| %s | %.2f %s | %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit, reference, compared, goal, met)
+	}
+	if len(all) == 0 {
+		t.Fatal("images/bench.json has no results")
+	}
+	replaceTable(t, "templates/guides/benchmarks.md", "bench", b.String())
+}
