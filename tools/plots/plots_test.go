@@ -29,7 +29,7 @@ func TestDraw(t *testing.T) {
 	if err := drawBench(bench, out); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"bench.svg": "create (× 1.20)"}
+	want := map[string]string{"bench.svg": "create: × 1.20"}
 	for _, f := range figures {
 		want[f.file] = "3 of 168 requests failed"
 	}
