@@ -23,7 +23,7 @@ var (
 	deregisterScript host.Script
 )
 
-// The answers of the rotation scripts: the first word they print.
+// The answers of the rotation scripts: the first word of their output.
 const (
 	answerAbsent  = "absent"  // nothing of the endpoint is on the machine
 	answerStopped = "stopped" // HAProxy does not run; its file is up to date
@@ -33,13 +33,13 @@ const (
 	answerLast    = "last"    // refused: no other server would serve; statistics follow
 	answerAnother = "another" // refused: another server does not serve; statistics follow
 	answerDrained = "drained"
-	answerIdle    = "idle"  // drained; its checks fail, so that it gets nothing anyway
+	answerIdle    = "idle"  // drained; its checks fail, so it gets no new connections anyway
 	answerReady   = "ready" // as it was before the drain
 	answerGone    = "gone"
 )
 
-// backendCommand gives the command of one script. Registrar.on adds whose endpoint it is
-// about.
+// backendCommand returns the command of one script. Registrar.runOn adds the owner of the
+// endpoint.
 func backendCommand(script host.Script, at server, seconds int) host.Command {
 	vars := map[string]string{"name": at.Name, "address": "", "seconds": strconv.Itoa(seconds), "header": backendsHeader}
 	if at.Address.IsValid() {
@@ -48,7 +48,7 @@ func backendCommand(script host.Script, at server, seconds int) host.Command {
 	return host.Command{Script: ownerScript + backendsScript + script, Vars: vars}
 }
 
-// answer is the first word of what a script printed, and the rest.
+// answer splits the output of a script into its first word and the rest.
 func answer(output string) (word, rest string) {
 	word, rest, _ = strings.Cut(output, "\n")
 	return strings.TrimSpace(word), rest

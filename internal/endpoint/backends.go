@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// server is one replica in HAProxy's terms.
+// server is one replica as HAProxy names it.
 type server struct {
-	Name    string // by validateName
+	Name    string // valid by validateName
 	Address netip.AddrPort
 }
 
@@ -30,23 +30,23 @@ func parseServer(name, address string) (server, error) {
 
 func (s server) String() string { return s.Name + " (" + s.Address.String() + ")" }
 
-// bare is the server's line in HAProxy's configuration without a mark.
+// bare returns the server's line in HAProxy's configuration, without the registration's mark.
 func (s server) bare() string { return "    server " + s.Name + " " + s.Address.String() }
 
-// line is the line that registration at the endpoint of the virtual IP writes. The
-// mark belongs to this name and address: a line that was written or changed by
-// hand has none.
+// line returns the line that a registration at the endpoint with this virtual IP writes. Its
+// mark is derived from the virtual IP, the name and the address, so a line that was written or
+// changed by hand has no valid mark.
 func (s server) line(vip string) string {
 	sum := sha256.Sum256([]byte(vip + "\n" + s.Name + "\n" + s.Address.String() + "\n"))
 	return s.bare() + " # registered " + hex.EncodeToString(sum[:6])
 }
 
-// backendsHeader is 20-backends.cfg without servers, valid as it is.
+// backendsHeader is the content of 20-backends.cfg without servers. It is a valid file.
 const backendsHeader = "# Managed by terraform-provider-kube: the replicas in rotation, one line each.\nbackend " +
 	proxyName + "\n"
 
-// renderBackends gives 20-backends.cfg: the servers that are registered at the
-// endpoint of the virtual IP, and others, in the order of their lines.
+// renderBackends renders 20-backends.cfg: the servers that are registered at the endpoint with
+// this virtual IP, and others without a mark, sorted by line.
 func renderBackends(vip string, registered, others []server) string {
 	var lines []string
 	for _, s := range registered {
@@ -59,16 +59,16 @@ func renderBackends(vip string, registered, others []server) string {
 	return backendsHeader + strings.Join(lines, "")
 }
 
-// backends is what a balancer's 20-backends.cfg holds.
+// backends is the content of a balancer's 20-backends.cfg.
 type backends struct {
-	servers  []server // each once, by name and address
-	unmarked []server // of these, the ones without registration's mark
-	foreign  []string // lines that are no server's, or say more than registration does
-	repeated []server // of these, the ones that are there more than once
+	servers  []server // without duplicates of name and address
+	unmarked []server // those of servers without a registration's mark
+	foreign  []string // lines that are not a server, or have more fields than a registration writes
+	repeated []server // those of servers that occur more than once
 }
 
-// parseBackends reads 20-backends.cfg. What does not parse is foreign, and never
-// gets anywhere else.
+// parseBackends parses 20-backends.cfg. Lines that cannot be parsed are only reported as
+// foreign.
 func parseBackends(vip, text string) backends {
 	var b backends
 	own := map[string]bool{}
@@ -101,14 +101,14 @@ func (b *backends) add(vip, line string) {
 	b.servers = append(b.servers, parsed)
 	switch marked := line == strings.TrimSpace(parsed.line(vip)); {
 	case !marked && len(fields) > 3:
-		b.foreign = append(b.foreign, line) // HAProxy takes it for a server all the same
+		b.foreign = append(b.foreign, line) // HAProxy accepts it as a server nevertheless
 		b.unmarked = append(b.unmarked, parsed)
 	case !marked:
 		b.unmarked = append(b.unmarked, parsed)
 	}
 }
 
-// has reports whether a registration has put the server there.
+// has reports whether the server is listed with a registration's mark.
 func (b backends) has(s server) bool {
 	return slices.Contains(b.servers, s) && !slices.Contains(b.unmarked, s)
 }

@@ -11,36 +11,35 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// The servers of a balancer are what replicas have registered there. Balancers
-// that list the same servers, each with registration's mark, need no further
-// evidence. About any other server the replica's own machine is asked, whose record
-// says where its replica is registered: so a replica that was registered while a
-// balancer was down is added there, one that left meanwhile is taken out, and a
-// line that somebody else wrote goes.
+// The servers of a balancer are the replicas that were registered there. If all balancers
+// list the same servers, each with a registration's mark, nothing else is read. For any other
+// server, the record on the replica's own machine decides. So a replica that was registered
+// while a balancer was down is added there, a replica that left meanwhile is removed, and so is
+// a line that was written by hand.
 
-// Registered tells whether the machine at the address has a replica of that name
-// which is registered at this endpoint. It fails where the machine cannot be asked.
+// Registered reports whether the machine at the address has a replica of that name that is
+// registered at this endpoint. It returns an error if the machine cannot be read.
 type Registered func(ctx context.Context, name string, address netip.AddrPort) (bool, error)
 
-// verdict is what a replica's machine says of a server.
+// verdict is what the record on a replica's machine says about a server.
 type verdict int
 
 const (
-	unasked verdict = iota // it cannot be asked
+	unasked verdict = iota // the machine cannot be read
 	confirmed
 	denied
 )
 
-// candidate is a server that some balancer lists.
+// candidate is a server that at least one balancer lists.
 type candidate struct {
 	server
-	listed int  // balancers that list it
-	marked int  // of these, the ones that have it once and with registration's mark
-	up     bool // one of them sends it requests
+	listed int  // number of balancers that list it
+	marked int  // number of those that list it once and with a registration's mark
+	up     bool // at least one of them sends it requests
 }
 
-// candidates are the servers of all balancers that have a list, and how many these
-// are.
+// candidates returns the servers of all balancers that have a list, and the number of these
+// balancers.
 func candidates(seen map[string]balancer) (all []candidate, lists int) {
 	byServer := map[server]candidate{}
 	for _, name := range names(seen) {
@@ -66,7 +65,7 @@ func candidates(seen map[string]balancer) (all []candidate, lists int) {
 	return all, lists
 }
 
-// disputed are those of which the lists alone do not say that they are registered.
+// disputed returns the candidates whose registration does not follow from the lists alone.
 func disputed(all []candidate, lists int) []server {
 	addresses := map[string]int{}
 	for _, c := range all {
@@ -81,9 +80,9 @@ func disputed(all []candidate, lists int) []server {
 	return some
 }
 
-// mergeBackends decides what every balancer must list, and which servers stay unmarked
-// where they are: their machine does not answer, but they serve. A machine that
-// neither answers nor serves loses nothing: its own next apply registers it again.
+// mergeBackends decides which servers every balancer must list, and which ones stay where they
+// are without a mark because they serve although their machine does not answer. A machine that
+// neither answers nor serves is not listed: its own next apply registers it again.
 func mergeBackends(all []candidate, lists int, verdicts map[server]verdict) (wanted, kept []server) {
 	open := disputed(all, lists)
 	best := map[string]candidate{}
@@ -110,8 +109,8 @@ func mergeBackends(all []candidate, lists int, verdicts map[server]verdict) (wan
 	return wanted, slices.CompactFunc(kept, func(a, b server) bool { return a.Name == b.Name })
 }
 
-// preferred: of two addresses of one replica the one that its machine tells, else the
-// one that more balancers have.
+// preferred reports which of two addresses of one replica is used: the one in the record on its
+// machine, otherwise the one that more balancers list.
 func preferred(a, b candidate, verdicts map[server]verdict) bool {
 	if (verdicts[a.server] == confirmed) != (verdicts[b.server] == confirmed) {
 		return verdicts[a.server] == confirmed
@@ -119,7 +118,7 @@ func preferred(a, b candidate, verdicts map[server]verdict) bool {
 	return a.marked > b.marked
 }
 
-// servers is the wanted content of each host's list.
+// servers returns the wanted servers of each host's list.
 func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
 	all, lists := candidates(seen)
 	wanted, kept := mergeBackends(all, lists, s.askReplicas(ctx, disputed(all, lists)))
@@ -131,7 +130,7 @@ func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]
 	return texts
 }
 
-// askReplicas asks the machines of servers at once.
+// askReplicas reads the records on the machines of servers in parallel.
 func (s Spec) askReplicas(ctx context.Context, servers []server) map[server]verdict {
 	verdicts := map[server]verdict{}
 	if s.Registered == nil {
@@ -161,14 +160,14 @@ func (s Spec) askReplicas(ctx context.Context, servers []server) map[server]verd
 	return verdicts
 }
 
-// listDrift says by host which replicas its list lacks, or has elsewhere, that
-// others have.
+// listDrift describes, by host, replicas that other hosts list and this one lacks or lists with
+// another address.
 func listDrift(seen map[string]balancer) map[string][]string {
 	all, _ := candidates(seen)
 	missing := map[string][]string{}
 	for _, c := range all {
 		if c.marked == 0 {
-			continue // the host that has it says so
+			continue // reported for the host that lists it
 		}
 		var with, without []string
 		for _, name := range names(seen) {

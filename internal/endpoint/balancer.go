@@ -12,15 +12,15 @@ import (
 type balancer struct {
 	unreachable   error // not nil: nothing else is known
 	facts         host.Facts
-	otherEndpoint string       // describes the other endpoint that the machine belongs to: nothing below is known then
-	owner         owner        // whose it is
+	otherEndpoint string       // the other endpoint that the machine belongs to; nothing below is known then
+	owner         owner        // the endpoint that the machine belongs to
 	device        string       // interface of the VIP; "" when none was found
 	local         []netip.Addr // the machine's addresses
-	vipMAC        string       // hardware address of who answers for the VIP on the network; "" unless probed
+	vipMAC        string       // hardware address that answers for the VIP on the network; "" unless probed
 	backends                   // of 20-backends.cfg
-	stats         []stat       // of the running HAProxy; nil when it does not answer
-	unexpected    []string     // names in its statistics that registration does not give
-	answers       bool         // HAProxy's socket does
+	stats         []stat       // of the running HAProxy; nil if it does not answer
+	unexpected    []string     // names in its statistics that no registration uses
+	answers       bool         // HAProxy's socket answers
 }
 
 func (b balancer) holdsVIP(vip string) bool {
@@ -32,7 +32,7 @@ func (b balancer) holdsVIP(vip string) bool {
 	return false
 }
 
-// installed: something of the endpoint is on the machine.
+// installed reports whether any file of the endpoint is on the machine.
 func (b balancer) installed() bool {
 	if b.otherEndpoint != "" {
 		return false
@@ -56,13 +56,13 @@ func (b balancer) unitActive(unit string) bool {
 	return false
 }
 
-// hasList: there is a list of servers, be it an empty one.
+// hasList reports whether there is a list of servers, which may be empty.
 func (b balancer) hasList() bool {
 	_, ok := b.facts.Files[backendsPath]
 	return ok
 }
 
-// unreachableOf joins why hosts could not be reached, for errors.Is.
+// unreachableOf joins the errors of hosts that could not be reached, for errors.Is.
 func unreachableOf(seen map[string]balancer) error {
 	var all []error
 	for _, name := range names(seen) {

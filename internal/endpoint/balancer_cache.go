@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// cacheTTL is how long a refresh uses a cached observation of the balancers.
-// Without it every replica's Read would observe every balancer again.
+// cacheTTL is how long a refresh uses a cached observation of the balancers. Without the cache,
+// each replica's Read would observe each balancer again.
 const cacheTTL = 15 * time.Second
 
 // balancerCache holds the last observation of each endpoint's balancers, by
@@ -19,7 +19,7 @@ type balancerCache struct {
 }
 
 type cachedBalancers struct {
-	seen map[string]balancer // without what rotation has no use for
+	seen map[string]balancer // only the fields that rotation needs
 	at   time.Time
 }
 
@@ -40,7 +40,7 @@ func (s *balancerCache) put(of Registration, seen map[string]balancer, now time.
 	s.last[fmt.Sprint(of)] = cachedBalancers{seen: kept, at: now}
 }
 
-// get returns an endpoint's balancers if the observation is recent, or nil.
+// get returns the balancers of an endpoint, or nil if the observation is older than cacheTTL.
 func (s *balancerCache) get(of Registration, now time.Time) map[string]balancer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,21 +15,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// presentedTimeout bounds one question for a certificate: as long as HAProxy's own check
-// may take.
+// presentedTimeout limits one TLS handshake with a replica: as long as HAProxy's own check may
+// take.
 const presentedTimeout = 5 * time.Second
 
 // presented is the certificate chain that a replica presents to its clients.
 type presented struct {
 	server
 	chain  []*x509.Certificate // leaf first
-	silent error               // why there is no chain
-	serves string              // a balancer that counts it as healthy; "" for none
+	silent error               // why there is no chain; nil if there is one
+	serves string              // a balancer that reports it as healthy; "" if none does
 }
 
-// checkTrust refuses to remove an authority from the balancers that a replica in
-// rotation still needs. The replicas are asked for their certificates only when an
-// authority is removed.
+// checkTrust refuses to remove a CA from the balancers while a replica in rotation still needs
+// it. It reads the replicas' certificates only if a CA is removed.
 func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
 	if s.CACertificate == "" {
 		return nil
@@ -68,8 +67,8 @@ func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balanc
 	}
 }
 
-// currentTrust gives, by balancer, by which authorities (PEM) it verifies the
-// replicas, "" where it verifies none. One that has them as wanted is left out.
+// currentTrust returns, by balancer, the CA certificates (PEM) that it verifies the replicas
+// against, "" if it verifies nothing. A balancer that already has the wanted ones is left out.
 func currentTrust(ctx context.Context, s Spec, seen map[string]balancer) (map[string]string, error) {
 	var mu sync.Mutex
 	before := map[string]string{}
@@ -91,12 +90,12 @@ func currentTrust(ctx context.Context, s Spec, seen map[string]balancer) (map[st
 	return before, err
 }
 
-// unverifiable returns the balancers from which after removes an authority.
+// unverifiable returns the balancers from which after removes a CA certificate.
 func unverifiable(before map[string]string, after string) map[string]string {
 	taken := map[string]string{}
 	for name, text := range before {
 		switch {
-		case len(pki.CertificatesIn(text)) == 0: // whatever a replica shows was accepted
+		case len(pki.CertificatesIn(text)) == 0: // any certificate was accepted
 			taken[name] = ""
 		case pki.Loses(text, after):
 			taken[name] = text
@@ -105,10 +104,10 @@ func unverifiable(before map[string]string, after string) map[string]string {
 	return taken
 }
 
-// distrusted describes the replicas whose certificates a balancer accepts by the
-// trust before and would reject by the trust after. A replica that no balancer
-// accepts loses nothing. A healthy replica that presented no certificate is not
-// known to be safe.
+// distrusted describes the replicas whose certificates a balancer accepts with the CA
+// certificates before the change and would reject with those after it. A replica that no
+// balancer accepts is not affected. A healthy replica that presented no certificate counts as
+// affected.
 func distrusted(before map[string]string, after string, replicas []presented, now time.Time) []string {
 	accepted := func(chain []*x509.Certificate) bool {
 		for _, roots := range before {
@@ -134,7 +133,7 @@ func distrusted(before map[string]string, after string, replicas []presented, no
 	return reasons
 }
 
-// presentedByAll asks every replica that a balancer lists for its certificate.
+// presentedByAll returns the certificate chain of each replica that a balancer lists.
 func presentedByAll(ctx context.Context, s Spec, reachable map[string]balancer) []presented {
 	replicas := allServers(reachable)
 	answers := make([]presented, len(replicas))

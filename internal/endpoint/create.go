@@ -9,8 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Create claims every host, installs and starts HAProxy and keepalived on them and
-// waits until exactly one of them holds the VIP and HAProxy answers there.
+// Create claims every host, installs and starts HAProxy and keepalived on them, and waits until
+// exactly one of them holds the VIP and HAProxy answers there.
 func Create(ctx context.Context, s Spec) (Status, error) {
 	if err := s.validate(); err != nil {
 		return Status{}, refusedError(s, "created", err)
@@ -44,8 +44,8 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 	return converge(ctx, s)
 }
 
-// converge waits until the endpoint is healthy. Replicas that were registered or
-// deregistered meanwhile may have left lists that differ: these are repaired.
+// converge waits until the endpoint is healthy. Lists that differ, because replicas were
+// registered or deregistered in the meantime, are repaired.
 func converge(ctx context.Context, s Spec) (Status, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
@@ -107,7 +107,7 @@ func applyOn(ctx context.Context, s Spec, name string, b balancer, servers strin
 	}
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
-		failure.Detail, _ = s.Hosts[name].UnitLog(ctx, haproxyUnit, 8) // the error stands without it
+		failure.Detail, _ = s.Hosts[name].UnitLog(ctx, haproxyUnit, 8) // optional: the error is complete without it
 	}
 	return failure
 }

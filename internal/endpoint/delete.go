@@ -12,9 +12,9 @@ import (
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	Abandon host.Abandoned // hosts that are gone for good: they are left as they are
-	// WaitForReplicas is how long to wait for the next replica to leave before those
-	// that remain are the reason to refuse. Zero refuses at once.
+	Abandon host.Abandoned // unreachable hosts that no longer exist: they are skipped
+	// WaitForReplicas is how long to wait for the next replica to leave before Delete refuses
+	// because of those that remain. With zero, it refuses immediately.
 	WaitForReplicas time.Duration
 	// LeftAlone is called for a host that belongs to another endpoint. It may be nil.
 	LeftAlone func(why string)
@@ -44,8 +44,8 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	return requireAbandoned(ctx, s, lost, o.Abandon)
 }
 
-// waitForReplicas waits until no replica is in rotation: where Terraform's graph has
-// no edge between the endpoint and its replicas, they leave at the same time.
+// waitForReplicas waits until no replica is in rotation. If Terraform's graph has no edge between
+// the endpoint and its replicas, they are destroyed at the same time.
 func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[string]balancer, error) {
 	since, reported := time.Now(), ""
 	for {
@@ -74,7 +74,7 @@ func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[st
 
 const replicasInterval = 500 * time.Millisecond
 
-// inUse refuses to take the address away under replicas that are in rotation.
+// inUse refuses to remove the address while replicas are in rotation.
 func inUse(s Spec, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {

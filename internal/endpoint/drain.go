@@ -11,32 +11,32 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// leaving is how a replica leaves rotation, as drain.sh names it.
+// leaving is the kind of a drain, as drain.sh names it.
 type leaving string
 
 const (
-	leavesToReturn leaving = "back"   // all others must serve
-	leavesAlone    leaving = "alone"  // for good; another must serve, unless there is no other
-	leavesOthers   leaving = "others" // for good; another must serve
+	leavesToReturn leaving = "back"   // for a restart: all others must serve
+	leavesAlone    leaving = "alone"  // for a removal: another one must serve, unless there is no other
+	leavesOthers   leaving = "others" // for a removal: another one must serve
 )
 
-// drain gives the command that takes a server out of rotation.
+// drain returns the command that takes a server out of rotation.
 func drain(name string, how leaving) host.Command {
 	c := backendCommand(drainScript, server{Name: name}, 0)
 	c.Vars["leaving"] = string(how)
 	return c
 }
 
-// Drain takes a replica out of rotation for a restart: it stops new connections to
-// it on every balancer and waits until its sessions have ended or the drain timeout
-// has passed. It is refused while the health check of another replica fails on a
-// balancer. A replica that is unhealthy or not registered is always drained.
+// Drain takes a replica out of rotation for a restart: it stops new connections to it on every
+// balancer and waits until its sessions have ended or the drain timeout has passed. It refuses
+// while the health check of another replica fails on a balancer. A replica that is unhealthy or
+// not registered is always drained.
 func (r *Registrar) Drain(ctx context.Context, name string) error {
 	return r.takeOut(ctx, name, leavesToReturn)
 }
 
-// DrainForDelete drains a replica that leaves for good: one other replica has to serve.
-// With lastAllowed the only replica may leave too.
+// DrainForDelete drains a replica that is removed: at least one other replica must serve. With
+// lastAllowed, the only replica may be removed too.
 func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
 	if lastAllowed {
 		return r.takeOut(ctx, name, leavesAlone)
@@ -59,8 +59,8 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 			refused = append(refused, balancer)
 		case answerDrained, answerIdle:
 			draining = append(draining, balancer)
-		case answerUnknown: // sends it nothing
-		case answerAbsent, answerStopped: // sends nothing to anybody
+		case answerUnknown: // it sends the replica no requests
+		case answerAbsent, answerStopped: // it sends no requests at all
 			stopped = append(stopped, balancer)
 		default:
 			return r.operationError("drained", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
@@ -78,12 +78,12 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 	return nil
 }
 
-// undoDrainTimeout bounds undoDrain, which has a context of its own: a drain fails
-// most often because its caller's context has ended.
+// undoDrainTimeout limits undoDrain, which has its own context: the most frequent cause of a
+// failed drain is that its caller's context has ended.
 const undoDrainTimeout = 10 * time.Second
 
-// undoDrain reverts a drain that failed, on the balancers that can be reached. It
-// returns the drain's error.
+// undoDrain reverts a failed drain on the balancers that can be reached. It returns the error of
+// the drain.
 func (r *Registrar) undoDrain(ctx context.Context, name string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDrainTimeout)
 	defer cancel()
@@ -93,8 +93,8 @@ func (r *Registrar) undoDrain(ctx context.Context, name string, why error) error
 	return why
 }
 
-// Undrain puts back into rotation what Drain or DrainForDelete has taken out of it, where
-// it is still registered.
+// Undrain reverts Drain and DrainForDelete on the balancers where the replica is still
+// registered.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	if err := validateName("replica name", name); err != nil {
 		return r.operationError("put back", name, "", err)
@@ -120,13 +120,13 @@ func (r *Registrar) undrain(ctx context.Context, name string, balancers []string
 	return nil
 }
 
-// refusal is the error of a drain that a balancer refuses.
+// refusal is the error of a drain that a balancer refused.
 type refusal struct {
 	*problem.Problem
 	last bool
 }
 
-// Unwrap gives the problem.
+// Unwrap returns the problem.
 func (r *refusal) Unwrap() error { return r.Problem }
 
 // LastServing reports whether the reason is that no other replica serves.
@@ -141,7 +141,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 		case answerDrained:
 			undo = append(undo, balancer)
 		case answerLast:
-			at = balancer // it says more than that another one is out
+			at = balancer // it is more specific than that another replica is out
 		}
 	}
 	if err := r.undrain(ctx, name, undo); err != nil {
@@ -162,7 +162,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 	}}
 }
 
-// notCheckedError is the refusal where no HAProxy runs that checks the other replicas.
+// notCheckedError is the refusal if no HAProxy runs that could check the other replicas.
 func (r *Registrar) notCheckedError(name string, balancers []string) error {
 	return &problem.Problem{
 		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
@@ -173,7 +173,7 @@ func (r *Registrar) notCheckedError(name string, balancers []string) error {
 	}
 }
 
-// rotationTable shows the replicas as a balancer sees them.
+// rotationTable returns a table of the replicas as a balancer reports them.
 func rotationTable(stats []stat) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -185,8 +185,8 @@ func rotationTable(stats []stat) string {
 	return b.String()
 }
 
-// wait returns when the replica's sessions on the balancers have ended, or no
-// longer do by themselves.
+// wait returns when the replica's sessions on the balancers have ended, or their number no longer
+// falls.
 func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
 	timeout := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
 	answers, err := r.runOn(ctx, balancers,

@@ -9,9 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// drift describes what differs on a reachable host from what is rendered. Which
-// replicas are registered is not the endpoint's decision; lines that registration
-// does not write are drift.
+// drift describes the differences between a reachable host and what is rendered for it. Which
+// replicas are registered is not drift; lines that no registration writes are.
 func drift(s Spec, name string, b balancer) []string {
 	switch {
 	case b.otherEndpoint != "":
@@ -39,7 +38,7 @@ func drift(s Spec, name string, b balancer) []string {
 	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
 }
 
-// serversDrift describes what a host's list of servers has that no registration writes.
+// serversDrift describes the entries of a host's list of servers that no registration writes.
 func serversDrift(s Spec, b balancer) []string {
 	if !b.hasList() {
 		return []string{backendsPath + " is not there"}
@@ -80,7 +79,7 @@ func unitDrift(b balancer) []string {
 	return differences
 }
 
-// fileDrift compares one file with what was found of it.
+// fileDrift compares one file with what was observed.
 func fileDrift(observed map[string]host.FileState, wanted host.File) []string {
 	state, there := observed[wanted.Path]
 	if !there {
@@ -110,8 +109,8 @@ func sameContent(state host.FileState, wanted host.File) bool {
 	return state.SHA256 == sha256Hex(wanted.Content)
 }
 
-// lineDrift says which lines of a configuration differ. A line found in place of
-// one with the same first word is one change.
+// lineDrift describes which lines of a configuration differ. A line with the same setting and
+// another value is one change.
 func lineDrift(path, observed, wanted string) []string {
 	extra, absent := subtract(observed, wanted), subtract(wanted, observed)
 	var differences []string
@@ -134,8 +133,8 @@ func lineDrift(path, observed, wanted string) []string {
 	return differences
 }
 
-// sameSetting: "timeout client 1m" stands for another "timeout client", and
-// "balance first" for any other "balance".
+// sameSetting reports whether two lines set the same thing: "timeout client 1m" and another
+// "timeout client", or "balance first" and any other "balance".
 func sameSetting(word, line, other string) bool {
 	if word != "timeout" && word != "option" {
 		first, _, _ := strings.Cut(other, " ")
@@ -145,7 +144,7 @@ func sameSetting(word, line, other string) bool {
 	return len(a) > 1 && len(b) > 1 && a[0] == b[0] && a[1] == b[1]
 }
 
-// subtract gives the lines of text that are not in other, counted.
+// subtract returns the lines of text that are not in other. It respects repeated lines.
 func subtract(text, other string) []string {
 	count := map[string]int{}
 	for line := range strings.Lines(other) {

@@ -1,13 +1,11 @@
-// Package endpoint makes, reads, changes and removes the fixed API address of
-// a control plane: a virtual IP held by keepalived in front of HAProxy on a
-// set of machines, and the registrar through which replicas enter and leave
-// rotation without a dropped connection.
+// Package endpoint creates, reads, updates and deletes the fixed API address of a control plane:
+// a virtual IP held by keepalived in front of HAProxy on a set of machines. Its registrar adds
+// replicas to the rotation and removes them without dropping a connection.
 //
-// Both programs run with a configuration and units of their own. Those of the
-// distribution or the user are not touched. The
-// endpoint owns 10-endpoint.cfg, registration owns 20-backends.cfg; HAProxy
-// loads both, and the files are the whole truth: what the runtime API changes
-// (draining) lasts only as long as the operation that changed it.
+// Both programs run with their own configuration and units. Those of the distribution or the user
+// are not changed. The endpoint owns 10-endpoint.cfg, registration owns 20-backends.cfg, and
+// HAProxy loads both. The files are authoritative: a change by the runtime API (a drain) lasts
+// only as long as the operation that made it.
 package endpoint
 
 import (
@@ -21,7 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// ErrGone: every host answers and nothing of the endpoint is there.
+// ErrGone means that every host answers and none has anything of the endpoint.
 var ErrGone = errors.New("control-plane endpoint does not exist")
 
 const (
@@ -29,38 +27,38 @@ const (
 	defaultDrainTimeout = 10 * time.Second
 )
 
-// Spec is one endpoint as it is wanted.
+// Spec is the wanted state of one endpoint.
 type Spec struct {
-	ClusterID       string                // whose endpoint it is: two clusters never share a host
-	ClusterName     string                // for people
+	ClusterID       string                // the cluster that owns the endpoint: two clusters never share a host
+	ClusterName     string                // for messages
 	Address         string                // the virtual IP
 	Port            int                   // 0 means 6443
 	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
 	Interface       string                // network interface of the VIP; "" means the one that holds the host's address
 	VirtualRouterID int                   // 1–255; 0 means derived from Address
 	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
-	CACertificate   string                // PEM: health checks verify the replicas against it; "" means unverified TLS
+	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
-	// Abandon are hosts that are gone for good: Update leaves those of them that
-	// are no longer in Hosts as they are when they cannot be reached.
+	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
+	// no longer in Hosts.
 	Abandon host.Abandoned
-	// Registered is asked about servers of which the balancers' lists alone do not
-	// say that they are replicas. Nil: no machine can be asked.
+	// Registered reports whether a server is a registered replica, if the balancers' lists do
+	// not show it. Nil means that no machine can be read.
 	Registered Registered
 }
 
-// Registration is all a replica needs to know to enter and leave rotation. It
-// follows from Spec alone, so it is known at plan time, and holds no secret.
+// Registration is what a replica needs to enter and leave rotation. It is derived from Spec, so
+// it is known at plan time. It contains no secret.
 type Registration struct {
 	Address      string            `json:"address"`
 	Port         int               `json:"port"`
 	Hosts        map[string]string `json:"hosts"` // name → address
 	DrainTimeout time.Duration     `json:"drain_timeout"`
 	VerifyCA     bool              `json:"verify_ca"`
-	ClusterID    string            `json:"cluster_id,omitempty"` // "" in what an earlier version has given
+	ClusterID    string            `json:"cluster_id,omitempty"` // "" if an earlier version wrote it
 }
 
-// Registration derives it.
+// Registration returns the registration of the endpoint.
 func (s Spec) Registration() Registration {
 	return Registration{
 		Address:      s.Address,
@@ -72,9 +70,9 @@ func (s Spec) Registration() Registration {
 	}
 }
 
-// Status is what the state of an endpoint's resource records of its machines. Health has the rest.
+// Status is what the resource's state records about the machines. Health has everything else.
 type Status struct {
-	ConfigDigest string // "" while a host cannot be reached
+	ConfigDigest string // "" if a host cannot be reached
 	Drift        []string
 }
 
@@ -111,8 +109,8 @@ func orDefault[T comparable](value, standard T) T {
 	return value
 }
 
-// names gives a map's keys in order, so that whatever is done host by host is
-// done in the same order each time.
+// names returns the keys of a map, sorted, so that hosts are always processed in the same
+// order.
 func names[T any](byName map[string]T) []string {
 	sorted := make([]string, 0, len(byName))
 	for name := range byName {
@@ -133,7 +131,7 @@ func refusedError(s Spec, what string, err error) error {
 	}
 }
 
-// onHosts runs do for every name in parallel and joins the errors in order.
+// onHosts calls do for every name in parallel and joins the errors in the order of the names.
 func onHosts(hosts []string, do func(name string) error) error {
 	failed := make([]error, len(hosts))
 	var all sync.WaitGroup

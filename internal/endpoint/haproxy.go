@@ -5,23 +5,21 @@ import (
 	"net/netip"
 )
 
-// renderHAProxy gives 10-endpoint.cfg.
+// renderHAProxy renders 10-endpoint.cfg.
 //
-// A replica that stops on purpose fails its check while it still serves what it
-// has, so a failed check only keeps new connections away; it must not cut
-// sessions (no on-marked-down shutdown-sessions). Sessions on a machine that
-// died are ended by TCP itself: keepalive probes where the connection is idle,
-// tcp-ut where data is in flight. That also holds in the workers that a reload
-// leaves behind for their old connections; these run no checks. HAProxy 2.6
-// refuses tcp-ut for servers added at run time, which is why replicas enter
-// rotation by a hitless reload.
+// A replica that shuts down fails its check while it still serves its open connections. So a
+// failed check only stops new connections and must not close sessions (no on-marked-down
+// shutdown-sessions). Sessions with a machine that died are closed by TCP itself: by keepalive
+// probes if the connection is idle, by tcp-ut if data is in flight. This also applies to the
+// workers that a reload leaves for old connections, which run no checks. HAProxy 2.6 refuses
+// tcp-ut for servers that are added at run time, so replicas enter rotation by a hitless reload.
 //
-// The connect timeout is what a client waits when its connection was given to a
-// machine that died a moment ago, before another one is tried (redispatch).
-// Watches may be silent for hours, so nothing but keepalive ends a quiet session.
+// The connect timeout is how long a client waits if its connection is sent to a machine that has
+// just died, before another one is tried (redispatch). Watches may be silent for hours, so only
+// keepalive closes a quiet session.
 //
-// Each connection is logged when it is established (logasap), because it may last
-// for days: it can be matched with what the API server notes of the balancer.
+// Each connection is logged when it is established (logasap), because it may last for days. The
+// line can be matched with the API server's audit log, which has the balancer's address.
 func renderHAProxy(s Spec) string {
 	return fmt.Sprintf(`# Managed by terraform-provider-kube. Replicas are in %s.
 global
@@ -63,12 +61,12 @@ frontend %s
 `, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.bind(), proxyName)
 }
 
-// connectionLine is what HAProxy logs of a connection: who connected, and by which
-// address and port it reached which replica.
+// connectionLine is HAProxy's log line of a connection: the client, the local address and port,
+// and the replica.
 const connectionLine = "client=%ci:%cp source=%bi:%bp server=%s address=%si:%sp"
 
-// verification: every API server's certificate carries the name "kubernetes"
-// (kubeadm's layout), whatever its address.
+// verification returns the options that verify a replica. Each API server's certificate has the
+// name "kubernetes" (kubeadm's layout), whatever its address.
 func verification(s Spec) string {
 	if s.CACertificate == "" {
 		return "verify none"
@@ -79,7 +77,7 @@ func verification(s Spec) string {
 func (s Spec) bind() string {
 	ip, err := netip.ParseAddr(s.Address)
 	if err != nil {
-		return "" // Spec.validate comes first
+		return "" // refused by Spec.validate before
 	}
 	return netip.AddrPortFrom(ip, uint16(s.port())).String()
 }

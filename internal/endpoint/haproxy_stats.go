@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stat is one server as HAProxy sees it.
+// stat is the state of one server in HAProxy.
 type stat struct {
 	Name     string
 	Status   string // "UP", "UP 1/3", "DOWN", "DRAIN", "MAINT", …
@@ -21,8 +21,8 @@ type stat struct {
 
 func (s stat) up() bool { return strings.HasPrefix(s.Status, "UP") }
 
-// serverStatus is what HAProxy says of a server (srv_hlt_st and what is added to
-// it, in src/stats.c).
+// serverStatus matches the states of a server that HAProxy prints (srv_hlt_st and its additions
+// in src/stats.c).
 var serverStatus = regexp.MustCompile(
 	`^(UP|DOWN|NOLB|MAINT|DRAIN|no check)( [0-9]{1,3}/[0-9]{1,3})?( \((agent|resolution|via [A-Za-z0-9_.:/-]{1,128})\))?$`)
 
@@ -33,19 +33,19 @@ var checkStatuses = []string{
 	"PROCERR", "PROCTOUT", "PROCOK",
 }
 
-// parseStats reads HAProxy's `show stat` for the endpoint's servers.
+// parseStats parses HAProxy's `show stat` and returns the endpoint's servers.
 func parseStats(text string) []stat {
 	stats, _ := readStats(text)
 	return stats
 }
 
-// readStats gives the rows that are what HAProxy prints, and the names in others.
+// readStats returns the valid rows, and the names in the others.
 func readStats(text string) (stats []stat, odd []string) {
 	reader := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "# ")))
 	reader.FieldsPerRecord = -1
 	rows, err := reader.ReadAll()
 	if err != nil || len(rows) == 0 {
-		return nil, nil // cut off or no HAProxy: nothing is known
+		return nil, nil // incomplete, or not from HAProxy: nothing is known
 	}
 	column := map[string]int{}
 	for i, title := range rows[0] {

@@ -7,45 +7,45 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// Health is the observed state of a registration's balancers. One that cannot be
-// observed has an error instead.
+// Health is the observed state of a registration's balancers. A balancer that cannot be observed
+// has an error instead.
 type Health struct {
-	Address   string              // the virtual IP
+	Address   string              // it has the virtual IP
 	Balancers map[string]Balancer // by name
-	Replicas  map[string]string   // all that any balancer lists or sends requests to, name → host:port
+	Replicas  map[string]string   // those that any balancer lists or sends requests to, name → host:port
 }
 
 // Balancer is one machine of an endpoint.
 type Balancer struct {
 	Address    string
 	Err        error  // why it could not be observed; nothing below is known then
-	Present    bool   // something of the endpoint is on it
-	HAProxy    string // systemd's ActiveState; "" where there is no such unit
+	Present    bool   // it has files of the endpoint
+	HAProxy    string // systemd's ActiveState; "" if there is no such unit
 	Keepalived string
-	Answers    bool // HAProxy does, to an administrator
+	Answers    bool // HAProxy's administration socket answers
 	HoldsVIP   bool // the virtual IP
 	Backends   map[string]Backend
 	Out        map[string]string // replica → why it is not in rotation here
-	Other      string            // describes the other endpoint that it belongs to, if any
+	Other      string            // the other endpoint that it belongs to; "" if none
 }
 
-// Backend is a replica as HAProxy sees it.
+// Backend is the state of a replica in HAProxy.
 type Backend struct {
 	Address  string
-	Status   string // in HAProxy's words: "UP", "DOWN", "DRAIN", "MAINT", "UP 1/3", …
+	Status   string // "UP", "DOWN", "DRAIN", "MAINT", "UP 1/3", …
 	Check    string // "L7OK", "L4CON", …
 	Last     string // describes the result of the last check
 	Sessions int
 }
 
-// Health observes every balancer in parallel. It never fails: what cannot be
-// observed before ctx ends is part of the result.
+// Health observes every balancer in parallel. It never fails: a balancer that cannot be observed
+// before ctx ends has an error in the result.
 func (r *Registrar) Health(ctx context.Context) Health {
 	s := r.spec()
 	return healthOf(s, observeAll(ctx, s, healthQuery()))
 }
 
-// healthQuery needs no description of the wanted endpoint.
+// healthQuery returns the query for what can be read without the wanted endpoint.
 func healthQuery() host.Query {
 	q := backendsQuery()
 	q.Files = []string{endpointPath, unitDir + haproxyUnit, unitDir + keepalivedUnit}
@@ -86,7 +86,7 @@ func (b *Balancer) addReason(replica, why string) {
 	}
 }
 
-// unitState is systemd's ActiveState, "" where there is no such unit.
+// unitState returns systemd's ActiveState, or "" if there is no such unit.
 func (b balancer) unitState(unit string) string {
 	if state := b.facts.Units[unit]; state.Load != "not-found" && state.Active != "" {
 		return activeState(state)
@@ -94,7 +94,7 @@ func (b balancer) unitState(unit string) string {
 	return ""
 }
 
-// Holders are the balancers that have the virtual IP, in order.
+// Holders returns the balancers that have the virtual IP, sorted.
 func (h Health) Holders() []string {
 	var holders []string
 	for _, name := range names(h.Balancers) {
@@ -105,7 +105,7 @@ func (h Health) Holders() []string {
 	return holders
 }
 
-// Unobserved are the balancers that could not be observed, in order.
+// Unobserved returns the balancers that could not be observed, sorted.
 func (h Health) Unobserved() []string {
 	var unobserved []string
 	for _, name := range names(h.Balancers) {

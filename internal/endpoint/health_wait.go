@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// healthTimeout bounds the wait for the first holder. VRRP elects one within a
-// second; the rest is for machines busy with other things.
+// healthTimeout limits the wait for the first holder. VRRP elects one within a second; the rest
+// is for busy machines.
 const healthTimeout = 20 * time.Second
 
 // waitUntilHealthy waits until exactly one host holds the VIP and both programs run

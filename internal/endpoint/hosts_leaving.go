@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// leavingHosts is before with only the hosts whose machines are not in s.
+// leavingHosts returns before with only those hosts whose machines are not in s.
 func leavingHosts(before, s Spec) Spec {
 	abandoned := before
 	abandoned.Hosts = map[string]*host.Host{}
@@ -25,8 +25,8 @@ func leavingHosts(before, s Spec) Spec {
 	return abandoned
 }
 
-// stopLeavingHosts takes the address from hosts that leave. lost are those that
-// cannot be reached.
+// stopLeavingHosts removes the address from hosts that leave. It returns those that cannot be
+// reached in lost.
 func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error, err error) {
 	var mu sync.Mutex
 	lost = map[string]error{}
@@ -46,8 +46,8 @@ func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error,
 	return lost, err
 }
 
-// cleanHosts removes the endpoint from every host but those lost, in parallel. A host
-// that belongs to another endpoint is left alone and returned.
+// cleanHosts removes the endpoint from all hosts except those in lost, in parallel. A host that
+// belongs to another endpoint is not changed, and is returned.
 func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []string, err error) {
 	var mu sync.Mutex
 	err = onHosts(names(s.Hosts), func(name string) error {
@@ -79,7 +79,7 @@ func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []str
 	return alone, err
 }
 
-// unchangedHosts says which hosts an update could not reach.
+// unchangedHosts describes the hosts that an update could not reach.
 func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balancer, lost map[string]error) error {
 	if err := unreachableOf(seen); err != nil {
 		return &problem.Problem{
@@ -93,8 +93,8 @@ func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 	return requireAbandoned(ctx, leaving, lost, s.Abandon)
 }
 
-// requireAbandoned fails for hosts that could not be cleaned, except those that the
-// user has abandoned.
+// requireAbandoned returns an error if there are hosts that could not be cleaned and that the
+// user has not abandoned.
 func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, abandoned host.Abandoned) error {
 	var left, kept, addresses []string
 	var causes []error

@@ -20,9 +20,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Imported is an endpoint as its machines describe it: the content of a Spec.
+// Imported is an endpoint as read from its machines: the content of a Spec.
 type Imported struct {
-	ClusterID       string // "" where an earlier version has set it up
+	ClusterID       string // "" if an earlier version created it
 	Address         string
 	Port            int
 	Hosts           map[string]string // name → address
@@ -31,14 +31,14 @@ type Imported struct {
 	InstallPackages bool
 	CACertificate   string
 	DrainTimeout    time.Duration
-	// Replicas are the addresses of the machines in rotation. What they are
-	// registered with is newer than DrainTimeout, whose change touches no balancer.
+	// Replicas are the addresses of the machines in rotation. Their registrations may have a
+	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
 }
 
-// Import reads an endpoint from one of its machines. It changes nothing. machine
-// gives the connection for an address: the names of the other hosts are read from
-// them where this machine has no record of them.
+// Import reads an endpoint from one of its machines. It changes nothing. machine returns the
+// connection for an address: if this machine has no record of the other hosts' names, they are
+// read from those hosts.
 func Import(ctx context.Context, h *host.Host, machine func(address string) *host.Host) (Imported, error) {
 	facts, err := h.Observe(ctx, importQuery())
 	if err != nil {
@@ -62,7 +62,7 @@ func importQuery() host.Query {
 	}
 }
 
-// installed is one machine's part of an endpoint, read back from its files.
+// installed is one machine's part of an endpoint, as read from its files.
 type installed struct {
 	machine  *host.Host
 	name     string
@@ -70,7 +70,7 @@ type installed struct {
 	peers    []string
 	vip      netip.AddrPort
 	device   string
-	usual    string // the device that holds the machine's address
+	usual    string // the interface that has the machine's address
 	routerID int
 	ca       string
 	replicas []string
@@ -87,7 +87,7 @@ var (
 	peersBlock = regexp.MustCompile(`(?s)unicast_peer \{(.*?)\}`)
 )
 
-// rendered reads the files that change renders.
+// rendered parses the files that change renders.
 func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	balancer, there := facts.Files[endpointPath]
 	vrrp := facts.Files[keepalivedPath].Content
@@ -137,8 +137,8 @@ func (p installed) validate() error {
 	return errors.Join(append(checks, certificatesOnly(p.ca))...)
 }
 
-// certificatesOnly checks that text holds PEM certificates only, with comments
-// between them.
+// certificatesOnly checks that text contains only PEM certificates, with comments between
+// them.
 func certificatesOnly(text string) error {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }) {
 		return errors.New(caPath + " is not text")
@@ -163,8 +163,8 @@ func notImported(h *host.Host, cause, next string) error {
 	}
 }
 
-// imported is the endpoint that a machine belongs to. A record is used where it
-// renders the files that exist; otherwise Hosts is empty.
+// imported returns the endpoint that a machine belongs to. Its record is used if it renders the
+// existing files; otherwise Hosts is empty.
 func (p installed) imported() Imported {
 	recorded := p.record
 	if recorded == nil {
@@ -188,7 +188,7 @@ func (p installed) imported() Imported {
 	return out
 }
 
-// all are the addresses of the endpoint's machines, sorted.
+// all returns the addresses of the endpoint's machines, sorted.
 func (p installed) all() []string {
 	return slices.Sorted(slices.Values(append(slices.Clone(p.peers), p.address)))
 }

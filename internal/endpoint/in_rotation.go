@@ -10,9 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Registered describes what differs from the state after Register, by balancer (nil:
-// in rotation everywhere). A balancer that cannot be reached is skipped. An
-// observation of the last 15 seconds is used again.
+// Registered describes, by balancer, the differences from the state after Register; nil means
+// that the replica is in rotation everywhere. A balancer that cannot be reached is skipped. An
+// observation of the last 15 seconds is reused.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
 	replica, err := parseServer(name, address)
 	if err != nil {
@@ -31,8 +31,8 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	return unregistered(replica, seen), nil
 }
 
-// OutOfRotation gives the replicas that a balancer sends no new requests, with
-// their addresses. A balancer that cannot be reached is skipped.
+// OutOfRotation returns the replicas to which a balancer sends no new requests, with their
+// addresses. A balancer that cannot be reached is skipped.
 func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
 	seen, err := r.observe(ctx)
 	if err != nil {
@@ -49,9 +49,8 @@ func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error
 	return out, nil
 }
 
-// Replicas gives every replica that a balancer lists or still sends requests to,
-// whatever its state, with its address. A balancer that does not answer is passed
-// over, as long as another one does.
+// Replicas returns all replicas that a balancer lists or still sends requests to, whatever their
+// state, with their addresses. A balancer that does not answer is skipped if another one does.
 func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	seen, err := r.observe(ctx)
 	reachable := reachableOf(seen)
@@ -67,8 +66,8 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	return replicaAddresses(reachable), nil
 }
 
-// Serving gives the replicas to which a balancer sends new requests, name →
-// host:port, from the cache or a new observation.
+// Serving returns the replicas to which a balancer sends new requests, name → host:port, from the
+// cache or a new observation.
 func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 	seen := r.cache.get(r.registration, time.Now())
 	if seen == nil {
@@ -89,8 +88,8 @@ func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// replicaAddresses joins what the balancers' files say and what their HAProxy runs with,
-// which differ after a change that was cut off. The files count more.
+// replicaAddresses joins the servers in the balancers' files and those of the running HAProxy,
+// which differ after an interrupted change. The files take precedence.
 func replicaAddresses(seen map[string]balancer) map[string]string {
 	all := map[string]string{}
 	for _, name := range names(seen) {
@@ -98,13 +97,13 @@ func replicaAddresses(seen map[string]balancer) map[string]string {
 			all[running.Name] = running.Address.String()
 		}
 	}
-	for _, replica := range slices.Backward(allServers(seen)) { // of two addresses the first
+	for _, replica := range slices.Backward(allServers(seen)) { // the first of two addresses takes precedence
 		all[replica.Name] = replica.Address.String()
 	}
 	return all
 }
 
-// unregistered compares every reachable balancer with what Register leaves.
+// unregistered compares each reachable balancer with the state after Register.
 func unregistered(replica server, seen map[string]balancer) []string {
 	var differences []string
 	for _, name := range names(seen) {
@@ -115,8 +114,8 @@ func unregistered(replica server, seen map[string]balancer) []string {
 	return differences
 }
 
-// outOfRotation says why a balancer that answers sends a replica no requests,
-// or "".
+// outOfRotation describes why a balancer that answers sends no requests to a replica, or
+// returns "".
 func (b balancer) outOfRotation(replica server) string {
 	listed := slices.IndexFunc(b.servers, func(s server) bool { return s.Name == replica.Name })
 	running := slices.IndexFunc(b.stats, func(s stat) bool { return s.Name == replica.Name })
@@ -138,7 +137,7 @@ func (b balancer) outOfRotation(replica server) string {
 	return ""
 }
 
-// allServers are the servers of all hosts, each name and address once.
+// allServers returns the servers of all hosts without duplicates of name and address.
 func allServers(seen map[string]balancer) []server {
 	var all []server
 	for _, b := range seen {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// routerID is the wanted id, or one that follows from the address: two
-// endpoints in one network then rarely meet, and every host computes the same.
+// routerID returns the configured id, or one that is derived from the address: two endpoints in
+// one network then rarely have the same one, and every host computes the same.
 func (s Spec) routerID() int {
 	if s.VirtualRouterID != 0 {
 		return s.VirtualRouterID
@@ -18,19 +18,18 @@ func (s Spec) routerID() int {
 	return int(sum.Sum32()%255) + 1
 }
 
-// realtimePriority is that of the process that sends advertisements.
+// realtimePriority is the priority of the process that sends advertisements.
 const realtimePriority = 50
 
-// renderKeepalived gives the configuration of the named host.
+// renderKeepalived renders the configuration of the named host.
 //
-// All start as BACKUP and never preempt: a machine that comes back does not
-// take the address from one that serves. VRRP version 3, because only there
-// advertisements may be a fraction of a second apart. Adverts go to the other
-// hosts alone. A single host has none to send to; without any peer keepalived
-// would fall back to multicast, and let go of the address for a moment when it
-// goes over to unicast as others join, so the host's own loopback is its peer
-// (as in openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the source
-// of the machine's own connections; preferred_lft 0 says not to.
+// All hosts start as BACKUP and never preempt: a machine that comes back does not take the
+// address from one that serves. VRRP version 3 is used because only it allows advertisements that
+// are a fraction of a second apart. Advertisements go to the other hosts by unicast. A single
+// host has no other one, and without any peer keepalived would use multicast and release the
+// address for a moment when it changes to unicast. So its peer is its own loopback address (as in
+// openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the
+// source of the machine's own connections; preferred_lft 0 prevents that.
 func renderKeepalived(s Spec, name, device string) string {
 	return fmt.Sprintf(`# Managed by terraform-provider-kube.
 global_defs {
@@ -66,7 +65,7 @@ vrrp_instance kube_endpoint {
 		s.virtualAddress(device))
 }
 
-// priority is different on each host, so that no election ends in a tie.
+// priority returns a different value for each host, so that no election ends in a tie.
 func (s Spec) priority(name string) int {
 	priority := 200
 	for _, other := range names(s.Hosts) {
@@ -93,7 +92,7 @@ func (s Spec) unicast(name string) string {
 		own, strings.Join(peers, "\n        "))
 }
 
-// loopback is the loopback address of the same family.
+// loopback returns the loopback address of the same family.
 func loopback(address string) string {
 	if strings.Contains(address, ":") {
 		return "::1"

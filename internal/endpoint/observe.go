@@ -17,8 +17,8 @@ const section = "--"
 //go:embed probe.sh
 var probeScript host.Script
 
-// balancerQuery observes one balancer completely; with probing also who else answers
-// for the VIP.
+// balancerQuery returns the query for everything about one balancer. With probe, it includes
+// which other machine answers for the VIP.
 func balancerQuery(s Spec, probing bool) host.Query {
 	var script host.Script = "ip -o address show\necho " + section + "\n"
 	if probing {
@@ -39,11 +39,10 @@ func balancerQuery(s Spec, probing bool) host.Query {
 	}
 }
 
-// statsCommand prints HAProxy's statistics of the servers.
+// statsCommand prints HAProxy's statistics of servers.
 const statsCommand = askPath + " " + adminSocket + " 'show stat -1 4 -1'"
 
-// backendsQuery observes only the owner of one balancer and which replicas are in
-// rotation.
+// backendsQuery returns the query for the owner of one balancer and the replicas in rotation.
 func backendsQuery() host.Query {
 	return host.Query{
 		Contents: []string{endpointPath, backendsPath, recordPath},
@@ -51,7 +50,7 @@ func backendsQuery() host.Query {
 	}
 }
 
-// observe observes every host in parallel. An unreachable one is no error.
+// observe observes every host in parallel. An unreachable host is not an error.
 func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
 	seen := observeAll(ctx, s, q)
 	if err := ctx.Err(); err != nil {
@@ -67,8 +66,8 @@ func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, er
 	return seen, errors.Join(failed...)
 }
 
-// observeAll observes every host in parallel. An error takes the host's place in
-// the result.
+// observeAll observes every host in parallel. In the result, a host that cannot be observed has
+// an error.
 func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	var (
 		mu   sync.Mutex
@@ -91,8 +90,8 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	return seen
 }
 
-// newBalancer parses the answer to a query. Of a machine that belongs to another
-// endpoint only its addresses are used.
+// newBalancer parses the answer to a query. If the machine belongs to another endpoint, only its
+// addresses are used.
 func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
 	b := balancer{facts: facts, vipMAC: answeredBy(parts[1])}
@@ -108,8 +107,8 @@ func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	return b
 }
 
-// parseAddresses reads `ip -o address show`; device is the wanted interface or,
-// for "", the one that holds address. The result is "" where there is none.
+// parseAddresses parses `ip -o address show`. It returns the machine's addresses, and the wanted
+// interface or, if wanted is "", the one that has address; "" if there is none.
 func parseAddresses(text, wanted, address string) (local []netip.Addr, match string) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -118,7 +117,7 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, match str
 		}
 		prefix, err := netip.ParsePrefix(fields[3])
 		if err != nil {
-			continue // a peer address: point to point, never the wanted one
+			continue // a peer address of a point-to-point link, never the wanted one
 		}
 		local = append(local, prefix.Addr())
 		if name := device(fields[1]); name != "" && (name == wanted || wanted == "" && prefix.Addr().String() == address) {
@@ -128,8 +127,8 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, match str
 	return local, match
 }
 
-// answeredBy gives the hardware address in `ip neighbour show`. The entry was
-// deleted before the probe, so one with an address is an answer.
+// answeredBy returns the hardware address in the output of `ip neighbour show`. The entry was
+// deleted before the probe, so an entry with an address is an answer.
 func answeredBy(text string) string {
 	fields := strings.Fields(text)
 	for i, field := range fields {

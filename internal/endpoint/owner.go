@@ -26,14 +26,14 @@ var (
 
 // The answers of scripts that check the owner.
 const (
-	answerOther   = "other" // another endpoint's; its record follows
+	answerOther   = "other" // it belongs to another endpoint, whose record follows
 	answerClaimed = "claimed"
 	answerOwned   = "ours"
 )
 
 // owner is the endpoint that a machine belongs to.
 type owner struct {
-	ClusterID   string // "" where an earlier version set it up
+	ClusterID   string // "" if an earlier version created it
 	ClusterName string
 	Address     string
 }
@@ -45,8 +45,8 @@ func (o owner) String() string {
 	return fmt.Sprintf("the endpoint %s of cluster %s (id %s)", o.Address, o.ClusterName, o.ClusterID)
 }
 
-// ownerOf reads it from the record, or from what was rendered where an earlier
-// version has set the machine up.
+// ownerOf returns the owner in the record, or, if an earlier version created the endpoint, the
+// one that follows from the rendered files.
 func ownerOf(recorded *record, rendered string) owner {
 	var o owner
 	if recorded != nil {
@@ -61,8 +61,8 @@ func ownerOf(recorded *record, rendered string) owner {
 	return o
 }
 
-// owns reports whether a machine with that owner may be changed for s: it has no
-// owner, s owns it, or an earlier version set it up for the same address.
+// owns reports whether a machine with that owner may be changed for s: it has no owner, s owns
+// it, or an earlier version created an endpoint with the same address on it.
 func (s Spec) owns(o owner) bool {
 	if o == (owner{}) {
 		return true
@@ -71,7 +71,7 @@ func (s Spec) owns(o owner) bool {
 	return sameCluster && (o.Address == "" || o.Address == s.Address)
 }
 
-// ownerVars are the variables of owner.sh.
+// ownerVars returns the variables of owner.sh.
 func (s Spec) ownerVars() map[string]string {
 	return map[string]string{"cluster": s.ClusterID, "vip": s.Address}
 }
@@ -83,7 +83,7 @@ func with(vars, more map[string]string) map[string]string {
 	return all
 }
 
-// refuseOtherEndpoints refuses hosts that belong to another endpoint, all at once.
+// refuseOtherEndpoints refuses hosts that belong to another endpoint, in one error.
 func refuseOtherEndpoints(s Spec, what string, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {
@@ -110,9 +110,9 @@ func (s Spec) otherEndpointsError(what string, lines []string) error {
 	}
 }
 
-// claim writes the record with the owner on every host, in the order of their
-// addresses, before any other file. Of two endpoints that want the same host one is
-// refused, and releases its claims.
+// claim writes the record with the owner on every host, in the order of their addresses, before
+// any other file. If two endpoints claim the same host, one is refused and releases its
+// claims.
 func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
 	order := names(seen)
 	slices.SortFunc(order, func(a, b string) int { return strings.Compare(s.Hosts[a].Address(), s.Hosts[b].Address()) })
@@ -139,11 +139,11 @@ func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) e
 	return nil
 }
 
-// releaseTimeout bounds release, whose caller may have been cancelled.
+// releaseTimeout limits release, whose caller may have been cancelled.
 const releaseTimeout = 10 * time.Second
 
-// release removes the claims on hosts that have no other file of the endpoint. It
-// returns its reason.
+// release removes the claims on hosts that have no other file of the endpoint. It returns the
+// given reason.
 func release(ctx context.Context, s Spec, claimed []string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func release(ctx context.Context, s Spec, claimed []string, why error) error {
 		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + releaseScript, Vars: s.ownerVars()})
 		return err
 	})
-	if err != nil { // then something was changed
+	if err != nil { // then a host was changed
 		return fmt.Errorf("%s\nReleasing the claim on %s failed: %w", why.Error(), strings.Join(claimed, ", "), err)
 	}
 	return why

@@ -17,13 +17,12 @@ var (
 	cleanScript host.Script
 )
 
-// installers are the package managers known to install.sh, best first.
+// installers are the package managers that install.sh knows, in the order of preference.
 func installers() []string { return []string{"apt-get", "dnf", "yum", "zypper"} }
 
-// missingPackages names what the machine lacks, or may have only a part of
-// because an installation was cut off; the packages are called the same
-// everywhere. HAProxy's sockets need a client: Debian, Ubuntu and SUSE
-// machines always have perl, so that socat is only wanted elsewhere.
+// missingPackages returns the packages that the machine lacks, or may have only in part because an
+// installation was interrupted. Their names are the same in all distributions. HAProxy's sockets
+// need a client: Debian, Ubuntu and SUSE always have perl, so socat is needed only elsewhere.
 func missingPackages(f host.Facts) []string {
 	var missing []string
 	_, cutOff := f.Files[installingPath]
@@ -42,8 +41,8 @@ func hasInstaller(f host.Facts) bool {
 	return slices.ContainsFunc(installers(), func(name string) bool { return programAt(f, name) != "" })
 }
 
-// install gives the command that installs packages without starting their own
-// units and remembers all that came with them.
+// install returns the command that installs packages without starting their units, and records
+// the packages that were installed with them.
 func install(packages []string) host.Command {
 	return host.Command{
 		Script: withState(installScript),
@@ -51,8 +50,8 @@ func install(packages []string) host.Command {
 	}
 }
 
-// clean gives the command that takes the endpoint off the machine, with the
-// packages that came with it, unless the machine has another endpoint.
+// clean returns the command that removes the endpoint from the machine, with the packages that
+// were installed for it, unless the machine belongs to another endpoint.
 func clean(s Spec) host.Command {
 	return host.Command{Script: ownerScript + withState(cleanScript), Vars: with(packagesVars(), s.ownerVars())}
 }

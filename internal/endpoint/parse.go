@@ -10,13 +10,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine says is data: it is parsed into a strict type where it enters, and
-// anything else counts as absent.
+// The output of a machine is data: it is parsed into a strict type here, and anything that does
+// not parse counts as absent.
 
 // programDirs is root's PATH as package host sets it.
 var programDirs = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// programAt is where a machine has a program, "" where it has none.
+// programAt returns the path of a program on a machine, or "".
 func programAt(f host.Facts, name string) string {
 	at := f.Commands[name]
 	if path.Base(at) == name && slices.Contains(programDirs, path.Dir(at)) && path.Clean(at) == at {
@@ -25,7 +25,7 @@ func programAt(f host.Facts, name string) string {
 	return ""
 }
 
-// device is the name of a network interface, "" for what is none.
+// device returns text if it is the name of a network interface, otherwise "".
 func device(text string) string {
 	name, _, _ := strings.Cut(text, "@") // "eth0@if5" is eth0, linked to another one
 	if validateInterface(name) != nil {
@@ -34,7 +34,8 @@ func device(text string) string {
 	return name
 }
 
-// hardwareAddress is one as `ip` prints it, "unknown" for what is none.
+// hardwareAddress returns text if it is a hardware address as `ip` prints it, otherwise
+// "unknown".
 func hardwareAddress(text string) string {
 	address, err := net.ParseMAC(text)
 	if err != nil {
@@ -49,7 +50,7 @@ var activeStates = []string{
 	"refreshing",
 }
 
-// activeState is a unit's, in systemd's words.
+// activeState returns the state of a unit for a message.
 func activeState(state host.UnitState) string {
 	switch {
 	case state.Active == "":
@@ -60,13 +61,13 @@ func activeState(state host.UnitState) string {
 	return state.Active
 }
 
-// maxTextLength bounds a text from a machine that is part of a message.
+// maxTextLength limits text from a machine in a message.
 const maxTextLength = 200
 
-// printable is text from a machine for a message: one visible line of bounded length.
+// printable returns text from a machine for a message: one visible line of limited length.
 func printable(text string) string { return problem.Line(shortened(text)) }
 
-// shortened bounds the length of text from a machine.
+// shortened limits the length of text from a machine.
 func shortened(text string) string {
 	if len(text) > maxTextLength {
 		return text[:maxTextLength] + "…"

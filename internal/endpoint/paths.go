@@ -1,6 +1,6 @@
 package endpoint
 
-// Where things are on a machine. Every path is the endpoint's own.
+// Paths on a machine. The endpoint shares none of them.
 const (
 	configDir    = "/etc/haproxy/kube"
 	endpointPath = configDir + "/10-endpoint.cfg"
@@ -14,13 +14,13 @@ const (
 	askPath    = programDir + "/ask"
 	reloadPath = programDir + "/reload"
 
-	// packagesDir remembers what the package manager brought for the endpoint,
-	// so that Delete takes away that and nothing else.
+	// packagesDir records the packages that were installed for the endpoint, so that Delete
+	// removes only those.
 	packagesDir = "/var/lib/kube-endpoint"
-	// installingPath is there while packages are installed, and after that was cut off.
+	// installingPath exists while packages are installed, and after an interrupted installation.
 	installingPath = packagesDir + "/installing"
 
-	// The directories below /run that the units make and remove.
+	// The directories below /run that the units create and remove.
 	runName           = "kube-endpoint"
 	keepalivedRunName = "kube-endpoint-keepalived"
 

@@ -8,8 +8,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// preflight refuses what cannot become an endpoint, all reasons on all hosts at
-// once, before anything is touched.
+// preflight checks all hosts before anything is changed, and returns all problems in one
+// error.
 func preflight(s Spec, seen map[string]balancer) error {
 	var reasons []string
 	held := false
@@ -35,7 +35,7 @@ func preflight(s Spec, seen map[string]balancer) error {
 	}
 }
 
-// hostProblems says why one host cannot be a balancer.
+// hostProblems describes why one host cannot be a balancer.
 func hostProblems(s Spec, b balancer) []string {
 	if b.unreachable != nil {
 		return []string{b.unreachable.Error()}
@@ -72,7 +72,7 @@ func hostProblems(s Spec, b balancer) []string {
 	return reasons
 }
 
-// wildcardListener names the process that listens on port on every address, or "".
+// wildcardListener returns the process that listens on the port on all addresses, or "".
 func wildcardListener(b balancer, port int) string {
 	listener, ok := b.facts.Listeners[port]
 	if !ok || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Read observes every host in one round trip each, in parallel. The replicas of the same
-// refresh use the same observation. An unreachable host is no drift. Read fails with
+// refresh use the same observation. An unreachable host is not drift. Read fails with
 // host.ErrUnreachable if no host can be reached, and with ErrGone if every host answers and
 // none has anything of the endpoint.
 func (r *Registrars) Read(ctx context.Context, s Spec) (Status, error) {
@@ -43,8 +43,7 @@ func read(ctx context.Context, s Spec) (Status, map[string]balancer, error) {
 	return status(s, seen), seen, nil
 }
 
-// goneError is ErrGone with its evidence. The next plan shows it beside the new
-// endpoint.
+// goneError is ErrGone with the evidence. The next plan shows it with the new endpoint.
 func goneError(s Spec) error {
 	return &problem.Problem{
 		Summary: "Endpoint " + s.Address + " is gone", Host: strings.Join(names(s.Hosts), ", "), Err: ErrGone,

@@ -9,29 +9,29 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// recordPath says on each host whose endpoint it belongs to: the claim that is
-// made before anything else is written, and asked for by everybody who changes
-// something there. The rest of it is for an import: the rendered files have the
-// defaults among them, and nothing of packages or drains.
+// recordPath is the file on each host that names the endpoint it belongs to. It is the claim that
+// is written before any other file and checked before every change. Its other fields are for an
+// import: the rendered files do not show which values are defaults, and contain nothing about
+// packages or drains.
 const recordPath = configDir + "/endpoint.json"
 
-// record is Spec but for what the rendered files say. Earlier versions wrote none,
-// or one without cluster and address.
+// record is Spec without what the rendered files contain. Earlier versions wrote none, or one
+// without cluster and address.
 type record struct {
 	ClusterID       string            `json:"cluster_id"`
 	ClusterName     string            `json:"cluster_name"`
 	Address         string            `json:"address"`
 	Hosts           map[string]string `json:"hosts"`
-	Interface       string            `json:"interface"`         // "": the one that holds the host's address
+	Interface       string            `json:"interface"`         // "": the one that has the host's address
 	VirtualRouterID int               `json:"virtual_router_id"` // 0: derived from the address
 	InstallPackages bool              `json:"install_packages"`
 	DrainTimeout    time.Duration     `json:"drain_timeout"`
 }
 
-// recordText is the record of an endpoint. Scripts read the lines of its first three
-// fields, see owner.sh.
+// recordText returns the record of an endpoint as text. Scripts read the lines of its first three
+// fields (owner.sh).
 func recordText(s Spec) string {
-	text, _ := json.MarshalIndent(record{ // of strings, numbers and a map of strings: always encodes
+	text, _ := json.MarshalIndent(record{ // strings, numbers and a map of strings can always be encoded
 		ClusterID: s.ClusterID, ClusterName: s.ClusterName, Address: s.Address,
 		Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
 		InstallPackages: s.InstallPackages, DrainTimeout: s.DrainTimeout,
@@ -39,7 +39,7 @@ func recordText(s Spec) string {
 	return string(text) + "\n"
 }
 
-// readRecord is nil where there is none that says what a record can say.
+// readRecord parses a record. It returns nil if the text is not a valid one.
 func readRecord(text string) *record {
 	var r record
 	if json.Unmarshal([]byte(text), &r) != nil || r.validate() != nil {

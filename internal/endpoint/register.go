@@ -13,12 +13,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// checkTimeout bounds the wait for a replica's first check on a balancer; checks
-// are a second apart and may take five.
+// checkTimeout limits the wait for a replica's first check on a balancer. Checks are a second
+// apart and may take five seconds.
 const checkTimeout = 15 * time.Second
 
-// Register puts the replica into rotation on every balancer and returns when
-// its health check has passed there. address is IP:port.
+// Register puts the replica into rotation on every balancer and returns when its health check has
+// passed on each. address is IP:port.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	replica, err := parseServer(name, address)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		switch word {
 		case answerUp:
 			problem.Progress(ctx, "replica %s is in rotation on %s", name, balancer)
-		case answerStopped: // keepalived keeps the address away from it
+		case answerStopped: // keepalived does not give it the address
 			problem.Progress(ctx, "HAProxy does not run on %s: replica %s enters its rotation when it starts", balancer, name)
 		case answerAbsent:
 			reasons = append(reasons, balancer+": the endpoint is not set up there")
@@ -80,7 +80,7 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 	return nil
 }
 
-// registerCommand gives the command that puts a server into rotation.
+// registerCommand returns the command that puts a server into rotation.
 func registerCommand(at server, vip string) host.Command {
 	c := backendCommand(registerScript, at, int(checkTimeout.Seconds()))
 	c.Vars["line"] = at.line(vip)

@@ -14,12 +14,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Registrar puts backends in and out of rotation on every host of a
-// registration, in parallel. It implements what package controlplane asks for.
+// Registrar adds replicas to the rotation and removes them, on every host of a registration in
+// parallel. It implements the interface of package controlplane.
 //
-// A balancer that cannot be reached is reported as progress and skipped, as
-// long as another one answers: a dead machine sends no traffic. Should it come
-// back with an old list of replicas, Registered tells.
+// A balancer that cannot be reached is reported as progress and skipped if another one answers: a
+// dead machine sends no requests. If it comes back with an outdated list of replicas, Registered
+// reports it.
 type Registrar struct {
 	registration Registration
 	machine      func(address string) *host.Host
@@ -27,16 +27,15 @@ type Registrar struct {
 	cache        *balancerCache
 }
 
-// Registrars makes registrars that share what they see: a refresh asks for all
-// replicas at the same moment, and the balancers are then observed once.
+// Registrars creates registrars that share their observations: a refresh reads all replicas at the
+// same time, and the balancers are observed once.
 type Registrars struct {
 	machine   func(address string) *host.Host
 	observing singleflight.Group
 	cache     balancerCache
 }
 
-// NewRegistrars returns a maker of registrars; machine gives the connection
-// for an address.
+// NewRegistrars returns Registrars. machine returns the connection for an address.
 func NewRegistrars(machine func(address string) *host.Host) *Registrars {
 	return &Registrars{machine: machine}
 }
@@ -57,11 +56,11 @@ func (r *Registrar) notObservedError(err error) error {
 	}
 }
 
-// observeTimeout bounds an observation that several callers share: none of their
-// contexts applies.
+// observeTimeout limits an observation that several callers share, because the context of none of
+// them applies.
 const observeTimeout = time.Minute
 
-// observe observes the balancers, or waits for an observation that is under way.
+// observe observes the balancers, or waits for an observation that is in progress.
 func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 	result := r.observing.DoChan(fmt.Sprint(r.registration), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), observeTimeout)
@@ -77,7 +76,7 @@ func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 	}
 }
 
-// spec is as much of the endpoint as a registration tells.
+// spec returns the part of the endpoint that a registration contains.
 func (r *Registrar) spec() Spec {
 	s := Spec{
 		ClusterID: r.registration.ClusterID, Address: r.registration.Address, Port: r.registration.Port,
@@ -94,8 +93,8 @@ func (r *Registrar) runOnAll(ctx context.Context, c host.Command) (map[string]st
 	return r.runOn(ctx, names(r.registration.Hosts), c)
 }
 
-// runOn runs c on balancers, as whoever is registered at this endpoint: a machine that
-// has another one refuses.
+// runOn runs c on balancers for this endpoint: a machine that belongs to another endpoint
+// refuses.
 func (r *Registrar) runOn(ctx context.Context, balancers []string, c host.Command) (map[string]string, error) {
 	defer r.cache.invalidate(r.registration)
 	c.Vars = with(c.Vars, Spec{ClusterID: r.registration.ClusterID, Address: r.registration.Address}.ownerVars())
@@ -150,7 +149,7 @@ func (r *Registrar) operationError(what, name, detail string, err error) error {
 	return p
 }
 
-// Balancers are the machines of the registration, in the order of their names.
+// Balancers returns the machines of the registration, sorted by name.
 func (r *Registrar) Balancers() []host.LeaseTaker {
 	var machines []host.LeaseTaker
 	for _, name := range names(r.registration.Hosts) {

@@ -21,8 +21,8 @@ var (
 	stopScript host.Script
 )
 
-// files gives all that the endpoint owns on the named host, but for
-// 20-backends.cfg, which belongs to registration.
+// files returns all files of the endpoint on the named host, except 20-backends.cfg, which
+// registration owns.
 func files(s Spec, name string, b balancer) []host.File {
 	text := func(path, content string) host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: 0o644}
@@ -45,8 +45,8 @@ func files(s Spec, name string, b balancer) []host.File {
 	return wanted
 }
 
-// change configures the named host. Its list of servers is written too, unless a
-// replica is registered or deregistered meanwhile.
+// change returns the change that configures the named host. It includes the list of servers,
+// unless a replica is registered or deregistered in the meantime.
 func change(s Spec, name string, b balancer, servers string) host.Change {
 	listed := "" // no file
 	if b.hasList() {
@@ -72,7 +72,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 	return c
 }
 
-// digest is one value for all configuration files as they were found.
+// digest returns one value for all configuration files as observed.
 func digest(seen map[string]balancer) string {
 	sum := sha256.New()
 	for _, name := range names(seen) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// status is what seen means for s.
+// status derives the status of s from what was observed.
 func status(s Spec, seen map[string]balancer) Status {
 	holders, unreachable, missing := holders(s, seen), false, listDrift(seen)
 	observed := Status{ConfigDigest: digest(seen)}
@@ -21,13 +21,13 @@ func status(s Spec, seen map[string]balancer) Status {
 	switch {
 	case len(holders) > 1:
 		observed.Drift = append(observed.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
-	case len(holders) == 0 && !unreachable: // an unreachable host may hold it
+	case len(holders) == 0 && !unreachable: // an unreachable host may have it
 		observed.Drift = append(observed.Drift, s.Address+" is held by none of the hosts")
 	}
 	return observed
 }
 
-// holders names the hosts that have the address, in order.
+// holders returns the hosts that have the address, sorted.
 func holders(s Spec, seen map[string]balancer) []string {
 	var holders []string
 	for _, name := range names(seen) {
@@ -38,7 +38,7 @@ func holders(s Spec, seen map[string]balancer) []string {
 	return holders
 }
 
-// health is "ok", or describes what is wrong with a host.
+// health returns "ok", or describes the problem of a host.
 func health(b balancer) string {
 	if b.unreachable != nil {
 		return b.unreachable.Error()

@@ -7,15 +7,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// renderHAProxyUnit: reloading keeps the master and its listening sockets.
-// RuntimeDirectory goes with a stop, and with it the state of servers from an
-// earlier life; a start never loads one. keepalived watches what the unit writes
-// when HAProxy is ready and when it has ended for any reason; that file
-// outlives the unit, so it is written from outside of the sandbox.
+// renderHAProxyUnit renders the unit of HAProxy. A reload keeps the master and its listening
+// sockets. A stop removes RuntimeDirectory with the saved state of servers, so a start never
+// loads one. keepalived watches the file that the unit writes when HAProxy is ready and when it
+// has ended for any reason. That file outlives the unit, so it is written outside of the
+// sandbox.
 //
-// The master is root, to bind an address that the machine may not have
-// (transparent: CAP_NET_RAW) and to become, and signal, its workers, which run as
-// haproxy without any capability. The journal bounds the lines of connections.
+// The master is root, to bind an address that the machine may not have (transparent:
+// CAP_NET_RAW) and to start and signal its workers, which run as haproxy without capabilities.
+// The journal limits the log lines of connections.
 func renderHAProxyUnit(program string) string {
 	section := systemd.UnitSection{
 		Description:   "HAProxy of the Kubernetes control-plane endpoint",
@@ -43,9 +43,9 @@ RestrictRealtime=yes
 		runName) + systemd.Sandbox + systemd.InstallSection
 }
 
-// renderKeepalivedUnit: the address must not stay behind on a machine whose
-// keepalived died, or two machines would answer for it. Its advertisements must
-// not wait for other programs, hence the priority.
+// renderKeepalivedUnit renders the unit of keepalived. The address must not stay on a machine
+// whose keepalived died, or two machines would answer for it. The priority is there because
+// advertisements must not wait for other programs.
 func renderKeepalivedUnit(s Spec, program, device string) string {
 	prefix := s.Address + "/32"
 	if strings.Contains(s.Address, ":") {

@@ -9,12 +9,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Update re-renders and reloads what differs, one host at a time, the VIP's
-// holder last; hosts in before and not in s are cleaned, hosts that are new get the backends of the others.
+// Update renders again and reloads what differs, one host at a time, the VIP's holder last. Hosts
+// that are in before and not in s are cleaned; new hosts get the backends of the others.
 //
-// Hosts that leave stop their keepalived first: the others will no longer
-// listen to them. Hosts that are new start last: only then does the holder send
-// them the advertisements that keep them from taking the address.
+// Hosts that leave stop their keepalived first, because the others will no longer listen to them.
+// New hosts start last, because only then the holder sends them the advertisements that keep them
+// from taking the address.
 func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if err := s.validate(); err != nil {
 		return Status{}, refusedError(s, "changed", err)
@@ -66,9 +66,9 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	return observed, unchangedHosts(ctx, s, leaving, seen, lost)
 }
 
-// requireAllHosts refuses to change what all hosts have to agree on while one of
-// them cannot be reached: it would hold the address with the old configuration when
-// it comes back. Drift on the other hosts is repaired without it.
+// requireAllHosts refuses a change that all hosts must agree on while one of them cannot be
+// reached: that host would have the address with the old configuration when it comes back. Drift
+// on the other hosts is repaired nevertheless.
 func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 	unreachable := unreachableOf(seen)
 	if unreachable == nil || s.rendersLike(before) {
@@ -84,7 +84,7 @@ func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 	}
 }
 
-// lostAddresses are those of the hosts that cannot be reached.
+// lostAddresses returns the addresses of the hosts that cannot be reached.
 func lostAddresses(s Spec, seen map[string]balancer) []string {
 	var addresses []string
 	for _, name := range names(seen) {
@@ -95,13 +95,13 @@ func lostAddresses(s Spec, seen map[string]balancer) []string {
 	return addresses
 }
 
-// rendersLike reports whether both give every host the same configuration.
+// rendersLike reports whether both render the same configuration for every host.
 func (s Spec) rendersLike(other Spec) bool {
 	return s.Address == other.Address && s.port() == other.port() && maps.Equal(s.addresses(), other.addresses()) &&
 		s.Interface == other.Interface && s.routerID() == other.routerID() && s.CACertificate == other.CACertificate
 }
 
-// updateOrder lists established hosts, the VIP's holder last, then new hosts.
+// updateOrder returns the established hosts, the VIP's holder last, then the new hosts.
 func updateOrder(s Spec, seen map[string]balancer) []string {
 	rank := func(name string) int {
 		switch b := seen[name]; {

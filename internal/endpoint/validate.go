@@ -9,7 +9,7 @@ import (
 
 var clusterID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// validateClusterID checks the id of a cluster, as bundles have it.
+// validateClusterID checks the id of a cluster as it is in bundles.
 func validateClusterID(id string) error {
 	if !clusterID.MatchString(id) {
 		return fmt.Errorf("%q is not the id of a cluster", id)
@@ -49,8 +49,8 @@ func validateVirtualRouterID(id int) error {
 	return nil
 }
 
-// The kernel allows up to 15 bytes, no white space and no slash (dev_valid_name
-// in net/core/dev.c); quotes and the like would break configuration files.
+// interfaceName: the kernel allows up to 15 bytes without white space and slash (dev_valid_name in
+// net/core/dev.c); quotes would break configuration files.
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$`)
 
 // validateInterface checks the name of a network interface.
@@ -61,8 +61,8 @@ func validateInterface(name string) error {
 	return nil
 }
 
-// HAProxy's own set for names of proxies and servers (invalid_char in
-// src/tools.c), and one that needs no quoting in a shell.
+// HAProxy's character set for names of proxies and servers (invalid_char in src/tools.c), which
+// needs no quoting in a shell.
 var haproxyName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}$`)
 
 func validateName(kind, name string) error {
@@ -73,8 +73,8 @@ func validateName(kind, name string) error {
 	return nil
 }
 
-// ValidateHosts checks the balancers (name → address) of the virtual IP at
-// address. They go into keepalived's configuration, which wants IP addresses.
+// ValidateHosts checks the balancers (name → address) of the virtual IP at address. They are
+// written into keepalived's configuration, which requires IP addresses.
 func ValidateHosts(address string, hosts map[string]string) error {
 	if len(hosts) == 0 {
 		return errors.New("an endpoint needs at least one host")
