@@ -327,7 +327,7 @@ func (i *importing) earlier(t *testing.T) {
 	const leftOut = "-var=etcd_extra_args=null"
 	before := startsOfAll(t, i.names)
 	expectContains(t, plan(t, i.w), "0 to add, 1 to change, 0 to destroy.",
-		"does not say that the host belongs to this endpoint")
+		"does not record that the host belongs to this endpoint")
 	for _, fragments := range []string{
 		"9 to import, 0 to add, 4 to change, 0 to destroy.",
 		"9 to import, 0 to add, 0 to change, 0 to destroy.",

@@ -115,13 +115,13 @@ var editedFiles = repair{
 		},
 		{
 			"cp3", `sed -i s/10.97.0.13:6443/10.97.0.99:6443/ /etc/kubernetes/controller-manager.conf
-sed -i '/server cp1 /d; s/server cp2 .*/& weight 7/' /etc/haproxy/kube/20-backends.cfg
+sed -i '/server cp1 /d; s/server cp2 [^#]*/&weight 7 /' /etc/haproxy/kube/20-backends.cfg
 systemctl reload kube-endpoint-haproxy`,
 			[]string{
 				`cp3 (10.97.0.13): /etc/kubernetes/controller-manager.conf: server is https://10.97.0.99:6443, wanted ` +
 					`https://10.97.0.13:6443`,
 				`cp3: not registered`,
-				`cp3: /etc/haproxy/kube/20-backends.cfg: found "server cp2 10.97.0.12:6443 weight 7", which no registration writes`,
+				`cp3: /etc/haproxy/kube/20-backends.cfg: found "server cp2 10.97.0.12:6443 weight 7 # registered`,
 			},
 			[]string{"kube-controller-manager"},
 		},

@@ -132,15 +132,15 @@ func TestSlowLearner(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
 			specs := f.withArgs(c.args, "cp1", "cp2")
-			f.machine(c.slow).slow = 6 << 20
+			f.machine(c.slow).slow = 3 << 20
 			f.create(specs, "cp1")
 			f.fill(specs["cp1"], 48)
 			f.clusters = f.coordinator()
-			f.clusters.pace.StallTimeout = 2 * time.Second
+			f.clusters.pace.StallTimeout = 5 * time.Second
 			begin := time.Now()
 			f.create(specs, "cp2")
 			took := time.Since(begin)
-			t.Logf("48 MiB at 6 MiB/s: %s", took.Round(time.Millisecond))
+			t.Logf("48 MiB at 3 MiB/s: %s", took.Round(time.Millisecond))
 			if took < 3*f.clusters.pace.StallTimeout {
 				t.Errorf("joined in %s: that is too fast to show anything", took)
 			}
@@ -178,9 +178,9 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	specs := f.withArgs(bySnapshot, "cp1", "cp2")
 	f.create(specs, "cp1")
 	f.fill(specs["cp1"], 24)
-	f.machine("cp2").slow = 3 << 20
+	f.machine("cp2").slow = 3 << 19
 	f.clusters = f.coordinator()
-	ctx, cancel := context.WithTimeout(f.context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(f.context(), 10*time.Second)
 	defer cancel()
 	_, err := f.clusters.Create(ctx, specs["cp2"])
 	if !errors.Is(err, ErrAdopted) || !strings.Contains(err.Error(), "still catching up") {
@@ -207,10 +207,10 @@ func TestTwoProcessesWithASlowLearner(t *testing.T) {
 	f := newFleet(t)
 	specs := f.withArgs(bySnapshot, "cp1", "cp2", "cp3")
 	f.create(specs, "cp1")
-	f.fill(specs["cp1"], 32)
-	f.machine("cp2").slow = 4 << 20
+	f.fill(specs["cp1"], 40)
+	f.machine("cp2").slow = 2 << 20
 	other := f.coordinator()
-	other.pace.StallTimeout = 2 * time.Second
+	other.pace.StallTimeout = 6 * time.Second
 	joined := make(chan error, 1)
 	go func() {
 		_, err := other.Create(f.context(), specs["cp2"])
@@ -220,7 +220,7 @@ func TestTwoProcessesWithASlowLearner(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	f.clusters = f.coordinator()
-	f.clusters.pace.StallTimeout, f.clusters.pace.ConditionTimeout = 2*time.Second, time.Second
+	f.clusters.pace.StallTimeout, f.clusters.pace.ConditionTimeout = 6*time.Second, time.Second
 	begin := time.Now()
 	f.create(specs, "cp3")
 	if took := time.Since(begin); took < 3*f.clusters.pace.StallTimeout {
@@ -240,9 +240,9 @@ func TestRestartOfALargeMember(t *testing.T) {
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
 	f.fill(specs["cp1"], 64)
-	f.machine("cp1").late = 3 * time.Second
+	f.machine("cp1").late = 5 * time.Second
 	f.clusters = f.coordinator()
-	f.clusters.pace.StallTimeout = time.Second
+	f.clusters.pace.StallTimeout = 4 * time.Second
 	s := specs["cp1"]
 	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
 	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
@@ -259,9 +259,9 @@ func TestStoppedLargeMemberIsResumed(t *testing.T) {
 	f.create(specs, "cp1")
 	f.fill(specs["cp1"], 64)
 	f.kill("cp1", false)
-	f.machine("cp1").late = 3 * time.Second
+	f.machine("cp1").late = 5 * time.Second
 	f.clusters = f.coordinator()
-	f.clusters.pace.ConditionTimeout = time.Second
+	f.clusters.pace.ConditionTimeout = 4 * time.Second
 	f.create(specs, "cp1")
 }
 

@@ -53,7 +53,7 @@ func TestRollBack(t *testing.T) {
 		before[name] = string(f.machine(name).files[layout.UnitPath].Content)
 	}
 	f.impatient()
-	f.clusters.pace.StallTimeout = 3 * time.Second
+	f.clusters.pace.StallTimeout = 8 * time.Second
 	other := upgraded(specs, "3.6.15")
 	outages := map[string]*counter{}
 	for name, s := range other {
