@@ -104,7 +104,6 @@ resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
 	}
 	trustNewHostKeys(t, w)
 	apply(t, w)
-	expectEmptyPlan(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, "cp1", "cp2")
 }

@@ -28,19 +28,17 @@ func TestLifecycle(t *testing.T) {
 		t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) {
 			override(t, w, scheduled("*-01-31 00:00"))
 			apply(t, w)
-			expectEmptyPlan(t, w)
 			expectHealthy(t, w, names)
 			useAPI(t, w)
 
 			started := startsOfAll(t, names)
-			apply(t, w, "-refresh-only")
+			refresh(t, w)
 			// A setting that is read only when a replica leaves, and a snapshot timer that was
 			// stopped manually on one machine.
 			onMachine(t, l.Machine("cp2"), "systemctl disable --quiet --now etcd-snapshot.timer")
 			expectContains(t, plan(t, w), "cp2: etcd-snapshot.timer is inactive, wanted active")
 			override(t, w, scheduled("*-01-30 00:00"))
 			apply(t, w, "-var=drain_timeout=3s")
-			expectEmptyPlan(t, w, "-var=drain_timeout=3s")
 			for _, name := range names {
 				expectContains(t, onMachine(t, l.Machine(name),
 					"systemctl is-active etcd-snapshot.timer; systemctl is-enabled etcd-snapshot.timer; systemctl show -p "+
@@ -84,24 +82,6 @@ func newWorkspace(t *testing.T, n int) *workspace.Workspace {
 	return w
 }
 
-func apply(t *testing.T, w *workspace.Workspace, args ...string) {
-	t.Helper()
-	if _, err := w.Apply(t.Context(), t.Output(), args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func expectEmptyPlan(t *testing.T, w *workspace.Workspace, args ...string) {
-	t.Helper()
-	text, changes, err := w.Plan(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if changes {
-		t.Fatalf("the plan after the apply is not empty:\n%s", text)
-	}
-}
-
 // expectHealthy expects that everything serves, in the default versions.
 func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
 	t.Helper()
@@ -113,7 +93,7 @@ func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
 // of names serves, in these versions.
 func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, kubernetes string) {
 	t.Helper()
-	apply(t, w, "-refresh-only")
+	refresh(t, w)
 	resources, err := w.State(t.Context())
 	if err != nil {
 		t.Fatal(err)

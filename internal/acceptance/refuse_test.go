@@ -83,7 +83,6 @@ func refuseWithLearner(t *testing.T, w *workspace.Workspace) {
 		`print $1 }')`)
 	choose(t, w, "cp1", "cp2", "cp3")
 	apply(t, w) // the rejected apply has left an output that it had planned
-	expectEmptyPlan(t, w)
 }
 
 // refuseWithoutQuorum requests several changes at once while cp3 is isolated: a flag for every
@@ -145,6 +144,5 @@ func refuseSecondCluster(t *testing.T, w *workspace.Workspace) {
 	awaitRotation(t, "cp1", "cp2", "cp3")
 	before := processes(t, "cp1", "cp2", "cp3")
 	apply(t, w, flag)
-	expectEmptyPlan(t, w, flag)
 	expectRestarted(t, before, nil)
 }

@@ -55,7 +55,6 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, w)
-	expectEmptyPlan(t, w)
 	before := processes(t, names...)
 	cluster := etcdCluster(t, "cp1")
 	var replaceAll []string
@@ -76,11 +75,9 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 		expectContains(t, refused(t, w), "The plan replaces all etcd members", "add a moved block for each")
 		writeMoves(t, w, moves("", "node-", names))
 		apply(t, w)
-		expectEmptyPlan(t, w)
 		override(t, w, "")
 		writeMoves(t, w, moves("node-", "", names))
 		apply(t, w)
-		expectEmptyPlan(t, w)
 		writeMoves(t, w, "")
 	})
 	expectSame(t, before, cluster)
@@ -93,7 +90,6 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, w)
-	expectEmptyPlan(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }

@@ -64,7 +64,6 @@ func scale(t *testing.T, w *workspace.Workspace, bare map[string][]string, there
 	before := processes(t, remaining...)
 	choose(t, w, s.names...)
 	apply(t, w, s.args...)
-	expectEmptyPlan(t, w)
 	expectHealthy(t, w, s.names)
 	expectRestarted(t, before, nil)
 	expectBare(t, bare, leave...)

@@ -99,7 +99,6 @@ func (s *upgradeStory) fall(t *testing.T, name string, h rollbackCase, from, to 
 	undisturbed(t, l)
 	expectEmptyPlan(t, s.w, h.argument)
 	apply(t, s.w) // without the argument, for the following steps
-	expectEmptyPlan(t, s.w)
 	expectServing(t, s.w, s.names, to.etcd, to.kubernetes)
 }
 
