@@ -37,7 +37,7 @@ func TestFleet(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4"}
 	f := newFleet(t, all)
 	bare := fingerprints(t, all...)
-	f.run(t, "apply")
+	f.documented(t, 0)
 	f.planned(t)
 	f.locked(t)
 	older, newer := minorBefore(t, 1).kubernetes, defaults(t).kubernetes
@@ -125,9 +125,17 @@ func newFleet(t *testing.T, names []string) fleet {
 // command runs terragrunt for all clusters.
 func (f fleet) command(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := f.w.InLab(context.WithoutCancel(t.Context()), f.terragrunt, append([]string{
-		"run", "--all", "--non-interactive", "--no-color", "--working-dir", f.dir, "--",
-	}, args...)...)
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = "'" + arg + "'"
+	}
+	return f.shell(t, "terragrunt run --all -- "+strings.Join(quoted, " "))
+}
+
+// shell runs a script in the fleet's directory. Terragrunt asks nothing.
+func (f fleet) shell(t *testing.T, script string) (string, error) {
+	t.Helper()
+	cmd := f.w.InLab(context.WithoutCancel(t.Context()), "bash", "-euo", "pipefail", "-c", script)
 	terraform := os.Getenv("KUBE_TEST_TERRAFORM")
 	if terraform == "" {
 		var err error
@@ -135,7 +143,9 @@ func (f fleet) command(t *testing.T, args ...string) (string, error) {
 			t.Fatal(err)
 		}
 	}
-	cmd.Env = append(os.Environ(),
+	cmd.Dir = f.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(f.terragrunt)+":"+os.Getenv("PATH"),
+		"TG_NON_INTERACTIVE=true", "TG_NO_COLOR=true",
 		"TG_TF_PATH="+terraform, "TF_CLI_CONFIG_FILE="+f.w.CLIConfig(), "CHECKPOINT_DISABLE=1",
 		"FLEET_SSH_KEY="+shared.lab.PrivateKeyPath(), "FLEET_KNOWN_HOSTS="+shared.lab.KnownHostsPath(), "FLEET_PROGRAMS="+
 			shared.components,
@@ -143,6 +153,17 @@ func (f fleet) command(t *testing.T, args ...string) (string, error) {
 	)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// documented runs the n-th block of commands of the guide that this test runs.
+func (f fleet) documented(t *testing.T, n int) {
+	t.Helper()
+	script := documentedScript(t, "fleet", n)
+	out, err := f.shell(t, script)
+	if err != nil {
+		t.Fatalf("%s%v\n%s", script, err, out)
+	}
+	t.Log(out)
 }
 
 func (f fleet) run(t *testing.T, args ...string) {
@@ -215,7 +236,7 @@ func (f fleet) locked(t *testing.T) {
 		return files
 	}
 	before := read()
-	f.run(t, "init", "-lockfile=readonly")
+	f.documented(t, 1)
 	f.run(t, "providers", "lock", "-fs-mirror="+filepath.Join(f.w.Dir, "mirror"), "-platform="+runtime.GOOS+"_"+
 		runtime.GOARCH)
 	if after := read(); !maps.Equal(after, before) {

@@ -35,21 +35,21 @@ func TestGettingStarted(t *testing.T) {
 	bare := fingerprints(t, names...)
 	override(t, w, fmt.Sprintf("provider \"kube\" {\n  artifacts = { directory = %q }\n}\n", shared.components))
 	user, output := newUser(t, w), ""
-	for _, script := range guideBlocks(t, "getting-started", "sh") {
-		output = user.typeCommands(t, here.Replace(script))
+	for n := range 2 {
+		output = user.typeCommands(t, here.Replace(documentedScript(t, "getting-started", n)))
 	}
 	if !strings.HasSuffix(output, "ok") { // the last command queries /readyz
 		t.Errorf("the guide's last command does not say that the API is ready:\n%s", output)
 	}
 	expectEmptyPlan(t, w)
-	user.typeCommands(t, guideBlocks(t, "troubleshooting", "sh")[0])
+	user.typeCommands(t, documentedScript(t, "troubleshooting", 0))
 	if log, err := os.ReadFile(filepath.Join(w.Dir, "apply.log")); err != nil || !strings.Contains(string(log), "[INFO]") {
 		t.Errorf("the log of an apply says nothing: %v\n%s", err, log)
 	}
 	if err := build.Provider(t.Context(), "cmd/kube-review", filepath.Join(user.home, "bin", "kube-review")); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, user.typeCommands(t, guideBlocks(t, "drift-review", "sh")[0]),
+	expectContains(t, user.typeCommands(t, documentedScript(t, "drift-review", 0)),
 		"### Control plane: plan", "Nothing to do")
 	expectContains(t, refused(t, w, "-destroy"),
 		"set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
@@ -79,6 +79,10 @@ func guideBlocks(t *testing.T, guide, language string) []string {
 	}
 	return out
 }
+
+// inExample replaces the names that the guides use by those of the examples.
+var inExample = strings.NewReplacer("kube_etcd_member.prod", "kube_etcd_member.this",
+	"kube_control_plane_replica.prod", "kube_control_plane_replica.this")
 
 // user simulates a user at a shell in a directory, with the lab's key as their own.
 type user struct {
@@ -122,7 +126,7 @@ func (u user) typeCommands(t *testing.T, script string) string {
 	t.Helper()
 	command := u.w.InLab(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	command.Dir = u.w.Dir
-	command.Env = append(os.Environ(), "HOME="+u.home, "PATH="+filepath.Join(u.home, "bin")+":"+os.Getenv("PATH"),
+	command.Env = append(append(os.Environ(), u.w.Env...), "HOME="+u.home, "PATH="+filepath.Join(u.home, "bin")+":"+os.Getenv("PATH"),
 		"TF_CLI_CONFIG_FILE="+u.w.CLIConfig(), "TF_CLI_ARGS_apply=-auto-approve -no-color", "CHECKPOINT_DISABLE=1")
 	out, err := command.CombinedOutput()
 	t.Logf("%s%s", script, out)

@@ -71,5 +71,6 @@ func machines(t *testing.T) *lab.Lab {
 	if shared.skip != "" {
 		testrun.Missing(t, shared.skip)
 	}
+	expectDocumentedRuns(t)
 	return shared.lab
 }

@@ -190,7 +190,7 @@ func (e *encrypted) expectEncoding(t *testing.T, prefix string) {
 // expectShown checks that the guide's command shows how a Secret is stored.
 func (e *encrypted) expectShown(t *testing.T, key, prefix string) {
 	t.Helper()
-	script := strings.ReplaceAll(guideBlocks(t, "rotation", "sh")[0], "/registry/secrets/default/my-secret", key)
+	script := strings.ReplaceAll(documentedScript(t, "rotation", 0), "/registry/secrets/default/my-secret", key)
 	if shown := onMachine(t, shared.lab.Machine("cp1"), script); !strings.HasPrefix(shown, prefix[:min(len(prefix), 40)]) {
 		t.Errorf("the guide's command shows %q of %s, want %q…", shown, key, prefix)
 	}

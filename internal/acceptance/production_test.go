@@ -45,16 +45,12 @@ func TestProduction(t *testing.T) {
 	admin := "--kubeconfig=" + writeFile(t, w, "admin.conf", text)
 	storeTexts(t, w, admin)
 	for _, name := range names {
-		t.Log(onMachine(t, shared.lab.Machine(name),
-			"systemctl start etcd-snapshot.service\njournalctl --unit=etcd-snapshot.service --output=cat"))
+		t.Log(onMachine(t, shared.lab.Machine(name), documentedScript(t, "production", 1)))
 	}
 	review := reviewNow(t, w)
 	expectMissing(t, review)
-	shown, err := w.Run(t.Context(), "state", "show", "-no-color", "data.kube_production_readiness.this")
-	if err != nil {
-		t.Fatal(err)
-	}
-	expectContains(t, shown, review.Summary, "etcd-snapshot.timer")
+	expectContains(t, newUser(t, w).typeCommands(t, documentedScript(t, "production", 0)),
+		review.Summary, "etcd-snapshot.timer")
 	expectEmptyPlan(t, w)
 	t.Run("people log in", func(t *testing.T) { logIn(t, w, admin, asOf(t, w, text), logins) })
 	t.Run("a snapshot from the storage", func(t *testing.T) { restores(t, remote) })

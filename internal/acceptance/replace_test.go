@@ -48,6 +48,13 @@ func TestReplace(t *testing.T) {
 			"cp1 etcd", "cp1 kube-apiserver", "cp1 kube-controller-manager", "cp1 kube-scheduler",
 			"cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler",
 		})
+	user := newUser(t, w)
+	disturbed(t, "as in the guide", []string{
+		"cp2 etcd", "cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler",
+	}, nil, func(t *testing.T) {
+		user.typeCommands(t, inExample.Replace(documentedScript(t, "scaling-and-repair", 0)))
+		expectEmptyPlan(t, w)
+	})
 	t.Run("from a machine that is alive", func(t *testing.T) {
 		before := processes(t, "cp2", "cp3")
 		place(t, w, map[string]string{"cp1": address("cp4"), "cp2": address("cp2"), "cp3": address("cp3")})
@@ -70,9 +77,16 @@ func TestReplace(t *testing.T) {
 // replaceOn applies and expects that only the units of must are restarted.
 func replaceOn(t *testing.T, w *workspace.Workspace, name string, args, must []string, may ...string) {
 	t.Helper()
+	disturbed(t, name, must, may, func(t *testing.T) { apply(t, w, args...) })
+}
+
+// disturbed runs a step and expects that it restarts the units of must, and no others but those
+// of may.
+func disturbed(t *testing.T, name string, must, may []string, step func(*testing.T)) {
+	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		before := processes(t, "cp1", "cp2", "cp3")
-		apply(t, w, args...)
+		step(t)
 		expectRestarted(t, before, must, may...)
 	})
 	if t.Failed() {

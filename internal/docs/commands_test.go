@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
 )
 
 // commands are the languages of blocks with commands, and of blocks with commands
@@ -15,7 +17,6 @@ import (
 var commands = []string{"sh", "shell", "bash", "console"}
 
 var (
-	runBy        = regexp.MustCompile(`^run by Test\w+(, Test\w+)*$`)
 	illustrative = regexp.MustCompile(`^illustrative(: .+)?$`)
 	testName     = regexp.MustCompile(`\bTest[A-Z]\w*`)
 	typed        = regexp.MustCompile(
@@ -29,8 +30,8 @@ func TestCommands(t *testing.T) {
 	tests := testNames(t)
 	count := 0
 	for _, b := range allBlocks(t) {
-		if !slices.Contains(commands, b.language) {
-			if b.language == "" && typed.MatchString(b.text) {
+		if !slices.Contains(commands, b.Language) {
+			if b.Language == "" && typed.MatchString(b.Text) {
 				t.Errorf("%s has commands: its language must be sh, or console with their output", b)
 			}
 			continue
@@ -46,12 +47,12 @@ func TestCommands(t *testing.T) {
 }
 
 // markProblems returns the problems of the mark of a block of commands.
-func markProblems(b block, tests map[string]bool) []string {
-	if !runBy.MatchString(b.mark) && !illustrative.MatchString(b.mark) {
-		return []string{`is neither marked "run by TestX" nor "illustrative", but "` + b.mark + `"`}
+func markProblems(b markdown.Block, tests map[string]bool) []string {
+	if b.RunBy() == nil && !illustrative.MatchString(b.Mark) {
+		return []string{`is neither marked "run by TestX" nor "illustrative", but "` + b.Mark + `"`}
 	}
 	var out []string
-	for _, name := range testName.FindAllString(b.mark, -1) {
+	for _, name := range testName.FindAllString(b.Mark, -1) {
 		if !tests[name] {
 			out = append(out, "names "+name+", which does not exist")
 		}
@@ -65,7 +66,7 @@ func TestMarkProblems(t *testing.T) {
 		"run by TestA": 0, "run by TestA, TestB": 0, "illustrative": 0, "illustrative: TestA does the same": 0,
 		"": 1, "run by": 1, "run by hand": 1, "run by TestC": 1, "illustrative: TestC and TestD do the same": 2, "tested": 1,
 	} {
-		if got := markProblems(block{mark: mark}, tests); len(got) != want {
+		if got := markProblems(markdown.Block{Mark: mark}, tests); len(got) != want {
 			t.Errorf("%q has the problems %q, want %d", mark, got, want)
 		}
 	}

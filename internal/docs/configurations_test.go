@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
 )
 
 var (
@@ -33,13 +34,13 @@ func TestConfigurations(t *testing.T) {
 	}
 	whole, _ := sections(string(base))
 	cli := newCLI(t)
-	shown := slices.DeleteFunc(configurations(t), func(b block) bool { return illustrative.MatchString(b.mark) })
+	shown := slices.DeleteFunc(configurations(t), func(b markdown.Block) bool { return illustrative.MatchString(b.Mark) })
 	if len(shown) == 0 {
 		t.Error("found no configurations: the documents are not where this test looks")
 	}
 	cli.expectFormatted(t, shown)
 	for _, b := range shown {
-		if file := fromFile.FindStringSubmatch(b.mark); file != nil {
+		if file := fromFile.FindStringSubmatch(b.Mark); file != nil {
 			expectInFile(t, b, file[1])
 			continue
 		}
@@ -50,9 +51,9 @@ func TestConfigurations(t *testing.T) {
 // configurations returns the HCL blocks in documents, and the example files that docs/
 // includes, except those that need a signer (TestExternalAuthorities has one) or a
 // kubeconfig with its key (TestFunctions). A line with an ellipsis becomes a comment.
-func configurations(t *testing.T) []block {
+func configurations(t *testing.T) []markdown.Block {
 	t.Helper()
-	out := slices.DeleteFunc(allBlocks(t), func(b block) bool { return b.language != "hcl" })
+	out := slices.DeleteFunc(allBlocks(t), func(b markdown.Block) bool { return b.Language != "hcl" })
 	dir := os.DirFS(root(t))
 	for _, pattern := range []string{
 		"provider/*.tf", "resources/*/resource.tf", "data-sources/*/*.tf",
@@ -68,22 +69,22 @@ func configurations(t *testing.T) []block {
 				t.Fatal(err)
 			}
 			if !strings.Contains(string(text), "vault_") {
-				out = append(out, block{file: file, line: 1, text: string(text)})
+				out = append(out, markdown.Block{File: file, Line: 1, Text: string(text)})
 			}
 		}
 	}
 	for i := range out {
-		out[i].text = regexp.MustCompile(`(?m)^( *)…$`).ReplaceAllString(out[i].text, "$1# …")
+		out[i].Text = regexp.MustCompile(`(?m)^( *)…$`).ReplaceAllString(out[i].Text, "$1# …")
 	}
 	return out
 }
 
 // sectionsOf returns the sections of a block. The mark names the section of a fragment.
-func sectionsOf(t *testing.T, b block) []section {
+func sectionsOf(t *testing.T, b markdown.Block) []section {
 	t.Helper()
-	inner := within.FindStringSubmatch(b.mark)
+	inner := within.FindStringSubmatch(b.Mark)
 	if inner == nil {
-		out, loose := sections(b.text)
+		out, loose := sections(b.Text)
 		loose = slices.DeleteFunc(loose, func(line string) bool { return strings.HasPrefix(line, "#") })
 		if len(loose) > 0 {
 			t.Fatalf("these lines are in no section, and no mark names one: %q", loose)
@@ -95,22 +96,22 @@ func sectionsOf(t *testing.T, b block) []section {
 		head += ` "prod"`
 	}
 	var body []string
-	for line := range strings.Lines(b.text) {
+	for line := range strings.Lines(b.Text) {
 		body = append(body, "  "+strings.TrimRight(line, "\n"))
 	}
 	return []section{{head, body}}
 }
 
 // expectInFile fails unless a file contains these lines, with any indentation.
-func expectInFile(t *testing.T, b block, file string) {
+func expectInFile(t *testing.T, b markdown.Block, file string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), file))
 	if err != nil {
 		t.Error(err)
 	}
 	flat := func(text string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(text, "") }
-	if !strings.Contains(flat(string(text)), flat(b.text)) {
-		t.Errorf("%s is not in %s:\n%s", b, file, b.text)
+	if !strings.Contains(flat(string(text)), flat(b.Text)) {
+		t.Errorf("%s is not in %s:\n%s", b, file, b.Text)
 	}
 }
 
@@ -136,13 +137,13 @@ func newCLI(t *testing.T) cli {
 }
 
 // expectFormatted fails if "fmt" would change a block.
-func (c cli) expectFormatted(t *testing.T, blocks []block) {
+func (c cli) expectFormatted(t *testing.T, blocks []markdown.Block) {
 	t.Helper()
 	command := c.command(t, "fmt", "-check", "-diff", "-no-color")
 	command.Dir = t.TempDir()
 	for _, b := range blocks {
 		name := strings.ReplaceAll(b.String(), "/", "_") + ".tf"
-		if err := os.WriteFile(filepath.Join(command.Dir, name), []byte(b.text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(command.Dir, name), []byte(b.Text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

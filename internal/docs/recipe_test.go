@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
 )
 
 // TestInstallFromCheckout runs the README's recipe in a temporary home, and then init
 // of the provider's example, which must find the provider there.
 func TestInstallFromCheckout(t *testing.T) {
-	recipe := slices.IndexFunc(allBlocks(t), func(b block) bool {
-		return b.file == "README.md" && b.mark == "run by TestInstallFromCheckout"
+	recipe := slices.IndexFunc(allBlocks(t), func(b markdown.Block) bool {
+		return b.File == "README.md" && b.Mark == "run by TestInstallFromCheckout"
 	})
 	if recipe < 0 {
 		t.Fatal("README.md has no recipe")
@@ -41,7 +42,7 @@ func TestInstallFromCheckout(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", args, err, out)
 		}
 	}
-	run(root(t), "bash", "-euo", "pipefail", "-c", allBlocks(t)[recipe].text)
+	run(root(t), "bash", "-euo", "pipefail", "-c", allBlocks(t)[recipe].Text)
 
 	example, err := os.ReadFile(filepath.Join(root(t), "examples", "provider", "provider.tf"))
 	if err != nil {

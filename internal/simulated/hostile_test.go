@@ -403,7 +403,7 @@ func floods(stop <-chan struct{}) map[string]front {
 
 // TestHostileFloods: no endless answer exhausts memory, or exceeds the timeout of an operation.
 func TestHostileFloods(t *testing.T) {
-	const timeout, most = 4 * time.Second, 100 << 20
+	const timeout, most = 2 * time.Second, 100 << 20
 	stop := make(chan struct{})
 	defer close(stop)
 	for name, flood := range floods(stop) {

@@ -1,0 +1,73 @@
+package acceptance
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
+)
+
+// documentedRuns records which blocks of the documents each test has run.
+var documentedRuns = struct {
+	sync.Mutex
+	byTest map[string][]string
+}{byTest: map[string][]string{}}
+
+// documentedScript returns the n-th block of commands in a guide that is marked as run by this
+// test, and records that the test runs it. The test replaces names and addresses, and runs the
+// rest as it is written.
+func documentedScript(t *testing.T, guide string, n int) string {
+	t.Helper()
+	file := path.Join("templates", "guides", guide+".md")
+	blocks := slices.DeleteFunc(blocksRunBy(t, rootName(t)), func(b markdown.Block) bool { return b.File != file })
+	if n >= len(blocks) {
+		t.Fatalf("%s has %d blocks that %s runs", file, len(blocks), rootName(t))
+	}
+	documentedRuns.Lock()
+	defer documentedRuns.Unlock()
+	documentedRuns.byTest[rootName(t)] = append(documentedRuns.byTest[rootName(t)], blocks[n].String())
+	return blocks[n].Text
+}
+
+// expectDocumentedRuns fails the test at its end if it has not run all blocks whose mark names
+// it.
+func expectDocumentedRuns(t *testing.T) {
+	t.Helper()
+	if strings.Contains(t.Name(), "/") {
+		return
+	}
+	blocks := blocksRunBy(t, t.Name())
+	t.Cleanup(func() {
+		documentedRuns.Lock()
+		defer documentedRuns.Unlock()
+		for _, b := range blocks {
+			if !t.Failed() && !slices.Contains(documentedRuns.byTest[t.Name()], b.String()) {
+				t.Errorf("%s is marked as run by %s, which has not run it", b, t.Name())
+			}
+		}
+	})
+}
+
+// blocksRunBy returns the blocks whose mark names a test.
+func blocksRunBy(t *testing.T, test string) []markdown.Block {
+	t.Helper()
+	root, err := build.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := markdown.AllBlocks(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(blocks, func(b markdown.Block) bool { return !slices.Contains(b.RunBy(), test) })
+}
+
+// rootName returns the name of the test without those of its subtests.
+func rootName(t *testing.T) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
+}
