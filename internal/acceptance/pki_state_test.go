@@ -94,6 +94,7 @@ func TestSealState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	detectRaces(t, w)
 	files := fstest.MapFS{"main.tf": {Data: []byte(stateConfig + sealVariables)}}
 	if err := w.MakeFrom(t.Context(), files, t.Output()); err != nil {
 		t.Fatal(err)

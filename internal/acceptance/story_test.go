@@ -48,6 +48,7 @@ func storyFrom(t *testing.T, names []string, dir string, fill func(*workspace.Wo
 	if err != nil {
 		t.Fatal(err)
 	}
+	detectRaces(t, w)
 	if err := fill(w); err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +71,7 @@ func makeWorkspace(t *testing.T) *workspace.Workspace {
 	if err != nil {
 		t.Fatal(err)
 	}
+	detectRaces(t, w)
 	if err := w.Make(t.Context(), "control-plane", t.Output()); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func Checkout() (string, error) {
 
 // Provider builds a provider of this checkout into the file at path, with the flags of "go
 // test", so that both share compiled packages. program is the folder of its main package; "."
-// is the released provider.
+// is the released provider. With KUBE_TEST_RACE=1, the provider detects data races.
 func Provider(ctx context.Context, program, path string) error {
 	root, err := Checkout()
 	if err != nil {
@@ -37,7 +37,11 @@ func Provider(ctx context.Context, program, path string) error {
 	defer show.stop()
 	show.step("compiling")
 	command := goCommand{dir: root, log: io.Discard, show: show}
-	if _, err := command.run(ctx, []string{"build", "-v", "-o", path, "./" + program}); err != nil {
+	args := []string{"build", "-v", "-o", path}
+	if os.Getenv("KUBE_TEST_RACE") == "1" {
+		args, command.env = append(args, "-race"), []string{"CGO_ENABLED=1"}
+	}
+	if _, err := command.run(ctx, append(args, "./"+program)); err != nil {
 		return fmt.Errorf("build provider: %w", err)
 	}
 	return nil

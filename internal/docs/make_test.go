@@ -20,7 +20,7 @@ func TestMakePatterns(t *testing.T) {
 	tests, long := testsByPackage(t)
 	lists := map[string][]string{}
 	for name, packages := range map[string][]string{
-		"STORIES": {"acceptance"}, "LONG": {"acceptance"}, "LONG_LABS": {
+		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "LONG": {"acceptance"}, "LONG_LABS": {
 			"etcd", "controlplane", "controlplane/release",
 			"etcd/release",
 		},

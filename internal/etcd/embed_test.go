@@ -28,6 +28,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // testMachine is a machine whose etcd is a real server inside the test's process, on a
@@ -460,6 +461,7 @@ var nets = struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	testrun.Slow(t)
 	pool, err := host.NewPool(host.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -50,9 +50,7 @@ func onMachines(t *testing.T, name, subnet string, versions []string, test func(
 		test(t)
 		return
 	}
-	if testing.Short() {
-		testrun.Elsewhere(t, "it runs without -short")
-	}
+	testrun.Slow(t)
 	if missing := lab.Missing(); missing != "" {
 		testrun.Missing(t, missing)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // mark is part of everything that the hostile machine sends. It must never be sent to another
@@ -291,6 +292,7 @@ func inert(t *testing.T, what, text string, most int) {
 // hostilePlane returns a plane whose last machine is hostile, and whose other machines are watched.
 func hostilePlane(t *testing.T) (p plane, hostile *machine, received *watch) {
 	t.Helper()
+	testrun.Slow(t)
 	fleet, p := planeOn(t, 1)
 	return p, fleet.clusters[0].machines[perCluster-1], watched(fleet)
 }
