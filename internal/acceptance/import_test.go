@@ -287,11 +287,13 @@ func TestImportWithoutBackup(t *testing.T) {
 	ids := imports("", address("cp1"), names...)
 	ids["kube_pki_bundle.this"] = address("cp2")
 	i.blocks(t, importBlocks(ids))
+	override(t, w, "resource \"kube_pki_bundle\" \"this\" {\n  deletion_protection = true\n}\n") // as imported
 	expectContains(t, plan(t, w), "7 to import, 0 to add, 0 to change, 0 to destroy.",
 		"No machine has the private keys of these CAs: etcd, front-proxy")
 	apply(t, w)
 	i.blocks(t, "")
-	expectEmptyPlan(t, w)
+	override(t, w, "")
+	apply(t, w)
 	i.before.expect(t)
 	expectHealthy(t, w, names)
 	for stage := 1; stage <= 3; stage++ {

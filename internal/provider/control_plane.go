@@ -45,11 +45,18 @@ type queryTarget struct {
 func (s *session) queryTarget(ctx context.Context, bundle types.String, signed types.Object, urls types.Set,
 	registration types.Object, diags *diag.Diagnostics,
 ) queryTarget {
-	a := queryTarget{
-		bundle: s.bundleWith(ctx, bundle, signed, clientLeaves(), types.StringNull(), diags),
-		urls:   stringsOf(ctx, urls, diags),
-	}
+	a := queryTarget{bundle: s.bundle(bundle, diags), urls: stringsOf(ctx, urls, diags)}
 	a.registration = decodeEndpoint(ctx, registration, a.bundle, diags)
+	if leaves := clientLeaves(); a.bundle != nil && signed.IsNull() {
+		s.installedOnAny(ctx, a.bundle, leaves, addressesOf(a.urls)).into(a.bundle, leaves)
+	} else if a.bundle != nil {
+		problems := s.readSigned(ctx, signed, diags).into(a.bundle, leaves)
+		for _, leaf := range leaves {
+			if err := problems[leaf.Name]; err != nil {
+				addUnusable(leaf, err.Error(), diags)
+			}
+		}
+	}
 	switch {
 	case s == nil || s.pool == nil:
 		a.unavailable = errNoSettings.Error()

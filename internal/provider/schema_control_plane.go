@@ -58,8 +58,8 @@ func querySchema() map[string]schema.Attribute {
 		"signed": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Certificates signed by an external signer, as in `signed` of a " +
-				"`kube_control_plane_replica`, for CAs of the bundle with an external key. Default: none; " +
-				"components that require them cannot be queried.",
+				"`kube_control_plane_replica`, for CAs of the bundle with an external key. Default: those that are " +
+				"installed on a machine of `etcd`.",
 			Attributes: map[string]schema.Attribute{
 				"keys": schema.StringAttribute{
 					Required: true, Sensitive: true,

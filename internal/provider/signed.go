@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -105,6 +106,32 @@ func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 	}
 	return problems
 }
+
+// installedOnAny returns the pairs of one machine as installed does: those of the first one that
+// has the most. It queries no machine if the bundle can issue all leaves.
+func (s *session) installedOnAny(ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, addresses []string) signed {
+	if s == nil || s.pool == nil || !slices.ContainsFunc(leaves, func(l pki.Leaf) bool { return bundle.External(l.Authority) }) {
+		return signed{known: true}
+	}
+	ctx, cancel := context.WithTimeout(ctx, installedTimeout)
+	defer cancel()
+	found := make([]signed, len(addresses))
+	var asking sync.WaitGroup
+	for i, address := range addresses {
+		asking.Go(func() { found[i] = s.installed(ctx, bundle, leaves, types.StringValue(address), time.Now()) })
+	}
+	asking.Wait()
+	best := signed{known: true}
+	for _, f := range found {
+		if len(f.certificates) > len(best.certificates) {
+			best = f
+		}
+	}
+	return best
+}
+
+// installedTimeout limits how long a data source looks for certificates on the machines.
+const installedTimeout = 10 * time.Second
 
 // missing returns the leaves that need a signed certificate and have none.
 func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
