@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
@@ -21,13 +23,12 @@ import (
 
 const (
 	labName = "bench"
-	rounds  = 3 // each figure is the median of this many
+	rounds  = 5 // of everything, each with the figure and its reference in turn
 	few     = 3 // machines of the measured control plane
 	many    = 5 // machines that it is scaled to
 )
 
-// part is an independent measurement. One on machines starts with bare ones, and leaves them
-// bare unless it is the last of these.
+// part is an independent measurement. One on machines replaces them first.
 type part struct {
 	name     string
 	machines bool // it needs the lab
@@ -37,7 +38,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"fleet", false, func(ctx context.Context, b *bench) ([]Result, error) { return b.fleet(ctx) }},
-		{"certificates", false, func(ctx context.Context, b *bench) ([]Result, error) { return certificates(ctx, b.log) }},
+		{"certificates", false, func(ctx context.Context, b *bench) ([]Result, error) { return b.certificates(ctx) }},
 		{"upgrade", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.upgrades(ctx) }},
 		{"control plane", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
 	}
@@ -72,9 +73,7 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 		Log:      log,
 	}
 	return lab.With(ctx, config, func(l *lab.Lab) error {
-		if err := b.open(ctx, l); err != nil {
-			return err
-		}
+		b.lab = l
 		return b.measure(ctx, chosen, out)
 	})
 }
@@ -82,14 +81,26 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 type bench struct {
 	dir  string
 	lab  *lab.Lab             // nil if no part needs machines
-	work *workspace.Workspace // as lab
+	work *workspace.Workspace // of the measured control plane; as lab
 	log  io.Writer
 }
 
-// open creates the workspace of the measured control plane.
-func (b *bench) open(ctx context.Context, l *lab.Lab) (err error) {
-	b.lab = l
-	if b.work, err = workspace.Open(ctx, l, filepath.Join(b.dir, "control-plane"), ""); err != nil {
+// renew replaces all machines by empty ones, and creates the workspace again: each round begins
+// with nothing.
+func (b *bench) renew(ctx context.Context) error {
+	group, machines := errgroup.WithContext(ctx)
+	for _, m := range b.lab.Machines() {
+		group.Go(func() error { return m.Rebuild(machines) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	dir := filepath.Join(b.dir, "control-plane")
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("make room: %w", err)
+	}
+	var err error
+	if b.work, err = workspace.Open(ctx, b.lab, dir, ""); err != nil {
 		return err
 	}
 	return b.work.Make(ctx, "control-plane", b.log)
@@ -109,72 +120,6 @@ func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error
 	return write(os.Getenv("BENCH_OUT"), results)
 }
 
-// controlPlane measures the first apply, plans, memory, and the day-2 operations.
-func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
-	memory := watch(b.work.ProviderPath())
-	applies, err := b.applies(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plans, err := b.plans(ctx)
-	if err != nil {
-		return nil, err
-	}
-	peak := memory.stop()
-	terraform, err := b.dayTwo(ctx)
-	if err != nil {
-		return nil, err
-	}
-	script, err := b.byHand(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lowest, err := b.floors(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bare, err := b.terraformData(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat([]Result{
-		figure("floor: processes started by a script, until all API servers are ready", median(lowest.serving), "s"),
-		figure("floor: the same, until everything is ready and the virtual IP answers", median(lowest.whole), "s"),
-		ratio("terraform apply, three replicas, against the first floor", median(applies), median(lowest.serving), 1.5, "s"),
-		difference("terraform plan, nothing to do", median(plans), median(bare), 1, "s"),
-		figure("peak memory of the provider", peak, "MiB"),
-	}, compare(terraform, script)), nil
-}
-
-// applies measures the apply of the whole control plane on bare machines that have the programs
-// and packages. The control plane is destroyed between rounds.
-func (b *bench) applies(ctx context.Context) ([]float64, error) {
-	if err := b.want(few, map[string]string{}); err != nil {
-		return nil, err
-	}
-	var took []float64
-	for round := range rounds {
-		if round > 0 {
-			if _, err := b.work.Apply(ctx, io.Discard, "-destroy"); err != nil {
-				return nil, err
-			}
-		}
-		if err := b.prepare(ctx, b.first(few), newer); err != nil {
-			return nil, err
-		}
-		seconds, err := timed(func() error {
-			_, err := b.work.Apply(ctx, b.log)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(b.log, "apply, round %d of %d: %.2f s\n", round+1, rounds, seconds)
-		took = append(took, seconds)
-	}
-	return took, nil
-}
-
 // first returns the first n machines.
 func (b *bench) first(n int) []*lab.Machine { return b.lab.Machines()[:n] }
 
@@ -185,40 +130,16 @@ func (b *bench) want(n int, flags map[string]string) error {
 		map[string]any{"machines": b.work.Machines(n), "apiserver_extra_args": flags})
 }
 
-// plans measures a plan of the control plane without changes.
-func (b *bench) plans(ctx context.Context) ([]float64, error) {
-	return b.planned(ctx, b.work)
-}
-
-// planned measures plans without changes.
-func (b *bench) planned(ctx context.Context, w *workspace.Workspace, args ...string) ([]float64, error) {
-	var took []float64
-	for range rounds {
-		seconds, err := timed(func() error {
-			_, err := w.Run(ctx, append([]string{"plan", "-input=false", "-no-color", "-detailed-exitcode"}, args...)...)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, seconds)
-	}
-	return took, nil
-}
-
-// terraformData measures a plan of the same number of terraform_data resources: the time that
-// Terraform itself needs.
-func (b *bench) terraformData(ctx context.Context) ([]float64, error) {
-	return b.trivial(ctx, 1)
+// planned measures a plan without changes.
+func (b *bench) planned(ctx context.Context, w *workspace.Workspace, args ...string) (float64, error) {
+	return timed(func() error {
+		_, err := w.Run(ctx, append([]string{"plan", "-input=false", "-no-color", "-detailed-exitcode"}, args...)...)
+		return err
+	})
 }
 
 func timed(act func() error) (float64, error) {
 	begun := time.Now()
 	err := act()
 	return time.Since(begun).Seconds(), err
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

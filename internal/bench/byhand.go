@@ -17,7 +17,8 @@ import (
 // Everything is prepared: programs, certificates, units and flags are written, the connections
 // to the machines are open, and keepalived on all machines knows all five. The script waits
 // only for what is unavoidable: etcd's own rules, a learner in sync, an API server that is
-// ready. The API server's own shutdown delay is included, as it is for Terraform.
+// ready. The API server's own shutdown delay is included, as it is for Terraform; the steps that
+// stop an API server are measured without it too.
 //
 // What makes the steps safe is omitted: observing the machines and the cluster first, the rules
 // about quorum and the last backend, waiting for the sessions of a drained replica, waiting for
@@ -47,20 +48,24 @@ func (b *bench) operator(ctx context.Context) (operator, error) {
 	return o, nil
 }
 
-// byHand measures the manual steps, from five machines to three.
-func (b *bench) byHand(ctx context.Context) (times, error) {
+// byHand measures the manual steps, from five machines to three, and then those that stop an
+// API server again, without its shutdown delay.
+func (b *bench) byHand(ctx context.Context, _ int, took times) error {
 	o, err := b.operator(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer o.pool.Close()
-	shrink := step{name: shrunk, leaves: few, act: o.shrink}
-	steps := []step{shrink}
-	for range dayTwoRounds {
-		steps = append(steps, o.replaceByScript(b), step{name: changed, leaves: few, act: o.change},
-			step{name: grown, leaves: many, act: o.grow}, shrink)
-	}
-	return b.runSteps(ctx, "by hand", steps)
+	fast := func(s step) step { s.name += withoutDelay; return s }
+	grow := step{name: grown, leaves: many, act: o.grow, after: func(ctx context.Context) error {
+		return o.do(ctx, action{o.five, withoutShutdownDelay})
+	}}
+	shrink, replace := step{name: shrunk, leaves: few, act: o.shrink}, o.replaceByScript(b)
+	change := step{name: changed, leaves: few, act: o.change}
+	steps, err := b.runSteps(ctx, "by hand",
+		[]step{shrink, replace, change, grow, fast(shrink), fast(o.replaceByScript(b)), fast(change)})
+	took.add(steps.by("by hand"))
+	return err
 }
 
 // action is one script on several machines at the same time.

@@ -9,10 +9,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// dayTwoRounds is how often each step is measured, with Terraform and by hand. At the handover
-// between the two, a scale step is repeated once.
-const dayTwoRounds = 2
-
 // The day-2 operations. Each is measured as `terraform apply` and by hand, on the same
 // machines, from the same state to the same state.
 const (
@@ -22,6 +18,10 @@ const (
 	changed  = "change of a flag of all three API servers"
 )
 
+// The shutdown delay of the API servers is the provider's choice, so each step that stops one is
+// also compared with a script without it.
+const withoutDelay = ", without the shutdown delay"
+
 // step is one change of a running control plane.
 type step struct {
 	name   string
@@ -30,9 +30,6 @@ type step struct {
 	leaves int                         // number of machines in the control plane afterwards
 	after  func(context.Context) error // not measured: additional checks; nil for none
 }
-
-// times contains the seconds of each step, by its name.
-type times map[string][]float64
 
 // runSteps runs the steps one after the other. A step with the wrong result is an error,
 // because its time would be meaningless.
@@ -61,15 +58,14 @@ func (b *bench) runSteps(ctx context.Context, who string, steps []step) (times, 
 }
 
 // dayTwo measures the steps with Terraform, from three machines to five.
-func (b *bench) dayTwo(ctx context.Context) (times, error) {
-	var steps []step
-	var flags map[string]string
-	for round := range dayTwoRounds {
-		flags = map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless, and a new value each time
-		steps = append(steps, b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags),
-			b.apply(shrunk, few, flags))
-	}
-	return b.runSteps(ctx, "terraform", append(steps, b.apply(grown, many, flags)))
+func (b *bench) dayTwo(ctx context.Context, round int, took times) error {
+	flags := map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless
+	steps, err := b.runSteps(ctx, "terraform", []step{
+		b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags), b.apply(shrunk, few, flags),
+		b.apply(grown, many, flags),
+	})
+	took.add(steps.by("terraform"))
+	return err
 }
 
 // apply returns a step that changes variables. New machines have the programs and the packages,
@@ -144,12 +140,25 @@ func (b *bench) waitForHealthy(ctx context.Context, n int) error {
 	return b.waitFor(ctx, fmt.Sprintf("https://%s:6443/readyz", b.work.VIP()))
 }
 
-// compare compares Terraform's times with those of the same steps by hand.
-func compare(terraform, script times) []Result {
+// by returns the times with who performed the steps in their names.
+func (t times) by(who string) times {
+	out := times{}
+	for name, values := range t {
+		out[who+": "+name] = values
+	}
+	return out
+}
+
+// compareDayTwo compares Terraform's times with those of the same steps by hand.
+func compareDayTwo(all times) []Result {
 	var results []Result
 	for _, name := range []string{grown, shrunk, replaced, changed} {
-		results = append(results, ratioTo("terraform apply, "+name+", against a script", median(terraform[name]),
-			median(script[name]), "s"))
+		results = append(results, ratioTo("terraform apply, "+name+", against a script", all["terraform: "+name],
+			all["by hand: "+name], "s"))
+	}
+	for _, name := range []string{shrunk, replaced, changed} {
+		results = append(results, ratioTo("terraform apply, "+name+", against a script"+withoutDelay,
+			all["terraform: "+name], all["by hand: "+name+withoutDelay], "s"))
 	}
 	return results
 }

@@ -84,35 +84,40 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "created: %+v\n", machines.Count())
-	memory := watch(w.ProviderPath())
-	before := spent()
-	plans, err := b.planned(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	used := spent().minus(before)
-	peak := memory.stop()
-	served := machines.Count()
-	fmt.Fprintf(b.log, "in %d plans (%.2f s): %+v\n", rounds, plans, served)
-	unread, err := b.planned(ctx, w, "-refresh=false")
-	if err != nil {
-		return nil, err
-	}
 	trivial, err := b.trivial(ctx, planes)
 	if err != nil {
 		return nil, err
 	}
+	memory := watch(w.ProviderPath())
+	var plans, unread, trivials series
+	var used processorTime
+	for range rounds {
+		start := spent()
+		if plans, err = b.another(ctx, plans, w); err != nil {
+			return nil, err
+		}
+		used = used.plus(spent().minus(start))
+		if unread, err = b.another(ctx, unread, w, "-refresh=false"); err != nil {
+			return nil, err
+		}
+		if trivials, err = b.another(ctx, trivials, trivial); err != nil {
+			return nil, err
+		}
+	}
+	peak := memory.stop()
+	served := machines.Count()
+	fmt.Fprintf(b.log, "in %d plans (%.2f s): %+v\n", rounds, plans, served)
 	each := func(count, of int) float64 { return float64(count) / float64(rounds*of) }
 	plan := fmt.Sprintf("terraform plan, %d simulated control planes of three (%d resources), against ", planes,
 		planes*perPlane)
 	return []Result{
-		ratio(plan+"as many of terraform_data", median(plans), median(trivial), 2, "s"),
-		ratio(plan+"the same without observing any machine (-refresh=false)", median(plans), median(unread), 2, "s"),
+		ratio(plan+"as many of terraform_data", plans, trivials, 2, "s"),
+		ratio(plan+"the same without observing any machine (-refresh=false)", plans, unread, 2, "s"),
 		figure("processor time in it of Terraform and the provider", used.children.Seconds()/rounds, "s"),
 		figure("processor time in it of the simulated machines", used.own.Seconds()/rounds, "s"),
-		ratio("SSH connections per machine and plan", each(served.Connections, 3*planes), 1, 1, ""),
+		ratio("SSH connections per machine and plan", series{each(served.Connections, 3*planes)}, series{1}, 1, ""),
 		ratio("commands per machine and Read (endpoint, member and replica observe each machine)",
-			each(served.Commands, 3*3*planes), 1, 1, ""),
+			series{each(served.Commands, 3*3*planes)}, series{1}, 1, ""),
 		figure("TCP connections inside SSH, to etcd and the components, per machine and plan",
 			each(served.Tunnels, 3*planes), ""),
 		figure("peak memory of the provider, the fleet", peak, "MiB"),
@@ -157,19 +162,23 @@ func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (
 	})
 }
 
-// trivial measures plans with the resource count of that many control planes, without machines:
-// the time that Terraform itself needs.
-func (b *bench) trivial(ctx context.Context, planes int) ([]float64, error) {
+// another appends the seconds of another plan without changes.
+func (b *bench) another(ctx context.Context, s series, w *workspace.Workspace, args ...string) (series, error) {
+	seconds, err := b.planned(ctx, w, args...)
+	return append(s, seconds), err
+}
+
+// trivial returns a workspace with the resource count of that many control planes, without
+// machines. Its plan takes the time that Terraform itself needs.
+func (b *bench) trivial(ctx context.Context, planes int) (*workspace.Workspace, error) {
 	w, err := b.configured(ctx, "trivial", map[string]string{
 		"main.tf": fmt.Sprintf(trivialConfig, planes), "plane/main.tf": fmt.Sprintf(trivialModule, perPlane),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Apply(ctx, io.Discard); err != nil {
-		return nil, err
-	}
-	return b.planned(ctx, w)
+	_, err = w.Apply(ctx, io.Discard)
+	return w, err
 }
 
 // configured returns a workspace below the bench's own with these files.
@@ -201,6 +210,10 @@ func spent() processorTime {
 		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	}
 	return processorTime{of(syscall.RUSAGE_SELF), of(syscall.RUSAGE_CHILDREN)}
+}
+
+func (p processorTime) plus(other processorTime) processorTime {
+	return processorTime{p.own + other.own, p.children + other.children}
 }
 
 func (p processorTime) minus(other processorTime) processorTime {

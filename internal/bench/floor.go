@@ -17,37 +17,30 @@ import (
 const units = "kube-endpoint-haproxy kube-endpoint-keepalived etcd kube-apiserver kube-controller-manager " +
 	"kube-scheduler"
 
-// floor is the lower bound for every tool, measured in rounds.
-type floor struct {
-	serving []float64 // until every API server is ready
-	whole   []float64 // until the other components are too, and the virtual IP answers
-}
-
-// floors starts the same processes on the same machines, with certificates and configuration
-// ready, by a script and all in parallel.
-func (b *bench) floors(ctx context.Context) (floor, error) {
-	var f floor
-	for round := range rounds {
-		vars := map[string]string{"units": units, "cluster": b.initialCluster(), "round": strconv.Itoa(round)}
-		if err := b.onEach(ctx, b.first(few), with(vars, emptyScript)); err != nil {
-			return f, err
-		}
-		begun := time.Now()
-		if err := b.onEach(ctx, b.first(few), "systemctl start --no-block "+units); err != nil {
-			return f, err
-		}
-		serving, err := b.waitServing(ctx)
-		if err != nil {
-			return f, err
-		}
-		if err := b.waitWhole(ctx); err != nil {
-			return f, err
-		}
-		f.serving = append(f.serving, serving.Sub(begun).Seconds())
-		f.whole = append(f.whole, time.Since(begun).Seconds())
-		fmt.Fprintf(b.log, "floor, round %d of %d: %.2f s, whole %.2f s\n", round+1, rounds, f.serving[round], f.whole[round])
+// floor measures the lower bound for every tool: it starts the same processes on the same
+// machines, with certificates and configuration ready, by a script and all in parallel.
+func (b *bench) floor(ctx context.Context, round int, took times) error {
+	vars := map[string]string{"units": units, "cluster": b.initialCluster(), "round": strconv.Itoa(round)}
+	if err := b.onEach(ctx, b.first(few), with(vars, emptyScript)); err != nil {
+		return err
 	}
-	return f, nil
+	begun := time.Now()
+	if err := b.onEach(ctx, b.first(few), "systemctl start --no-block "+units); err != nil {
+		return err
+	}
+	serving, err := b.waitServing(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.waitWhole(ctx); err != nil {
+		return err
+	}
+	took.add(times{
+		floorServing: {serving.Sub(begun).Seconds()},
+		floorWhole:   {time.Since(begun).Seconds()},
+	})
+	fmt.Fprintf(b.log, "floor: %.2f s, whole %.2f s\n", took[floorServing][0], took[floorWhole][0])
+	return nil
 }
 
 func (b *bench) initialCluster() string {

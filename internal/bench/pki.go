@@ -3,12 +3,10 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -21,18 +19,22 @@ var certifiedMachines = []certified{{"cp1", "10.0.0.11"}, {"cp2", "10.0.0.12"}, 
 
 const certifiedEndpoint = "10.0.0.100"
 
-// certificates measures the PKI of three machines against `kubeadm init phase certs all`, run
-// once for each machine. kubeadm runs as a process, as it does for its users. It creates no
-// kubeconfigs, which are included in the provider's measurement.
-func certificates(ctx context.Context, log io.Writer) ([]Result, error) {
+// certificates measures the PKI of three machines against `kubeadm init phase certs all`. Both
+// run as one process for each machine, and write files. kubeadm creates no kubeconfigs, which
+// are included in the provider's measurement.
+func (b *bench) certificates(ctx context.Context) ([]Result, error) {
 	kubeadm, err := kubeadmProgram(ctx)
 	if err != nil {
 		return nil, err
 	}
-	byProvider, byKubeadm := map[pki.Algorithm][]float64{}, map[pki.Algorithm][]float64{}
+	own := filepath.Join(b.dir, "certificates")
+	if err := build.Provider(ctx, "internal/bench/certificates", own); err != nil {
+		return nil, err
+	}
+	byProvider, byKubeadm := map[pki.Algorithm]series{}, map[pki.Algorithm]series{}
 	for round := range rounds {
 		for _, algorithm := range []pki.Algorithm{pki.RSA2048, pki.ECDSAP256} {
-			own, err := timed(func() error { return issueAll(algorithm) })
+			owns, err := providerAll(ctx, own, algorithm)
 			if err != nil {
 				return nil, err
 			}
@@ -40,73 +42,45 @@ func certificates(ctx context.Context, log io.Writer) ([]Result, error) {
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(log, "certificates, %s, round %d of %d: %.3f s, kubeadm %.3f s\n", algorithm, round+1, rounds, own,
-				kubeadms)
-			byProvider[algorithm], byKubeadm[algorithm] = append(byProvider[algorithm], 1000*own), append(byKubeadm[algorithm],
-				1000*kubeadms)
+			fmt.Fprintf(b.log, "certificates, %s, round %d of %d: %.3f s, kubeadm %.3f s\n", algorithm, round+1, rounds,
+				owns, kubeadms)
+			byProvider[algorithm] = append(byProvider[algorithm], 1000*owns)
+			byKubeadm[algorithm] = append(byKubeadm[algorithm], 1000*kubeadms)
 		}
 	}
 	const name = "PKI of three machines, kubeconfigs included, against kubeadm init phase certs all, "
-	ecdsa, rsa := median(byProvider[pki.ECDSAP256]), median(byProvider[pki.RSA2048])
+	ecdsa, rsa := pki.ECDSAP256, pki.RSA2048
 	return []Result{
-		ratio(name+"each with its default (ECDSA-P256, RSA-2048)", ecdsa, median(byKubeadm[pki.RSA2048]), 0.1, "ms"),
-		ratio(name+"both with ECDSA-P256", ecdsa, median(byKubeadm[pki.ECDSAP256]), 0.1, "ms"),
+		ratio(name+"each with its default (ECDSA-P256, RSA-2048)", byProvider[ecdsa], byKubeadm[rsa], 0.1, "ms"),
+		ratio(name+"both with ECDSA-P256", byProvider[ecdsa], byKubeadm[ecdsa], 0.1, "ms"),
 		// This mostly measures the generation of RSA keys, of which the provider has more.
-		ratioTo(name+"both with RSA-2048", rsa, median(byKubeadm[pki.RSA2048]), "ms"),
+		ratioTo(name+"both with RSA-2048", byProvider[rsa], byKubeadm[rsa], "ms"),
 	}, nil
 }
 
-// issueAll generates a bundle and everything derived from it for the machines.
-func issueAll(algorithm pki.Algorithm) error {
-	now := time.Now()
-	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: algorithm, Now: now})
+// providerAll returns the seconds that the provider's code takes to create the files of the
+// machines, as a process for each machine.
+func providerAll(ctx context.Context, program string, algorithm pki.Algorithm) (float64, error) {
+	dir, err := os.MkdirTemp("", "bench-certificates-")
 	if err != nil {
-		return err
+		return 0, fmt.Errorf("make a directory for certificates: %w", err)
 	}
-	for _, m := range certifiedMachines {
-		for _, leaf := range m.leaves() {
-			if _, err := b.Issue(leaf, now, 0); err != nil {
+	defer os.RemoveAll(dir)
+	return timed(func() error {
+		for _, m := range certifiedMachines {
+			if err := process(ctx, program, dir, string(algorithm), m.name, m.address, certifiedEndpoint); err != nil {
 				return err
 			}
 		}
-		if err := m.kubeconfigs(b, now); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// leaves returns the leaves of kubeadm's table.
-func (m certified) leaves() []pki.Leaf {
-	return []pki.Leaf{
-		pki.EtcdServer(m.name, m.address),
-		pki.EtcdPeer(m.name, m.address),
-		pki.EtcdHealthcheckClient(),
-		pki.APIServer(pki.APIServerNames{
-			NodeName: m.name, ClusterDomain: "cluster.local", ServiceIPs: []string{"10.96.0.1"}, Advertise: m.address,
-			Endpoint: certifiedEndpoint,
-		}),
-		pki.APIServerKubeletClient(),
-		pki.FrontProxyClient(),
-		pki.APIServerEtcdClient(),
-	}
-}
-
-func (m certified) kubeconfigs(b *pki.Bundle, now time.Time) error {
-	for _, user := range []pki.Leaf{
-		pki.User("kubernetes-admin", "kubeadm:cluster-admins"), pki.User("system:kube-controller-manager"),
-		pki.User("system:kube-scheduler"),
-	} {
-		pair, err := b.Issue(user, now, 0)
-		if err != nil {
-			return err
-		}
-		if _, err := pki.Kubeconfig(pki.KubeconfigSpec{
-			Cluster: b.ClusterName, Server: "https://" + m.address + ":6443", CA: b.Roots(pki.Kubernetes), User: user.CommonName,
-			Client: pair,
-		}); err != nil {
-			return err
-		}
+// process runs a program to its end.
+func process(ctx context.Context, program string, args ...string) error {
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }
@@ -156,12 +130,7 @@ func kubeadmAll(ctx context.Context, program string, algorithm pki.Algorithm) (f
 			}
 		}
 		seconds, err := timed(func() error {
-			output, err := exec.CommandContext(ctx, program, "init", "phase", "certs", "all", "--config",
-				config).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("kubeadm: %w: %s", err, strings.TrimSpace(string(output)))
-			}
-			return nil
+			return process(ctx, program, "init", "phase", "certs", "all", "--config", config)
 		})
 		if err != nil {
 			return 0, err

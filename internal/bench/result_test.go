@@ -13,11 +13,11 @@ func TestGoals(t *testing.T) {
 		ratio  float64
 		met    bool
 	}{
-		{"within a multiple", ratio("apply", 15, 10, 1.5, "s"), 1.5, true},
-		{"beyond a multiple", ratio("apply", 16, 10, 1.5, "s"), 1.6, false},
-		{"within a difference", difference("plan", 2, 1.5, 1, "s"), 0.5, true},
-		{"beyond a difference", difference("plan", 3, 1.5, 1, "s"), 1.5, false},
-		{"a reference without a goal", ratioTo("replace", 30, 10, "s"), 3, true},
+		{"within a multiple", ratio("apply", series{15}, series{10}, 1.5, "s"), 1.5, true},
+		{"beyond a multiple", ratio("apply", series{16}, series{10}, 1.5, "s"), 1.6, false},
+		{"within a difference", difference("plan", series{2}, series{1.5}, 1, "s"), 0.5, true},
+		{"beyond a difference", difference("plan", series{3}, series{1.5}, 1, "s"), 1.5, false},
+		{"a reference without a goal", ratioTo("replace", series{28, 30, 33}, series{9, 10, 12}, "s"), 3, true},
 		{"no goal", figure("memory", 50, "MiB"), 0, true},
 	} {
 		if c.result.Ratio != c.ratio || c.result.Met != c.met {
@@ -38,26 +38,34 @@ func TestHighWater(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
+func TestSeries(t *testing.T) {
 	for _, c := range []struct {
-		values []float64
-		want   float64
+		values              series
+		least, median, most float64
 	}{
-		{[]float64{4}, 4},
-		{[]float64{2, 1}, 1.5},
-		{[]float64{3, 1, 2}, 2},
-		{[]float64{9, 1, 3, 2}, 2.5},
+		{series{4}, 4, 4, 4},
+		{series{2, 1}, 1, 1.5, 2},
+		{series{3, 1, 2}, 1, 2, 3},
+		{series{9, 1, 3, 2}, 1, 2.5, 9},
 	} {
-		if got := median(c.values); got != c.want {
-			t.Errorf("median of %v is %v, want %v", c.values, got, c.want)
+		if c.values.min() != c.least || c.values.median() != c.median || c.values.max() != c.most {
+			t.Errorf("%v: %v, %v, %v", c.values, c.values.min(), c.values.median(), c.values.max())
 		}
 	}
 }
 
+func TestTimes(t *testing.T) {
+	all := times{"apply": {1}}
+	all.add(times{"apply": {2}, "plan": {3}})
+	if got := all.by("terraform"); !slices.Equal(got["terraform: apply"], series{1, 2}) || len(got) != 2 {
+		t.Errorf("the times are %v", got)
+	}
+}
+
 func TestTableWithoutGoal(t *testing.T) {
-	table := Table([]Result{ratioTo("replace", 30, 10, "s")})
+	table := Table([]Result{ratioTo("replace", series{28, 30, 33}, series{9, 10, 12}, "s")})
 	row := strings.Fields(strings.Split(table, "\n")[1])
-	if want := []string{"replace", "30.00", "s", "10.00", "s", "3.00", "–"}; !slices.Equal(row, want) {
+	if want := []string{"replace", "30.00", "s", "28.00–33.00", "10.00", "s", "9.00–12.00", "3.00", "–"}; !slices.Equal(row, want) {
 		t.Errorf("the row is %q, want %q", row, want)
 	}
 }

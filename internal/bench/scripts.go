@@ -28,6 +28,11 @@ const (
 	untilServing     = `until curl -ksf "https://$address:6443/readyz" >/dev/null; do sleep 0.1; done`
 )
 
+// withoutShutdownDelay makes the API server of the machine stop as soon as its requests have
+// ended, and restarts it so that this applies to its next stop.
+const withoutShutdownDelay = "sed -i 's/--shutdown-delay-duration=[0-9a-z]*/--shutdown-delay-duration=0s/' " +
+	"/etc/systemd/system/kube-apiserver.service\nsystemctl daemon-reload\n" + restartAPIServer
+
 // startReplica also waits until all components serve.
 var startReplica = "systemctl start --no-block kube-apiserver kube-controller-manager kube-scheduler\n" + untilServing +
 	"\n" + othersScript

@@ -35,6 +35,20 @@ func (o operator) upgradeByScript(
 	}
 }
 
+// fastUpgradeByScript returns the upgrade with one restart of each machine, whose API servers
+// have no shutdown delay.
+func (o operator) fastUpgradeByScript(b *bench, definitions map[string]map[string]string) step {
+	s := o.upgradeByScript(b, upgradedOnce+withoutDelay, definitions, o.machineByMachine)
+	before := s.before
+	s.before = func(ctx context.Context) error {
+		if err := before(ctx); err != nil {
+			return err
+		}
+		return o.do(ctx, action{o.three, withoutShutdownDelay})
+	}
+	return s
+}
+
 // membersThenReplicas upgrades etcd on all machines, the leader last, and then Kubernetes. The
 // API server next to a member uses no other member, so it is stopped, out of rotation, while
 // the member restarts.
