@@ -5,9 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -25,10 +23,6 @@ func rotateTo(t *testing.T, w *workspace.Workspace, generation int) {
 	t.Helper()
 	override(t, w, fmt.Sprintf(rotation, generation))
 }
-
-// longestSilence is how long a client may go without a successful request. Two cores are shared
-// by three machines that restart one after the other.
-const longestSilence = 3 * time.Second
 
 // rotated is a control plane in rotation, and the credentials issued before it began.
 type rotated struct {
@@ -105,16 +99,16 @@ func (r *rotated) skip(t *testing.T) {
 // stage applies the next generation. Clients with the first kubeconfig keep working until it
 // must be rejected.
 func (r *rotated) stage(t *testing.T, generation int) {
-	clients := []*load.Load{r.load(t, outputOf(t, r.w, "kubeconfig"), true)}
+	all := []*clients{r.load(t, outputOf(t, r.w, "kubeconfig"), true)}
 	if generation == 2 { // at the first stage the two are the same
-		clients = append(clients, r.load(t, r.first.kubeconfig, false))
+		all = append(all, r.load(t, r.first.kubeconfig, false))
 	}
 	if generation == 1 {
 		r.cutOff(t, generation)
 	}
 	rotateTo(t, r.w, generation)
 	apply(t, r.w)
-	for _, l := range clients {
+	for _, l := range all {
 		undisturbed(t, l)
 	}
 	r.etcd[generation] = credentials{tls: etcdCredentials(t, "cp1")}
@@ -122,63 +116,12 @@ func (r *rotated) stage(t *testing.T, generation int) {
 }
 
 // load starts clients with a kubeconfig on the virtual IP, and a writer on etcd.
-func (r *rotated) load(t *testing.T, kubeconfig string, etcd bool) *load.Load {
+func (r *rotated) load(t *testing.T, kubeconfig string, etcd bool) *clients {
 	t.Helper()
-	config := load.Config{Kubeconfig: kubeconfig, Rate: 10, Watches: 2}
-	if etcd {
-		config.Etcd = &load.Etcd{Endpoints: func() []string { return members(r.names...) }, TLS: etcdCredentials(t, "cp1")}
+	if !etcd {
+		return startLoad(t, kubeconfig)
 	}
-	l, err := load.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// undisturbed stops clients, none of whose requests may have failed except for those that
-// excused counts.
-func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
-	t.Helper()
-	report, err := l.Stop(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
-	fmt.Fprintln(t.Output(), report)
-	for i := range report.Clients {
-		for _, excuse := range append(excused, resentRequests) {
-			report.Clients[i].All.Failed -= excuse(report.Clients[i])
-		}
-	}
-	broken := report.Violations(longestSilence + report.Late)
-	for _, fragments := range broken {
-		t.Error(fragments)
-	}
-	if len(broken) > 0 {
-		for _, m := range shared.lab.Machines() {
-			t.Logf("%s:\n%s", m.Name, onMachine(t, m, journalScript))
-		}
-	}
-}
-
-// journalScript prints the leader changes, and the stops and starts.
-const journalScript = `journalctl --no-pager --output=short-precise --since=-5min \
-  -u etcd -u kube-apiserver -u kube-endpoint-haproxy -u kube-endpoint-keepalived |
-grep -E 'elected leader|lost leader|leadership|transfer|Stopp|Start|DOWN|UP|STATE' | cut -c1-260 | tail -60`
-
-// resentRequests counts the requests on a kept connection that an API server rejected right
-// before it sent GOAWAY, with a time to retry. Kubernetes' own clients retry them, these do
-// not. This happens at most once for each stop, and a rotation stops a server twice: together
-// with its member, and for itself.
-func resentRequests(c load.Client) int {
-	const stops = 3 * 2
-	n := 0
-	for _, clientError := range c.Errors {
-		if c.Name == "kept" && clientError.Kind == "HTTP 503" &&
-			strings.Contains(clientError.Text, "apiserver is shutting down") {
-			n += clientError.Count
-		}
-	}
-	return min(n, stops)
+	return startLoadOn(t, kubeconfig, func() []string { return r.names })
 }
 
 // expectStage checks every server against the expected results of the stage.

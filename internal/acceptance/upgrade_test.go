@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
-	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -172,19 +171,4 @@ func release(t *testing.T, set string) string {
 		t.Fatalf("%v: make test-long builds what its tests need, bin/kube-lab build %s this one", err, set)
 	}
 	return version
-}
-
-// startLoad starts clients on the virtual IP, and a writer on the members of the named
-// machines, if any.
-func startLoad(t *testing.T, kubeconfig string, names ...string) *load.Load {
-	t.Helper()
-	config := load.Config{Kubeconfig: kubeconfig, Rate: 10, Watches: 2}
-	if len(names) > 0 {
-		config.Etcd = &load.Etcd{Endpoints: func() []string { return members(names...) }, TLS: etcdCredentials(t, names[0])}
-	}
-	l, err := load.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }

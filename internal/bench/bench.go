@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -56,6 +57,9 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 		return err
 	}
 	b := &bench{dir: filepath.Join(base, "workspaces", labName), log: log}
+	if b.run, err = newRun(ctx, os.Getenv("BENCH_OUT")); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(b.dir); err != nil { // state left by a run that was killed
 		return fmt.Errorf("make room: %w", err)
 	}
@@ -83,6 +87,16 @@ type bench struct {
 	lab  *lab.Lab             // nil if no part needs machines
 	work *workspace.Workspace // of the measured control plane; as lab
 	log  io.Writer
+	run  jsonfile.Run[Result] // without results until the end
+}
+
+// newRun returns a run without results. A run that is written to a file has a commit.
+func newRun(ctx context.Context, file string) (run jsonfile.Run[Result], err error) {
+	run.Date = time.Now().UTC().Truncate(time.Second)
+	if file != "" {
+		run.Commit, err = build.Commit(ctx)
+	}
+	return run, err
 }
 
 // renew replaces all machines by empty ones, and creates the workspace again: each round begins
@@ -117,7 +131,8 @@ func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error
 		results = append(results, measured...)
 	}
 	fmt.Fprint(out, Table(results))
-	return write(os.Getenv("BENCH_OUT"), results)
+	b.run.Results = results
+	return write(os.Getenv("BENCH_OUT"), b.run)
 }
 
 // first returns the first n machines.

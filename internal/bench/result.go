@@ -91,10 +91,10 @@ func Table(results []Result) string {
 	return b.String()
 }
 
-// write writes results as JSON to the file at path, if path is set.
-func write(path string, results []Result) error {
+// write writes a run as JSON to the file at path, if path is set.
+func write(path string, run jsonfile.Run[Result]) error {
 	if path == "" {
 		return nil
 	}
-	return jsonfile.Write(path, results, 0o644)
+	return jsonfile.Write(path, run, 0o644)
 }

@@ -1,9 +1,13 @@
 package bench
 
 import (
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 )
 
 func TestGoals(t *testing.T) {
@@ -23,6 +27,26 @@ func TestGoals(t *testing.T) {
 		if c.result.Ratio != c.ratio || c.result.Met != c.met {
 			t.Errorf("%s: ratio %v, met %v; want %v, %v", c.name, c.result.Ratio, c.result.Met, c.ratio, c.met)
 		}
+	}
+}
+
+// TestFile: what is written has the commit and the date, and can be read again.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bench.json")
+	run, err := newRun(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Results = []Result{ratio("apply", 15, 10, 1.5, "s"), figure("memory", 50, "MiB")}
+	if err := write(path, run); err != nil {
+		t.Fatal(err)
+	}
+	read, err := jsonfile.ReadRun[Result](path)
+	if err != nil || !reflect.DeepEqual(read, run) || len(read.Commit) < 40 || read.Date.IsZero() {
+		t.Errorf("%v: %+v, want %+v", err, read, run)
+	}
+	if run, err := newRun(t.Context(), ""); err != nil || run.Commit != "" || write("", run) != nil {
+		t.Errorf("without a file: %+v, %v", run, err)
 	}
 }
 

@@ -39,8 +39,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.code, e.text) }
 
-// refused reports whether err is an answer with that code.
-func refused(err error, code int) bool {
+// answered reports whether err is an answer with that code.
+func answered(err error, code int) bool {
 	var answer *statusError
 	return errors.As(err, &answer) && answer.code == code
 }
@@ -73,7 +73,7 @@ func (a api) ensureNamespace(ctx context.Context, via *link) (revision string, e
 	err = retry(ctx, func(ctx context.Context) error {
 		wanted := core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}}
 		err := a.call(ctx, via, http.MethodPost, "/api/v1/namespaces", nil, wanted, nil)
-		if err != nil && !refused(err, http.StatusConflict) {
+		if err != nil && !answered(err, http.StatusConflict) {
 			return fmt.Errorf("create namespace %s: %w", namespace, err)
 		}
 		page, err := a.page(ctx, via, "")
@@ -144,8 +144,8 @@ func (a api) call(ctx context.Context, via *link, method, path string, query url
 	return json.NewDecoder(response.Body).Decode(out)
 }
 
-// send sends one request: no redirect is followed, no cookie kept, nothing retried. An answer
-// other than 2xx is an error.
+// send sends one request: no redirect is followed, no cookie kept, nothing retried. What Go's HTTP
+// library repeats by itself is counted by countAttempts. An answer other than 2xx is an error.
 func (a api) send(
 	ctx context.Context, via *link, method, path string, query url.Values, in any,
 ) (*http.Response, error) {

@@ -32,21 +32,24 @@ func (c *client) request(ctx context.Context, n int) {
 		return
 	}
 	defer c.via.leave()
+	ctx, tries := countAttempts(ctx)
 	known, ok := c.ledger.newest()
 	if isRead(n) && ok {
-		c.ledger.read(c.api.get(ctx, c.via, known))
+		err := c.api.get(ctx, c.via, known)
+		c.ledger.read(tries.outcome(err))
 		return
 	}
 	name := fmt.Sprintf("%s-%s-%d", c.name, c.api.run, n)
-	c.ledger.wrote(name, c.api.create(ctx, c.via, name))
+	err := c.api.create(ctx, c.via, name)
+	c.ledger.wrote(name, tries.outcome(err))
 }
 
 // fail records a request that could not be sent.
 func (c *client) fail(n int, err error) {
 	if isRead(n) {
-		c.ledger.read(err)
+		c.ledger.read(outcome{err: err})
 	} else {
-		c.ledger.wrote("", err)
+		c.ledger.wrote("", outcome{err: err})
 	}
 }
 

@@ -25,11 +25,17 @@ type ErrorCount struct {
 	Count int
 	First time.Duration // since the start
 	Text  string        // of the first error
+	// Excuse is why errors of this kind are excused; "" if they are not.
+	Excuse string
 }
 
 // String returns one line.
 func (f ErrorCount) String() string {
-	return fmt.Sprintf("%d × %s, first at %.3f s: %s", f.Count, f.Kind, f.First.Seconds(), f.Text)
+	text := fmt.Sprintf("%d × %s, first at %.3f s: %s", f.Count, f.Kind, f.First.Seconds(), f.Text)
+	if f.Excuse != "" {
+		text += " (excused: " + f.Excuse + ")"
+	}
+	return text
 }
 
 // join returns all errors on one line.
@@ -41,16 +47,19 @@ func join(all []ErrorCount) string {
 	return strings.Join(lines, "; ")
 }
 
-// errorCounts counts errors by kind.
-type errorCounts map[string]*ErrorCount
+// errorCounts counts errors by kind and excuse.
+type errorCounts map[errorKind]*ErrorCount
 
-func (f errorCounts) add(at time.Duration, err error) {
-	kind := kind(err)
-	if f[kind] == nil {
+type errorKind struct{ kind, excuse string }
+
+// add counts an error, which is excused if excuse is not "".
+func (f errorCounts) add(at time.Duration, err error, excuse string) {
+	of := errorKind{kind(err), excuse}
+	if f[of] == nil {
 		text := strings.ReplaceAll(err.Error(), "\n", " ")
-		f[kind] = &ErrorCount{Kind: kind, First: at, Text: text[:min(len(text), longestText)]}
+		f[of] = &ErrorCount{Kind: of.kind, First: at, Text: text[:min(len(text), longestText)], Excuse: excuse}
 	}
-	f[kind].Count++
+	f[of].Count++
 }
 
 // list returns the kinds in the order of their first occurrence.
@@ -60,7 +69,8 @@ func (f errorCounts) list() []ErrorCount {
 		all = append(all, *e)
 	}
 	slices.SortFunc(all, func(a, b ErrorCount) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Excuse, b.Excuse))
 	})
 	return all
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +21,7 @@ type etcdMembers struct {
 	dial      Dial
 	tls       *tls.Config
 	endpoints func() []string
-	dialled   atomic.Int64
+	current   atomic.Pointer[[]string] // client URLs of the members at the last look-up; nil: none yet
 
 	mu      sync.Mutex
 	clients map[string]*clientv3.Client // by client URL
@@ -33,7 +35,7 @@ func (m *etcdMembers) member(clientURL string) (*clientv3.Client, error) {
 		return member, nil
 	}
 	member, err := etcdclient.Connect(clientURL, etcdclient.Options{
-		TLS: m.tls, Dial: m.dialCounted,
+		TLS: m.tls, Dial: m.dialTCP,
 		Timeout: requestTimeout,
 	})
 	if err != nil {
@@ -46,9 +48,7 @@ func (m *etcdMembers) member(clientURL string) (*clientv3.Client, error) {
 	return member, nil
 }
 
-// dialCounted dials an address and counts it.
-func (m *etcdMembers) dialCounted(ctx context.Context, address string) (net.Conn, error) {
-	m.dialled.Add(1)
+func (m *etcdMembers) dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return m.dial(ctx, "tcp", address)
 }
 
@@ -65,10 +65,53 @@ func (m *etcdMembers) call(
 	return call(ctx, member)
 }
 
+// addresses returns the client URLs of the current members, followed by all others at which one
+// may be.
+func (m *etcdMembers) addresses() []string {
+	var all []string
+	if current := m.current.Load(); current != nil {
+		all = slices.Clone(*current)
+	}
+	for _, url := range m.endpoints() {
+		if !slices.Contains(all, url) {
+			all = append(all, url)
+		}
+	}
+	return all
+}
+
+// update looks up the client URLs of the members that serve clients, as etcd's client does
+// (Client.Sync): not those of learners, and not those of members that have never been started.
+func (m *etcdMembers) update(ctx context.Context) ([]string, error) {
+	var urls []string
+	err := m.callAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberList(ctx)
+		if err != nil {
+			return err
+		}
+		urls = nil
+		for _, listed := range answer.Members {
+			if listed.Name != "" && !listed.IsLearner {
+				urls = append(urls, listed.ClientURLs...)
+			}
+		}
+		if len(urls) == 0 {
+			return errors.New("etcd lists no member that serves clients")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list members of etcd: %w", err)
+	}
+	slices.Sort(urls)
+	m.current.Store(&urls)
+	return urls, nil
+}
+
 // callAny calls one member after the other until one answers.
 func (m *etcdMembers) callAny(ctx context.Context, call func(context.Context, *clientv3.Client) error) error {
 	err := errors.New("etcd has no endpoints")
-	for _, endpoint := range m.endpoints() {
+	for _, endpoint := range m.addresses() {
 		if err = m.call(ctx, endpoint, call); err == nil {
 			return nil
 		}

@@ -17,13 +17,16 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd runs a real etcd of one member within the test.
-func startEtcd(t *testing.T) (server *embed.Etcd, reach Etcd) {
+// startEtcd runs a real etcd of one member within the test, which also advertises more addresses.
+func startEtcd(t *testing.T, more ...string) (server *embed.Etcd, reach Etcd) {
 	t.Helper()
 	config := embed.NewConfig()
 	config.Name, config.Dir = "cp1", t.TempDir()
 	client, peer := url.URL{Scheme: "https", Host: freeAddress(t)}, url.URL{Scheme: "http", Host: freeAddress(t)}
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	for _, address := range more {
+		config.AdvertiseClientUrls = append(config.AdvertiseClientUrls, url.URL{Scheme: "https", Host: address})
+	}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.ClientAutoTLS, config.SelfSignedCertValidity = true, 1
@@ -67,7 +70,7 @@ func TestDirectWriter(t *testing.T) {
 	cfg := s.config()
 	cfg.Etcd = &reach
 	report := s.during(cfg, 100)
-	if broken := report.Violations(generous); len(broken) > 0 {
+	if broken := Verdict(report, generous()); len(broken) > 0 {
 		t.Errorf("nothing happened, and the report says:\n%s", strings.Join(broken, "\n"))
 	}
 	if !report.HashesAgree() || report.Hashes.Members[0].Name != "cp1" || report.Hashes.Members[0].Hash == 0 {
@@ -113,8 +116,8 @@ func TestDirectWriterAlone(t *testing.T) {
 	}
 }
 
-// TestDirectWriterLoses: one endpoint does not answer, and an acknowledged key is deleted while
-// the writer runs.
+// TestDirectWriterLoses: one endpoint is not that of a member, so it is not written to, and an
+// acknowledged key is deleted while the writer runs.
 func TestDirectWriterLoses(t *testing.T) {
 	_, real := startEtcd(t)
 	s := newStandIn(t, nil)
@@ -142,8 +145,8 @@ func TestDirectWriterLoses(t *testing.T) {
 	if lost := report.Lost(); len(lost) != 1 || lost[0] != taken {
 		t.Errorf("%s is lost, the report says %v", taken, lost)
 	}
-	if report.Etcd.kinds()["gRPC Unavailable"] == 0 || report.Failed() != 0 {
-		t.Errorf("every second put has nobody to go to, which is told but not held against anybody: %v", report.Etcd.Errors)
+	if report.Etcd.Writes.Failed != 0 || report.Etcd.DialsRefused != 0 || report.Failed() != 0 {
+		t.Errorf("an address without a member was written to: %s, %v", report.Etcd.Writes, report.Etcd.Errors)
 	}
 }
 
@@ -182,4 +185,57 @@ func TestHashes(t *testing.T) {
 			t.Errorf("%s: agree %v, differ %v, crossed %v", name, h.Agree(), h.Differ(), h.crossed())
 		}
 	}
+}
+
+// TestAddressWithoutListener: a member advertises another address, where nobody listens. As with
+// every client of etcd, no write fails. The refused connections are counted.
+func TestAddressWithoutListener(t *testing.T) {
+	_, reach := startEtcd(t, freeAddress(t))
+	l, err := Start(t.Context(), Config{Etcd: &reach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l.etcd.client.dials.refused.Load() == 0 || len(l.etcd.ledger.acknowledged()) < 10 {
+		if Sleep(t.Context(), time.Millisecond) != nil {
+			t.Fatal("nothing was refused")
+		}
+	}
+	report, err := l.Stop(t.Context())
+	if err != nil || report.Etcd.DialsRefused == 0 || report.Etcd.Writes.Failed != 0 {
+		t.Errorf("%v\n%s", err, report)
+	}
+}
+
+// TestMemberStops: the only member stops, and answers that it does so. The writes fail for the
+// caller: they are counted as failed, and as excused until the excuse has reached its limit.
+func TestMemberStops(t *testing.T) {
+	server, reach := startEtcd(t)
+	l, err := Start(t.Context(), Config{Etcd: &reach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Server.Stop()
+	const more = 5
+	for l.etcd.failed() < mostUnavailable+more {
+		if Sleep(t.Context(), time.Millisecond) != nil {
+			t.Fatal("no write failed")
+		}
+	}
+	stopped := time.Since(l.begun)
+	l.end()
+	defer l.close()
+	report := l.report(stopped)
+	t.Logf("%s", report)
+	if w := report.EtcdWrites(); w.Excused != mostUnavailable || w.Unexcused() < more {
+		t.Errorf("%s", w)
+	}
+	if violated := Verdict(report, Unnoticed()); len(violated) != 1 || !strings.HasPrefix(violated[0], "etcd: ") {
+		t.Errorf("%q", violated)
+	}
+}
+
+func (p *etcdWriter) failed() int {
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	return p.ledger.writes.Failed
 }

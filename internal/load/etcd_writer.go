@@ -2,8 +2,8 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -16,32 +16,27 @@ const (
 	keysPerPage = 1000
 )
 
-// etcdWriter writes keys directly into etcd, to one member after the other.
+// etcdWriter writes keys directly into etcd.
 type etcdWriter struct {
-	members *etcdMembers
+	members *etcdMembers // one by one, to read back and compare
+	client  *etcdClient  // that writes
 	prefix  string
 	ledger  *ledger
 }
 
 func (p *etcdWriter) work(ctx context.Context) {
+	var following sync.WaitGroup
+	following.Go(func() { p.client.follow(ctx) })
+	defer following.Wait()
 	answers := context.WithoutCancel(ctx)
 	pace(ctx, putRate,
 		func(n int) {
 			key := fmt.Sprintf("%s%d", p.prefix, n)
-			p.ledger.wrote(key, p.put(answers, n, key))
+			counted, tries := countAttempts(answers)
+			err := p.client.put(counted, key)
+			p.ledger.wrote(key, tries.outcome(err))
 		},
-		func(int) { p.ledger.wrote("", errNotSent) })
-}
-
-func (p *etcdWriter) put(ctx context.Context, n int, key string) error {
-	endpoints := p.members.endpoints()
-	if len(endpoints) == 0 {
-		return errors.New("etcd has no endpoints")
-	}
-	return p.members.call(ctx, endpoints[n%len(endpoints)], func(ctx context.Context, member *clientv3.Client) error {
-		_, err := member.Put(ctx, key, key)
-		return err
-	})
+		func(int) { p.ledger.wrote("", outcome{err: errNotSent}) })
 }
 
 // keys reads all keys of the run linearizably. It retries until the list is

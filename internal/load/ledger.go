@@ -39,21 +39,32 @@ func (r *gapFinder) extend(at time.Duration) {
 
 // counter counts requests of one kind.
 type counter struct {
-	tried, failed int
-	gaps          gapFinder
+	Requests // without Gap
+	gaps     gapFinder
 }
 
-func (t *counter) count(at time.Duration, err error) {
-	t.tried++
-	if err != nil {
-		t.failed++
+func (t *counter) count(at time.Duration, o outcome, excused bool) {
+	t.Tried++
+	if o.repeated {
+		t.Repeated++
+	}
+	if o.err == nil {
+		t.gaps.success(at)
 		return
 	}
-	t.gaps.success(at)
+	t.Failed++
+	if excused {
+		t.Excused++
+	}
+	if isRefusal(o.err) {
+		t.Refused++
+	}
 }
 
 func (t counter) requests(stopped time.Duration) Requests {
-	return Requests{Tried: t.tried, Failed: t.failed, Gap: t.gaps.longestUntil(stopped)}
+	r := t.Requests
+	r.Gap = t.gaps.longestUntil(stopped)
+	return r
 }
 
 // ledger records the requests of one client. Its methods are safe for concurrent use.
@@ -62,44 +73,46 @@ type ledger struct {
 	first *milestone
 
 	mu                 sync.Mutex
+	excuses            *excuser
 	all, reads, writes counter
 	series             Series
 	errors             errorCounts
 	written            []string // acknowledged, in the order of the answers
 }
 
-func newLedger(began time.Time) *ledger {
-	return &ledger{began: began, first: newMilestone(), errors: errorCounts{}}
+func newLedger(began time.Time, excuses *excuser) *ledger {
+	return &ledger{began: began, first: newMilestone(), errors: errorCounts{}, excuses: excuses}
 }
 
 // read records the result of one read.
-func (l *ledger) read(err error) {
+func (l *ledger) read(o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count(&l.reads, err)
+	l.count(&l.reads, o)
 }
 
 // wrote records the result of writing a key.
-func (l *ledger) wrote(key string, err error) {
+func (l *ledger) wrote(key string, o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count(&l.writes, err)
-	if err == nil {
+	l.count(&l.writes, o)
+	if o.err == nil {
 		l.written = append(l.written, key)
 	}
 }
 
 // count reads the clock under the lock, so that times never run backwards.
-func (l *ledger) count(t *counter, err error) {
-	at := time.Since(l.began)
-	l.series.count(at, l.all.gaps.last, err == nil)
-	t.count(at, err)
-	l.all.count(at, err)
-	if err != nil {
-		l.errors.add(at, err)
-		return
+func (l *ledger) count(t *counter, o outcome) {
+	at, excuse := time.Since(l.began), ""
+	if o.err != nil {
+		excuse = l.excuses.excuse(o.err)
+		l.errors.add(at, o.err, excuse)
+	} else {
+		l.first.pass()
 	}
-	l.first.pass()
+	l.series.count(at, l.all.gaps.last, o.err == nil)
+	t.count(at, o, excuse != "")
+	l.all.count(at, o, excuse != "")
 }
 
 // newest returns the last acknowledged key.
@@ -127,11 +140,11 @@ func (l *ledger) waitForFirst(ctx context.Context) error {
 	})
 }
 
-func (l *ledger) report(name string, dialled int, stopped time.Duration) Client {
+func (l *ledger) report(name string, dials *dials, stopped time.Duration) Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Client{
-		Name: name, Dialled: dialled,
+		Name: name, Dialled: int(dials.begun.Load()), DialsRefused: int(dials.refused.Load()),
 		All: l.all.requests(stopped), Reads: l.reads.requests(stopped), Writes: l.writes.requests(stopped),
 		Acknowledged: len(l.written), Errors: l.errors.list(), Series: l.series.named(name),
 	}

@@ -60,9 +60,9 @@ func TestKind(t *testing.T) {
 
 func TestErrorCountsKeepTheFirst(t *testing.T) {
 	f := errorCounts{}
-	f.add(3*time.Second, errors.New("late"))
-	f.add(time.Second, syscall.ECONNRESET)
-	f.add(2*time.Second, fmt.Errorf("again: %w", syscall.ECONNRESET))
+	f.add(3*time.Second, errors.New("late"), "")
+	f.add(time.Second, syscall.ECONNRESET, "")
+	f.add(2*time.Second, fmt.Errorf("again: %w", syscall.ECONNRESET), "")
 	got := f.list()
 	want := ErrorCount{Kind: "connection reset", Count: 2, First: time.Second, Text: "connection reset by peer"}
 	if len(got) != 2 || got[0] != want || got[1].Kind != "other" {

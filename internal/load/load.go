@@ -4,7 +4,8 @@
 // guarantees.
 //
 // The clients never retry: every request that they count as failed would also have failed for a
-// program with an ordinary connection.
+// program with an ordinary connection. Failed means failed: excused failures are counted as failed
+// too, and what the libraries of HTTP and gRPC repeat by themselves is counted as repeated.
 package load
 
 import (
@@ -32,26 +33,26 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 type Config struct {
 	Dial       Dial   // nil: the program is in the control plane's network
 	Kubeconfig string // the administrator's, whose server is the virtual IP; "": only the direct writer
-	Rate       int    // requests per second of each client; 0 means 50
-	Watches    int    // 0 means 4; every second one shares the kept connection
 	Etcd       *Etcd  // nil: no direct writer and no comparison of members
+	// Criteria say how many requests the clients send, and which failures are excused. With a rate of
+	// 0 they are those of Unnoticed.
+	Criteria Criteria
 }
 
 // Etcd describes how to connect to the members.
 type Etcd struct {
-	Endpoints func() []string // the current client URLs
-	TLS       *tls.Config     // CA and client certificate; the server name is set for each member
+	// Endpoints returns the client URLs at which a member may be. The direct writer asks them for the
+	// current members, and writes only to these.
+	Endpoints func() []string
+	TLS       *tls.Config // CA and client certificate; the server name is set for each member
 }
 
 func (c Config) complete() Config {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	if c.Rate == 0 {
-		c.Rate = 50
-	}
-	if c.Watches == 0 {
-		c.Watches = 4
+	if c.Criteria.Rate == 0 {
+		c.Criteria = Unnoticed()
 	}
 	return c
 }
@@ -87,6 +88,12 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 			return nil, fmt.Errorf("start load: %w", err)
 		}
 	}
+	if l.etcd != nil {
+		if err := l.etcd.client.open(starting); err != nil {
+			l.close()
+			return nil, fmt.Errorf("start load: %w", err)
+		}
+	}
 	l.work(ctx, revision)
 	if err := l.waitForFirst(starting); err != nil {
 		l.end()
@@ -109,9 +116,10 @@ func prepare(cfg Config) (*Load, error) {
 		if cfg.Etcd.TLS == nil || cfg.Etcd.Endpoints == nil {
 			return nil, errors.New("etcd is to be written to directly, but its endpoints or credentials are not given")
 		}
+		members := &etcdMembers{dial: cfg.Dial, tls: cfg.Etcd.TLS, endpoints: cfg.Etcd.Endpoints}
 		l.etcd = &etcdWriter{
-			members: &etcdMembers{dial: cfg.Dial, tls: cfg.Etcd.TLS, endpoints: cfg.Etcd.Endpoints},
-			prefix:  "/kube-load/" + l.run + "/", ledger: newLedger(begun),
+			members: members, client: &etcdClient{members: members},
+			prefix: "/kube-load/" + l.run + "/", ledger: newLedger(begun, cfg.Criteria.excusing(EtcdWrite)),
 		}
 	}
 	if l.admin == nil && l.etcd == nil {
@@ -129,12 +137,14 @@ func (l *Load) prepareClients(cfg Config) error {
 	l.api = api{server: to.server, run: l.run}
 	kept, fresh := to.kept(), to.fresh()
 	l.admin = kept
-	l.clients = []*client{
-		{name: "kept", rate: cfg.Rate, api: l.api, via: kept, ledger: newLedger(l.begun)},
-		{name: "fresh", rate: cfg.Rate, api: l.api, via: fresh, ledger: newLedger(l.begun)},
+	l.clients = []*client{{name: "kept", via: kept}, {name: "fresh", via: fresh}}
+	for _, c := range l.clients {
+		c.rate, c.api = cfg.Criteria.Rate, l.api
+		c.ledger = newLedger(l.begun, cfg.Criteria.excusing(APIRequest))
 	}
-	for i := range cfg.Watches {
-		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, log: newWatchLog(l.begun)}
+	for i := range cfg.Criteria.Watches {
+		log := newWatchLog(l.begun, cfg.Criteria.excusing(WatchOpening))
+		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, log: log}
 		if i%2 == 1 {
 			w.name, w.via = fmt.Sprintf("own %d", i/2+1), to.kept()
 		}

@@ -68,7 +68,7 @@ func (l *Load) acknowledged() []string {
 func (l *Load) report(stopped time.Duration) Report {
 	report := Report{Run: l.run, Took: stopped}
 	for _, c := range l.clients {
-		report.Clients = append(report.Clients, c.ledger.report(c.name, int(c.via.dialled.Load()), stopped))
+		report.Clients = append(report.Clients, c.ledger.report(c.name, &c.via.dials, stopped))
 		report.Late = max(report.Late, c.late)
 	}
 	written := l.acknowledged()
@@ -76,7 +76,7 @@ func (l *Load) report(stopped time.Duration) Report {
 		report.Watches = append(report.Watches, w.log.report(w.name, written, stopped))
 	}
 	if l.etcd != nil {
-		direct := l.etcd.ledger.report("etcd", int(l.etcd.members.dialled.Load()), stopped)
+		direct := l.etcd.ledger.report("etcd", &l.etcd.client.dials, stopped)
 		report.Etcd = &direct
 	}
 	return report
@@ -149,6 +149,7 @@ func (l *Load) close() {
 		w.via.transport.CloseIdleConnections()
 	}
 	if l.etcd != nil {
+		l.etcd.client.close()
 		l.etcd.members.close()
 	}
 }

@@ -20,6 +20,7 @@ type Report struct {
 type Client struct {
 	Name         string
 	Dialled      int // connections
+	DialsRefused int // of them refused: nobody listened at the address
 	All          Requests
 	Reads        Requests
 	Writes       Requests
@@ -27,14 +28,6 @@ type Client struct {
 	Lost         []string // acknowledged writes that cannot be read back
 	Errors       []ErrorCount
 	Series       Series
-}
-
-// Requests counts requests of one kind. A request has failed if it had no 2xx answer within
-// five seconds.
-type Requests struct {
-	Tried  int
-	Failed int
-	Gap    Gap
 }
 
 // Gap is the longest time between two successive successes, or between the last success and the
@@ -53,9 +46,10 @@ func (g Gap) String() string {
 type Watch struct {
 	Name       string
 	Events     int
-	Opened     int
+	Openings   Requests // attempts to open a stream, without Gap
 	Resumed    int      // streams opened after an earlier one ended, which is normal
-	Failed     int      // failed attempts to open a stream, and errors that the server sent in a stream
+	Broken     int      // streams that ended without the server ending them, which is no failure if no event is missed
+	Failed     int      // errors that the server sent in a stream
 	Missed     []string // acknowledged writes that were not received
 	Repeated   int      // received more than once
 	Disordered int      // received after a later one
@@ -63,47 +57,41 @@ type Watch struct {
 	Errors     []ErrorCount
 }
 
-// Failed returns the number of the clients' failed requests. It excludes the direct writer,
-// whose requests may fail while a member restarts.
-func (r Report) Failed() int {
-	n := 0
+// Requests returns the sum of the requests of the clients of the API. It excludes the direct
+// writer.
+func (r Report) Requests() Requests {
+	var sum Requests
 	for _, c := range r.Clients {
-		n += c.All.Failed
+		sum = sum.Plus(c.All)
 	}
-	return n
+	return sum
 }
 
-// RefusedWatches returns the number of failed attempts to open a watch. A server that shuts
-// down ends its watches before its GOAWAY arrives, and answers a client that reconnects on the
-// same connection at that moment with 503. The guarantee for a watch is to receive its events
-// without a gap.
-func (r Report) RefusedWatches() int {
-	n := 0
+// Openings returns the sum of the openings of watches.
+func (r Report) Openings() Requests {
+	var sum Requests
 	for _, w := range r.Watches {
-		n += w.Failed
+		sum = sum.Plus(w.Openings)
 	}
-	return n
+	return sum
 }
 
-// Tried returns the number of the clients' requests.
-func (r Report) Tried() int {
-	n := 0
-	for _, c := range r.Clients {
-		n += c.All.Tried
+// EtcdWrites returns the writes of the direct writer; none without one.
+func (r Report) EtcdWrites() Requests {
+	if r.Etcd == nil {
+		return Requests{}
 	}
-	return n
+	return r.Etcd.Writes
 }
+
+// Failed returns the number of the clients' failed requests to the API, excused ones included.
+func (r Report) Failed() int { return r.Requests().Failed }
+
+// Tried returns the number of the clients' requests to the API.
+func (r Report) Tried() int { return r.Requests().Tried }
 
 // LongestGap returns the longest gap of the clients.
-func (r Report) LongestGap() Gap {
-	var longest Gap
-	for _, c := range r.Clients {
-		if c.All.Gap.Length > longest.Length {
-			longest = c.All.Gap
-		}
-	}
-	return longest
-}
+func (r Report) LongestGap() Gap { return r.Requests().Gap }
 
 // Acknowledged returns the number of acknowledged writes, including those directly into etcd.
 func (r Report) Acknowledged() int {
@@ -132,43 +120,3 @@ func (r Report) writers() []Client {
 
 // HashesAgree reports whether every etcd member answered with the same hash.
 func (r Report) HashesAgree() bool { return r.Hashes != nil && r.Hashes.Agree() }
-
-// Violations describes the violated guarantees: no failed request, no gap longer than longest,
-// no lost write, no missed event, members that agree. It is empty if there are none.
-func (r Report) Violations(longest time.Duration) []string {
-	var broken []string
-	violate := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
-	for _, c := range r.Clients {
-		if c.All.Failed > 0 {
-			violate("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Errors))
-		}
-		if c.All.Gap.Length > longest {
-			violate("%s: no success for %s", c.Name, c.All.Gap)
-		}
-	}
-	for _, w := range r.Watches {
-		if w.Gap.Length > longest {
-			violate("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Errors))
-		}
-		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
-			violate("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed),
-				w.Repeated,
-				w.Disordered)
-		}
-	}
-	return append(broken, r.writeViolations()...)
-}
-
-func (r Report) writeViolations() []string {
-	var broken []string
-	for _, c := range r.writers() {
-		if len(c.Lost) > 0 {
-			broken = append(broken, fmt.Sprintf("%s: %d of %d acknowledged writes lost: %v", c.Name, len(c.Lost),
-				c.Acknowledged, c.Lost))
-		}
-	}
-	if r.Hashes != nil && !r.Hashes.Agree() {
-		broken = append(broken, r.Hashes.String())
-	}
-	return broken
-}

@@ -86,7 +86,9 @@ func (s *standIn) config() Config {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return Config{Kubeconfig: string(text), Rate: testRate}
+	criteria := Unnoticed()
+	criteria.Rate = testRate
+	return Config{Kubeconfig: string(text), Criteria: criteria}
 }
 
 func (s *standIn) disturbed(answer http.HandlerFunc) http.HandlerFunc {

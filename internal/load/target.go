@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -51,7 +50,7 @@ const maxStreams = 90
 // are not shared.
 type link struct {
 	transport *http.Transport
-	dialled   atomic.Int64
+	dials     dials
 	streams   chan struct{} // taken while a request is in flight; nil: every request opens its own connection
 }
 
@@ -82,12 +81,11 @@ func (t target) link(protocols func(*http.Protocols)) *link {
 	}}
 	protocols(l.transport.Protocols)
 	l.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		l.dialled.Add(1)
 		// A Transport lets a dial outlive its request. No request waits longer than this for
 		// it.
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		return t.dial(ctx, network, address)
+		return l.dials.dial(ctx, t.dial, network, address)
 	}
 	return l
 }
@@ -96,7 +94,7 @@ func (t target) link(protocols func(*http.Protocols)) *link {
 // values for detecting a dead connection. When the connection ends, or a GOAWAY announces its
 // end, the Transport opens the next one and resends there what the server has not begun to
 // process (RFC 9113, 6.8). That is not a retry of this package: every client of Go's standard
-// library does it.
+// library does it. Such requests are counted as repeated.
 func (t target) kept() *link {
 	l := t.link(func(p *http.Protocols) { p.SetHTTP2(true) })
 	l.streams = make(chan struct{}, maxStreams)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -38,8 +39,7 @@ func (w *watch) work(ctx context.Context, revision string) {
 	w.log.start(revision)
 	for ctx.Err() == nil {
 		if err := w.follow(ctx); err != nil && ctx.Err() == nil {
-			w.log.fail(err)
-			if refused(err, http.StatusGone) {
+			if answered(err, http.StatusGone) {
 				w.skip(ctx)
 			}
 			_ = Sleep(ctx, reopenPause)
@@ -59,22 +59,39 @@ func (w *watch) skip(ctx context.Context) {
 // follow opens one stream and reads it until it ends, which is normal. It returns an error if
 // the stream cannot be opened, or if the server sends an error.
 func (w *watch) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	opening, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	counted, tries := countAttempts(opening)
+	stream, err := w.open(counted, cancel)
+	if ctx.Err() == nil { // an opening that the end of the load interrupts does not count
+		w.log.opened(tries.outcome(err))
+	}
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	return w.read(ctx, stream)
+}
+
+// open opens a stream within the time of a request. cancel ends ctx.
+func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (io.ReadCloser, error) {
 	slow := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
 	stream, err := w.api.watch(ctx, w.via, w.log.revision())
 	if !slow.Stop() && err == nil {
 		stream.Close()
 		err = context.DeadlineExceeded
 	}
-	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-			err = cause
-		}
-		return fmt.Errorf("open: %w", err)
+	if err == nil {
+		return stream, nil
 	}
-	defer stream.Close()
-	w.log.opened()
+	if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
+		err = cause
+	}
+	return nil, fmt.Errorf("open: %w", err)
+}
+
+// read reads a stream until it ends.
+func (w *watch) read(ctx context.Context, stream io.Reader) error {
 	for decoder := json.NewDecoder(stream); ; {
 		var e event
 		if err := decoder.Decode(&e); err != nil {
@@ -84,6 +101,7 @@ func (w *watch) follow(ctx context.Context) error {
 			return nil
 		}
 		if err := w.log.add(e); err != nil {
+			w.log.fail(err)
 			return err
 		}
 	}

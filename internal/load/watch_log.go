@@ -19,15 +19,20 @@ type watchLog struct {
 	at                  string // revision of the latest event or bookmark
 	number              uint64 // the same as a number
 	seen                map[string]bool
-	events, opens       int
+	events, broken      int
 	failed              int
+	openings            Requests
+	excuses             *excuser
 	repeated, disorders int
 	gaps                gapFinder
 	errors              errorCounts
 }
 
-func newWatchLog(began time.Time) *watchLog {
-	return &watchLog{began: began, first: newMilestone(), seen: map[string]bool{}, errors: errorCounts{}}
+func newWatchLog(began time.Time, excuses *excuser) *watchLog {
+	return &watchLog{
+		began: began, first: newMilestone(), seen: map[string]bool{}, errors: errorCounts{},
+		excuses: excuses,
+	}
 }
 
 // start sets the revision, which comes from a list.
@@ -44,29 +49,38 @@ func (s *watchLog) revision() string {
 	return s.at
 }
 
-// opened records a stream that the server has accepted.
-func (s *watchLog) opened() {
+// opened records an attempt to open a stream.
+func (s *watchLog) opened(o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.opens++
-	s.first.pass()
+	excuse := ""
+	if o.err != nil {
+		excuse = s.excuses.excuse(o.err)
+		s.errors.add(time.Since(s.began), o.err, excuse)
+	} else {
+		s.first.pass()
+	}
+	count := counter{Requests: s.openings}
+	count.count(time.Since(s.began), o, excuse != "")
+	s.openings = count.Requests
 }
 
-// fail records a stream that was rejected, or that the server ended with an error.
+// fail records an error that the server sent in a stream.
 func (s *watchLog) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed++
-	s.errors.add(time.Since(s.began), err)
+	s.errors.add(time.Since(s.began), err, "")
 }
 
-// ended records the end of a stream. A broken stream is listed as an error, but is
+// ended records the end of a stream. A broken stream is counted and listed as an error, but is
 // not a failure as long as the next stream misses nothing.
 func (s *watchLog) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !errors.Is(err, io.EOF) {
-		s.errors.add(time.Since(s.began), &endedError{err})
+		s.broken++
+		s.errors.add(time.Since(s.began), &endedError{err}, "")
 	}
 }
 
@@ -87,7 +101,7 @@ func (s *watchLog) add(e event) error {
 	case "BOOKMARK": // it may repeat the revision of the last event
 	default:
 		s.failed++
-		s.errors.add(time.Since(s.began), fmt.Errorf("unexpected %s event of %s", e.Type, e.Object.Metadata.Name))
+		s.errors.add(time.Since(s.began), fmt.Errorf("unexpected %s event of %s", e.Type, e.Object.Metadata.Name), "")
 	}
 	if number > s.number {
 		s.at, s.number = e.Object.Metadata.ResourceVersion, number
@@ -127,8 +141,9 @@ func (s *watchLog) report(name string, written []string, stopped time.Duration) 
 	missed := s.missed(written)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	opened := s.openings.Tried - s.openings.Failed
 	return Watch{
-		Name: name, Events: s.events, Opened: s.opens, Resumed: max(0, s.opens-1), Failed: s.failed,
+		Name: name, Events: s.events, Openings: s.openings, Resumed: max(0, opened-1), Broken: s.broken, Failed: s.failed,
 		Missed: missed, Repeated: s.repeated, Disordered: s.disorders,
 		Gap: s.gaps.longestUntil(stopped), Errors: s.errors.list(),
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestWatchLog(t *testing.T) {
 			"11",
 		},
 	} {
-		s := newWatchLog(time.Now())
+		s := newWatchLog(time.Now(), Unnoticed().excusing(WatchOpening))
 		s.start("7")
 		for _, e := range c.events {
 			if err := s.add(e); err != nil {
@@ -70,11 +71,11 @@ func TestWatchLog(t *testing.T) {
 }
 
 func TestWatchLogErrors(t *testing.T) {
-	s := newWatchLog(time.Now())
+	s := newWatchLog(time.Now(), Unnoticed().excusing(WatchOpening))
 	s.start("7")
 	expired := event{Type: "ERROR"}
 	expired.Object.Code, expired.Object.Message = 410, "too old resource version"
-	if err := s.add(expired); !refused(err, 410) {
+	if err := s.add(expired); !answered(err, 410) {
 		t.Errorf("an expired revision is answered with %v", err)
 	}
 	deleted := added("a", "8")
@@ -83,7 +84,16 @@ func TestWatchLogErrors(t *testing.T) {
 		t.Errorf("a stream goes on after an event that nobody expected: %v, at %s", err, s.revision())
 	}
 	s.fail(errors.New("not granted"))
-	if got := s.report("", nil, 0); got.Failed != 2 {
-		t.Errorf("an event that nobody expected and a refusal: %+v", got)
+	s.ended(io.EOF)
+	s.ended(io.ErrUnexpectedEOF)
+	for _, o := range []outcome{{}, {err: &statusError{code: 503}}, {err: io.EOF, repeated: true}, {}} {
+		s.opened(o)
+	}
+	got := s.report("", nil, 0)
+	if got.Failed != 2 || got.Broken != 1 || got.Resumed != 1 {
+		t.Errorf("an event that nobody expected, an error, and a broken stream: %+v", got)
+	}
+	if want := (Requests{Tried: 4, Failed: 2, Excused: 1, Repeated: 1, Refused: 1}); got.Openings != want {
+		t.Errorf("openings: %+v, want %+v", got.Openings, want)
 	}
 }

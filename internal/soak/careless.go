@@ -132,14 +132,14 @@ func (c *careless) write(ctx context.Context) error {
 	s := &site{env: c.env, work: c.base.work}
 	if c.replicas {
 		var err error
-		c.load, err = s.load(ctx)
+		c.load, err = s.load(ctx, load.Unnoticed())
 		return err
 	}
 	credentials, err := etcdCredentials(ctx, c.machines()[0])
 	if err != nil {
 		return err
 	}
-	c.load, err = load.Start(ctx, load.Config{Etcd: &load.Etcd{Endpoints: s.members, TLS: credentials}})
+	c.load, err = load.Start(ctx, load.Config{Etcd: &load.Etcd{Endpoints: s.members, TLS: credentials}, Criteria: load.Unnoticed()})
 	return err
 }
 

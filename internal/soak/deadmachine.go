@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,34 +23,83 @@ const (
 
 func deadMachineScenario() Scenario { return Scenario{Name: "dead machine", Run: deadMachine} }
 
+// outage returns the criteria for the loss of a machine. They apply to each client, on fresh
+// connections and on the kept one. Of each client may fail what it sends while the virtual IP may
+// be away.
+func outage() load.Criteria {
+	c := load.Unnoticed()
+	c.MostFailed = c.Rate * int(addressBack/time.Second)
+	c.Longest = load.Gaps{Reads: addressBack, Writes: writesBack}
+	c.Excuses = []load.Excuse{{
+		Operation: load.EtcdWrite,
+		Reason:    "etcd's client sends to the member that is dead until it detects that, which its keepalive limits",
+	}}
+	return c
+}
+
 // deadMachine powers off, several times, the machine that has the virtual IP and whose member
-// is etcd's leader. Clients on fresh connections measure when the address answers again, and
-// when it accepts writes.
+// is etcd's leader. Clients on fresh connections and one that keeps its connection measure when
+// the address answers again, and when it accepts writes.
 func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := newSite(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	address := Result{Name: fmt.Sprintf("dead machine: the virtual IP answers within %s", addressBack)}
-	writes := Result{Name: fmt.Sprintf("dead machine: and takes writes within %s", writesBack)}
-	kept := Result{Name: "dead machine: no acknowledged write is lost"}
-	var answered, written []time.Duration
+	c := outage()
+	var reports []load.Report
 	for range e.Sample {
-		report, err := s.lose(ctx)
+		report, err := s.lose(ctx, c)
 		if err != nil {
-			return []Result{address, writes, kept}, err
+			return outageResults(reports, c), err
 		}
+		reports = append(reports, report)
+	}
+	return outageResults(reports, c), s.checkConverged(ctx)
+}
+
+// outageResults returns what clients observed each time. The first result has the verdict of all
+// criteria.
+func outageResults(reports []load.Report, c load.Criteria) []Result {
+	address := Result{
+		Name: fmt.Sprintf("dead machine: the virtual IP answers within %s", addressBack), Criteria: c.Words(),
+	}
+	writes := Result{Name: fmt.Sprintf("dead machine: and takes writes within %s", writesBack)}
+	fails := Result{Name: fmt.Sprintf("dead machine: at most %d requests of each client fail", c.MostFailed)}
+	kept := Result{Name: "dead machine: no acknowledged write is lost"}
+	answered, written, failures := map[string][]time.Duration{}, map[string][]time.Duration{}, map[string][]int{}
+	for n, report := range reports {
 		address.Series = report.Series()
-		fresh := report.Clients[1]
-		answered, written = append(answered, fresh.Reads.Gap.Length), append(written, fresh.Writes.Gap.Length)
-		address.count(fresh.Reads.Gap.Length <= addressBack)
-		writes.count(fresh.Writes.Gap.Length <= writesBack)
+		address.Observed = append(address.Observed, report.Summary())
+		for _, violated := range load.Verdict(report, c) {
+			address.Violated = append(address.Violated, fmt.Sprintf("time %d: %s", n+1, violated))
+		}
+		for _, client := range report.Clients {
+			name := client.Name
+			answered[name] = append(answered[name], client.Reads.Gap.Length)
+			written[name] = append(written[name], client.Writes.Gap.Length)
+			failures[name] = append(failures[name], client.All.Failed)
+			address.count(client.Reads.Gap.Length <= c.Longest.Reads)
+			writes.count(client.Writes.Gap.Length <= c.Longest.Writes)
+			fails.count(client.All.Unexcused() <= c.MostFailed)
+		}
 		kept.count(len(report.Lost()) == 0 && report.HashesAgree())
 		kept.Detail += fmt.Sprintf("%d acknowledged, %d lost. ", report.Acknowledged(), len(report.Lost()))
+		fails.Detail += fmt.Sprintf("%s. ", countsOf(report))
 	}
-	address.Detail = fmt.Sprintf("longest %s, mean %s", longest(answered), mean(answered))
-	writes.Detail = fmt.Sprintf("longest %s, mean %s", longest(written), mean(written))
-	return []Result{address, writes, kept}, s.checkConverged(ctx)
+	address.Detail, writes.Detail = byClient(answered), byClient(written)
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		fails.Detail = fmt.Sprintf("%s: %v; %s", name, failures[name], fails.Detail)
+	}
+	return []Result{address, writes, fails, kept}
+}
+
+// byClient describes the longest and the mean time of each client.
+func byClient(times map[string][]time.Duration) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		all = append(all, fmt.Sprintf("%s: longest %s, mean %s", name, longest(times[name]), mean(times[name])))
+	}
+	return strings.Join(all, "; ")
 }
 
 func (r *Result) count(passed bool) {
@@ -59,7 +110,7 @@ func (r *Result) count(passed bool) {
 }
 
 // lose powers a machine off while clients are running, and on again.
-func (s *site) lose(ctx context.Context) (load.Report, error) {
+func (s *site) lose(ctx context.Context, c load.Criteria) (load.Report, error) {
 	victim, err := s.holder(ctx)
 	if err != nil {
 		return load.Report{}, err
@@ -69,7 +120,7 @@ func (s *site) lose(ctx context.Context) (load.Report, error) {
 	if err := three.lead(ctx, at); err != nil {
 		return load.Report{}, err
 	}
-	return s.during(ctx, func() error {
+	return s.during(ctx, c, func() error {
 		fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
 		if err := victim.PowerOff(ctx); err != nil {
 			return err

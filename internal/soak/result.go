@@ -15,8 +15,48 @@ type Result struct {
 	Tried  int    `json:"tried"`
 	Passed int    `json:"passed"`
 	Detail string `json:"detail"`
+	// Scenario is the name of the scenario.
+	Scenario string `json:"scenario,omitempty"`
+	// Criteria are what must hold, in words.
+	Criteria []string `json:"criteria,omitempty"`
+	// Violated are the criteria that do not hold, in words.
+	Violated []string `json:"violated,omitempty"`
+	// Verdict says whether all criteria are met.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Observed are the figures of clients, for each time that they ran.
+	Observed []load.Summary `json:"observed,omitempty"`
 	// Series is what clients observed over time, if there were any; tools/plots draws it.
 	Series []load.Series `json:"series,omitempty"`
+}
+
+// Verdict is whether criteria are met.
+type Verdict string
+
+// The verdicts. A result without an attempt has met nothing.
+const (
+	Met         Verdict = "met"
+	NotMet      Verdict = "not met"
+	NotMeasured Verdict = "not measured"
+)
+
+// conclude sets the verdict, and the criteria of a result that has none of its own: each attempt
+// passes.
+func (r *Result) conclude(scenario string) {
+	r.Scenario = scenario
+	if len(r.Criteria) == 0 {
+		r.Criteria = []string{"every attempt passes"}
+	}
+	if len(r.Violated) == 0 && r.Passed < r.Tried {
+		r.Violated = []string{fmt.Sprintf("%d of %d attempts did not pass", r.Tried-r.Passed, r.Tried)}
+	}
+	switch {
+	case len(r.Violated) > 0:
+		r.Verdict = NotMet
+	case r.Tried == 0:
+		r.Verdict = NotMeasured
+	default:
+		r.Verdict = Met
+	}
 }
 
 // incompleteResult is the result of a scenario that could not be completed.
@@ -27,7 +67,7 @@ func incompleteResult(name string, err error) Result {
 func failed(results []Result) int {
 	n := 0
 	for _, r := range results {
-		if r.Passed < r.Tried {
+		if r.Passed < r.Tried || len(r.Violated) > 0 {
 			n++
 		}
 	}
@@ -47,10 +87,10 @@ func Table(results []Result) string {
 	return b.String()
 }
 
-// write writes results as JSON to the file at path, if path is set.
-func write(path string, results []Result) error {
+// write writes a run as JSON to the file at path, if path is set.
+func write(path string, run jsonfile.Run[Result]) error {
 	if path == "" {
 		return nil
 	}
-	return jsonfile.Write(path, results, 0o644)
+	return jsonfile.Write(path, run, 0o644)
 }

@@ -79,8 +79,8 @@ func (s *site) checkConverged(ctx context.Context) error {
 	return err
 }
 
-// load starts clients.
-func (s *site) load(ctx context.Context) (*load.Load, error) {
+// load starts clients with the rate and the excuses of c.
+func (s *site) load(ctx context.Context, c load.Criteria) (*load.Load, error) {
 	kubeconfig, err := s.work.Run(ctx, "output", "-raw", "kubeconfig")
 	if err != nil {
 		return nil, err
@@ -92,11 +92,12 @@ func (s *site) load(ctx context.Context) (*load.Load, error) {
 	return load.Start(ctx, load.Config{
 		Kubeconfig: kubeconfig,
 		Etcd:       &load.Etcd{Endpoints: s.members, TLS: credentials},
+		Criteria:   c,
 	})
 }
 
-// members returns the client URLs of every machine that may have a member: the direct writer
-// uses those that answer.
+// members returns the client URLs of every machine that may have a member. The direct writer asks
+// them which members there are.
 func (s *site) members() []string {
 	var urls []string
 	for _, m := range s.env.Lab.Machines() {

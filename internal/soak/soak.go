@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
@@ -66,31 +67,45 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no scenario matches %q", o.Only)
 	}
+	run, err := newRun(ctx, o)
+	if err != nil {
+		return err
+	}
 	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err
 	}
 	config := lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.99.0.0/24"), Machines: machineNames, Log: log}
-	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, out, log) })
+	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, run, out, log) })
 }
 
 // runAll runs scenarios, and writes the results after each of them.
-func runAll(ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, out, log io.Writer) error {
+func runAll(
+	ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, run jsonfile.Run[Result], out, log io.Writer,
+) error {
 	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n", len(chosen), o.Seed)
-	var results []Result
 	for _, s := range chosen {
-		results = append(results, runScenario(ctx, s, l, o, log)...)
-		if err := write(o.Out, results); err != nil {
+		run.Results = append(run.Results, runScenario(ctx, s, l, o, log)...)
+		if err := write(o.Out, run); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	fmt.Fprint(out, Table(results))
-	if n := failed(results); n > 0 {
-		return fmt.Errorf("%w: see %d of %d lines", errFailed, n, len(results))
+	fmt.Fprint(out, Table(run.Results))
+	if n := failed(run.Results); n > 0 {
+		return fmt.Errorf("%w: see %d of %d lines", errFailed, n, len(run.Results))
 	}
 	return nil
+}
+
+// newRun returns a run without results. A run that is written to a file has a commit.
+func newRun(ctx context.Context, o Options) (run jsonfile.Run[Result], err error) {
+	run.Date = time.Now().UTC().Truncate(time.Second)
+	if o.Out != "" {
+		run.Commit, err = build.Commit(ctx)
+	}
+	return run, err
 }
 
 func choose(all []Scenario, only *regexp.Regexp) []Scenario {
@@ -138,6 +153,9 @@ func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.
 	}()
 	if err != nil {
 		results = append(results, incompleteResult(s.Name, err))
+	}
+	for i := range results {
+		results[i].conclude(s.Name)
 	}
 	fmt.Fprintf(log, "== %s: %s\n%s", s.Name, time.Since(begun).Round(time.Second), Table(results))
 	return results

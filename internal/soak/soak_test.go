@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
@@ -69,18 +70,25 @@ func TestResults(t *testing.T) {
 		t.Errorf("the table is\n%s", table)
 	}
 	path := filepath.Join(t.TempDir(), "out.json")
-	if err := write(path, results); err != nil {
+	results[1].Violated, results[1].Observed = []string{"too slow"}, []load.Summary{{Acknowledged: 7}}
+	for i := range results {
+		results[i].conclude("all of them")
+	}
+	run := jsonfile.Run[Result]{Commit: "0123abc-dirty", Date: time.Unix(1767322800, 0).UTC(), Results: results}
+	if err := write(path, run); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var read []Result
-	if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read, results) {
+	if read, err := jsonfile.ReadRun[Result](path); err != nil || !reflect.DeepEqual(read, run) {
 		t.Errorf("written and read again: %v, %v", read, err)
 	}
-	for _, key := range []string{`"name"`, `"tried"`, `"passed"`, `"detail"`} {
+	for _, key := range []string{
+		`"commit": "0123abc-dirty"`, `"date": "2026-01-02T03:00:00Z"`, `"name"`, `"tried"`, `"passed"`, `"detail"`,
+		`"scenario": "all of them"`, `"criteria"`, `"violated"`, `"verdict": "met"`, `"verdict": "not met"`, `"observed"`,
+	} {
 		if !strings.Contains(string(text), key) {
 			t.Errorf("the JSON has no %s:\n%s", key, text)
 		}

@@ -19,7 +19,9 @@ type tally struct {
 	dead, stuck     []string
 	acknowledged    int
 	lost            int
-	tried, fails    int // requests to the API
+	requests        load.Requests // to the API
+	openings        load.Requests // of watches
+	etcdWrites      load.Requests
 	gap             time.Duration
 }
 
@@ -60,7 +62,8 @@ func (t *tally) recordRecovery(what string, err error) {
 func (t *tally) recordWrites(r load.Report) {
 	t.acknowledged += r.Acknowledged()
 	t.lost += len(r.Lost())
-	t.tried, t.fails = t.tried+r.Tried(), t.fails+r.Failed()
+	t.requests, t.openings = t.requests.Plus(r.Requests()), t.openings.Plus(r.Openings())
+	t.etcdWrites = t.etcdWrites.Plus(r.EtcdWrites())
 	switch {
 	case len(r.Clients) > 0:
 		t.gap = max(t.gap, r.LongestGap().Length)
@@ -72,9 +75,7 @@ func (t *tally) recordWrites(r load.Report) {
 func (t *tally) results() []Result {
 	summary := fmt.Sprintf("%d steps: %s; %d writes acknowledged, %d lost; longest gap %s",
 		t.steps, counts(t.endings), t.acknowledged, t.lost, t.gap.Round(time.Millisecond))
-	if t.tried > 0 {
-		summary += fmt.Sprintf("; %d of %d requests failed", t.fails, t.tried)
-	}
+	summary += "; " + operations(t.requests, t.etcdWrites, t.openings)
 	t.alive.Detail = strings.Join(append([]string{summary}, t.dead...), "\n")
 	if t.lost > 0 {
 		t.alive.Passed = 0
@@ -85,6 +86,26 @@ func (t *tally) results() []Result {
 	}
 	t.recovery.Detail = strings.Join(append([]string{t.recovery.Detail}, t.stuck...), "\n")
 	return []Result{t.alive, t.recovery}
+}
+
+// countsOf describes how many operations of clients failed.
+func countsOf(r load.Report) string { return operations(r.Requests(), r.EtcdWrites(), r.Openings()) }
+
+// operations describes how many of each kind failed, as far as there are any.
+func operations(requests, etcdWrites, openings load.Requests) string {
+	var all []string
+	for _, of := range []struct {
+		name  string
+		count load.Requests
+	}{{"requests", requests}, {"writes into etcd", etcdWrites}, {"openings of watches", openings}} {
+		if of.count.Tried > 0 {
+			all = append(all, fmt.Sprintf("%s: %s", of.name, of.count))
+		}
+	}
+	if len(all) == 0 {
+		return "no clients"
+	}
+	return strings.Join(all, "; ")
 }
 
 // counts describes how often each outcome occurred.

@@ -21,7 +21,7 @@ func TestTally(t *testing.T) {
 	c.recordRecovery("step 1", nil)
 	c.recordRecovery("step 2", errors.New("no way on"))
 	direct := load.Client{Acknowledged: 40}
-	direct.Writes.Gap.Length = 300 * time.Millisecond
+	direct.Writes.Gap.Length, direct.Writes.Tried, direct.Writes.Failed = 300*time.Millisecond, 42, 2
 	c.recordWrites(load.Report{Etcd: &direct})
 	r := c.results()
 	if r[0].Tried != 3 || r[0].Passed != 2 || r[1].Tried != 2 || r[1].Passed != 1 {
@@ -29,7 +29,8 @@ func TestTally(t *testing.T) {
 	}
 	for i, rows := range [][]string{
 		{
-			"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms",
+			"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms; " +
+				"writes into etcd: 2 of 42 failed (0 excused, 0 refused), 0 repeated",
 			"step 3: another etcd cluster is served",
 		},
 		{"2 kinds of edits", "taint one: 1 applied, 1 cut off", "step 2: no way on"},

@@ -236,5 +236,5 @@ func (p *pair) during(ctx context.Context, act func() error) (load.Report, error
 	if p.cluster == 0 {
 		return load.Report{}, act()
 	}
-	return p.site.during(ctx, act)
+	return p.site.during(ctx, load.Unnoticed(), act)
 }

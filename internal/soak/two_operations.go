@@ -202,10 +202,12 @@ func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 			fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
 	}
 	check(seen.after == nil, fmt.Sprint(seen.after))
-	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %d of %d "+
-		"requests failed, longest gap %s",
-		ends[0], ends[1], len(seen.restarts), seen.clients.Acknowledged(), len(seen.clients.Lost()), seen.clients.Failed(),
-		seen.clients.Tried(), seen.clients.LongestGap())
+	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %s; longest gap %s",
+		ends[0], ends[1], len(seen.restarts), seen.clients.Acknowledged(), len(seen.clients.Lost()),
+		countsOf(seen.clients), seen.clients.LongestGap())
+	if seen.clients.Tried() > 0 {
+		r.Observed = []load.Summary{seen.clients.Summary()}
+	}
 	for i, end := range seen.ends {
 		if end.how == refused || end.how == stopped {
 			r.Detail += fmt.Sprintf("\nthe %s apply was %s: %s", p.units[i].name, end.how, end.message)

@@ -55,7 +55,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{
 			"all well", func(*observation) {}, 0,
-			"first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost",
+			"first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost; " +
+				"requests: 0 of 10 failed (0 excused, 0 refused), 0 repeated",
 		},
 		{
 			"one failed in the middle", func(s *observation) { s.ends[1].how, s.ends[1].message = failing, "broken" }, 1,

@@ -12,10 +12,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// longestGap is the maximum time that a client may be without a success while a control plane
-// is changed.
-const longestGap = 500 * time.Millisecond
-
 // quietTime is how long the clients run before and after a change.
 const quietTime = 3 * time.Second
 
@@ -73,12 +69,13 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	var results []Result
+	criteria := load.Unnoticed()
 	for _, c := range changes {
 		before, err := s.holder(ctx)
 		if err != nil {
 			return results, err
 		}
-		report, err := s.during(ctx, func() error { return c.do(ctx, s) })
+		report, err := s.during(ctx, criteria, func() error { return c.do(ctx, s) })
 		if err == nil {
 			err = s.checkConverged(ctx)
 		}
@@ -89,7 +86,7 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		if err != nil {
 			return results, err
 		}
-		judgement := loadResults("under load: "+c.name, report)
+		judgement := loadResults("under load: "+c.name, report, criteria)
 		if after.Name != before.Name { // this ends the connections through it
 			judgement[0].Detail += fmt.Sprintf("; the virtual IP moved from %s to %s", before.Name, after.Name)
 		}
@@ -99,8 +96,8 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 }
 
 // during runs act with clients on the control plane.
-func (s *site) during(ctx context.Context, act func() error) (load.Report, error) {
-	l, err := s.load(ctx)
+func (s *site) during(ctx context.Context, c load.Criteria, act func() error) (load.Report, error) {
+	l, err := s.load(ctx, c)
 	if err != nil {
 		return load.Report{}, err
 	}
@@ -115,21 +112,24 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	return report, err
 }
 
-// loadResults returns what clients observed as results: answered requests, clients and watches
-// without a long gap, and no lost writes and events in etcd and the watches.
-func loadResults(name string, r load.Report) []Result {
+// loadResults returns what clients observed as results: answered requests with the verdict of all
+// criteria, clients and watches without a long gap, and no lost writes and events in etcd and the
+// watches.
+func loadResults(name string, r load.Report, c load.Criteria) []Result {
 	requests := Result{
-		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Failed(),
-		Detail: fmt.Sprintf("%.0f s; watches resumed, %d times at the second attempt", r.Took.Seconds(), r.RefusedWatches()),
-		Series: r.Series(),
+		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Requests().Unexcused(),
+		Detail:   fmt.Sprintf("%.0f s; %s", r.Took.Seconds(), countsOf(r)),
+		Criteria: c.Words(), Violated: load.Verdict(r, c), Observed: []load.Summary{r.Summary()}, Series: r.Series(),
 	}
-	gaps := Result{Name: fmt.Sprintf("%s: no gap over %s", name, longestGap), Detail: "longest " + r.LongestGap().String()}
+	gaps := Result{
+		Name: fmt.Sprintf("%s: no gap over %s", name, c.Longest.Any), Detail: "longest " + r.LongestGap().String(),
+	}
 	kept := Result{Name: name + ": writes and events kept"}
-	for _, c := range r.Clients {
-		gaps.count(c.All.Gap.Length <= longestGap)
+	for _, client := range r.Clients {
+		gaps.count(client.All.Gap.Length <= c.Longest.Any)
 	}
 	for _, w := range r.Watches {
-		gaps.count(w.Gap.Length <= longestGap)
+		gaps.count(w.Gap.Length <= c.Longest.Events)
 		kept.Tried += w.Events
 		kept.Passed += w.Events - len(w.Missed) - w.Repeated - w.Disordered
 	}
@@ -140,8 +140,8 @@ func loadResults(name string, r load.Report) []Result {
 	}
 	kept.Detail = fmt.Sprintf("%d writes acknowledged, %d lost; members agree: %v", r.Acknowledged(), len(r.Lost()),
 		r.HashesAgree())
-	if broken := r.Violations(longestGap); len(broken) > 0 {
-		requests.Detail += "; " + strings.Join(broken, "; ")
+	if len(requests.Violated) > 0 {
+		requests.Detail += "; " + strings.Join(requests.Violated, "; ")
 	}
 	return []Result{requests, gaps, kept}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -99,11 +100,11 @@ func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Rel
 	if err != nil {
 		return nil, err
 	}
-	watched := s.machine(machineNames[0])
+	watched, criteria := s.machine(machineNames[0]), load.Unnoticed()
 	if err := watchRotation(ctx, watched); err != nil {
 		return nil, err
 	}
-	report, failure := s.during(ctx, func() error { return s.upgrade(ctx, to) })
+	report, failure := s.during(ctx, criteria, func() error { return s.upgrade(ctx, to) })
 	seen, err := rotationSeen(ctx, watched)
 	if failure != nil {
 		return nil, failure
@@ -111,7 +112,7 @@ func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Rel
 	if err != nil {
 		return nil, err
 	}
-	results := append(loadResults(name, report), rotationResult(name, seen))
+	results := append(loadResults(name, report, criteria), rotationResult(name, seen))
 	observed, err := s.running(ctx)
 	if err != nil {
 		return results, err

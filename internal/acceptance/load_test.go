@@ -1,0 +1,68 @@
+package acceptance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+// clients are running clients of a control plane, and the criteria for what they observe.
+type clients struct {
+	*load.Load
+	criteria load.Criteria
+}
+
+// startLoad starts clients on the virtual IP, and a writer on the members of the named
+// machines, if any. They have the rate and the criteria of the soak.
+func startLoad(t *testing.T, kubeconfig string, names ...string) *clients {
+	t.Helper()
+	if len(names) == 0 {
+		return startClients(t, load.Config{Kubeconfig: kubeconfig, Criteria: load.Unnoticed()})
+	}
+	return startLoadOn(t, kubeconfig, func() []string { return names })
+}
+
+// startLoadOn starts clients on the virtual IP, and a writer on the members of machines whose names
+// may change.
+func startLoadOn(t *testing.T, kubeconfig string, names func() []string) *clients {
+	t.Helper()
+	return startClients(t, load.Config{
+		Kubeconfig: kubeconfig, Criteria: load.Unnoticed(),
+		Etcd: &load.Etcd{Endpoints: func() []string { return members(names()...) }, TLS: etcdCredentials(t, names()[0])},
+	})
+}
+
+func startClients(t *testing.T, config load.Config) *clients {
+	t.Helper()
+	l, err := load.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clients{l, config.Criteria}
+}
+
+// undisturbed stops clients, and reports every criterion that is violated. What failed and is
+// excused is in the output.
+func undisturbed(t *testing.T, l *clients) {
+	t.Helper()
+	report, err := l.Stop(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	fmt.Fprintln(t.Output(), report)
+	violated := load.Verdict(report, l.criteria)
+	for _, criterion := range violated {
+		t.Error(criterion)
+	}
+	if len(violated) > 0 {
+		for _, m := range shared.lab.Machines() {
+			t.Logf("%s:\n%s", m.Name, onMachine(t, m, journalScript))
+		}
+	}
+}
+
+// journalScript prints the leader changes, and the stops and starts.
+const journalScript = `journalctl --no-pager --output=short-precise --since=-5min \
+  -u etcd -u kube-apiserver -u kube-endpoint-haproxy -u kube-endpoint-keepalived |
+grep -E 'elected leader|lost leader|leadership|transfer|Stopp|Start|DOWN|UP|STATE' | cut -c1-260 | tail -60`

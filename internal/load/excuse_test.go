@@ -1,0 +1,65 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestRefusals429And503(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&statusError{code: 429}, true},
+		{fmt.Errorf("open: %w", &statusError{code: 503}), true},
+		{&statusError{code: 500}, false},
+		{&statusError{code: 500, text: "x"}, false},
+		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), true},
+		{syscall.ECONNRESET, false},
+		{errNotSent, false},
+		{rpctypes.Error(rpctypes.ErrGRPCStopped), true},
+		{rpctypes.Error(rpctypes.ErrGRPCRequestTooManyRequests), true},
+		{rpctypes.Error(rpctypes.ErrGRPCNoSpace), true}, // ResourceExhausted
+		{rpctypes.Error(rpctypes.ErrGRPCCompacted), false},
+		{status.Error(codes.Unavailable, "dial tcp 10.0.0.1:2379: connect: connection refused"), true},
+		{status.Error(codes.Unavailable, "error reading from server: EOF"), false},
+	} {
+		if got := isRefusal(c.err); got != c.want {
+			t.Errorf("%v: refused is %v", c.err, got)
+		}
+	}
+}
+
+// TestExcusedIsCountedAsFailed: an excused failure is a failure, a limited excuse ends, and the reason
+// is shown with the error.
+func TestExcusedIsCountedAsFailed(t *testing.T) {
+	c := Criteria{}.Excusing(
+		Excuse{Operation: WatchOpening, Reason: "for another operation"},
+		Excuse{Operation: APIRequest, Kinds: []string{"HTTP 500"}, Texts: []string{"stopped"}, Most: 2, Reason: "it stops"})
+	l := newLedger(time.Now(), c.excusing(APIRequest))
+	for range 3 {
+		l.read(outcome{err: &statusError{500, "raft: stopped"}})
+	}
+	l.wrote("", outcome{err: &statusError{500, "other"}})
+	l.wrote("", outcome{err: errors.New("raft: stopped")})
+	l.wrote("a", outcome{repeated: true})
+	got := l.report("kept", &dials{}, 0)
+	if want := (Requests{Tried: 6, Failed: 5, Excused: 2, Repeated: 1}); got.All.Tried != want.Tried ||
+		got.All.Failed != want.Failed || got.All.Excused != want.Excused || got.All.Repeated != want.Repeated {
+		t.Errorf("%s, want %s", got.All, want)
+	}
+	counts := map[string]int{}
+	for _, e := range got.Errors {
+		counts[e.Kind+"/"+e.Excuse] += e.Count
+	}
+	if counts["HTTP 500/it stops"] != 2 || counts["HTTP 500/"] != 2 || counts["other/"] != 1 {
+		t.Errorf("errors: %v", counts)
+	}
+}
