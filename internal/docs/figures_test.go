@@ -1,15 +1,16 @@
 package docs
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/bench"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/soak"
 )
 
 var update = flag.Bool("update", false, "write the tables of measured figures again")
@@ -36,47 +37,23 @@ var soaked = []struct{ row, change string }{
 	{"under load: scale up to three", "from one machine to three"},
 }
 
-// soakRow is a row of the soak's results.
-type soakRow struct {
-	Name          string
-	Tried, Passed int
-	Detail        string
-}
-
-// TestSoakTable checks that the table of the guide is made of the results in images/soak.json.
-// With -update it writes the table.
+// TestSoakTable checks that the tables of the guide are made of the results in images/soak.json.
+// With -update it writes the tables.
 func TestSoakTable(t *testing.T) {
-	rows := map[string]soakRow{}
-	var all []soakRow
-	text, err := os.ReadFile(filepath.Join(root(t), "images", "soak.json"))
+	run, err := jsonfile.ReadRun[soak.Result](filepath.Join(root(t), "images", "soak.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
+	changes, err := changeTable(run)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range all {
-		rows[row.Name] = row
+	outages, err := outageTable(run)
+	if err != nil {
+		t.Fatal(err)
 	}
-	longest := regexp.MustCompile(`^longest (\d+) ms `)
-	written := regexp.MustCompile(`^(\d+) writes acknowledged, (\d+) lost; members agree: true$`)
-	var b strings.Builder
-	b.WriteString("| change | requests | failed | longest gap | no gap over 0.5 s | acknowledged writes lost |\n" +
-		"|---|---|---|---|---|---|\n")
-	for _, s := range soaked {
-		requests, gaps, kept := rows[s.row], rows[s.row+": no gap over 500ms"], rows[s.row+": writes and events kept"]
-		gap, writes := longest.FindStringSubmatch(gaps.Detail), written.FindStringSubmatch(kept.Detail)
-		if gap == nil || writes == nil || requests.Tried == 0 {
-			t.Fatalf("no figures of %q: %+v, %+v, %+v", s.row, requests, gaps, kept)
-		}
-		ms, err := strconv.Atoi(gap[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %.2f s | %d of %d | %s of %s |\n", s.change, requests.Tried,
-			requests.Tried-requests.Passed, float64(ms)/1000, gaps.Passed, gaps.Tried, writes[2], writes[1])
-	}
-	replaceTable(t, "templates/guides/soak.md", "soak", b.String())
+	replaceTable(t, "templates/guides/soak.md", "soak", changes)
+	replaceTable(t, "templates/guides/soak.md", "dead machine", outages)
 }
 
 // replaceTable compares what is between the comments of a table with what is wanted.
@@ -104,27 +81,17 @@ func replaceTable(t *testing.T, file, name, want string) {
 	}
 }
 
-// benchmark is a result of make bench.
-type benchmark struct {
-	Name, Unit, Goal        string
-	Value, Reference, Ratio float64
-	Met                     bool
-}
-
 // TestBenchmarkTable checks that the table of the guide is made of the results in
 // images/bench.json. With -update it writes the table.
 func TestBenchmarkTable(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root(t), "images", "bench.json"))
+	run, err := jsonfile.ReadRun[bench.Result](filepath.Join(root(t), "images", "bench.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []benchmark
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
-	b.WriteString("| what | measured | reference | ratio or difference | goal | met |\n|---|---|---|---|---|---|\n")
-	for _, r := range all {
+	b.WriteString(origin(run.Commit, run.Date) +
+		"| what | measured | reference | ratio or difference | goal | met |\n|---|---|---|---|---|---|\n")
+	for _, r := range run.Results {
 		reference, compared, goal, met := "–", "–", "–", "–"
 		if r.Reference > 0 {
 			reference, compared = fmt.Sprintf("%.2f %s", r.Reference, r.Unit), fmt.Sprintf("%.2f", r.Ratio)
@@ -134,7 +101,7 @@ func TestBenchmarkTable(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %.2f %s | %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit, reference, compared, goal, met)
 	}
-	if len(all) == 0 {
+	if len(run.Results) == 0 {
 		t.Fatal("images/bench.json has no results")
 	}
 	replaceTable(t, "templates/guides/benchmarks.md", "bench", b.String())

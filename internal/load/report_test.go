@@ -81,7 +81,8 @@ func TestVerdictOfOutage(t *testing.T) {
 func TestWords(t *testing.T) {
 	words := strings.Join(Unnoticed().Words(), "\n")
 	for _, want := range []string{
-		"50 requests per second", "no request of a client of the API fails", "without a successful request for more than 500ms",
+		"50 requests per second", "no request of a client of the API fails",
+		"without a successful request for more than 500ms",
 		"excused are writes into etcd that fail with gRPC Unavailable, at most 60: a member", "and the members of etcd agree",
 	} {
 		if !strings.Contains(words, want) {

@@ -10,8 +10,8 @@ import (
 // String returns a table for logs.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "load %s, %.1f s: requests: %s; longest gap %s; %d of %d acknowledged writes lost; sent at most %d ms "+
-		"late\n",
+	fmt.Fprintf(&b, "load %s, %.1f s: requests: %s; longest gap %s; %d of %d acknowledged writes lost; sent at most "+
+		"%d ms late\n",
 		r.Run, r.Took.Seconds(), r.Requests(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.Late.Milliseconds())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	r.writeCounts(w)

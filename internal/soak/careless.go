@@ -139,7 +139,9 @@ func (c *careless) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.load, err = load.Start(ctx, load.Config{Etcd: &load.Etcd{Endpoints: s.members, TLS: credentials}, Criteria: load.Unnoticed()})
+	c.load, err = load.Start(ctx, load.Config{
+		Etcd: &load.Etcd{Endpoints: s.members, TLS: credentials}, Criteria: load.Unnoticed(),
+	})
 	return err
 }
 

@@ -32,7 +32,8 @@ func outage() load.Criteria {
 	c.Longest = load.Gaps{Reads: addressBack, Writes: writesBack}
 	c.Excuses = []load.Excuse{{
 		Operation: load.EtcdWrite,
-		Reason:    "etcd's client sends to the member that is dead until it detects that, which its keepalive limits",
+		Reason: "the member that is dead leads etcd, so that writes wait for an election, and etcd's client sends a part " +
+			"of them to it until it detects that it is dead",
 	}}
 	return c
 }
@@ -66,6 +67,7 @@ func outageResults(reports []load.Report, c load.Criteria) []Result {
 	writes := Result{Name: fmt.Sprintf("dead machine: and takes writes within %s", writesBack)}
 	fails := Result{Name: fmt.Sprintf("dead machine: at most %d requests of each client fail", c.MostFailed)}
 	kept := Result{Name: "dead machine: no acknowledged write is lost"}
+	var requests, etcd, openings load.Requests
 	answered, written, failures := map[string][]time.Duration{}, map[string][]time.Duration{}, map[string][]int{}
 	for n, report := range reports {
 		address.Series = report.Series()
@@ -84,12 +86,14 @@ func outageResults(reports []load.Report, c load.Criteria) []Result {
 		}
 		kept.count(len(report.Lost()) == 0 && report.HashesAgree())
 		kept.Detail += fmt.Sprintf("%d acknowledged, %d lost. ", report.Acknowledged(), len(report.Lost()))
-		fails.Detail += fmt.Sprintf("%s. ", countsOf(report))
+		requests, etcd = requests.Plus(report.Requests()), etcd.Plus(report.EtcdWrites())
+		openings = openings.Plus(report.Openings())
 	}
 	address.Detail, writes.Detail = byClient(answered), byClient(written)
 	for _, name := range slices.Sorted(maps.Keys(failures)) {
-		fails.Detail = fmt.Sprintf("%s: %v; %s", name, failures[name], fails.Detail)
+		fails.Detail += fmt.Sprintf("%s: %v; ", name, failures[name])
 	}
+	fails.Detail += operations(requests, etcd, openings)
 	return []Result{address, writes, fails, kept}
 }
 

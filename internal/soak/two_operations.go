@@ -202,7 +202,8 @@ func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 			fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
 	}
 	check(seen.after == nil, fmt.Sprint(seen.after))
-	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %s; longest gap %s",
+	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %s; "+
+		"longest gap %s",
 		ends[0], ends[1], len(seen.restarts), seen.clients.Acknowledged(), len(seen.clients.Lost()),
 		countsOf(seen.clients), seen.clients.LongestGap())
 	if seen.clients.Tried() > 0 {

@@ -94,10 +94,13 @@ func TestOutageResults(t *testing.T) {
 		}
 	}
 	violated := results[0].Violated
-	if len(violated) != 3 || !strings.HasPrefix(violated[0], "time 2: kept: 101 of 100 failed") || len(results[0].Observed) != 2 {
+	if len(violated) != 3 || !strings.HasPrefix(violated[0], "time 2: kept: 101 of 100 failed") ||
+		len(results[0].Observed) != 2 {
 		t.Errorf("%q", violated)
 	}
-	for i, want := range []string{"fresh: longest 1s, mean 1s; kept: longest 1m0s", "kept: longest 1m0s", "kept: [100 101]"} {
+	for i, want := range []string{
+		"fresh: longest 1s, mean 1s; kept: longest 1m0s", "kept: longest 1m0s", "kept: [100 101]",
+	} {
 		if !strings.Contains(results[i].Detail, want) {
 			t.Errorf("the detail lacks %q: %s", want, results[i].Detail)
 		}

@@ -20,8 +20,8 @@ type result struct {
 
 // drawBench draws the times that have a reference beside it.
 func drawBench(file, out string) error {
-	var results []result
-	if err := read(file, &results); err != nil {
+	results, err := read[result](file)
+	if err != nil {
 		return err
 	}
 	results = slices.DeleteFunc(results, func(r result) bool { return r.Reference <= 0 || r.Unit != "s" })

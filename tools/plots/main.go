@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -37,19 +38,25 @@ func main() {
 	}
 }
 
-// read reads a file of JSON into v; nothing for no file.
-func read(file string, v any) error {
+// read reads the results in a file of a soak or a benchmark; none for no file. Older files are the
+// list of results alone, without the commit and the date.
+func read[T any](file string) ([]T, error) {
 	if file == "" {
-		return nil
+		return nil, nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("read %s: %w", file, err)
+	var run struct{ Results []T }
+	into := any(&run)
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		into = &run.Results
 	}
-	return nil
+	if err := json.Unmarshal(text, into); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return run.Results, nil
 }
 
 func save(figure interface{ Save(string) error }, out, file string) error {

@@ -7,8 +7,13 @@ import (
 	"testing"
 )
 
-// TestDraw draws each figure from files as make soak and make bench write them.
+// TestDraw draws each figure from files as make soak and make bench write them, and from older ones.
 func TestDraw(t *testing.T) {
+	t.Run("run", func(t *testing.T) { testDraw(t, false) })
+	t.Run("older run", func(t *testing.T) { testDraw(t, true) })
+}
+
+func testDraw(t *testing.T, older bool) {
 	dir := t.TempDir()
 	soak, bench, out := filepath.Join(dir, "soak.json"), filepath.Join(dir, "bench.json"), filepath.Join(dir, "out")
 	rows := `[{"name": "a row that is not drawn", "series": [{"name": "kept", "succeeded": [1], "failed": [0]}]}`
@@ -18,8 +23,15 @@ func TestDraw(t *testing.T) {
 			{"name": "fresh", "succeeded": [20, 25, 25, 25], "failed": [0, 0, 0, 0], "gaps": null}]},
 			{"name": "` + f.row + ` y", "series": null}`
 	}
-	write(t, soak, rows+"]")
-	write(t, bench, `[{"name": "create", "value": 30, "unit": "s", "reference": 25}, {"name": "memory", "value": 80, "unit": "MiB", "reference": 0}]`)
+	times := `[{"name": "create", "value": 30, "unit": "s", "reference": 25}, {"name": "memory", "value": 80, "unit": "MiB", "reference": 0}]`
+	if older {
+		write(t, soak, rows+"]")
+		write(t, bench, times)
+	} else {
+		const run = `{"commit": "0123abc", "date": "2026-01-02T03:04:05Z", "results": `
+		write(t, soak, run+rows+"]}")
+		write(t, bench, run+times+"}")
+	}
 	if err := os.Mkdir(out, 0o755); err != nil {
 		t.Fatal(err)
 	}

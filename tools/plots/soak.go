@@ -41,8 +41,7 @@ var (
 
 // drawSoak draws the figures whose rows are in the file of a soak.
 func drawSoak(file, out string) error {
-	var rows []row
-	err := read(file, &rows)
+	rows, err := read[row](file)
 	for _, f := range figures {
 		for _, r := range rows {
 			if len(r.Series) == 0 || !strings.HasPrefix(r.Name, f.row) {
