@@ -32,8 +32,8 @@ func (e Excuse) String() string {
 	if len(e.Kinds) > 0 {
 		text += " with " + strings.Join(e.Kinds, " or ")
 	}
-	if len(e.Texts) > 0 {
-		text += fmt.Sprintf(" and %q", e.Texts)
+	for i, part := range e.Texts {
+		text += fmt.Sprintf([]string{" and the text %q", " or %q"}[min(i, 1)], part)
 	}
 	if e.Most > 0 {
 		text += fmt.Sprintf(", at most %d", e.Most)

@@ -63,3 +63,11 @@ func TestExcusedIsCountedAsFailed(t *testing.T) {
 		t.Errorf("errors: %v", counts)
 	}
 }
+
+func TestExcuseInWords(t *testing.T) {
+	e := Excuse{Operation: APIRequest, Kinds: []string{"HTTP 500"}, Texts: []string{"a", "b"}, Most: 2, Reason: "it stops"}
+	const want = `requests to the API that fail with HTTP 500 and the text "a" or "b", at most 2: it stops`
+	if e.String() != want {
+		t.Errorf("%s, want %s", e, want)
+	}
+}

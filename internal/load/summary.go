@@ -1,7 +1,10 @@
 package load
 
+import "time"
+
 // Summary contains the figures of a report that are kept in a file.
 type Summary struct {
+	Late          time.Duration   `json:"late"`    // the maximum delay of sending on the computer of the clients
 	Clients       []ClientSummary `json:"clients"` // of the API
 	EtcdWrites    *Requests       `json:"etcd_writes,omitempty"`
 	WatchOpenings Requests        `json:"watch_openings"`
@@ -25,7 +28,8 @@ type ClientSummary struct {
 // Summary returns the figures that are kept in a file.
 func (r Report) Summary() Summary {
 	s := Summary{
-		WatchOpenings: r.Openings(), Acknowledged: r.Acknowledged(), Lost: len(r.Lost()), MembersAgree: r.HashesAgree(),
+		Late: r.Late, WatchOpenings: r.Openings(), Acknowledged: r.Acknowledged(),
+		Lost: len(r.Lost()), MembersAgree: r.HashesAgree(),
 	}
 	for _, c := range r.Clients {
 		s.Clients = append(s.Clients, ClientSummary{Name: c.Name, All: c.All, Reads: c.Reads, Writes: c.Writes})

@@ -12,6 +12,7 @@ import (
 func TestSummary(t *testing.T) {
 	r := good()
 	r.Clients[0].All.Failed, r.Clients[0].All.Refused, r.Clients[1].All.Repeated = 3, 2, 1
+	r.Late = time.Millisecond
 	r.Clients[1].Lost = []string{"x"}
 	r.Etcd.Writes = Requests{Tried: 50, Failed: 4, Excused: 4}
 	r.Watches[0].Openings = Requests{Tried: 3, Failed: 1, Refused: 1}
@@ -28,7 +29,7 @@ func TestSummary(t *testing.T) {
 	if got := s.Requests(); got.Tried != 200 || got.Failed != 3 || got.Refused != 2 || got.Repeated != 1 {
 		t.Errorf("requests: %s", got)
 	}
-	if s.Acknowledged != 150 || s.Lost != 1 || s.WrongEvents != 1 || s.WatchErrors != 2 ||
+	if s.Late != r.Late || s.Acknowledged != 150 || s.Lost != 1 || s.WrongEvents != 1 || s.WatchErrors != 2 ||
 		s.WatchGap.Length != time.Second || s.EtcdWrites.Excused != 4 || s.WatchOpenings.Refused != 1 || !s.MembersAgree {
 		t.Errorf("%+v", s)
 	}

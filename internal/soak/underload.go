@@ -118,7 +118,7 @@ func (s *site) during(ctx context.Context, c load.Criteria, act func() error) (l
 func loadResults(name string, r load.Report, c load.Criteria) []Result {
 	requests := Result{
 		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Requests().Unexcused(),
-		Detail:   fmt.Sprintf("%.0f s; %s", r.Took.Seconds(), countsOf(r)),
+		Detail:   fmt.Sprintf("%.0f s, sent at most %d ms late; %s", r.Took.Seconds(), r.Late.Milliseconds(), countsOf(r)),
 		Criteria: c.Words(), Violated: load.Verdict(r, c), Observed: []load.Summary{r.Summary()}, Series: r.Series(),
 	}
 	gaps := Result{
