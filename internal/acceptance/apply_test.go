@@ -9,25 +9,11 @@ import (
 )
 
 // apply runs terraform apply, and then expects that a plan with the same arguments is empty.
-// Every test changes a control plane by it, or by applyUnfinished, refresh, or refused.
+// Every test changes a control plane by it, or expects a failure.
 func apply(t *testing.T, w *workspace.Workspace, args ...string) {
 	t.Helper()
 	applyOnly(t, w, args...)
 	expectEmptyPlan(t, w, planArguments(args)...)
-}
-
-// applyUnfinished runs an apply after which changes are left: why says which. It fails if none
-// are.
-func applyUnfinished(t *testing.T, w *workspace.Workspace, why string, args ...string) {
-	t.Helper()
-	applyOnly(t, w, args...)
-	_, changes, err := w.Plan(t.Context(), planArguments(args)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !changes {
-		t.Errorf("the plan after the apply is empty: %s", why)
-	}
 }
 
 // refresh updates the state from the machines.

@@ -126,7 +126,8 @@ func (u user) typeCommands(t *testing.T, script string) string {
 	t.Helper()
 	command := u.w.InLab(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	command.Dir = u.w.Dir
-	command.Env = append(append(os.Environ(), u.w.Env...), "HOME="+u.home, "PATH="+filepath.Join(u.home, "bin")+":"+os.Getenv("PATH"),
+	command.Env = append(append(os.Environ(), u.w.Env...), "HOME="+u.home,
+		"PATH="+filepath.Join(u.home, "bin")+":"+os.Getenv("PATH"),
 		"TF_CLI_CONFIG_FILE="+u.w.CLIConfig(), "TF_CLI_ARGS_apply=-auto-approve -no-color", "CHECKPOINT_DISABLE=1")
 	out, err := command.CombinedOutput()
 	t.Logf("%s%s", script, out)

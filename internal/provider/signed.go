@@ -109,20 +109,23 @@ func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 
 // installedOnAny returns the pairs of one machine as installed does: those of the first one that
 // has the most. It queries no machine if the bundle can issue all leaves.
-func (s *session) installedOnAny(ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, addresses []string) signed {
-	if s == nil || s.pool == nil || !slices.ContainsFunc(leaves, func(l pki.Leaf) bool { return bundle.External(l.Authority) }) {
+func (s *session) installedOnAny(
+	ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, addresses []string,
+) signed {
+	external := func(l pki.Leaf) bool { return bundle.External(l.Authority) }
+	if s == nil || s.pool == nil || !slices.ContainsFunc(leaves, external) {
 		return signed{known: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, installedTimeout)
 	defer cancel()
-	found := make([]signed, len(addresses))
+	observed := make([]signed, len(addresses))
 	var asking sync.WaitGroup
 	for i, address := range addresses {
-		asking.Go(func() { found[i] = s.installed(ctx, bundle, leaves, types.StringValue(address), time.Now()) })
+		asking.Go(func() { observed[i] = s.installed(ctx, bundle, leaves, types.StringValue(address), time.Now()) })
 	}
 	asking.Wait()
 	best := signed{known: true}
-	for _, f := range found {
+	for _, f := range observed {
 		if len(f.certificates) > len(best.certificates) {
 			best = f
 		}
