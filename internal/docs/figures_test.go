@@ -90,19 +90,33 @@ func TestBenchmarkTable(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) +
-		"| what | measured | reference | ratio or difference | goal | met |\n|---|---|---|---|---|---|\n")
+		"| what | measured | of rounds | reference | of rounds | ratio or difference | goal | met |\n" +
+		"|---|---|---|---|---|---|---|---|\n")
 	for _, r := range run.Results {
-		reference, compared, goal, met := "–", "–", "–", "–"
+		reference, among, compared, goal, met := "–", "–", "–", "–", "–"
 		if r.Reference > 0 {
 			reference, compared = fmt.Sprintf("%.2f %s", r.Reference, r.Unit), fmt.Sprintf("%.2f", r.Ratio)
+			among = spread(r, r.ReferenceMin, r.ReferenceMax)
 		}
 		if r.Goal != "" {
 			goal, met = r.Goal, map[bool]string{true: "yes", false: "**no**"}[r.Met]
 		}
-		fmt.Fprintf(&b, "| %s | %.2f %s | %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit, reference, compared, goal, met)
+		fmt.Fprintf(&b, "| %s | %.2f %s | %s | %s | %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit,
+			spread(r, r.Min, r.Max), reference, among, compared, goal, met)
 	}
 	if len(run.Results) == 0 {
 		t.Fatal("images/bench.json has no results")
 	}
 	replaceTable(t, "templates/guides/benchmarks.md", "bench", b.String())
+}
+
+// spread returns the least and the most of all rounds. Files of before do not have them.
+func spread(r bench.Result, least, most float64) string {
+	switch {
+	case r.Rounds > 1:
+		return fmt.Sprintf("%.2f–%.2f", least, most)
+	case r.Min == 0 && r.Max == 0:
+		return "not measured"
+	}
+	return "–"
 }
