@@ -1,9 +1,18 @@
 # The first program of a machine: runs in new mount and network namespaces, joins the
 # machine's cgroups, mounts its disk, connects its network and becomes systemd-nspawn. All
-# of it disappears with the machine's last process, so a power cut leaves nothing to clean
-# up.
+# of it disappears with the machine's last process, so a machine that is killed leaves
+# nothing to clean up.
 for procs in $CGROUP_PROCS; do echo $$ > "$procs"; done
 
+# An image is mounted over the directory that it was made from. What is not flushed stays in
+# memory for minutes (commit), also if a rename or a truncation replaces a file
+# (noauto_da_alloc): otherwise a missing flush would often make no difference. A flush goes
+# to the image, not to this computer's own disk (nobarrier), whose power is not cut.
+if [ -e "$DISK.img" ]; then
+  hosts=$(cat "$DISK/upper/etc/hosts")
+  mount -t ext4 -o loop,commit=900,noauto_da_alloc,nobarrier,noinit_itable "$DISK.img" "$DISK"
+  printf '%s\n' "$hosts" >"$DISK/upper/etc/hosts"
+fi
 mount -t overlay overlay -o "lowerdir=$BASE,upperdir=$DISK/upper,workdir=$DISK/work" "$ROOT"
 
 ip -n "$LAB_NETNS" link del dev "$MACHINE" 2>/dev/null || true

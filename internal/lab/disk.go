@@ -34,13 +34,22 @@ func (m *Machine) HostKey() (string, error) {
 
 // makeDisk makes the machine's disk when it has none. It is made elsewhere and
 // renamed, so that a disk is whole or absent.
-func (m *Machine) makeDisk(ctx context.Context) error {
+func (m *Machine) makeDisk(ctx context.Context, onImage bool) error {
 	if err := os.MkdirAll(m.path("root"), 0o755); err != nil {
 		return err
 	}
-	if exists(m.path("disk")) {
-		return nil
+	if !exists(m.path("disk")) {
+		if err := m.makeDirectory(ctx); err != nil {
+			return err
+		}
 	}
+	if onImage && !m.onImage() {
+		return m.makeImage(ctx)
+	}
+	return nil
+}
+
+func (m *Machine) makeDirectory(ctx context.Context) error {
 	part := m.path("disk.part")
 	if err := os.RemoveAll(part); err != nil {
 		return err
@@ -119,7 +128,7 @@ func (l *Lab) hosts() string {
 }
 
 // updateHosts updates /etc/hosts of the existing machines. A mounted disk is changed
-// from within the machine only.
+// from within the machine only. An image gets the file at each boot.
 func (l *Lab) updateHosts(ctx context.Context) error {
 	text := l.hosts()
 	for _, m := range l.Machines() {
@@ -130,9 +139,10 @@ func (l *Lab) updateHosts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !running {
+		if !running || m.onImage() {
 			err = os.WriteFile(m.path("disk/upper/etc/hosts"), []byte(text), 0o644)
-		} else {
+		}
+		if running && err == nil {
 			_, err = m.Run(ctx, "cat > /etc/hosts <<'HOSTS'\n"+text+"HOSTS\n")
 		}
 		if err != nil {

@@ -37,6 +37,15 @@ func leftovers(t *testing.T, name string) []string {
 	if bytes.Contains(mounts, []byte(name)) {
 		got = append(got, "a mount")
 	}
+	images, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range images {
+		if file, _ := os.ReadFile(path); bytes.Contains(file, []byte(name)) {
+			got = append(got, string(file))
+		}
+	}
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +82,14 @@ func requireLab(t *testing.T) {
 // up makes a lab for one test.
 func up(t *testing.T, name string, machines ...string) *lab.Lab {
 	t.Helper()
+	return upWith(t, lab.Config{Name: labName(name), Subnet: subnet, Machines: machines})
+}
+
+func upWith(t *testing.T, config lab.Config) *lab.Lab {
+	t.Helper()
 	requireLab(t)
-	t.Cleanup(func() { destroy(t, labName(name)) })
-	l, err := lab.Up(t.Context(), lab.Config{Name: labName(name), Subnet: subnet, Machines: machines})
+	t.Cleanup(func() { destroy(t, config.Name) })
+	l, err := lab.Up(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package lab makes machines on one computer, each with systemd, sshd, a disk and a
 // network cable. Tests and the demonstration do to them what happens to real ones:
-// power loss, a cut network, replaced hardware.
+// a crash, a power cut, a cut network, replaced hardware.
 //
 // A machine is a systemd-nspawn container with a writable overlay on a shared
 // base tree. The machines of a lab hang on a bridge in a network namespace that
@@ -44,6 +44,10 @@ type Config struct {
 	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Labs do not see each other
 	Machines []string     // addresses .11, .12, ... in this order
 	Log      io.Writer    // gets progress; standard error when nil
+
+	// DiskImages gives each machine a file system of its own, as CutPower needs it. Flushes
+	// do not reach this computer's disk, so that such a lab is not for measurements.
+	DiskImages bool
 }
 
 // check reports why this computer cannot run the lab.
@@ -127,7 +131,7 @@ func (l *Lab) loadState(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return err
 		}
-		s = state{Subnet: subnet.Masked(), Base: base}
+		s = state{Subnet: subnet.Masked(), Base: base, DiskImages: cfg.DiskImages}
 	case err != nil:
 		return err
 	case cfg.Subnet.IsValid() && cfg.Subnet.Masked() != s.Subnet:
@@ -247,6 +251,9 @@ func Destroy(ctx context.Context, name string) error {
 	}
 	defer unlock()
 	if err := killCgroup(ctx, l.cgroup()); err != nil {
+		return fmt.Errorf("destroy lab %s: %w", name, err)
+	}
+	if err := waitForUnmount(ctx, l.path()); err != nil {
 		return fmt.Errorf("destroy lab %s: %w", name, err)
 	}
 	if err := l.removeNetwork(ctx); err != nil {

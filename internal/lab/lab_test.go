@@ -55,7 +55,7 @@ func TestMachines(t *testing.T) {
 	t.Run("packages install without a network", func(t *testing.T) { testPackages(t, l) })
 	t.Run("nothing leads out", func(t *testing.T) { testIsolation(t, l) })
 	t.Run("a program can move in", func(t *testing.T) { testEnter(t, l) })
-	t.Run("power loss keeps the disk", func(t *testing.T) { testPower(t, l) })
+	t.Run("a machine that is killed keeps its disk", func(t *testing.T) { testPowerOff(t, l) })
 	t.Run("a cut cable isolates", func(t *testing.T) { testCable(t, l) })
 	t.Run("rebuild replaces the machine", func(t *testing.T) { testRebuild(t, l) })
 	t.Run("a third machine joins", func(t *testing.T) { testAdd(t, l) })
@@ -132,25 +132,25 @@ func testEnter(t *testing.T, l *lab.Lab) {
 	}
 }
 
-func testPower(t *testing.T, l *lab.Lab) {
+func testPowerOff(t *testing.T, l *lab.Lab) {
 	m := l.Machine("a")
 	before := id(t, m)
-	sh(t, m, "echo kept > /root/proof; sync; ip address add 10.91.0.99/32 dev eth0")
+	sh(t, m, "echo kept > /root/proof; ip address add 10.91.0.99/32 dev eth0")
 	if err := m.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if running, err := m.Running(); err != nil || running {
-		t.Fatalf("after power loss running = %v, %v", running, err)
+		t.Fatalf("after PowerOff, running = %v, %v", running, err)
 	}
 	if _, err := m.Run(t.Context(), "true"); err == nil {
-		t.Error("a machine without power answers")
+		t.Error("a machine that is off answers")
 	}
 	if err := m.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if out := sh(t, m, "cat /root/proof; ip address show dev eth0"); !strings.HasPrefix(out, "kept\n") ||
 		strings.Contains(out, "10.91.0.99") {
-		t.Errorf("after power loss the disk or the network is wrong: %s", out)
+		t.Errorf("after PowerOff, the disk or the network is wrong: %s", out)
 	}
 	if after := id(t, m); after != before {
 		t.Errorf("the machine id changed from %s to %s", before, after)

@@ -43,8 +43,9 @@ func (m *Machine) Running() (bool, error) {
 	return len(pids) > 0, err
 }
 
-// PowerOff pulls the plug: all processes of the machine are killed at once. It
-// returns when they and all they held are gone. The disk keeps what was written.
+// PowerOff switches the machine off: all processes of the machine are killed at once. It
+// returns when they and all they held are gone. The disk keeps what was written, whether or
+// not it was flushed: see CutPower.
 func (m *Machine) PowerOff(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -57,6 +58,9 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 func (m *Machine) powerOff(ctx context.Context) error {
 	if err := killCgroup(ctx, m.cgroup()); err != nil {
 		return fmt.Errorf("power off %s: %w", m.Name, err)
+	}
+	if err := waitForUnmount(ctx, m.path()); err != nil {
+		return fmt.Errorf("unmount the disk of %s: %w", m.Name, err)
 	}
 	return nil
 }
@@ -80,7 +84,7 @@ func (m *Machine) boot(ctx context.Context) error {
 		return err
 	}
 	if !running {
-		if err := m.makeDisk(ctx); err != nil {
+		if err := m.makeDisk(ctx, m.lab.state.DiskImages); err != nil {
 			return fmt.Errorf("make disk of %s: %w", m.Name, err)
 		}
 		if err := m.start(ctx); err != nil {
@@ -98,7 +102,9 @@ func (m *Machine) boot(ctx context.Context) error {
 
 // Rebuild replaces the machine by a new one at the same address: empty disk, new
 // machine id, new host key.
-func (m *Machine) Rebuild(ctx context.Context) error {
+func (m *Machine) Rebuild(ctx context.Context) error { return m.rebuild(ctx, m.onImage()) }
+
+func (m *Machine) rebuild(ctx context.Context, onImage bool) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return err
@@ -107,8 +113,13 @@ func (m *Machine) Rebuild(ctx context.Context) error {
 	if err := m.powerOff(ctx); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(m.path("disk")); err != nil {
-		return fmt.Errorf("rebuild %s: %w", m.Name, err)
+	for _, disk := range []string{m.imagePath(), m.path("disk")} {
+		if err := os.RemoveAll(disk); err != nil {
+			return fmt.Errorf("rebuild %s: %w", m.Name, err)
+		}
+	}
+	if err := m.makeDisk(ctx, onImage); err != nil {
+		return fmt.Errorf("make disk of %s: %w", m.Name, err)
 	}
 	return m.boot(ctx)
 }

@@ -20,6 +20,7 @@ var programs = []program{
 	{"ip", "iproute2"},
 	{"ssh", "openssh-client"},
 	{"ssh-keygen", "openssh-client"},
+	{"mkfs.ext4", "e2fsprogs"},
 	{"nsenter", "util-linux"},
 	{"unshare", "util-linux"},
 }

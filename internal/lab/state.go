@@ -23,6 +23,8 @@ type state struct {
 	Subnet   netip.Prefix   `json:"subnet"`
 	Base     string         `json:"base"` // the tree below the machines' disks
 	Machines []stateMachine `json:"machines"`
+
+	DiskImages bool `json:"disk_images,omitempty"`
 }
 
 type stateMachine struct {
