@@ -82,7 +82,7 @@ func applyInput(files []File) (digests, content []byte) {
 func applyScript(c Change, token string, digestBytes int) string {
 	var b strings.Builder
 	call := func(words ...string) { b.WriteString(shellescape.QuoteCommand(words) + "\n") }
-	b.WriteString(withoutComments(stagingFunctions + applyFunctions))
+	b.WriteString(withoutComments(flushFunction + stagingFunctions + applyFunctions))
 	fmt.Fprintf(&b, "token=%s\nids='' same='' dir_states='' file_states=''\n", token)
 	for _, u := range c.Users {
 		call(append([]string{"user", u.Name}, u.Groups...)...)
@@ -108,6 +108,7 @@ func applyScript(c Change, token string, digestBytes int) string {
 	for _, p := range c.Remove {
 		call("gone", p, pathID(p))
 	}
+	b.WriteString("flush_changes\n")
 	call(append([]string{"reload_units"}, unitNames(c)...)...)
 	b.WriteString("report\n")
 	if c.Script != "" {
@@ -134,6 +135,9 @@ func pathID(path string) string {
 
 func changeIDs(c Change) []string {
 	var ids []string
+	if len(c.Users) > 0 {
+		ids = append(ids, "accounts")
+	}
 	for _, p := range changePaths(c) {
 		ids = append(ids, pathID(p))
 	}

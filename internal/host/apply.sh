@@ -35,6 +35,7 @@ note() {
 
 remember() {
   changed="$changed${changed:+ }$1"
+  flush_later "${1%/*}/"
   case $1 in /etc/systemd/system/*) reload=yes ;; esac
 }
 
@@ -43,23 +44,40 @@ recall() {
   [ -e "$pending/$2" ]
 }
 
+# flush_accounts: useradd and similar programs flush the files, but not their new names.
+flush_accounts() {
+  [ -d "$pending" ] || mkdir -p "$pending"
+  : >"$pending/accounts"
+  for file in passwd shadow group gshadow ''; do flush_later "/etc/$file"; done
+}
+
 group() {
   getent group "$1" >/dev/null && return
+  flush_accounts
   groupadd --system "$1" || getent group "$1" >/dev/null || fail "cannot create group $1"
 }
 
 user() {
   name=$1
   shift
+  if recall accounts accounts; then flush_accounts; fi
   group "$name"
-  getent passwd "$name" >/dev/null ||
+  if ! getent passwd "$name" >/dev/null; then
+    flush_accounts
     useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --gid "$name" "$name" ||
-    getent passwd "$name" >/dev/null || fail "cannot create user $name"
+      getent passwd "$name" >/dev/null || fail "cannot create user $name"
+  fi
   [ $# -gt 0 ] || return 0
   has=" $(id -nG "$name") "
   for extra; do
     group "$extra"
-    case $has in *" $extra "*) ;; *) usermod --append --groups "$extra" "$name" ;; esac
+    case $has in
+    *" $extra "*) ;;
+    *)
+      flush_accounts
+      usermod --append --groups "$extra" "$name"
+      ;;
+    esac
   done
 }
 
@@ -77,7 +95,10 @@ has() {
 # dir PATH ID MODE OWNER RAWMODE
 dir() {
   if has "$5 $4 $1" "$dir_states"; then
-    if recall "$1" "$2"; then remember "$1"; fi
+    if recall "$1" "$2"; then
+      remember "$1"
+      flush_later "$1/"
+    fi
     return
   fi
   [ -d "$1" ] || [ ! -e "$1" ] || fail "$1 exists and is not a directory"
@@ -85,7 +106,8 @@ dir() {
     return # a link to a directory that is already correct
   fi
   note "$1" "$2"
-  [ -d "$1" ] || { (umask 022 && mkdir -p -- "${1%/*}/") && mkdir -- "$1"; }
+  [ -d "$1" ] || { make_parents "$1" && mkdir -- "$1"; }
+  flush_later "$1/"
   chown -- "$4" "$1"
   chmod -- "$3" "$1"
 }
@@ -95,7 +117,10 @@ dir() {
 stage() {
   if has "$1: OK" "$same" && has "$6 $5 $1" "$file_states"; then
     skip=$((skip + $3))
-    if recall "$1" "$2"; then remember "$1"; fi
+    if recall "$1" "$2"; then
+      remember "$1"
+      flush_later "$1"
+    fi
     return
   fi
   parent=${1%/*}
@@ -118,18 +143,17 @@ stage() {
 }
 
 # commit: the content reaches the disk before the name does, so that a power cut leaves
-# either the old or the new file.
+# either the old or the new file. flush_changes makes the new name permanent.
 commit() {
   [ -n "$staged" ] || return 0
   set -- $staged
-  files='' parents=''
+  files=''
   while [ $# -gt 0 ]; do
     files="$files $1"
-    parents="$parents ${2%/*}/"
     shift 2
   done
   [ "$(stat -c %s -- $files)$newline" = "$sizes" ] || fail "standard input ended early; nothing was renamed into place"
-  sync -- $files 2>/dev/null || sync
+  flush $files
   set -- $staged
   for id in $ids; do
     note "$2" "$id"
@@ -137,7 +161,6 @@ commit() {
     shift 2
     staged="$*"
   done
-  sync -- $parents 2>/dev/null || sync
 }
 
 # link PATH ID TARGET

@@ -169,7 +169,7 @@ func fetchCalls(d download) [][]string {
 
 func installScript(calls ...[]string) string {
 	var b strings.Builder
-	b.WriteString(withoutComments(stagingFunctions + installFunctions))
+	b.WriteString(withoutComments(flushFunction + stagingFunctions + installFunctions))
 	b.WriteString("token=" + newToken() + "\n")
 	for _, words := range calls {
 		b.WriteString(shellescape.QuoteCommand(words) + "\n")

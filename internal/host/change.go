@@ -6,7 +6,8 @@ import "io/fs"
 // be repeated after an interruption at any point. The order is: Users, Dirs, Files (all are
 // staged next to their targets first, then renamed one by one), Links, Remove, Script. File
 // content is sent on standard input only and never reaches a log, a command line or a temporary
-// file with a wider mode.
+// file with a wider mode. Everything is flushed to the disk before Script runs. A Script flushes
+// what it changes with Flush.
 type Change struct {
 	Users []User
 	Dirs  []Dir

@@ -13,7 +13,7 @@ fail() { # CODE TEXT
 
 # prepare PATH: creates the directory and removes what an interrupted transfer left.
 prepare() {
-  mkdir -p -- "${1%/*}"
+  make_parents "$1"
   sweep "$1"
   sweep "$1.sha256"
 }
@@ -31,10 +31,11 @@ install_file() {
   record=$new
   staged="$staged $record"
   printf '%s %s\n' "$3" "$(stat -c '%s %Y' -- "$1")" >"$record"
-  sync -- "$1" "$record" 2>/dev/null || sync
+  flush "$1" "$record"
   mv -fT -- "$1" "$2"
   mv -fT -- "$record" "$2.sha256"
-  sync -- "${2%/*}" 2>/dev/null || sync
+  flush_later "${2%/*}/"
+  flush_changes
 }
 
 # receive PATH SIZE DIGEST: reads from standard input and flushes piece by piece. A flush
@@ -91,7 +92,7 @@ published() {
 
 # download URL CHECKSUM-URL DIRECTORY: downloads to $work/file and verifies it.
 download() {
-  mkdir -p -- "$3"
+  make_parents "$3/fetch"
   sweep "$3/fetch"
   staging_name "$3/fetch"
   work=$new

@@ -2,6 +2,7 @@ package host
 
 import (
 	"crypto/rand"
+	_ "embed"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -88,6 +89,21 @@ func newToken() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:])
+}
+
+//go:embed flush.sh
+var flushFunction string
+
+// FlushFunction returns the shell function flush, which Flush calls, for embedded scripts. See
+// flush.sh.
+func FlushFunction() Script { return Script(withoutComments(flushFunction)) }
+
+// Flush returns a line of a Script that writes changes to the disk: they survive a power cut
+// from then on. It needs the paths of changed files, and of the directories in which names were
+// created, renamed or removed. Apply flushes the change itself, so only its Script and the
+// scripts of Run need Flush.
+func Flush(paths ...string) Script {
+	return FlushFunction() + "flush " + Words(paths...) + "\n"
 }
 
 // Discard returns a line of a Script that removes files together with the temporary files that

@@ -3,6 +3,29 @@
 # characters (Go rejects them).
 set -f
 trap : PIPE # the output is no longer read: fail and clean up
+unflushed='' # directories and files that are not on the disk yet
+
+# flush_later PATH: see flush.sh.
+flush_later() {
+  case " $unflushed " in *" $1 "*) ;; *) unflushed="$unflushed $1" ;; esac
+}
+
+# flush_changes: one call for everything that was changed.
+# shellcheck disable=SC2086 # paths without white space and patterns
+flush_changes() {
+  flush $unflushed
+  unflushed=''
+}
+
+# make_parents PATH: creates the directory that PATH is in.
+make_parents() {
+  created=${1%/*}
+  until [ -d "$created/" ]; do
+    created=${created%/*}
+    flush_later "$created/"
+  done
+  (umask 022 && mkdir -p -- "${1%/*}/")
+}
 
 # staging_name PATH: sets $new.
 # shellcheck disable=SC2034 # both scripts use it
