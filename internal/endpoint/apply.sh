@@ -15,7 +15,9 @@ if [ ! -e "$backends" ] || [ "$(sha256sum <"$backends")" = "$listed  -" ]; then
     rm "$backends.new"
   else
     CHANGED="$CHANGED $backends"
+    flush "$backends.new"
     mv "$backends.new" "$backends"
+    flush "$config"
   fi
 fi
 

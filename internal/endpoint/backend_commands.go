@@ -45,7 +45,7 @@ func backendCommand(script host.Script, at server, seconds int) host.Command {
 	if at.Address.IsValid() {
 		vars["address"] = at.Address.String()
 	}
-	return host.Command{Script: ownerScript + backendsScript + script, Vars: vars}
+	return host.Command{Script: withOwner(backendsScript + script), Vars: vars}
 }
 
 // answer splits the output of a script into its first word and the rest.

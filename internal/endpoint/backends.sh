@@ -41,7 +41,8 @@ sessions() {
 }
 
 # put LINE: makes LINE the server's only line ("" removes it), unless it already is. It
-# renames the file after HAProxy has validated the result.
+# renames the file after HAProxy has validated the result. A power cut leaves the old or the
+# new file.
 put() {
   new=$config/.backends.new
   {
@@ -57,7 +58,9 @@ put() {
   fi
   haproxy -c -q -f "$config/10-endpoint.cfg" -f "$new"
   chmod 644 "$new"
+  flush "$new"
   mv "$new" "$backends"
+  flush "$config"
 }
 
 # active: if HAProxy is not running, it reads the file when it starts.

@@ -5,8 +5,9 @@ before=$(whose)
 umask 022
 chmod 755 "$config"
 printf '%s' "$record" >"$config/.endpoint.json.new"
-sync "$config/.endpoint.json.new" 2>/dev/null || sync
+flush "$config/.endpoint.json.new"
 mv "$config/.endpoint.json.new" "$config/endpoint.json"
+flush "$config" "${config%/*}" /etc
 case $before in
 none) echo claimed ;;
 *) echo ours ;;

@@ -39,4 +39,5 @@ rm -rf "$config"
 for directory in /etc/haproxy /etc/keepalived; do
   rmdir --ignore-fail-on-non-empty "$directory" 2>/dev/null || true
 done
+flush_packages
 systemctl daemon-reload

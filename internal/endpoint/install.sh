@@ -9,6 +9,7 @@ flock 8
 again=''
 [ ! -e "$state/installing" ] || again=yes
 : >"$state/installing"
+flush "$state/installing" "$state" "${state%/*}"
 
 # The distribution's own units must not start: the endpoint has its own units.
 units=''
@@ -45,7 +46,9 @@ unmask
 trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
 brought >"$state/installed.new"
+flush_packages # includes installed.new
 mv "$state/installed.new" "$state/installed"
 # The machine's own package log stays complete.
 if [ -e "$state/dpkg.log" ] && [ -e /var/log/dpkg.log ]; then cat "$state/dpkg.log" >>/var/log/dpkg.log; fi
 rm -f "$state/installing" "$state/dpkg.log" "$state/wanted" "$state/before" "$state/log"
+flush "$state"

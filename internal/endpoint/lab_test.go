@@ -61,6 +61,11 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	return newFixtureAround(t, nil)
+}
+
+func newFixtureAround(t *testing.T, around func(address, summary string) (ended func())) *fixture {
+	t.Helper()
 	if machines.lab == nil {
 		testrun.Missing(t, "no lab: "+machines.missing)
 	}
@@ -74,7 +79,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	pool, err := host.NewPool(host.Config{
 		Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known,
-		ConnectTimeout: 3 * time.Second,
+		ConnectTimeout: 3 * time.Second, AroundCommand: around,
 	})
 	if err != nil {
 		t.Fatal(err)

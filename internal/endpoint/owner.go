@@ -119,7 +119,7 @@ func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) e
 	var claimed []string
 	for _, name := range order {
 		output, err := s.Hosts[name].Run(ctx, host.Command{
-			Script: ownerScript + claimScript, Vars: with(s.ownerVars(), map[string]string{"record": recordText(s)}),
+			Script: withOwner(claimScript), Vars: with(s.ownerVars(), map[string]string{"record": recordText(s)}),
 		})
 		word, rest := answer(output)
 		switch {
@@ -148,7 +148,7 @@ func release(ctx context.Context, s Spec, claimed []string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	err := onHosts(claimed, func(name string) error {
-		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + releaseScript, Vars: s.ownerVars()})
+		_, err := s.Hosts[name].Run(ctx, host.Command{Script: withOwner(releaseScript), Vars: s.ownerVars()})
 		return err
 	})
 	if err != nil { // then a host was changed
@@ -176,3 +176,6 @@ func checkOwner(output string) error {
 	}
 	return nil
 }
+
+// withOwner returns a script that can use the functions of owner.sh and host.FlushFunction.
+func withOwner(script host.Script) host.Script { return ownerScript + host.FlushFunction() + script }

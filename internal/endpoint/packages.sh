@@ -14,6 +14,12 @@ brought() {
   } | sort -u
 }
 
+# flush_packages: package managers do not flush everything that they write. dpkg leaves out
+# configuration files, and rpm flushes no file unless it is configured to.
+flush_packages() {
+  sync -f / /usr /etc /var 2>/dev/null || sync
+}
+
 # came prints the packages that rpm installed together with those in $state/wanted.
 # Packages that were installed before were only updated.
 came() {

@@ -1,6 +1,10 @@
 # Registers server $name at $address and waits up to $seconds until its check has
 # passed.
-[ -e "$backends" ] || printf '%s' "$header" >"$backends"
+if [ ! -e "$backends" ]; then
+  printf '%s' "$header" >"$config/.backends.new"
+  flush "$config/.backends.new"
+  mv "$config/.backends.new" "$backends"
+fi
 put "$line"
 if ! active; then
   echo stopped

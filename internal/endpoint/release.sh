@@ -3,4 +3,5 @@ if [ -d "$config" ] && lock && [ "$(whose)" = ours ] && [ ! -e "$config/10-endpo
   rm -f "$config/endpoint.json"
   rmdir --ignore-fail-on-non-empty "$config"
   rmdir --ignore-fail-on-non-empty /etc/haproxy
+  flush "$config"
 fi

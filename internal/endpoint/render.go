@@ -63,7 +63,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 			{Path: unitDir + "multi-user.target.wants/" + haproxyUnit, Target: unitDir + haproxyUnit},
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
 		},
-		Script: ownerScript + applyScript,
+		Script: withOwner(applyScript),
 		Vars:   with(s.ownerVars(), map[string]string{"listed": listed, "servers": servers}),
 	}
 	if s.CACertificate == "" {

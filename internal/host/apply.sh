@@ -60,7 +60,7 @@ group() {
 user() {
   name=$1
   shift
-  if recall accounts accounts; then flush_accounts; fi
+  [ ! -e "$pending/accounts" ] || flush_accounts
   group "$name"
   if ! getent passwd "$name" >/dev/null; then
     flush_accounts
