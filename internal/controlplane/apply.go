@@ -45,6 +45,7 @@ func apply(ctx context.Context, s Spec, d changes) error {
 		change.Files = append([]host.File{machine.CreatingFile(s.Replica)}, d.files...)
 		change.Script = host.Discard(machine.CreatingPath) + change.Script // the record is written
 	}
+	change.Script += host.Flush(unit.EnabledDir, component.KubernetesDir)
 	if len(d.stopFirst) > 0 {
 		change.Script += unit.Pause(d.stopFirst)
 	}

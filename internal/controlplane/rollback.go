@@ -75,7 +75,8 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 // removeRollbackRecord completes a change, or its rollback.
 func removeRollbackRecord(ctx context.Context, s Spec) error {
 	if _, err := s.Host.Run(ctx, host.Command{
-		Script: host.Discard(machine.RollbackRecordPath) + "rm -rf " + machine.KeptFilesDir + "\n",
+		Script: host.Discard(machine.RollbackRecordPath) + "rm -rf " + machine.KeptFilesDir + "\n" +
+			host.Flush(component.KubernetesDir),
 	}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
 	}
@@ -151,21 +152,21 @@ var rollbackFunctions host.Script
 
 // keepScript copies each file to machine.KeptFilesDir that still is as the record says.
 func keepScript(files map[string]machine.KeptFile) host.Script {
-	script := rollbackFunctions
+	script := host.FlushFunction() + rollbackFunctions
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		script += "keep " + host.Words(name, files[name].SHA256) + "\n"
 	}
-	return script
+	return script + `flush "$kept_dir" "${kept_dir%/*}"` + "\n"
 }
 
 // restoreScript makes the files as they were. A file that changed since is copied back.
 func restoreScript(files map[string]machine.KeptFile) host.Script {
-	script := rollbackFunctions
+	script := host.FlushFunction() + rollbackFunctions
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		k := files[name]
 		script += "restore " + host.Words(name, k.SHA256, fmt.Sprintf("%04o", k.Mode), k.Owner) + "\n"
 	}
-	return script
+	return script + `flush "$files_dir" "${files_dir%/*}"` + "\n"
 }
 
 // configFilesVars are the variables of the scripts.

@@ -1,5 +1,6 @@
-# Functions for the rollback of files in $files_dir. Go appends the calls. $kept_dir has their
-# previous contents, named by digest. Names hold no white space and no pattern characters.
+# Functions for the rollback of files in $files_dir. Go adds flush.sh and the calls. $kept_dir
+# has their previous contents, named by digest. Names hold no white space and no pattern
+# characters.
 umask 077
 
 digest() { sha256sum <"$1" | cut -d ' ' -f 1; }
@@ -11,7 +12,7 @@ keep() {
   mkdir -p -- "$kept_dir"
   cp -- "$files_dir/$1" "$kept_dir/new"
   if [ "$(digest "$kept_dir/new")" = "$2" ]; then
-    sync -- "$kept_dir/new"
+    flush "$kept_dir/new"
     mv -- "$kept_dir/new" "$kept_dir/$2"
   fi
   rm -f -- "$kept_dir/new"
@@ -28,6 +29,6 @@ restore() {
   fi
   chown -- "$4:$4" "$new"
   chmod -- "$3" "$new"
-  sync -- "$new"
+  flush "$new"
   mv -- "$new" "$files_dir/$1"
 }

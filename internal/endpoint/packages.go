@@ -45,7 +45,7 @@ func hasInstaller(f host.Facts) bool {
 // the packages that were installed with them.
 func install(packages []string) host.Command {
 	return host.Command{
-		Script: withState(host.FlushFunction() + installScript),
+		Script: withState(installScript),
 		Vars:   with(packagesVars(), map[string]string{"packages": strings.Join(packages, " ")}),
 	}
 }
@@ -53,11 +53,11 @@ func install(packages []string) host.Command {
 // clean returns the command that removes the endpoint from the machine, with the packages that
 // were installed for it, unless the machine belongs to another endpoint.
 func clean(s Spec) host.Command {
-	return host.Command{Script: withOwner(withState(cleanScript)), Vars: with(packagesVars(), s.ownerVars())}
+	return host.Command{Script: ownerScript + withState(cleanScript), Vars: with(packagesVars(), s.ownerVars())}
 }
 
 func packagesVars() map[string]string { return map[string]string{"state": packagesDir} }
 
 func withState(script host.Script) host.Script {
-	return "export DEBIAN_FRONTEND=noninteractive LC_ALL=C\n" + packagesScript + script
+	return "export DEBIAN_FRONTEND=noninteractive LC_ALL=C\n" + host.FlushFunction() + packagesScript + script
 }

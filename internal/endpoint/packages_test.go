@@ -30,7 +30,7 @@ func TestPackagesOfATransaction(t *testing.T) {
 	}
 	database := filepath.Join(dir, "database") // transaction and name
 	for name, text := range map[string]string{
-		"systemctl": ":",
+		"systemctl": ":", "sync": ":",
 		// Others install auditd and falco meanwhile, before and after the lock is had.
 		"dnf": `printf '200 auditd\n' >>` + database + `
 sed -i 's/^100 pcre/300 pcre/' ` + database + `
@@ -51,7 +51,7 @@ esac`,
 	}
 	run := func(script host.Script) string {
 		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc", "state="+state+" packages='haproxy keepalived'\n"+
-			string(packagesScript+script))
+			string(host.FlushFunction()+packagesScript+script))
 		cmd.Env = []string{"PATH=" + dir, "LC_ALL=C"}
 		output, err := cmd.CombinedOutput()
 		if err != nil {

@@ -46,6 +46,11 @@ func TestOnMachines(t *testing.T) {
 // that have been built.
 func onMachines(t *testing.T, name, subnet string, versions []string, test func(*testing.T)) {
 	t.Helper()
+	onLab(t, lab.Config{Name: name, Subnet: netip.MustParsePrefix(subnet), Machines: everyone}, versions, test)
+}
+
+func onLab(t *testing.T, config lab.Config, versions []string, test func(*testing.T)) {
+	t.Helper()
 	if os.Getenv(withinLab) != "" {
 		test(t)
 		return
@@ -59,7 +64,7 @@ func onMachines(t *testing.T, name, subnet string, versions []string, test func(
 			testrun.Missing(t, "etcd ", version, " is not built: ", err)
 		}
 	}
-	l, err := lab.Up(t.Context(), lab.Config{Name: name, Subnet: netip.MustParsePrefix(subnet), Machines: everyone})
+	l, err := lab.Up(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +120,10 @@ type rig struct {
 
 var everyone = []string{"cp1", "cp2", "cp3"}
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigAround(t, nil) }
+
+// newRigAround returns a rig that calls the function around each remote command.
+func newRigAround(t *testing.T, around func(*lab.Lab) func(address, summary string) (ended func())) *rig {
 	l, err := lab.Open(os.Getenv(withinLab))
 	if err != nil {
 		t.Fatal(err)
@@ -127,11 +135,21 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newProcess(t, l, bundle)
+	if around == nil {
+		return newProcess(t, l, bundle)
+	}
+	return newProcessAround(t, l, bundle, around(l))
 }
 
 // newProcess simulates another process, with its own connections and coordinator.
 func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
+	t.Helper()
+	return newProcessAround(t, l, bundle, nil)
+}
+
+func newProcessAround(
+	t *testing.T, l *lab.Lab, bundle *pki.Bundle, around func(address, summary string) (ended func()),
+) *rig {
 	t.Helper()
 	key, err := l.PrivateKey()
 	if err != nil {
@@ -141,7 +159,9 @@ func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := host.NewPool(host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known})
+	pool, err := host.NewPool(host.Config{
+		Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known, AroundCommand: around,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

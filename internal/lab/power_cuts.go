@@ -114,7 +114,6 @@ func (p *PowerCuts) During(ctx context.Context, run func() error) (cuts int, los
 	return p.cuts, p.lost, p.err
 }
 
-
 func (p *PowerCuts) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -132,5 +133,7 @@ done
 		component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
-`
+` + host.Flush(unit.Dir, unit.EnabledDir, component.FilesDir, component.PKIDir, component.KubernetesDir,
+		installRoot, component.AuditLogDir, path.Dir(component.AuditLogDir),
+		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")
 }

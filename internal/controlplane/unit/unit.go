@@ -17,6 +17,9 @@ import (
 // Dir is the directory of the unit files.
 const Dir = "/etc/systemd/system"
 
+// EnabledDir is the directory of the links that Enable creates.
+const EnabledDir = Dir + "/multi-user.target.wants"
+
 // Name returns the name of a component's unit.
 func Name(component string) string { return component + ".service" }
 

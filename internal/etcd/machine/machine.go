@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"maps"
 	"net"
+	"path"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -74,9 +75,10 @@ func (a Action) verbScript() host.Script {
 		// member of a new cluster is only ready together with the others.
 		return "systemctl stop " + layout.Unit + "\nsystemctl start --no-block " + layout.Unit + "\n"
 	case Retire:
-		return snapshot.StopScript + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath)
+		return snapshot.StopScript + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
+			host.Flush(a.removedFrom()...)
 	case Clear:
-		return snapshot.StopScript + a.stopScript() + a.dataScript() + clearScript()
+		return snapshot.StopScript + a.stopScript() + a.dataScript() + clearScript() + host.Flush(a.removedFrom()...)
 	case Stop:
 		return "systemctl stop " + layout.Unit + "\n"
 	case Inspect:
@@ -85,6 +87,17 @@ func (a Action) verbScript() host.Script {
 		return a.settleScript() + a.Save.Script()
 	}
 	return ""
+}
+
+// removedFrom lists the directories and files that Retire and Clear change. If one is gone, the
+// directory above it is flushed. Otherwise a power cut could bring back a member that the
+// cluster has removed.
+func (a Action) removedFrom() []string {
+	return []string{
+		a.DataDir, path.Dir(a.DataDir), layout.ConfigDir, layout.PKIDir, "/opt/kube/" + layout.Product,
+		path.Dir(layout.UnitPath), path.Dir(UnitLink.Path), path.Dir(snapshot.TimerLink.Path),
+		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc",
+	}
 }
 
 //go:embed inspect.sh
