@@ -25,7 +25,7 @@ func commands() []command {
 		{"down", "remove a lab with everything in it", asRoot(downCommand)},
 		{"list", "list labs and machines", listCommand},
 		{"boot", "power machines on", asRoot(bootCommand)},
-		{"poweroff", "cut the power of machines", asRoot(powerOffCommand)},
+		{"poweroff", "kill machines: their processes end at once", asRoot(powerOffCommand)},
 		{"cut", "disconnect machines from the network", asRoot(cutCommand)},
 		{"heal", "connect machines to the network again", asRoot(healCommand)},
 		{"rebuild", "replace machines with new, empty ones at the same addresses", asRoot(rebuildCommand)},

@@ -27,7 +27,7 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.finishesACutOffChange()
 	st.takesBackAChangeThatFails()
 	st.reportsAComponentThatFails()
-	st.survivesALossOfPower()
+	st.comesBackAfterItsMachineWasKilled()
 	st.comesBackFromACutOffPause()
 	st.yieldsToItsMember()
 	st.refusesAfterHardening()
@@ -293,7 +293,7 @@ func (st *stage) refusesOthers() {
 	lock.release(true)
 }
 
-func (st *stage) survivesALossOfPower() {
+func (st *stage) comesBackAfterItsMachineWasKilled() {
 	m := machines.lab.Machine("cp1")
 	if err := m.PowerOff(st.ctx); err != nil {
 		st.Fatal(err)
@@ -311,7 +311,7 @@ func (st *stage) survivesALossOfPower() {
 			return
 		}
 		if time.Now().After(deadline) {
-			st.Fatalf("not back after a loss of power: %v, %+v", err, status)
+			st.Fatalf("not back after the machine was killed: %v, %+v", err, status)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (s screen) Text() string {
 	b.WriteString("\nTry next\n")
 	b.WriteString(table([][]string{
 		{"bin/demo apply -var-file=five.tfvars.json", "scale to five machines"},
-		{"bin/kube-lab poweroff --name demo cp2", "cut the power of a machine, then run bin/demo plan"},
+		{"bin/kube-lab poweroff --name demo cp2", "kill a machine, then run bin/demo plan"},
 		{"bin/demo destroy", "return to bare machines; make demo-down removes them"},
 	}))
 	b.WriteString("\n  To use the API, run bin/demo-kubectl get namespaces\n\n")

@@ -319,7 +319,7 @@ func stepDeadReplica(f *fixture) {
 		f.must(answer.Body.Close())
 	}
 	took := time.Since(died)
-	f.Logf("the kept connection ended %s after its replica's power was cut", took.Round(10*time.Millisecond))
+	f.Logf("the kept connection ended %s after its replica's machine was killed", took.Round(10*time.Millisecond))
 	if took > 15*time.Second {
 		f.Errorf("that is too long (%v)", err)
 	}
@@ -363,11 +363,11 @@ func stepFailover(f *fixture) {
 			f.Fatal("no answer 10 s after the holder died")
 		}
 	}
-	f.Logf("the endpoint answered again %s after the holder's power was cut", time.Since(died).Round(10*time.Millisecond))
+	f.Logf("the endpoint answered again %s after the holder was killed", time.Since(died).Round(10*time.Millisecond))
 	tr.end(f.T)
 	got := f.read()
 	if got.holder == holder || got.holder == "" || len(got.Drift) > 0 || got.hosts[holder] == "ok" {
-		f.Errorf("after the power cut: %+v", got)
+		f.Errorf("after the holder was killed: %+v", got)
 	}
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
 		f.Errorf("replicas, with a dead balancer: %v, %v", all, err)

@@ -316,7 +316,8 @@ func TestLabBastion(t *testing.T) {
 	}
 }
 
-// TestLabCable disconnects and reconnects the network cable; TestLabReboot the power.
+// TestLabCable disconnects and reconnects the network cable; TestLabReboot kills
+// and replaces the machine.
 func TestLabCable(t *testing.T) {
 	config := labConfig(t)
 	config.Keepalive = 200 * time.Millisecond

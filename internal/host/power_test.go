@@ -24,7 +24,7 @@ func newPowerMachine(t *testing.T) powerMachine {
 	m := machines.lab.Machine("m2")
 	must(t, m.RebuildOnImage(t.Context()))
 	p := powerMachine{t, m, labHost(t, labConfig(t), "m2")}
-	p.run("rm /etc/dpkg/dpkg.cfg.d/kube-lab; sync")
+	p.run("sync")
 	return p
 }
 

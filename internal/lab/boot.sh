@@ -12,6 +12,8 @@ if [ -e "$DISK.img" ]; then
   hosts=$(cat "$DISK/upper/etc/hosts")
   mount -t ext4 -o loop,commit=900,noauto_da_alloc,nobarrier,noinit_itable "$DISK.img" "$DISK"
   printf '%s\n' "$hosts" >"$DISK/upper/etc/hosts"
+  mkdir -p "$DISK/upper/etc/dpkg/dpkg.cfg.d" # dpkg flushes, unlike on the other machines
+  : >"$DISK/upper/etc/dpkg/dpkg.cfg.d/kube-lab"
 fi
 mount -t overlay overlay -o "lowerdir=$BASE,upperdir=$DISK/upper,workdir=$DISK/work" "$ROOT"
 

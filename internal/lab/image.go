@@ -45,7 +45,8 @@ func (m *Machine) CutPower(ctx context.Context) error {
 	return m.powerOff(ctx)
 }
 
-// RebuildOnImage is Rebuild, and the new machine's disk is an image, as CutPower needs it.
+// RebuildOnImage is Rebuild, and the new machine's disk is an image, as CutPower needs it. The
+// next Rebuild makes an ordinary disk again, unless the lab has DiskImages.
 func (m *Machine) RebuildOnImage(ctx context.Context) error { return m.rebuild(ctx, true) }
 
 // onImage reports whether the machine's disk is an image.

@@ -102,7 +102,7 @@ func (m *Machine) boot(ctx context.Context) error {
 
 // Rebuild replaces the machine by a new one at the same address: empty disk, new
 // machine id, new host key.
-func (m *Machine) Rebuild(ctx context.Context) error { return m.rebuild(ctx, m.onImage()) }
+func (m *Machine) Rebuild(ctx context.Context) error { return m.rebuild(ctx, m.lab.state.DiskImages) }
 
 func (m *Machine) rebuild(ctx context.Context, onImage bool) error {
 	unlock, err := m.lock(ctx)

@@ -107,11 +107,14 @@ func lostConnections(ctx context.Context, e *Env) ([]Result, error) {
 	})
 }
 
-// powerCuts powers a machine off during applies.
+// powerCuts cuts the power of a machine during applies: what was not flushed is lost.
 func powerCuts(ctx context.Context, e *Env) ([]Result, error) {
+	if err := e.Lab.Machines()[2].RebuildOnImage(ctx); err != nil {
+		return nil, err
+	}
 	return accidents(ctx, e, accident{
 		name: "power cut",
-		do:   func(ctx context.Context, m *lab.Machine) error { return m.PowerOff(ctx) },
+		do:   func(ctx context.Context, m *lab.Machine) error { return m.CutPower(ctx) },
 		undo: func(ctx context.Context, m *lab.Machine) error { return m.Boot(ctx) },
 	})
 }
