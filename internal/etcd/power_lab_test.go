@@ -48,19 +48,19 @@ func testPowerCut(t *testing.T) {
 		}
 	}
 	during("create", r.create)
-	r.settled(one)
+	r.serves(one)
 	one.ExtraArgs = maps.Clone(one.ExtraArgs)
 	if one.ExtraArgs == nil {
 		one.ExtraArgs = map[string]string{}
 	}
 	one.ExtraArgs["max-txn-ops"] = "512"
 	during("update", func(ctx context.Context, s Spec) error { _, err := r.clusters.Update(ctx, s); return err })
-	r.settled(one)
+	r.serves(one)
 	during("delete", r.delete)
 }
 
-// settled waits until the member, whose machine has just booted, serves as it should.
-func (r *rig) settled(s Spec) {
+// serves waits until the member, whose machine has just booted, serves as it should.
+func (r *rig) serves(s Spec) {
 	r.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		err := r.same(r.t.Context(), s)

@@ -93,7 +93,8 @@ func TestPowerCut(t *testing.T) {
 		{"a removed directory", Change{Remove: []string{"/opt/power/program", "/opt/power"}}},
 		{"a user", Change{Users: []User{{Name: "power", Groups: []string{"current"}}}}},
 		{"a user in another group", Change{Users: []User{{Name: "power", Groups: []string{"extra"}}}}},
-		{"a script", Change{Script: "mkdir -p /srv/a/b\necho data >/srv/a/b/file\n" + Flush("/srv/a/b/file", "/srv/a/b", "/srv/a", "/srv")}},
+		{"a script", Change{Script: "mkdir -p /srv/a/b\necho data >/srv/a/b/file\n" +
+			Flush("/srv/a/b/file", "/srv/a/b", "/srv/a", "/srv")}},
 		{"a script that removes", Change{Script: "rm -r /srv/a\n" + Flush("/srv/a/b/file")}},
 	}
 	for _, step := range steps {

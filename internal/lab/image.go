@@ -95,7 +95,7 @@ func (m *Machine) shutDownDisk() error {
 func shutDownImage(path, outside string) (done bool, err error) {
 	dir, err := os.Open(path)
 	if err != nil {
-		return false, nil //nolint:nilerr // a process that has just ended, or is in the machine's own mount namespace
+		return false, nil // the process has just ended, or is in the machine's own mount namespace
 	}
 	defer dir.Close()
 	var mounted, own unix.Stat_t
