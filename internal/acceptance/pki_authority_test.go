@@ -88,6 +88,10 @@ func keyPEM(t *testing.T, key *ecdsa.PrivateKey) string {
 	return asPEM("EC PRIVATE KEY", der)
 }
 
+func asPEM(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
 func certificateTemplate(t *testing.T, subject pkix.Name, validity time.Duration) *x509.Certificate {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 100))

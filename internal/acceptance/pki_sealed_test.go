@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -108,9 +107,9 @@ func TestSealed(t *testing.T) {
 	override(t, w, sealed)
 	identify(t, w, first)
 	h := newSecretScan(t, w)
-	h.search.addText("the first identity", "itself", first.String())
-	h.search.addText("the second identity", "itself", second.String())
-	h.search.addPEM("the key of the machines", privateKey(t, shared.lab))
+	h.search.AddText("the first identity", "itself", first.String())
+	h.search.AddText("the second identity", "itself", second.String())
+	h.search.AddPEM("the key of the machines", privateKey(t, shared.lab))
 	w.Log = filepath.Join(w.Dir, "trace.log")
 
 	choose(t, w, "cp1")
@@ -155,7 +154,7 @@ func (h *secretScan) collectAll(t *testing.T, identity *age.X25519Identity, name
 	if n := h.addBundle(t, bundleOf(t, h.w, identity)); n != 5 {
 		t.Errorf("the bundle holds %d secrets, want three authorities', the service accounts' and one of encryption", n)
 	}
-	if h.addFile("the kubeconfig", openedKubeconfig(t, h.w, identity)) != 1 {
+	if h.search.AddFile("the kubeconfig", openedKubeconfig(t, h.w, identity)) != 1 {
 		t.Error("the kubeconfig holds no private key")
 	}
 }
@@ -163,35 +162,9 @@ func (h *secretScan) collectAll(t *testing.T, identity *age.X25519Identity, name
 // addBundle adds every secret of a bundle to the search.
 func (h *secretScan) addBundle(t *testing.T, b *pki.Bundle) int {
 	t.Helper()
-	n := 0
-	for name, r := range map[string]struct {
-		pair  pki.KeyPair
-		other *pki.KeyPair
-	}{
-		"the Kubernetes authority":  {b.CA, b.CARotation.Other},
-		"the etcd authority":        {b.EtcdCA, b.EtcdCARotation.Other},
-		"the front-proxy authority": {b.FrontProxyCA, b.FrontProxyCARotation.Other},
-		"the service accounts":      {b.ServiceAccount, b.ServiceAccountRotation.Other},
-	} {
-		n += h.search.addPEM(name, r.pair.PrivateKey)
-		if r.other != nil {
-			n += h.search.addPEM(name+", the other one", r.other.PrivateKey)
-		}
-	}
-	encryptions := []pki.Encryption{b.Encryption}
-	if other := b.EncryptionRotation.Other; other != nil {
-		encryptions = append(encryptions, *other)
-	}
-	for _, e := range encryptions {
-		if e.Key == "" {
-			continue
-		}
-		key, err := base64.StdEncoding.DecodeString(e.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.search.addBytes("the encryption at rest", "its key", key)
-		n++
+	n, err := h.search.AddBundle(b)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"archive/zip"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,26 +18,26 @@ import (
 // command line of a process on a machine.
 func TestSecretScan(t *testing.T) {
 	l := machines(t)
-	key := plantedKeys(t)[0]
+	key := keyPEM(t, newKey(t))
 	w := &workspace.Workspace{Dir: t.TempDir()}
 	h := newSecretScan(t, w)
-	if h.search.addPEM("the planted key", key.pem) != 1 {
+	if h.search.AddPEM("the planted key", key) != 1 {
 		t.Fatal("the planted key is none")
 	}
-	line := strings.Split(key.pem, "\n")[1]
+	line := strings.Split(key, "\n")[1]
 	state := filepath.Join(w.Dir, "terraform.tfstate")
-	write(t, state, asJSON(t, key.pem))
+	write(t, state, quoted(t, key))
 	onMachine(t, l.Machine("cp1"), "logger -t planted "+line+"; journalctl --sync; : "+line+
 		"; sleep 0.3 # long enough to be seen")
 	await(t, "the state was not sampled", func() bool { return h.has(line) })
 	write(t, state, "{}")
-	write(t, filepath.Join(w.Dir, "crash.log"), key.pem)
-	writePlan(t, filepath.Join(w.Dir, "saved.tfplan"), asJSON(t, key.pem))
+	write(t, filepath.Join(w.Dir, "crash.log"), key)
+	writePlan(t, filepath.Join(w.Dir, "saved.tfplan"), quoted(t, key))
 	h.collectJournal(t, "cp1")
 	h.stop()
 	observed := map[string]bool{}
 	for where, data := range h.everything(t) {
-		if len(h.search.in(data)) > 0 {
+		if len(h.search.In(data)) > 0 {
 			observed[where] = true
 		}
 	}
@@ -89,4 +90,14 @@ func writePlan(t *testing.T, path, text string) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// quoted returns a text as a program writes it in JSON.
+func quoted(t *testing.T, text string) string {
+	t.Helper()
+	document, err := json.Marshal(map[string]string{"key": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(document)
 }

@@ -1,12 +1,7 @@
 package acceptance
 
 import (
-	"archive/zip"
-	"bytes"
-	"encoding/base64"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 // secretScan searches everything that Terraform and the provider leave behind, or expose while they
 // run. It collects while they run, and searches at the end, when all secrets are known.
 type secretScan struct {
-	search *search
+	search *secretscan.Search
 	w      *workspace.Workspace
 	done   chan struct{}
 	ended  sync.WaitGroup
@@ -42,7 +38,7 @@ const samplePause = 10 * time.Millisecond
 func newSecretScan(t *testing.T, w *workspace.Workspace) *secretScan {
 	t.Helper()
 	h := &secretScan{
-		search: newSearch(), w: w, done: make(chan struct{}),
+		search: secretscan.New(), w: w, done: make(chan struct{}),
 		states: map[string]string{}, commands: map[string]bool{}, journals: map[string]string{},
 	}
 	temporary := filepath.Join(w.Dir, "tmp")
@@ -125,26 +121,17 @@ func (h *secretScan) sampleStates(modified map[string]time.Time) {
 	}
 }
 
-// keysScript prints every file on a machine that contains a private key, except the machine's
-// own keys, which existed before: its name, and its content in base64.
-const keysScript = `find / /run -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh \
-  -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) \
-  -prune -o -type f -size -512k -print0 |
-xargs -0 grep -lsE 'PRIVATE KEY-----|client-key-data:|secret: ' | sort -u |
-while read -r file; do echo "$file $(base64 -w0 "$file")"; done`
-
 // collect collects the private keys on machines, and the machines' journals.
 func (h *secretScan) collect(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		m, keys := shared.lab.Machine(name), 0
-		for line := range strings.Lines(onMachine(t, m, keysScript)) {
-			path, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
-			text, err := base64.StdEncoding.DecodeString(encoded)
-			if err != nil {
-				t.Fatalf("%s: %s: %v", name, path, err)
-			}
-			keys += h.addFile(name+" "+path, string(text))
+		files, err := secretscan.ParseKeys(onMachine(t, m, secretscan.KeysScript))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, file := range files {
+			keys += h.search.AddFile(name+" "+file.Path, file.Text)
 		}
 		if keys < 10 { // kubeadm's table lists as many
 			t.Errorf("on %s %d private keys were found: the search knows too few of them", name, keys)
@@ -160,27 +147,6 @@ func (h *secretScan) collectJournal(t *testing.T, name string) {
 	h.journals[name] += onMachine(t, shared.lab.Machine(name), "journalctl --no-pager --output=export")
 }
 
-// addFile adds the private keys of a file to the search: PEM, a kubeconfig, a configuration of
-// encryption at rest.
-func (h *secretScan) addFile(of, text string) int {
-	n := h.search.addPEM(of, text)
-	for line := range strings.Lines(text) {
-		field, value, _ := strings.Cut(strings.TrimLeft(line, " -"), ":")
-		decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value))
-		if err != nil {
-			continue
-		}
-		switch field {
-		case "client-key-data":
-			n += h.search.addPEM(of, string(decoded))
-		case "secret":
-			h.search.addBytes(of, "a key of encryption", decoded)
-			n++
-		}
-	}
-	return n
-}
-
 // expectNothing ends the scan. may lists parts of the names of files that may contain secrets.
 func (h *secretScan) expectNothing(t *testing.T, may ...string) {
 	t.Helper()
@@ -191,12 +157,12 @@ func (h *secretScan) expectNothing(t *testing.T, may ...string) {
 			continue
 		}
 		n, size = n+1, size+len(data)
-		for _, fragments := range h.search.in(data) {
+		for _, fragments := range h.search.In(data) {
 			t.Errorf("%s holds %s", where, fragments)
 		}
 	}
 	t.Logf("searched %d texts of together %d MB for %d needles: %d versions of the state, %d command lines", n, size>>20,
-		len(h.search.known), len(h.states), len(h.commands))
+		h.search.Len(), len(h.states), len(h.commands))
 }
 
 // everything returns all searched data by name.
@@ -211,53 +177,12 @@ func (h *secretScan) everything(t *testing.T) map[string][]byte {
 	for machine, text := range h.journals {
 		all["the journal of "+machine] = []byte(text)
 	}
-	if err := filepath.WalkDir(h.w.Dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(h.w.Dir, path)
-		switch {
-		case err != nil:
-			return err
-		case name == "mirror" || name == ".terraform": // programs
-			return fs.SkipDir
-		case !entry.Type().IsRegular() || strings.HasSuffix(name, ".tfvars.json"): // supplied by the user
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		all[name] = data
-		return unzipped(name, data, all)
-	}); err != nil {
+	files, err := secretscan.Files(h.w.Dir, func(name string) bool { // programs, and what the user supplies
+		return name == "mirror" || name == ".terraform" || strings.HasSuffix(name, ".tfvars.json")
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+	maps.Copy(all, files)
 	return all
-}
-
-// unzipped adds the contents of a zip archive, such as a plan file.
-func unzipped(name string, data []byte, all map[string][]byte) error {
-	if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
-		return nil
-	}
-	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return err
-	}
-	for _, file := range archive.File {
-		reader, err := file.Open()
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(reader)
-		if err != nil {
-			return err
-		}
-		all[name+" → "+file.Name] = text
-		if err := reader.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

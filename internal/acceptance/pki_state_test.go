@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -111,10 +112,10 @@ func TestSealState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &secretScan{search: newSearch(), w: w, done: make(chan struct{})}
+	h := &secretScan{search: secretscan.New(), w: w, done: make(chan struct{})}
 	h.addBundle(t, clear)
-	h.addFile("the kubeconfig", textOf(valuesOf(t, w, "kube_kubeconfig.admin"), "content"))
-	if len(h.search.in(stateOf(t, w))) == 0 {
+	h.search.AddFile("the kubeconfig", textOf(valuesOf(t, w, "kube_kubeconfig.admin"), "content"))
+	if len(h.search.In(stateOf(t, w))) == 0 {
 		t.Fatal("a state in the clear holds no key: the search finds nothing")
 	}
 	s := &sealing{w: w, secretScan: h, first: first, second: second, clear: clear}
@@ -156,8 +157,8 @@ func (s *sealing) expectSealed(t *testing.T, identities ...*age.X25519Identity) 
 	t.Helper()
 	bundle := bundleOf(t, s.w, identities...)
 	s.secretScan.addBundle(t, bundle)
-	s.secretScan.addFile("the kubeconfig", openedKubeconfig(t, s.w, identities...))
-	for _, fragments := range s.secretScan.search.in(stateOf(t, s.w)) {
+	s.secretScan.search.AddFile("the kubeconfig", openedKubeconfig(t, s.w, identities...))
+	for _, fragments := range s.secretScan.search.In(stateOf(t, s.w)) {
 		t.Errorf("the state holds %s", fragments)
 	}
 }
@@ -182,7 +183,7 @@ func (s *sealing) seal(t *testing.T) {
 // not stored anywhere.
 func (s *sealing) rotate(t *testing.T) {
 	mine := newRoot(t, "Example Kubernetes")
-	s.secretScan.search.addPEM("the user's authority", mine.privateKey(t))
+	s.secretScan.search.AddPEM("the user's authority", mine.privateKey(t))
 	write(t, filepath.Join(s.w.Dir, "kubernetes.pem"), mine.chain())
 	s.w.Env = append(s.w.Env, "TF_VAR_kubernetes_key="+mine.privateKey(t))
 	override(t, s.w, sealedState+fmt.Sprintf(introduced, `private_key = <<-EOT
@@ -209,11 +210,11 @@ EOT`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unzipped("the plan", data, archive); err != nil || len(archive) < 3 {
+	if err := secretscan.Unzip("the plan", data, archive); err != nil || len(archive) < 3 {
 		t.Fatalf("the plan holds %d files: %v", len(archive), err)
 	}
 	for name, text := range archive {
-		for _, fragments := range s.secretScan.search.in(text) {
+		for _, fragments := range s.secretScan.search.In(text) {
 			t.Errorf("%s holds %s", name, fragments)
 		}
 	}

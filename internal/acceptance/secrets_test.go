@@ -15,7 +15,7 @@ func TestLogs(t *testing.T) {
 	l := machines(t)
 	w := newWorkspace(t, 1)
 	h := newSecretScan(t, w)
-	h.search.addPEM("the key of the machines", privateKey(t, l))
+	h.search.AddPEM("the key of the machines", privateKey(t, l))
 	w.Log = filepath.Join(w.Dir, "trace.log")
 	apply(t, w)
 	h.collect(t, "cp1")
@@ -27,10 +27,10 @@ func TestLogs(t *testing.T) {
 	if n := h.addBundle(t, bundle); n != 4 {
 		t.Fatalf("the bundle holds %d private keys, want 4", n)
 	}
-	if h.addFile("the kubeconfig", outputOf(t, w, "kubeconfig")) != 1 {
+	if h.search.AddFile("the kubeconfig", outputOf(t, w, "kubeconfig")) != 1 {
 		t.Fatal("the kubeconfig holds no private key")
 	}
-	if len(h.search.in([]byte(text))) == 0 {
+	if len(h.search.In([]byte(text))) == 0 {
 		t.Fatal("the search finds no key in the bundle that holds it")
 	}
 	apply(t, w, "-destroy")

@@ -1,4 +1,6 @@
-package acceptance
+// Package secretscan finds private keys where they may not be: in any form that a program may write,
+// in the files of a directory and on lab machines. Tests use it.
+package secretscan
 
 import (
 	"bytes"
@@ -22,9 +24,9 @@ type needle struct {
 	text []byte
 }
 
-// search finds secrets in any form that a program may write: PEM, DER, the bare numbers of a
+// Search finds secrets in any form that a program may write: PEM, DER, the bare numbers of a
 // key, and any of these in hexadecimal or in base64 at any offset in the encoded text.
-type search struct {
+type Search struct {
 	starts [1 << 16][]needle // by their first two bytes
 	known  map[string]bool
 }
@@ -32,9 +34,13 @@ type search struct {
 // minNeedle is the minimum length of a needle, so that it does not occur by chance.
 const minNeedle = 16
 
-func newSearch() *search { return &search{known: map[string]bool{}} }
+// New returns a search without secrets.
+func New() *Search { return &Search{known: map[string]bool{}} }
 
-func (s *search) add(of, form string, text []byte) {
+// Len returns the number of forms that are searched for.
+func (s *Search) Len() int { return len(s.known) }
+
+func (s *Search) add(of, form string, text []byte) {
 	if len(text) < minNeedle || s.known[string(text)] {
 		return
 	}
@@ -43,8 +49,8 @@ func (s *search) add(of, form string, text []byte) {
 	*start = append(*start, needle{of, form, bytes.Clone(text)})
 }
 
-// addText adds a text, and its base64 form.
-func (s *search) addText(of, form, text string) {
+// AddText adds a text, and its base64 form.
+func (s *Search) AddText(of, form, text string) {
 	if len(text) < minNeedle {
 		return
 	}
@@ -54,8 +60,8 @@ func (s *search) addText(of, form, text string) {
 	}
 }
 
-// addBytes adds bytes, and their hexadecimal and base64 forms.
-func (s *search) addBytes(of, form string, data []byte) {
+// AddBytes adds bytes, and their hexadecimal and base64 forms.
+func (s *Search) AddBytes(of, form string, data []byte) {
 	if len(data) < minNeedle {
 		return
 	}
@@ -81,8 +87,8 @@ func aligned(data []byte, encoding *base64.Encoding) [3][]byte {
 	return all
 }
 
-// addPEM adds all private keys of a PEM text and returns their number.
-func (s *search) addPEM(of, text string) int {
+// AddPEM adds all private keys of a PEM text and returns their number.
+func (s *Search) AddPEM(of, text string) int {
 	for line := range strings.Lines(text) { // as they are wrapped there
 		s.addLine(of, strings.TrimSpace(line), publicParts(text))
 	}
@@ -96,21 +102,21 @@ func (s *search) addPEM(of, text string) int {
 			continue
 		}
 		n++
-		s.addBytes(of, "DER", block.Bytes)
+		s.AddBytes(of, "DER", block.Bytes)
 		for _, number := range numbers(block.Bytes) {
-			s.addBytes(of, "the secret number", number)
+			s.AddBytes(of, "the secret number", number)
 		}
 	}
 }
 
 // addLine adds a line of a PEM body. The public part of a key is in its certificate too, and is
 // no secret.
-func (s *search) addLine(of, line string, public []byte) {
+func (s *Search) addLine(of, line string, public []byte) {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(line, "="))
 	if err != nil || len(data) < minNeedle || bytes.Contains(public, data) {
 		return
 	}
-	s.addText(of, "a line of PEM", line)
+	s.AddText(of, "a line of PEM", line)
 }
 
 // publicParts returns everything in a PEM text that is public.
@@ -164,8 +170,8 @@ func numbers(der []byte) [][]byte {
 	return nil
 }
 
-// in lists the secrets that data contains, with or without line breaks between.
-func (s *search) in(data []byte) []string {
+// In lists the secrets that data contains, with or without line breaks between.
+func (s *Search) In(data []byte) []string {
 	var got []string
 	output := map[string]bool{}
 	for _, text := range [][]byte{data, squeezed(data)} {

@@ -1,4 +1,4 @@
-package acceptance
+package secretscan
 
 import (
 	"crypto"
@@ -125,12 +125,12 @@ func TestSearch(t *testing.T) {
 	keys := plantedKeys(t)
 	const logPrefix = "2026-01-02T03:04:05Z [TRACE] provider.stdio: "
 	for i, key := range keys {
-		s := newSearch()
-		if n := s.addPEM("the key", key.pem); n != 1 {
+		s := New()
+		if n := s.AddPEM("the key", key.pem); n != 1 {
 			t.Fatalf("%s: %d private keys found in the PEM", key.name, n)
 		}
 		for form, text := range key.forms(t) {
-			if len(s.in([]byte(logPrefix+text+logPrefix))) == 0 {
+			if len(s.In([]byte(logPrefix+text+logPrefix))) == 0 {
 				t.Errorf("%s: not found as %s", key.name, form)
 			}
 		}
@@ -138,16 +138,16 @@ func TestSearch(t *testing.T) {
 		for shift := range 3 {
 			public := logPrefix + key.public + base64.StdEncoding.EncodeToString(
 				[]byte(strings.Repeat("x", shift)+key.public)) + other.pem
-			if got := s.in([]byte(public)); len(got) > 0 {
+			if got := s.In([]byte(public)); len(got) > 0 {
 				t.Errorf("%s: found where there is only its public key: %v", key.name, got)
 			}
 		}
 	}
-	s := newSearch()
+	s := New()
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	s.addBytes("a key of encryption", "bytes", secret)
-	if len(s.in([]byte("key: "+base64.StdEncoding.EncodeToString(secret)))) == 0 {
+	s.AddBytes("a key of encryption", "bytes", secret)
+	if len(s.In([]byte("key: "+base64.StdEncoding.EncodeToString(secret)))) == 0 {
 		t.Error("a key of encryption is not found")
 	}
 }
