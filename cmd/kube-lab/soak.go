@@ -13,9 +13,12 @@ import (
 func soakCommand(args []string) error {
 	flags := flag.NewFlagSet("soak", 0)
 	only := flags.String("only", "", "run the scenarios whose names match this `regexp`")
-	sample := flags.Int("sample", 5, "`number` of points at which each operation of a whole control plane is interrupted")
+	sample := flags.Int("sample", 0,
+		"`number` of random points at which each operation is interrupted, and of other random attempts (default all and 5)")
 	steps := flags.Int("steps", 40, "`number` of careless edits, one after the other")
-	every := flags.Int("every", 1, "interrupt operations at every `number`th command instead of at each")
+	every := flags.Int("every", 1, "interrupt operations at every `number`th command or request instead of at each")
+	cursor := flags.String("cursor", os.Getenv("SOAK_CURSOR"),
+		"`file` with the points that were cut: a run goes on with the others (default $SOAK_CURSOR)")
 	seed := flags.Uint64("seed", rand.Uint64(), "`number` that seeds the random choices")
 	list := flags.Bool("list", false, "list the scenarios")
 	if _, _, err := parse(flags, "", args); err != nil {
@@ -35,6 +38,6 @@ func soakCommand(args []string) error {
 	defer cancel()
 	return soak.Run(ctx, soak.Options{
 		Only: pattern, Sample: *sample, Steps: *steps, Every: *every, Seed: *seed,
-		Out: os.Getenv("SOAK_OUT"),
+		Out: os.Getenv("SOAK_OUT"), Cursor: *cursor,
 	}, os.Stdout, os.Stderr)
 }

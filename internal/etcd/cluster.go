@@ -205,9 +205,13 @@ func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by machine.Diale
 	for _, h := range hosts {
 		routes[h.Address()] = cl.machine(h)
 	}
-	return client.New(config, func(ctx context.Context, addr string) (net.Conn, error) {
+	clients := client.New(config, func(ctx context.Context, addr string) (net.Conn, error) {
 		return by(ctx, routes, addr)
-	}), nil
+	})
+	if len(hosts) > 0 {
+		clients.Around = hosts[0].AroundRequest
+	}
+	return clients, nil
 }
 
 func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {

@@ -12,12 +12,17 @@ type Config struct {
 	ConnectTimeout time.Duration       // 0 means 10 s; covers TCP, SSH handshake and authentication
 	Keepalive      time.Duration       // 0 means 10 s between probes; three unanswered probes close the connection
 
-	// AroundCommand, if set, is called before every remote command with a one-line summary. The
-	// returned function is called when that command has ended. Run, Apply and Observe are one
-	// command each; Install is one command to observe and one per transfer. It lets a test
-	// interrupt the work between any two commands.
-	AroundCommand func(address, summary string) (ended func())
+	// Around, if set, is called before every remote command, and before every request that
+	// AroundRequest announces. Run, Apply and Observe are one command each; Install is one command
+	// to observe and one per transfer. It lets a test interrupt the work at any of them.
+	Around Around
 }
+
+// Around is called before a step with the machine's address and a one-line summary. running is
+// called when the machine has started the command, and again if the command is repeated. It is
+// not called for a request, and not for the lease, whose command runs as long as it is held.
+// ended is called when the step has ended. Both are not nil.
+type Around func(address, summary string) (running, ended func())
 
 // Credentials are a user and the key that it authenticates with.
 type Credentials struct {

@@ -87,9 +87,8 @@ func (h *Host) TakeLease(ctx context.Context, name, holder string, previous *Lea
 		return nil, fmt.Errorf("lease %q: want lower case letters, digits, dots and dashes", name)
 	}
 	summary := "take the lease " + name
-	if around := h.pool.settings.around; around != nil {
-		defer around(h.Address(), summary)()
-	}
+	_, ended := h.pool.settings.around(h.Address(), summary)
+	defer ended()
 	m, err := h.pool.machine(h.Address())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", summary, err)

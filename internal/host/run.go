@@ -35,6 +35,7 @@ type job struct {
 	// readOnly means that running it twice does no harm, so it is repeated if the connection is
 	// lost while it runs.
 	readOnly bool
+	running  func() // called each time that the machine has started it
 }
 
 // outcome is the result of a successful job.
@@ -55,6 +56,13 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	return out.stdout, err
 }
 
+// AroundRequest announces a request that changes etcd or an API server, for Config.Around. address
+// is that of the machine that receives it. ended is called when the request was answered.
+func (h *Host) AroundRequest(address, summary string) (ended func()) {
+	_, ended = h.pool.settings.around(address, summary)
+	return ended
+}
+
 // execute runs every remote command. If the connection turns out to be dead before the command
 // can have begun, a new one is opened; after that only a read-only job is repeated.
 func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
@@ -62,9 +70,9 @@ func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line",
 			j.summary, h.Address(), len(j.script), maxScript)
 	}
-	if around := h.pool.settings.around; around != nil {
-		defer around(h.Address(), j.summary)()
-	}
+	running, ended := h.pool.settings.around(h.Address(), j.summary)
+	defer ended()
+	j.running = running
 	begun := time.Now()
 	defer func() {
 		problem.Detail(ctx, "%s: %s (%d ms)", h.Address(), j.summary, time.Since(begun).Milliseconds())
@@ -119,6 +127,7 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 		stdout:  stdout,
 		stderr:  stderr,
 		started: func() { sent = time.Now() },
+		running: j.running,
 	})
 	if cause := context.Cause(ctx); errors.Is(cause, errOutputTooLong) || errors.Is(cause, errErrorsTooLong) {
 		err = cause

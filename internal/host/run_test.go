@@ -163,14 +163,15 @@ func TestCancelWithAllSessionsBusy(t *testing.T) {
 	}
 }
 
-func TestAroundCommand(t *testing.T) {
+func TestAround(t *testing.T) {
 	client := newClient(t)
 	s := newTestServer(t, client.signer.PublicKey(), nil)
 	var calls []string
 	config := configFor(s, client)
-	config.AroundCommand = func(address, summary string) func() {
+	config.Around = func(address, summary string) (running, ended func()) {
 		calls = append(calls, "before "+address+" "+summary)
-		return func() { calls = append(calls, "after "+address+" "+summary) }
+		return func() { calls = append(calls, "during "+address+" "+summary) },
+			func() { calls = append(calls, "after "+address+" "+summary) }
 	}
 	h := openPool(t, config).Host(Target{machineName})
 	if _, err := h.Run(t.Context(), Command{Script: "true\necho second line"}); err != nil {
@@ -179,9 +180,12 @@ func TestAroundCommand(t *testing.T) {
 	if _, err := h.Observe(t.Context(), Query{Files: []string{"/etc/hostname"}}); err != nil {
 		t.Fatal(err)
 	}
+	h.AroundRequest("other.test", "etcd MemberAdd")()
 	want := []string{
-		"before machine.test run true", "after machine.test run true",
-		"before machine.test observe the machine", "after machine.test observe the machine",
+		"before machine.test run true", "during machine.test run true", "after machine.test run true",
+		"before machine.test observe the machine", "during machine.test observe the machine",
+		"after machine.test observe the machine",
+		"before other.test etcd MemberAdd", "after other.test etcd MemberAdd",
 	}
 	if strings.Join(calls, "\n") != strings.Join(want, "\n") {
 		t.Errorf("saw\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))

@@ -32,7 +32,7 @@ type settings struct {
 
 	connectTimeout time.Duration
 	keepalive      time.Duration
-	around         func(address, summary string) (ended func())
+	around         Around // not nil
 }
 
 // login is a user with its keys and the SSH port.
@@ -61,7 +61,10 @@ func resolve(config Config) (settings, error) {
 		overrides:      config.Overrides,
 		connectTimeout: cmp.Or(config.ConnectTimeout, defaultConnectTimeout),
 		keepalive:      cmp.Or(config.Keepalive, defaultKeepalive),
-		around:         config.AroundCommand,
+		around:         config.Around,
+	}
+	if s.around == nil {
+		s.around = func(string, string) (running, ended func()) { return func() {}, func() {} }
 	}
 	if err := checkDurations(config); err != nil {
 		return settings{}, err

@@ -17,6 +17,7 @@ type invocation struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	started        func() // called right before the command line is sent
+	running        func() // called once the machine has started the command; may be nil
 }
 
 // lostError means that the connection was lost while the command may have been running.
@@ -53,6 +54,9 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 		if err != nil {
 			finished <- err
 			return
+		}
+		if i.running != nil {
+			i.running()
 		}
 		go copyInput(stdin, i.stdin, inputFailed)
 		finished <- session.Wait()

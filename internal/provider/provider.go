@@ -38,7 +38,7 @@ type providerModel struct {
 
 type kubeProvider struct {
 	version string
-	around  func(address, summary string) (ended func()) // of every remote command; nil outside of tests
+	around  host.Around // nil outside of tests
 }
 
 // New returns the provider's constructor. version is shown to Terraform.
@@ -46,9 +46,9 @@ func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &kubeProvider{version: version} }
 }
 
-// NewAround is New for tests that count and interrupt remote commands. around is their
-// host.Config.AroundCommand.
-func NewAround(version string, around func(address, summary string) (ended func())) func() provider.Provider {
+// NewAround is New for tests that interrupt remote commands and changing requests. around is their
+// host.Config.Around.
+func NewAround(version string, around host.Around) func() provider.Provider {
 	return func() provider.Provider { return &kubeProvider{version: version, around: around} }
 }
 
@@ -121,7 +121,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	config.AroundCommand = p.around
+	config.Around = p.around
 	pool, err := host.NewPool(config)
 	if err != nil {
 		addConfigError(&resp.Diagnostics, path.Root("ssh"), "Invalid SSH settings", err)

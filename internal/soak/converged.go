@@ -14,7 +14,7 @@ const cleanupTimeout = 10 * time.Second
 
 // converged returns the differences from the state after an undisturbed operation, or nil.
 func (s *sweep) converged(ctx context.Context, o operation) error {
-	text, changes, err := s.work.Plan(ctx, o.repeatedArguments()...)
+	text, changes, err := s.work.Plan(ctx, append(o.repeatedArguments(), "-out=converged.tfplan")...)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,86 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// controlPlaneScenarios interrupt the operations of a whole control plane at random commands.
+// controlPlaneScenarios interrupt the operations of a whole control plane.
 func controlPlaneScenarios() []Scenario {
-	return []Scenario{{Name: "interrupt control plane", Run: interruptControlPlane}}
+	return []Scenario{
+		cutControlPlane("create, destroy",
+			operation{name: "control plane create", machines: 3, variables: verbosity},
+			operation{name: "control plane destroy", afterHealthInterval: true}),
+		cutControlPlane("scale up, scale down",
+			operation{name: "control plane scale up", machines: 3, variables: verbosity},
+			operation{name: "control plane scale down", machines: 2, variables: verbosity, afterHealthInterval: true}),
+		cutControlPlane("change", changing("control plane change")),
+		cutControlPlane("replace", operation{
+			name: "control plane replace", machines: 3, variables: verbosity,
+			once: []string{fmt.Sprintf("-replace=kube_control_plane_replica.this[%q]", machineNames[1])},
+		}),
+		cutControlPlane("rotation", stagesOf("rotation", 3, rotationAt)...),
+		cutControlPlane("encryption at rest", stagesOf("encryption", 9, encryptionAt)...),
+	}
+}
+
+// cutControlPlane is the scenario of operations that lead back to the start of the first one.
+func cutControlPlane(name string, operations ...operation) Scenario {
+	return Scenario{Name: "interrupt control plane: " + name, Run: func(ctx context.Context, e *Env) ([]Result, error) {
+		s, err := newControlPlaneSweep(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		var tracks []*track
+		for _, o := range operations {
+			tracks = append(tracks, e.track(o))
+		}
+		return s.run(ctx, tracks...)
+	}}
+}
+
+// changing is an operation that restarts every API server each time.
+func changing(name string) operation {
+	return operation{name: name, machines: 3, variables: func(n int) map[string]any {
+		return controlPlane(map[string]any{"apiserver_extra_args": map[string]string{"v": strconv.Itoa(1 + n%3)}})
+	}}
+}
+
+// verbosity sets a flag of kube-apiserver.
+func verbosity(int) map[string]any {
+	return controlPlane(map[string]any{"apiserver_extra_args": map[string]string{"v": "2"}})
+}
+
+// controlPlane returns the variables with a drain timeout that suits tests.
+func controlPlane(variables map[string]any) map[string]any {
+	variables["drain_timeout"] = "2s"
+	return variables
+}
+
+// stagesOf returns one operation for each number of a cycle, each of which is one stage of a
+// rotation. A bundle begins at 0, the end of a cycle.
+func stagesOf(what string, cycle int, at func(n int) map[string]any) []operation {
+	var all []operation
+	for n := 1; n <= cycle; n++ {
+		all = append(all, operation{
+			name: fmt.Sprintf("control plane %s, stage %d", what, n), machines: 3,
+			variables: func(n int) map[string]any { return controlPlane(at(n)) },
+		})
+	}
+	return all
+}
+
+// rotationAt rotates every authority and the service-account keys.
+func rotationAt(n int) map[string]any {
+	return map[string]any{
+		"rotation": map[string]int{"kubernetes": n, "etcd": n, "front_proxy": n, "service_account": n},
+	}
+}
+
+// encryptionAt introduces encryption at rest in three stages, rotates the key in three, and removes
+// it in three.
+func encryptionAt(n int) map[string]any {
+	variables := map[string]any{"rotation": map[string]int{"encryption": n}, "encryption": nil}
+	if n > 0 && (n-1)%9 < 6 {
+		variables["encryption"] = map[string]string{"provider": "secretbox"}
+	}
+	return variables
 }
 
 // newControlPlaneSweep returns a sweep for operations of the example. The whole control plane
@@ -30,35 +107,6 @@ func newControlPlaneSweep(ctx context.Context, e *Env) (*sweep, error) {
 	}
 	s.more = s.serving
 	return s, nil
-}
-
-// interruptControlPlane runs its operations in turn, each time with one random point.
-func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
-	s, err := newControlPlaneSweep(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	var tracks []*track
-	for _, o := range []operation{
-		{name: "control plane create", machines: 3, variables: verbosity(2)},
-		{name: "control plane change", machines: 3, variables: verbosity(3)},
-		{name: "control plane replace", machines: 3, variables: verbosity(3), once: func(context.Context) ([]string, error) {
-			name := machineNames[e.Random.IntN(len(machineNames))]
-			return []string{fmt.Sprintf("-replace=kube_control_plane_replica.this[%q]", name)}, nil
-		}},
-		{name: "control plane scale down", machines: 2, variables: verbosity(3)},
-		{name: "control plane destroy"},
-	} {
-		tracks = append(tracks, newTrack(o, &randomPoints{random: e.Random, left: e.Sample}))
-	}
-	return s.run(ctx, tracks...)
-}
-
-// verbosity sets a flag of kube-apiserver, with a drain timeout that suits tests.
-func verbosity(level int) func(int) map[string]any {
-	return func(int) map[string]any {
-		return map[string]any{"apiserver_extra_args": map[string]string{"v": strconv.Itoa(level)}, "drain_timeout": "2s"}
-	}
 }
 
 // serving returns what does not serve on a machine in use, or nil. All components must be

@@ -11,7 +11,7 @@ import (
 //go:embed etcd/*.tf
 var etcdFiles embed.FS
 
-// etcdScenarios interrupt the operations of etcd at every command.
+// etcdScenarios interrupt the operations of etcd.
 func etcdScenarios() []Scenario {
 	return []Scenario{
 		{Name: "interrupt etcd: create, destroy", Run: cutCreate},
@@ -35,8 +35,8 @@ func cutCreate(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	return s.run(ctx,
-		newTrack(operation{name: "etcd create", machines: 3}, e.everyPoint()),
-		newTrack(operation{name: "etcd destroy", afterHealthInterval: true}, e.everyPoint()))
+		e.track(operation{name: "etcd create", machines: 3}),
+		e.track(operation{name: "etcd destroy", afterHealthInterval: true}))
 }
 
 // cutScaling removes a follower, and a leader, because their steps differ.
@@ -46,20 +46,14 @@ func cutScaling(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	leave := func(name string, leader int) *track {
-		return newTrack(operation{
-			name: name, machines: 2, afterHealthInterval: true,
-			once: func(ctx context.Context) ([]string, error) {
-				return nil, s.machines(s.size).lead(ctx, leader)
-			},
-		}, e.everyPoint())
+		return e.track(operation{name: name, machines: 2, afterHealthInterval: true, leader: leader})
 	}
-	join := newTrack(operation{name: "etcd join", machines: 3}, e.everyPoint())
-	results, err := s.run(ctx, join, leave("etcd scale down, a follower", 0))
+	join := operation{name: "etcd join", machines: 3}
+	results, err := s.run(ctx, e.track(join), leave("etcd scale down, a follower", 0))
 	if err != nil {
 		return results, err
 	}
-	back := newTrack(join.operation, &everyPoint{ended: true})
-	more, err := s.run(ctx, back, leave("etcd scale down, the leader", 2))
+	more, err := s.run(ctx, uninterrupted(join), leave("etcd scale down, the leader", 2))
 	return append(results, more...), err
 }
 
@@ -72,7 +66,7 @@ func cutChange(ctx context.Context, e *Env) ([]Result, error) {
 	argument := func(n int) map[string]any {
 		return map[string]any{"extra_args": map[string]string{"max-txn-ops": strconv.Itoa(128 + n)}}
 	}
-	return s.run(ctx, newTrack(operation{name: "etcd change", machines: 3, variables: argument}, e.everyPoint()))
+	return s.run(ctx, e.track(operation{name: "etcd change", machines: 3, variables: argument}))
 }
 
 func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
@@ -80,12 +74,8 @@ func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	leader := func(ctx context.Context) ([]string, error) {
-		name, err := s.machines(s.size).leader(ctx)
-		return []string{fmt.Sprintf("-replace=kube_etcd_member.this[%q]", name)}, err
-	}
-	return s.run(ctx, newTrack(operation{
-		name: "etcd replace of the leader", machines: 3, afterHealthInterval: true,
-		once: leader,
-	}, e.everyPoint()))
+	return s.run(ctx, e.track(operation{
+		name: "etcd replace of the leader", machines: 3, afterHealthInterval: true, leader: 0,
+		once: []string{fmt.Sprintf("-replace=kube_etcd_member.this[%q]", machineNames[0])},
+	}))
 }

@@ -21,8 +21,7 @@ func cutEtcdUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{minorBefore(1).Etcd, newest.Etcd}, nil,
-		e.everyPoint())
+	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{minorBefore(1).Etcd, newest.Etcd}, nil)
 }
 
 func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
@@ -32,13 +31,13 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	}
 	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version",
 		[2]string{minorBefore(1).Kubernetes, newest.Kubernetes},
-		map[string]any{"drain_timeout": "2s"}, &randomPoints{random: e.Random, left: e.Sample})
+		map[string]any{"drain_timeout": "2s"})
 }
 
 // upgrades changes a variable from one release's version to another's, on machines that start
 // with the older one.
 func (s *sweep) upgrades(
-	ctx context.Context, name, variable string, releases [2]string, extra map[string]any, points cursor,
+	ctx context.Context, name, variable string, releases [2]string, extra map[string]any,
 ) ([]Result, error) {
 	var at [2]func(int) map[string]any
 	for i, release := range releases {
@@ -51,10 +50,7 @@ func (s *sweep) upgrades(
 		at[i] = func(int) map[string]any { return variables }
 	}
 	return s.run(ctx,
-		newTrack(operation{name: name + ", before it", machines: len(machineNames), variables: at[0]}, uninterrupted()),
-		newTrack(operation{name: name, machines: len(machineNames), variables: at[1]}, points),
-		newTrack(operation{name: name + ", after it"}, uninterrupted()))
+		uninterrupted(operation{name: name + ", before it", machines: len(machineNames), variables: at[0]}),
+		s.env.track(operation{name: name, machines: len(machineNames), variables: at[1]}),
+		uninterrupted(operation{name: name + ", after it"}))
 }
-
-// uninterrupted is for steps that only prepare an operation.
-func uninterrupted() cursor { return &everyPoint{ended: true} }

@@ -1,8 +1,9 @@
 package soak
 
 import (
-	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,11 +16,12 @@ type operation struct {
 	name                string
 	machines            int  // that have a member afterwards; 0: it destroys
 	afterHealthInterval bool // waits until etcd allows a member to leave immediately
-	// variables returns the variables in addition to the machines. n differs for each run, for
-	// an operation that must change something each time.
+	leader              int  // the machine whose member leads before the operation, if there is one
+	// variables returns the variables in addition to the machines. n is the number of the operation
+	// since the machines were bare, for an operation that must change something each time.
 	variables func(n int) map[string]any
-	// once returns arguments that the apply after an interruption must not repeat.
-	once func(ctx context.Context) ([]string, error)
+	// once are arguments that the apply after an interruption must not repeat.
+	once []string
 }
 
 func (o operation) repeatedArguments() []string {
@@ -29,34 +31,40 @@ func (o operation) repeatedArguments() []string {
 	return nil
 }
 
-// track is an operation with the remaining points, and the results of the others.
+// track is an operation with its points, and the results of its runs.
 type track struct {
 	operation
-	cursor
+	*cursor // nil: it is never interrupted
 
 	runs     int
 	cuts     map[cut.Side]int
 	passed   int
-	commands int // of the longest run
 	spent    time.Duration
 	failures []string
 }
 
-func newTrack(o operation, c cursor) *track {
+func newTrack(o operation, c *cursor) *track {
 	return &track{operation: o, cursor: c, cuts: map[cut.Side]int{}}
 }
+
+// uninterrupted is for steps that only prepare an operation.
+func uninterrupted(o operation) *track { return newTrack(o, nil) }
+
+// track returns an operation that is interrupted.
+func (e *Env) track(o operation) *track { return newTrack(o, e.newCursor(o.name)) }
 
 // maxFailures ends a track that does not seem to converge.
 const maxFailures = 10
 
-func (t *track) done() bool { return len(t.failures) >= maxFailures || t.cursor.done() }
+func (t *track) done() bool {
+	return t.cursor == nil || len(t.failures) >= maxFailures || t.cursor.done()
+}
 
 // note records the result of a run. A run that was not interrupted counts only if it failed.
 func (t *track) note(p cut.Point, log cut.Log, err error, took time.Duration) {
-	t.ran(log)
+	t.ran(p, log, err)
 	t.runs++
 	t.spent += took
-	t.commands = max(t.commands, log.Commands)
 	if log.Cut {
 		t.cuts[p.Side]++
 	}
@@ -69,17 +77,53 @@ func (t *track) note(p cut.Point, log cut.Log, err error, took time.Duration) {
 }
 
 func where(p cut.Point, log cut.Log) string {
-	if !log.Cut {
+	switch {
+	case log.Cut:
+		return "cut " + p.String()
+	case p == (cut.Point{}):
 		return fmt.Sprintf("not cut, %d commands", log.Commands)
 	}
-	return fmt.Sprintf("cut %s command %d (%s)", p.Side, p.Command, log.At)
+	return "not reached " + p.String()
 }
 
+// result counts the points that were cut, including those of earlier runs of kube-lab. A track
+// without points has tested nothing, so it fails.
 func (t *track) result() Result {
-	summary := fmt.Sprintf("%d commands, cut before one %d times and after one %d times, %.1f s a run",
-		t.commands, t.cuts[cut.Before], t.cuts[cut.After], t.spent.Seconds()/float64(max(t.runs, 1)))
-	return Result{
-		Name: "interrupted: " + t.name, Tried: t.passed + len(t.failures), Passed: t.passed,
-		Detail: strings.Join(append([]string{summary}, t.failures...), "\n"),
+	var never, other []string
+	earlier, open := map[string]int{}, 0
+	for _, p := range t.points {
+		switch {
+		case p.commit != "":
+			earlier[p.commit]++
+		case p.over():
+		case p.misses >= maxAttempts:
+			never = append(never, "never cut: "+p.at.String())
+		default:
+			open++
+		}
 	}
+	summary := fmt.Sprintf("%d points of %d commands and requests: %d cut (%d before, %d during, %d after), %d never cut",
+		len(t.points), t.steps, t.cuts[cut.Before]+t.cuts[cut.During]+t.cuts[cut.After], t.cuts[cut.Before],
+		t.cuts[cut.During], t.cuts[cut.After], len(never))
+	for _, commit := range slices.Sorted(maps.Keys(earlier)) {
+		other = append(other, fmt.Sprintf("%d cut by earlier runs at commit %s", earlier[commit], short(commit)))
+	}
+	if open > 0 {
+		other = append(other, fmt.Sprintf("%d not tried", open))
+	}
+	summary = strings.Join(append([]string{summary}, other...), ", ")
+	summary += fmt.Sprintf(", %.1f s a run", t.spent.Seconds()/float64(max(t.runs, 1)))
+	r := Result{Name: "interrupted: " + t.name, Tried: t.passed + len(t.failures), Passed: t.passed}
+	for _, n := range earlier {
+		r.Tried, r.Passed = r.Tried+n, r.Passed+n
+	}
+	if len(t.points) == 0 {
+		r.count(false)
+		summary = "no point was listed: nothing was tested"
+	}
+	r.Detail = strings.Join(slices.Concat([]string{summary}, t.failures, never), "\n")
+	return r
 }
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

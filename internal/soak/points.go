@@ -2,79 +2,170 @@ package soak
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// cursor selects the points at which an operation is interrupted, one after the other.
-type cursor interface {
-	done() bool      // no points are left
-	next() cut.Point // for the next run; the zero Point does not interrupt it
-	ran(cut.Log)     // receives the log of the run
+const (
+	// maxAttempts is how often a point is tried that the runs do not reach, for example because
+	// waiting took fewer commands. Then it counts as never cut.
+	maxAttempts = 3
+	// longestWait limits the time from the start of a command to a cut during it.
+	longestWait = time.Second
+)
+
+// cursor selects the points at which an operation is interrupted, one in each run. The first run
+// is not interrupted and lists the points. Points that are first seen in a later run are added.
+type cursor struct {
+	every  int        // only the points of every n-th step in the order of the list; 0 and 1: all
+	random *rand.Rand // selects at random; nil: in the order of the list
+	left   int        // with random: how many points remain to be cut
+
+	listed bool // an undisturbed run is over
+	steps  int  // on the list
+	points []*point
 }
 
-// everyPoint covers the time before and after every command, or every n-th command. The number
-// of commands varies slightly between runs, so it continues until the number exceeds that of
-// every run.
-type everyPoint struct {
-	every   int // 0 and 1: all commands
-	last    cut.Point
-	longest int // number of commands of the longest run
-	ended   bool
+// point is one point of the list.
+type point struct {
+	at       cut.Point
+	took     time.Duration // of the command, in the latest run that reached its end
+	step     int           // number of its step on the list, from 1; 0: only in the recorded file so far
+	misses   int           // runs that ended before it
+	cut      bool          // the process was ended there
+	failed   bool          // and what followed was wrong
+	commit   string        // at which it was cut in an earlier run of kube-lab; "" if it was not
+	selected bool          // by every
 }
 
-func (e *Env) everyPoint() *everyPoint { return &everyPoint{every: e.Every} }
-
-func (e *everyPoint) done() bool { return e.ended }
-
-func (e *everyPoint) next() cut.Point {
-	switch {
-	case e.longest == 0: // the first run only counts
-	case e.last.Side == cut.Before:
-		e.last.Side = cut.After
-	default:
-		e.last = cut.Point{Side: cut.Before, Command: e.last.Command + max(e.every, 1)}
+// newCursor returns the cursor of an operation, with the points of an earlier run of kube-lab.
+func (e *Env) newCursor(track string) *cursor {
+	c := &cursor{every: e.Every, left: e.Points, points: e.record.load(track)}
+	if e.Points > 0 {
+		c.random = e.Random
 	}
-	return e.last
+	return c
 }
 
-func (e *everyPoint) ran(log cut.Log) {
-	e.longest = max(e.longest, log.Commands)
-	e.ended = !log.Cut && (e.last.Command > e.longest || e.longest == 0)
+// done reports whether no point is left.
+func (c *cursor) done() bool {
+	return c.listed && c.remaining() == 0
 }
 
-// randomPoints selects points at random, with equal probability.
-type randomPoints struct {
-	random  *rand.Rand
-	left    int // remaining points
-	longest int
-	misses  int // consecutive runs that ended before their point
+// open returns the points that are to be tried: those with the fewest misses first, so that a
+// point is not tried again under the same conditions.
+func (c *cursor) open() []*point {
+	for misses := range maxAttempts {
+		var open []*point
+		for _, p := range c.points {
+			if p.selected && !p.over() && p.misses == misses {
+				open = append(open, p)
+			}
+		}
+		if len(open) > 0 {
+			return open
+		}
+	}
+	return nil
 }
 
-// maxMisses limits how often a missed point is replaced.
-const maxMisses = 5
+// remaining returns how many points are still to be tried in this run of kube-lab.
+func (c *cursor) remaining() int {
+	n := 0
+	for _, p := range c.points {
+		if p.selected && !p.over() && p.misses < maxAttempts {
+			n++
+		}
+	}
+	if c.random != nil {
+		n = min(n, c.left)
+	}
+	return n
+}
 
-func (s *randomPoints) done() bool { return s.left == 0 }
+func (p *point) over() bool { return p.cut || p.failed || p.commit != "" }
 
-func (s *randomPoints) next() cut.Point {
-	if s.longest == 0 { // the first run only counts
+// next returns the point for the next run; the zero Point does not interrupt it.
+func (c *cursor) next() cut.Point {
+	if !c.listed {
 		return cut.Point{}
 	}
-	side := []cut.Side{cut.Before, cut.After}[s.random.IntN(2)]
-	return cut.Point{Side: side, Command: 1 + s.random.IntN(s.longest)}
+	open := c.open()
+	p := open[0]
+	if c.random != nil {
+		p = open[c.random.IntN(len(open))]
+	}
+	at := p.at
+	if at.Side == cut.During { // in the middle; earlier if the command was shorter than expected
+		at.Wait = min(p.took/2, longestWait) >> p.misses
+	}
+	return at
 }
 
-func (s *randomPoints) ran(log cut.Log) {
-	counting := s.longest == 0 && log.Commands > 0
-	s.longest = max(s.longest, log.Commands)
-	switch {
-	case counting:
-	case log.Cut:
-		s.misses = 0
-		s.left--
-	case s.misses == maxMisses:
-		s.left = 0
-	default:
-		s.misses++
+// ran records a run: its log, and whether what followed was right.
+func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
+	for _, s := range log.Steps {
+		c.list(s)
 	}
+	at.Wait = 0
+	if at == (cut.Point{}) {
+		c.listed = true
+		for _, p := range c.points { // of an earlier run of kube-lab, and not in this one
+			p.selected = p.selected || p.step == 0
+		}
+		return
+	}
+	p := c.find(at)
+	if p == nil {
+		p = &point{at: at}
+		c.points = append(c.points, p)
+	}
+	switch {
+	case err != nil:
+		p.failed = true
+	case log.Cut:
+		p.cut = true
+	default:
+		p.misses++
+	}
+	if log.Cut {
+		c.left--
+	}
+}
+
+// list adds the points of a step, unless they are listed.
+func (c *cursor) list(s cut.Step) {
+	number := 0
+	for _, side := range []cut.Side{cut.Before, cut.During, cut.After} {
+		p := c.find(cut.Point{Side: side, Key: s.Key})
+		if p != nil && p.step > 0 {
+			number = p.step
+		}
+	}
+	if number == 0 {
+		c.steps++
+		number = c.steps
+	}
+	for _, side := range s.Sides {
+		at := cut.Point{Side: side, Key: s.Key}
+		p := c.find(at)
+		if p == nil {
+			p = &point{at: at}
+			c.points = append(c.points, p)
+		}
+		p.step, p.selected = number, number%max(c.every, 1) == 0
+		if s.Took > 0 {
+			p.took = s.Took
+		}
+	}
+}
+
+func (c *cursor) find(at cut.Point) *point {
+	for _, p := range c.points {
+		if p.at == at {
+			return p
+		}
+	}
+	return nil
 }

@@ -1,61 +1,128 @@
 package soak
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// runOf returns the log of a run of that many commands that is interrupted at p.
-func runOf(commands int, p cut.Point) cut.Log {
-	if p.Command > 0 && p.Command <= commands {
-		return cut.Log{Commands: p.Command, Cut: true}
+// runOf returns the log of a run of these commands on one machine, which takes 80 ms each, that is
+// interrupted at p. A command whose name ends with ! is a request.
+func runOf(p cut.Point, commands ...string) (log cut.Log) {
+	seen := map[string]int{}
+	for _, command := range commands {
+		seen[command]++
+		step := cut.Step{Key: cut.Key{Machine: "a", Command: command, Occurrence: seen[command]}}
+		log.Commands++
+		for _, side := range []cut.Side{cut.Before, cut.During, cut.After} {
+			if side == cut.During && strings.HasSuffix(command, "!") {
+				continue
+			}
+			if step.Sides = append(step.Sides, side); side == cut.After {
+				step.Took = 80 * time.Millisecond
+			}
+			if p.Side == side && p.Key == step.Key {
+				log.Cut, log.Steps = true, append(log.Steps, step)
+				return log
+			}
+		}
+		log.Steps = append(log.Steps, step)
 	}
-	return cut.Log{Commands: commands}
+	return log
+}
+
+// tryAll runs the commands until the cursor is done, and returns the points in the order in which
+// they were tried.
+func tryAll(t *testing.T, c *cursor, runs ...[]string) []string {
+	t.Helper()
+	var tried []string
+	for n := 0; !c.done(); n++ {
+		if n > 500 {
+			t.Fatalf("it goes on after %d runs", n)
+		}
+		p := c.next()
+		tried = append(tried, p.String())
+		c.ran(p, runOf(p, runs[min(n, len(runs)-1)]...), nil)
+	}
+	return tried
 }
 
 func TestExhaustive(t *testing.T) {
-	var points []string
-	c := &everyPoint{}
-	lengths := []int{2, 2, 2, 1, 3} // the fourth run has one command less, the fifth one more
-	for n := 0; !c.done(); n++ {
-		p := c.next()
-		points = append(points, p.String())
-		c.ran(runOf(append(lengths, 3, 3, 3)[min(n, len(lengths))], p))
+	got := tryAll(t, &cursor{}, []string{"x", "x", "y!"})
+	want := []string{
+		"",
+		"before a: x (1)", "during a: x (1)", "after a: x (1)",
+		"before a: x (2)", "during a: x (2)", "after a: x (2)",
+		"before a: y! (1)", "after a: y! (1)",
 	}
-	want := []string{"", "before:1", "after:1", "before:2", "after:2", "before:3", "after:3", "before:4"}
-	if !slices.Equal(points, want) {
-		t.Errorf("tried %q, want %q", points, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("tried %q, want %q", got, want)
+	}
+}
+
+// TestNewPoints adds points that a later run reaches, and gives up one that no other run reaches.
+func TestNewPoints(t *testing.T) {
+	c := &cursor{}
+	got := tryAll(t, c, []string{"x!", "rare!"}, []string{"x!", "y!"})
+	want := []string{
+		"", "before a: x! (1)", "after a: x! (1)",
+		"before a: rare! (1)", "after a: rare! (1)", // y is seen for the first time
+		"before a: y! (1)", "after a: y! (1)",
+		"before a: rare! (1)", "after a: rare! (1)", "before a: rare! (1)", "after a: rare! (1)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("tried %q, want %q", got, want)
+	}
+	track := newTrack(operation{name: "x"}, c)
+	if d := track.result().Detail; !strings.Contains(d, "2 never cut") ||
+		!strings.Contains(d, "\nnever cut: before a: rare! (1)\nnever cut: after a: rare! (1)") {
+		t.Errorf("the detail is %q", d)
+	}
+}
+
+// TestWait: a cut during a command is in its middle, and earlier if the command had already ended.
+func TestWait(t *testing.T) {
+	c := &cursor{}
+	c.ran(cut.Point{}, runOf(cut.Point{}, "x"), nil)
+	var waits []time.Duration
+	for !c.done() {
+		p := c.next()
+		if p.Side != cut.During {
+			c.ran(p, runOf(p, "x"), nil)
+			continue
+		}
+		waits = append(waits, p.Wait)
+		c.ran(p, runOf(cut.Point{}, "x"), nil)
+	}
+	if want := []time.Duration{40 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}; !slices.Equal(waits,
+		want) {
+		t.Errorf("waited %v, want %v", waits, want)
 	}
 }
 
 func TestEveryThird(t *testing.T) {
-	var points []string
-	c := (&Env{Every: 3}).everyPoint()
-	for !c.done() {
-		p := c.next()
-		points = append(points, p.String())
-		c.ran(runOf(5, p))
-	}
-	want := []string{"", "before:3", "after:3", "before:6"}
-	if !slices.Equal(points, want) {
-		t.Errorf("tried %q, want %q", points, want)
+	got := tryAll(t, &cursor{every: 3}, []string{"1!", "2!", "3!", "4!", "5!", "6!", "7!"})
+	want := []string{"", "before a: 3! (1)", "after a: 3! (1)", "before a: 6! (1)", "after a: 6! (1)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("tried %q, want %q", got, want)
 	}
 }
 
+// TestNothingToCut: an operation without points ends, and fails.
 func TestNothingToCut(t *testing.T) {
-	for name, c := range map[string]cursor{"exhaustive": &everyPoint{}, "sampled": &randomPoints{left: 3}} {
-		runs := 0
-		for ; !c.done(); runs++ {
-			if runs > 100 {
-				t.Fatalf("%s: goes on with an operation that has no commands", name)
-			}
-			if p := c.next(); p != (cut.Point{}) {
-				t.Errorf("%s: tries %s of an operation that has no commands", name, p)
-			}
-			c.ran(cut.Log{})
+	for name, c := range map[string]*cursor{
+		"exhaustive": {}, "sampled": {random: rand.New(rand.NewPCG(1, 0)), left: 3},
+	} {
+		if got := tryAll(t, c, nil); !slices.Equal(got, []string{""}) {
+			t.Errorf("%s: tried %q", name, got)
+		}
+		if r := newTrack(operation{name: "x"}, c).result(); r.Passed == r.Tried {
+			t.Errorf("%s: passed with %+v", name, r)
 		}
 	}
 }
@@ -63,19 +130,29 @@ func TestNothingToCut(t *testing.T) {
 func TestSampled(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
-	c := &randomPoints{random: rand.New(rand.NewPCG(seed, 0)), left: 200}
 	seen := map[string]int{}
-	for !c.done() {
-		p := c.next()
-		seen[p.String()]++
-		c.ran(runOf(2, p))
+	for n := range uint64(300) {
+		c := &cursor{random: rand.New(rand.NewPCG(seed, n)), left: 2}
+		tried := tryAll(t, c, []string{"x!", "y!"})
+		if len(tried) != 3 || tried[0] != "" || tried[1] == tried[2] {
+			t.Fatalf("tried %q, want the list and two points", tried)
+		}
+		seen[tried[1]]++
 	}
-	for _, p := range []string{"before:1", "after:1", "before:2", "after:2"} {
-		if seen[p] < 20 {
-			t.Errorf("%s was tried %d times of 200", p, seen[p])
+	for _, p := range []string{"before a: x! (1)", "after a: x! (1)", "before a: y! (1)", "after a: y! (1)"} {
+		if seen[p] < 40 {
+			t.Errorf("%s was tried first %d times of 300", p, seen[p])
 		}
 	}
-	if len(seen) != 5 || seen[""] != 1 {
-		t.Errorf("tried %v", seen)
+}
+
+// TestFailedPoint is not tried again.
+func TestFailedPoint(t *testing.T) {
+	c := &cursor{}
+	c.ran(cut.Point{}, runOf(cut.Point{}, "x!"), nil)
+	p := c.next()
+	c.ran(p, runOf(p, "x!"), errors.New("a learner is left"))
+	if got := tryAll(t, c, []string{"x!"}); !slices.Equal(got, []string{"after a: x! (1)"}) {
+		t.Errorf("tried %q", got)
 	}
 }

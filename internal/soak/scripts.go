@@ -26,6 +26,8 @@ var (
 	rotationScript string
 	//go:embed scripts/leftovers.sh
 	leftoversScript string
+	//go:embed scripts/files.sh
+	filesScript string
 	//go:embed scripts/state.sh
 	stateScript string
 )

@@ -3,6 +3,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,19 +46,26 @@ type Env struct {
 	Dir    string   // empty, for workspaces; removed afterwards
 	Log    io.Writer
 	Random *rand.Rand
-	Sample int // number of attempts, for tests that are not exhaustive
+	Sample int // number of attempts, for tests that are never exhaustive
+	Points int // number of points at which each operation is interrupted; 0: all
 	Steps  int // number of edits in a random sequence
-	Every  int // for exhaustive tests: interrupt every n-th command; 1: all
+	Every  int // interrupt at every n-th command or request; 1: all
+
+	record *record // of the points that were cut; may be nil
 }
+
+// defaultSample is the number of attempts of tests that are never exhaustive.
+const defaultSample = 5
 
 // Options select what is run.
 type Options struct {
 	Only   *regexp.Regexp // matches scenarios' names; nil: all
-	Sample int
+	Sample int            // 0: the default of tests that are never exhaustive, and every point of the others
 	Steps  int
 	Every  int
 	Seed   uint64
 	Out    string // file for the results as JSON; "" for none
+	Cursor string // file with the points that were cut; "" for none
 }
 
 // Run runs scenarios one after the other, each on fresh machines, and prints the results to
@@ -74,17 +82,22 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err
 	}
+	record, err := openRecord(ctx, o.Cursor, log)
+	if err != nil {
+		return err
+	}
 	config := lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.99.0.0/24"), Machines: machineNames, Log: log}
-	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, run, out, log) })
+	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, run, record, out, log) })
 }
 
 // runAll runs scenarios, and writes the results after each of them.
 func runAll(
-	ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, run jsonfile.Run[Result], out, log io.Writer,
+	ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, run jsonfile.Run[Result], points *record,
+	out, log io.Writer,
 ) error {
 	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n", len(chosen), o.Seed)
 	for _, s := range chosen {
-		run.Results = append(run.Results, runScenario(ctx, s, l, o, log)...)
+		run.Results = append(run.Results, runScenario(ctx, s, l, o, points, log)...)
 		if err := write(o.Out, run); err != nil {
 			return err
 		}
@@ -129,7 +142,7 @@ func needed(chosen []Scenario) []string {
 
 // runScenario runs a scenario on new machines. Its random numbers depend only on the seed and
 // its name, so that it can be repeated on its own.
-func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) []Result {
+func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, points *record, log io.Writer) []Result {
 	fmt.Fprintf(log, "\n== %s\n", s.Name)
 	begun := time.Now()
 	results, err := func() ([]Result, error) {
@@ -146,8 +159,8 @@ func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.
 			return nil, err
 		}
 		e := &Env{
-			Lab: l, Dir: dir, Log: log, Sample: o.Sample, Steps: o.Steps, Every: o.Every,
-			Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name))),
+			Lab: l, Dir: dir, Log: log, Sample: cmp.Or(o.Sample, defaultSample), Points: o.Sample, Steps: o.Steps,
+			Every: o.Every, Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name))), record: points,
 		}
 		return s.Run(ctx, e)
 	}()

@@ -34,20 +34,26 @@ func TestChoose(t *testing.T) {
 }
 
 func TestTrack(t *testing.T) {
-	track := newTrack(operation{name: "join"}, &everyPoint{})
-	at := cut.Point{Side: cut.Before, Command: 2}
-	whole, part := cut.Log{Commands: 5}, cut.Log{Commands: 2, Cut: true, At: "10.0.0.1: observe"}
-	track.note(cut.Point{}, whole, nil, time.Second)
-	track.note(at, part, nil, time.Second)
-	track.note(at, part, errors.New("a learner is left"), time.Second)
-	track.note(at, whole, errors.New("it hangs"), time.Second)
+	track := newTrack(operation{name: "join"}, &cursor{})
+	commands := []string{"observe", "observe"}
+	track.note(cut.Point{}, runOf(cut.Point{}, commands...), nil, time.Second)
+	for n := range 3 {
+		p := track.next()
+		var err error
+		if n == 1 {
+			err = errors.New("a learner is left")
+		}
+		track.note(p, runOf(p, commands...), err, time.Second)
+	}
+	p := track.next()
+	track.note(p, runOf(cut.Point{}, commands...), errors.New("it hangs"), time.Second)
 	r := track.result()
-	if r.Tried != 3 || r.Passed != 1 {
-		t.Errorf("tried %d, passed %d; want 3 and 1", r.Tried, r.Passed)
+	if r.Tried != 4 || r.Passed != 2 {
+		t.Errorf("tried %d, passed %d; want 4 and 2", r.Tried, r.Passed)
 	}
 	for _, want := range []string{
-		"5 commands", "before one 2 times",
-		"cut before command 2 (10.0.0.1: observe): a learner is left", "not cut, 5 commands: it hangs",
+		"6 points of 2 commands and requests: 3 cut (1 before, 1 during, 1 after), 0 never cut, 2 not tried",
+		"\ncut during a: observe (1): a learner is left", "\nnot reached before a: observe (2): it hangs",
 	} {
 		if !strings.Contains(r.Detail, want) {
 			t.Errorf("the detail lacks %q:\n%s", want, r.Detail)

@@ -2,18 +2,13 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/load"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -28,6 +23,9 @@ type sweep struct {
 	more           func(context.Context, fleet) error // checks in addition to etcd's; may be nil
 	work           *workspace.Workspace
 	bare           map[string][]string // fingerprints of the unused machines
+	identity       string              // opens the private keys in the state
+	secrets        secrets             // as of the latest hunt
+	operations     int                 // since the machines were bare
 	size           int                 // machines with a member now
 	membersChanged time.Time           // when members were last changed
 	keys           int                 // written into the current cluster
@@ -41,7 +39,7 @@ func newSweep(ctx context.Context, e *Env, config fs.FS) (*sweep, error) {
 
 // begin records the bare machines, and starts without a state.
 func (s *sweep) begin(ctx context.Context) error {
-	s.size, s.keys = 0, 0
+	s.size, s.keys, s.operations, s.secrets = 0, 0, 0, secrets{}
 	bare, err := s.all().fingerprints(ctx)
 	if err != nil {
 		return err
@@ -54,7 +52,10 @@ func (s *sweep) begin(ctx context.Context) error {
 		return err
 	}
 	s.work.Program = "internal/soak/provider"
-	return s.work.MakeFrom(ctx, s.config, io.Discard)
+	if err := s.work.MakeFrom(ctx, s.config, io.Discard); err != nil {
+		return err
+	}
+	return s.seal()
 }
 
 // machines returns the first n machines of the lab.
@@ -65,7 +66,10 @@ func (s *sweep) all() fleet           { return s.machines(len(machineNames)) }
 // where the last one ends, so the other tracks lead back to its start. A track without
 // remaining points runs undisturbed.
 func (s *sweep) run(ctx context.Context, tracks ...*track) ([]Result, error) {
-	err := s.round(ctx, tracks)
+	err := s.reachEnd(ctx, tracks[len(tracks)-1])
+	for left := true; left && err == nil; {
+		left, err = s.round(ctx, tracks)
+	}
 	var results []Result
 	for _, t := range tracks {
 		if t.runs > 0 {
@@ -75,49 +79,55 @@ func (s *sweep) run(ctx context.Context, tracks ...*track) ([]Result, error) {
 	return results, err
 }
 
-func (s *sweep) round(ctx context.Context, tracks []*track) error {
-	if err := s.reachEnd(ctx, tracks[len(tracks)-1]); err != nil {
-		return err
-	}
-	for left := true; left; {
-		left = false
-		for _, t := range tracks {
-			if err := s.runOnce(ctx, t); err != nil {
-				return err
-			}
-			left = left || !t.done()
+// round runs each track once. After a failure it ends early, with new machines at the start of the
+// first track.
+func (s *sweep) round(ctx context.Context, tracks []*track) (left bool, err error) {
+	for _, t := range tracks {
+		passed, err := s.runOnce(ctx, t)
+		if err != nil {
+			return false, err
 		}
+		if !passed {
+			return true, s.renew(ctx, tracks[len(tracks)-1])
+		}
+		left = left || !t.done()
 	}
-	return nil
+	return left, nil
 }
 
-// runOnce is one run of one track.
-func (s *sweep) runOnce(ctx context.Context, t *track) error {
-	if t.done() {
-		return s.reachEnd(ctx, t)
-	}
-	p := t.next()
-	begun := time.Now()
-	limited, cancel := context.WithTimeoutCause(ctx, pointTime, fmt.Errorf("it did not end within %s", pointTime))
-	log, err := s.interrupt(limited, t, p)
-	cancel()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	took := time.Since(begun)
-	t.note(p, log, err, took)
-	fmt.Fprintf(s.env.Log, "%-28s %s: %s %.1f s\n", t.name, where(p, log), verdict(err), took.Seconds())
-	if err == nil {
-		return nil
-	}
-	fmt.Fprintf(s.env.Log, "%v\n%s\n", err, s.all().state(ctx))
+// renew starts again on bare machines.
+func (s *sweep) renew(ctx context.Context, last *track) error {
 	if err := rebuild(ctx, s.env.Lab); err != nil {
 		return err
 	}
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	return s.reachEnd(ctx, t)
+	return s.reachEnd(ctx, last)
+}
+
+// runOnce is one run of one track. It reports whether everything was right.
+func (s *sweep) runOnce(ctx context.Context, t *track) (passed bool, err error) {
+	s.operations++
+	if t.done() {
+		return true, s.reachEnd(ctx, t)
+	}
+	p := t.next()
+	begun := time.Now()
+	limited, cancel := context.WithTimeoutCause(ctx, pointTime, fmt.Errorf("it did not end within %s", pointTime))
+	log, failure := s.interrupt(limited, t, p)
+	cancel()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	took := time.Since(begun)
+	t.note(p, log, failure, took)
+	fmt.Fprintf(s.env.Log, "%-28s %s: %s %.1f s, %d of %d points left\n", t.name, where(p, log), verdict(failure),
+		took.Seconds(), t.remaining(), len(t.points))
+	if failure != nil {
+		fmt.Fprintf(s.env.Log, "%v\n%s\n", failure, s.all().state(ctx))
+	}
+	return failure == nil, s.env.record.save(t.name, t.points)
 }
 
 func verdict(err error) string {
@@ -132,7 +142,7 @@ func (s *sweep) reachEnd(ctx context.Context, t *track) error {
 	if s.size == 0 && t.machines == 0 {
 		return nil
 	}
-	if err := s.describe(t, t.runs); err != nil {
+	if err := s.describe(t); err != nil {
 		return err
 	}
 	if err := s.apply(ctx, t.repeatedArguments()...); err != nil {
@@ -142,15 +152,14 @@ func (s *sweep) reachEnd(ctx context.Context, t *track) error {
 	return nil
 }
 
-// describe writes the variables of an operation for that run number. A destroy keeps the
-// current ones.
-func (s *sweep) describe(t *track, runs int) error {
+// describe writes the variables of an operation. A destroy keeps the current ones.
+func (s *sweep) describe(t *track) error {
 	if t.machines == 0 {
 		return nil
 	}
 	variables := map[string]any{"machines": s.work.Machines(t.machines)}
 	if t.variables != nil {
-		maps.Copy(variables, t.variables(runs))
+		maps.Copy(variables, t.variables(s.operations))
 	}
 	return s.work.WriteJSON("terraform.tfvars.json", variables)
 }
@@ -165,74 +174,4 @@ func (s *sweep) apply(ctx context.Context, args ...string) error {
 	_, err := s.work.Apply(ctx, io.Discard, args...)
 	s.membersChanged = time.Now()
 	return err
-}
-
-// healthInterval is how long a member must have been connected to all others after a change:
-// before that, etcd refuses to remove a member (etcdserver.HealthInterval).
-const healthInterval = 5 * time.Second
-
-// waitHealthInterval waits until a member may leave immediately. Otherwise the provider would
-// retry, each time with some commands, and the numbers of the following commands would vary
-// between runs.
-func (s *sweep) waitHealthInterval(ctx context.Context) error {
-	return load.Sleep(ctx, time.Until(s.membersChanged.Add(healthInterval)))
-}
-
-// interrupt runs an operation up to the point, applies again if it was interrupted, and checks
-// the result.
-func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
-	if err := s.put(ctx); err != nil {
-		return cut.Log{}, fmt.Errorf("write a key: %w", err)
-	}
-	log, err := s.operate(ctx, t, p)
-	if err != nil {
-		return log, err
-	}
-	if log.Cut {
-		if err := s.apply(ctx, t.repeatedArguments()...); err != nil {
-			return log, fmt.Errorf("the apply after it: %w", err)
-		}
-	}
-	s.resize(t.machines)
-	return log, s.converged(ctx, t.operation)
-}
-
-// operate runs the operation itself, with fault injection in the provider.
-func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
-	if err := s.describe(t, t.runs+1); err != nil {
-		return cut.Log{}, err
-	}
-	if t.afterHealthInterval {
-		if err := s.waitHealthInterval(ctx); err != nil {
-			return cut.Log{}, err
-		}
-	}
-	args := t.repeatedArguments()
-	if t.once != nil {
-		once, err := t.once(ctx)
-		if err != nil {
-			return cut.Log{}, err
-		}
-		args = append(args, once...)
-	}
-	path := filepath.Join(s.env.Dir, "commands.log")
-	if err := os.RemoveAll(path); err != nil {
-		return cut.Log{}, err
-	}
-	w := *s.work
-	w.Env = p.Environment(path)
-	_, failure := w.Apply(ctx, io.Discard, args...)
-	s.membersChanged = time.Now()
-	log, err := cut.ReadLog(path)
-	switch {
-	case err != nil:
-		return log, err
-	case log.Cut && failure == nil:
-		return log, errors.New("the apply succeeded although its provider was killed")
-	case !log.Cut && failure != nil:
-		return log, fmt.Errorf("it failed although nothing was cut: %w", failure)
-	case log.Commands == 0:
-		return log, errors.New("it sent no command to any machine: nothing was tried")
-	}
-	return log, nil
 }

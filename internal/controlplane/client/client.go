@@ -76,7 +76,8 @@ func (c Client) admin() (access adminAccess, done func(), err error) {
 // tunnel is an HTTP client whose connections start on machine h, inside the SSH
 // connection to it. The caller closes them with CloseIdleConnections.
 func tunnel(h *host.Host, config *tls.Config) *http.Client {
-	return &http.Client{Transport: bounded{&http.Transport{
+	around := func(summary string) func() { return h.AroundRequest(h.Address(), summary) }
+	return &http.Client{Transport: bounded{around: around, Transport: &http.Transport{
 		DialContext:     h.Dial,
 		TLSClientConfig: config,
 		// One connection is kept open, because a handshake costs the machine more than the
@@ -92,10 +93,17 @@ const longestAnswer = 32 << 20
 
 var errAnswerTooLong = fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
 
-// bounded is a transport that limits responses to longestAnswer.
-type bounded struct{ *http.Transport }
+// bounded is a transport that limits responses to longestAnswer, and announces the requests that
+// change something.
+type bounded struct {
+	*http.Transport
+	around func(summary string) (ended func())
+}
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		defer b.around(request.Method + " " + request.URL.Path)()
+	}
 	response, err := b.Transport.RoundTrip(request)
 	if err == nil {
 		response.Body = &boundedBody{ReadCloser: response.Body, left: longestAnswer}

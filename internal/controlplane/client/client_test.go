@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	client := &http.Client{Transport: bounded{&http.Transport{}}}
+	client := &http.Client{Transport: bounded{Transport: &http.Transport{}}}
 	response, err := client.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -25,5 +26,37 @@ func TestAnswersAreBounded(t *testing.T) {
 	defer response.Body.Close()
 	if n, err := io.Copy(io.Discard, response.Body); err == nil || n > longestAnswer {
 		t.Errorf("%d bytes were read, %v", n, err)
+	}
+}
+
+// TestAroundChanges announces the requests that change something, and no read.
+func TestAroundChanges(t *testing.T) {
+	var calls []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		calls = append(calls, "at the server "+r.Method)
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: bounded{Transport: &http.Transport{}, around: func(summary string) func() {
+		calls = append(calls, "before "+summary)
+		return func() { calls = append(calls, "after "+summary) }
+	}}}
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch} {
+		request, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api/v1/secrets?limit=1", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	}
+	want := []string{
+		"at the server GET",
+		"before POST /api/v1/secrets", "at the server POST", "after POST /api/v1/secrets",
+		"before PATCH /api/v1/secrets", "at the server PATCH", "after PATCH /api/v1/secrets",
+	}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls are %q, want %q", calls, want)
 	}
 }

@@ -36,6 +36,10 @@ type Clients struct {
 	// MaxAnswer is the largest answer in bytes; 0 means maxAnswer.
 	MaxAnswer int
 
+	// Around, if set, is called before every call that changes a member or the cluster, with the
+	// member's address. The returned function is called when the call has ended.
+	Around func(address, summary string) (ended func())
+
 	mu      sync.Mutex
 	clients map[string]*clientv3.Client // by address
 }
@@ -70,7 +74,8 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 	if member, ok := c.clients[address]; ok {
 		return member, nil
 	}
-	member, err := Connect(membership.ClientURL(address), Options{TLS: c.TLS, Dial: c.Dial, MaxAnswer: c.MaxAnswer})
+	member, err := Connect(membership.ClientURL(address),
+		Options{TLS: c.TLS, Dial: c.Dial, MaxAnswer: c.MaxAnswer, Around: c.Around})
 	if err != nil {
 		return nil, err
 	}

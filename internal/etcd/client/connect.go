@@ -32,6 +32,8 @@ type Options struct {
 
 	// MaxAnswer is the largest answer in bytes; 0 means maxAnswer.
 	MaxAnswer int
+
+	Around func(address, summary string) (ended func()) // as in Clients
 }
 
 // Connect returns a client of the member at a client URL, like etcdctl with a single endpoint.
@@ -52,7 +54,7 @@ func Connect(clientURL string, o Options) (*clientv3.Client, error) {
 		MaxCallRecvMsgSize: cmp.Or(o.MaxAnswer, maxAnswer),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(o.Dial),
-			grpc.WithChainUnaryInterceptor(failFast),
+			grpc.WithChainUnaryInterceptor(failFast, aroundChanges(at.Hostname(), o.Around)),
 			grpc.WithNoProxy(),
 			grpc.WithMaxHeaderListSize(maxHeader),
 			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used immediately

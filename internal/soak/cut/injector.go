@@ -4,55 +4,111 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
-// Injector counts commands from Open on, writes each to its log, and calls kill at its point.
-// It is safe for concurrent use.
+// Injector counts steps from Open on, writes each to its log, and calls kill at its point. It is
+// safe for concurrent use.
 type Injector struct {
 	at   Point
 	log  io.Writer
 	kill func()
 
-	mu       sync.Mutex
-	open     bool
-	commands int
+	mu     sync.Mutex
+	open   bool
+	number int
+	counts map[Key]int // of keys without an occurrence
 }
 
 // NewInjector returns an injector that does not count yet. kill is called once, and nothing is
 // counted or logged while it runs.
 func NewInjector(at Point, log io.Writer, kill func()) *Injector {
-	return &Injector{at: at, log: log, kill: kill}
+	return &Injector{at: at, log: log, kill: kill, counts: map[Key]int{}}
 }
 
-// Open starts counting. Earlier commands do not change machines.
+// NewInjectorOf returns the injector for the value of PointVariable.
+func NewInjectorOf(point string, log io.Writer, kill func()) (*Injector, error) {
+	at, err := parse(point)
+	if err != nil {
+		return nil, err
+	}
+	return NewInjector(at, log, kill), nil
+}
+
+// Open starts counting. Earlier steps do not change machines.
 func (k *Injector) Open() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.open = true
 }
 
-// Around counts one command. It can be used as host.Config.AroundCommand.
-func (k *Injector) Around(address, summary string) (ended func()) {
+// step is one step while it runs.
+type step struct {
+	record
+	begun time.Time // when the machine started it
+	ended bool
+}
+
+// Around counts one step. It can be used as host.Config.Around.
+func (k *Injector) Around(address, summary string) (running, ended func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.open {
-		return func() {}
+		return func() {}, func() {}
 	}
-	k.commands++
-	r := record{command: k.commands, address: address, summary: summary}
-	k.reach(Before, r)
-	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.reach(After, r)
+	k.number++
+	s := &step{record: record{number: k.number, key: Key{Machine: address, Command: Normalize(summary)}}}
+	k.counts[s.key]++
+	s.key.Occurrence = k.counts[s.key]
+	k.reach(Before, s)
+	return func() { k.running(s) }, func() { k.ended(s) }
+}
+
+// running waits for the moment of a cut during the step. Only the first run counts of a command
+// that is repeated.
+func (k *Injector) running(s *step) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !s.begun.IsZero() || s.ended {
+		return
+	}
+	s.begun = time.Now()
+	k.write(string(During), s)
+	if k.at.at(During, s.key, s.number) {
+		time.AfterFunc(k.at.Wait, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if !s.ended {
+				k.cut(s)
+			}
+		})
 	}
 }
 
-// reach records one side of a command and ends the process there if that is its point.
-func (k *Injector) reach(side Side, r record) {
-	fmt.Fprintln(k.log, r.line(string(side)))
-	if k.at == (Point{Side: side, Command: r.command}) {
-		fmt.Fprintln(k.log, r.line(hasCut))
-		k.kill()
+func (k *Injector) ended(s *step) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s.ended = true; !s.begun.IsZero() {
+		s.took = time.Since(s.begun)
 	}
+	k.reach(After, s)
+}
+
+// reach records one side of a step and ends the process there if that is its point.
+func (k *Injector) reach(side Side, s *step) {
+	k.write(string(side), s)
+	if k.at.at(side, s.key, s.number) {
+		k.cut(s)
+	}
+}
+
+func (k *Injector) cut(s *step) {
+	k.write(hasCut, s)
+	k.kill()
+}
+
+func (k *Injector) write(what string, s *step) {
+	r := s.record
+	r.what = what
+	fmt.Fprintln(k.log, r)
 }

@@ -15,6 +15,7 @@ provider "kube" {
     known_hosts = var.ssh_known_hosts
   }
   artifacts = var.artifacts
+  seal      = { identities = [file(var.seal_identity_file)] }
 }
 
 resource "kube_pki_bundle" "this" {
@@ -45,6 +46,10 @@ variable "etcd_version" {
 variable "extra_args" {
   type    = map(string)
   default = {}
+}
+
+variable "seal_identity_file" {
+  type = string
 }
 
 variable "ssh_private_key" {

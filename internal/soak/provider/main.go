@@ -1,6 +1,6 @@
 // Command provider is the provider with a fault injector. It is used by the interruption sweep
-// and never released. It serves the same provider as main.go, counts the remote commands of an
-// apply, and kills itself at the given one.
+// and never released. It serves the same provider as main.go, records the remote commands and the
+// changing requests of an apply, and kills itself at the given one.
 package main
 
 import (
@@ -40,15 +40,11 @@ func newInjector() (*cut.Injector, error) {
 	if path == "" {
 		return cut.NewInjector(cut.Point{}, io.Discard, nil), nil
 	}
-	at, err := cut.Parse(os.Getenv(cut.PointVariable))
-	if err != nil {
-		return nil, err
-	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log of commands: %w", err)
 	}
-	return cut.NewInjector(at, file, die), nil
+	return cut.NewInjectorOf(os.Getenv(cut.PointVariable), file, die)
 }
 
 // die ends this process immediately, without cleanup.

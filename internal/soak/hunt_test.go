@@ -1,0 +1,112 @@
+package soak
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
+)
+
+const certificate = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"
+
+func TestIncomplete(t *testing.T) {
+	for _, c := range []struct {
+		path, text, want string
+	}{
+		{"/etc/kubernetes/pki/ca.crt", certificate + certificate, ""},
+		{"/etc/kubernetes/pki/ca.crt", certificate[:40], "something else than PEM"},
+		{"/etc/kubernetes/pki/ca.crt", certificate + certificate[:30], "something else than PEM"},
+		{"/etc/kubernetes/pki/sa.key", "", "is empty"},
+		{"/etc/etcd/member.json", "{\"name\": \"cp1\"}\n", ""},
+		{"/etc/etcd/member.json", "{\"name\": \"cp", "unexpected end of JSON"},
+		{"/etc/kubernetes/admin.conf", "users:\n- name: x\n", ""},
+		{"/etc/kubernetes/admin.conf", "users:\n- name: \"x", "is not complete"},
+		{"/etc/systemd/system/etcd.service", "[Service]\nExecStart=/opt/ku", "its last line does not end"},
+		{"/etc/haproxy/kube/.lock", "", ""},
+		{"/etc/kubernetes/pki/.ca.key.kube-12-0123456789abcdef", "", ""},
+	} {
+		file := writtenFile{machine: "cp1", path: c.path, size: len(c.text), text: c.text}
+		got := file.incomplete()
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s with %q: %q, want %q", c.path, c.text, got, c.want)
+		}
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	source := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(source, "etcd-v3.6.16"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(source, "etcd-v3.6.16", "etcdctl"), []byte("program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path  string
+		size  int
+		right bool
+	}{
+		{"/opt/kube/etcd/3.6.16/etcdctl", 7, true},
+		{"/opt/kube/etcd/3.6.16/etcdctl", 3, false},
+		{"/opt/kube/endpoint/ask", 3, true},
+		{"/opt/kube/etcd/3.6.16/.installed", 3, true},
+	} {
+		if got := (writtenFile{path: c.path, size: c.size}).truncated(source); (got == "") != c.right {
+			t.Errorf("%s with %d bytes: %q", c.path, c.size, got)
+		}
+	}
+}
+
+func TestMisplacedKey(t *testing.T) {
+	for _, c := range []struct {
+		file  secretscan.KeyFile
+		right bool
+	}{
+		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o600}, true},
+		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o640}, true},
+		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o644}, false},
+		{secretscan.KeyFile{Path: "cp1 /tmp/ca.key", Mode: 0o600}, false},
+	} {
+		if got := misplacedKey(c.file); (got == "") != c.right {
+			t.Errorf("%v: %q", c.file, got)
+		}
+	}
+}
+
+// TestFilesScript runs the script for a directory instead of those of a machine.
+func TestFilesScript(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"member.json": "{}\n", "empty": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := strings.Replace(filesScript, "/etc/etcd ", dir+" ", 1)
+	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{}
+	for line := range strings.Lines(string(out)) {
+		file, err := parseWritten("cp1", line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[filepath.Base(file.path)] = len(file.text)
+	}
+	if sizes["member.json"] != 3 || sizes["empty"] != 0 || len(sizes) < 2 {
+		t.Errorf("the script prints %q", out)
+	}
+	line := fmt.Sprintf("600 3 /etc/x %s\n", base64.StdEncoding.EncodeToString([]byte("{}\n")))
+	for _, malformed := range []string{line[:9], strings.Replace(line, " 3 ", " three ", 1), "600 3 /etc/x !\n"} {
+		if _, err := parseWritten("cp1", malformed); err == nil {
+			t.Errorf("%q is accepted", malformed)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+// record is the file with the points that were cut, so that an exhaustive test can be spread over
+// several runs of kube-lab. A nil record remembers nothing.
+type record struct {
+	path   string
+	commit string                     // of this checkout
+	Tracks map[string][]recordedPoint `json:"tracks"`
+}
+
+// recordedPoint is one point of a track.
+type recordedPoint struct {
+	Side cut.Side `json:"side"`
+	cut.Key
+	// Commit is the commit at which it was listed, or at which it was cut last.
+	Commit string `json:"commit"`
+	Cut    bool   `json:"cut"`              // and the next apply converged
+	Failed bool   `json:"failed,omitempty"` // it was cut, and the next apply did not converge
+}
+
+// openRecord reads the file at path, if there is one. "" means none.
+func openRecord(ctx context.Context, path string, log io.Writer) (*record, error) {
+	if path == "" {
+		return nil, nil
+	}
+	commit, err := commitOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{path: path, commit: commit, Tracks: map[string][]recordedPoint{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded points: %w", err)
+	}
+	fmt.Fprintf(log, "soak: going on with the points that %s does not have yet\n%s", path, r)
+	return r, nil
+}
+
+// commitOf returns the hash of the checkout's commit, with "-dirty" if it has other files.
+func commitOf(ctx context.Context) (string, error) {
+	root, err := build.Checkout()
+	if err != nil {
+		return "", err
+	}
+	// The checkout may be another user's: kube-lab runs as root.
+	out, err := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "-C", root,
+		"describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the commit of the checkout, for the recorded points: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// String describes the tracks, one per line.
+func (r *record) String() string {
+	var b strings.Builder
+	for _, track := range sortedKeys(r.Tracks) {
+		total := 0
+		commits := map[string]int{}
+		for _, p := range r.Tracks[track] {
+			if total++; p.Cut {
+				commits[p.Commit]++
+			}
+		}
+		fmt.Fprintf(&b, "  %s: %d points, %s\n", track, total, cutAt(commits))
+	}
+	return b.String()
+}
+
+// cutAt describes how many points were cut at which commits.
+func cutAt(commits map[string]int) string {
+	var all []string
+	for _, commit := range sortedKeys(commits) {
+		all = append(all, fmt.Sprintf("%d cut at commit %s", commits[commit], short(commit)))
+	}
+	if len(all) == 0 {
+		return "none cut"
+	}
+	return strings.Join(all, ", ")
+}
+
+// short returns a hash in 12 digits.
+func short(commit string) string {
+	hash, dirty, _ := strings.Cut(commit, "-")
+	if hash = hash[:min(len(hash), 12)]; dirty != "" {
+		hash += "-" + dirty
+	}
+	return hash
+}
+
+// load returns the points of a track: those that were cut, at any commit, and those that were
+// listed at this commit. Points that another commit listed may no longer exist.
+func (r *record) load(track string) []*point {
+	if r == nil {
+		return nil
+	}
+	var all []*point
+	for _, p := range r.Tracks[track] {
+		loaded := &point{at: cut.Point{Side: p.Side, Key: p.Key}}
+		if p.Cut {
+			loaded.commit = p.Commit
+		}
+		if p.Cut || p.Commit == r.commit {
+			all = append(all, loaded)
+		}
+	}
+	return all
+}
+
+// save writes the points of a track.
+func (r *record) save(track string, points []*point) error {
+	if r == nil {
+		return nil
+	}
+	all := make([]recordedPoint, 0, len(points))
+	for _, p := range points {
+		saved := recordedPoint{Side: p.at.Side, Key: p.at.Key, Commit: r.commit, Cut: p.cut, Failed: p.failed}
+		if p.commit != "" {
+			saved.Commit, saved.Cut = p.commit, true
+		}
+		all = append(all, saved)
+	}
+	r.Tracks[track] = all
+	if err := jsonfile.Write(r.path+".new", r, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(r.path+".new", r.path)
+}

@@ -1,0 +1,87 @@
+package soak
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+// recordAt opens the file as a checkout of that commit.
+func recordAt(t *testing.T, path, commit string) *record {
+	t.Helper()
+	r, err := openRecord(t.Context(), path, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.commit = commit
+	return r
+}
+
+// TestRecord spreads a sweep over runs of kube-lab, the last one at another commit.
+func TestRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	commands := []string{"x!", "y!"}
+	first := recordAt(t, path, "1111")
+	c := (&Env{record: first}).newCursor("change")
+	for n := range 3 { // the list, one point that passes, one that does not
+		p := c.next()
+		var err error
+		if n == 2 {
+			err = errors.New("a learner is left")
+		}
+		c.ran(p, runOf(p, commands...), err)
+		if err := first.save("change", c.points); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := &Env{record: recordAt(t, path, "1111")}
+	if got, want := tryAll(t, again.newCursor("change"), commands), []string{
+		"", "after a: x! (1)", "before a: y! (1)", "after a: y! (1)",
+	}; !slices.Equal(got, want) {
+		t.Errorf("the next run tried %q, want %q", got, want)
+	}
+	if got := tryAll(t, again.newCursor("replace"), commands); len(got) != 5 {
+		t.Errorf("another track tried %q", got)
+	}
+	other := (&Env{record: recordAt(t, path, "2222")}).newCursor("change")
+	tryAll(t, other, []string{"x!", "new!"})
+	track := newTrack(operation{name: "change"}, other)
+	r := track.result()
+	if want := "1 cut by earlier runs at commit 1111"; !strings.Contains(r.Detail, want) {
+		t.Errorf("the detail lacks %q: %s", want, r.Detail)
+	}
+	if len(other.points) != 4 {
+		t.Errorf("%d points, want four: those that only another commit had are dropped", len(other.points))
+	}
+}
+
+func TestNoRecord(t *testing.T) {
+	r, err := openRecord(t.Context(), "", io.Discard)
+	if err != nil || r != nil || r.load("x") != nil || r.save("x", nil) != nil {
+		t.Errorf("no file is %v, %v", r, err)
+	}
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openRecord(t.Context(), path, io.Discard); err == nil {
+		t.Error("a file that is cut off is accepted")
+	}
+}
+
+func TestRecordText(t *testing.T) {
+	at := cut.Key{Machine: "a", Command: "x", Occurrence: 1}
+	r := &record{Tracks: map[string][]recordedPoint{"change": {
+		{Side: cut.Before, Key: at, Commit: "0123456789abcdef", Cut: true},
+		{Side: cut.After, Key: at, Commit: "fedcba9876543210-dirty"},
+	}}}
+	if want := "  change: 2 points, 1 cut at commit 0123456789ab\n"; r.String() != want {
+		t.Errorf("it is described as %q, want %q", r, want)
+	}
+}
