@@ -35,6 +35,9 @@ func (s *sweep) seal() error {
 		return fmt.Errorf("create an identity: %w", err)
 	}
 	s.identity = identity.String()
+	if s.sshKey, err = s.env.Lab.PrivateKey(); err != nil {
+		return err
+	}
 	path := filepath.Join(s.env.Dir, sealFile)
 	if err := os.WriteFile(path, []byte(s.identity+"\n"), 0o600); err != nil {
 		return fmt.Errorf("create an identity: %w", err)
@@ -142,11 +145,7 @@ func (h *hunt) search() error {
 func (h *hunt) needles() (*secretscan.Search, error) {
 	search := secretscan.New()
 	search.AddText("the identity", "itself", h.s.identity)
-	key, err := h.s.env.Lab.PrivateKey()
-	if err != nil {
-		return nil, err
-	}
-	n := search.AddPEM("the SSH key", key)
+	n := search.AddPEM("the SSH key", h.s.sshKey)
 	for _, b := range h.bundles {
 		added, err := search.AddBundle(b)
 		if err != nil {

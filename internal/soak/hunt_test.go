@@ -3,13 +3,18 @@ package soak
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"filippo.io/age"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
 )
 
@@ -76,6 +81,65 @@ func TestMisplacedKey(t *testing.T) {
 		if got := misplacedKey(c.file); (got == "") != c.right {
 			t.Errorf("%v: %q", c.file, got)
 		}
+	}
+}
+
+// TestHunt finds each key in each place where it may not be.
+func TestHunt(t *testing.T) {
+	b, err := pki.Generate(pki.Options{ClusterName: "soak", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal, err := pki.NewSeal([]string{identity.String()}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := b.Encode(seal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sweep{identity: identity.String(), sshKey: b.FrontProxyCA.PrivateKey}
+	state, err := json.Marshal(map[string]any{"resources": []any{map[string]any{
+		"type": "kube_pki_bundle", "instances": []any{map[string]any{"attributes": map[string]any{"bundle": sealed}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := s.bundles(state)
+	if err != nil || len(bundles) != 1 {
+		t.Fatalf("%d bundles are in the state: %v", len(bundles), err)
+	}
+	leaf, err := pki.Generate(pki.Options{ClusterName: "soak", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	onMachine := secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/sa.key", Text: leaf.CA.PrivateKey}
+	for _, c := range []struct{ name, text, want string }{
+		{"the state", string(state), ""},
+		{"the trace", "key: " + b.EtcdCA.PrivateKey, "the etcd authority"},
+		{"the trace", "key: " + leaf.CA.PrivateKey, "cp1 /etc/kubernetes/pki/sa.key"},
+		{"the plan", s.identity, "the identity"},
+		{"the crash log", s.sshKey, "the SSH key"},
+	} {
+		h := s.newHunt("")
+		h.secrets = secrets{files: []secretscan.KeyFile{onMachine}, bundles: bundles}
+		h.texts[c.name] = []byte(c.text)
+		err := h.search()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	h := s.newHunt("")
+	if err := h.search(); err == nil {
+		t.Error("a search without keys passes")
+	}
+	h.secrets = secrets{bundles: bundles}
+	if h.add("after the cut", "cp1: /etc/x is empty"); h.search() == nil {
+		t.Error("a half-written file passes")
 	}
 }
 

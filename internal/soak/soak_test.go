@@ -61,6 +61,27 @@ func TestTrack(t *testing.T) {
 	}
 }
 
+// TestRotationNumbers: a bundle begins with a complete rotation, and each operation is one stage.
+func TestRotationNumbers(t *testing.T) {
+	for n, encrypted := range []bool{false, true, true, true, true, true, true, false, false, false, true} {
+		variables := encryptionAt(n)
+		if numbers := variables["rotation"].(map[string]int); numbers["encryption"] != n {
+			t.Errorf("operation %d: %v", n, numbers)
+		}
+		if (variables["encryption"] != nil) != encrypted {
+			t.Errorf("operation %d: the encryption is %v", n, variables["encryption"])
+		}
+		for part, number := range rotationAt(n)["rotation"].(map[string]int) {
+			if number != n {
+				t.Errorf("operation %d: %s is at %d", n, part, number)
+			}
+		}
+	}
+	if names := stagesOf("rotation", 3, rotationAt); len(names) != 3 || names[2].name != "control plane rotation, stage 3" {
+		t.Errorf("the operations are %v", names)
+	}
+}
+
 func TestResults(t *testing.T) {
 	results := []Result{
 		{Name: "good", Tried: 2, Passed: 2, Detail: "fine"},

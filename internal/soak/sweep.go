@@ -24,6 +24,7 @@ type sweep struct {
 	work           *workspace.Workspace
 	bare           map[string][]string // fingerprints of the unused machines
 	identity       string              // opens the private keys in the state
+	sshKey         string              // of the machines
 	secrets        secrets             // as of the latest hunt
 	operations     int                 // since the machines were bare
 	size           int                 // machines with a member now
