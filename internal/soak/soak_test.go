@@ -77,8 +77,9 @@ func TestRotationNumbers(t *testing.T) {
 			}
 		}
 	}
-	if names := stagesOf("rotation", 3, rotationAt); len(names) != 3 || names[2].name != "control plane rotation, stage 3" {
-		t.Errorf("the operations are %v", names)
+	stages := stagesOf("rotation", 3, rotationAt)
+	if len(stages) != 3 || stages[2].name != "control plane rotation, stage 3" {
+		t.Errorf("the operations are %v", stages)
 	}
 }
 
