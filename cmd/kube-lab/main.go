@@ -34,7 +34,10 @@ func commands() []command {
 		{"demo-show", "show the current state of the demo", asRoot(demoShowCommand)},
 		{"demo-down", "remove the demo", asRoot(demoDownCommand)},
 		{"bench", "measure the provider; BENCH_OUT names a file for JSON", asRoot(benchCommand)},
-		{"soak", "run changes, failures and interruptions for hours; SOAK_OUT names a file for JSON", asRoot(soakCommand)},
+		{
+			"soak", "run changes, failures and interruptions for hours; SOAK_OUT and SOAK_CURSOR name files for JSON",
+			asRoot(soakCommand),
+		},
 		{"exec", "run a command on this computer within the lab's network", asRoot(execCommand)},
 	}
 }

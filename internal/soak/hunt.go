@@ -54,26 +54,18 @@ func (s *sweep) seal() error {
 // temporaryDir is for the temporary files of the CLI and the provider, in a sweep's directory.
 const temporaryDir = "tmp"
 
-// secrets are the private keys of a cluster.
-type secrets struct {
-	files   []secretscan.KeyFile // on the machines
-	bundles []*pki.Bundle
-}
-
 // hunt searches, for one run, for private keys where they may not be and for half-written files:
-// after the cut, and again after the next apply.
+// after the cut, and again after the next apply. The keys of the time before the run are searched
+// for too: they may no longer be on the machines.
 type hunt struct {
-	s *sweep
-	secrets
+	s        *sweep
+	files    []secretscan.KeyFile // on the machines
+	bundles  []*pki.Bundle
 	texts    map[string][]byte // what the operator has, by name
 	problems []string
 }
 
-// newHunt begins with what the CLI wrote. The keys of the time before the run are searched for too:
-// they may no longer be on the machines.
-func (s *sweep) newHunt(output string) *hunt {
-	return &hunt{s: s, secrets: s.secrets, texts: map[string][]byte{"the output": []byte(output)}}
-}
+func (s *sweep) newHunt() *hunt { return &hunt{s: s, texts: map[string][]byte{}} }
 
 // collect collects the operator's files and the machines' private keys, and checks the machines'
 // files. What the operator has is searched at the end, when all keys are known.
@@ -85,16 +77,16 @@ func (h *hunt) collect(ctx context.Context, when string) error {
 	for name, text := range files {
 		h.texts[name+" "+when] = text
 	}
-	now := secrets{}
-	if now.bundles, err = h.s.bundles(files["terraform.tfstate"]); err != nil {
+	bundles, err := h.s.bundles(files["terraform.tfstate"])
+	if err != nil {
 		return err
 	}
-	if now.files, err = h.s.all().keyFiles(ctx); err != nil {
+	keys, err := h.s.all().keyFiles(ctx)
+	if err != nil {
 		return err
 	}
-	h.files, h.bundles = append(h.files, now.files...), append(h.bundles, now.bundles...)
-	h.s.secrets = now
-	for _, file := range now.files {
+	h.files, h.bundles = append(h.files, keys...), append(h.bundles, bundles...)
+	for _, file := range keys {
 		h.add(when, misplacedKey(file))
 	}
 	written, err := h.s.all().writtenFiles(ctx)

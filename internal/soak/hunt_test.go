@@ -125,19 +125,19 @@ func TestHunt(t *testing.T) {
 		{"the plan", s.identity, "the identity"},
 		{"the crash log", s.sshKey, "the SSH key"},
 	} {
-		h := s.newHunt("")
-		h.secrets = secrets{files: []secretscan.KeyFile{onMachine}, bundles: bundles}
+		h := s.newHunt()
+		h.files, h.bundles = []secretscan.KeyFile{onMachine}, bundles
 		h.texts[c.name] = []byte(c.text)
 		err := h.search()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	h := s.newHunt("")
+	h := s.newHunt()
 	if err := h.search(); err == nil {
 		t.Error("a search without keys passes")
 	}
-	h.secrets = secrets{bundles: bundles}
+	h.bundles = bundles
 	if h.add("after the cut", "cp1: /etc/x is empty"); h.search() == nil {
 		t.Error("a half-written file passes")
 	}

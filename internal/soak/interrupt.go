@@ -32,11 +32,15 @@ func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, 
 	if err := s.prepare(ctx, t); err != nil {
 		return cut.Log{}, err
 	}
+	h := s.newHunt()
+	if err := h.collect(ctx, "before the apply"); err != nil {
+		return cut.Log{}, err
+	}
 	log, output, err := s.operate(ctx, t, p)
 	if err != nil {
 		return log, err
 	}
-	h := s.newHunt(output)
+	h.texts["the output"] = []byte(output)
 	if log.Cut {
 		if err := h.collect(ctx, "after the cut"); err != nil {
 			return log, err

@@ -25,7 +25,6 @@ type sweep struct {
 	bare           map[string][]string // fingerprints of the unused machines
 	identity       string              // opens the private keys in the state
 	sshKey         string              // of the machines
-	secrets        secrets             // as of the latest hunt
 	operations     int                 // since the machines were bare
 	size           int                 // machines with a member now
 	membersChanged time.Time           // when members were last changed
@@ -40,7 +39,7 @@ func newSweep(ctx context.Context, e *Env, config fs.FS) (*sweep, error) {
 
 // begin records the bare machines, and starts without a state.
 func (s *sweep) begin(ctx context.Context) error {
-	s.size, s.keys, s.operations, s.secrets = 0, 0, 0, secrets{}
+	s.size, s.keys, s.operations = 0, 0, 0
 	bare, err := s.all().fingerprints(ctx)
 	if err != nil {
 		return err
