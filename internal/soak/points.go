@@ -30,7 +30,7 @@ type cursor struct {
 // point is one point of the list.
 type point struct {
 	at       cut.Point
-	took     time.Duration // of the command, in the latest run that reached its end
+	took     time.Duration // of the command, in the run in which it was shortest
 	step     int           // number of its step on the list, from 1; 0: only in the recorded file so far
 	misses   int           // runs that ended before it
 	cut      bool          // the process was ended there
@@ -97,8 +97,8 @@ func (c *cursor) next() cut.Point {
 		p = open[c.random.IntN(len(open))]
 	}
 	at := p.at
-	if at.Side == cut.During { // in the middle; earlier if the command was shorter than expected
-		at.Wait = min(p.took/2, longestWait) >> p.misses
+	if at.Side == cut.During { // well before its end, and earlier if it had ended by then
+		at.Wait = min(p.took/3, longestWait) >> p.misses
 	}
 	return at
 }
@@ -155,7 +155,7 @@ func (c *cursor) list(s cut.Step) {
 			c.points = append(c.points, p)
 		}
 		p.step, p.selected = number, number%max(c.every, 1) == 0
-		if s.Took > 0 {
+		if s.Took > 0 && (p.took == 0 || s.Took < p.took) {
 			p.took = s.Took
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// runOf returns the log of a run of these commands on one machine, which takes 80 ms each, that is
+// runOf returns the log of a run of these commands on one machine, which takes 90 ms each, that is
 // interrupted at p. A command whose name ends with ! is a request.
 func runOf(p cut.Point, commands ...string) (log cut.Log) {
 	seen := map[string]int{}
@@ -24,7 +24,7 @@ func runOf(p cut.Point, commands ...string) (log cut.Log) {
 				continue
 			}
 			if step.Sides = append(step.Sides, side); side == cut.After {
-				step.Took = 80 * time.Millisecond
+				step.Took = 90 * time.Millisecond
 			}
 			if p.Side == side && p.Key == step.Key {
 				log.Cut, log.Steps = true, append(log.Steps, step)
@@ -85,7 +85,7 @@ func TestNewPoints(t *testing.T) {
 	}
 }
 
-// TestWait: a cut during a command is in its middle, and earlier if the command had already ended.
+// TestWait: a cut during a command is well before its end, and earlier if the command had ended by then.
 func TestWait(t *testing.T) {
 	c := &cursor{}
 	c.ran(cut.Point{}, runOf(cut.Point{}, "x"), nil)
@@ -99,7 +99,7 @@ func TestWait(t *testing.T) {
 		waits = append(waits, p.Wait)
 		c.ran(p, runOf(cut.Point{}, "x"), nil)
 	}
-	if want := []time.Duration{40 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}; !slices.Equal(waits,
+	if want := []time.Duration{30 * time.Millisecond, 15 * time.Millisecond, 7500 * time.Microsecond}; !slices.Equal(waits,
 		want) {
 		t.Errorf("waited %v, want %v", waits, want)
 	}
