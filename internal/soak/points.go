@@ -1,7 +1,9 @@
 package soak
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
@@ -93,7 +95,8 @@ func (c *cursor) next() cut.Point {
 	}
 	open := c.open()
 	p := open[0]
-	if c.random != nil {
+	if c.random != nil { // the order of the list varies, and a seed selects the same points
+		slices.SortFunc(open, func(a, b *point) int { return cmp.Compare(a.at.String(), b.at.String()) })
 		p = open[c.random.IntN(len(open))]
 	}
 	at := p.at

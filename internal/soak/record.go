@@ -51,6 +51,9 @@ func openRecord(ctx context.Context, path string, log io.Writer) (*record, error
 	if err == nil {
 		err = json.Unmarshal(text, r)
 	}
+	if err == nil && r.Tracks == nil {
+		err = fmt.Errorf("%s has no tracks", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded points: %w", err)
 	}

@@ -67,11 +67,13 @@ func TestNoRecord(t *testing.T) {
 		t.Errorf("no file is %v, %v", r, err)
 	}
 	path := filepath.Join(t.TempDir(), "cursor.json")
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openRecord(t.Context(), path, io.Discard); err == nil {
-		t.Error("a file that is cut off is accepted")
+	for _, text := range []string{"{", "", `{"tracks": null}`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openRecord(t.Context(), path, io.Discard); err == nil {
+			t.Errorf("a file with %q is accepted", text)
+		}
 	}
 }
 
