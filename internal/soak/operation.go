@@ -87,7 +87,7 @@ func where(p cut.Point, log cut.Log) string {
 }
 
 // result counts the points that were cut, including those of earlier runs of kube-lab. A track
-// without points has tested nothing, so it fails.
+// that was cut nowhere has tested nothing, so it fails.
 func (t *track) result() Result {
 	var never, other []string
 	earlier, open := map[string]int{}, 0
@@ -117,9 +117,9 @@ func (t *track) result() Result {
 	for _, n := range earlier {
 		r.Tried, r.Passed = r.Tried+n, r.Passed+n
 	}
-	if len(t.points) == 0 {
+	if r.Tried == 0 {
 		r.count(false)
-		summary = "no point was listed: nothing was tested"
+		summary = "nothing was tested: " + summary
 	}
 	r.Detail = strings.Join(slices.Concat([]string{summary}, t.failures, never), "\n")
 	return r

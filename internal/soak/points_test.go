@@ -125,6 +125,13 @@ func TestNothingToCut(t *testing.T) {
 			t.Errorf("%s: passed with %+v", name, r)
 		}
 	}
+	c := &cursor{every: 3}
+	if got := tryAll(t, c, []string{"x", "y"}); !slices.Equal(got, []string{""}) {
+		t.Errorf("every third of two: tried %q", got)
+	}
+	if r := newTrack(operation{name: "x"}, c).result(); r.Passed == r.Tried {
+		t.Errorf("every third of two: passed with %+v", r)
+	}
 }
 
 func TestSampled(t *testing.T) {
