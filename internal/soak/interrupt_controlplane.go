@@ -89,7 +89,9 @@ func rotationAt(n int) map[string]any {
 func encryptionAt(n int) map[string]any {
 	variables := map[string]any{"rotation": map[string]int{"encryption": n}, "encryption": nil}
 	if n > 0 && (n-1)%9 < 6 {
-		variables["encryption"] = map[string]string{"provider": "secretbox"}
+		variables["encryption"] = map[string]any{
+			"provider": "secretbox", "resources": []string{"secrets", "configmaps"}, // a new cluster has no Secrets to rewrite
+		}
 	}
 	return variables
 }
