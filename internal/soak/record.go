@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -35,7 +34,7 @@ type recordedPoint struct {
 }
 
 // openRecord reads the file at path, if there is one. "" means none.
-func openRecord(ctx context.Context, path string, log io.Writer) (*record, error) {
+func openRecord(ctx context.Context, path string) (*record, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -57,7 +56,6 @@ func openRecord(ctx context.Context, path string, log io.Writer) (*record, error
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded points: %w", err)
 	}
-	fmt.Fprintf(log, "soak: going on with the points that %s does not have yet\n%s", path, r)
 	return r, nil
 }
 
@@ -76,9 +74,13 @@ func commitOf(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// String describes the tracks, one per line.
+// String describes what was cut, one track per line.
 func (r *record) String() string {
+	if r == nil || len(r.Tracks) == 0 {
+		return ""
+	}
 	var b strings.Builder
+	fmt.Fprintf(&b, "soak: going on with the points that %s does not have yet\n", r.path)
 	for _, track := range sortedKeys(r.Tracks) {
 		total := 0
 		commits := map[string]int{}

@@ -2,7 +2,6 @@ package soak
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,7 @@ import (
 // recordAt opens the file as a checkout of that commit.
 func recordAt(t *testing.T, path, commit string) *record {
 	t.Helper()
-	r, err := openRecord(t.Context(), path, io.Discard)
+	r, err := openRecord(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,7 @@ func TestRecord(t *testing.T) {
 }
 
 func TestNoRecord(t *testing.T) {
-	r, err := openRecord(t.Context(), "", io.Discard)
+	r, err := openRecord(t.Context(), "")
 	if err != nil || r != nil || r.load("x") != nil || r.save("x", nil) != nil {
 		t.Errorf("no file is %v, %v", r, err)
 	}
@@ -71,7 +70,7 @@ func TestNoRecord(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openRecord(t.Context(), path, io.Discard); err == nil {
+		if _, err := openRecord(t.Context(), path); err == nil {
 			t.Errorf("a file with %q is accepted", text)
 		}
 	}
@@ -79,11 +78,16 @@ func TestNoRecord(t *testing.T) {
 
 func TestRecordText(t *testing.T) {
 	at := cut.Key{Machine: "a", Command: "x", Occurrence: 1}
-	r := &record{Tracks: map[string][]recordedPoint{"change": {
+	r := &record{path: "cursor.json", Tracks: map[string][]recordedPoint{"change": {
 		{Side: cut.Before, Key: at, Commit: "0123456789abcdef", Cut: true},
 		{Side: cut.After, Key: at, Commit: "fedcba9876543210-dirty"},
 	}}}
-	if want := "  change: 2 points, 1 cut at commit 0123456789ab\n"; r.String() != want {
+	want := "soak: going on with the points that cursor.json does not have yet\n" +
+		"  change: 2 points, 1 cut at commit 0123456789ab\n"
+	if r.String() != want {
 		t.Errorf("it is described as %q, want %q", r, want)
+	}
+	if none := (*record)(nil); none.String() != "" {
+		t.Errorf("no file is described as %q", none)
 	}
 }

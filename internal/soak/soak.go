@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err
 	}
-	record, err := openRecord(ctx, o.Cursor, log)
+	record, err := openRecord(ctx, o.Cursor)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func runAll(
 	ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, run jsonfile.Run[Result], points *record,
 	out, log io.Writer,
 ) error {
-	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n", len(chosen), o.Seed)
+	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n%s", len(chosen), o.Seed, points)
 	for _, s := range chosen {
 		run.Results = append(run.Results, runScenario(ctx, s, l, o, points, log)...)
 		if err := write(o.Out, run); err != nil {
