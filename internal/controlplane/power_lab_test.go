@@ -29,7 +29,7 @@ func TestPowerCut(t *testing.T) {
 	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt"}, []string{"/etc/.pwd.lock"})
 	st.spec.Name, st.spec.Address = "cp2", m.Address.String()
 	st.spec.Host = testHost(t, host.Config{
-		Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known, AroundCommand: cuts.Around,
+		Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known, Around: cuts.Around,
 	}, st.spec.Address)
 	st.spec.ExtraArgs = cptest.Args(release.APIServer, "admission-control-config-file",
 		component.ConfigFilePath("admission.yaml"))

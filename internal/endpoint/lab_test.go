@@ -64,7 +64,7 @@ func newFixture(t *testing.T) *fixture {
 	return newFixtureAround(t, nil)
 }
 
-func newFixtureAround(t *testing.T, around func(address, summary string) (ended func())) *fixture {
+func newFixtureAround(t *testing.T, around host.Around) *fixture {
 	t.Helper()
 	if machines.lab == nil {
 		testrun.Missing(t, "no lab: "+machines.missing)
@@ -79,7 +79,7 @@ func newFixtureAround(t *testing.T, around func(address, summary string) (ended 
 	}
 	pool, err := host.NewPool(host.Config{
 		Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known,
-		ConnectTimeout: 3 * time.Second, AroundCommand: around,
+		ConnectTimeout: 3 * time.Second, Around: around,
 	})
 	if err != nil {
 		t.Fatal(err)

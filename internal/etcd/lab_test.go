@@ -123,7 +123,7 @@ var everyone = []string{"cp1", "cp2", "cp3"}
 func newRig(t *testing.T) *rig { return newRigAround(t, nil) }
 
 // newRigAround returns a rig that calls the function around each remote command.
-func newRigAround(t *testing.T, around func(*lab.Lab) func(address, summary string) (ended func())) *rig {
+func newRigAround(t *testing.T, around func(*lab.Lab) host.Around) *rig {
 	l, err := lab.Open(os.Getenv(withinLab))
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
 }
 
 func newProcessAround(
-	t *testing.T, l *lab.Lab, bundle *pki.Bundle, around func(address, summary string) (ended func()),
+	t *testing.T, l *lab.Lab, bundle *pki.Bundle, around host.Around,
 ) *rig {
 	t.Helper()
 	key, err := l.PrivateKey()
@@ -160,7 +160,7 @@ func newProcessAround(
 		t.Fatal(err)
 	}
 	pool, err := host.NewPool(host.Config{
-		Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known, AroundCommand: around,
+		Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known, Around: around,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestPowerCut(t *testing.T) {
 
 func testPowerCut(t *testing.T) {
 	var cuts *lab.PowerCuts
-	r := newRigAround(t, func(l *lab.Lab) func(address, summary string) (ended func()) {
+	r := newRigAround(t, func(l *lab.Lab) host.Around {
 		// etcd flushes its data itself, and what it does not flush it can lose.
 		cuts = lab.NewPowerCuts(l.Machine("cp1"), []string{"/etc", "/opt", "/var/lib"},
 			[]string{"/var/lib/systemd", "/var/lib/etcd ", "/var/lib/etcd/", "/etc/.pwd.lock"})

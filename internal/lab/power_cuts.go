@@ -36,28 +36,38 @@ func NewPowerCuts(m *Machine, dirs, ignored []string) *PowerCuts {
 // readers begin the summaries of commands that change nothing on a disk.
 var readers = []string{"observe", "read", "take the lease"}
 
-// Around can be used as host.Config.AroundCommand.
-func (p *PowerCuts) Around(address, summary string) (ended func()) {
+// Around can be used as host.Config.Around. Requests to etcd and the API server, which are not
+// commands of the machine, are followed by no power cut.
+func (p *PowerCuts) Around(address, summary string) (running, ended func()) {
 	for _, reader := range readers {
 		if strings.HasPrefix(summary, reader) {
-			return func() {}
+			return func() {}, func() {}
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.open || address != p.machine.Address.String() {
-		return func() {}
+		return func() {}, func() {}
 	}
 	p.running++
+	isCommand := false
 	if strings.HasPrefix(summary, "upload") {
 		summary = "upload" // one of several programs is enough
 	}
 	p.ordinals[summary]++
 	name := fmt.Sprintf("%s #%d", summary, p.ordinals[summary])
-	return func() {
+	running = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		isCommand = true
+	}
+	ended = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.running--
+		if !isCommand {
+			return
+		}
 		if !p.open || p.done[name] || p.running > 0 || p.err != nil {
 			p.uncut = true
 			return // another command may be about to flush
@@ -65,6 +75,7 @@ func (p *PowerCuts) Around(address, summary string) (ended func()) {
 		p.done[name] = true
 		p.cut(context.Background(), name)
 	}
+	return running, ended
 }
 
 // cut cuts the power and remembers what that has lost.
