@@ -2,6 +2,7 @@ package membership
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,46 @@ func TestAlarmsInWords(t *testing.T) {
 	}
 }
 
+// TestWithAlarms: alarms replace earlier ones, and the view that they were taken from stays.
+func TestWithAlarms(t *testing.T) {
+	before := alarmed(clusterOf("Lhh"), Alarm{2, AlarmNoSpace}, Alarm{9, AlarmCorrupt})
+	for _, c := range []struct {
+		name   string
+		alarms []Alarm
+		raised []string // for each member
+		orphan []Alarm
+	}{
+		{"none", nil, []string{"", "", ""}, nil},
+		{"of the first member", []Alarm{{1, AlarmCorrupt}}, []string{AlarmCorrupt, "", ""}, nil},
+		{"of one that has left", []Alarm{{8, AlarmNoSpace}}, []string{"", "", ""}, []Alarm{{8, AlarmNoSpace}}},
+		{"two of one", []Alarm{{3, AlarmCorrupt}, {3, AlarmNoSpace}}, []string{"", "", AlarmCorrupt + " " + AlarmNoSpace}, nil},
+	} {
+		got := before.WithAlarms(c.alarms)
+		for i, m := range got.Members {
+			if raised := strings.Join(m.Alarms, " "); raised != c.raised[i] {
+				t.Errorf("%s: %s has %q, want %q", c.name, m.Name, raised, c.raised[i])
+			}
+		}
+		if !slices.Equal(got.Orphans, c.orphan) {
+			t.Errorf("%s: orphans %v, want %v", c.name, got.Orphans, c.orphan)
+		}
+	}
+	if !before.Members[1].HasAlarm(AlarmNoSpace) || len(before.Members[0].Alarms) > 0 || len(before.Orphans) != 1 {
+		t.Errorf("the original view was changed: %s", before)
+	}
+}
+
+func TestNeedsDecision(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false, errQuorum: false, ErrUnhealthy: false, ErrAlarm: false,
+		ErrCorrupt: true, ErrAmbiguous: true, fmt.Errorf("%w for cp2", ErrCorrupt): true,
+	} {
+		if got := NeedsDecision(err); got != want {
+			t.Errorf("%v: waiting cannot clear it: %v, want %v", err, got, want)
+		}
+	}
+}
+
 func TestRulesWithCorruptMembers(t *testing.T) {
 	third, both := Alarm{3, AlarmCorrupt}, []Alarm{{2, AlarmCorrupt}, {3, AlarmCorrupt}}
 	for _, c := range []struct {
@@ -82,6 +123,7 @@ func TestRulesWithCorruptMembers(t *testing.T) {
 		{"of two: a person may, nobody vouches", alarmed(clusterOf("Lh"), Alarm{2, AlarmCorrupt}), 2, nil, ErrAmbiguous},
 		{"the last", alarmed(clusterOf("L"), Alarm{1, AlarmCorrupt}), 1, ErrLastMember, ErrAmbiguous},
 		{"nobody leads", alarmed(clusterOf("hhh"), third), 3, errNoLeader, errNoLeader},
+		{"not listed", alarmed(clusterOf("Lhh"), Alarm{9, AlarmCorrupt}), 9, errNotListed, errNotListed},
 		{"out of space is no matter", alarmed(clusterOf("Lhh"), Alarm{2, AlarmNoSpace}), 3, nil, nil},
 	} {
 		if err := MayRemove(c.view, c.id); !errors.Is(err, c.remove) {

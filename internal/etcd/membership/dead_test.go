@@ -2,6 +2,7 @@ package membership
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -50,5 +51,36 @@ func TestDeathVerdictExpires(t *testing.T) {
 	v.WithDead(3)
 	if v.Members[2].Dead {
 		t.Error("the view that was marked is another one's")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := DeathVerdict{3, time.Now()}
+		time.Sleep(10 * time.Second)
+		if m, _ := d.Mark(v, 10*time.Second).Member(3); !m.Dead {
+			t.Error("a verdict ends before its time")
+		}
+	})
+}
+
+// TestWithDead: only the named member becomes dead, only if it is unhealthy, and those that
+// are dead stay so.
+func TestWithDead(t *testing.T) {
+	for _, c := range []struct {
+		letters string
+		id      uint64
+		want    string // d: dead
+	}{
+		{"Lss", 2, "-d-"},
+		{"Lds", 3, "-dd"},
+		{"Lds", 1, "-d-"},
+		{"Lhs", 2, "---"},
+		{"Lhs", 9, "---"},
+	} {
+		got := ""
+		for _, m := range clusterOf(c.letters).WithDead(c.id).Members {
+			got += map[bool]string{true: "d", false: "-"}[m.Dead]
+		}
+		if got != c.want {
+			t.Errorf("WithDead(%s, %d) = %s, want %s", c.letters, c.id, got, c.want)
+		}
 	}
 }

@@ -23,6 +23,10 @@ func TestNextJoinStep(t *testing.T) {
 	corrupt := with(func(m *Member) { m.Alarms = []string{AlarmCorrupt} })
 	three := clusterOf("Lhh")
 
+	deadElsewhere := with(func(m *Member) { m.Name, m.Healthy, m.Dead = "old", false, true })
+	earlier := running
+	earlier.Earlier = "its data is of an earlier cluster"
+
 	edit := func(s JoiningMember, f func(*JoiningMember)) JoiningMember { f(&s); return s }
 	for _, c := range []struct {
 		name string
@@ -75,6 +79,23 @@ func TestNextJoinStep(t *testing.T) {
 			"a learner's data is CORRUPT", with(func(m *Member) { m.Alarms, m.Learner = []string{AlarmCorrupt}, true }), running,
 			JoinStep{Kind: JoinRemove, ID: 4},
 		},
+		{
+			"data whose member is not recorded", learner, edit(running, func(s *JoiningMember) { s.MemberID = 0 }),
+			JoinStep{Kind: JoinPromote, ID: 4},
+		},
+		{
+			"a live member of another name here, starting", renamed, edit(running, func(s *JoiningMember) { s.Data = false }),
+			JoinStep{Kind: JoinRefuse, ID: 4},
+		},
+		{"our data under the name of a dead member", deadElsewhere, running, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"a dead member of another name here", deadElsewhere, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
+		{
+			"data of an earlier cluster, stopped", clusterOf("Lhhh"), edit(earlier, func(s *JoiningMember) { s.Running = false }),
+			JoinStep{Kind: JoinArchive},
+		},
+		{"data of an earlier cluster, running alone", silent, earlier, JoinStep{Kind: JoinArchive}},
+		{"data of an earlier cluster, not listed", three, earlier, JoinStep{Kind: JoinArchive}},
+		{"it serves, whatever its data looks like", clusterOf("Lhhh"), earlier, JoinStep{Kind: JoinEstablish, ID: 4}},
 		{
 			"established and stopped", dead, edit(running, func(s *JoiningMember) { s.Running, s.Pending = false, false }),
 			JoinStep{Kind: JoinStart, ID: 4},

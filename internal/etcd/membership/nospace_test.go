@@ -25,6 +25,9 @@ func TestNextSpaceStep(t *testing.T) {
 	crowd.Members[0].DBSize, crowd.Members[2].DBSize = 100, 100
 	tight := alarmed(filled(clusterOf("Lhh"), 3, 100, 95), second)
 
+	unknown := full("Lhh")
+	unknown.Members[1].DBQuota = 0
+
 	for _, c := range []struct {
 		name string
 		view View
@@ -58,6 +61,11 @@ func TestNextSpaceStep(t *testing.T) {
 			name: "hardly room", view: alarmed(filled(clusterOf("Lhh"), 2, 91, 91), second), id: 2,
 			want: SpaceStep{Kind: SpaceCompact, ID: 2},
 		},
+		{
+			name: "exactly nine tenths", view: alarmed(filled(clusterOf("Lhh"), 2, 90, 90), second), id: 2,
+			want: SpaceStep{Kind: SpaceDisarm},
+		},
+		{name: "the quota is unknown", view: unknown, id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 2}},
 		{name: "no quota", view: unlimited, id: 2, want: SpaceStep{Kind: SpaceDisarm}},
 		{name: "leader", view: loose("hLh"), id: 2, want: SpaceStep{Kind: SpaceMoveLeader, ID: 2}},
 		{
@@ -119,6 +127,18 @@ func TestNextSpaceStep(t *testing.T) {
 		}
 		if (got.Kind == SpaceDisarm) != (len(got.Alarms) > 0) {
 			t.Errorf("%s: %s of %v", c.name, got.Kind, got.Alarms)
+		}
+	}
+}
+
+// TestDefragmentationHelps: without history to drop, a hundredth of the quota must be free
+// pages, or a defragmentation is not worth the interruption.
+func TestDefragmentationHelps(t *testing.T) {
+	for gain, want := range map[int64]SpaceStepKind{0: SpaceRefuse, 100: SpaceRefuse, 101: SpaceDefragment} {
+		v := alarmed(filled(clusterOf("Lhh"), 2, 10100, 10100-gain), Alarm{2, AlarmNoSpace})
+		v.Members[1].DBQuota = 10100
+		if got := NextSpaceStep(v, 2, SpaceAttempts{Compaction: CompactedBefore}); got.Kind != want {
+			t.Errorf("%d bytes can be freed: %s, want %s", gain, got.Kind, want)
 		}
 	}
 }

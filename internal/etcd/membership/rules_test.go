@@ -3,6 +3,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -82,12 +83,58 @@ func TestMayRestart(t *testing.T) {
 		{"Lhd", 3, nil},
 		{"Lhhhd", 2, nil},
 		{"Lhhdd", 2, errQuorum},
+		{"Ldd", 3, nil}, // it has nothing to lose
+		{"hhl", 3, nil}, // a learner has no vote
 		{"hhh", 1, errNoLeader},
 		{"Lhh", 9, errNotListed},
 	} {
 		if err := MayRestart(clusterOf(c.letters), c.id); !errors.Is(err, c.want) {
 			t.Errorf("MayRestart(%s, %d) = %v, want %v", c.letters, c.id, err, c.want)
 		}
+	}
+}
+
+func TestRequireAllHealthy(t *testing.T) {
+	corrupt := clusterOf("Lhh")
+	corrupt.Members[1].Alarms = []string{AlarmCorrupt}
+	silentLearner := clusterOf("Lhl")
+	silentLearner.Members[2].Healthy = false
+	for _, c := range []struct {
+		name string
+		view View
+		want error
+	}{
+		{"all are", clusterOf("Lhh"), nil},
+		{"a learner is too", clusterOf("Lhl"), nil},
+		{"one is dead", clusterOf("Lhd"), ErrUnhealthy},
+		{"a learner is not", silentLearner, ErrUnhealthy},
+		{"nobody leads", clusterOf("hhh"), errNoLeader},
+		{"one is CORRUPT", corrupt, ErrCorrupt},
+	} {
+		if err := RequireAllHealthy(c.view); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestMembersAreFound(t *testing.T) {
+	v := clusterOf("Lhh")
+	for i, want := range v.Members {
+		if m, ok := v.Member(want.ID); !ok || m.ID != want.ID {
+			t.Errorf("member %d by its ID: %d, %v", i, m.ID, ok)
+		}
+		if m, ok := v.ByPeerURL(want.PeerURLs[0]); !ok || m.ID != want.ID {
+			t.Errorf("member %d by its peer URL: %d, %v", i, m.ID, ok)
+		}
+		if m, ok := v.ByName(want.Name); !ok || m.ID != want.ID {
+			t.Errorf("member %d by its name: %d, %v", i, m.ID, ok)
+		}
+	}
+	_, byID := v.Member(9)
+	_, byURL := v.ByPeerURL("https://10.0.0.9:2380")
+	_, byName := v.ByName("cp9")
+	if byID || byURL || byName {
+		t.Errorf("a member was found that is not listed: %v, %v, %v", byID, byURL, byName)
 	}
 }
 
@@ -100,6 +147,11 @@ func TestBestTransferee(t *testing.T) {
 	v.Members[1].Index = 9
 	if m, _ := BestTransferee(v, 1); m.Name != "cp2" {
 		t.Errorf("tie went to %s, want the first name", m.Name)
+	}
+	slices.Reverse(v.Members)
+	v.Members[2].Index = 11
+	if m, _ := BestTransferee(v, 1); m.ID != 3 {
+		t.Errorf("leadership went to %s, want the highest index whatever the name", m.Name)
 	}
 	if _, ok := BestTransferee(clusterOf("Ld"), 1); ok {
 		t.Error("leadership went to a dead member")

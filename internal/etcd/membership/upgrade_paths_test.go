@@ -47,7 +47,16 @@ func TestUpgradePathsFrom(t *testing.T) {
 		"one never started": {
 			survey: Survey{with(three("3.5.35"),
 				func(m *MemberStatus) { *m = MemberStatus{Member: Member{Trouble: "has never started"}} }), "3.5"},
-			next: []string{"3.6"}, issue: "has never started",
+			next: []string{"3.6"}, issue: "etcd member (never started, 3): has never started",
+		},
+		"two never started": {
+			survey: Survey{append(three("3.5.35")[:1], MemberStatus{Member: Member{Healthy: true}},
+				MemberStatus{Member: Member{Healthy: true}}), "3.5"},
+			healthy: true, next: []string{"3.6"},
+		},
+		"one member": {survey: Survey{three("3.5.35")[:1], "3.5"}, stable: true, healthy: true, next: []string{"3.6"}},
+		"older than those that are managed": {
+			survey: Survey{three("3.0.17"), "3.0"}, stable: true, healthy: true, next: []string{"3.1"},
 		},
 		"no leader is known": {
 			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5"},
@@ -67,5 +76,34 @@ func TestUpgradePathsFrom(t *testing.T) {
 				t.Errorf("issues %q, want %q", output, c.issue)
 			}
 		})
+	}
+}
+
+func TestVotingAndLeader(t *testing.T) {
+	member := func(name string, learner, healthy, leader bool) MemberStatus {
+		return MemberStatus{Member: Member{Name: name, Learner: learner, Healthy: healthy}, Leader: leader}
+	}
+	for _, c := range []struct {
+		name                    string
+		members                 []MemberStatus
+		voters, healthy, needed int
+		leader                  string
+	}{
+		{"none", nil, 0, 0, 1, ""},
+		{"a learner has no vote", []MemberStatus{member("a", false, true, true), member("b", true, true, false)}, 1, 1, 1, "a"},
+		{
+			"one of three is down", []MemberStatus{
+				member("a", false, false, false), member("b", false, true, true),
+				member("c", false, true, false),
+			}, 3, 2, 2, "b",
+		},
+		{"nobody leads", []MemberStatus{member("a", false, false, false), member("b", false, true, false)}, 2, 1, 2, ""},
+	} {
+		s := Survey{Members: c.members}
+		voters, healthy, needed := s.Voting()
+		if voters != c.voters || healthy != c.healthy || needed != c.needed || s.Leader() != c.leader {
+			t.Errorf("%s: %d voters, %d healthy, %d needed, leader %q; want %d, %d, %d, %q", c.name, voters, healthy, needed,
+				s.Leader(), c.voters, c.healthy, c.needed, c.leader)
+		}
 	}
 }
