@@ -146,6 +146,9 @@ func TestLeaseIsKeptWhileOthersWait(t *testing.T) {
 	if _, err := other.changeLocks.acquire(short, cp2); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("another process has the lock while a replica is paused: %v", err)
 	}
+	if left := other.changeLocks.of(cp1.Bundle.ClusterID); left.users != 0 {
+		t.Errorf("%d operations keep the lease that they did not get", left.users)
+	}
 	end() // without Ended: the change of the member was interrupted
 	if balancer.holds(name) || one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("what a change of a member kept outlives it")
@@ -170,6 +173,12 @@ func TestLostLease(t *testing.T) {
 	balancer.mu.Unlock()
 	if _, err := host.LeasesOn(lock.context(t.Context()), cp1.Host.Address()); !errors.Is(err, host.ErrLeaseLost) {
 		t.Errorf("lost: %v", err)
+	}
+}
+
+func TestLeaseOfACluster(t *testing.T) {
+	if clusterLeaseName("prod") == clusterLeaseName("stage") || clusterLeaseName("prod") == "prod" {
+		t.Errorf("two clusters, or etcd and the control plane of one, share a lease: %q", clusterLeaseName("prod"))
 	}
 }
 
@@ -205,6 +214,11 @@ func TestChangeLocks(t *testing.T) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
 	second.release(true)
+	third, err := locks.acquire(t.Context(), of("prod", "cp3"))
+	if err != nil || third.checkEarlierFailure("cp3") == nil {
+		t.Errorf("changed after a failed one, which another replica's release has cleared: %v", err)
+	}
+	third.release(true)
 	again, err := locks.acquire(t.Context(), of("prod", "cp1"))
 	if err != nil || again.checkEarlierFailure("cp1") != nil {
 		t.Errorf("the failed replica itself cannot be repaired: %v", err)

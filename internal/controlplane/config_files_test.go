@@ -266,3 +266,60 @@ func TestUnitNotesConfigFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestTouchesConfigFiles: a change of a file of the user, and nothing else, needs a copy for the
+// rollback.
+func TestTouchesConfigFiles(t *testing.T) {
+	at := component.ConfigFilePath("a")
+	file := host.File{Path: at, Content: []byte("x"), Mode: 0o600, Owner: "kube-apiserver"}
+	same := host.FileState{SHA256: machine.Digest([]byte("x")), Mode: 0o600, Owner: "kube-apiserver"}
+	edited := func(edit func(*host.FileState)) map[string]host.FileState {
+		state := same
+		edit(&state)
+		return map[string]host.FileState{at: state}
+	}
+	for _, c := range []struct {
+		name  string
+		d     changes
+		there map[string]host.FileState
+		want  bool
+	}{
+		{"nothing", changes{}, nil, false},
+		{"as it is", changes{files: []host.File{file}}, edited(func(*host.FileState) {}), false},
+		{"a new one", changes{files: []host.File{file}}, nil, true},
+		{"another content", changes{files: []host.File{file}}, edited(func(s *host.FileState) { s.SHA256 = "" }), true},
+		{"another mode", changes{files: []host.File{file}}, edited(func(s *host.FileState) { s.Mode = 0o644 }), true},
+		{"another owner", changes{files: []host.File{file}}, edited(func(s *host.FileState) { s.Owner = "root" }), true},
+		{"one is removed", changes{remove: []string{at}}, edited(func(*host.FileState) {}), true},
+		{"a file of the provider", changes{files: []host.File{{Path: component.CACert}}}, nil, false},
+		{"a removed file of the provider", changes{remove: []string{component.CACert}}, nil, false},
+	} {
+		f := machine.Observed{Facts: host.Facts{Files: c.there}}
+		if got := c.d.touchesConfigFiles(f); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestConfigFilesDirectory: the directory and the list exist as long as there is one file, and
+// the directory is removed only if the provider has written to it.
+func TestConfigFilesDirectory(t *testing.T) {
+	s := testSpec(t)
+	s.ConfigFiles = map[string]component.ConfigFile{"one": {Content: "x"}}
+	d := mustDecide(t, s, bare(), cptest.Now)
+	if d.files[0].Path != machine.FilesListPath || len(d.dirs) != 1 || d.dirs[0].Path != component.FilesDir {
+		t.Errorf("one file: %s is first, directories %v", d.files[0].Path, d.dirs)
+	}
+	theirs := bare()
+	theirs.Facts.Dirs[component.FilesDir] = []string{"theirs"}
+	if d := mustDecide(t, testSpec(t), theirs, cptest.Now); len(d.remove) > 0 || len(d.dirs) > 0 {
+		t.Errorf("somebody else's directory: removes %q", d.remove)
+	}
+	left := withListing(converged(t, s))
+	delete(left.Facts.Files, component.ConfigFilePath("one"))
+	delete(left.Facts.Dirs, component.FilesDir)
+	left.Written = map[string]machine.WrittenFile{}
+	if d := mustDecide(t, testSpec(t), left, cptest.Now); !slices.Equal(d.remove, []string{machine.FilesListPath}) {
+		t.Errorf("a list of no files: removes %q", d.remove)
+	}
+}

@@ -252,8 +252,63 @@ func TestDeferUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.deferUnits(c.got)
+		for name, file := range d.deferredUnits {
+			if file.Path != unit.Path(name) {
+				t.Errorf("%s: %s is written as the unit of %s", c.name, file.Path, name)
+			}
+		}
 		if at, later := names(d); !slices.Equal(at, c.now) || !slices.Equal(later, c.later) {
 			t.Errorf("%s: %q at once and %q later, want %q and %q", c.name, at, later, c.now, c.later)
 		}
+	}
+}
+
+// TestDecideRemoves: what a component must not read is removed: its drop-ins, and the record of
+// a Create that was interrupted just before its end.
+func TestDecideRemoves(t *testing.T) {
+	dropIns := unit.DropInDir(release.Scheduler)
+	for _, c := range []struct {
+		name  string
+		alter func(*machine.Observed)
+		want  []string
+	}{
+		{"a drop-in", func(f *machine.Observed) {
+			f.Facts.Dirs[dropIns] = []string{"override.conf"}
+		}, []string{dropIns + "/override.conf", dropIns}},
+		{"an interrupted create", func(f *machine.Observed) {
+			f.Facts.Files[machine.CreatingPath] = host.FileState{}
+		}, []string{machine.CreatingPath}},
+		{"a create that is not done", func(f *machine.Observed) {
+			f.Facts.Files[machine.CreatingPath] = host.FileState{}
+			f.Record.ClusterID = ""
+		}, nil},
+	} {
+		s := testSpec(t)
+		f := converged(t, s)
+		c.alter(&f)
+		if d := mustDecide(t, s, f, cptest.Now); !slices.Equal(d.remove, c.want) {
+			t.Errorf("%s: removes %q, want %q", c.name, d.remove, c.want)
+		}
+	}
+}
+
+// TestDecideWithoutAnAuthority: if a certificate cannot be issued, nothing is decided.
+func TestDecideWithoutAnAuthority(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	edit(&f, component.SchedulerConf, "x")
+	broken := *s.Bundle
+	broken.CA.PrivateKey, s.Bundle = "x", &broken
+	for name, f := range map[string]machine.Observed{"certificates": bare(), "a kubeconfig": f} {
+		if d, err := decide(s.Replica, f, cptest.Now); err == nil {
+			t.Errorf("%s: %d files", name, len(d.files))
+		}
+	}
+}
+
+func TestWrites(t *testing.T) {
+	d := changes{files: []host.File{{Path: "/a"}, {Path: "/b"}}}
+	if !d.writes("/a") || !d.writes("/b") || d.writes("/c") || (changes{}).writes("/a") {
+		t.Error("a file counts that is not written, or the reverse")
 	}
 }

@@ -85,30 +85,6 @@ func TestLastReplicaStays(t *testing.T) {
 	}
 }
 
-// TestLastReplicaWaitsForACreate: the replica that is being created takes over.
-func TestLastReplicaWaitsForACreate(t *testing.T) {
-	registrar := &recordingRegistrar{last: true}
-	s := leaving(t, false, registrar)
-	r := NewReplicas(nil)
-	other := s
-	other.Name = "cp9"
-	done := r.inProgress.create(other)
-	left := make(chan error, 1)
-	go func() { left <- r.drainForDelete(t.Context(), s, DeleteOptions{}) }()
-	select {
-	case err := <-left:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(2 * drainInterval):
-	}
-	registrar.mu.Lock()
-	registrar.last = false
-	registrar.mu.Unlock()
-	done(nil)
-	if err := <-left; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestSupersededDelete(t *testing.T) {
 	superseded := false
 	for _, c := range []struct {

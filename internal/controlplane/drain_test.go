@@ -86,6 +86,12 @@ func TestDrainWait(t *testing.T) {
 			}
 			return alone, false
 		}, 55, true},
+		{"a member that nobody makes, between two that are made", false, func(second int) ([]orphan, bool) {
+			if second >= 3 && second < 10 {
+				return nil, false
+			}
+			return alone, false
+		}, 15, true},
 		{"a replica that is being made", false, func(second int) ([]orphan, bool) { return nil, second < 60 }, 90, false},
 		{
 			"a replica that is being made, during a member's change", true, func(int) ([]orphan, bool) { return nil, true }, 31,
@@ -136,6 +142,10 @@ func TestFutileWaitProblem(t *testing.T) {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}
+	}
+	other := errors.New("not a refusal")
+	if err := futileWaitProblem(other, nil); !errors.Is(err, other) {
+		t.Errorf("%v", err)
 	}
 	if held.Next != "bring it back" {
 		t.Error("the refusal itself was changed")

@@ -52,6 +52,12 @@ func TestDecideStart(t *testing.T) {
 	starting := began("cp1", all...)
 	starting.Data, starting.Unit = false, host.UnitState{Active: "activating"}
 
+	of := func(name, cluster string) machine.Observed {
+		f := established(name)
+		f.Record.EtcdCluster = cluster
+		return f
+	}
+
 	for _, c := range []struct {
 		name              string
 		machines          []machine.Observed
@@ -80,6 +86,10 @@ func TestDecideStart(t *testing.T) {
 		{
 			name: "data of unknown origin", machines: []machine.Observed{unknown, blank("cp2")}, want: startRefuse,
 			reason: "no " + layout.RecordPath,
+		},
+		{
+			name: "data of two etcd clusters", machines: []machine.Observed{of("cp1", "7"), of("cp2", "8"), blank("cp3")},
+			want: startRefuse, reason: "different etcd clusters",
 		},
 		{
 			name: "established and stopped", machines: []machine.Observed{established("cp1"), established("cp2"), blank("cp3")},
@@ -132,14 +142,46 @@ func TestDecideStart(t *testing.T) {
 	}
 }
 
-// TestCheckMachine verifies that every failed check of a machine is listed at once.
+// TestArchivesOnlyItsBatch: the leftovers of a peer that is not in the batch stay.
+func TestArchivesOnlyItsBatch(t *testing.T) {
+	machines := []machine.Observed{began("cp1", "cp1", "cp2", "cp3"), began("cp2", "cp2", "cp3", "cp4"), blank("cp3")}
+	d := decideStart(testCluster, layout.DefaultDataDir, machines, []string{"cp1", "cp3"}, false, false)
+	if d.Case != startBootstrap || !slices.Equal(d.Archive, []string{"cp1"}) {
+		t.Errorf("got %s, archive %v", d.Case, d.Archive)
+	}
+}
+
+// TestCheckMachine verifies that a machine that has something else is refused, and that every
+// failed check of a machine is listed at once.
 func TestCheckMachine(t *testing.T) {
-	s := Spec{Spec: machine.Spec{
-		Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"}),
-		Bundle: &pki.Bundle{ClusterID: testCluster},
-	}}
-	err := checkMachine(s, machine.Observed{})
-	for _, want := range []string{"systemd", "architecture", "peers does not contain this member"} {
-		etcdtest.WantError(t, want, err, want)
+	host1 := (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"})
+	s := Spec{Spec: machine.Spec{Name: "cp1", Host: host1, Bundle: &pki.Bundle{ClusterID: testCluster}}}
+	stranger := established("cp1")
+	stranger.Record = &machine.Record{ClusterID: "other", ClusterName: "staging"}
+	renamed := established("cp1")
+	renamed.Record.Name = "db1"
+	emptied := renamed
+	emptied.Data = false
+	const preflight = "Machine is not suitable"
+	for _, c := range []struct {
+		name    string
+		machine machine.Observed
+		want    []string
+	}{
+		{"blank", blank("cp1"), []string{preflight, "systemd", "architecture", "peers does not contain this member"}},
+		{"its own data", established("cp1"), []string{preflight}},
+		{"unreachable", lost("cp1"), []string{"etcd member not created", "no route"}},
+		{"another cluster's", stranger, []string{"belongs to another etcd cluster", "staging"}},
+		{"another member's data", renamed, []string{"has another etcd member", "db1"}},
+		{"the record of another member, without its data", emptied, []string{preflight}},
+	} {
+		err := checkMachine(s, c.machine)
+		for _, want := range c.want {
+			etcdtest.WantError(t, c.name, err, want)
+		}
+	}
+	s.Peers = map[string]*host.Host{"cp1": host1}
+	if got := unlisted(s); got != nil {
+		t.Errorf("the member is in peers: %q", got)
 	}
 }

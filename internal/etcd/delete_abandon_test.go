@@ -44,6 +44,7 @@ func TestAbandon(t *testing.T) {
 		view      *membership.View
 		abandon   host.Abandoned
 		leaving   []string
+		protected bool
 		want      leaveKind
 		otherwise leaveKind
 		follows   bool
@@ -86,6 +87,14 @@ func TestAbandon(t *testing.T) {
 		{
 			name: "the whole cluster is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: all,
 			want: leaveAbandon,
+		},
+		{
+			name: "the whole cluster is named, protected", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")),
+			abandon: all, protected: true, want: leaveRefuse, reason: "deletion_protection",
+		},
+		{
+			name: "a survivor is stopped, one is not named", self: lost("cp1"), others: others(established("cp2"), lost("cp3")),
+			abandon: named("cp1"), want: leaveRefuse, reason: "only the network is down",
 		},
 		{name: "a cluster of one", self: lost("cp1"), abandon: named("cp1"), want: leaveAbandon},
 		{
@@ -167,6 +176,7 @@ func TestAbandon(t *testing.T) {
 				Name: c.self.Name, PeerURL: membership.PeerURL(c.self.Address), Cluster: testCluster,
 				DataDir: layout.DefaultDataDir,
 				View:    c.view, Self: c.self, Others: c.others, Abandon: c.abandon, Leaving: map[string]bool{},
+				Protected: c.protected,
 			}
 			for _, name := range c.leaving {
 				in.Leaving[name] = true

@@ -32,6 +32,16 @@ func TestDecideLeave(t *testing.T) {
 		v := membershiptest.ClusterOf(letters).WithAlarms(alarms)
 		return &v
 	}
+	joining := began("cp1", "cp1", "cp2", "cp3")
+	joining.New = false
+	unnamed := membershiptest.ClusterOf("Lhl")
+	unnamed.Members[2].Name, unnamed.Members[2].ClientURLs = "", nil
+	otherName := membershiptest.ClusterOf("Lhh")
+	otherName.Members[0].Name = "db1"
+	replacedBy9 := established("cp9")
+	replacedBy9.Record.Name = "db9"
+	unitOnly := blank("cp9")
+	unitOnly.Facts.Files = map[string]host.FileState{layout.UnitPath: {}}
 	unlisted := stranger
 	unlisted.Name, unlisted.Address = "cp9", "10.0.0.9"
 	others := []machine.Observed{runs(established("cp2")), runs(established("cp3"))}
@@ -54,6 +64,25 @@ func TestDecideLeave(t *testing.T) {
 		{
 			name: "beside a dead one", in: three(runs(established("cp1"))), view: view("Lhd"), want: leaveWait,
 			otherwise: leaveRefuse, reason: "lose quorum",
+		},
+		{
+			name: "beside a dead one, one is joining", in: three(runs(established("cp1"))), view: view("Lhdl"), want: leaveWait,
+			otherwise: leaveRefuse, reason: "lose quorum",
+		},
+		{name: "the second of three", in: three(runs(established("cp2"))), view: view("Lhh"), want: leaveRemove},
+		{name: "it has never started", in: three(blank("cp3")), view: &unnamed, want: leaveRemove},
+		{
+			name: "the address is another member's now", in: three(runs(established("cp1"))), view: &otherName,
+			want: leaveOccupied, reason: `member "db1"`,
+		},
+		{
+			name: "another member's machine now, removed", in: three(replacedBy9), view: view("Lhh"), want: leaveOccupied,
+			reason: `now has member "db9"`,
+		},
+		{name: "only the unit is left", in: three(unitOnly), view: view("Lhh"), want: leaveClean},
+		{
+			name: "the last, another cluster's machine now", in: leaveInput{Self: runs(stranger)}, view: view("L"),
+			want: leaveOccupied, reason: "staging",
 		},
 		{name: "it is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 1), want: leaveRemove},
 		{
@@ -135,6 +164,19 @@ func TestDecideLeave(t *testing.T) {
 			keep: true,
 		},
 		{
+			name: "silent while it joined, protected", in: leaveInput{Self: runs(joining), Protected: true},
+			want: leaveWait, otherwise: leaveRefuse, reason: "deletion_protection",
+		},
+		{
+			name: "silent, one other runs",
+			in:   leaveInput{Self: runs(established("cp1")), Others: []machine.Observed{runs(established("cp2")), established("cp3")}},
+			want: leaveWait, otherwise: leaveRefuse, reason: "still running on cp2",
+		},
+		{
+			name: "silent and stopped, the others run and leave too", in: three(established("cp1")), leaving: all,
+			want: leaveWait, otherwise: leaveClean, keep: true,
+		},
+		{
 			name: "silent, others run", in: three(runs(established("cp1"))), want: leaveWait, otherwise: leaveRefuse,
 			reason: "quorum lost",
 		},
@@ -181,6 +223,14 @@ func TestDecideLeave(t *testing.T) {
 			if d.Kind != c.want || d.Kind == leaveWait && d.Otherwise != c.otherwise || d.Keep != c.keep ||
 				!strings.Contains(d.Reason, c.reason) {
 				t.Errorf("got %s (otherwise %s), keep %v, %q", d.Kind, d.Otherwise, d.Keep, d.Reason)
+			}
+			if d.Kind == leaveRemove || d.Kind == leaveLast {
+				if entry, _ := c.view.ByPeerURL(in.PeerURL); d.ID != entry.ID {
+					t.Errorf("member %x would be removed, not %x", d.ID, entry.ID)
+				}
+			}
+			if strings.Contains(d.Reason, "CORRUPT") != (d.Next == corruptNext) {
+				t.Errorf("next %q for %q", d.Next, d.Reason)
 			}
 			if (d.Kind == leaveRefuse || d.Kind == leaveWait && d.Otherwise == leaveRefuse) && d.Next == "" {
 				t.Error("a refusal without a next step")

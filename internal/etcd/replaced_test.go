@@ -20,6 +20,11 @@ func TestReplaced(t *testing.T) {
 			Members:   []membership.Member{{ID: 1, Name: "cp1", PeerURLs: []string{s.PeerURL()}, Healthy: true, Alarms: alarms}},
 		}
 	}
+	silent := listed()
+	silent.Members[0].Healthy = false
+	with := func(id string) machine.Observed {
+		return machine.Observed{Record: &machine.Record{EtcdCluster: "7", MemberID: id}}
+	}
 	for name, test := range map[string]struct {
 		f    machine.Observed
 		v    *membership.View
@@ -32,6 +37,11 @@ func TestReplaced(t *testing.T) {
 		"removed":               {own, &membership.View{ClusterID: 7}, true},
 		"of an earlier cluster": {machine.Observed{Record: &machine.Record{EtcdCluster: "6"}}, listed(), true},
 		"without a record":      {machine.Observed{}, listed(), false},
+		"silent":                {with("1"), silent, false},
+		"silent, data of another member":     {with("9"), silent, true},
+		"serving, another member's record":   {with("9"), listed(), false},
+		"silent, no member is recorded":      {own, silent, false},
+		"silent and without a record at all": {machine.Observed{}, silent, false},
 	} {
 		if got := replaced(s, test.f, test.v); got != test.want {
 			t.Errorf("%s: %v", name, got)

@@ -205,6 +205,11 @@ func TestStandings(t *testing.T) {
 		f.Facts.Files[path] = host.FileState{Content: content, SHA256: machine.Digest([]byte(content))}
 		return f
 	}
+	without := func(f machine.Observed, path string) machine.Observed {
+		f.Facts.Files = maps.Clone(f.Facts.Files)
+		delete(f.Facts.Files, path)
+		return f
+	}
 	other := memberOn(t, spec("cp2", 0))
 	stopped := other
 	stopped.Unit.Active = "inactive"
@@ -228,7 +233,7 @@ func TestStandings(t *testing.T) {
 		name    string
 		view    *membership.View
 		machine machine.Observed
-		want    string // "": no status; else the generation, or a word of Unknown or Between
+		want    string // "": no status; else the generation alone, or a word of Unknown or Between
 	}{
 		{"one behind", view, other, "0"},
 		{"nobody answers", nil, other, "0"},
@@ -252,6 +257,7 @@ func TestStandings(t *testing.T) {
 			"shows what is not trusted", view, with(other, "/etc/kubernetes/pki/etcd/peer.crt", strange.Certificate),
 			"does not trust",
 		},
+		{"without certificates", view, without(other, "/etc/kubernetes/pki/etcd/peer.crt"), "0"},
 		{"not among peers", elsewhere, blank("cp2"), "which is not in peers"},
 	} {
 		if c.machine.Err != nil { // the same address as the others
@@ -260,9 +266,13 @@ func TestStandings(t *testing.T) {
 		var words []string
 		for _, at := range rotationStatuses(s, c.view, []machine.Observed{memberOn(t, s), c.machine}) {
 			words = append(words, fmt.Sprintf("%s: %d %s%s", at.Who, at.Generation, at.Unknown, at.Between))
+			if at.Between != "" && (at.Generation == 1) != strings.Contains(at.Remedy, "without -target") {
+				t.Errorf("%s: remedy at generation %d: %q", c.name, at.Generation, at.Remedy)
+			}
 		}
 		got := strings.Join(words, "\n")
-		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+		if len(c.want) == 1 && got != "cp2 (10.0.0.2): "+c.want+" " || (c.want == "") != (got == "") ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -108,6 +108,10 @@ func TestUnmanaged(t *testing.T) {
 			}
 		})
 	}
+	alone := Spec{Spec: machine.Spec{Name: "cp1", Host: machines("cp1=10.0.0.1")["cp1"]}}
+	if got := unmanaged(alone, &membership.View{Members: three}); len(got) != 2 || got[0].Name != "cp2" {
+		t.Errorf("without peers, all but the member itself are not managed: %v", got)
+	}
 	if got := unmanaged(Spec{Spec: machine.Spec{Host: machines("cp1=10.0.0.1")["cp1"]}}, nil); got != nil {
 		t.Errorf("nobody answered, and %v is not managed", got)
 	}

@@ -63,6 +63,49 @@ func TestVersionStep(t *testing.T) {
 	}
 }
 
+func TestVersionStepIsDue(t *testing.T) {
+	for step, want := range map[versionStep]bool{
+		{From: "3.5.35", To: "3.6.16"}: true, {From: "3.6.16", To: "3.6.16"}: false, {To: "3.6.16"}: false,
+	} {
+		if got := step.due(); got != want {
+			t.Errorf("%+v: %v", step, got)
+		}
+	}
+}
+
+// TestSaver: the member that is upgraded saves the snapshot if it can, or else the first voter
+// that is healthy and whose machine is reachable.
+func TestSaver(t *testing.T) {
+	for _, c := range []struct {
+		letters, unreachable string
+		id                   uint64
+		want                 string
+	}{
+		{"Lhh", "", 1, "cp1"},
+		{"Lhh", "", 2, "cp2"},
+		{"Lhh", "", 3, "cp3"},
+		{"Ldh", "", 2, "cp1"},
+		{"Lhh", "10.0.0.2", 2, "cp1"},
+		{"Lhh", "10.0.0.1", 1, "cp2"},
+		{"Lhl", "", 3, "cp1"},
+		{"d", "", 1, ""},
+		{"Ld", "10.0.0.1", 2, ""},
+	} {
+		v := membershiptest.ClusterOf(c.letters)
+		reached := map[string]bool{}
+		for _, m := range v.Members {
+			reached[m.Address()] = m.Address() != c.unreachable
+		}
+		got := ""
+		if m := saver(v, c.id, reached); m != nil {
+			got = m.Name
+		}
+		if got != c.want {
+			t.Errorf("%s, %d is upgraded, %q is unreachable: %q saves, want %q", c.letters, c.id, c.unreachable, got, c.want)
+		}
+	}
+}
+
 // atPeers gives the members of a view addresses, and returns the machines they are on.
 func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []machine.Observed) {
 	t.Helper()
@@ -104,6 +147,18 @@ func TestPrepare(t *testing.T) {
 			all[0].Facts.Dirs[machine.ArtifactDir("3.6.16")] = []string{"etcd"}
 			return all
 		}, "install cp1, save cp1"},
+		{"all but one program", "3.6.15", "L", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[0].Facts.Dirs[machine.ArtifactDir("3.6.16")] = []string{"etcd", "etcdctl"}
+			return all
+		}, "install cp1, save cp1"},
+		{"a member without a record", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[0].Record = nil
+			return all
+		}, "install cp2 cp3, save cp2"},
+		{"another cluster's record", "3.6.15", "Lhh", func(_ *membership.View, all []machine.Observed) []machine.Observed {
+			all[0].Record = &machine.Record{ClusterID: "other"}
+			return all
+		}, "install cp2 cp3, save cp2"},
 		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
 		{"in progress", "3.5.35", "Lhh", func(v *membership.View, all []machine.Observed) []machine.Observed {
 			v.Members[2].Version = "3.6.16"

@@ -37,6 +37,9 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{Scheduler, "1.34.4", flag("event-ttl"), "it is one of kube-apiserver"},
 		{APIServer, "1.34.4", flag("event-tll"), `did you mean "event-ttl"?`},
 		{APIServer, "1.34.99", flag("event-tll"), `did you mean "event-ttl"?`},
+		{Scheduler, "1.34.4", flag("event-tll"), "nor does any other release"},   // not a name of this component
+		{APIServer, "1.34.4", flag("cloud-confi"), "nor does any other release"}, // not a name of this minor
+		{Scheduler, "1.34.4", flag("cloud-config"), "it is one of kube-controller-manager"},
 		{APIServer, "1.34.4", flag("no-such-flag"), "nor does any other release of 1.32 to 1.37; drop it"},
 		{APIServer, "1.34.99", flag("no-such-flag"), ""}, // a release that the table was not generated from
 		{APIServer, "1.34.0-rc.1", flag("no-such-flag"), "does not know it"},
@@ -127,6 +130,37 @@ func TestEveryMinorWasRead(t *testing.T) {
 	}
 	if len(readFrom) != NewestMinor-OldestMinor+1 {
 		t.Errorf("read were %v", readFrom)
+	}
+}
+
+// TestWithoutATable: a release that the tables do not know is an error, never an empty target.
+func TestWithoutATable(t *testing.T) {
+	for _, version := range []string{"x", "1.31.4", "1.38.0"} {
+		if _, err := targetOf(APIServer, version); err == nil {
+			t.Errorf("%s is a target", version)
+		}
+	}
+	if what, _ := (history{OldestMinor - 1: known}).at(OldestMinor); what != unknown {
+		t.Error("a minor before the tables counts")
+	}
+	if got := insteadOf(APIServer, "no-such-flag"); got != "drop it" {
+		t.Errorf("instead of a flag without a remedy: %q", got)
+	}
+}
+
+func TestParseGates(t *testing.T) {
+	for value, want := range map[string]int{
+		"": 0, "A=true": 1, " A = true , ,kube:B=false": 2, "other:A=true": 0,
+		"A": -1, "A=maybe": -1, "=true": -1, "kube:=true": -1, "other:A=maybe": -1,
+	} {
+		gates, err := ParseGates(value)
+		n := len(gates)
+		if err != nil {
+			n = -1
+		}
+		if n != want {
+			t.Errorf("%q: %v, %v", value, gates, err)
+		}
 	}
 }
 

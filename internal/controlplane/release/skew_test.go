@@ -79,6 +79,11 @@ func TestMayRun(t *testing.T) {
 			},
 		},
 		{
+			name: "one kubelet too new", version: "1.33.13", replica: "cp1",
+			skew: kubelets(map[string]string{"a": "1.34.0", "b": "1.33.1"}),
+			want: []string{"a (1.34.0) would be newer than the API server"},
+		},
+		{
 			name: "many kubelets", version: "1.34.4", replica: "cp1",
 			skew: kubelets(map[string]string{
 				"a": "1.30.0", "b": "1.30.0", "c": "1.30.0", "d": "1.30.0", "e": "1.30.0", "f": "1.30.0", "g": "1.30.0",
@@ -120,6 +125,27 @@ func TestMayRun(t *testing.T) {
 	}
 }
 
+// TestUnreadableVersions: a version that cannot be read is never taken for one that fits.
+func TestUnreadableVersions(t *testing.T) {
+	if err := CheckSkew("1.34", "cp1", Versions{}); !errors.Is(err, ErrVersionMalformed) {
+		t.Errorf("a malformed version is wanted: %v", err)
+	}
+	s := Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "somebody's"}}
+	if err := CheckSkew("1.34.5", "cp1", s); !errors.Is(err, ErrVersionMalformed) {
+		t.Errorf("another replica has a malformed version: %v", err)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for names, want := range map[string]string{
+		"a": "a", "a b c d e": "a, b, c, d, e", "a b c d e f": "a, b, c, d, e, and 1 more",
+	} {
+		if got := shorten(strings.Fields(names)); got != want {
+			t.Errorf("%s: %q, want %q", names, got, want)
+		}
+	}
+}
+
 func TestParseDeprecated(t *testing.T) {
 	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge of deprecated APIs
 # TYPE apiserver_requested_deprecated_apis gauge
@@ -131,9 +157,16 @@ apiserver_requested_deprecated_apis{group="example.com",removed_release="1.36",`
 		`resource="later",subresource="",version="v1beta1"} 1
 apiserver_request_total{code="200"} 5
 `
-	have, err := RemovedAPIs(strings.NewReader(metrics), 35)
-	want := []string{"flowschemas of flowcontrol.apiserver.k8s.io/v1beta3 (removed in 1.32)"}
-	if err != nil || !slices.Equal(have, want) {
-		t.Errorf("%q, %v; want %q", have, err, want)
+	flows := "flowschemas of flowcontrol.apiserver.k8s.io/v1beta3 (removed in 1.32)"
+	for minor, want := range map[int][]string{
+		31: nil, 32: {flows}, 35: {flows}, 36: {flows, "later of example.com/v1beta1 (removed in 1.36)"},
+	} {
+		have, err := RemovedAPIs(strings.NewReader("# "+strings.Repeat("x", 100_000)+"\n"+metrics), minor)
+		if err != nil || !slices.Equal(have, want) {
+			t.Errorf("1.%d: %q, %v; want %q", minor, have, err, want)
+		}
+	}
+	if _, err := RemovedAPIs(strings.NewReader(strings.Repeat("x", 2<<20)), 35); err == nil {
+		t.Error("metrics that cannot be read are no error")
 	}
 }

@@ -37,6 +37,15 @@ func TestUpgradePathsFrom(t *testing.T) {
 			skew:   Versions{Replicas: map[string]string{"cp1": "1.37.2"}, Etcd: etcd},
 			stable: true, oldest: "1.37.2", newest: "1.37.2",
 		},
+		"the newest known, etcd is not seen": {
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.37.2"}},
+			stable: true, oldest: "1.37.2", newest: "1.37.2",
+		},
+		"the last step": {
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.36.3"}, Etcd: etcd},
+			stable: true, oldest: "1.36.3", newest: "1.36.3", next: []string{"1.37"},
+		},
+		"none tells": {skew: Versions{Replicas: map[string]string{"cp1": "", "cp2": ""}, Etcd: etcd}},
 		"etcd is too old": {
 			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.5.20"}},
 			stable: true, oldest: "1.34.4", newest: "1.34.4",
@@ -62,6 +71,16 @@ func TestUpgradePathsFrom(t *testing.T) {
 				t.Errorf("oldest kubelet %q blocks %q, want %q and %q", w.OldestKubelet, w.BlockedFrom, c.kubelet, c.blocks)
 			}
 		})
+	}
+}
+
+// TestLatest: an upgrade goes to the newest patch of a minor that a replica runs already.
+func TestLatest(t *testing.T) {
+	s := Versions{Replicas: map[string]string{"cp1": "1.35.4", "cp2": "1.35.10", "cp3": "1.34.4", "cp4": ""}}
+	for minor, want := range map[int]string{34: "1.34.4", 35: "1.35.10", 36: "1.36.0"} {
+		if got := s.latest(minor); got != want {
+			t.Errorf("1.%d: %s, want %s", minor, got, want)
+		}
 	}
 }
 
