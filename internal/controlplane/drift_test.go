@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +154,18 @@ func TestDrift(t *testing.T) {
 		{
 			"record gone", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Record = machine.Record{} },
 			machine.RecordPath + " is missing",
+		},
+		{
+			"record unreadable", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.RecordErr = errors.New("no JSON") },
+			machine.RecordPath + " cannot be read",
+		},
+		{
+			"another replica's record", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Record.Name = "cp9" },
+			`holds replica "cp9", wanted "cp1"`,
+		},
+		{
+			"another port in the record", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Record.Port++ },
+			"names another endpoint, port or etcd",
 		},
 		{
 			"another cluster's record", func(_ *testing.T, _ *Spec, f *machine.Observed) {

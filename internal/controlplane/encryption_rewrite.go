@@ -91,6 +91,13 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 	if err != nil {
 		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(), "fix this, then apply again.")
 	}
+	return staleObjectsProblem(s, left, joins)
+}
+
+// staleObjectsProblem returns why the objects that are left keep the replica from its stage, or
+// nil. Other replicas may still rewrite them for one that joins.
+func staleObjectsProblem(s Spec, left staleObjects, joins bool) error {
+	to := s.Bundle.Generation(pki.EncryptionPart)
 	cause := left.String() + " stored in etcd with another encryption than the current one: at this stage they would " +
 		"become unreadable, or stay unencrypted"
 	switch {

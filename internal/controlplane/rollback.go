@@ -130,8 +130,7 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 	if !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, release.Components()) == nil &&
-		len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
+	if runsItsRecord(f) && len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
 		now := f.RollbackRecord(target)
 		return &now
 	}
@@ -139,6 +138,12 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 		return f.Rollback
 	}
 	return nil
+}
+
+// runsItsRecord reports whether the processes run with what the record and the files on the
+// machine describe. Only then can these be restored.
+func runsItsRecord(f machine.Observed) bool {
+	return f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, release.Components()) == nil
 }
 
 // atObservedPort returns s with the port that it serves on until the change.

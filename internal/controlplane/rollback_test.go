@@ -66,6 +66,28 @@ func TestRollbackTarget(t *testing.T) {
 	}
 }
 
+// TestRunsItsRecord: what a process has not read, or what is not recorded, cannot be restored.
+func TestRunsItsRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		alter func(*machine.Observed)
+		want  bool
+	}{
+		"as it was made":      {func(*machine.Observed) {}, true},
+		"port 1":              {func(f *machine.Observed) { f.Record.Port = 1 }, true},
+		"no port is recorded": {func(f *machine.Observed) { f.Record.Port = 0 }, false},
+		"a file was replaced": {func(f *machine.Observed) { edit(f, component.SAPub, "x") }, false},
+		"a user's file was edited": {func(f *machine.Observed) {
+			edit(f, component.ConfigFilePath("webhook.conf"), "x")
+		}, false},
+	} {
+		f := converged(t, withFiles(t))
+		c.alter(&f)
+		if got := runsItsRecord(f); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestDecideRollback: a rollback results in exactly the previous machine.
 func TestDecideRollback(t *testing.T) {
 	s := testSpec(t)

@@ -185,12 +185,8 @@ func checkEtcdTrust(ctx context.Context, s Spec, f machine.Observed) error {
 	var refused []string
 	for _, member := range slices.Sorted(slices.Values(s.EtcdURLs)) {
 		chain, err := servingChain(ctx, s, member)
-		switch {
-		case err != nil:
-			refused = append(refused, fmt.Sprintf("cannot determine which certificate %s serves: %v", member, err))
-		case !pki.Accepts(next, chain, pki.Server, time.Now()):
-			refused = append(refused, fmt.Sprintf("%s serves a certificate of %q, which would no longer be trusted",
-				member, chain[0].Issuer.CommonName))
+		if reason := losesMember(next, member, chain, err, time.Now()); reason != "" {
+			refused = append(refused, reason)
 		}
 	}
 	if len(refused) == 0 {
@@ -198,6 +194,21 @@ func checkEtcdTrust(ctx context.Context, s Spec, f machine.Observed) error {
 	}
 	return rotationNotYet(s, strings.Join(refused, "; "),
 		"make sure that every etcd member runs and has been applied at the stage before, then apply again.")
+}
+
+// losesMember returns why an API server that trusts only next would not, or may not, reach a
+// member that serves chain, or "". err is why the chain is unknown.
+func losesMember(next, member string, chain []*x509.Certificate, err error, now time.Time) string {
+	switch {
+	case err != nil:
+		return fmt.Sprintf("cannot determine which certificate %s serves: %v", member, err)
+	case len(chain) == 0:
+		return member + " serves no certificate"
+	case !pki.Accepts(next, chain, pki.Server, now):
+		return fmt.Sprintf("%s serves a certificate of %q, which would no longer be trusted", member,
+			chain[0].Issuer.CommonName)
+	}
+	return ""
 }
 
 // servingChain returns the certificate chain that an etcd member serves, as seen from the

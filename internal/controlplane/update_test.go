@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -28,5 +29,21 @@ func TestCheckChangeable(t *testing.T) {
 	s.Version = before
 	if err := checkChangeable(s, f); err != nil {
 		t.Errorf("a stage alone: %v", err)
+	}
+	for name, c := range map[string]struct {
+		alter func(*machine.Observed)
+		want  string
+	}{
+		"another replica":    {func(f *machine.Observed) { f.Record.Name = "cp9" }, `holds replica "cp9"`},
+		"a broken machine":   {func(f *machine.Observed) { f.Problems = []string{"port 6443"} }, "port 6443"},
+		"a machine in order": {func(*machine.Observed) {}, ""},
+	} {
+		f := converged(t, s)
+		c.alter(&f)
+		err := checkChangeable(s, f)
+		if (err == nil) != (c.want == "") || !strings.Contains(cptest.Text(err), c.want) || err != nil &&
+			!problem.Untouched(err) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package controlplane
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -39,4 +42,81 @@ func TestChangesVersion(t *testing.T) {
 	if changesVersion(s, bare()) {
 		t.Error("a bare machine changes its version")
 	}
+}
+
+// TestUnknownVersions: what an upgrade needs to know and does not is named; a patch does not need
+// the kubelets.
+func TestUnknownVersions(t *testing.T) {
+	s := testSpec(t)
+	s.Version = "1.36.4"
+	silent := map[string]string{"b": "", "a": "", "c": "3.6.16"}
+	for _, c := range []struct {
+		name string
+		seen release.Versions
+		want []string
+	}{
+		{"all is known", release.Versions{
+			Replicas: map[string]string{"cp1": "1.35.4"}, Etcd: map[string]string{"a": "3.6.16"},
+			Kubelets: map[string]string{},
+		}, nil},
+		{"a patch, kubelets unknown", release.Versions{Replicas: map[string]string{"cp1": "1.36.3"}}, nil},
+		{"a minor, kubelets unknown", release.Versions{Replicas: map[string]string{"cp1": "1.35.4"}}, []string{"kubelets"}},
+		{"its version and kubelets unknown", release.Versions{}, []string{"kubelets"}},
+		{"members are silent", release.Versions{
+			Replicas: map[string]string{"cp1": "1.36.3"}, Etcd: silent,
+		}, []string{"etcd member a does not answer", "etcd member b does not answer"}},
+	} {
+		got := unknownVersions(s, c.seen)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%s: %q, want %q", c.name, got[i], want)
+			}
+		}
+	}
+}
+
+// TestReplicasNotReady: each other replica must report its version, be ready, and be in rotation.
+func TestReplicasNotReady(t *testing.T) {
+	s := unreachable(t)
+	at := func(name, version string) replicaStatus {
+		return replicaStatus{
+			name: name, address: "127.0.0.1", port: 6443, host: s.Host, version: version, unknown: errors.New("no answer"),
+		}
+	}
+	registrar := &recordingRegistrar{members: map[string]string{"cp3": "127.0.0.1:6443"}}
+	s.Registrar = registrar
+	all := []replicaStatus{at(s.Name, ""), at("cp2", "1.36.3"), at("cp3", "1.36.3"), at("cp4", "")}
+	got := replicasNotReady(t.Context(), s, all)
+	count, unregistered := map[string]int{}, ""
+	for _, text := range got {
+		if !strings.HasPrefix(text, "replica cp") {
+			t.Errorf("it is not said which replica: %q", text)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(text, "replica "), " ")
+		count[name]++
+		if strings.Contains(text, "not registered") {
+			unregistered += name
+		}
+	}
+	if unregistered != "cp2" || count[s.Name] > 0 || count["cp2"] != count["cp3"]+1 || count["cp3"] == 0 ||
+		count["cp4"] != 1 ||
+		!strings.Contains(got[len(got)-1], "cp4 (127.0.0.1) does not report its version: no answer") {
+		t.Errorf("%q", got)
+	}
+	s.Registrar = unseenRegistrar{registrar}
+	if got := at("cp3", "1.36.3").notReady(t.Context(), s); len(got) != count["cp3"]+1 ||
+		!strings.Contains(got[len(got)-1], "its registration cannot be seen: no balancer answers") {
+		t.Errorf("%q", got)
+	}
+}
+
+// unseenRegistrar does not know what is registered.
+type unseenRegistrar struct{ *recordingRegistrar }
+
+func (unseenRegistrar) Registered(context.Context, string, string) ([]string, error) {
+	return nil, errors.New("no balancer answers")
 }

@@ -169,7 +169,9 @@ func TestDecideLeave(t *testing.T) {
 		},
 		{
 			name: "silent, one other runs",
-			in:   leaveInput{Self: runs(established("cp1")), Others: []machine.Observed{runs(established("cp2")), established("cp3")}},
+			in: leaveInput{
+				Self: runs(established("cp1")), Others: []machine.Observed{runs(established("cp2")), established("cp3")},
+			},
 			want: leaveWait, otherwise: leaveRefuse, reason: "still running on cp2",
 		},
 		{

@@ -30,14 +30,14 @@ func TestReplaced(t *testing.T) {
 		v    *membership.View
 		want bool
 	}{
-		"listed":                {own, listed(), false},
-		"nobody answers":        {own, nil, false},
-		"no space":              {own, listed("NOSPACE"), false},
-		"corrupt":               {own, listed("CORRUPT"), true},
-		"removed":               {own, &membership.View{ClusterID: 7}, true},
-		"of an earlier cluster": {machine.Observed{Record: &machine.Record{EtcdCluster: "6"}}, listed(), true},
-		"without a record":      {machine.Observed{}, listed(), false},
-		"silent":                {with("1"), silent, false},
+		"listed":                             {own, listed(), false},
+		"nobody answers":                     {own, nil, false},
+		"no space":                           {own, listed("NOSPACE"), false},
+		"corrupt":                            {own, listed("CORRUPT"), true},
+		"removed":                            {own, &membership.View{ClusterID: 7}, true},
+		"of an earlier cluster":              {machine.Observed{Record: &machine.Record{EtcdCluster: "6"}}, listed(), true},
+		"without a record":                   {machine.Observed{}, listed(), false},
+		"silent":                             {with("1"), silent, false},
 		"silent, data of another member":     {with("9"), silent, true},
 		"serving, another member's record":   {with("9"), listed(), false},
 		"silent, no member is recorded":      {own, silent, false},

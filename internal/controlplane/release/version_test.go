@@ -45,6 +45,7 @@ func TestSameMinor(t *testing.T) {
 	for pair, want := range map[[2]string]bool{
 		{"1.34.4", "1.34.9"}: true, {"1.34.4", "1.34.4"}: true, {"1.34.4", "1.35.4"}: false,
 		{"", "1.34.4"}: false, {"1.34.4", ""}: false, {"", ""}: false,
+		{"", "1.0.1"}: false, {"1.0.1", ""}: false, // a version that cannot be read is not 1.0
 	} {
 		if got := SameMinor(pair[0], pair[1]); got != want {
 			t.Errorf("%q: %v", pair, got)

@@ -69,7 +69,7 @@ func TestWithAlarms(t *testing.T) {
 		{"none", nil, []string{"", "", ""}, nil},
 		{"of the first member", []Alarm{{1, AlarmCorrupt}}, []string{AlarmCorrupt, "", ""}, nil},
 		{"of one that has left", []Alarm{{8, AlarmNoSpace}}, []string{"", "", ""}, []Alarm{{8, AlarmNoSpace}}},
-		{"two of one", []Alarm{{3, AlarmCorrupt}, {3, AlarmNoSpace}}, []string{"", "", AlarmCorrupt + " " + AlarmNoSpace}, nil},
+		{"two of one", []Alarm{{3, AlarmCorrupt}, {3, AlarmNoSpace}}, []string{"", "", "CORRUPT NOSPACE"}, nil},
 	} {
 		got := before.WithAlarms(c.alarms)
 		for i, m := range got.Members {

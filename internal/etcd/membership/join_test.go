@@ -90,7 +90,8 @@ func TestNextJoinStep(t *testing.T) {
 		{"our data under the name of a dead member", deadElsewhere, running, JoinStep{Kind: JoinRefuse, ID: 4}},
 		{"a dead member of another name here", deadElsewhere, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
 		{
-			"data of an earlier cluster, stopped", clusterOf("Lhhh"), edit(earlier, func(s *JoiningMember) { s.Running = false }),
+			"data of an earlier cluster, stopped", clusterOf("Lhhh"),
+			edit(earlier, func(s *JoiningMember) { s.Running = false }),
 			JoinStep{Kind: JoinArchive},
 		},
 		{"data of an earlier cluster, running alone", silent, earlier, JoinStep{Kind: JoinArchive}},

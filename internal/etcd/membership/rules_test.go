@@ -117,7 +117,7 @@ func TestRequireAllHealthy(t *testing.T) {
 	}
 }
 
-func TestMembersAreFound(t *testing.T) {
+func TestLookup(t *testing.T) {
 	v := clusterOf("Lhh")
 	for i, want := range v.Members {
 		if m, ok := v.Member(want.ID); !ok || m.ID != want.ID {

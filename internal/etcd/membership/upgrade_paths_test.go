@@ -90,7 +90,11 @@ func TestVotingAndLeader(t *testing.T) {
 		leader                  string
 	}{
 		{"none", nil, 0, 0, 1, ""},
-		{"a learner has no vote", []MemberStatus{member("a", false, true, true), member("b", true, true, false)}, 1, 1, 1, "a"},
+		{
+			"a learner has no vote",
+			[]MemberStatus{member("a", false, true, true), member("b", true, true, false)},
+			1, 1, 1, "a",
+		},
 		{
 			"one of three is down", []MemberStatus{
 				member("a", false, false, false), member("b", false, true, true),

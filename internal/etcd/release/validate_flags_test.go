@@ -30,6 +30,11 @@ func TestWhatReleasesKnow(t *testing.T) {
 			"corrupt-check-time": "1h", "max-snapshots": "3",
 			"feature-gates": "AllAlpha=true, PriorityRequest=true",
 		}, ""},
+		{"3.6.16", map[string]string{"log-level": "not-yet"}, ""},
+		{"3.5.99", map[string]string{"experimental-warning-unary-request-duration": "1s"}, "unknown to etcd 3.5"},
+		{"3.7.3", map[string]string{
+			"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpoint=false",
+		}, `use feature-gates = "InitialCorruptCheck=true,LeaseCheckpoint=true"`},
 		// Removed.
 		{"3.6.16", map[string]string{"enable-v2": "true"}, `extra argument "enable-v2": removed in etcd 3.6: the v2 API`},
 		{"3.7.3", map[string]string{"enable-v2": "true"}, "removed in etcd 3.6"},

@@ -105,3 +105,24 @@ func TestQuota(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutATable: arguments of a release that is not known are refused, not accepted unseen.
+func TestWithoutATable(t *testing.T) {
+	for _, version := range []string{"", "3.6", "3.8.0"} {
+		if len(ValidateKnown(version, nil)) == 0 {
+			t.Errorf("the arguments of %q are accepted", version)
+		}
+	}
+}
+
+func TestGatesOf(t *testing.T) {
+	for value, want := range map[string]string{
+		"":                                   "InitialCorruptCheck=true",
+		"LeaseCheckpoint=true":               "InitialCorruptCheck=true LeaseCheckpoint=true",
+		"A=true, InitialCorruptCheck=false ": "A=true InitialCorruptCheck=false",
+	} {
+		if got := strings.Join(GatesOf(map[string]string{GatesFlag: value}), " "); got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+}
