@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -25,6 +26,15 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("mutate: ")
+	if err := start(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// errScore means that a score is too low, or that equivalent.txt is out of date.
+var errScore = errors.New("see the end of the report")
+
+func start() error {
 	dir := flag.String("C", ".", "root `directory` of the module")
 	survivors := flag.Bool("survivors", false, "print only the mutants that survive, and the scores")
 	function := flag.String("func", "", "only the mutants of one function, such as MayAdd or View.Member")
@@ -33,11 +43,12 @@ func main() {
 	defer stop()
 	r := &report{out: os.Stdout, quiet: *survivors, part: *function != ""}
 	if err := run(ctx, *dir, *function, flag.Args(), r); err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if !r.summary() {
-		os.Exit(1)
+		return errScore
 	}
+	return nil
 }
 
 // run tests the mutants of the packages of targets.txt, or of those that are named.
