@@ -1,14 +1,10 @@
 package controlplane
 
 import (
-	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
@@ -105,132 +101,6 @@ func TestCheckStages(t *testing.T) {
 				t.Errorf("not waited for: %v", err)
 			}
 		})
-	}
-}
-
-// TestStepsAreListedOnce: each intermediate stage is named once, however many replicas need it.
-func TestStepsAreListedOnce(t *testing.T) {
-	at := func(name string, kubernetes, encryption int) replicaStatus {
-		return replicaStatus{name: name, address: "10.0.0.12", generations: generations(kubernetes, encryption)}
-	}
-	others := []replicaStatus{at("cp2", 0, 2), at("cp3", 2, 0), at("cp4", 0, 2)}
-	err := checkStages(testSpec(t), generations(2, 2), others, false)
-	if text := cptest.Text(err); strings.Count(text, "set rotation.kubernetes back") != 1 ||
-		strings.Count(text, "set rotation.encryption back") != 1 {
-		t.Error(text)
-	}
-}
-
-// TestCheckRotation: a stage is refused if the load balancers do not list the replicas, if an
-// etcd member cannot be shown to be trusted, or if objects would become unreadable.
-func TestCheckRotation(t *testing.T) {
-	base := testSpec(t).Bundle
-	unasked := errors.New("no balancer answers")
-	for _, c := range []struct {
-		name      string
-		part      pki.Part
-		from, to  int
-		registrar *recordingRegistrar
-		store     Store
-		want      string
-	}{
-		{"the same stage", pki.EtcdPart, 2, 2, &recordingRegistrar{unasked: unasked}, nil, ""},
-		{"a stage alone", pki.KubernetesPart, 0, 1, &recordingRegistrar{}, nil, ""},
-		{"the replicas are unknown", pki.KubernetesPart, 0, 1, &recordingRegistrar{unasked: unasked}, nil, "no balancer"},
-		{"an etcd CA is added", pki.EtcdPart, 0, 1, &recordingRegistrar{}, nil, ""},
-		{
-			"an etcd CA is dropped", pki.EtcdPart, 2, 3, &recordingRegistrar{}, nil,
-			"cannot determine which certificate https://127.0.0.1:2379 serves",
-		},
-		{
-			"an encryption key is dropped", pki.EncryptionPart, 2, 3, &recordingRegistrar{},
-			silentStore{},
-			"no member answers",
-		},
-	} {
-		s := unreachable(t)
-		s.Bundle, s.EtcdURLs = cptest.At(t, base, c.part, c.from), []string{"https://127.0.0.1:2379"}
-		f := converged(t, s)
-		s.Bundle, s.Registrar, s.Store = cptest.At(t, s.Bundle, c.part, c.to), c.registrar, c.store
-		err := NewReplicas(nil).checkRotation(t.Context(), s, f)
-		if (err == nil) != (c.want == "") || !strings.Contains(cptest.Text(err), c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
-		}
-	}
-}
-
-// TestLosesMember: an API server keeps trust in an etcd CA as long as a member has only a
-// certificate of that CA.
-func TestLosesMember(t *testing.T) {
-	old, err := pki.Generate(pki.Options{ClusterName: "prod", Now: cptest.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	both := cptest.At(t, old, pki.EtcdPart, 1)
-	last := cptest.At(t, both, pki.EtcdPart, 3)
-	chain := func(b *pki.Bundle, leaf pki.Leaf) []*x509.Certificate {
-		pair, err := b.Issue(leaf, cptest.Now, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		block, _ := pem.Decode([]byte(pair.Certificate))
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return []*x509.Certificate{certificate}
-	}
-	server := pki.EtcdServer("cp1", "10.0.0.11")
-	for _, c := range []struct {
-		name  string
-		next  *pki.Bundle
-		chain []*x509.Certificate
-		err   error
-		want  string
-	}{
-		{"of the remaining CA", last, chain(last, server), nil, ""},
-		{"of a CA that is still trusted", both, chain(old, server), nil, ""},
-		{"of the CA that is dropped", last, chain(old, server), nil, "would no longer be trusted"},
-		{"not for a server", last, chain(last, pki.EtcdHealthcheckClient()), nil, "would no longer be trusted"},
-		{"no certificate", last, nil, nil, "serves no certificate"},
-		{"unknown", last, nil, errors.New("no route"), "cannot determine which certificate m serves: no route"},
-	} {
-		got := losesMember(c.next.Anchors(pki.Etcd), "m", c.chain, c.err, cptest.Now.Add(time.Hour))
-		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
-
-// TestAwaitRotation: a new replica at the stage of its bundle needs no question; otherwise the
-// rules of a rotation apply to it, under the lock.
-func TestAwaitRotation(t *testing.T) {
-	s := calm(t)
-	unasked := errors.New("no balancer answers")
-	s.Registrar = &recordingRegistrar{unasked: unasked}
-	f := converged(t, s)
-	r := NewReplicas(nil)
-	if err := r.awaitRotation(t.Context(), s, f); err != nil {
-		t.Errorf("at the same stage: %v", err)
-	}
-	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := r.awaitRotation(t.Context(), s, f); !errors.Is(err, unasked) {
-		t.Errorf("at another stage: %v", err)
-	}
-	if !isFree(t, r, s) {
-		t.Error("the lock is kept, or a refusal counts as a failed change")
-	}
-	other := s
-	other.Name = "cp2"
-	lock, err := r.changeLocks.acquire(t.Context(), other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.release(true)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.awaitRotation(ctx, s, f); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled while it waits for the lock: %v", err)
 	}
 }
 
@@ -351,18 +221,6 @@ func TestIntermediateStage(t *testing.T) {
 	forgotten.EncryptionRotation.Other, s.Bundle = nil, &forgotten
 	if between, goes := intermediateStage(s, f); goes || between.Bundle != s.Bundle {
 		t.Error("a stage whose encryption is unknown is gone through")
-	}
-}
-
-func TestAllOnMachine(t *testing.T) {
-	const here = "https://10.0.0.11:2379"
-	for urls, want := range map[string]bool{
-		here: true, "": false, "https://10.0.0.12:2379": false, here + " " + here: false,
-		here + " https://10.0.0.12:2379": false, "://10.0.0.11": false,
-	} {
-		if got := allOnMachine(strings.Fields(urls), "10.0.0.11"); got != want {
-			t.Errorf("%s: %v", urls, got)
-		}
 	}
 }
 
