@@ -66,10 +66,11 @@ variable "ssh_user" {
 }
 
 variable "ssh_private_key" {
-  description = "Private SSH key for the machines. Default: the ssh-agent."
+  description = "Private SSH key for the machines. Default: the ssh-agent. It is in no saved plan."
   type        = string
   default     = null
   sensitive   = true
+  ephemeral   = true
 }
 
 variable "ssh_known_hosts" {

@@ -19,6 +19,7 @@ variable "ssh_private_key" {
   type        = string
   default     = null
   sensitive   = true
+  ephemeral   = true
 }
 
 variable "ssh_known_hosts" {
