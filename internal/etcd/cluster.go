@@ -133,6 +133,13 @@ func (cl *cluster) note(s Spec) {
 	}
 }
 
+// displayName returns the name of the cluster for messages.
+func (cl *cluster) displayName() string {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.name
+}
+
 // knownMachine is a machine with the name that a resource gave it last.
 type knownMachine struct {
 	name string

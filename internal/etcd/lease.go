@@ -30,7 +30,7 @@ func (p *processLease) take(ctx context.Context, cl *cluster) error {
 	for _, h := range cl.hosts() {
 		machines = append(machines, cl.machine(h))
 	}
-	return p.leases.Take(ctx, machines, host.LeaseOptions{What: "etcd of cluster " + cl.name, Optional: true})
+	return p.leases.Take(ctx, machines, host.LeaseOptions{What: "etcd of cluster " + cl.displayName(), Optional: true})
 }
 
 // giveBack releases the lease unless a caller waits for a turn.

@@ -256,7 +256,16 @@ func TestLabCancel(t *testing.T) {
 // TestLabStaleCommands loses the connection during a command: the command continues, and ends before
 // the first change through the next connection.
 func TestLabStaleCommands(t *testing.T) {
-	const running = "grep -lx sleep /proc/[0-9]*/comm || true"
+	const (
+		// A process that has ended may wait for process 1 to take note of it.
+		running = `for name in $(grep -lxs sleep /proc/[0-9]*/comm); do
+  grep -qs '^State:[[:space:]]*[ZX]' "${name%comm}status" || echo "$name"
+done`
+		// sshd ends a moment after its connection; its child is then one of process 1.
+		orphaned = `for file in $(grep -lzxE 'KUBE_COMMAND=[0-9a-f]{16}' /proc/[0-9]*/environ /proc/[0-9]*/cmdline); do
+  grep -xs 'PPid:[[:space:]]*1' "${file%/*}/status" || true
+done`
+	)
 	config := labConfig(t)
 	m := machines.lab.Machine("m1")
 	run := func(script string) string {
@@ -277,6 +286,7 @@ func TestLabStaleCommands(t *testing.T) {
 		if err := <-failed; !errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s: the lost command: %v, want ErrUnreachable", user, err)
 		}
+		eventually(t, "the lost command has no parent", func() bool { return run(orphaned) != "" })
 		if run(running) == "" {
 			t.Fatalf("%s: the command ended with its connection: nothing is tested", user)
 		}
