@@ -26,6 +26,7 @@ var topologies = []topology{
 // machine, and the example of every topology on machines. Each example is applied, has an empty
 // plan afterwards, and is destroyed again.
 func TestModule(t *testing.T) {
+	machines(t)
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
 	tree := checkout(t)
 	t.Run("rules", func(t *testing.T) { passes(t, storyIn(t, all, tree, "modules/control-plane")) })

@@ -202,12 +202,15 @@ func (s *testServer) leave() {
 }
 
 func (s *testServer) session(offered ssh.NewChannel) {
-	defer s.leave()
 	channel, requests, err := offered.Accept()
 	if err != nil {
+		s.leave()
 		return
 	}
-	defer func() { _ = channel.Close() }()
+	defer func() {
+		s.leave() // before the client learns that it may open another session
+		_ = channel.Close()
+	}()
 	for request := range requests {
 		if request.Type != "exec" {
 			_ = request.Reply(false, nil)
