@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
@@ -38,7 +37,7 @@ func openRecord(ctx context.Context, path string) (*record, error) {
 	if path == "" {
 		return nil, nil
 	}
-	commit, err := commitOf(ctx)
+	commit, err := build.Commit(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,21 +56,6 @@ func openRecord(ctx context.Context, path string) (*record, error) {
 		return nil, fmt.Errorf("read the recorded points: %w", err)
 	}
 	return r, nil
-}
-
-// commitOf returns the hash of the checkout's commit, with "-dirty" if it has other files.
-func commitOf(ctx context.Context) (string, error) {
-	root, err := build.Checkout()
-	if err != nil {
-		return "", err
-	}
-	// The checkout may be another user's: kube-lab runs as root.
-	out, err := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "-C", root,
-		"describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the commit of the checkout, for the recorded points: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // String describes what was cut, one track per line.
