@@ -64,15 +64,15 @@ func onLab(t *testing.T, config lab.Config, versions []string, test func(*testin
 			testrun.Missing(t, "etcd ", version, " is not built: ", err)
 		}
 	}
-	l, err := lab.Up(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, destroy, err := lab.New(t.Context(), config)
 	t.Cleanup(func() {
-		if err := l.Destroy(context.WithoutCancel(t.Context())); err != nil {
+		if err := destroy(); err != nil {
 			t.Error(err)
 		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,8 @@ type Lab struct {
 	Name   string
 	Subnet netip.Prefix
 
-	state state
+	state       state
+	reservation *os.File // of New: its lock keeps the lab for this process
 }
 
 // Up makes the lab of cfg, or completes it: machines that are missing are added,

@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,18 @@ var subnet = netip.MustParsePrefix("10.91.0.0/24")
 // and print what network it finds.
 const enterLab = "LAB_TEST_ENTER"
 
+// withLab makes the test binary, started anew, make the lab of that name (With), print
+// whether its machine is new, and keep the lab until its standard input ends.
+const withLab = "LAB_TEST_WITH"
+
 func TestMain(m *testing.M) {
+	if name := os.Getenv(withLab); name != "" {
+		if err := useLab(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if name := os.Getenv(enterLab); name != "" {
 		if err := printNetworkWithin(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -45,6 +57,16 @@ func printNetworkWithin(name string) error {
 	addresses, err := net.InterfaceAddrs()
 	fmt.Println(addresses)
 	return err
+}
+
+func useLab(name string) error {
+	config := lab.Config{Name: name, Subnet: subnet, Machines: []string{"a"}}
+	return lab.With(context.Background(), config, func(l *lab.Lab) error {
+		out, err := l.Machine("a").Run(context.Background(), "ls /etc/left-behind 2>/dev/null || echo new")
+		fmt.Print(out)
+		_, _ = io.ReadAll(os.Stdin)
+		return err
+	})
 }
 
 func TestMachines(t *testing.T) {
@@ -277,6 +299,63 @@ func TestWithDestroysAFailedLab(t *testing.T) {
 		t.Errorf("With gives %v, want %v", err, context.DeadlineExceeded)
 	}
 	if rests := leftovers(t, labName("w")); len(rests) > 0 {
+		t.Errorf("left over: %s", strings.Join(rests, "; "))
+	}
+}
+
+// TestNewLab: a lab that a killed process left behind is not used again, and one that
+// another process uses is not touched. The process is one that Enter starts again.
+func TestNewLab(t *testing.T) {
+	requireLab(t)
+	config := lab.Config{Name: labName("n"), Subnet: subnet, Machines: []string{"a"}, Log: io.Discard}
+	left := upWith(t, config)
+	sh(t, left.Machine("a"), "touch /etc/left-behind")
+
+	user := exec.CommandContext(t.Context(), os.Args[0])
+	user.Env = append(os.Environ(), withLab+"="+config.Name)
+	user.Stderr = t.Output()
+	in, err := user.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := user.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := user.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "new\n" || err != nil {
+		t.Fatalf("the process finds %q on its machine, %v", line, err)
+	}
+
+	var log strings.Builder
+	config.Log = &log
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, destroy, err := lab.New(ctx, config)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("New gives %v for a lab in use", err)
+	}
+	if err := destroy(); err != nil {
+		t.Error(err)
+	}
+	if strings.Count(log.String(), "another process uses it") != 1 {
+		t.Errorf("the log is %q", log.String())
+	}
+	opened, err := lab.Open(config.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, opened.Machine("a"), "true")
+
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := user.Wait(); err != nil {
+		t.Error(err)
+	}
+	if rests := leftovers(t, config.Name); len(rests) > 0 {
 		t.Errorf("left over: %s", strings.Join(rests, "; "))
 	}
 }

@@ -102,8 +102,12 @@ func Enter(l *Lab) error {
 	if err != nil {
 		return fmt.Errorf("enter lab %s: %w", l.Name, err)
 	}
+	reservation, err := l.handOver()
+	if err != nil {
+		return fmt.Errorf("enter lab %s: %w", l.Name, err)
+	}
 	args := append([]string{nsenter, "--net=" + l.netnsPath(), "--", self}, os.Args[1:]...)
-	err = syscall.Exec(nsenter, args, os.Environ())
+	err = syscall.Exec(nsenter, args, append(os.Environ(), reservation))
 	return fmt.Errorf("enter lab %s: %w", l.Name, err)
 }
 

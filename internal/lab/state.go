@@ -83,6 +83,16 @@ func writeFile(path string, data []byte, mode fs.FileMode) error {
 // exist. The lock ends with the process. Its holder may remove the directory; a
 // process that waited then starts over with a new one.
 func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
+	f, err := openLocked(ctx, dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
+// openLocked is lockDir. The lock ends when the result is closed. It calls waiting,
+// where it is not nil, before each further attempt.
+func openLocked(ctx context.Context, dir string, waiting func()) (*os.File, error) {
 	for {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
@@ -93,12 +103,12 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if err := filelock.Lock(ctx, f, nil); err != nil {
+		if err := filelock.Lock(ctx, f, waiting); err != nil {
 			f.Close()
 			return nil, err
 		}
 		if sameFile(f, dir) {
-			return func() { f.Close() }, nil
+			return f, nil
 		}
 		f.Close()
 	}

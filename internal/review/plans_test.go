@@ -2,7 +2,6 @@ package review
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -39,15 +38,15 @@ func newLab(t *testing.T, machines ...string) *lab.Lab {
 	t.Helper()
 	ctx := t.Context()
 	subnet := netip.MustParsePrefix("10.89.0.0/24")
-	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: subnet, Machines: machines, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, destroy, err := lab.New(ctx, lab.Config{Name: "review", Subnet: subnet, Machines: machines, Log: t.Output()})
 	t.Cleanup(func() {
-		if err := l.Destroy(context.WithoutCancel(ctx)); err != nil {
+		if err := destroy(); err != nil {
 			t.Error(err)
 		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return l
 }
 
