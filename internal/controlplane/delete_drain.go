@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -59,6 +61,20 @@ func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptio
 	}
 	if err := s.Registrar.Deregister(ctx, s.Name); err != nil {
 		return fmt.Errorf("deregister replica %s: %w", s.Machine(), err)
+	}
+	return stopToLeave(ctx, s)
+}
+
+// stopToLeave stops the replica if that is how it leaves rotation. The caller has the lock, so
+// the next replica to leave is checked against those that still serve. A machine that cannot be
+// reached is left as it is.
+func stopToLeave(ctx context.Context, s Spec) error {
+	if !s.Registrar.LeavesByStopping() {
+		return nil
+	}
+	_, err := s.Host.Run(ctx, host.Command{Script: unit.Stop()})
+	if err != nil && !errors.Is(err, host.ErrUnreachable) {
+		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }

@@ -46,10 +46,16 @@ type Imported struct {
 	Settings json.RawMessage
 }
 
-// Import derives the replica from its machine. It changes nothing. endpointOf returns the
-// address that a registration names.
+// RegisteredAt is what a registration says of its endpoint.
+type RegisteredAt struct {
+	Address       string
+	DetectionTime time.Duration // as in component.Replica
+}
+
+// Import derives the replica from its machine. It changes nothing. endpointOf returns what
+// a registration says.
 func (r *Replicas) Import(
-	ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error),
+	ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (RegisteredAt, error),
 ) (Imported, error) {
 	facts, err := h.Observe(ctx, machine.ImportQuery())
 	if err != nil {
@@ -83,7 +89,9 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 }
 
 // imported interprets the facts that Import queried.
-func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
+func imported(
+	h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (RegisteredAt, error),
+) (Imported, error) {
 	known, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	switch {
 	case err != nil:

@@ -17,7 +17,7 @@ import (
 
 // deriveImport combines the record, the flags and the files.
 func deriveImport(
-	h *host.Host, r machine.Record, version, endpoint string, flags map[string]map[string]string,
+	h *host.Host, r machine.Record, version string, endpoint RegisteredAt, flags map[string]map[string]string,
 	files map[string]host.FileState,
 ) Imported {
 	configured := cmp.Or(r.Configured, &machine.Configured{})
@@ -33,9 +33,10 @@ func deriveImport(
 		out.Port = port
 	}
 	s := component.Replica{
-		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint,
-		EtcdURLs:     out.EtcdURLs,
-		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
+		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint.Address,
+		DetectionTime: endpoint.DetectionTime,
+		EtcdURLs:      out.EtcdURLs,
+		ServiceCIDRs:  out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
 		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
 	out.ClusterDomain, out.ExtraSANs = namesInCertificate(s, files[component.APIServerCert].Content, configured.ExtraSANs)

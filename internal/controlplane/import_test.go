@@ -37,10 +37,10 @@ func machineOf(t *testing.T, s Spec) host.Facts {
 	return host.Facts{Files: files, Dirs: map[string][]string{}}
 }
 
-func endpointIn(text json.RawMessage) (string, error) {
-	var registration struct{ Address string }
+func endpointIn(text json.RawMessage) (RegisteredAt, error) {
+	var registration RegisteredAt
 	err := json.Unmarshal(text, &registration)
-	return registration.Address, err
+	return registration, err
 }
 
 // TestImportReadsBack: importing the machine of a spec results in that spec.

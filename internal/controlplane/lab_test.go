@@ -159,6 +159,8 @@ func (r *recordingRegistrar) Undrain(context.Context, string) error {
 
 func (r *recordingRegistrar) Balancers() []host.LeaseTaker { return r.balancers }
 
+func (r *recordingRegistrar) LeavesByStopping() bool { return false }
+
 func (r *recordingRegistrar) Deregister(_ context.Context, name string) error {
 	r.note("deregister")
 	r.mu.Lock()

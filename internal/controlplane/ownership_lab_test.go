@@ -156,7 +156,7 @@ func (st *stage) belongsToGroups() {
 		st.Errorf("groups of the API server and the number of games: %q", got)
 	}
 	observed, err := st.replicas.Import(st.ctx, st.spec.Host,
-		func(json.RawMessage) (string, error) { return st.spec.EndpointHost, nil })
+		func(json.RawMessage) (RegisteredAt, error) { return RegisteredAt{Address: st.spec.EndpointHost}, nil })
 	if err != nil {
 		st.Error(err)
 	}

@@ -57,6 +57,9 @@ type Registrar interface {
 	Replicas(ctx context.Context) (map[string]string, error)
 	// Balancers are the machines that hold the lease for changes of rotation.
 	Balancers() []host.LeaseTaker
+	// LeavesByStopping reports whether a replica stays in rotation until its API server stops:
+	// Deregister changes nothing, and the load balancers notice that the replica is not ready.
+	LeavesByStopping() bool
 }
 
 // Store is the etcd cluster of the replicas, as far as they depend on it.

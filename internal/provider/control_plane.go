@@ -22,7 +22,7 @@ import (
 type controlPlane struct {
 	notQueried  string // why no query was possible; "" if there was one
 	etcd        etcd.Health
-	endpoint    endpoint.Health
+	endpoint    endpointHealth
 	replicas    map[string]listedReplica
 	authorities map[string]time.Time // expiry by authority; zero if it cannot be read
 }
@@ -85,7 +85,7 @@ func (s *session) observeControlPlane(ctx context.Context, at queryTarget) contr
 // balancers get two thirds of the time.
 func observeReplicas[T any](
 	ctx context.Context, s *session, at queryTarget, ask func(addresses []string) []T,
-) ([]T, endpoint.Health) {
+) ([]T, endpointHealth) {
 	named := slices.AppendSeq(addressesOf(at.urls), maps.Values(at.registration.Hosts))
 	slices.Sort(named)
 	named = slices.Compact(named)
@@ -98,7 +98,7 @@ func observeReplicas[T any](
 		first, cancel = context.WithTimeout(ctx, time.Until(end)*2/3)
 	}
 	defer cancel()
-	balancers := s.registrars.For(at.registration).Health(first)
+	balancers := s.registrars.health(first, at.registration)
 	elsewhere := ask(unnamedMachines(balancers.Replicas, named))
 	asking.Wait()
 	return append(there, elsewhere...), balancers

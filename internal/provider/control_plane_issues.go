@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -218,7 +218,10 @@ func sizeText(bytes int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }
 
-func endpointIssues(h endpoint.Health) []issue {
+func endpointIssues(h endpointHealth) []issue {
+	if h.external != nil {
+		return externalIssues(*h.external)
+	}
 	var issues []issue
 	holders, unseen := h.Holders(), h.Unobserved()
 	switch {
@@ -243,6 +246,16 @@ func endpointIssues(h endpoint.Health) []issue {
 		issues = append(issues, unhealthy("endpoint %s: no replica is registered", h.Address))
 	}
 	return issues
+}
+
+func externalIssues(h external.Health) []issue {
+	switch {
+	case len(h.Replicas) == 0:
+		return []issue{unhealthy("endpoint %s: none of its targets has a replica", h.URL)}
+	case h.Silence != "":
+		return []issue{unhealthy("endpoint %s: it does not answer: %s", h.URL, h.Silence)}
+	}
+	return nil
 }
 
 func replicaIssues(seen controlPlane) []issue {
@@ -273,7 +286,16 @@ func replicaIssues(seen controlPlane) []issue {
 // rotationIssues reports the balancers at which a replica is not in rotation. Balancers with
 // the same reason are reported together. A balancer that has problems itself has an issue of
 // its own.
-func rotationIssues(h endpoint.Health, replica, label string) []issue {
+func rotationIssues(h endpointHealth, replica, label string) []issue {
+	if h.external != nil {
+		if why, out := h.external.NotReady[replica]; out {
+			return []issue{unhealthy("%s: not ready: %s", label, why)}
+		}
+		if _, listed := h.Replicas[replica]; !listed {
+			return []issue{unhealthy("%s: it is not a target of the endpoint", label)}
+		}
+		return nil
+	}
 	where := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
 		b := h.Balancers[name]

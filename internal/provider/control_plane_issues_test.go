@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -26,10 +26,10 @@ var (
 // wholeControlPlane returns three healthy machines. The caller may change them.
 func wholeControlPlane() controlPlane {
 	seen := controlPlane{
-		endpoint: endpoint.Health{
-			Address: "10.0.0.100", Balancers: map[string]endpoint.Balancer{},
+		endpoint: endpointHealth{Health: haproxy.Health{
+			Address: "10.0.0.100", Balancers: map[string]haproxy.Balancer{},
 			Replicas: map[string]string{},
-		},
+		}},
 		replicas:    map[string]listedReplica{},
 		authorities: map[string]time.Time{"kubernetes": observed.AddDate(10, 0, 0)},
 	}
@@ -61,13 +61,13 @@ func wholeControlPlane() controlPlane {
 		seen.replicas[name] = replica
 	}
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
-		b := endpoint.Balancer{
+		b := haproxy.Balancer{
 			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true,
 			HoldsVIP: name == "cp1",
-			Backends: map[string]endpoint.Backend{}, Out: map[string]string{},
+			Backends: map[string]haproxy.Backend{}, Out: map[string]string{},
 		}
 		for replica, at := range seen.endpoint.Replicas {
-			b.Backends[replica] = endpoint.Backend{Address: at, Status: "UP", Check: "L7OK", Sessions: 3}
+			b.Backends[replica] = haproxy.Backend{Address: at, Status: "UP", Check: "L7OK", Sessions: 3}
 		}
 		seen.endpoint.Balancers[name] = b
 	}
@@ -75,7 +75,7 @@ func wholeControlPlane() controlPlane {
 }
 
 // changeBalancer changes one of the balancers.
-func changeBalancer(seen *controlPlane, name string, change func(*endpoint.Balancer)) {
+func changeBalancer(seen *controlPlane, name string, change func(*haproxy.Balancer)) {
 	b := seen.endpoint.Balancers[name]
 	change(&b)
 	seen.endpoint.Balancers[name] = b
@@ -97,10 +97,10 @@ func dies(seen *controlPlane, i int, name string) {
 		Address: address,
 	}
 	changeReplica(seen, name, func(r *listedReplica) { r.Health = controlplane.Health{Address: address, Err: lost} })
-	changeBalancer(seen, name, func(b *endpoint.Balancer) { *b = endpoint.Balancer{Address: address, Err: lost} })
+	changeBalancer(seen, name, func(b *haproxy.Balancer) { *b = haproxy.Balancer{Address: address, Err: lost} })
 	for _, other := range []string{"cp1", "cp2", "cp3"} {
 		if other != name {
-			changeBalancer(seen, other, func(b *endpoint.Balancer) { b.Out[name] = "out of rotation: DOWN L4TOUT" })
+			changeBalancer(seen, other, func(b *haproxy.Balancer) { b.Out[name] = "out of rotation: DOWN L4TOUT" })
 		}
 	}
 }
@@ -192,17 +192,17 @@ func TestIssuesOf(t *testing.T) {
 			seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1
 		}, nil},
 		"two holders": {func(seen *controlPlane) {
-			changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.HoldsVIP = true })
+			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.HoldsVIP = true })
 		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: it is on cp1 and cp3 at the same time",
 		}},
 		"no holder": {func(seen *controlPlane) {
-			changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.HoldsVIP = false })
+			changeBalancer(seen, "cp1", func(b *haproxy.Balancer) { b.HoldsVIP = false })
 		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: no balancer has it",
 		}},
 		"a stopped HAProxy": {func(seen *controlPlane) {
-			changeBalancer(seen, "cp2", func(b *endpoint.Balancer) {
+			changeBalancer(seen, "cp2", func(b *haproxy.Balancer) {
 				b.HAProxy, b.Answers = "inactive", false
 				b.Out = map[string]string{"cp1": "HAProxy does not answer", "cp2": "HAProxy does not answer"}
 			})
@@ -213,7 +213,7 @@ func TestIssuesOf(t *testing.T) {
 			})
 		}, []string{"unhealthy: replica cp2 (10.0.0.12): kube-scheduler: kube-scheduler.service is inactive"}},
 		"a replica that is drained on one balancer": {func(seen *controlPlane) {
-			changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.Out["cp1"] = "out of rotation: DRAIN L7OK" })
+			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.Out["cp1"] = "out of rotation: DRAIN L7OK" })
 		}, []string{"unhealthy: replica cp1 (10.0.0.11): out of rotation: DRAIN L7OK, reported by balancer cp3"}},
 		"a replica that no balancer lists": {func(seen *controlPlane) {
 			delete(seen.endpoint.Replicas, "cp2")

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
@@ -133,7 +133,7 @@ func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Tim
 	}
 }
 
-func virtualIPOf(h endpoint.Health) *virtualIPModel {
+func virtualIPOf(h endpointHealth) *virtualIPModel {
 	holders := h.Holders()
 	out := &virtualIPModel{Address: lineOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
 	if len(holders) == 1 {
@@ -142,7 +142,7 @@ func virtualIPOf(h endpoint.Health) *virtualIPModel {
 	return out
 }
 
-func balancerOf(b endpoint.Balancer) balancerModel {
+func balancerOf(b haproxy.Balancer) balancerModel {
 	out := balancerModel{
 		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil),
 		HoldsVirtualIP: types.BoolValue(b.HoldsVIP),
@@ -157,7 +157,7 @@ func balancerOf(b endpoint.Balancer) balancerModel {
 	return out
 }
 
-func replicaOf(h endpoint.Health, name string, r listedReplica, now time.Time) replicaStatusModel {
+func replicaOf(h endpointHealth, name string, r listedReplica, now time.Time) replicaStatusModel {
 	own := r.Err == nil && r.Name == name
 	if !own { // the machine runs another replica: ignore its details
 		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 )
 
 // controlPlaneDataSource reports the health of a whole control plane. It is made for check
@@ -68,7 +68,10 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	}
 	ctx, cancel := operation(ctx, queryTime(timeout), "kube_control_plane", at.registration.Address)
 	defer cancel()
-	seen := controlPlane{endpoint: endpoint.Health{Address: at.registration.Address}, notQueried: at.unavailable}
+	seen := controlPlane{
+		endpoint:   endpointHealth{Health: haproxy.Health{Address: at.registration.Address}},
+		notQueried: at.unavailable,
+	}
 	if at.unavailable == "" {
 		seen = d.session.observeControlPlane(ctx, at)
 	}

@@ -236,6 +236,8 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443),
 			"hosts":      tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts),
 			"cluster_id": tftypes.NewValue(tftypes.String, nil),
+			"kind":       tftypes.NewValue(tftypes.String, nil), "probe_from": tftypes.NewValue(tftypes.String, nil),
+			"target_port": tftypes.NewValue(tftypes.Number, nil),
 		}),
 		"timeouts": objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
 	}

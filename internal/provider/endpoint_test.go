@@ -3,6 +3,7 @@ package provider
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -13,6 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -159,4 +162,42 @@ func emptyOf(t *testing.T, s schema.Schema) tftypes.Value {
 func objectAs(t *testing.T, object types.Object, to any) diag.Diagnostics {
 	t.Helper()
 	return object.As(t.Context(), to, basetypes.ObjectAsOptions{})
+}
+
+// TestExternalRegistration checks what follows from the arguments of an external endpoint: the
+// registration, and what the balancer needs. The shutdown delay of the replicas follows from it.
+func TestExternalRegistration(t *testing.T) {
+	here, _ := twoClusters(t)
+	state := importedState(t, endpointSchema(t.Context()), map[string]any{
+		"address": "api.example.com", "port": int64(443), "external.targets": map[string]string{"cp1": "fd00::11"},
+		"external.target_port": int64(6443), "external.health_check.interval": "10s",
+		"external.health_check.threshold": int64(3), "drain_timeout": "10s", "pki": bundleText(t, here),
+	})
+	var m endpointModel
+	diags := state.Get(t.Context(), &m)
+	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	want := endpoint.Registration{
+		Kind: endpoint.External, Address: "api.example.com", Port: 443, Hosts: map[string]string{"cp1": "fd00::11"},
+		DrainTimeout: 10 * time.Second, DetectionTime: 30 * time.Second, TargetPort: 6443, ClusterID: here.ClusterID,
+	}
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || got.Key() != want.Key() {
+		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
+	}
+	var backend externalBackendModel
+	diags = objectAs(t, m.Backend, &backend)
+	targets := stringMapOf(t.Context(), backend.Targets, &diags)
+	if diags.HasError() || targets["cp1"] != "[fd00::11]:6443" || backend.HealthCheck.Path.ValueString() != "/readyz" {
+		t.Errorf("backend is %+v, %v", backend, diags)
+	}
+	if delay := component.ShutdownDelay(component.Replica{DetectionTime: got.DetectionTime}); delay != 32*time.Second {
+		t.Errorf("the shutdown delay is %s", delay)
+	}
+	object, more := registrationObject(t.Context(), got)
+	if more.HasError() || !object.Equal(m.Registration) {
+		t.Errorf("an import reads the registration as %s, want %s", object, m.Registration)
+	}
 }

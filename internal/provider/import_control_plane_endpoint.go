@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -37,7 +38,7 @@ func (r *endpointResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
-	observed, err := endpoint.Import(ctx, machine, r.session.machine)
+	observed, err := haproxy.Import(ctx, machine, r.session.machine)
 	if err == nil && wanted != "" && observed.Address != wanted {
 		err = &problem.Problem{
 			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " +
@@ -96,7 +97,7 @@ func (r *endpointResource) machineNamed(
 
 // drainOf returns the drain timeout with which the replicas in rotation are registered. A
 // change of it reaches the replicas and no balancer.
-func (r *endpointResource) drainOf(ctx context.Context, observed endpoint.Imported) time.Duration {
+func (r *endpointResource) drainOf(ctx context.Context, observed haproxy.Imported) time.Duration {
 	for _, address := range observed.Replicas {
 		recorded, err := r.session.replicas.Recorded(ctx, r.session.machine(address))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
@@ -29,10 +30,11 @@ func (r *replicaResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_replica", machine.Address())
 	defer cancel()
-	observed, err := r.session.replicas.Import(ctx, machine, func(text json.RawMessage) (string, error) {
+	registeredAt := func(text json.RawMessage) (controlplane.RegisteredAt, error) {
 		registration, err := registrationIn(text)
-		return registration.Address, err
-	})
+		return controlplane.RegisteredAt{Address: registration.Address, DetectionTime: registration.DetectionTime}, err
+	}
+	observed, err := r.session.replicas.Import(ctx, machine, registeredAt)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Control-plane replica not imported", err)
 		return
@@ -93,5 +95,10 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		DrainTimeout: durationText(r.DrainTimeout),
 		VerifyCA:     types.BoolValue(r.VerifyCA),
 		ClusterID:    stringOrNull(r.ClusterID),
+
+		Kind:          stringOrNull(string(r.Kind)),
+		TargetPort:    intOrNull(r.TargetPort),
+		DetectionTime: durationText(r.DetectionTime),
+		ProbeFrom:     stringOrNull(r.ProbeFrom),
 	})
 }

@@ -19,11 +19,13 @@ type endpointModel struct {
 	Address      types.String `tfsdk:"address"`
 	Port         types.Int64  `tfsdk:"port"`
 	HAProxy      types.Object `tfsdk:"haproxy"`
+	External     types.Object `tfsdk:"external"`
 	CA           types.String `tfsdk:"ca_certificate"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
 
 	URL          types.String `tfsdk:"url"`
 	Registration types.Object `tfsdk:"registration"`
+	Backend      types.Object `tfsdk:"backend"`
 }
 
 type haproxyModel struct {
@@ -57,24 +59,36 @@ func (m *endpointModel) derive(ctx context.Context, diags *diag.Diagnostics) {
 
 // planRegistration sets url and registration if the values they depend on are known.
 func (m *endpointModel) planRegistration(ctx context.Context, cluster types.String, diags *diag.Diagnostics) {
-	m.Registration = types.ObjectUnknown(registrationTypes)
+	m.Registration, m.Backend = types.ObjectUnknown(registrationTypes), m.backend(ctx, diags)
 	m.URL = types.StringUnknown()
 	if !allKnown(m.Address, m.Port) {
 		return
 	}
 	m.URL = types.StringValue(apiURL(m.Address.ValueString(), m.Port.ValueInt64()))
-	hosts := m.balancers(ctx, diags).Hosts
-	if !allKnown(hosts, m.DrainTimeout) || !elementsKnown(ctx, hosts) {
+	if !allKnown(m.DrainTimeout) {
 		return
 	}
-	object, more := types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
-		Address:      m.Address,
-		Port:         m.Port,
-		Hosts:        hosts,
-		DrainTimeout: m.DrainTimeout,
-		VerifyCA:     types.BoolValue(!m.CA.IsNull()),
-		ClusterID:    cluster,
-	})
+	registration := registrationModel{
+		Address: m.Address, Port: m.Port, DrainTimeout: m.DrainTimeout, VerifyCA: types.BoolValue(!m.CA.IsNull()),
+		ClusterID: cluster,
+	}
+	if m.External.IsNull() {
+		registration.Hosts = m.balancers(ctx, diags).Hosts
+	} else {
+		arguments := m.external(ctx, diags)
+		if !arguments.known(ctx) {
+			return
+		}
+		spec := arguments.spec(ctx, diags)
+		registration.Kind = types.StringValue(string(endpoint.External))
+		registration.Hosts, registration.TargetPort = arguments.Targets, arguments.TargetPort
+		registration.DetectionTime = durationText(spec.HealthCheck.DetectionTime())
+		registration.ProbeFrom = arguments.ProbeFrom
+	}
+	if !allKnown(registration.Hosts) || !elementsKnown(ctx, registration.Hosts) {
+		return
+	}
+	object, more := types.ObjectValueFrom(ctx, registrationTypes, registration)
 	diags.Append(more...)
 	m.Registration = object
 }
@@ -91,6 +105,7 @@ func (m *endpointModel) affectsMachine(_ context.Context, before endpointModel, 
 		[2]attr.Value{m.Port, before.Port},
 		[2]attr.Value{m.CA, before.CA},
 		[2]attr.Value{m.HAProxy, before.HAProxy},
+		[2]attr.Value{m.External, before.External},
 	)
 }
 

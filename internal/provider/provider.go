@@ -17,7 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -100,7 +101,9 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		s.abandon = host.AbandonedAt(stringsOf(ctx, model.Abandon, &resp.Diagnostics)...)
 	}
 	s.replicas = controlplane.NewReplicas(s.machine)
-	s.registrars = endpoint.NewRegistrars(s.machine)
+	s.registrars = registrars{
+		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(s.machine, s.recordedReplica),
+	}
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s
 	resp.DataSourceData = s

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -23,6 +25,11 @@ type registrationModel struct {
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
 	VerifyCA     types.Bool   `tfsdk:"verify_ca"`
 	ClusterID    types.String `tfsdk:"cluster_id"`
+
+	Kind          types.String `tfsdk:"kind"` // null is haproxy
+	TargetPort    types.Int64  `tfsdk:"target_port"`
+	DetectionTime types.String `tfsdk:"detection_time"`
+	ProbeFrom     types.String `tfsdk:"probe_from"`
 }
 
 var registrationTypes = map[string]attr.Type{
@@ -32,11 +39,16 @@ var registrationTypes = map[string]attr.Type{
 	"drain_timeout": types.StringType,
 	"verify_ca":     types.BoolType,
 	"cluster_id":    types.StringType,
+
+	"kind":           types.StringType,
+	"target_port":    types.Int64Type,
+	"detection_time": types.StringType,
+	"probe_from":     types.StringType,
 }
 
 // registeredAt returns, for an endpoint, a function that reports whether a machine has a
 // replica that is registered there.
-func (s *session) registeredAt(cluster, address string) endpoint.Registered {
+func (s *session) registeredAt(cluster, address string) haproxy.Registered {
 	return func(ctx context.Context, name string, at netip.AddrPort) (bool, error) {
 		observed, err := s.replicas.Recorded(ctx, s.machine(at.Addr().String()))
 		if err != nil {
@@ -74,13 +86,23 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 	if err != nil {
 		addError(diags, attributePath("endpoint.drain_timeout"), "Invalid duration", err)
 	}
+	var detection time.Duration
+	if !model.DetectionTime.IsNull() {
+		if detection, err = parseDuration(model.DetectionTime); err != nil {
+			addError(diags, attributePath("endpoint.detection_time"), "Invalid duration", err)
+		}
+	}
 	return endpoint.Registration{
-		Address:      model.Address.ValueString(),
-		Port:         int(model.Port.ValueInt64()),
-		Hosts:        stringMapOf(ctx, model.Hosts, diags),
-		DrainTimeout: drain,
-		VerifyCA:     model.VerifyCA.ValueBool(),
-		ClusterID:    model.ClusterID.ValueString(),
+		Kind:          endpoint.Kind(model.Kind.ValueString()),
+		Address:       model.Address.ValueString(),
+		Port:          int(model.Port.ValueInt64()),
+		Hosts:         stringMapOf(ctx, model.Hosts, diags),
+		DrainTimeout:  drain,
+		VerifyCA:      model.VerifyCA.ValueBool(),
+		ClusterID:     model.ClusterID.ValueString(),
+		TargetPort:    int(model.TargetPort.ValueInt64()),
+		DetectionTime: detection,
+		ProbeFrom:     model.ProbeFrom.ValueString(),
 	}
 }
 
@@ -90,6 +112,10 @@ type queryEndpointModel struct {
 	Port      types.Int64  `tfsdk:"port"`
 	Hosts     types.Map    `tfsdk:"hosts"`
 	ClusterID types.String `tfsdk:"cluster_id"`
+
+	Kind       types.String `tfsdk:"kind"`
+	TargetPort types.Int64  `tfsdk:"target_port"`
+	ProbeFrom  types.String `tfsdk:"probe_from"`
 }
 
 // decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
@@ -104,6 +130,10 @@ func decodeEndpoint(
 		Port:      int(model.Port.ValueInt64()),
 		Hosts:     stringMapOf(ctx, model.Hosts, diags),
 		ClusterID: model.ClusterID.ValueString(),
+
+		Kind:       endpoint.Kind(model.Kind.ValueString()),
+		TargetPort: int(model.TargetPort.ValueInt64()),
+		ProbeFrom:  model.ProbeFrom.ValueString(),
 	}, bundle)
 }
 

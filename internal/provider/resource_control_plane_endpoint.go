@@ -11,13 +11,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 )
 
 // endpointResource is the fixed address of a control plane's API: a virtual IP, managed by
 // keepalived, in front of HAProxy on a set of machines.
 type endpointResource struct {
-	machineResource[endpointModel, *endpointModel, endpoint.Spec, endpoint.Status]
+	machineResource[endpointModel, *endpointModel, endpointKind, endpoint.Status]
 }
 
 var (
@@ -50,13 +51,51 @@ func (r *endpointResource) ValidateConfig(
 ) {
 	var model endpointModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-	balancers := model.balancers(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || !allKnown(model.Address, balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
+	if resp.Diagnostics.HasError() {
 		return
 	}
-	hosts := stringMapOf(ctx, balancers.Hosts, &resp.Diagnostics)
-	if err := endpoint.ValidateHosts(model.Address.ValueString(), hosts); err != nil {
-		addInvalid(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Invalid endpoint hosts", err)
+	if model.External.IsNull() {
+		validateHAProxy(ctx, model, &resp.Diagnostics)
+	} else {
+		validateExternal(ctx, model, &resp.Diagnostics)
+	}
+}
+
+func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
+	if !allKnown(model.Address) {
+		return
+	}
+	if err := haproxy.ValidateAddress(model.Address.ValueString()); err != nil {
+		addInvalid(diags, path.Root("address"), "Invalid endpoint address", err)
+		return
+	}
+	balancers := model.balancers(ctx, diags)
+	if diags.HasError() || !allKnown(balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
+		return
+	}
+	hosts := stringMapOf(ctx, balancers.Hosts, diags)
+	if err := haproxy.ValidateHosts(model.Address.ValueString(), hosts); err != nil {
+		addInvalid(diags, path.Root("haproxy").AtName("hosts"), "Invalid endpoint hosts", err)
+	}
+}
+
+func validateExternal(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
+	if !model.CA.IsNull() {
+		diags.AddAttributeError(path.Root("ca_certificate"), "Argument without effect", "Cause: an external endpoint has no "+
+			"health checks of its own.\nUnchanged: nothing was changed.\nNext step: remove ca_certificate.")
+	}
+	arguments := model.external(ctx, diags)
+	if allKnown(arguments.HealthCheck) && elementsKnown(ctx, arguments.HealthCheck) {
+		if err := external.ValidateHealthCheck(arguments.healthCheck(ctx, diags)); err != nil {
+			addInvalid(diags, path.Root("external").AtName("health_check"), "Invalid health check", err)
+		}
+	}
+	if diags.HasError() || !allKnown(model.Address, arguments.Targets) || !elementsKnown(ctx, arguments.Targets) {
+		return
+	}
+	targets := stringMapOf(ctx, arguments.Targets, diags)
+	if err := external.ValidateTargets(model.Address.ValueString(), targets); err != nil {
+		addInvalid(diags, path.Root("external").AtName("targets"), "Invalid endpoint targets", err)
 	}
 }
 
@@ -74,6 +113,9 @@ func (r *endpointResource) ModifyPlan(
 	} else {
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
+		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("haproxy"), path.Root("external"))
+		}
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate()
 		} else {
@@ -83,37 +125,33 @@ func (r *endpointResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-func (r *endpointResource) createOn(ctx context.Context, s endpoint.Spec) (endpoint.Status, error) {
-	return endpoint.Create(ctx, s)
+func (r *endpointResource) createOn(ctx context.Context, s endpointKind) (endpoint.Status, error) {
+	return s.create(ctx)
 }
 
-func (r *endpointResource) readFrom(ctx context.Context, s endpoint.Spec) (endpoint.Status, error) {
-	return r.session.registrars.Read(ctx, s)
+func (r *endpointResource) readFrom(ctx context.Context, s endpointKind) (endpoint.Status, error) {
+	return s.read(ctx)
 }
 
 func (r *endpointResource) updateOn(
-	ctx context.Context, before, after endpointModel, s endpoint.Spec, diags *diag.Diagnostics,
+	ctx context.Context, before, after endpointModel, s endpointKind, diags *diag.Diagnostics,
 ) (endpoint.Status, error) {
 	before.bundle = after.bundle // of the same cluster: the bundle of another one replaces the endpoint
 	prior := r.spec(ctx, before, diags)
 	if diags.HasError() {
 		return endpoint.Status{}, nil
 	}
-	return endpoint.Update(ctx, prior, s)
+	return s.update(ctx, prior)
 }
 
 func (r *endpointResource) deleteFrom(
-	ctx context.Context, s endpoint.Spec, superseded func() bool, diags *diag.Diagnostics,
+	ctx context.Context, s endpointKind, superseded func() bool, diags *diag.Diagnostics,
 ) error {
 	if superseded() {
 		return nil
 	}
-	return endpoint.Delete(ctx, s, endpoint.DeleteOptions{
-		Abandon:         r.session.abandon,
-		WaitForReplicas: s.DrainTimeout + betweenDeletes,
-		LeftAlone: func(why string) {
-			diags.AddWarning("Host of endpoint "+s.Address+" not changed", problem.Block(why))
-		},
+	return s.remove(ctx, betweenDeletes, func(why string) {
+		diags.AddWarning("Host of endpoint "+s.address()+" not changed", why)
 	})
 }
 
@@ -127,32 +165,7 @@ func (r *endpointResource) priorObject(context.Context, endpointModel) priorObje
 const betweenDeletes = 10 * time.Second
 
 // identity is equal for two specs of the same endpoint.
-func (r *endpointResource) identity(s endpoint.Spec) string {
-	return identity("kube_control_plane_endpoint", s.ClusterID, s.Address, joined(s.Hosts))
-}
-
-// spec returns the spec that the model describes.
-func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *diag.Diagnostics) endpoint.Spec {
-	balancers := m.balancers(ctx, diags)
-	drain, err := parseDuration(m.DrainTimeout)
-	if err != nil {
-		addInvalid(diags, path.Root("drain_timeout"), "Invalid duration", err)
-	}
-	return endpoint.Spec{
-		ClusterID:       m.bundle.ClusterID,
-		ClusterName:     m.bundle.ClusterName,
-		Address:         m.Address.ValueString(),
-		Port:            int(m.Port.ValueInt64()),
-		Hosts:           r.session.machines(stringMapOf(ctx, balancers.Hosts, diags)),
-		Interface:       balancers.Interface.ValueString(),
-		VirtualRouterID: int(balancers.VirtualRouterID.ValueInt64()),
-		InstallPackages: balancers.InstallPackages.ValueBool(),
-		CACertificate:   m.CA.ValueString(),
-		DrainTimeout:    drain,
-		Abandon:         r.session.abandon,
-		Registered:      r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
-	}
-}
+func (r *endpointResource) identity(s endpointKind) string { return s.identity() }
 
 // plannedCluster returns the cluster of the planned endpoint. A bundle that is only known after
 // the apply belongs to the cluster that the endpoint already has: the bundle of another cluster

@@ -200,6 +200,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ConfigFiles:   m.configFiles(ctx),
 			Settings:      m.settings(ctx),
 			Registration:  registrationText(registration),
+			DetectionTime: registration.DetectionTime,
 			EarlyRenewal:  early,
 
 			SupplementaryGroups: m.groups(ctx),

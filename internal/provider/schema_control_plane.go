@@ -81,12 +81,18 @@ func querySchema() map[string]schema.Attribute {
 			MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`: its " +
 				"balancers list the replicas.",
 			Attributes: map[string]schema.Attribute{
-				"address": schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
-				"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
+				"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
+				"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Required: true, ElementType: types.StringType,
-					MarkdownDescription: "Addresses of the balancers, by name.",
+					MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
 				},
+				"kind": schema.StringAttribute{Optional: true, MarkdownDescription: "`external`. Default: none, " +
+					"for `haproxy`."},
+				"target_port": schema.Int64Attribute{Optional: true, MarkdownDescription: "The API servers' port " +
+					"behind an external endpoint. Default: none."},
+				"probe_from": schema.StringAttribute{Optional: true, MarkdownDescription: "Address of the machine " +
+					"from which an external endpoint is probed. Default: none."},
 				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
 					"cluster. Default: the cluster of `pki`."},
 			},

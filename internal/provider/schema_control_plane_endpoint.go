@@ -6,6 +6,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
@@ -15,7 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 )
 
 func endpointSchema(ctx context.Context) schema.Schema {
@@ -32,10 +34,11 @@ func endpointSchema(ctx context.Context) schema.Schema {
 	}))
 	return schema.Schema{
 		Version: 1,
-		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP that keepalived manages in " +
-			"front of HAProxy, on separate machines or on those of the replicas. Replicas join and leave its " +
-			"rotation on their own, through `registration`. It is created before them and cannot be destroyed " +
-			"while one of them is in rotation.",
+		MarkdownDescription: "The fixed address of a control plane's API, of exactly one kind: `haproxy`, a virtual " +
+			"IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas; or " +
+			"`external`, an address that others look after, such as a cloud's load balancer. Replicas join and " +
+			"leave its rotation on their own, through `registration`. It is created before them and cannot be " +
+			"destroyed while one of them is in rotation. A change of the kind replaces the endpoint.",
 		Attributes: attributes,
 	}
 }
@@ -45,17 +48,18 @@ func endpointArguments() map[string]schema.Attribute {
 		"address": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			Validators:    []validator.String{checked("endpoint address", endpoint.ValidateAddress)},
-			MarkdownDescription: "The virtual IP, an unused address in the machines' network. A change replaces " +
-				"the endpoint.",
+			Validators:    []validator.String{checked("endpoint address", external.ValidateAddress)},
+			MarkdownDescription: "With `haproxy`, the virtual IP: an unused address in the machines' network. With " +
+				"`external`, the balancer's IP address or DNS name. A change replaces the endpoint.",
 		},
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
-			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the same port that the " +
+			MarkdownDescription: "TCP port at the address. Default `6443`. With `haproxy`, it may be the same port that the " +
 				"replicas use on their own addresses. A change reloads HAProxy.",
 		},
-		"haproxy": haproxySchema(),
+		"haproxy":  haproxySchema(),
+		"external": externalSchema(),
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
 			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of " +
@@ -69,7 +73,7 @@ func endpointArguments() map[string]schema.Attribute {
 			Validators: []validator.String{checked("CA certificate", checkCertificate)},
 			MarkdownDescription: "Certificate of the Kubernetes CA, PEM. Health checks then verify the replicas " +
 				"against it. Default: none; health checks use TLS without verification. Client traffic is always " +
-				"passed through and verified by the client. A change reloads HAProxy.",
+				"passed through and verified by the client. A change reloads HAProxy. Not with `external`.",
 		},
 		"drain_timeout": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
@@ -84,10 +88,11 @@ func endpointArguments() map[string]schema.Attribute {
 
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Required: true,
+		Optional:   true,
+		Validators: []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRoot("external"))},
 		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A " +
 			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
-			"last; a reload closes no connection.",
+			"last; a reload closes no connection. Default: none; either this or `external` is set.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
@@ -119,7 +124,8 @@ func haproxySchema() schema.Attribute {
 
 func endpointComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
+		"id":      schema.StringAttribute{Computed: true, MarkdownDescription: "The address."},
+		"backend": externalBackendSchema(),
 		"url": schema.StringAttribute{Computed: true, MarkdownDescription: "The API's address, such as " +
 			"`https://10.0.0.100:6443`."},
 		"registration": schema.SingleNestedAttribute{
@@ -127,13 +133,20 @@ func endpointComputed() map[string]schema.Attribute {
 			MarkdownDescription: "Everything that a replica needs to join and leave rotation, for its `endpoint` " +
 				"attribute.",
 			Attributes: map[string]schema.Attribute{
-				"address": schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
-				"port": schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port on the " +
-					"virtual IP."},
+				"address": schema.StringAttribute{Computed: true, MarkdownDescription: "The endpoint's address."},
+				"port":    schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Computed: true, ElementType: types.StringType,
-					MarkdownDescription: "Addresses of the balancers, by name.",
+					MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
 				},
+				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, or null for " +
+					"`haproxy`."},
+				"target_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "The API servers' port " +
+					"behind an external endpoint."},
+				"detection_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
+					"balancer sends requests to a replica that is not ready any more."},
+				"probe_from": schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the machine from " +
+					"which an external endpoint is probed."},
 				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica " +
 					"that leaves rotation keeps its existing sessions."},
 				"verify_ca": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks " +

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 // defaultServiceCIDR is the default of kubeadm.
@@ -135,11 +137,29 @@ func replicaEndpointSchema() schema.Attribute {
 			"registers the replica on added balancers and restarts nothing; with a new address, the API server " +
 			"gets a certificate for it, which it reloads on its own.",
 		Attributes: map[string]schema.Attribute{
-			"address": schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
-			"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
+			"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
+			"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "Addresses of the balancers, by name.",
+				MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
+			},
+			"kind": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.OneOf(string(endpoint.External))},
+				MarkdownDescription: "`external`. Default: none, for `haproxy`.",
+			},
+			"target_port": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
+				MarkdownDescription: "The API servers' port behind an external endpoint. Default: none.",
+			},
+			"detection_time": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{durationValidator()},
+				MarkdownDescription: "How long an external balancer sends requests to a replica that is not ready any " +
+					"more, such as `6s`. Default: none. `--shutdown-delay-duration` of the API server exceeds it. A " +
+					"change restarts the API servers, one replica at a time.",
+			},
+			"probe_from": schema.StringAttribute{
+				Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed. " +
+					"Default: none.",
 			},
 			"drain_timeout": schema.StringAttribute{
 				Required: true, Validators: []validator.String{durationValidator()},

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -26,7 +25,7 @@ type session struct {
 	clusters *etcd.Clusters
 	replicas *controlplane.Replicas
 
-	registrars    *endpoint.Registrars
+	registrars    registrars
 	adoptions     adoptions
 	planned       disruption
 	versions      *versions

@@ -18,7 +18,7 @@ type argument struct {
 }
 
 // inertRegistration are the parts of a registration that no running component uses.
-var inertRegistration = []string{"hosts.", "drain_timeout", "cluster_id"}
+var inertRegistration = []string{"hosts.", "drain_timeout", "cluster_id", "kind", "target_port", "probe_from"}
 
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other
@@ -66,8 +66,9 @@ func arguments(kind string) map[string]argument {
 			"endpoint":             {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
 		},
 		"kube_control_plane_endpoint": {
-			"address":        {label: "virtual IP", effect: Restart, shown: true},
+			"address":        {label: "address", effect: Restart, shown: true},
 			"haproxy":        {label: "balancers", effect: Reload},
+			"external":       {label: "external balancer"},
 			"port":           {label: "port", effect: Reload, shown: true},
 			"ca_certificate": {label: "CA that health checks verify", effect: Reload},
 			"drain_timeout":  {label: "drain timeout"},
@@ -104,7 +105,7 @@ func arguments(kind string) map[string]argument {
 // computed are attributes that the provider observes or generates. Their change is a
 // consequence and never a reason.
 var computed = []string{
-	"bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
+	"backend", "bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
 	"cluster_ca_certificate", "config_digest", "content", "drift", "etcd_ca_certificate", "expires_at",
 	"fingerprints", "front_proxy_ca_certificate", "id", "keys", "learner", "machine_id",
 	"peer_url", "registered", "registration", "requests", "sealed_for", "service_account_public_key", "stages",

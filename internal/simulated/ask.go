@@ -17,9 +17,9 @@ func (m *machine) ask(script string) (string, error) {
 }
 
 const (
-	separator  = "--\n"
-	haproxy    = "kube-endpoint-haproxy.service"
-	keepalived = "kube-endpoint-keepalived.service"
+	separator   = "--\n"
+	haproxyUnit = "kube-endpoint-haproxy.service"
+	keepalived  = "kube-endpoint-keepalived.service"
 )
 
 // balancer answers an endpoint's query: addresses, neighbours, statistics.
@@ -33,7 +33,7 @@ func (m *machine) balancer(script string) string {
 		}
 	}
 	out.WriteString(separator + separator)
-	if m.units[haproxy] != nil && m.units[haproxy].active {
+	if m.units[haproxyUnit] != nil && m.units[haproxyUnit].active {
 		out.WriteString("# pxname,svname,scur,status,check_status,check_desc,last_chk,addr,\n")
 		for _, s := range m.backends() {
 			fmt.Fprintf(&out, "kube-apiserver,%s,0,UP,L7OK,Layer7 check passed,,%s,\n", s[0], s[1])

@@ -22,7 +22,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -171,7 +171,7 @@ type operation struct {
 }
 
 func (p plane) reads() []operation {
-	registrars := endpoint.NewRegistrars(p.machine) // one without earlier observations
+	registrars := haproxy.NewRegistrars(p.machine) // one without earlier observations
 	all := []operation{{"read endpoint", func(ctx context.Context) (any, error) {
 		return registrars.Read(ctx, p.endpoint)
 	}}}
@@ -198,7 +198,7 @@ func (p plane) changes() []operation {
 	}
 	after := p.endpoint
 	after.DrainTimeout = 7 * time.Second
-	add("update endpoint", func(ctx context.Context) (any, error) { return endpoint.Update(ctx, p.endpoint, after) })
+	add("update endpoint", func(ctx context.Context) (any, error) { return haproxy.Update(ctx, p.endpoint, after) })
 	for _, s := range p.servers {
 		s.ExtraArgs = map[string]map[string]string{release.APIServer: {"max-requests-inflight": "500"}}
 		add("update replica "+s.Name, func(ctx context.Context) (any, error) { return p.replicas.Update(ctx, s) })
@@ -208,7 +208,7 @@ func (p plane) changes() []operation {
 
 func (p plane) creates() []operation {
 	all := []operation{{"create endpoint", func(ctx context.Context) (any, error) {
-		return endpoint.Create(ctx, p.endpoint)
+		return haproxy.Create(ctx, p.endpoint)
 	}}}
 	for _, s := range p.members {
 		all = append(all, operation{"create member " + s.Name, func(ctx context.Context) (any, error) {
@@ -236,7 +236,7 @@ func (p plane) deletes() []operation {
 		}})
 	}
 	return append(all, operation{"delete endpoint", func(ctx context.Context) (any, error) {
-		return nil, endpoint.Delete(ctx, p.endpoint, endpoint.DeleteOptions{})
+		return nil, haproxy.Delete(ctx, p.endpoint, haproxy.DeleteOptions{})
 	}})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	etcdmachine "github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -23,10 +23,10 @@ import (
 // see it.
 type plane struct {
 	machine    func(address string) *host.Host
-	registrars *endpoint.Registrars
+	registrars *haproxy.Registrars
 	clusters   *etcd.Clusters
 	replicas   *controlplane.Replicas
-	endpoint   endpoint.Spec
+	endpoint   haproxy.Spec
 	members    []etcd.Spec
 	servers    []controlplane.Spec
 }
@@ -72,7 +72,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	}
 	machine := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
 	p := plane{
-		machine: machine, registrars: endpoint.NewRegistrars(machine), clusters: etcd.NewClusters(),
+		machine: machine, registrars: haproxy.NewRegistrars(machine), clusters: etcd.NewClusters(),
 		replicas: controlplane.NewReplicas(machine),
 	}
 	first := fleet.clusters[0]
@@ -80,7 +80,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	for _, m := range first.machines {
 		hosts[m.name] = machine(m.address)
 	}
-	p.endpoint = endpoint.Spec{
+	p.endpoint = haproxy.Spec{
 		ClusterID: bundle.ClusterID, ClusterName: bundle.ClusterName, Address: first.vip,
 		Hosts: hosts, CACertificate: bundle.CA.Certificate,
 	}
@@ -142,7 +142,7 @@ func programs(t testing.TB) string {
 
 func (p plane) create(t testing.TB) {
 	t.Helper()
-	if _, err := endpoint.Create(t.Context(), p.endpoint); err != nil {
+	if _, err := haproxy.Create(t.Context(), p.endpoint); err != nil {
 		t.Fatal(err)
 	}
 	each(t, p.members, func(ctx context.Context, s etcd.Spec) error {

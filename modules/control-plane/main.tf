@@ -46,9 +46,15 @@ resource "kube_control_plane_endpoint" "this" {
   address        = var.endpoint.address
   port           = var.endpoint.port
   pki            = kube_pki_bundle.this.bundle
-  ca_certificate = kube_pki_bundle.this.ca_certificate
+  ca_certificate = var.endpoint.external == null ? kube_pki_bundle.this.ca_certificate : null
   drain_timeout  = var.endpoint.drain_timeout
-  haproxy = {
+  external = var.endpoint.external == null ? null : {
+    targets      = local.with["replica"]
+    target_port  = var.kubernetes.port
+    health_check = var.endpoint.external.health_check
+    probe_from   = var.endpoint.external.probe_from
+  }
+  haproxy = var.endpoint.external != null ? null : {
     hosts             = local.with["balancer"]
     interface         = var.endpoint.interface
     virtual_router_id = var.endpoint.virtual_router_id

@@ -27,6 +27,11 @@ output "endpoint" {
   value       = kube_control_plane_endpoint.this.registration
 }
 
+output "backend" {
+  description = "What the balancer of an external endpoint needs: targets and health check. Null with HAProxy."
+  value       = kube_control_plane_endpoint.this.backend
+}
+
 output "etcd_client_urls" {
   description = "Client URLs of the etcd members, for data sources."
   value       = [for member in kube_etcd_member.this : member.client_url]

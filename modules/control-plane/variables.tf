@@ -29,9 +29,9 @@ variable "machines" {
     error_message = "Two machines have the same address."
   }
   validation {
-    condition = alltrue([for role in ["etcd", "replica", "balancer"] :
+    condition = alltrue([for role in ["etcd", "replica"] :
     anytrue([for machine in var.machines : contains(machine.roles, role)])])
-    error_message = "Every role must be on at least one machine: \"etcd\", \"replica\" and \"balancer\"."
+    error_message = "The roles \"etcd\" and \"replica\" must each be on at least one machine."
   }
   validation {
     condition     = length([for machine in var.machines : machine if contains(machine.roles, "replica")]) <= 5
@@ -44,7 +44,10 @@ variable "machines" {
 }
 
 variable "endpoint" {
-  description = "The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection."
+  description = <<-EOT
+    The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
+    With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
+  EOT
   type = object({
     address           = string
     port              = optional(number, 6443)
@@ -52,10 +55,18 @@ variable "endpoint" {
     interface         = optional(string)
     virtual_router_id = optional(number)
     install_packages  = optional(bool, true)
-    timeouts          = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+    external = optional(object({
+      health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})
+      probe_from   = optional(string)
+    }))
+    timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 
+  validation {
+    condition     = var.endpoint.external != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
+    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external."
+  }
   validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])
     error_message = "The endpoint's address belongs to one of the machines. It must be an unused address."

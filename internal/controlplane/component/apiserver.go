@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
@@ -14,7 +15,23 @@ import (
 // two failures and waits up to a second for each answer. Afterwards, open connections receive a
 // GOAWAY, and clients resend unprocessed requests elsewhere on their own.
 // shutdown-send-retry-after stays off, because it would answer those requests with 429 instead.
-const shutdownDelay = "5s"
+const shutdownDelay = 5 * time.Second
+
+// detectionMargin is the time that a balancer of somebody else gets, in addition to its detection
+// time, for the answer to its check and for taking the server out.
+const detectionMargin = 2 * time.Second
+
+// requestsEnd is how long the requests in flight may take after the shutdown delay.
+// --request-timeout limits them to 60 s.
+const requestsEnd = 85 * time.Second
+
+// ShutdownDelay is how long the stopping API server of a replica continues to serve.
+func ShutdownDelay(s Replica) time.Duration {
+	if s.DetectionTime == 0 {
+		return shutdownDelay
+	}
+	return max(shutdownDelay, (s.DetectionTime + detectionMargin).Round(time.Second))
+}
 
 // watchGrace is the maximum time a stopping API server takes to end its watches. Without it,
 // watches keep their connections, and therefore the server, for a minute (--request-timeout).
@@ -44,7 +61,7 @@ func APIServer(s Replica) Component {
 	flags["kubelet-preferred-address-types"] = "InternalIP,ExternalIP,Hostname"
 	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.Domain()
 	flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
-	flags["shutdown-delay-duration"] = shutdownDelay
+	flags["shutdown-delay-duration"] = ShutdownDelay(s).String()
 	flags["shutdown-watch-termination-grace-period"] = watchGrace
 	flags["goaway-chance"] = goawayChance
 	// Sorted, so that the order of members is not a change.
@@ -78,6 +95,7 @@ func APIServer(s Replica) Component {
 		Groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
 		Certificates: []string{APIServerCert, KubeletClientCert, FrontProxyClientCert, EtcdClientCert},
 		Probe:        probe{Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true},
+		StopTimeout:  ShutdownDelay(s) + requestsEnd,
 	}
 }
 

@@ -7,6 +7,7 @@ package component
 import (
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -30,6 +31,7 @@ type Component struct {
 	Limits       Limits
 	Groups       []string // additional groups of the machine; sorted
 	Probe        probe
+	StopTimeout  time.Duration // how long it may take to stop; 0 means the runtime's default
 }
 
 // Limits restrict the resources of a component. "" means no limit. The runtime says which amounts it

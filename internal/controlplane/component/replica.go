@@ -48,6 +48,9 @@ type Replica struct {
 	// Registration describes the endpoint that the replica registers with, as JSON. It is
 	// stored on the machine for changes of its etcd member.
 	Registration json.RawMessage
+	// DetectionTime is how long the endpoint sends requests to a replica that is not ready any
+	// more. 0 means that the provider takes it out of rotation before.
+	DetectionTime time.Duration
 	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
 	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -124,11 +126,9 @@ func service(c component.Component, line func(...string)) {
 	if c.Name == release.APIServer {
 		line("LogsDirectory=", path.Base(component.AuditLogDir))
 		line("LogsDirectoryMode=0700")
-		// The start timeout is unlimited because the API server waits for etcd. Stopping takes
-		// the shutdown delay plus the requests in flight, which --request-timeout limits to 60
-		// s.
+		// The start timeout is unlimited because the API server waits for etcd.
 		line("TimeoutStartSec=infinity")
-		line("TimeoutStopSec=90")
+		line("TimeoutStopSec=", strconv.Itoa(int(c.StopTimeout/time.Second)))
 	}
 }
 

@@ -1,0 +1,33 @@
+package external
+
+import (
+	"context"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Health is the observed state of an endpoint and its targets.
+type Health struct {
+	Replicas map[string]string // name → host:port: targets that have a replica, or whose machine cannot be observed
+	NotReady map[string]string // name → reason, of Replicas
+	URL      string
+	Silence  string // why the endpoint does not answer; "" if it does
+}
+
+// Health observes the targets and the endpoint. It never fails: what is wrong is in the result.
+func (r *Registrar) Health(ctx context.Context) Health {
+	h := Health{Replicas: map[string]string{}, NotReady: map[string]string{}, URL: r.url()}
+	for name, t := range r.observe(ctx) {
+		if !t.member() {
+			continue
+		}
+		h.Replicas[name] = t.at()
+		if !t.ready() {
+			h.NotReady[name] = problem.Line(t.notReady.Error())
+		}
+	}
+	if err := r.answers(ctx); err != nil {
+		h.Silence = problem.Line(err.Error())
+	}
+	return h
+}

@@ -1,0 +1,43 @@
+package external
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	good := Spec{
+		Address: "api.example.com", Targets: map[string]string{"cp1": "10.0.0.11", "cp2": "fd00::12"},
+		HealthCheck: HealthCheck{Interval: 2 * time.Second, Threshold: 3},
+	}
+	if err := good.validate(); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Spec)
+		want   string
+	}{
+		"address":            {func(s *Spec) { s.Address = "api_example" }, "neither an IP address nor a DNS name"},
+		"loopback":           {func(s *Spec) { s.Address = "127.0.0.1" }, "other machines can reach"},
+		"no target":          {func(s *Spec) { s.Targets = nil }, "at least one target"},
+		"target by name":     {func(s *Spec) { s.Targets = map[string]string{"cp1": "cp1.test"} }, "not an IP address"},
+		"target is endpoint": {func(s *Spec) { s.Address = "10.0.0.11" }, "the endpoint's own address"},
+		"same address": {func(s *Spec) {
+			s.Targets = map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.11"}
+		}, "targets cp1 and cp2 have the same address"},
+		"interval":  {func(s *Spec) { s.HealthCheck.Interval = 0 }, "shorter than 100ms"},
+		"threshold": {func(s *Spec) { s.HealthCheck.Threshold = 0 }, "less than 1"},
+		"slow check": {func(s *Spec) {
+			s.HealthCheck = HealthCheck{Interval: 30 * time.Second, Threshold: 3}
+		}, "each stop of an API server takes that long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := good
+			c.change(&s)
+			if err := s.validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("validate gives %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Create claims every host, installs and starts HAProxy and keepalived on them, and waits until
+// exactly one of them holds the VIP and HAProxy answers there.
+func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
+	if err := s.validate(); err != nil {
+		return endpoint.Status{}, refusedError(s, "created", err)
+	}
+	seen, err := observe(ctx, s, balancerQuery(s, true))
+	if err != nil {
+		return endpoint.Status{}, refusedError(s, "created", err)
+	}
+	if err := refuseOtherEndpoints(s, "created", seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := preflight(s, seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := checkTrust(ctx, s, "created", seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := claim(ctx, s, "created", seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := installOn(ctx, s, seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	servers := s.servers(ctx, seen)
+	err = onHosts(names(s.Hosts), func(name string) error {
+		return applyOn(ctx, s, name, seen[name], servers[name])
+	})
+	if err != nil {
+		return endpoint.Status{}, err
+	}
+	return converge(ctx, s)
+}
+
+// converge waits until the endpoint is healthy. Lists that differ, because replicas were
+// registered or deregistered in the meantime, are repaired.
+func converge(ctx context.Context, s Spec) (endpoint.Status, error) {
+	const rounds = 3
+	for round := 1; ; round++ {
+		observed, seen, err := waitUntilHealthy(ctx, s)
+		if err != nil || round == rounds {
+			return observed, err
+		}
+		servers, again := s.servers(ctx, reachableOf(seen)), false
+		for _, name := range names(servers) {
+			if servers[name] == seen[name].facts.Files[backendsPath].Content {
+				continue
+			}
+			again = true
+			if err := applyOn(ctx, s, name, seen[name], servers[name]); err != nil {
+				return observed, err
+			}
+		}
+		if !again {
+			return observed, nil
+		}
+	}
+}
+
+// installOn brings the missing packages to every reachable host, in parallel.
+func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
+	return onHosts(names(seen), func(name string) error {
+		packages := missingPackages(seen[name].facts)
+		if seen[name].unreachable != nil || len(packages) == 0 {
+			return nil
+		}
+		problem.Progress(ctx, "install %s on %s", strings.Join(packages, ", "), name)
+		if _, err := s.Hosts[name].Run(ctx, install(packages)); err != nil {
+			return &problem.Problem{
+				Summary:   "Packages not installed",
+				Host:      s.label(name),
+				Cause:     err.Error(),
+				Unchanged: "no configuration was written and nothing was started on this host.",
+				Next:      "make " + strings.Join(packages, ", ") + " installable there, or install them by hand, and apply again",
+				Err:       err,
+			}
+		}
+		return nil
+	})
+}
+
+// applyOn configures one host and starts or reloads its programs.
+func applyOn(ctx context.Context, s Spec, name string, b balancer, servers string) error {
+	problem.Progress(ctx, "configure HAProxy and keepalived on %s", name)
+	_, err := s.Hosts[name].Apply(ctx, change(s, name, b, servers))
+	if err == nil {
+		return nil
+	}
+	failure := &problem.Problem{
+		Summary: "Endpoint not configured",
+		Host:    s.label(name),
+		Cause:   err.Error(),
+		Next:    "fix the error above and apply again; completed steps are skipped",
+		Err:     err,
+	}
+	var exit *host.ExitError
+	if errors.As(err, &exit) {
+		failure.Detail, _ = s.Hosts[name].UnitLog(ctx, haproxyUnit, 8) // optional: the error is complete without it
+	}
+	return failure
+}

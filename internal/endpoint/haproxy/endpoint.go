@@ -1,0 +1,119 @@
+// Package haproxy creates, reads, updates and deletes the endpoint of a control plane that is
+// a virtual IP held by keepalived in front of HAProxy on a set of machines. Its registrar adds
+// replicas to the rotation and removes them without dropping a connection.
+//
+// Both programs run with their own configuration and units. Those of the distribution or the user
+// are not changed. The endpoint owns 10-endpoint.cfg, registration owns 20-backends.cfg, and
+// HAProxy loads both. The files are authoritative: a change by the runtime API (a drain) lasts
+// only as long as the operation that made it.
+package haproxy
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Spec is the wanted state of one endpoint.
+type Spec struct {
+	ClusterID       string                // the cluster that owns the endpoint: two clusters never share a host
+	ClusterName     string                // for messages
+	Address         string                // the virtual IP
+	Port            int                   // 0 means 6443
+	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
+	Interface       string                // network interface of the VIP; "" means the one that holds the host's address
+	VirtualRouterID int                   // 1–255; 0 means derived from Address
+	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
+	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
+	DrainTimeout    time.Duration         // 0 means 10 s
+	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
+	// no longer in Hosts.
+	Abandon host.Abandoned
+	// Registered reports whether a server is a registered replica, if the balancers' lists do
+	// not show it. Nil means that no machine can be read.
+	Registered Registered
+}
+
+// Registration returns the registration of the endpoint.
+func (s Spec) Registration() endpoint.Registration {
+	return endpoint.Registration{
+		Address:      s.Address,
+		Port:         s.port(),
+		Hosts:        s.addresses(),
+		DrainTimeout: orDefault(s.DrainTimeout, endpoint.DefaultDrainTimeout),
+		VerifyCA:     s.CACertificate != "",
+		ClusterID:    s.ClusterID,
+	}
+}
+
+func (s Spec) port() int { return orDefault(s.Port, endpoint.DefaultPort) }
+
+func (s Spec) addresses() map[string]string {
+	addresses := make(map[string]string, len(s.Hosts))
+	for name, machine := range s.Hosts {
+		addresses[name] = machine.Address()
+	}
+	return addresses
+}
+
+func (s Spec) validate() error {
+	checks := []error{
+		validateClusterID(s.ClusterID),
+		pki.ValidateClusterName(s.ClusterName),
+		ValidateAddress(s.Address),
+		ValidatePort(s.port()),
+		ValidateHosts(s.Address, s.addresses()),
+		validateVirtualRouterID(s.routerID()),
+	}
+	if s.Interface != "" {
+		checks = append(checks, validateInterface(s.Interface))
+	}
+	return errors.Join(checks...)
+}
+
+func orDefault[T comparable](value, standard T) T {
+	var zero T
+	if value == zero {
+		return standard
+	}
+	return value
+}
+
+// names returns the keys of a map, sorted, so that hosts are always processed in the same
+// order.
+func names[T any](byName map[string]T) []string {
+	sorted := make([]string, 0, len(byName))
+	for name := range byName {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Address() + ")" }
+
+func refusedError(s Spec, what string, err error) error {
+	return &problem.Problem{
+		Summary:   "Endpoint " + s.Address + " not " + what,
+		Cause:     err.Error(),
+		Unchanged: problem.Nothing,
+		Err:       err,
+	}
+}
+
+// onHosts calls do for every name in parallel and joins the errors in the order of the names.
+func onHosts(hosts []string, do func(name string) error) error {
+	failed := make([]error, len(hosts))
+	var all sync.WaitGroup
+	for i, name := range hosts {
+		all.Go(func() { failed[i] = do(name) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}

@@ -1,0 +1,67 @@
+package haproxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// healthTimeout limits the wait for the first holder. VRRP elects one within a second; the rest
+// is for busy machines.
+const healthTimeout = 20 * time.Second
+
+// waitUntilHealthy waits until exactly one host holds the VIP and both programs run
+// on every reachable host.
+func waitUntilHealthy(ctx context.Context, s Spec) (observed endpoint.Status, seen map[string]balancer, err error) {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, healthTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			now, err := observe(ctx, s, balancerQuery(s, false))
+			if err != nil {
+				return false, err
+			}
+			seen = now
+			return allHealthy(s, seen), nil
+		})
+	switch {
+	case err == nil:
+		return status(s, seen), seen, nil
+	case wait.Interrupted(err):
+		return status(s, seen), seen, notHealthyError(s, seen)
+	}
+	return endpoint.Status{}, nil, fmt.Errorf("wait for a holder of %s: %w", s.Address, err)
+}
+
+func allHealthy(s Spec, seen map[string]balancer) bool {
+	for _, b := range seen {
+		if b.unreachable == nil && health(b) != "ok" {
+			return false
+		}
+	}
+	return len(holders(s, seen)) == 1
+}
+
+func notHealthyError(s Spec, seen map[string]balancer) error {
+	var lines []string
+	for _, name := range names(seen) {
+		line := name + ": " + health(seen[name])
+		if seen[name].holdsVIP(s.Address) {
+			line += ", holds the address"
+		}
+		lines = append(lines, line)
+	}
+	return &problem.Problem{
+		Summary: "Endpoint " + s.Address + " does not answer",
+		Cause: fmt.Sprintf("after %s there is not exactly one host that holds the address with HAProxy and keepalived "+
+			"running on all", healthTimeout),
+		Unchanged: "the configuration is in place on every reachable host.",
+		Next: "read the journal of " + haproxyUnit + " and " + keepalivedUnit +
+			" on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",
+		Detail: "  " + strings.Join(lines, "\n  "),
+	}
+}

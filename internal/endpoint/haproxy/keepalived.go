@@ -1,0 +1,108 @@
+package haproxy
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"strings"
+)
+
+// routerID returns the configured id, or one that is derived from the address: two endpoints in
+// one network then rarely have the same one, and every host computes the same.
+func (s Spec) routerID() int {
+	if s.VirtualRouterID != 0 {
+		return s.VirtualRouterID
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(s.Address))
+	return int(sum.Sum32()%255) + 1
+}
+
+// realtimePriority is the priority of the process that sends advertisements.
+const realtimePriority = 50
+
+// renderKeepalived renders the configuration of the named host.
+//
+// All hosts start as BACKUP and never preempt: a machine that comes back does not take the
+// address from one that serves. VRRP version 3 is used because only it allows advertisements that
+// are a fraction of a second apart. Advertisements go to the other hosts by unicast. A single
+// host has no other one, and without any peer keepalived would use multicast and release the
+// address for a moment when it changes to unicast. So its peer is its own loopback address (as in
+// openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the
+// source of the machine's own connections; preferred_lft 0 prevents that.
+func renderKeepalived(s Spec, name, device string) string {
+	return fmt.Sprintf(`# Managed by terraform-provider-kube.
+global_defs {
+    router_id %s
+    vrrp_version 3
+    vrrp_rt_priority %d
+    vrrp_garp_master_delay 1
+    vrrp_garp_master_repeat 3
+    vrrp_garp_master_refresh 10
+    vrrp_garp_master_refresh_repeat 1
+}
+
+track_file haproxy_stopped {
+    file %s
+    weight 0
+}
+
+vrrp_instance kube_endpoint {
+    state BACKUP
+    nopreempt
+    interface %s
+    virtual_router_id %d
+    priority %d
+    advert_int 0.25
+%s    virtual_ipaddress {
+        %s
+    }
+    track_file {
+        haproxy_stopped
+    }
+}
+`, name, realtimePriority, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name),
+		s.virtualAddress(device))
+}
+
+// priority returns a different value for each host, so that no election ends in a tie.
+func (s Spec) priority(name string) int {
+	priority := 200
+	for _, other := range names(s.Hosts) {
+		if other == name {
+			break
+		}
+		priority--
+	}
+	return priority
+}
+
+func (s Spec) unicast(name string) string {
+	own := s.Hosts[name].Address()
+	var peers []string
+	for _, other := range names(s.Hosts) {
+		if other != name {
+			peers = append(peers, s.Hosts[other].Address())
+		}
+	}
+	if len(peers) == 0 {
+		peers = []string{loopback(own)}
+	}
+	return fmt.Sprintf("    check_unicast_src\n    unicast_src_ip %s\n    unicast_peer {\n        %s\n    }\n",
+		own, strings.Join(peers, "\n        "))
+}
+
+// loopback returns the loopback address of the same family.
+func loopback(address string) string {
+	if strings.Contains(address, ":") {
+		return "::1"
+	}
+	return "127.0.0.1"
+}
+
+func (s Spec) virtualAddress(device string) string {
+	if ip, err := netip.ParseAddr(s.Address); err == nil && ip.Is6() {
+		return s.Address + "/128 dev " + device + " preferred_lft 0"
+	}
+	return s.Address + "/32 dev " + device
+}

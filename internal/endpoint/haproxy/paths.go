@@ -1,0 +1,41 @@
+package haproxy
+
+// Paths on a machine. The endpoint shares none of them.
+const (
+	configDir    = "/etc/haproxy/kube"
+	endpointPath = configDir + "/10-endpoint.cfg"
+	backendsPath = configDir + "/20-backends.cfg"
+	caPath       = configDir + "/ca.crt"
+
+	keepalivedDir  = "/etc/keepalived"
+	keepalivedPath = keepalivedDir + "/kube.conf"
+
+	programDir = "/opt/kube/endpoint"
+	askPath    = programDir + "/ask"
+	reloadPath = programDir + "/reload"
+
+	// packagesDir records the packages that were installed for the endpoint, so that Delete
+	// removes only those.
+	packagesDir = "/var/lib/kube-endpoint"
+	// installingPath exists while packages are installed, and after an interrupted installation.
+	installingPath = packagesDir + "/installing"
+
+	// The directories below /run that the units create and remove.
+	runName           = "kube-endpoint"
+	keepalivedRunName = "kube-endpoint-keepalived"
+
+	runDir       = "/run/" + runName
+	adminSocket  = runDir + "/haproxy.sock"
+	masterSocket = runDir + "/master.sock"
+	statePath    = runDir + "/servers.state"
+
+	// stoppedPath holds 1 after HAProxy ended and 0 while it runs.
+	stoppedPath = "/run/kube-endpoint-haproxy.stopped"
+
+	haproxyUnit    = "kube-endpoint-haproxy.service"
+	keepalivedUnit = "kube-endpoint-keepalived.service"
+	unitDir        = "/etc/systemd/system/"
+
+	// proxyName names HAProxy's frontend and backend.
+	proxyName = "kube-apiserver"
+)

@@ -1,0 +1,93 @@
+package haproxy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// preflight checks all hosts before anything is changed, and returns all problems in one
+// error.
+func preflight(s Spec, seen map[string]balancer) error {
+	var reasons []string
+	held := false
+	for _, name := range names(seen) {
+		held = held || seen[name].holdsVIP(s.Address)
+		for _, reason := range hostProblems(s, seen[name]) {
+			reasons = append(reasons, name+" ("+s.Hosts[name].Address()+"): "+reason)
+		}
+	}
+	if !held {
+		reasons = append(reasons, addressInUse(s, seen)...)
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "Endpoint " + s.Address + " cannot be set up on these hosts",
+		Cause:     fmt.Sprintf("%d of the checks before the first change failed, see below", len(reasons)),
+		Unchanged: problem.Nothing,
+		Next:      "fix what is listed below and apply again",
+		Detail:    "  " + strings.Join(reasons, "\n  "),
+		Err:       unreachableOf(seen),
+	}
+}
+
+// hostProblems describes why one host cannot be a balancer.
+func hostProblems(s Spec, b balancer) []string {
+	if b.unreachable != nil {
+		return []string{b.unreachable.Error()}
+	}
+	var reasons []string
+	if b.facts.Systemd == "" {
+		reasons = append(reasons, "systemd does not run there")
+	}
+	if missing := missingPackages(b.facts); len(missing) > 0 {
+		list := strings.Join(missing, ", ")
+		switch {
+		case !s.InstallPackages:
+			reasons = append(reasons, "packages are not installed: "+list+
+				" (install them, or set haproxy.install_packages = true)")
+		case !hasInstaller(b.facts):
+			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(installers(), ", ")+
+				" is there to install them")
+		}
+	}
+	if listener := wildcardListener(b, s.port()); listener != "" {
+		reasons = append(reasons,
+			fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs "+
+				"--bind-address with the machine's own address)", listener, s.port(), s.Address))
+	}
+	switch {
+	case b.device == "" && s.Interface != "":
+		reasons = append(reasons, "there is no interface "+s.Interface+" with an address")
+	case b.device == "":
+		reasons = append(reasons, "no interface has the host's address (set haproxy.interface)")
+	}
+	if _, installed := b.facts.Files[keepalivedPath]; !installed && b.holdsVIP(s.Address) {
+		reasons = append(reasons, s.Address+" is already an address of this machine")
+	}
+	return reasons
+}
+
+// wildcardListener returns the process that listens on the port on all addresses, or "".
+func wildcardListener(b balancer, port int) string {
+	listener, ok := b.facts.Listeners[port]
+	if !ok || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
+		return ""
+	}
+	return orDefault(printable(listener.Process), "another program")
+}
+
+// addressInUse reports that a machine outside the endpoint answers for its address.
+func addressInUse(s Spec, seen map[string]balancer) []string {
+	for _, name := range names(seen) {
+		if who := seen[name].vipMAC; who != "" {
+			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts",
+				s.Address, name, who)}
+		}
+	}
+	return nil
+}

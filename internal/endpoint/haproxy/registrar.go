@@ -1,0 +1,163 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Registrar adds replicas to the rotation and removes them, on every host of a registration in
+// parallel. It implements the interface of package controlplane.
+//
+// A balancer that cannot be reached is reported as progress and skipped if another one answers: a
+// dead machine sends no requests. If it comes back with an outdated list of replicas, Registered
+// reports it.
+type Registrar struct {
+	registration endpoint.Registration
+	machine      func(address string) *host.Host
+	observing    *singleflight.Group
+	cache        *balancerCache
+}
+
+// Registrars creates registrars that share their observations: a refresh reads all replicas at the
+// same time, and the balancers are observed once.
+type Registrars struct {
+	machine   func(address string) *host.Host
+	observing singleflight.Group
+	cache     balancerCache
+}
+
+// NewRegistrars returns Registrars. machine returns the connection for an address.
+func NewRegistrars(machine func(address string) *host.Host) *Registrars {
+	return &Registrars{machine: machine}
+}
+
+// For returns the registrar of one registration.
+func (r *Registrars) For(registration endpoint.Registration) *Registrar {
+	return &Registrar{registration: registration, machine: r.machine, observing: &r.observing, cache: &r.cache}
+}
+
+func (r *Registrar) notObservedError(err error) error {
+	return &problem.Problem{
+		Summary:   "Replicas of endpoint " + r.registration.Address + " not read",
+		Host:      strings.Join(names(r.registration.Hosts), ", "),
+		Cause:     "no balancer answers: " + err.Error(),
+		Unchanged: problem.Nothing,
+		Next:      "make one of these hosts reachable and apply again",
+		Err:       err,
+	}
+}
+
+// observeTimeout limits an observation that several callers share, because the context of none of
+// them applies.
+const observeTimeout = time.Minute
+
+// observe observes the balancers, or waits for an observation that is in progress.
+func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
+	result := r.observing.DoChan(r.registration.Key(), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), observeTimeout)
+		defer cancel()
+		return observe(ctx, r.spec(), backendsQuery())
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case answer := <-result:
+		seen, _ := answer.Val.(map[string]balancer)
+		return seen, answer.Err
+	}
+}
+
+// spec returns the part of the endpoint that a registration contains.
+func (r *Registrar) spec() Spec {
+	s := Spec{
+		ClusterID: r.registration.ClusterID, Address: r.registration.Address, Port: r.registration.Port,
+		Hosts: map[string]*host.Host{},
+	}
+	for name, address := range r.registration.Hosts {
+		s.Hosts[name] = r.machine(address)
+	}
+	return s
+}
+
+// runOnAll runs c on every balancer. At least one must be reachable.
+func (r *Registrar) runOnAll(ctx context.Context, c host.Command) (map[string]string, error) {
+	return r.runOn(ctx, names(r.registration.Hosts), c)
+}
+
+// runOn runs c on balancers for this endpoint: a machine that belongs to another endpoint
+// refuses.
+func (r *Registrar) runOn(ctx context.Context, balancers []string, c host.Command) (map[string]string, error) {
+	defer r.cache.invalidate(r.registration)
+	c.Vars = with(c.Vars, Spec{ClusterID: r.registration.ClusterID, Address: r.registration.Address}.ownerVars())
+	var (
+		mu          sync.Mutex
+		answers     = map[string]string{}
+		unreachable []error
+	)
+	err := onHosts(balancers, func(name string) error {
+		output, err := r.machine(r.registration.Hosts[name]).Run(ctx, c)
+		if err == nil {
+			err = checkOwner(output)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case errors.Is(err, host.ErrUnreachable):
+			unreachable = append(unreachable, fmt.Errorf("balancer %s: %w", name, err))
+		case err != nil:
+			return fmt.Errorf("balancer %s: %w", name, err)
+		default:
+			answers[name] = output
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(balancers) > 0 && len(answers) == 0 {
+		return nil, errors.Join(unreachable...)
+	}
+	for _, err := range unreachable {
+		problem.Progress(ctx, "skipped: %v", err)
+	}
+	return answers, nil
+}
+
+func (r *Registrar) operationError(what, name, detail string, err error) error {
+	p := &problem.Problem{
+		Summary: "Replica " + name + " not " + what + " at endpoint " + r.registration.Address,
+		Cause:   err.Error(),
+		Next:    "fix the cause and apply again; completed steps are skipped",
+		Err:     err,
+	}
+	if errors.Is(err, errOther) {
+		p.Next = "give the replica the registration of its own cluster's endpoint (endpoint), and that endpoint hosts that " +
+			"no other one has (haproxy.hosts), then apply again"
+	}
+	if detail != "" {
+		p.Detail = "  " + detail
+	}
+	return p
+}
+
+// LeavesByStopping returns false: the balancers take a replica out of rotation before it stops.
+func (*Registrar) LeavesByStopping() bool { return false }
+
+// Balancers returns the machines of the registration, sorted by name.
+func (r *Registrar) Balancers() []host.LeaseTaker {
+	var machines []host.LeaseTaker
+	for _, name := range names(r.registration.Hosts) {
+		machines = append(machines, r.machine(r.registration.Hosts[name]))
+	}
+	return machines
+}

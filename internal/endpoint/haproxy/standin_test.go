@@ -1,0 +1,171 @@
+package haproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// standInAddress makes this test binary a stand-in for kube-apiserver, of which
+// balancing sees only this much: TLS with HTTP/2, /readyz that fails from
+// SIGTERM on, requests served during a shutdown delay, then a graceful end.
+const standInAddress = "KUBE_STAND_IN_ADDRESS"
+
+const standInPair = "/etc/stand-in.pem"
+
+// seenFrom is the header in which a stand-in says where a request came from.
+const seenFrom = "X-Seen-From"
+
+// present reads the certificate each time, as kube-apiserver takes a new one
+// without a restart. It and its key are one file, so that they always match.
+func present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(standInPair, standInPair)
+	return &pair, err
+}
+
+func runStandIn(address string) error {
+	var stopping atomic.Bool
+	mux := http.NewServeMux()
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if stopping.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, "ok")
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(seenFrom, r.RemoteAddr)
+		_, _ = io.WriteString(w, address)
+	})
+	server := &http.Server{Addr: address, Handler: mux, TLSConfig: &tls.Config{GetCertificate: present}}
+	served := make(chan error, 1)
+	go func() { served <- server.ListenAndServeTLS("", "") }()
+	terminated, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	select {
+	case err := <-served:
+		return err
+	case <-terminated.Done():
+	}
+	stopping.Store(true)
+	time.Sleep(3 * time.Second) // --shutdown-delay-duration
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+// traffic asks the endpoint 50 times a second on a kept and 50 times on fresh
+// connections, and counts what fails.
+type traffic struct {
+	stop          context.CancelFunc
+	done          chan struct{}
+	asked, failed atomic.Int64
+	longest       atomic.Int64 // nanoseconds
+	errors        chan string
+}
+
+// client trusts ca and either keeps its connection or makes a fresh one each time.
+func client(ca []byte, fresh bool, timeout time.Duration) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: roots, ServerName: "kubernetes"},
+		ForceAttemptHTTP2:   !fresh,
+		DisableKeepAlives:   fresh,
+		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSHandshakeTimeout: timeout,
+	}}
+}
+
+func startTraffic(url string, ca []byte, timeout time.Duration) *traffic {
+	ctx, cancel := context.WithCancel(context.Background())
+	tr := &traffic{stop: cancel, done: make(chan struct{}), errors: make(chan string, 1000)}
+	go func() {
+		defer close(tr.done)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		asking := make(chan struct{}, 400)
+		kept, fresh := client(ca, false, timeout), client(ca, true, timeout)
+		for ctx.Err() == nil {
+			<-tick.C
+			for kind, c := range map[string]*http.Client{"kept": kept, "fresh": fresh} {
+				asking <- struct{}{}
+				go func() {
+					defer func() { <-asking }()
+					tr.ask(c, kind, url)
+				}()
+			}
+		}
+		for range cap(asking) {
+			asking <- struct{}{}
+		}
+	}()
+	return tr
+}
+
+func (tr *traffic) ask(c *http.Client, kind, url string) {
+	started := time.Now()
+	err := func() error {
+		answer, err := c.Get(url)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
+		}
+		return nil
+	}()
+	tr.asked.Add(1)
+	if took := int64(time.Since(started)); took > tr.longest.Load() {
+		tr.longest.Store(took)
+	}
+	if err != nil {
+		tr.failed.Add(1)
+		select {
+		case tr.errors <- fmt.Sprintf("%s %s after %s: %v", time.Now().Format("15:04:05.000"), kind,
+			time.Since(started).Round(time.Millisecond), err):
+		default:
+		}
+	}
+}
+
+// end stops the traffic and reports it.
+func (tr *traffic) end(t *testing.T) (asked, failed int64) {
+	t.Helper()
+	tr.stop()
+	<-tr.done
+	close(tr.errors)
+	shown := 0
+	for line := range tr.errors {
+		if shown++; shown <= 10 {
+			t.Log(line)
+		}
+	}
+	t.Logf("%d requests, %d failed, the slowest took %s", tr.asked.Load(), tr.failed.Load(),
+		time.Duration(tr.longest.Load()).Round(time.Millisecond))
+	return tr.asked.Load(), tr.failed.Load()
+}
+
+func standInIfAsked() {
+	if address := os.Getenv(standInAddress); address != "" {
+		if err := runStandIn(address); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}

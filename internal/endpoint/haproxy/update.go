@@ -1,0 +1,119 @@
+package haproxy
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Update renders again and reloads what differs, one host at a time, the VIP's holder last. Hosts
+// that are in before and not in s are cleaned; new hosts get the backends of the others.
+//
+// Hosts that leave stop their keepalived first, because the others will no longer listen to them.
+// New hosts start last, because only then the holder sends them the advertisements that keep them
+// from taking the address.
+func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
+	if err := s.validate(); err != nil {
+		return endpoint.Status{}, refusedError(s, "changed", err)
+	}
+	seen, err := observe(ctx, s, balancerQuery(s, false))
+	if err != nil {
+		return endpoint.Status{}, refusedError(s, "changed", err)
+	}
+	if err := refuseOtherEndpoints(s, "changed", seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	leaving := leavingHosts(before, s)
+	reachable := reachableOf(seen)
+	if len(reachable) == 0 {
+		return endpoint.Status{}, refusedError(s, "changed", unreachableOf(seen))
+	}
+	if err := requireAllHosts(before, s, seen); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := preflight(s, reachable); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := checkTrust(ctx, s, "changed", reachable); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := claim(ctx, s, "changed", reachable); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := installOn(ctx, s, reachable); err != nil {
+		return endpoint.Status{}, err
+	}
+	lost, err := stopLeavingHosts(ctx, leaving)
+	if err != nil {
+		return endpoint.Status{}, err
+	}
+	servers := s.servers(ctx, reachable)
+	for _, name := range updateOrder(s, reachable) {
+		if err := applyOn(ctx, s, name, reachable[name], servers[name]); err != nil {
+			return endpoint.Status{}, err
+		}
+	}
+	observed, err := converge(ctx, s)
+	if err != nil {
+		return observed, err
+	}
+	if _, err := cleanHosts(ctx, leaving, lost); err != nil {
+		return observed, err
+	}
+	return observed, unchangedHosts(ctx, s, leaving, seen, lost)
+}
+
+// requireAllHosts refuses a change that all hosts must agree on while one of them cannot be
+// reached: that host would have the address with the old configuration when it comes back. Drift
+// on the other hosts is repaired nevertheless.
+func requireAllHosts(before, s Spec, seen map[string]balancer) error {
+	unreachable := unreachableOf(seen)
+	if unreachable == nil || s.rendersLike(before) {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "Endpoint " + s.Address + " not changed",
+		Cause:     unreachable.Error(),
+		Unchanged: problem.Nothing,
+		Next: "make these hosts reachable and apply again; if one is gone for good, take it out of haproxy.hosts and " +
+			host.AbandonRemedy(lostAddresses(s, seen)...),
+		Err: unreachable,
+	}
+}
+
+// lostAddresses returns the addresses of the hosts that cannot be reached.
+func lostAddresses(s Spec, seen map[string]balancer) []string {
+	var addresses []string
+	for _, name := range names(seen) {
+		if seen[name].unreachable != nil {
+			addresses = append(addresses, s.Hosts[name].Address())
+		}
+	}
+	return addresses
+}
+
+// rendersLike reports whether both render the same configuration for every host.
+func (s Spec) rendersLike(other Spec) bool {
+	return s.Address == other.Address && s.port() == other.port() && maps.Equal(s.addresses(), other.addresses()) &&
+		s.Interface == other.Interface && s.routerID() == other.routerID() && s.CACertificate == other.CACertificate
+}
+
+// updateOrder returns the established hosts, the VIP's holder last, then the new hosts.
+func updateOrder(s Spec, seen map[string]balancer) []string {
+	rank := func(name string) int {
+		switch b := seen[name]; {
+		case !b.unitActive(keepalivedUnit):
+			return 2
+		case b.holdsVIP(s.Address):
+			return 1
+		}
+		return 0
+	}
+	order := names(seen)
+	slices.SortStableFunc(order, func(a, b string) int { return rank(a) - rank(b) })
+	return order
+}

@@ -1,0 +1,179 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// endpointKind is an endpoint of one kind: a spec of the kind's domain package, with the
+// operations on it.
+type endpointKind interface {
+	identity() string
+	address() string
+	create(ctx context.Context) (endpoint.Status, error)
+	read(ctx context.Context) (endpoint.Status, error)
+	// update gets the spec before the change, which is of the same kind.
+	update(ctx context.Context, before endpointKind) (endpoint.Status, error)
+	// remove waits, in addition to the drain, for replicas that leave. alone is called for a
+	// machine that belongs to another endpoint.
+	remove(ctx context.Context, wait time.Duration, alone func(why string)) error
+}
+
+// registrars creates the registrar of a registration, whatever the kind of its endpoint.
+type registrars struct {
+	haproxy  *haproxy.Registrars
+	external *external.Endpoints
+}
+
+// registrar is a registrar that also knows who serves.
+type registrar interface {
+	controlplane.Registrar
+	// Serving returns the replicas that get new requests, name → host:port.
+	Serving(ctx context.Context) (map[string]string, error)
+}
+
+// For returns the registrar of one registration.
+func (r registrars) For(registration endpoint.Registration) registrar {
+	if registration.Kind == endpoint.External {
+		return r.external.For(registration)
+	}
+	return r.haproxy.For(registration)
+}
+
+// endpointHealth is the observed state of an endpoint. Of an external one, Health has only the
+// address and the replicas.
+type endpointHealth struct {
+	haproxy.Health
+	external *external.Health // nil for other kinds
+}
+
+// health observes the endpoint of a registration.
+func (r registrars) health(ctx context.Context, registration endpoint.Registration) endpointHealth {
+	if registration.Kind != endpoint.External {
+		return endpointHealth{Health: r.haproxy.For(registration).Health(ctx)}
+	}
+	observed := r.external.For(registration).Health(ctx)
+	return endpointHealth{
+		Health: haproxy.Health{Address: registration.Address, Replicas: observed.Replicas}, external: &observed,
+	}
+}
+
+// Registered reports whether a replica is in rotation.
+func (h endpointHealth) Registered(replica string) bool {
+	if h.external == nil {
+		return h.Health.Registered(replica)
+	}
+	_, listed := h.external.Replicas[replica]
+	return listed && h.external.NotReady[replica] == ""
+}
+
+// recordedReplica reads what the record of the machine at an address says of its replica.
+func (s *session) recordedReplica(ctx context.Context, address string) (external.Replica, error) {
+	observed, err := s.replicas.Recorded(ctx, s.machine(address))
+	if err != nil || observed.Name == "" {
+		return external.Replica{}, err
+	}
+	registration, err := registrationIn(observed.Registration)
+	if err != nil {
+		return external.Replica{}, err
+	}
+	return external.Replica{
+		Name: observed.Name, Port: observed.Port, ClusterID: observed.ClusterID, Endpoint: registration.Address,
+	}, nil
+}
+
+type haproxyEndpoint struct {
+	haproxy.Spec
+	registrars *haproxy.Registrars
+}
+
+func (e haproxyEndpoint) identity() string {
+	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, joined(e.Hosts))
+}
+
+func (e haproxyEndpoint) address() string { return e.Address }
+
+func (e haproxyEndpoint) create(ctx context.Context) (endpoint.Status, error) {
+	return haproxy.Create(ctx, e.Spec)
+}
+
+func (e haproxyEndpoint) read(ctx context.Context) (endpoint.Status, error) {
+	return e.registrars.Read(ctx, e.Spec)
+}
+
+func (e haproxyEndpoint) update(ctx context.Context, before endpointKind) (endpoint.Status, error) {
+	prior, _ := before.(haproxyEndpoint)
+	return haproxy.Update(ctx, prior.Spec, e.Spec)
+}
+
+func (e haproxyEndpoint) remove(ctx context.Context, wait time.Duration, alone func(string)) error {
+	return haproxy.Delete(ctx, e.Spec, haproxy.DeleteOptions{
+		Abandon: e.Abandon, WaitForReplicas: e.DrainTimeout + wait,
+		LeftAlone: func(why string) { alone(problem.Block(why)) },
+	})
+}
+
+type externalEndpoint struct {
+	external.Spec
+	endpoints *external.Endpoints
+}
+
+func (e externalEndpoint) identity() string {
+	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, "")
+}
+
+func (e externalEndpoint) address() string { return e.Address }
+
+func (e externalEndpoint) create(ctx context.Context) (endpoint.Status, error) {
+	return e.endpoints.Create(ctx, e.Spec)
+}
+
+func (e externalEndpoint) read(ctx context.Context) (endpoint.Status, error) {
+	return e.endpoints.Read(ctx, e.Spec)
+}
+
+func (e externalEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
+	return e.endpoints.Update(ctx, e.Spec)
+}
+
+func (e externalEndpoint) remove(ctx context.Context, wait time.Duration, _ func(string)) error {
+	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+wait)
+}
+
+// spec returns the spec that the model describes.
+func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *diag.Diagnostics) endpointKind {
+	drain, err := parseDuration(m.DrainTimeout)
+	if err != nil {
+		addInvalid(diags, path.Root("drain_timeout"), "Invalid duration", err)
+	}
+	if !m.External.IsNull() {
+		spec := m.external(ctx, diags).spec(ctx, diags)
+		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
+		spec.DrainTimeout = drain
+		return externalEndpoint{Spec: spec, endpoints: r.session.registrars.external}
+	}
+	balancers := m.balancers(ctx, diags)
+	return haproxyEndpoint{registrars: r.session.registrars.haproxy, Spec: haproxy.Spec{
+		ClusterID:       m.bundle.ClusterID,
+		ClusterName:     m.bundle.ClusterName,
+		Address:         m.Address.ValueString(),
+		Port:            int(m.Port.ValueInt64()),
+		Hosts:           r.session.machines(stringMapOf(ctx, balancers.Hosts, diags)),
+		Interface:       balancers.Interface.ValueString(),
+		VirtualRouterID: int(balancers.VirtualRouterID.ValueInt64()),
+		InstallPackages: balancers.InstallPackages.ValueBool(),
+		CACertificate:   m.CA.ValueString(),
+		DrainTimeout:    drain,
+		Abandon:         r.session.abandon,
+		Registered:      r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
+	}}
+}

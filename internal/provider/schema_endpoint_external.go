@@ -1,0 +1,105 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Defaults of an external balancer's health check.
+const (
+	defaultCheckInterval  = "2s"
+	defaultCheckThreshold = 3
+)
+
+var healthCheckTypes = map[string]attr.Type{"interval": types.StringType, "threshold": types.Int64Type}
+
+func externalSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "An address that others look after: a cloud's load balancer, a hardware balancer, a DNS " +
+			"name. The provider registers nobody there. The balancer has to check each target by HTTPS with the path " +
+			"`/readyz`, to send requests to those that answer with 200, and to pass connections through without ending " +
+			"TLS. A stopping API server is not ready any more and serves until the balancer has noticed. What the " +
+			"balancer needs is in `backend`. A replica counts as in rotation while it is ready. Default: none; " +
+			"either this or `haproxy` is set. A change restarts nothing, except for `health_check`.",
+		Attributes: map[string]schema.Attribute{
+			"targets": schema.MapAttribute{
+				Required: true, ElementType: types.StringType,
+				Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
+				MarkdownDescription: "IP addresses of the machines of all replicas, by the replicas' names. They are " +
+					"observed before a replica leaves rotation. A change restarts nothing; replicas only record it.",
+			},
+			"target_port": schema.Int64Attribute{
+				Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
+				Validators: []validator.Int64{int64validator.Between(1, 65535)},
+				MarkdownDescription: "The API servers' port on the targets, `port` of the replicas. Default `6443`. A change " +
+					"restarts nothing.",
+			},
+			"health_check": schema.SingleNestedAttribute{
+				Optional: true, Computed: true,
+				Default: objectdefault.StaticValue(types.ObjectValueMust(healthCheckTypes, map[string]attr.Value{
+					"interval": types.StringValue(defaultCheckInterval), "threshold": types.Int64Value(defaultCheckThreshold),
+				})),
+				MarkdownDescription: "How the balancer is set to check the targets. A stopping API server keeps serving " +
+					"for `interval` times `threshold` (at most one minute) and two seconds. Wrong values lose requests. " +
+					"Default: three checks, two seconds apart. A change restarts the API servers, one replica at a time.",
+				Attributes: map[string]schema.Attribute{
+					"interval": schema.StringAttribute{
+						Optional: true, Computed: true, Default: stringdefault.StaticString(defaultCheckInterval),
+						PlanModifiers:       []planmodifier.String{sameDuration{}},
+						Validators:          []validator.String{durationValidator()},
+						MarkdownDescription: "Time between two checks of a target. Default `" + defaultCheckInterval + "`.",
+					},
+					"threshold": schema.Int64Attribute{
+						Optional: true, Computed: true, Default: int64default.StaticInt64(defaultCheckThreshold),
+						Validators: []validator.Int64{int64validator.AtLeast(1)},
+						MarkdownDescription: "Failed checks in a row after which the balancer sends a target no more " +
+							"requests, and successful ones after which it sends them again. Default `3`.",
+					},
+				},
+			},
+			"probe_from": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Address of a machine from which the endpoint is probed, if the computer that runs " +
+					"Terraform cannot reach it. Default: that computer. A change restarts nothing.",
+			},
+		},
+	}
+}
+
+func externalBackendSchema() schema.Attribute {
+	text := func(description string) schema.Attribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+	}
+	return schema.SingleNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "What the balancer of an external endpoint needs, for the resources of its own provider. " +
+			"Null with `haproxy`.",
+		Attributes: map[string]schema.Attribute{
+			"targets": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "`IP:port` of each target, by name.",
+			},
+			"health_check": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "The health check of each target.",
+				Attributes: map[string]schema.Attribute{
+					"protocol": text("`HTTPS`."),
+					"path":     text("`/readyz`. The status 200 means ready."),
+					"tls_name": text("A name in the serving certificate of every replica, for balancers that verify it."),
+					"interval": text("As in `external.health_check`."),
+					"threshold": schema.Int64Attribute{
+						Computed: true, MarkdownDescription: "As in `external.health_check`.",
+					},
+				},
+			},
+		},
+	}
+}
