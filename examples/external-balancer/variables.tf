@@ -14,6 +14,12 @@ variable "health_check" {
   default     = {}
 }
 
+variable "hooks" {
+  description = "Commands on this computer that change the balancer, for one that has to be told. Default: none, for a balancer that checks the machines."
+  type        = object({ register = optional(list(string)), drain = optional(list(string)), deregister = optional(list(string)), status = optional(list(string)) })
+  default     = null
+}
+
 variable "ssh_user" {
   description = "User on the machines: root, or a user who can sudo without a password."
   type        = string

@@ -15,17 +15,26 @@ type clients struct {
 }
 
 // unnoticed returns the criteria of the soak for a computer that also runs the tests, and whose
-// processes therefore wait for the processor: a gap may be longer, and a few requests may meet an
-// API server between its shutdown and the client's reading of GOAWAY. make soak judges an idle
+// processes therefore wait for the processor: a gap may be longer, a few requests may meet an API
+// server between its shutdown and the client's reading of GOAWAY, and a few writes the leader of
+// etcd while it transfers its leadership. make soak judges an idle
 // computer by the unchanged criteria, and reports both.
 func unnoticed() load.Criteria {
 	c := load.Unnoticed().Excusing(load.Excuse{
 		Operation: load.APIRequest, Kinds: []string{"HTTP 503"}, Texts: []string{"apiserver is shutting down"}, Most: 6,
 		Reason: "a client that has not read the GOAWAY of an API server that stops is told to retry",
+	}, load.Excuse{
+		Operation: load.APIRequest, Kinds: []string{"no answer in time"}, Most: 4, Reason: droppedProposal,
+	}, load.Excuse{
+		Operation: load.APIRequest, Kinds: []string{"HTTP 500"}, Texts: []string{"raft proposal dropped"}, Most: 4,
+		Reason: droppedProposal,
 	})
 	c.Longest.Any, c.Longest.Events = 3*time.Second, 3*time.Second
 	return c
 }
+
+// droppedProposal is a property of etcd (etcd-io/etcd#8975).
+const droppedProposal = "raft drops a write that reaches the leader while it transfers its leadership"
 
 // startLoad starts clients on the virtual IP, and a writer on the members of the named
 // machines, if any. They have the rate of the soak, and the criteria of unnoticed.

@@ -44,8 +44,8 @@ func impossible(t *testing.T, before versions) []refusal {
 		},
 		{
 			"a flag of etcd that is gone",
-			[]string{"-var=etcd_version=" + last.etcd, `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
-			[]string{"experimental-initial-corrupt-check", "InitialCorruptCheck"},
+			[]string{"-var=etcd_version=" + last.etcd, `-var=etcd_extra_args={"enable-v2"="true"}`},
+			[]string{"enable-v2", "removed in etcd 3.6"},
 		},
 		{
 			"a feature gate of Kubernetes that is gone",

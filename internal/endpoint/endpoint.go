@@ -45,6 +45,15 @@ type Registration struct {
 	TargetPort    int           `json:"target_port,omitempty"` // of an external endpoint: the API servers' own
 	// ProbeFrom is the address of the machine from which the endpoint is probed. "" is this computer.
 	ProbeFrom string `json:"probe_from,omitempty"`
+	// Hooks run on this computer. They come from the configuration, and are never written to a
+	// machine or read from one.
+	Hooks Hooks `json:"-"`
+}
+
+// Hooks are commands that change the balancer of an external endpoint, each a program and its
+// arguments. Nil means that there is none.
+type Hooks struct {
+	Register, Drain, Deregister, Status []string
 }
 
 // Key identifies equal registrations.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -75,6 +76,16 @@ func wholeControlPlane() controlPlane {
 }
 
 // changeBalancer changes one of the balancers.
+// behindExternal gives the control plane an external endpoint.
+func behindExternal(seen *controlPlane) {
+	seen.endpoint = endpointHealth{
+		Health: haproxy.Health{Address: "10.0.0.100", Replicas: seen.endpoint.Replicas},
+		external: &external.Health{
+			Replicas: seen.endpoint.Replicas, NotReady: map[string]string{}, URL: "https://10.0.0.100:6443",
+		},
+	}
+}
+
 func changeBalancer(seen *controlPlane, name string, change func(*haproxy.Balancer)) {
 	b := seen.endpoint.Balancers[name]
 	change(&b)
@@ -230,6 +241,19 @@ func TestIssuesOf(t *testing.T) {
 		"no replica": {func(seen *controlPlane) { seen.replicas, seen.endpoint.Replicas = nil, nil }, []string{
 			"unhealthy: endpoint 10.0.0.100: no replica is registered",
 		}},
+		"an external endpoint": {behindExternal, nil},
+		"an external endpoint that does not answer": {func(seen *controlPlane) {
+			behindExternal(seen)
+			seen.endpoint.external.Silence = "connection refused"
+		}, []string{"unhealthy: endpoint https://10.0.0.100:6443: it does not answer: connection refused"}},
+		"an external endpoint with a replica that is not ready": {func(seen *controlPlane) {
+			behindExternal(seen)
+			seen.endpoint.external.NotReady["cp2"] = "it answers 500"
+		}, []string{"unhealthy: replica cp2 (10.0.0.12): not ready: it answers 500"}},
+		"an external endpoint without a replica of its own": {func(seen *controlPlane) {
+			behindExternal(seen)
+			delete(seen.endpoint.Replicas, "cp3")
+		}, []string{"unhealthy: replica cp3 (10.0.0.13): it is not a target of the endpoint"}},
 		"certificates near their end": {func(seen *controlPlane) {
 			seen.authorities["kubernetes"] = nearEnd
 			seen.etcd.Machines[0].CertificateExpiry = observed.Add(-time.Hour)

@@ -275,7 +275,7 @@ func summaryOf(seen controlPlane, issues int, now time.Time) string {
 	words = append(words,
 		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas),
 			parenthesized("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
-		seen.endpoint.Address+" on "+orNoBalancer(seen.endpoint.Holders()))
+		seen.endpoint.where())
 	if end := firstExpiry(seen); !end.IsZero() {
 		words = append(words, fmt.Sprintf("first certificate expires in %d days", daysUntil(end, now)))
 	}
@@ -298,6 +298,17 @@ func parenthesized(before, text string) string {
 		return ""
 	}
 	return " (" + before + text + ")"
+}
+
+// where returns where the endpoint's address is.
+func (h endpointHealth) where() string {
+	switch {
+	case h.external == nil:
+		return h.Address + " on " + orNoBalancer(h.Holders())
+	case h.external.Silence != "":
+		return h.Address + " does not answer"
+	}
+	return h.Address + " answers"
 }
 
 func orNoBalancer(holders []string) string {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -32,6 +33,9 @@ type endpointKind interface {
 type registrars struct {
 	haproxy  *haproxy.Registrars
 	external *external.Endpoints
+	// hooks are those of the configuration, by endpoint: a registration that a machine has recorded
+	// has none.
+	hooks *sync.Map
 }
 
 // registrar is a registrar that also knows who serves.
@@ -44,6 +48,7 @@ type registrar interface {
 // For returns the registrar of one registration.
 func (r registrars) For(registration endpoint.Registration) registrar {
 	if registration.Kind == endpoint.External {
+		r.hooks.Store(endpointID(registration), registration.Hooks)
 		return r.external.For(registration)
 	}
 	return r.haproxy.For(registration)
@@ -74,6 +79,19 @@ func (h endpointHealth) Registered(replica string) bool {
 	}
 	_, listed := h.external.Replicas[replica]
 	return listed && h.external.NotReady[replica] == ""
+}
+
+// recorded returns the registrar of a registration that a machine has recorded. The hooks are
+// those of the last registration of this endpoint in this run.
+func (r registrars) recorded(registration endpoint.Registration) registrar {
+	if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
+		registration.Hooks, _ = hooks.(endpoint.Hooks)
+	}
+	return r.For(registration)
+}
+
+func endpointID(r endpoint.Registration) string {
+	return identity("kube_control_plane_endpoint", r.ClusterID, r.Address, "")
 }
 
 // recordedReplica reads what the record of the machine at an address says of its replica.

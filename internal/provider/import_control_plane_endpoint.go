@@ -38,13 +38,17 @@ func (r *endpointResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
-	observed, err := haproxy.Import(ctx, machine, r.session.machine)
-	if err == nil && wanted != "" && observed.Address != wanted {
-		err = &problem.Problem{
-			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " +
-				observed.Address + ", not " + wanted,
-			Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
+	if cluster, registration := r.externalAt(ctx, machine); registration.Kind == endpoint.External {
+		if err := checkWanted(machine, registration.Address, wanted); err != nil {
+			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
+			return
 		}
+		importExternal(importer{ctx, resp}, cluster, registration)
+		return
+	}
+	observed, err := haproxy.Import(ctx, machine, r.session.machine)
+	if err == nil {
+		err = checkWanted(machine, observed.Address, wanted)
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
@@ -69,10 +73,62 @@ func (r *endpointResource) ImportState(
 	resp.Diagnostics.Append(diags...)
 	i.set("registration", registration)
 	i.keepCluster(observed.ClusterID)
-	identify(ctx, resp.Identity, types.StringValue(observed.Address), &resp.Diagnostics)
-	if resp.Identity != nil {
-		resp.Diagnostics.Append(resp.Identity.SetAttribute(ctx, path.Root("host"), types.StringNull())...)
+	i.identifyEndpoint(observed.Address)
+}
+
+func (i importer) identifyEndpoint(address string) {
+	identify(i.ctx, i.resp.Identity, types.StringValue(address), &i.resp.Diagnostics)
+	if i.resp.Identity != nil {
+		i.resp.Diagnostics.Append(i.resp.Identity.SetAttribute(i.ctx, path.Root("host"), types.StringNull())...)
 	}
+}
+
+// checkWanted returns an error if a machine has another endpoint than the import names, if it
+// names one.
+func checkWanted(machine *host.Host, observed, wanted string) error {
+	if wanted == "" || observed == wanted {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " +
+			observed + ", not " + wanted,
+		Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
+	}
+}
+
+// externalAt returns the registration of the replica on a machine, and its cluster. They are empty
+// if there is none that can be read.
+func (r *endpointResource) externalAt(ctx context.Context, machine *host.Host) (string, endpoint.Registration) {
+	recorded, err := r.session.replicas.Recorded(ctx, machine)
+	if err != nil {
+		return "", endpoint.Registration{}
+	}
+	registration, err := registrationIn(recorded.Registration)
+	if err != nil {
+		return "", endpoint.Registration{}
+	}
+	return recorded.ClusterID, registration
+}
+
+// importExternal reads an external endpoint from the registration of one of its replicas. The
+// interval and the threshold are not known, only their product: it is divided by the default
+// threshold.
+func importExternal(i importer, cluster string, registration endpoint.Registration) {
+	i.set("id", registration.Address)
+	i.set("address", registration.Address)
+	i.set("port", int64(registration.Port))
+	i.set("external.targets", registration.Hosts)
+	i.set("external.target_port", int64(registration.TargetPort))
+	i.set("external.probe_from", stringOrNull(registration.ProbeFrom))
+	i.set("external.health_check.interval", durationText(registration.DetectionTime/defaultCheckThreshold))
+	i.set("external.health_check.threshold", int64(defaultCheckThreshold))
+	i.set("drain_timeout", durationText(registration.DrainTimeout))
+	i.set("url", apiURL(registration.Address, int64(registration.Port)))
+	object, diags := registrationObject(i.ctx, registration)
+	i.resp.Diagnostics.Append(diags...)
+	i.set("registration", object)
+	i.keepCluster(cluster)
+	i.identifyEndpoint(registration.Address)
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 )
 
 func (r *replicaResource) IdentitySchema(
@@ -84,7 +85,13 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 	if err := json.Unmarshal(text, &registration); err != nil || registration.Address == "" {
 		return registration, errors.New("it is not a registration of an endpoint")
 	}
-	return registration, nil
+	switch registration.Kind {
+	case "", endpoint.HAProxy:
+		return registration, nil
+	case endpoint.External:
+		return registration, external.ValidateRegistration(registration)
+	}
+	return registration, errors.New("this version of the provider does not know its kind of endpoint")
 }
 
 func registrationObject(ctx context.Context, r endpoint.Registration) (types.Object, diag.Diagnostics) {
@@ -100,5 +107,6 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		TargetPort:    intOrNull(r.TargetPort),
 		DetectionTime: durationText(r.DetectionTime),
 		ProbeFrom:     stringOrNull(r.ProbeFrom),
+		Hooks:         types.ObjectNull(hooksTypes), // no machine has them
 	})
 }

@@ -69,6 +69,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		return
 	}
 	registration := registrationModel{
+		Hooks:   types.ObjectNull(hooksTypes),
 		Address: m.Address, Port: m.Port, DrainTimeout: m.DrainTimeout, VerifyCA: types.BoolValue(!m.CA.IsNull()),
 		ClusterID: cluster,
 	}
@@ -83,7 +84,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.Kind = types.StringValue(string(endpoint.External))
 		registration.Hosts, registration.TargetPort = arguments.Targets, arguments.TargetPort
 		registration.DetectionTime = durationText(spec.HealthCheck.DetectionTime())
-		registration.ProbeFrom = arguments.ProbeFrom
+		registration.ProbeFrom, registration.Hooks = arguments.ProbeFrom, arguments.Hooks
 	}
 	if !allKnown(registration.Hosts) || !elementsKnown(ctx, registration.Hosts) {
 		return

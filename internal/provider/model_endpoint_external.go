@@ -20,6 +20,7 @@ type externalModel struct {
 	TargetPort  types.Int64  `tfsdk:"target_port"`
 	HealthCheck types.Object `tfsdk:"health_check"`
 	ProbeFrom   types.String `tfsdk:"probe_from"`
+	Hooks       types.Object `tfsdk:"hooks"`
 }
 
 type healthCheckModel struct {
@@ -57,6 +58,7 @@ const servingName = "kubernetes"
 func (m endpointModel) external(ctx context.Context, diags *diag.Diagnostics) externalModel {
 	model := externalModel{
 		Targets: types.MapUnknown(types.StringType), TargetPort: types.Int64Unknown(), ProbeFrom: types.StringUnknown(),
+		Hooks: types.ObjectUnknown(hooksTypes),
 	}
 	if allKnown(m.External) {
 		diags.Append(m.External.As(ctx, &model, basetypes.ObjectAsOptions{})...)
@@ -67,7 +69,7 @@ func (m endpointModel) external(ctx context.Context, diags *diag.Diagnostics) ex
 // known reports whether all values are.
 func (m externalModel) known(ctx context.Context) bool {
 	return allKnown(m.Targets, m.TargetPort, m.HealthCheck) && !m.ProbeFrom.IsUnknown() && elementsKnown(ctx, m.Targets) &&
-		elementsKnown(ctx, m.HealthCheck)
+		elementsKnown(ctx, m.HealthCheck) && elementsKnown(ctx, m.Hooks)
 }
 
 // healthCheck returns the attribute health_check. Its values may be null before the plan has set
@@ -93,6 +95,7 @@ func (m externalModel) spec(ctx context.Context, diags *diag.Diagnostics) extern
 	return external.Spec{
 		Targets: stringMapOf(ctx, m.Targets, diags), TargetPort: int(m.TargetPort.ValueInt64()),
 		ProbeFrom: m.ProbeFrom.ValueString(), HealthCheck: m.healthCheck(ctx, diags),
+		Hooks: hooksOf(ctx, m.Hooks, diags),
 	}
 }
 

@@ -31,11 +31,11 @@ func changing(s etcd.Spec) (end func()) {
 
 // registrar returns the registrar that a machine's own record describes.
 func (s *session) registrar(text json.RawMessage) (controlplane.Registrar, error) {
-	var registration endpoint.Registration
-	if err := json.Unmarshal(text, &registration); err != nil {
+	registration, err := registrationIn(text)
+	if err != nil {
 		return nil, fmt.Errorf("read registration: %w", err)
 	}
-	return s.registrars.For(registration), nil
+	return s.registrars.recorded(registration), nil
 }
 
 // registrationText encodes a registration for registrar.

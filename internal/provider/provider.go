@@ -4,6 +4,7 @@ package provider
 
 import (
 	"context"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -103,6 +104,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	s.replicas = controlplane.NewReplicas(s.machine)
 	s.registrars = registrars{
 		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(s.machine, s.recordedReplica),
+		hooks: &sync.Map{},
 	}
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s

@@ -91,6 +91,9 @@ func (r reviewData) endpointEvidence() readiness.Endpoint {
 		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(),
 		Unread: r.endpoint.Unobserved(),
 	}
+	if h := r.endpoint.external; h != nil {
+		out.External, out.Silence = true, h.Silence
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {
 		if r.endpoint.Registered(name) {
 			out.InRotation = append(out.InRotation, name)

@@ -30,6 +30,32 @@ type registrationModel struct {
 	TargetPort    types.Int64  `tfsdk:"target_port"`
 	DetectionTime types.String `tfsdk:"detection_time"`
 	ProbeFrom     types.String `tfsdk:"probe_from"`
+	Hooks         types.Object `tfsdk:"hooks"`
+}
+
+// hooksModel is endpoint.Hooks as Terraform attributes.
+type hooksModel struct {
+	Register   []string `tfsdk:"register"`
+	Drain      []string `tfsdk:"drain"`
+	Deregister []string `tfsdk:"deregister"`
+	Status     []string `tfsdk:"status"`
+}
+
+var hooksTypes = map[string]attr.Type{
+	"register":   types.ListType{ElemType: types.StringType},
+	"drain":      types.ListType{ElemType: types.StringType},
+	"deregister": types.ListType{ElemType: types.StringType},
+	"status":     types.ListType{ElemType: types.StringType},
+}
+
+// hooksOf decodes the attribute hooks, whose values are known.
+func hooksOf(ctx context.Context, object types.Object, diags *diag.Diagnostics) endpoint.Hooks {
+	if object.IsNull() || object.IsUnknown() {
+		return endpoint.Hooks{}
+	}
+	var model hooksModel
+	diags.Append(object.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	return endpoint.Hooks(model)
 }
 
 var registrationTypes = map[string]attr.Type{
@@ -44,6 +70,7 @@ var registrationTypes = map[string]attr.Type{
 	"target_port":    types.Int64Type,
 	"detection_time": types.StringType,
 	"probe_from":     types.StringType,
+	"hooks":          types.ObjectType{AttrTypes: hooksTypes},
 }
 
 // registeredAt returns, for an endpoint, a function that reports whether a machine has a
@@ -103,6 +130,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		TargetPort:    int(model.TargetPort.ValueInt64()),
 		DetectionTime: detection,
 		ProbeFrom:     model.ProbeFrom.ValueString(),
+		Hooks:         hooksOf(ctx, model.Hooks, diags),
 	}
 }
 

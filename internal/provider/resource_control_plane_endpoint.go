@@ -80,7 +80,7 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 }
 
 func validateExternal(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	if !model.CA.IsNull() {
+	if allKnown(model.CA, model.External) {
 		diags.AddAttributeError(path.Root("ca_certificate"), "Argument without effect", "Cause: an external endpoint has no "+
 			"health checks of its own.\nUnchanged: nothing was changed.\nNext step: remove ca_certificate.")
 	}

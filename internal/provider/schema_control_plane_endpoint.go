@@ -122,6 +122,10 @@ func haproxySchema() schema.Attribute {
 	}
 }
 
+func hookSchema(description string) schema.Attribute {
+	return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
+}
+
 func endpointComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":      schema.StringAttribute{Computed: true, MarkdownDescription: "The address."},
@@ -143,6 +147,15 @@ func endpointComputed() map[string]schema.Attribute {
 					"`haproxy`."},
 				"target_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "The API servers' port " +
 					"behind an external endpoint."},
+				"hooks": schema.SingleNestedAttribute{
+					Computed: true, MarkdownDescription: "As in `external`.",
+					Attributes: map[string]schema.Attribute{
+						"register":   hookSchema("Puts a replica into rotation."),
+						"drain":      hookSchema("Takes a replica out of rotation."),
+						"deregister": hookSchema("Removes a replica."),
+						"status":     hookSchema("Says whether a replica is in rotation."),
+					},
+				},
 				"detection_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
 					"balancer sends requests to a replica that is not ready any more."},
 				"probe_from": schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the machine from " +

@@ -151,6 +151,8 @@ func replicaEndpointSchema() schema.Attribute {
 				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
 				MarkdownDescription: "The API servers' port behind an external endpoint. Default: none.",
 			},
+			"hooks": hooksSchema("As in `external` of the endpoint. Default: none. A change registers the replica again " +
+				"and restarts nothing."),
 			"detection_time": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()},
 				MarkdownDescription: "How long an external balancer sends requests to a replica that is not ready any " +

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -66,11 +67,38 @@ func externalSchema() schema.Attribute {
 					},
 				},
 			},
+			"hooks": hooksSchema("Commands on the computer that runs Terraform, for a balancer that has to be told. " +
+				"Each is a program with its arguments, and runs without a shell. It reads one line of JSON from its " +
+				"standard input: `action`, `cluster_id`, `endpoint` (`address`, `port`) and `replica` (`name`, `address`, " +
+				"`port`). It must allow to be repeated, and runs up to three times if it fails; its standard error is in " +
+				"the error. It has the drain timeout and 30 seconds. Default: none. A change registers the " +
+				"replicas again and restarts nothing."),
 			"probe_from": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Address of a machine from which the endpoint is probed, if the computer that runs " +
 					"Terraform cannot reach it. Default: that computer. A change restarts nothing.",
 			},
+		},
+	}
+}
+
+func hooksSchema(description string) schema.Attribute {
+	command := func(description string) schema.Attribute {
+		return schema.ListAttribute{
+			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+			MarkdownDescription: description + " Default: none. A change restarts nothing.",
+		}
+	}
+	return schema.SingleNestedAttribute{
+		Optional: true, MarkdownDescription: description,
+		Attributes: map[string]schema.Attribute{
+			"register": command("Puts a replica that is ready into rotation, also after a drain."),
+			"drain": command("Takes a replica out of rotation for new connections before it stops, and returns when " +
+				"that is done. If it fails, `register` is run and nothing is stopped."),
+			"deregister": command("Removes a replica that is deleted, before it stops."),
+			"status": command("Writes `{\"in_rotation\": true}` or `{\"in_rotation\": false, \"reason\": \"…\"}`. It is " +
+				"waited for after `register` and `drain`, instead of the detection time; a plan shows a replica that is " +
+				"out of rotation as drift."),
 		},
 	}
 }

@@ -50,6 +50,9 @@ func everyAPIServer(e Evidence, judge func(flags map[string]string, files map[st
 
 func judgeServers(e Evidence) verdict {
 	n := len(e.Endpoint.InRotation)
+	if e.Endpoint.External {
+		return judgeExternal(e.Endpoint, n)
+	}
 	words := fmt.Sprintf("%d API servers in rotation at %s, on %d balancers", n, e.Endpoint.Address, e.Endpoint.Balancers)
 	switch {
 	case len(e.Endpoint.Unread) == e.Endpoint.Balancers:
@@ -64,6 +67,19 @@ func judgeServers(e Evidence) verdict {
 		return warn("%s", words)
 	}
 	return pass("%s, the address is on %s", words, e.Endpoint.Holders[0])
+}
+
+func judgeExternal(e Endpoint, ready int) verdict {
+	words := fmt.Sprintf("%d API servers ready behind the external endpoint %s", ready, e.Address)
+	switch {
+	case e.Silence != "":
+		return fail("%s, which does not answer: %s", words, e.Silence)
+	case ready < 2:
+		return fail("%s", words)
+	case ready < 3:
+		return warn("%s", words)
+	}
+	return pass("%s, which answers", words)
 }
 
 func judgeEncryption(e Evidence) verdict {

@@ -72,6 +72,8 @@ type Scheduled struct {
 // Endpoint is the path to the API servers.
 type Endpoint struct {
 	Address    string
+	External   bool   // others look after its balancers; nothing is known about them
+	Silence    string // why an external endpoint does not answer; "" if it does
 	Balancers  int
 	Unread     []string // balancers that could not be observed
 	Holders    []string

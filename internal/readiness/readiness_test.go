@@ -181,6 +181,18 @@ func TestJudge(t *testing.T) {
 			"no balancer",
 		},
 
+		{"api-servers", "external", func(e *Evidence) { e.Endpoint.External = true }, Pass, "which answers"},
+		{
+			"api-servers", "external, silent", func(e *Evidence) {
+				e.Endpoint.External, e.Endpoint.Silence = true, "connection refused"
+			}, Fail, "connection refused",
+		},
+		{
+			"api-servers", "external, two", func(e *Evidence) {
+				e.Endpoint.External, e.Endpoint.InRotation = true, []string{"cp1", "cp2"}
+			}, Warn, "2 API servers",
+		},
+
 		{"encryption", "in the clear", func(e *Evidence) { e.Encryption = Encryption{} }, Fail, "unencrypted"},
 		{"encryption", "identity", func(e *Evidence) { e.Encryption.Provider = "identity" }, Fail, "unencrypted"},
 		{

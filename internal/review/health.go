@@ -118,7 +118,8 @@ func (e *Endpoint) addStatus(status controlPlaneStatus) {
 	if e.Name != status.VirtualIP.Address {
 		return
 	}
-	e.HealthKnown, e.Holder, e.Backends = true, status.VirtualIP.Holder, map[string]string{}
+	e.Holder, e.Backends = status.VirtualIP.Holder, map[string]string{}
+	e.HealthKnown = len(status.Balancers) > 0 // an external endpoint has none that could be observed
 	for name, backend := range status.Balancers[e.Holder].Backends {
 		e.Backends[name] = backend.Status
 	}

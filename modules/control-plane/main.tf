@@ -53,6 +53,7 @@ resource "kube_control_plane_endpoint" "this" {
     target_port  = var.kubernetes.port
     health_check = var.endpoint.external.health_check
     probe_from   = var.endpoint.external.probe_from
+    hooks        = var.endpoint.external.hooks
   }
   haproxy = var.endpoint.external != null ? null : {
     hosts             = local.with["balancer"]

@@ -58,6 +58,7 @@ variable "endpoint" {
     external = optional(object({
       health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})
       probe_from   = optional(string)
+      hooks        = optional(object({ register = optional(list(string)), drain = optional(list(string)), deregister = optional(list(string)), status = optional(list(string)) }))
     }))
     timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })

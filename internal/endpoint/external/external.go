@@ -45,6 +45,7 @@ type Spec struct {
 	HealthCheck  HealthCheck
 	DrainTimeout time.Duration
 	ProbeFrom    string // address of the machine from which the endpoint is probed; "" is this computer
+	Hooks        endpoint.Hooks
 }
 
 // Registration returns what the replicas need.
@@ -52,7 +53,7 @@ func (s Spec) Registration() endpoint.Registration {
 	return endpoint.Registration{
 		Kind: endpoint.External, ClusterID: s.ClusterID, Address: s.Address, Hosts: s.Targets,
 		Port:         cmp.Or(s.Port, endpoint.DefaultPort),
-		DrainTimeout: s.DrainTimeout, DetectionTime: s.HealthCheck.DetectionTime(), ProbeFrom: s.ProbeFrom,
+		DrainTimeout: s.DrainTimeout, DetectionTime: s.HealthCheck.DetectionTime(), ProbeFrom: s.ProbeFrom, Hooks: s.Hooks,
 		TargetPort: cmp.Or(s.TargetPort, endpoint.DefaultPort),
 	}
 }

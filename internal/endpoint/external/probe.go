@@ -90,11 +90,11 @@ func (r *Registrar) answers(ctx context.Context) error {
 func (r *Registrar) checkIssuer(ctx context.Context, chain []*x509.Certificate) error {
 	for _, name := range slices.Sorted(maps.Keys(r.registration.Hosts)) {
 		machine := r.machine(r.registration.Hosts[name])
-		found, err := r.recorded(ctx, machine.Address())
-		if err != nil || found.Name != name {
+		observed, err := r.recorded(ctx, machine.Address())
+		if err != nil || observed.Name != name {
 			continue
 		}
-		at := target{address: machine.Address(), port: found.Port}.at()
+		at := target{address: machine.Address(), port: observed.Port}.at()
 		own, err := machine.ServingChain(ctx, at)
 		if err != nil && len(own) == 0 {
 			continue // the next one, or nobody: then the answer is all there is
@@ -194,8 +194,8 @@ func nextStep(err error) string {
 
 func parsePort(text string) (int, error) {
 	port, err := strconv.Atoi(text)
-	if err != nil || port < 1 || port > 65535 {
+	if err != nil {
 		return 0, fmt.Errorf("%s is not a TCP port", problem.Quote(text))
 	}
-	return port, nil
+	return port, validatePort(port)
 }

@@ -44,10 +44,11 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err := r.waitUntil(ctx, readyTimeout, ready); err != nil {
 		return r.notInRotationError(name, fmt.Errorf("its API server is not ready: %w", err))
 	}
-	select {
-	case <-time.After(r.registration.DetectionTime):
-	case <-ctx.Done():
-		return r.notInRotationError(name, ctx.Err())
+	if _, err := r.runHook(ctx, "register", r.registration.Hooks.Register, t); err != nil {
+		return r.notInRotationError(name, err)
+	}
+	if err := r.waitForRotation(ctx, t, true); err != nil {
+		return r.notInRotationError(name, err)
 	}
 	if err := r.waitUntilAnswers(ctx); err != nil {
 		return r.notInRotationError(name, err)
@@ -77,29 +78,30 @@ func (r *Registrar) target(name, address string) (target, error) {
 
 var errNotATarget = errors.New("external.targets of the endpoint does not have the replica at this address")
 
-// Drain checks that the replica may leave rotation for a restart: all others must be ready. The
-// API server itself keeps serving after it has begun to stop, until the balancer has noticed.
+// Drain checks that the replica may leave rotation for a restart: all others must be ready. Then
+// it runs the hook drain. Without one, the API server itself keeps serving after it has begun to
+// stop, until the balancer has noticed.
 func (r *Registrar) Drain(ctx context.Context, name string) error {
-	return r.checkLeaving(ctx, name, toReturn)
+	return r.leave(ctx, name, toReturn)
 }
 
 // DrainForDelete checks that the replica may leave for good: another one must be ready. With
 // lastAllowed, the only replica may leave too.
 func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
 	if lastAllowed {
-		return r.checkLeaving(ctx, name, asLast)
+		return r.leave(ctx, name, asLast)
 	}
-	return r.checkLeaving(ctx, name, forGood)
+	return r.leave(ctx, name, forGood)
 }
 
-func (r *Registrar) checkLeaving(ctx context.Context, name string, how leaving) error {
+func (r *Registrar) leave(ctx context.Context, name string, how leaving) error {
 	seen := r.observe(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	why, last := mayLeave(name, seen, how)
 	if why == "" {
-		return nil
+		return r.drain(ctx, name, seen[name])
 	}
 	return &refusal{last: last, Problem: &problem.Problem{
 		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
@@ -109,6 +111,29 @@ func (r *Registrar) checkLeaving(ctx context.Context, name string, how leaving) 
 		Detail:    table(seen),
 	}}
 }
+
+// drain runs the hook drain, and undoes it if it fails.
+func (r *Registrar) drain(ctx context.Context, name string, t target) error {
+	if len(r.registration.Hooks.Drain) == 0 || !t.member() {
+		return nil
+	}
+	_, err := r.runHook(ctx, "drain", r.registration.Hooks.Drain, t)
+	if err == nil {
+		err = r.waitForRotation(ctx, t, false)
+	}
+	if err == nil {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if undone := r.Undrain(undo, name); undone != nil {
+		err = fmt.Errorf("%w; returning it to rotation failed too: %w", err, undone)
+	}
+	return r.hookError(name, "drained", err)
+}
+
+// undoTimeout limits Undrain after a failed drain, whose context may have ended.
+const undoTimeout = time.Minute
 
 // refusal is the error of a replica that may not leave rotation.
 type refusal struct {
@@ -122,11 +147,42 @@ func (r *refusal) Unwrap() error { return r.Problem }
 // LastServing reports whether the reason is that no other replica serves.
 func (r *refusal) LastServing() bool { return r.last }
 
-// Undrain does nothing: a replica that is ready is in rotation.
-func (*Registrar) Undrain(context.Context, string) error { return nil }
+// Undrain runs the hook register after a drain. Without hooks, a replica that is ready is in
+// rotation.
+func (r *Registrar) Undrain(ctx context.Context, name string) error {
+	if len(r.registration.Hooks.Drain) == 0 {
+		return nil
+	}
+	_, err := r.runHook(ctx, "register", r.registration.Hooks.Register, r.named(ctx, name))
+	return r.hookError(name, "returned to rotation", err)
+}
 
-// Deregister does nothing: a replica that is gone is not ready.
-func (*Registrar) Deregister(context.Context, string) error { return nil }
+// Deregister runs the hook deregister. Without it, a replica that is gone is not ready.
+func (r *Registrar) Deregister(ctx context.Context, name string) error {
+	_, err := r.runHook(ctx, "deregister", r.registration.Hooks.Deregister, r.named(ctx, name))
+	return r.hookError(name, "deregistered", err)
+}
+
+// named returns the target of that name. If its machine cannot be observed, the port is that of
+// the endpoint's targets.
+func (r *Registrar) named(ctx context.Context, name string) target {
+	t := target{name: name, address: r.registration.Hosts[name], port: r.registration.TargetPort}
+	if observed, err := r.recorded(ctx, t.address); err == nil && observed.Name == name {
+		t.port = observed.Port
+	}
+	return t
+}
+
+// hookError is nil if err is.
+func (r *Registrar) hookError(name, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Replica " + name + " not " + what + " at endpoint " + r.registration.Address,
+		Cause:   err.Error(), Next: "fix the hook (external.hooks) or the balancer, then apply again", Err: err,
+	}
+}
 
 // Registered returns why the replica is not in rotation, or nil.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
@@ -138,6 +194,13 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	}
 	if err := r.probeTarget(ctx, t); err != nil {
 		return []string{"not ready: " + problem.Line(err.Error())}, ctx.Err()
+	}
+	status, known, err := r.status(ctx, t)
+	if err != nil {
+		return nil, r.hookError(name, "looked up", err)
+	}
+	if known && !*status.InRotation {
+		return []string{"out of rotation: " + problem.Line(status.Reason)}, nil
 	}
 	return nil, nil
 }

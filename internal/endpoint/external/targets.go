@@ -56,18 +56,18 @@ func (r *Registrar) observe(ctx context.Context) map[string]target {
 
 func (r *Registrar) observeTarget(ctx context.Context, name, address string) target {
 	t := target{name: name, address: address, port: cmp.Or(r.registration.TargetPort, endpoint.DefaultPort)}
-	found, err := r.recorded(ctx, address)
+	observed, err := r.recorded(ctx, address)
 	switch {
 	case err != nil:
 		t.unreachable = err
 		t.notReady = err
-	case found.Name == "":
+	case observed.Name == "":
 		t.notReady = errNoReplica
-	case found.ClusterID != r.registration.ClusterID, found.Name != name, found.Endpoint != r.registration.Address:
-		t.other = fmt.Sprintf("replica %s of endpoint %s", problem.Quote(found.Name), problem.Quote(found.Endpoint))
+	case observed.ClusterID != r.registration.ClusterID, observed.Name != name, observed.Endpoint != r.registration.Address:
+		t.other = fmt.Sprintf("replica %s of endpoint %s", problem.Quote(observed.Name), problem.Quote(observed.Endpoint))
 		t.notReady = fmt.Errorf("its machine has %s", t.other)
 	default:
-		t.replica, t.port = found, found.Port
+		t.replica, t.port = observed, observed.Port
 		t.notReady = r.probeTarget(ctx, t)
 	}
 	if t.unreachable != nil && r.probeThroughOthers(ctx, t) == nil {

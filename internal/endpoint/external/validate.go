@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 // maxDetectionTime limits the time that every stop of an API server takes.
@@ -25,6 +27,24 @@ func ValidateAddress(address string) error {
 	}
 	if problems := validation.IsDNS1123Subdomain(address); len(problems) > 0 {
 		return fmt.Errorf("%q is neither an IP address nor a DNS name: %s", address, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// ValidateRegistration checks a registration that a machine has recorded.
+func ValidateRegistration(r endpoint.Registration) error {
+	_, probeErr := netip.ParseAddr(r.ProbeFrom)
+	if r.ProbeFrom == "" {
+		probeErr = nil
+	}
+	check := HealthCheck{Interval: r.DetectionTime, Threshold: 1}
+	return errors.Join(ValidateAddress(r.Address), ValidateTargets(r.Address, r.Hosts), validatePort(r.Port),
+		validatePort(r.TargetPort), ValidateHealthCheck(check), probeErr)
+}
+
+func validatePort(port int) error {
+	if port < 1 || port > 65535 {
+		return fmt.Errorf("%d is not a TCP port", port)
 	}
 	return nil
 }

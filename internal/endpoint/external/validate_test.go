@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 func TestValidate(t *testing.T) {
@@ -39,5 +41,30 @@ func TestValidate(t *testing.T) {
 				t.Errorf("validate gives %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestValidateRegistration: what a machine has recorded is data of that machine.
+func TestValidateRegistration(t *testing.T) {
+	good := Spec{
+		Address: "api.example.com", Targets: map[string]string{"cp1": "10.0.0.11"},
+		HealthCheck: HealthCheck{Interval: 2 * time.Second, Threshold: 3},
+	}.Registration()
+	if err := ValidateRegistration(good); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*endpoint.Registration){
+		"address":     func(r *endpoint.Registration) { r.Address = "$(reboot)" },
+		"target":      func(r *endpoint.Registration) { r.Hosts = map[string]string{"cp1": "; reboot"} },
+		"port":        func(r *endpoint.Registration) { r.Port = 70000 },
+		"target port": func(r *endpoint.Registration) { r.TargetPort = -1 },
+		"detection":   func(r *endpoint.Registration) { r.DetectionTime = 300 * time.Hour },
+		"probe":       func(r *endpoint.Registration) { r.ProbeFrom = "operator.example.com" },
+	} {
+		r := good
+		change(&r)
+		if err := ValidateRegistration(r); err == nil {
+			t.Errorf("%s: accepted: %+v", name, r)
+		}
 	}
 }

@@ -1,0 +1,90 @@
+package external
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+)
+
+// hooked returns a registrar whose hooks are a script.
+func hooked(t *testing.T, script string) (*Registrar, target) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hook")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+filepath.Dir(path)+"\n"+script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	command := []string{path, "an argument"}
+	r := New(nil, nil).For(endpoint.Registration{
+		Kind: endpoint.External, Address: "api.example.com", Port: 443, ClusterID: "abc",
+		Hooks: endpoint.Hooks{Register: command, Drain: command, Deregister: command, Status: command},
+	})
+	return r, target{name: "cp1", address: "10.0.0.11", port: 6443}
+}
+
+// TestHookInput: a hook gets its arguments without a shell, and one line of JSON.
+func TestHookInput(t *testing.T) {
+	r, at := hooked(t, `cat; echo "$1"`)
+	output, err := r.runHook(t.Context(), "drain", r.registration.Hooks.Drain, at)
+	want := `{"action":"drain","cluster_id":"abc","endpoint":{"address":"api.example.com","port":443},` +
+		`"replica":{"name":"cp1","address":"10.0.0.11","port":6443}}` + "\nan argument\n"
+	if err != nil || string(output) != want {
+		t.Errorf("the hook got %s, want %s, %v", output, want, err)
+	}
+}
+
+// TestHookFails: a hook is repeated, and what it wrote to standard error is in the error.
+func TestHookFails(t *testing.T) {
+	r, at := hooked(t, `echo x >>runs; test "$(wc -l <runs)" -ge 3 && exit 0; echo "pool is locked" >&2; exit 4`)
+	if _, err := r.runHook(t.Context(), "register", r.registration.Hooks.Register, at); err != nil {
+		t.Errorf("the third run succeeds, but: %v", err)
+	}
+	r, at = hooked(t, `echo "pool is locked" >&2; exit 4`)
+	_, err := r.runHook(t.Context(), "register", r.registration.Hooks.Register, at)
+	if err == nil || !strings.Contains(err.Error(), "hook register") ||
+		!strings.Contains(err.Error(), "exit status 4: pool is locked") {
+		t.Errorf("the error is %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	r, at = hooked(t, `sleep 60`)
+	start := time.Now()
+	if _, err := r.runHook(ctx, "drain", r.registration.Hooks.Drain, at); err == nil || time.Since(start) > 10*time.Second {
+		t.Errorf("a hook that hangs ends with %v after %s", err, time.Since(start))
+	}
+}
+
+func TestHookStatus(t *testing.T) {
+	for script, want := range map[string]string{
+		`echo '{"in_rotation": true}'`:                        "true ",
+		`echo '{"in_rotation": false, "reason": "disabled"}'`: "false disabled",
+		`echo up`:                  "not JSON",
+		`echo '{}'`:                "not JSON",
+		`head -c 1M </dev/zero`:    "not JSON",
+		`echo no such pool; false`: "exit status 1",
+	} {
+		r, at := hooked(t, script)
+		status, known, err := r.status(t.Context(), at)
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case *status.InRotation:
+			got = "true " + status.Reason
+		default:
+			got = "false " + status.Reason
+		}
+		if !known || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", script, got, want)
+		}
+	}
+	r, at := hooked(t, "")
+	r.registration.Hooks.Status = nil
+	if _, known, err := r.status(t.Context(), at); known || err != nil {
+		t.Errorf("without a hook: %v, %v", known, err)
+	}
+}
