@@ -11,7 +11,7 @@ import (
 // onMachine runs script on a machine, bypassing the provider.
 func onMachine(t *testing.T, m *lab.Machine, script string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	out, err := m.Run(ctx, script)
 	if err != nil {
