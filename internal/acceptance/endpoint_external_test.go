@@ -34,8 +34,8 @@ var otherHAProxy = otherBalancer{"HAProxy", "haproxy", func(targets map[string]s
 // otherNginx has no active checks: it would send requests to an API server that is not ready. So
 // hooks tell it who is in rotation.
 var otherNginx = otherBalancer{"nginx stream with hooks", "nginx", func(map[string]string, string) (string, string) {
-	text := "load_module modules/ngx_stream_module.so;\nevents {}\nstream {\n upstream api {\n  server 127.0.0.1:1 down;\n" +
-		"  include /etc/nginx/pool/*;\n }\n"
+	text := "load_module modules/ngx_stream_module.so;\nevents {}\nstream {\n upstream api {\n" +
+		"  server 127.0.0.1:1 down;\n  include /etc/nginx/pool/*;\n }\n"
 	return "/etc/nginx/nginx.conf", text + " server { listen 6443; proxy_pass api; proxy_connect_timeout 1s; " +
 		"proxy_timeout 1h; }\n}\n"
 }}
@@ -54,7 +54,8 @@ case $(field action) in
 register) echo "server $(field address):$(field port);" >"$target" ;;
 drain | deregister) rm -f "$target" ;;
 status)
-  if [ -e "$target" ]; then echo '{"in_rotation": true}'; else echo '{"in_rotation": false, "reason": "not in the pool"}'; fi
+  if [ -e "$target" ]; then echo '{"in_rotation": true}'; exit; fi
+  echo '{"in_rotation": false, "reason": "not in the pool"}'
   exit
   ;;
 esac

@@ -201,3 +201,27 @@ func TestExternalRegistration(t *testing.T) {
 		t.Errorf("an import reads the registration as %s, want %s", object, m.Registration)
 	}
 }
+
+// TestImportExternal: the import of an external endpoint from the registration of one of its
+// replicas gives the same registration again.
+func TestImportExternal(t *testing.T) {
+	registration := endpoint.Registration{
+		Kind: endpoint.External, Address: "api.example.com", Port: 443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, DetectionTime: 6 * time.Second, TargetPort: 6443, ClusterID: pki.NewClusterID(),
+	}
+	of := endpointSchema(t.Context())
+	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
+	importExternal(importer{t.Context(), &resp}, registration)
+	var m endpointModel
+	diags := resp.Diagnostics
+	diags.Append(resp.State.Get(t.Context(), &m)...)
+	m.planRegistration(t.Context(), types.StringValue(registration.ClusterID), &diags)
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || got.Key() != registration.Key() {
+		t.Errorf("the registration is %s, want %s, %v", got.Key(), registration.Key(), diags)
+	}
+	if check := m.external(t.Context(), &diags).healthCheck(t.Context(), &diags); check.Threshold != 3 ||
+		check.Interval != 2*time.Second {
+		t.Errorf("the health check is %+v", check)
+	}
+}

@@ -43,7 +43,10 @@ func (r *endpointResource) ImportState(
 			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
 			return
 		}
-		importExternal(importer{ctx, resp}, cluster, registration)
+		i := importer{ctx, resp}
+		importExternal(i, registration)
+		i.keepCluster(cluster)
+		i.identifyEndpoint(registration.Address)
 		return
 	}
 	observed, err := haproxy.Import(ctx, machine, r.session.machine)
@@ -113,7 +116,7 @@ func (r *endpointResource) externalAt(ctx context.Context, machine *host.Host) (
 // importExternal reads an external endpoint from the registration of one of its replicas. The
 // interval and the threshold are not known, only their product: it is divided by the default
 // threshold.
-func importExternal(i importer, cluster string, registration endpoint.Registration) {
+func importExternal(i importer, registration endpoint.Registration) {
 	i.set("id", registration.Address)
 	i.set("address", registration.Address)
 	i.set("port", int64(registration.Port))
@@ -127,8 +130,6 @@ func importExternal(i importer, cluster string, registration endpoint.Registrati
 	object, diags := registrationObject(i.ctx, registration)
 	i.resp.Diagnostics.Append(diags...)
 	i.set("registration", object)
-	i.keepCluster(cluster)
-	i.identifyEndpoint(registration.Address)
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

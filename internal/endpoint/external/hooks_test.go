@@ -15,7 +15,8 @@ import (
 func hooked(t *testing.T, script string) (*Registrar, target) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hook")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+filepath.Dir(path)+"\n"+script), 0o700); err != nil { //nolint:gosec // a program
+	text := "#!/bin/sh\ncd " + filepath.Dir(path) + "\n" + script
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
 	command := []string{path, "an argument"}
@@ -53,7 +54,8 @@ func TestHookFails(t *testing.T) {
 	defer cancel()
 	r, at = hooked(t, `sleep 60`)
 	start := time.Now()
-	if _, err := r.runHook(ctx, "drain", r.registration.Hooks.Drain, at); err == nil || time.Since(start) > 10*time.Second {
+	_, err = r.runHook(ctx, "drain", r.registration.Hooks.Drain, at)
+	if err == nil || time.Since(start) > 10*time.Second {
 		t.Errorf("a hook that hangs ends with %v after %s", err, time.Since(start))
 	}
 }
@@ -69,7 +71,7 @@ func TestHookStatus(t *testing.T) {
 	} {
 		r, at := hooked(t, script)
 		status, known, err := r.status(t.Context(), at)
-		got := ""
+		var got string
 		switch {
 		case err != nil:
 			got = err.Error()

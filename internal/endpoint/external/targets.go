@@ -63,7 +63,8 @@ func (r *Registrar) observeTarget(ctx context.Context, name, address string) tar
 		t.notReady = err
 	case observed.Name == "":
 		t.notReady = errNoReplica
-	case observed.ClusterID != r.registration.ClusterID, observed.Name != name, observed.Endpoint != r.registration.Address:
+	case observed.ClusterID != r.registration.ClusterID, observed.Name != name,
+		observed.Endpoint != r.registration.Address:
 		t.other = fmt.Sprintf("replica %s of endpoint %s", problem.Quote(observed.Name), problem.Quote(observed.Endpoint))
 		t.notReady = fmt.Errorf("its machine has %s", t.other)
 	default:
