@@ -198,6 +198,7 @@ func kinds() []kind {
 		{"change", "\nreload_units", (*machine).change},
 		{"install", "\nreceive ", (*machine).receive},
 		{"claim", "echo claimed", (*machine).claim},
+		{"reach", "# Prints whether this machine reaches the endpoint", (*machine).reach},
 		{"register", "enable health kube-apiserver/", (*machine).register},
 		{"lease", leaseMark, (*machine).lease},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},

@@ -11,7 +11,7 @@ import (
 )
 
 // Create claims every host, installs and starts HAProxy and keepalived on them, and waits until
-// exactly one of them holds the VIP and HAProxy answers there.
+// exactly one of them holds the VIP, HAProxy answers there, and the others reach it.
 func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "created", err)
@@ -45,14 +45,17 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	return converge(ctx, s)
 }
 
-// converge waits until the endpoint is healthy. Lists that differ, because replicas were
+// converge waits until the endpoint is healthy, and checks that the other hosts reach it. Lists that differ, because replicas were
 // registered or deregistered in the meantime, are repaired.
 func converge(ctx context.Context, s Spec) (endpoint.Status, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
 		observed, seen, err := waitUntilHealthy(ctx, s)
-		if err != nil || round == rounds {
+		if err != nil {
 			return observed, err
+		}
+		if round == rounds {
+			return observed, checkReachable(ctx, s, seen)
 		}
 		servers, again := s.servers(ctx, reachableOf(seen)), false
 		for _, name := range names(servers) {
@@ -65,7 +68,7 @@ func converge(ctx context.Context, s Spec) (endpoint.Status, error) {
 			}
 		}
 		if !again {
-			return observed, nil
+			return observed, checkReachable(ctx, s, seen)
 		}
 	}
 }

@@ -109,6 +109,20 @@ func stepCreate(f *fixture) {
 	f.timed("read", func() error { _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); return err })
 }
 
+// stepUnreached: what the others cannot reach is not created, however well it serves.
+func stepUnreached(f *fixture) {
+	holder := f.read().holder
+	rule := "INPUT -d " + labVIP + " -p tcp --dport 6443 -j DROP"
+	f.shell(holder, "iptables -I "+rule)
+	_, err := Update(f.ctx, f.spec, f.spec)
+	f.shell(holder, "iptables -D "+rule)
+	if err == nil || !strings.Contains(err.Error(), "cannot be reached from other machines") ||
+		!strings.Contains(err.Error(), "no connection to port 6443") || problem.Untouched(err) {
+		f.Errorf("the update gives %v", err)
+	}
+	f.timed("update of an address that can be reached", func() error { _, err := Update(f.ctx, f.spec, f.spec); return err })
+}
+
 func (f *fixture) url() string { return "https://" + labVIP + ":6443/" }
 
 func stepRotation(f *fixture) {

@@ -226,6 +226,7 @@ func TestLab(t *testing.T) {
 		{"packages are installed and go again", stepInstallAndPurge},
 		{"of two endpoints on the same hosts one is refused", stepTwoEndpoints},
 		{"create", stepCreate},
+		{"an address that the network does not pass on", stepUnreached},
 		{"both programs run in a sandbox", stepSandbox},
 		{"a connection can be matched with what the replica saw", stepConnectionLog},
 		{"another cluster's endpoint and replicas are refused", stepOtherEndpoints},
