@@ -26,6 +26,8 @@ func unnoticed() load.Criteria {
 	}, load.Excuse{
 		Operation: load.APIRequest, Kinds: []string{"no answer in time"}, Most: 4, Reason: droppedProposal,
 	}, load.Excuse{
+		Operation: load.EtcdWrite, Kinds: []string{"no answer in time"}, Most: 4, Reason: droppedProposal,
+	}, load.Excuse{
 		Operation: load.APIRequest, Kinds: []string{"HTTP 500"}, Texts: []string{"raft proposal dropped"}, Most: 4,
 		Reason: droppedProposal,
 	})

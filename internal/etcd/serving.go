@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
@@ -92,25 +91,15 @@ func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock fun
 	return w
 }
 
-// logWidth is the length at which a log line is truncated: etcd writes all its arguments,
-// and the stack of each failure, on one line.
-const logWidth = 500
-
-// lastLog returns the end of the unit's log.
+// lastLog returns what the unit's log says about a failure (logExcerpt).
 func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
 	defer cancel()
-	log, err := cl.machine(s.Host).UnitLog(ctx, layout.Unit, 20)
+	log, err := cl.machine(s.Host).UnitLog(ctx, layout.Unit, logRead)
 	if err != nil {
 		return "its log could not be read: " + err.Error()
 	}
-	lines := strings.Split(log, "\n")
-	for i, line := range lines {
-		if len(line) > logWidth {
-			lines[i] = strings.ToValidUTF8(line[:logWidth], "") + "…"
-		}
-	}
-	return strings.Join(lines, "\n")
+	return logExcerpt(log)
 }
 
 // waitServing waits until the member serves, healthy and with a version. It gives up early

@@ -45,8 +45,8 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	return converge(ctx, s)
 }
 
-// converge waits until the endpoint is healthy, and checks that the other hosts reach it. Lists that differ, because replicas were
-// registered or deregistered in the meantime, are repaired.
+// converge waits until the endpoint is healthy, and checks that the other hosts reach it. Lists that
+// differ, because replicas were registered or deregistered in the meantime, are repaired.
 func converge(ctx context.Context, s Spec) (endpoint.Status, error) {
 	const rounds = 3
 	for round := 1; ; round++ {

@@ -120,7 +120,10 @@ func stepUnreached(f *fixture) {
 		!strings.Contains(err.Error(), "no connection to port 6443") || problem.Untouched(err) {
 		f.Errorf("the update gives %v", err)
 	}
-	f.timed("update of an address that can be reached", func() error { _, err := Update(f.ctx, f.spec, f.spec); return err })
+	f.timed("update of an address that can be reached", func() error {
+		_, err := Update(f.ctx, f.spec, f.spec)
+		return err
+	})
 }
 
 func (f *fixture) url() string { return "https://" + labVIP + ":6443/" }

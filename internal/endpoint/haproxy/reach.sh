@@ -1,7 +1,8 @@
 # Prints whether this machine reaches the endpoint: "reached", or "unreached" and the state of
 # the neighbour's entry ("FAILED" if nobody answers ARP or neighbour solicitation).
 device=$(ip -o route get "$vip" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-if timeout 3 bash -c ': >"/dev/tcp/$1/$2"' bash "$vip" "$port" 2>/dev/null; then
+# shellcheck disable=SC2016 # bash expands it
+if timeout 3 bash -c 'echo >"/dev/tcp/$1/$2"' bash "$vip" "$port" 2>/dev/null; then
   echo reached
 else
   echo unreached
