@@ -6,6 +6,7 @@ package endpoint
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -66,4 +67,12 @@ func (r Registration) Key() string {
 type Status struct {
 	ConfigDigest string // "" if a host cannot be reached
 	Drift        []string
+}
+
+// ValidatePort checks a TCP port.
+func ValidatePort(port int) error {
+	if port < 1 || port > 65535 {
+		return fmt.Errorf("port %d is not between 1 and 65535", port)
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -197,5 +198,5 @@ func parsePort(text string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s is not a TCP port", problem.Quote(text))
 	}
-	return port, validatePort(port)
+	return port, endpoint.ValidatePort(port)
 }

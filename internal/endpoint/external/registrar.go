@@ -103,7 +103,7 @@ func (r *Registrar) leave(ctx context.Context, name string, how leaving) error {
 	if why == "" {
 		return r.drain(ctx, name, seen[name])
 	}
-	return &refusal{last: last, Problem: &problem.Problem{
+	return &endpoint.Refusal{Last: last, Problem: &problem.Problem{
 		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Cause:     why,
 		Unchanged: problem.Nothing,
@@ -134,18 +134,6 @@ func (r *Registrar) drain(ctx context.Context, name string, t target) error {
 
 // undoTimeout limits Undrain after a failed drain, whose context may have ended.
 const undoTimeout = time.Minute
-
-// refusal is the error of a replica that may not leave rotation.
-type refusal struct {
-	*problem.Problem
-	last bool
-}
-
-// Unwrap returns the problem.
-func (r *refusal) Unwrap() error { return r.Problem }
-
-// LastServing reports whether the reason is that no other replica serves.
-func (r *refusal) LastServing() bool { return r.last }
 
 // Undrain runs the hook register after a drain. Without hooks, a replica that is ready is in
 // rotation.

@@ -38,15 +38,8 @@ func ValidateRegistration(r endpoint.Registration) error {
 		probeErr = nil
 	}
 	check := HealthCheck{Interval: r.DetectionTime, Threshold: 1}
-	return errors.Join(ValidateAddress(r.Address), ValidateTargets(r.Address, r.Hosts), validatePort(r.Port),
-		validatePort(r.TargetPort), ValidateHealthCheck(check), probeErr)
-}
-
-func validatePort(port int) error {
-	if port < 1 || port > 65535 {
-		return fmt.Errorf("%d is not a TCP port", port)
-	}
-	return nil
+	return errors.Join(ValidateAddress(r.Address), ValidateTargets(r.Address, r.Hosts), endpoint.ValidatePort(r.Port),
+		endpoint.ValidatePort(r.TargetPort), ValidateHealthCheck(check), probeErr)
 }
 
 // ValidateTargets checks the machines of the replicas, name → address.

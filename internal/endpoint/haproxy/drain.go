@@ -121,18 +121,6 @@ func (r *Registrar) undrain(ctx context.Context, name string, balancers []string
 	return nil
 }
 
-// refusal is the error of a drain that a balancer refused.
-type refusal struct {
-	*problem.Problem
-	last bool
-}
-
-// Unwrap returns the problem.
-func (r *refusal) Unwrap() error { return r.Problem }
-
-// LastServing reports whether the reason is that no other replica serves.
-func (r *refusal) LastServing() bool { return r.last }
-
 // refuse reverts the drain on the other balancers.
 func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]string, refused []string) error {
 	var undo []string
@@ -153,7 +141,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 	if word == answerLast {
 		cause = "it is the last replica that serves: every other backend fails its health check or is out of rotation"
 	}
-	return &refusal{last: word == answerLast, Problem: &problem.Problem{
+	return &endpoint.Refusal{Last: word == answerLast, Problem: &problem.Problem{
 		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(refused, ", "),
 		Cause:     cause,

@@ -67,7 +67,7 @@ func (s Spec) validate() error {
 		validateClusterID(s.ClusterID),
 		pki.ValidateClusterName(s.ClusterName),
 		ValidateAddress(s.Address),
-		ValidatePort(s.port()),
+		endpoint.ValidatePort(s.port()),
 		ValidateHosts(s.Address, s.addresses()),
 		validateVirtualRouterID(s.routerID()),
 	}

@@ -33,14 +33,6 @@ func ValidateAddress(address string) error {
 	return nil
 }
 
-// ValidatePort checks a TCP port.
-func ValidatePort(port int) error {
-	if port < 1 || port > 65535 {
-		return fmt.Errorf("port %d is not between 1 and 65535", port)
-	}
-	return nil
-}
-
 // validateVirtualRouterID checks a VRRP virtual router id.
 func validateVirtualRouterID(id int) error {
 	if id < 1 || id > 255 {

@@ -3,6 +3,8 @@ package haproxy
 import (
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 func TestValidateAddress(t *testing.T) {
@@ -42,9 +44,9 @@ func TestValidateHosts(t *testing.T) {
 }
 
 func TestValidateNumbersAndNames(t *testing.T) {
-	check(t, "port 6443", ValidatePort(6443), "")
-	check(t, "port 0", ValidatePort(0), "not between")
-	check(t, "port 65536", ValidatePort(65536), "not between")
+	check(t, "port 6443", endpoint.ValidatePort(6443), "")
+	check(t, "port 0", endpoint.ValidatePort(0), "not between")
+	check(t, "port 65536", endpoint.ValidatePort(65536), "not between")
 	check(t, "id 255", validateVirtualRouterID(255), "")
 	check(t, "id 256", validateVirtualRouterID(256), "not between")
 	check(t, "eth0.100", validateInterface("eth0.100"), "")
