@@ -33,7 +33,6 @@ mock_provider "kube" {
         verify_ca     = true
         cluster_id    = "8f14e45fceea167a"
       }
-      backend = null
     }
   }
 

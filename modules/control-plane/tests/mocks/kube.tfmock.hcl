@@ -37,7 +37,6 @@ mock_resource "kube_control_plane_endpoint" {
       verify_ca     = true
       cluster_id    = "8f14e45fceea167a"
     }
-    backend = null
   }
 }
 
