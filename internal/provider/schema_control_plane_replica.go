@@ -144,8 +144,8 @@ func replicaEndpointSchema() schema.Attribute {
 				MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
 			},
 			"kind": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{stringvalidator.OneOf(string(endpoint.External))},
-				MarkdownDescription: "`external`. Default: none, for `haproxy`.",
+				Optional: true, Validators: []validator.String{stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External))},
+				MarkdownDescription: "`haproxy` or `external`. Default: none, which is `haproxy`.",
 			},
 			"target_port": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -85,7 +84,7 @@ func externalSchema() schema.Attribute {
 func hooksSchema(description string) schema.Attribute {
 	command := func(description string) schema.Attribute {
 		return schema.ListAttribute{
-			Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: description + " Default: none. A change restarts nothing.",
 		}
 	}

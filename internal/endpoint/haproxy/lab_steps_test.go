@@ -81,6 +81,9 @@ func (f *fixture) cutOff(name, condition string, do func(context.Context) error)
 }
 
 func stepCreate(f *fixture) {
+	for _, name := range names(f.spec.Hosts) {
+		f.shell(name, stallScript)
+	}
 	f.timed("create with packages there", func() error {
 		got, err := Create(f.ctx, f.spec)
 		if len(got.Drift) > 0 {

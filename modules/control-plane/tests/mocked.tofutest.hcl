@@ -32,6 +32,13 @@ mock_provider "kube" {
         drain_timeout = "10s"
         verify_ca     = true
         cluster_id    = "8f14e45fceea167a"
+
+        # A mocked value cannot be null, and what is not here is generated.
+        kind           = "haproxy"
+        target_port    = 6443
+        detection_time = "6s"
+        probe_from     = ""
+        hooks          = { register = [], drain = [], deregister = [], status = [] }
       }
     }
   }
