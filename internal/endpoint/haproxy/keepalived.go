@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // routerID returns the configured id, or one that is derived from the address: two endpoints in
@@ -21,6 +22,11 @@ func (s Spec) routerID() int {
 // realtimePriority is the priority of the process that sends advertisements.
 const realtimePriority = 50
 
+// realtimeLimit is how long that process may compute without waiting for anything. The kernel kills
+// it afterwards (RLIMIT_RTTIME), and the address moves. keepalived's default is 10 ms, which a busy
+// machine exceeds (acassen/keepalived#2312).
+const realtimeLimit = time.Second
+
 // renderKeepalived renders the configuration of the named host.
 //
 // All hosts start as BACKUP and never preempt: a machine that comes back does not take the
@@ -36,6 +42,7 @@ global_defs {
     router_id %s
     vrrp_version 3
     vrrp_rt_priority %d
+    vrrp_rlimit_rttime %d
     vrrp_garp_master_delay 1
     vrrp_garp_master_repeat 3
     vrrp_garp_master_refresh 10
@@ -61,7 +68,7 @@ vrrp_instance kube_endpoint {
         haproxy_stopped
     }
 }
-`, name, realtimePriority, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name),
+`, name, realtimePriority, realtimeLimit.Microseconds(), stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name),
 		s.virtualAddress(device))
 }
 
