@@ -144,7 +144,10 @@ func replicaEndpointSchema() schema.Attribute {
 				MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
 			},
 			"kind": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External))},
+				Optional: true,
+				Validators: []validator.String{
+					stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External)),
+				},
 				MarkdownDescription: "`haproxy` or `external`. Default: none, which is `haproxy`.",
 			},
 			"target_port": schema.Int64Attribute{

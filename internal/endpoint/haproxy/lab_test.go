@@ -254,7 +254,8 @@ func TestLab(t *testing.T) {
 			for _, m := range machines.lab.Machines() {
 				output, _ := m.Run(context.Background(),
 					"ip -br address; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; "+
-						"journalctl --no-pager -o short-precise -n 60 -u kube-endpoint-keepalived; cat /etc/haproxy/kube/20-backends.cfg")
+						"journalctl --no-pager -o short-precise -n 60 -u kube-endpoint-keepalived; "+
+						"cat /etc/haproxy/kube/20-backends.cfg")
 				t.Logf("%s:\n%s", m.Name, output)
 			}
 			t.FailNow()
