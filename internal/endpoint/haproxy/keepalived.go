@@ -68,8 +68,8 @@ vrrp_instance kube_endpoint {
         haproxy_stopped
     }
 }
-`, name, realtimePriority, realtimeLimit.Microseconds(), stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name),
-		s.virtualAddress(device))
+`, name, realtimePriority, realtimeLimit.Microseconds(), stoppedPath, device, s.routerID(), s.priority(name),
+		s.unicast(name), s.virtualAddress(device))
 }
 
 // priority returns a different value for each host, so that no election ends in a tie.
