@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -248,7 +248,7 @@ func endpointIssues(h endpointHealth) []issue {
 	return issues
 }
 
-func externalIssues(h external.Health) []issue {
+func externalIssues(h targets.Health) []issue {
 	switch {
 	case len(h.Replicas) == 0:
 		return []issue{unhealthy("endpoint %s: none of its targets has a replica", h.URL)}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -80,7 +80,7 @@ func wholeControlPlane() controlPlane {
 func behindExternal(seen *controlPlane) {
 	seen.endpoint = endpointHealth{
 		Health: haproxy.Health{Address: "10.0.0.100", Replicas: seen.endpoint.Replicas},
-		external: &external.Health{
+		external: &targets.Health{
 			Replicas: seen.endpoint.Replicas, NotReady: map[string]string{}, URL: "https://10.0.0.100:6443",
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -58,7 +59,7 @@ func (r registrars) For(registration endpoint.Registration) registrar {
 // address and the replicas.
 type endpointHealth struct {
 	haproxy.Health
-	external *external.Health // nil for other kinds
+	external *targets.Health // nil for other kinds
 }
 
 // health observes the endpoint of a registration.
@@ -95,16 +96,16 @@ func endpointID(r endpoint.Registration) string {
 }
 
 // recordedReplica reads what the record of the machine at an address says of its replica.
-func (s *session) recordedReplica(ctx context.Context, address string) (external.Replica, error) {
+func (s *session) recordedReplica(ctx context.Context, address string) (targets.Replica, error) {
 	observed, err := s.replicas.Recorded(ctx, s.machine(address))
 	if err != nil || observed.Name == "" {
-		return external.Replica{}, err
+		return targets.Replica{}, err
 	}
 	registration, err := registrationIn(observed.Registration)
 	if err != nil {
-		return external.Replica{}, err
+		return targets.Replica{}, err
 	}
-	return external.Replica{
+	return targets.Replica{
 		Name: observed.Name, Port: observed.Port, ClusterID: observed.ClusterID, Endpoint: registration.Address,
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 // externalModel is the attribute external of an endpoint.
@@ -109,14 +110,14 @@ func (m endpointModel) backend(ctx context.Context, diags *diag.Diagnostics) typ
 		return types.ObjectUnknown(externalBackendTypes)
 	}
 	spec := model.spec(ctx, diags)
-	targets := map[string]string{}
+	backends := map[string]string{}
 	for name, address := range spec.Targets {
-		targets[name] = net.JoinHostPort(address, strconv.Itoa(spec.TargetPort))
+		backends[name] = net.JoinHostPort(address, strconv.Itoa(spec.TargetPort))
 	}
 	object, more := types.ObjectValueFrom(ctx, externalBackendTypes, externalBackendModel{
-		Targets: stringMap(targets),
+		Targets: stringMap(backends),
 		HealthCheck: backendHealthModel{
-			Protocol: types.StringValue("HTTPS"), Path: types.StringValue(external.HealthCheckPath),
+			Protocol: types.StringValue("HTTPS"), Path: types.StringValue(targets.HealthCheckPath),
 			TLSName: types.StringValue(servingName), Interval: durationText(spec.HealthCheck.Interval),
 			Threshold: types.Int64Value(int64(spec.HealthCheck.Threshold)),
 		},

@@ -20,6 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -103,7 +104,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	}
 	s.replicas = controlplane.NewReplicas(s.machine)
 	s.registrars = registrars{
-		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(s.machine, s.recordedReplica),
+		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(targets.NewObserver(s.machine, s.recordedReplica)),
 		hooks: &sync.Map{},
 	}
 	resp.EphemeralResourceData = s

@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 // endpointResource is the fixed address of a control plane's API: a virtual IP, managed by
@@ -93,8 +94,8 @@ func validateExternal(ctx context.Context, model endpointModel, diags *diag.Diag
 	if diags.HasError() || !allKnown(model.Address, arguments.Targets) || !elementsKnown(ctx, arguments.Targets) {
 		return
 	}
-	targets := stringMapOf(ctx, arguments.Targets, diags)
-	if err := external.ValidateTargets(model.Address.ValueString(), targets); err != nil {
+	wanted := stringMapOf(ctx, arguments.Targets, diags)
+	if err := targets.Validate(model.Address.ValueString(), wanted); err != nil {
 		addInvalid(diags, path.Root("external").AtName("targets"), "Invalid endpoint targets", err)
 	}
 }

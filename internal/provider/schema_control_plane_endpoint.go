@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 func endpointSchema(ctx context.Context) schema.Schema {
@@ -48,7 +48,7 @@ func endpointArguments() map[string]schema.Attribute {
 		"address": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			Validators:    []validator.String{checked("endpoint address", external.ValidateAddress)},
+			Validators:    []validator.String{checked("endpoint address", targets.ValidateAddress)},
 			MarkdownDescription: "With `haproxy`, the virtual IP: an unused address in the machines' network. With " +
 				"`external`, the balancer's IP address or DNS name. A change replaces the endpoint.",
 		},

@@ -17,13 +17,9 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-// HealthCheckPath is what the balancer requests of each target by HTTPS, and takes a target into
-// rotation for the status 200.
-const HealthCheckPath = "/readyz"
 
 // HealthCheck is how the balancer finds out that a target is not ready.
 type HealthCheck struct {
@@ -59,7 +55,7 @@ func (s Spec) Registration() endpoint.Registration {
 }
 
 func (s Spec) validate() error {
-	return errors.Join(ValidateAddress(s.Address), ValidateTargets(s.Address, s.Targets),
+	return errors.Join(targets.ValidateAddress(s.Address), targets.Validate(s.Address, s.Targets),
 		ValidateHealthCheck(s.HealthCheck))
 }
 
@@ -69,28 +65,12 @@ func (s Spec) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Replica is what a machine's record says of the replica there.
-type Replica struct {
-	Name      string // "" if the machine has none
-	Port      int
-	ClusterID string
-	Endpoint  string // address of the endpoint that it is registered at
-}
-
-// Recorded reads the record of the machine at an address.
-type Recorded func(ctx context.Context, address string) (Replica, error)
-
 // Endpoints creates registrars and does the endpoints' own operations. They change nothing
 // on any machine.
-type Endpoints struct {
-	machine  func(address string) *host.Host
-	recorded Recorded
-}
+type Endpoints struct{ observer *targets.Observer }
 
-// New returns Endpoints. machine returns the connection for an address.
-func New(machine func(address string) *host.Host, recorded Recorded) *Endpoints {
-	return &Endpoints{machine: machine, recorded: recorded}
-}
+// New returns Endpoints.
+func New(observer *targets.Observer) *Endpoints { return &Endpoints{observer} }
 
 // Create checks that the address can be resolved and, if replicas serve already, that the endpoint
 // answers.
@@ -107,10 +87,10 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 	r := e.For(s.Registration())
 	err := s.validate()
 	if err == nil {
-		err = r.resolves(ctx)
+		err = r.Resolves(ctx)
 	}
-	if err == nil && serving(r.observe(ctx)) {
-		err = r.waitUntilAnswers(ctx)
+	if err == nil && len(r.Observe(ctx).Serving()) > 0 {
+		err = r.WaitUntilAnswers(ctx)
 	}
 	if err != nil {
 		return endpoint.Status{}, &problem.Problem{
@@ -125,9 +105,9 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 	r := e.For(s.Registration())
 	status := endpoint.Status{ConfigDigest: s.digest()}
-	if serving(r.observe(ctx)) {
-		if err := r.answers(ctx); err != nil {
-			status.Drift = []string{r.url() + " does not answer: " + problem.Line(err.Error())}
+	if len(r.Observe(ctx).Serving()) > 0 {
+		if err := r.Answers(ctx); err != nil {
+			status.Drift = []string{r.BaseURL() + " does not answer: " + problem.Line(err.Error())}
 		}
 	}
 	return status, ctx.Err()
@@ -137,25 +117,9 @@ func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 // to leave.
 func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) error {
 	r := e.For(s.Registration())
-	since, before := time.Now(), -1
-	for {
-		remaining := r.members(r.observe(ctx))
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case len(remaining) == 0:
-			return nil
-		case len(remaining) != before:
-			since, before = time.Now(), len(remaining)
-		case time.Since(since) >= wait:
-			return inUseError(s, remaining)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(interval):
-		}
+	remaining, err := r.WaitUntilEmpty(ctx, wait)
+	if err == nil && len(remaining) > 0 {
+		err = r.InUseError(remaining)
 	}
+	return err
 }
-
-// interval is the time between two observations while waiting.
-const interval = 500 * time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -49,14 +50,14 @@ type hookStatus struct {
 
 // runHook runs one of the hooks for a replica and returns its standard output. There is none if
 // the endpoint does not have the hook. The command is executed without a shell.
-func (r *Registrar) runHook(ctx context.Context, action string, command []string, t target) ([]byte, error) {
+func (r *Registrar) runHook(ctx context.Context, action string, command []string, t targets.Target) ([]byte, error) {
 	if len(command) == 0 {
 		return nil, nil
 	}
 	input, err := json.Marshal(hookInput{
-		Action: action, ClusterID: r.registration.ClusterID,
-		Endpoint: hookEndpoint{r.registration.Address, r.registration.Port},
-		Replica:  hookReplica{t.name, t.address, t.port},
+		Action: action, ClusterID: r.ClusterID,
+		Endpoint: hookEndpoint{r.Address, r.Port},
+		Replica:  hookReplica{t.Name, t.Address, t.Port},
 	})
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (r *Registrar) runHook(ctx context.Context, action string, command []string
 }
 
 func (r *Registrar) attemptHook(ctx context.Context, command []string, input []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.registration.DrainTimeout+hookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.DrainTimeout+hookTimeout)
 	defer cancel()
 	hook := exec.CommandContext(ctx, command[0], command[1:]...)
 	hook.Stdin = bytes.NewReader(append(input, '\n'))
@@ -89,7 +90,7 @@ func (r *Registrar) attemptHook(ctx context.Context, command []string, input []b
 	err := hook.Run()
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("it did not end within %s", r.registration.DrainTimeout+hookTimeout)
+		return nil, fmt.Errorf("it did not end within %s", r.DrainTimeout+hookTimeout)
 	case err != nil && errors.Len() > 0:
 		return nil, fmt.Errorf("%w: %s", err, problem.Line(errors.String()))
 	}
@@ -107,11 +108,11 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // status runs the hook status. known is false if the endpoint does not have it.
-func (r *Registrar) status(ctx context.Context, t target) (status hookStatus, known bool, err error) {
-	if len(r.registration.Hooks.Status) == 0 {
+func (r *Registrar) status(ctx context.Context, t targets.Target) (status hookStatus, known bool, err error) {
+	if len(r.Hooks.Status) == 0 {
 		return hookStatus{}, false, nil
 	}
-	output, err := r.runHook(ctx, "status", r.registration.Hooks.Status, t)
+	output, err := r.runHook(ctx, "status", r.Hooks.Status, t)
 	if err != nil {
 		return hookStatus{}, true, err
 	}
@@ -126,15 +127,15 @@ var errRotation = errors.New("the hook status reports another state than wanted"
 
 // waitForRotation returns when the balancer has taken the replica in or out: when the hook status
 // says so or, without it, when the balancer had the time to notice.
-func (r *Registrar) waitForRotation(ctx context.Context, t target, in bool) error {
-	if len(r.registration.Hooks.Status) == 0 {
+func (r *Registrar) waitForRotation(ctx context.Context, t targets.Target, in bool) error {
+	if len(r.Hooks.Status) == 0 {
 		select {
-		case <-time.After(r.registration.DetectionTime):
+		case <-time.After(r.DetectionTime):
 		case <-ctx.Done():
 		}
 		return ctx.Err()
 	}
-	return r.waitUntil(ctx, r.registration.DetectionTime+hookTimeout, func(ctx context.Context) error {
+	return targets.WaitUntil(ctx, r.DetectionTime+hookTimeout, func(ctx context.Context) error {
 		status, _, err := r.status(ctx, t)
 		if err == nil && *status.InRotation != in {
 			err = fmt.Errorf("%w: in_rotation is %t (%s)", errRotation, *status.InRotation, problem.Line(status.Reason))

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 // hooked returns a registrar whose hooks are a script.
-func hooked(t *testing.T, script string) (*Registrar, target) {
+func hooked(t *testing.T, script string) (*Registrar, targets.Target) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hook")
 	text := "#!/bin/sh\ncd " + filepath.Dir(path) + "\n" + script
@@ -20,17 +21,17 @@ func hooked(t *testing.T, script string) (*Registrar, target) {
 		t.Fatal(err)
 	}
 	command := []string{path, "an argument"}
-	r := New(nil, nil).For(endpoint.Registration{
+	r := New(targets.NewObserver(nil, nil)).For(endpoint.Registration{
 		Kind: endpoint.External, Address: "api.example.com", Port: 443, ClusterID: "abc",
 		Hooks: endpoint.Hooks{Register: command, Drain: command, Deregister: command, Status: command},
 	})
-	return r, target{name: "cp1", address: "10.0.0.11", port: 6443}
+	return r, targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443}
 }
 
 // TestHookInput: a hook gets its arguments without a shell, and one line of JSON.
 func TestHookInput(t *testing.T) {
 	r, at := hooked(t, `cat; echo "$1"`)
-	output, err := r.runHook(t.Context(), "drain", r.registration.Hooks.Drain, at)
+	output, err := r.runHook(t.Context(), "drain", r.Hooks.Drain, at)
 	want := `{"action":"drain","cluster_id":"abc","endpoint":{"address":"api.example.com","port":443},` +
 		`"replica":{"name":"cp1","address":"10.0.0.11","port":6443}}` + "\nan argument\n"
 	if err != nil || string(output) != want {
@@ -41,11 +42,11 @@ func TestHookInput(t *testing.T) {
 // TestHookFails: a hook is repeated, and what it wrote to standard error is in the error.
 func TestHookFails(t *testing.T) {
 	r, at := hooked(t, `echo x >>runs; test "$(wc -l <runs)" -ge 3 && exit 0; echo "pool is locked" >&2; exit 4`)
-	if _, err := r.runHook(t.Context(), "register", r.registration.Hooks.Register, at); err != nil {
+	if _, err := r.runHook(t.Context(), "register", r.Hooks.Register, at); err != nil {
 		t.Errorf("the third run succeeds, but: %v", err)
 	}
 	r, at = hooked(t, `echo "pool is locked" >&2; exit 4`)
-	_, err := r.runHook(t.Context(), "register", r.registration.Hooks.Register, at)
+	_, err := r.runHook(t.Context(), "register", r.Hooks.Register, at)
 	if err == nil || !strings.Contains(err.Error(), "hook register") ||
 		!strings.Contains(err.Error(), "exit status 4: pool is locked") {
 		t.Errorf("the error is %v", err)
@@ -54,7 +55,7 @@ func TestHookFails(t *testing.T) {
 	defer cancel()
 	r, at = hooked(t, `sleep 60`)
 	start := time.Now()
-	_, err = r.runHook(ctx, "drain", r.registration.Hooks.Drain, at)
+	_, err = r.runHook(ctx, "drain", r.Hooks.Drain, at)
 	if err == nil || time.Since(start) > 10*time.Second {
 		t.Errorf("a hook that hangs ends with %v after %s", err, time.Since(start))
 	}
@@ -85,7 +86,7 @@ func TestHookStatus(t *testing.T) {
 		}
 	}
 	r, at := hooked(t, "")
-	r.registration.Hooks.Status = nil
+	r.Hooks.Status = nil
 	if _, known, err := r.status(t.Context(), at); known || err != nil {
 		t.Errorf("without a hook: %v, %v", known, err)
 	}

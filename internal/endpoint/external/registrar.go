@@ -4,120 +4,79 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// observeTimeout limits one observation of all targets.
-const observeTimeout = 30 * time.Second
-
-var errNoReplica = errors.New("its machine has no replica")
-
 // Registrar implements the interface of package controlplane for an external endpoint. It changes
 // nothing: the balancer's own health checks put a replica into rotation and take it out.
-type Registrar struct {
-	registration endpoint.Registration
-	machine      func(address string) *host.Host
-	recorded     Recorded
-}
+type Registrar struct{ *targets.Set }
 
 // For returns the registrar of one registration.
 func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
-	return &Registrar{registration: registration, machine: e.machine, recorded: e.recorded}
+	return &Registrar{e.observer.For(registration)}
 }
 
 // Register returns when the replica is ready, the balancer has had the time to find out, and the
 // endpoint answers. address is IP:port.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
-	t, err := r.target(name, address)
+	t, err := r.At(name, address)
 	if err != nil {
 		return r.notInRotationError(name, err)
 	}
-	ready := func(ctx context.Context) error { return r.probeTarget(ctx, t) }
-	if err := r.waitUntil(ctx, readyTimeout, ready); err != nil {
+	ready := func(ctx context.Context) error { return r.Probe(ctx, t) }
+	if err := targets.WaitUntil(ctx, targets.ReadyTimeout, ready); err != nil {
 		return r.notInRotationError(name, fmt.Errorf("its API server is not ready: %w", err))
 	}
-	if _, err := r.runHook(ctx, "register", r.registration.Hooks.Register, t); err != nil {
+	if _, err := r.runHook(ctx, "register", r.Hooks.Register, t); err != nil {
 		return r.notInRotationError(name, err)
 	}
 	if err := r.waitForRotation(ctx, t, true); err != nil {
 		return r.notInRotationError(name, err)
 	}
-	if err := r.waitUntilAnswers(ctx); err != nil {
+	if err := r.WaitUntilAnswers(ctx); err != nil {
 		return r.notInRotationError(name, err)
 	}
-	problem.Progress(ctx, "replica %s is ready, and %s answers", name, r.url())
+	problem.Progress(ctx, "replica %s is ready, and %s answers", name, r.BaseURL())
 	return nil
 }
-
-// readyTimeout limits the wait for a replica that has just started.
-const readyTimeout = 15 * time.Second
-
-// target returns the target of a replica.
-func (r *Registrar) target(name, address string) (target, error) {
-	at, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return target{}, err
-	}
-	port, err := parsePort(text)
-	if err != nil {
-		return target{}, err
-	}
-	if r.registration.Hosts[name] != at {
-		return target{}, fmt.Errorf("%w: %s", errNotATarget, at)
-	}
-	return target{name: name, address: at, port: port}, nil
-}
-
-var errNotATarget = errors.New("external.targets of the endpoint does not have the replica at this address")
 
 // Drain checks that the replica may leave rotation for a restart: all others must be ready. Then
 // it runs the hook drain. Without one, the API server itself keeps serving after it has begun to
 // stop, until the balancer has noticed.
 func (r *Registrar) Drain(ctx context.Context, name string) error {
-	return r.leave(ctx, name, toReturn)
+	return r.leave(ctx, name, targets.ToReturn)
 }
 
 // DrainForDelete checks that the replica may leave for good: another one must be ready. With
 // lastAllowed, the only replica may leave too.
 func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
 	if lastAllowed {
-		return r.leave(ctx, name, asLast)
+		return r.leave(ctx, name, targets.AsLast)
 	}
-	return r.leave(ctx, name, forGood)
+	return r.leave(ctx, name, targets.ForGood)
 }
 
-func (r *Registrar) leave(ctx context.Context, name string, how leaving) error {
-	seen := r.observe(ctx)
+func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving) error {
+	seen := r.Observe(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	why, last := mayLeave(name, seen, how)
-	if why == "" {
-		return r.drain(ctx, name, seen[name])
+	if err := r.MayLeave(name, seen, how); err != nil {
+		return err
 	}
-	return &endpoint.Refusal{Last: last, Problem: &problem.Problem{
-		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
-		Cause:     why,
-		Unchanged: problem.Nothing,
-		Next:      "bring the other back, or destroy it if it is gone (its state is below), then apply again",
-		Detail:    table(seen),
-	}}
+	return r.drain(ctx, name, seen[name])
 }
 
 // drain runs the hook drain, and undoes it if it fails.
-func (r *Registrar) drain(ctx context.Context, name string, t target) error {
-	if len(r.registration.Hooks.Drain) == 0 || !t.member() {
+func (r *Registrar) drain(ctx context.Context, name string, t targets.Target) error {
+	if len(r.Hooks.Drain) == 0 || !t.Member() {
 		return nil
 	}
-	_, err := r.runHook(ctx, "drain", r.registration.Hooks.Drain, t)
+	_, err := r.runHook(ctx, "drain", r.Hooks.Drain, t)
 	if err == nil {
 		err = r.waitForRotation(ctx, t, false)
 	}
@@ -138,27 +97,17 @@ const undoTimeout = time.Minute
 // Undrain runs the hook register after a drain. Without hooks, a replica that is ready is in
 // rotation.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
-	if len(r.registration.Hooks.Drain) == 0 {
+	if len(r.Hooks.Drain) == 0 {
 		return nil
 	}
-	_, err := r.runHook(ctx, "register", r.registration.Hooks.Register, r.named(ctx, name))
+	_, err := r.runHook(ctx, "register", r.Hooks.Register, r.Named(ctx, name))
 	return r.hookError(name, "returned to rotation", err)
 }
 
 // Deregister runs the hook deregister. Without it, a replica that is gone is not ready.
 func (r *Registrar) Deregister(ctx context.Context, name string) error {
-	_, err := r.runHook(ctx, "deregister", r.registration.Hooks.Deregister, r.named(ctx, name))
+	_, err := r.runHook(ctx, "deregister", r.Hooks.Deregister, r.Named(ctx, name))
 	return r.hookError(name, "deregistered", err)
-}
-
-// named returns the target of that name. If its machine cannot be observed, the port is that of
-// the endpoint's targets.
-func (r *Registrar) named(ctx context.Context, name string) target {
-	t := target{name: name, address: r.registration.Hosts[name], port: r.registration.TargetPort}
-	if observed, err := r.recorded(ctx, t.address); err == nil && observed.Name == name {
-		t.port = observed.Port
-	}
-	return t
 }
 
 // hookError is nil if err is.
@@ -167,20 +116,20 @@ func (r *Registrar) hookError(name, what string, err error) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "Replica " + name + " not " + what + " at endpoint " + r.registration.Address,
+		Summary: "Replica " + name + " not " + what + " at endpoint " + r.Address,
 		Cause:   err.Error(), Next: "fix the hook (external.hooks) or the balancer, then apply again", Err: err,
 	}
 }
 
 // Registered returns why the replica is not in rotation, or nil.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
-	t, err := r.target(name, address)
-	if errors.Is(err, errNotATarget) {
+	t, err := r.At(name, address)
+	if errors.Is(err, targets.ErrNotATarget) {
 		return []string{err.Error()}, nil
 	} else if err != nil {
 		return nil, r.notInRotationError(name, err)
 	}
-	if err := r.probeTarget(ctx, t); err != nil {
+	if err := r.Probe(ctx, t); err != nil {
 		return []string{"not ready: " + problem.Line(err.Error())}, ctx.Err()
 	}
 	status, known, err := r.status(ctx, t)
@@ -195,82 +144,36 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 
 // OutOfRotation returns the replicas that are not ready, name → host:port.
 func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
-	out := map[string]string{}
-	for name, t := range r.observe(ctx) {
-		if t.member() && !t.ready() {
-			out[name] = t.at()
-		}
-	}
-	return out, ctx.Err()
-}
-
-// Replicas returns the targets that have a replica, and those whose machine cannot be observed,
-// name → host:port.
-func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
-	out, reachable := map[string]string{}, 0
-	seen := r.observe(ctx)
-	var lost []error
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		t := seen[name]
-		if t.member() {
-			out[name] = t.at()
-		}
-		if t.unreachable != nil {
-			lost = append(lost, fmt.Errorf("%s: %w", name, t.unreachable))
-			continue
-		}
-		reachable++
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if reachable == 0 {
-		err := errors.Join(lost...)
-		return nil, &problem.Problem{
-			Summary: "Replicas of endpoint " + r.registration.Address + " not read",
-			Host:    strings.Join(slices.Sorted(maps.Keys(seen)), ", "), Cause: "no target answers: " + err.Error(),
-			Unchanged: problem.Nothing, Next: "make one of these hosts reachable and apply again", Err: err,
-		}
-	}
-	return out, nil
+	return r.Observe(ctx).OutOfRotation(), ctx.Err()
 }
 
 // Serving returns the replicas that are ready, name → host:port.
 func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
-	out := map[string]string{}
-	for name, t := range r.observe(ctx) {
-		if t.member() && t.ready() {
-			out[name] = t.at()
-		}
-	}
-	return out, ctx.Err()
+	return r.Observe(ctx).Serving(), ctx.Err()
 }
 
 // LeavesByStopping returns true: a replica is in rotation while it is ready.
 func (*Registrar) LeavesByStopping() bool { return true }
 
-// Balancers returns the machines of the targets, sorted by name: the lease for changes of
-// rotation is taken on them.
-func (r *Registrar) Balancers() []host.LeaseTaker {
-	var machines []host.LeaseTaker
-	for _, name := range slices.Sorted(maps.Keys(r.registration.Hosts)) {
-		machines = append(machines, r.machine(r.registration.Hosts[name]))
-	}
-	return machines
-}
-
 func (r *Registrar) notInRotationError(name string, err error) error {
 	return &problem.Problem{
-		Summary: "Replica " + name + " not in rotation at endpoint " + r.registration.Address,
+		Summary: "Replica " + name + " not in rotation at endpoint " + r.Address,
 		Cause:   err.Error(), Next: nextStep(err), Err: err,
 	}
 }
 
-func inUseError(s Spec, remaining []string) error {
-	return &problem.Problem{
-		Summary:   "Endpoint " + s.Address + " not deleted",
-		Cause:     "these machines still have a replica of it: " + strings.Join(remaining, ", "),
-		Unchanged: problem.Nothing,
-		Next:      "delete these kube_control_plane_replica resources first",
+// nextStep says what to do about an endpoint that does not answer.
+func nextStep(err error) string {
+	switch {
+	case errors.Is(err, targets.ErrUnresolved):
+		return "create the DNS record of the endpoint (address), or name a machine that can resolve it " +
+			"(external.probe_from), then apply again"
+	case errors.Is(err, targets.ErrTerminated):
+		return "let the balancer pass TCP connections through without ending TLS, then apply again"
+	case errors.Is(err, targets.ErrNotATarget):
+		return "add the replica to external.targets of the endpoint and to the balancer, then apply again"
 	}
+	return "check that the balancer listens at this address, sends connections to the targets that the endpoint's " +
+		"attribute backend lists, and checks them by HTTPS with the path " + targets.HealthCheckPath + ", then apply " +
+		"again; if this computer cannot reach the endpoint, name a machine that can (external.probe_from)"
 }

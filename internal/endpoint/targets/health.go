@@ -1,4 +1,4 @@
-package external
+package targets
 
 import (
 	"context"
@@ -15,18 +15,18 @@ type Health struct {
 }
 
 // Health observes the targets and the endpoint. It never fails: what is wrong is in the result.
-func (r *Registrar) Health(ctx context.Context) Health {
-	h := Health{Replicas: map[string]string{}, NotReady: map[string]string{}, URL: r.url()}
-	for name, t := range r.observe(ctx) {
-		if !t.member() {
+func (s *Set) Health(ctx context.Context) Health {
+	h := Health{Replicas: map[string]string{}, NotReady: map[string]string{}, URL: s.BaseURL()}
+	for name, t := range s.Observe(ctx) {
+		if !t.Member() {
 			continue
 		}
-		h.Replicas[name] = t.at()
-		if !t.ready() {
-			h.NotReady[name] = problem.Line(t.notReady.Error())
+		h.Replicas[name] = t.At()
+		if !t.Ready() {
+			h.NotReady[name] = problem.Line(t.NotReady.Error())
 		}
 	}
-	if err := r.answers(ctx); err != nil {
+	if err := s.Answers(ctx); err != nil {
 		h.Silence = problem.Line(err.Error())
 	}
 	return h

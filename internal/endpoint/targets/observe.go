@@ -1,0 +1,166 @@
+package targets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+var errNoReplica = errors.New("its machine has no replica")
+
+// Target is the observed state of one target.
+type Target struct {
+	Name, Address string
+	Port          int
+	Unreachable   error   // not nil: the machine cannot be observed, and Replica is unknown
+	Replica       Replica // of this endpoint; its Name is "" if there is none
+	Other         string  // what else the machine has
+	NotReady      error   // why the target gets no requests, such as an answer of /readyz; nil if it does
+}
+
+// Ready reports whether the target gets requests.
+func (t Target) Ready() bool { return t.NotReady == nil }
+
+// Member reports whether the target has a replica of the endpoint, or may have one.
+func (t Target) Member() bool { return t.Replica.Name != "" || t.Unreachable != nil }
+
+// At returns host:port.
+func (t Target) At() string { return net.JoinHostPort(t.Address, strconv.Itoa(t.Port)) }
+
+// Observed is the observed state of all targets, by name.
+type Observed map[string]Target
+
+// Observe observes all targets in parallel. It never fails: what is wrong is in the result.
+func (s *Set) Observe(ctx context.Context) Observed {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	var (
+		mu   sync.Mutex
+		all  sync.WaitGroup
+		seen = Observed{}
+	)
+	for name, address := range s.Hosts {
+		all.Go(func() {
+			t := s.observeTarget(ctx, name, address)
+			mu.Lock()
+			defer mu.Unlock()
+			seen[name] = t
+		})
+	}
+	all.Wait()
+	return seen
+}
+
+func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
+	t := Target{Name: name, Address: address, Port: cmp.Or(s.TargetPort, endpoint.DefaultPort)}
+	observed, err := s.recorded(ctx, address)
+	switch {
+	case err != nil:
+		t.Unreachable = err
+		t.NotReady = err
+	case observed.Name == "":
+		t.NotReady = errNoReplica
+	case observed.ClusterID != s.ClusterID, observed.Name != name, observed.Endpoint != s.Address:
+		t.Other = fmt.Sprintf("replica %s of endpoint %s", problem.Quote(observed.Name), problem.Quote(observed.Endpoint))
+		t.NotReady = fmt.Errorf("its machine has %s", t.Other)
+	default:
+		t.Replica, t.Port = observed, observed.Port
+		t.NotReady = s.Probe(ctx, t)
+	}
+	if t.Unreachable != nil && s.probeThroughOthers(ctx, t) == nil {
+		t.NotReady = nil
+	}
+	return t
+}
+
+// Named returns the target of that name. If its machine cannot be observed, the port is that of
+// the endpoint's targets.
+func (s *Set) Named(ctx context.Context, name string) Target {
+	t := Target{Name: name, Address: s.Hosts[name], Port: s.TargetPort}
+	if observed, err := s.recorded(ctx, t.Address); err == nil && observed.Name == name {
+		t.Port = observed.Port
+	}
+	return t
+}
+
+// ErrNotATarget means that the endpoint does not know the replica at its address.
+var ErrNotATarget = errors.New("the endpoint's targets do not have the replica at this address")
+
+// At returns the target of a replica, whose address is IP:port.
+func (s *Set) At(name, address string) (Target, error) {
+	at, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return Target{}, err
+	}
+	port, err := strconv.Atoi(text)
+	if err == nil {
+		err = endpoint.ValidatePort(port)
+	}
+	if err != nil {
+		return Target{}, fmt.Errorf("%s is not a TCP port", problem.Quote(text))
+	}
+	if s.Hosts[name] != at {
+		return Target{}, fmt.Errorf("%w: %s", ErrNotATarget, at)
+	}
+	return Target{Name: name, Address: at, Port: port}, nil
+}
+
+// members returns the names of the targets that have a replica of the endpoint. A machine that
+// cannot be observed is not among them.
+func (o Observed) members() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if o[name].Replica.Name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Serving returns the replicas that get requests, name → host:port.
+func (o Observed) Serving() map[string]string {
+	return o.where(func(t Target) bool { return t.Member() && t.Ready() })
+}
+
+// OutOfRotation returns the replicas that get no requests, name → host:port.
+func (o Observed) OutOfRotation() map[string]string {
+	return o.where(func(t Target) bool { return t.Member() && !t.Ready() })
+}
+
+func (o Observed) where(want func(Target) bool) map[string]string {
+	out := map[string]string{}
+	for name, t := range o {
+		if want(t) {
+			out[name] = t.At()
+		}
+	}
+	return out
+}
+
+// Table returns the targets as a table for a diagnostic.
+func (o Observed) Table() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TARGET\tADDRESS\tSTATE")
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		t := o[name]
+		state := "ready"
+		if !t.Ready() {
+			state = problem.Line(t.NotReady.Error())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", name, t.At(), state)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}

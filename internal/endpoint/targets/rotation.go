@@ -1,0 +1,59 @@
+package targets
+
+import (
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Leaving says why a replica leaves rotation.
+type Leaving int
+
+// The reasons.
+const (
+	ToReturn Leaving = iota // for a restart: all others must be ready
+	ForGood                 // for a removal: another one must be ready
+	AsLast                  // for a removal: another one must be ready, unless there is no other
+)
+
+// MayLeave returns the refusal if a replica may not leave rotation, or nil. A replica that is not
+// ready itself may always leave.
+func (s *Set) MayLeave(name string, seen Observed, how Leaving) error {
+	why, last := mayLeave(name, seen, how)
+	if why == "" {
+		return nil
+	}
+	return &endpoint.Refusal{Last: last, Problem: &problem.Problem{
+		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + s.Address,
+		Cause:     why,
+		Unchanged: problem.Nothing,
+		Next:      "bring the other back, or destroy it if it is gone (its state is below), then apply again",
+		Detail:    seen.Table(),
+	}}
+}
+
+// mayLeave returns why a replica may not leave rotation, and whether the reason is that no other
+// one serves.
+func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
+	if leaver := seen[name]; !leaver.Member() || !leaver.Ready() {
+		return "", false
+	}
+	others, ready := 0, 0
+	for other, t := range seen {
+		if other == name || !t.Member() {
+			continue
+		}
+		others++
+		if t.Ready() {
+			ready++
+		}
+	}
+	switch {
+	case how == AsLast && others == 0:
+		return "", false
+	case ready == 0 && (how != ToReturn || others > 0):
+		return "it is the last replica that is ready", true
+	case how == ToReturn && ready < others:
+		return "another replica is not ready, and at most one may be out of rotation", false
+	}
+	return "", false
+}

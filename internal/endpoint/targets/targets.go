@@ -1,0 +1,152 @@
+// Package targets observes the replicas behind an endpoint on their own machines, for the kinds of
+// endpoint that have no balancers of this provider: external, dns. The targets are the machines of
+// the replicas. Whether a replica may leave rotation is decided from what they say.
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	// observeTimeout limits one observation of all targets.
+	observeTimeout = 30 * time.Second
+	// interval is the time between two observations while waiting.
+	interval = 500 * time.Millisecond
+	// ReadyTimeout limits the wait for a replica that has just started.
+	ReadyTimeout = 15 * time.Second
+)
+
+// Replica is what a machine's record says of the replica there.
+type Replica struct {
+	Name      string // "" if the machine has none
+	Port      int
+	ClusterID string
+	Endpoint  string // address of the endpoint that it is registered at
+}
+
+// Recorded reads the record of the machine at an address.
+type Recorded func(ctx context.Context, address string) (Replica, error)
+
+// Observer creates Sets.
+type Observer struct {
+	machine  func(address string) *host.Host
+	recorded Recorded
+}
+
+// NewObserver returns an Observer. machine returns the connection for an address.
+func NewObserver(machine func(address string) *host.Host, recorded Recorded) *Observer {
+	return &Observer{machine: machine, recorded: recorded}
+}
+
+// Set is the targets of one endpoint. It changes nothing on any machine.
+type Set struct {
+	*Observer
+	endpoint.Registration
+}
+
+// For returns the targets of one registration.
+func (o *Observer) For(registration endpoint.Registration) *Set {
+	return &Set{Observer: o, Registration: registration}
+}
+
+// Machine returns the connection to the machine at an address.
+func (s *Set) Machine(address string) *host.Host { return s.machine(address) }
+
+// Balancers returns the machines of the targets, sorted by name: the lease for changes of
+// rotation is taken on them.
+func (s *Set) Balancers() []host.LeaseTaker {
+	var machines []host.LeaseTaker
+	for _, name := range slices.Sorted(maps.Keys(s.Hosts)) {
+		machines = append(machines, s.machine(s.Hosts[name]))
+	}
+	return machines
+}
+
+// Replicas returns the targets that have a replica, and those whose machine cannot be observed,
+// name → host:port.
+func (s *Set) Replicas(ctx context.Context) (map[string]string, error) {
+	out, reachable := map[string]string{}, 0
+	seen := s.Observe(ctx)
+	var lost []error
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		t := seen[name]
+		if t.Member() {
+			out[name] = t.At()
+		}
+		if t.Unreachable != nil {
+			lost = append(lost, fmt.Errorf("%s: %w", name, t.Unreachable))
+			continue
+		}
+		reachable++
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if reachable == 0 {
+		err := errors.Join(lost...)
+		return nil, &problem.Problem{
+			Summary: "Replicas of endpoint " + s.Address + " not read",
+			Host:    strings.Join(slices.Sorted(maps.Keys(seen)), ", "), Cause: "no target answers: " + err.Error(),
+			Unchanged: problem.Nothing, Next: "make one of these hosts reachable and apply again", Err: err,
+		}
+	}
+	return out, nil
+}
+
+// WaitUntilEmpty returns when no target has a replica of the endpoint any more. Otherwise it returns
+// the names of those that do, when none has left for as long as wait.
+func (s *Set) WaitUntilEmpty(ctx context.Context, wait time.Duration) ([]string, error) {
+	since, before := time.Now(), -1
+	for {
+		remaining := s.Observe(ctx).members()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case len(remaining) == 0:
+			return nil, nil
+		case len(remaining) != before:
+			since, before = time.Now(), len(remaining)
+		case time.Since(since) >= wait:
+			return remaining, nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+}
+
+// InUseError is the error of a deletion while targets have replicas of the endpoint.
+func (s *Set) InUseError(remaining []string) error {
+	return &problem.Problem{
+		Summary:   "Endpoint " + s.Address + " not deleted",
+		Cause:     "these machines still have a replica of it: " + strings.Join(remaining, ", "),
+		Unchanged: problem.Nothing,
+		Next:      "delete these kube_control_plane_replica resources first",
+	}
+}
+
+// WaitUntil calls try until it succeeds or timeout has passed, and returns its last error.
+func WaitUntil(ctx context.Context, timeout time.Duration, try func(context.Context) error) error {
+	end := time.Now().Add(timeout)
+	for {
+		err := try(ctx)
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+}
