@@ -10,7 +10,8 @@ repo=/var/cache/kube-lab/repo
 mkdir -p "$repo/partial"
 apt-get update -q
 apt-get install -y -q --no-install-recommends --download-only \
-  -o Dir::Cache::archives="$repo" haproxy keepalived socat nginx-light libnginx-mod-stream
+  -o Dir::Cache::archives="$repo" haproxy keepalived socat nginx-light libnginx-mod-stream \
+  bind9 bind9-dnsutils bird2
 rm -rf "$repo/partial" "$repo/lock"
 cd "$repo"
 for deb in *.deb; do
