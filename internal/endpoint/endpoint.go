@@ -28,6 +28,7 @@ type Kind string
 const (
 	HAProxy  Kind = "haproxy"
 	External Kind = "external"
+	DNS      Kind = "dns"
 )
 
 // Registration is what a replica needs to enter and leave rotation. It is derived from the
@@ -46,6 +47,7 @@ type Registration struct {
 	TargetPort    int           `json:"target_port,omitempty"` // of an external endpoint: the API servers' own
 	// ProbeFrom is the address of the machine from which the endpoint is probed. "" is this computer.
 	ProbeFrom string `json:"probe_from,omitempty"`
+	Zone      *Zone  `json:"zone,omitempty"` // of a dns endpoint; nil for other kinds
 	// Hooks run on this computer. They come from the configuration, and are never written to a
 	// machine or read from one.
 	Hooks Hooks `json:"-"`
@@ -55,6 +57,20 @@ type Registration struct {
 // arguments. Nil means that there is none.
 type Hooks struct {
 	Register, Drain, Deregister, Status []string
+}
+
+// Zone is where the replicas of a dns endpoint have their address records. It contains no secret.
+type Zone struct {
+	Name        string        `json:"name"`                   // of the zone, without a trailing dot
+	Server      string        `json:"server"`                 // IP:port of the server that takes updates
+	NameServers []string      `json:"name_servers,omitempty"` // IP:port each; empty: what the zone's NS records say
+	TTL         time.Duration `json:"ttl"`
+	TSIGKey     string        `json:"tsig_key"` // name of the key; the provider's settings have the secret
+	// CheckInterval and CheckThreshold are how the machines check the replicas: this many failed
+	// checks in a row take a record out.
+	CheckInterval   time.Duration `json:"check_interval"`
+	CheckThreshold  int           `json:"check_threshold"`
+	InstallPackages bool          `json:"install_packages"` // may install nsupdate and dig on the machines
 }
 
 // Key identifies equal registrations.

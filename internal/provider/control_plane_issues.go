@@ -219,8 +219,8 @@ func sizeText(bytes int64) string {
 }
 
 func endpointIssues(h endpointHealth) []issue {
-	if h.external != nil {
-		return externalIssues(*h.external)
+	if h.targets != nil {
+		return externalIssues(*h.targets)
 	}
 	var issues []issue
 	holders, unseen := h.Holders(), h.Unobserved()
@@ -287,8 +287,8 @@ func replicaIssues(seen controlPlane) []issue {
 // the same reason are reported together. A balancer that has problems itself has an issue of
 // its own.
 func rotationIssues(h endpointHealth, replica, label string) []issue {
-	if h.external != nil {
-		if why, out := h.external.NotReady[replica]; out {
+	if h.targets != nil {
+		if why, out := h.targets.NotReady[replica]; out {
 			return []issue{unhealthy("%s: not ready: %s", label, why)}
 		}
 		if _, listed := h.Replicas[replica]; !listed {

@@ -80,7 +80,7 @@ func wholeControlPlane() controlPlane {
 func behindExternal(seen *controlPlane) {
 	seen.endpoint = endpointHealth{
 		Health: haproxy.Health{Address: "10.0.0.100", Replicas: seen.endpoint.Replicas},
-		external: &targets.Health{
+		targets: &targets.Health{
 			Replicas: seen.endpoint.Replicas, NotReady: map[string]string{}, URL: "https://10.0.0.100:6443",
 		},
 	}
@@ -244,11 +244,11 @@ func TestIssuesOf(t *testing.T) {
 		"an external endpoint": {behindExternal, nil},
 		"an external endpoint that does not answer": {func(seen *controlPlane) {
 			behindExternal(seen)
-			seen.endpoint.external.Silence = "connection refused"
+			seen.endpoint.targets.Silence = "connection refused"
 		}, []string{"unhealthy: endpoint https://10.0.0.100:6443: it does not answer: connection refused"}},
 		"an external endpoint with a replica that is not ready": {func(seen *controlPlane) {
 			behindExternal(seen)
-			seen.endpoint.external.NotReady["cp2"] = "it answers 500"
+			seen.endpoint.targets.NotReady["cp2"] = "it answers 500"
 		}, []string{"unhealthy: replica cp2 (10.0.0.12): not ready: it answers 500"}},
 		"an external endpoint without a replica of its own": {func(seen *controlPlane) {
 			behindExternal(seen)

@@ -303,9 +303,9 @@ func parenthesized(before, text string) string {
 // where returns where the endpoint's address is.
 func (h endpointHealth) where() string {
 	switch {
-	case h.external == nil:
+	case h.targets == nil:
 		return h.Address + " on " + orNoBalancer(h.Holders())
-	case h.external.Silence != "":
+	case h.targets.Silence != "":
 		return h.Address + " does not answer"
 	}
 	return h.Address + " answers"

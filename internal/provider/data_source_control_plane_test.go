@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -238,6 +239,7 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 			"cluster_id": tftypes.NewValue(tftypes.String, nil),
 			"kind":       tftypes.NewValue(tftypes.String, nil), "probe_from": tftypes.NewValue(tftypes.String, nil),
 			"target_port": tftypes.NewValue(tftypes.Number, nil),
+			"zone":        tftypes.NewValue(types.ObjectType{AttrTypes: zoneTypes}.TerraformType(t.Context()), nil),
 		}),
 		"timeouts": objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
 	}

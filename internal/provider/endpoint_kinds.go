@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -34,6 +35,7 @@ type endpointKind interface {
 type registrars struct {
 	haproxy  *haproxy.Registrars
 	external *external.Endpoints
+	dns      *dns.Endpoints
 	// hooks are those of the configuration, by endpoint: a registration that a machine has recorded
 	// has none.
 	hooks *sync.Map
@@ -48,38 +50,49 @@ type registrar interface {
 
 // For returns the registrar of one registration.
 func (r registrars) For(registration endpoint.Registration) registrar {
-	if registration.Kind == endpoint.External {
+	switch registration.Kind {
+	case endpoint.External:
 		r.hooks.Store(endpointID(registration), registration.Hooks)
 		return r.external.For(registration)
+	case endpoint.DNS:
+		return r.dns.For(registration)
+	default:
+		return r.haproxy.For(registration)
 	}
-	return r.haproxy.For(registration)
 }
 
-// endpointHealth is the observed state of an endpoint. Of an external one, Health has only the
-// address and the replicas.
+// endpointHealth is the observed state of an endpoint. Of one without balancers, Health has only
+// the address and the replicas.
 type endpointHealth struct {
 	haproxy.Health
-	external *targets.Health // nil for other kinds
+	kind    endpoint.Kind
+	targets *targets.Health // nil for an endpoint with balancers
 }
 
 // health observes the endpoint of a registration.
 func (r registrars) health(ctx context.Context, registration endpoint.Registration) endpointHealth {
-	if registration.Kind != endpoint.External {
-		return endpointHealth{Health: r.haproxy.For(registration).Health(ctx)}
+	var observed targets.Health
+	switch registration.Kind {
+	case endpoint.External:
+		observed = r.external.For(registration).Health(ctx)
+	case endpoint.DNS:
+		observed = r.dns.For(registration).Health(ctx)
+	default:
+		return endpointHealth{kind: endpoint.HAProxy, Health: r.haproxy.For(registration).Health(ctx)}
 	}
-	observed := r.external.For(registration).Health(ctx)
 	return endpointHealth{
-		Health: haproxy.Health{Address: registration.Address, Replicas: observed.Replicas}, external: &observed,
+		Health: haproxy.Health{Address: registration.Address, Replicas: observed.Replicas},
+		kind:   registration.Kind, targets: &observed,
 	}
 }
 
 // Registered reports whether a replica is in rotation.
 func (h endpointHealth) Registered(replica string) bool {
-	if h.external == nil {
+	if h.targets == nil {
 		return h.Health.Registered(replica)
 	}
-	_, listed := h.external.Replicas[replica]
-	return listed && h.external.NotReady[replica] == ""
+	_, listed := h.targets.Replicas[replica]
+	return listed && h.targets.NotReady[replica] == ""
 }
 
 // recorded returns the registrar of a registration that a machine has recorded. The hooks are
@@ -141,6 +154,33 @@ func (e haproxyEndpoint) remove(ctx context.Context, wait time.Duration, alone f
 	})
 }
 
+type dnsEndpoint struct {
+	dns.Spec
+	endpoints *dns.Endpoints
+}
+
+func (e dnsEndpoint) identity() string {
+	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, "")
+}
+
+func (e dnsEndpoint) address() string { return e.Address }
+
+func (e dnsEndpoint) create(ctx context.Context) (endpoint.Status, error) {
+	return e.endpoints.Create(ctx, e.Spec)
+}
+
+func (e dnsEndpoint) read(ctx context.Context) (endpoint.Status, error) {
+	return e.endpoints.Read(ctx, e.Spec)
+}
+
+func (e dnsEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
+	return e.endpoints.Update(ctx, e.Spec)
+}
+
+func (e dnsEndpoint) remove(ctx context.Context, wait time.Duration, _ func(string)) error {
+	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Zone.TTL+wait)
+}
+
 type externalEndpoint struct {
 	external.Spec
 	endpoints *external.Endpoints
@@ -179,6 +219,14 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
 		spec.DrainTimeout = drain
 		return externalEndpoint{Spec: spec, endpoints: r.session.registrars.external}
+	}
+	if !m.DNS.IsNull() {
+		model, _ := m.dns(ctx, diags)
+		return dnsEndpoint{endpoints: r.session.registrars.dns, Spec: dns.Spec{
+			ClusterID: m.bundle.ClusterID, Address: m.Address.ValueString(), Port: int(m.Port.ValueInt64()),
+			Targets: stringMapOf(ctx, model.Targets, diags), Zone: model.zone(ctx, diags), DrainTimeout: drain,
+			ProbeFrom: model.ProbeFrom.ValueString(),
+		}}
 	}
 	balancers := m.balancers(ctx, diags)
 	return haproxyEndpoint{registrars: r.session.registrars.haproxy, Spec: haproxy.Spec{

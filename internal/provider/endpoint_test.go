@@ -211,7 +211,7 @@ func TestImportExternal(t *testing.T) {
 	}
 	of := endpointSchema(t.Context())
 	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
-	importExternal(importer{t.Context(), &resp}, registration)
+	importRegistration(importer{t.Context(), &resp}, registration)
 	var m endpointModel
 	diags := resp.Diagnostics
 	diags.Append(resp.State.Get(t.Context(), &m)...)
@@ -223,5 +223,49 @@ func TestImportExternal(t *testing.T) {
 	if check := m.external(t.Context(), &diags).healthCheck(t.Context(), &diags); check.Threshold != 3 ||
 		check.Interval != 2*time.Second {
 		t.Errorf("the health check is %+v", check)
+	}
+}
+
+// TestDNSRegistration checks what follows from the arguments of a dns endpoint, and that the import
+// from the registration of one of its replicas gives the same again.
+func TestDNSRegistration(t *testing.T) {
+	here, _ := twoClusters(t)
+	of := endpointSchema(t.Context())
+	state := importedState(t, of, map[string]any{
+		"address": "api.example.com", "port": int64(7443), "dns.targets": map[string]string{"cp1": "10.0.0.11"},
+		"dns.zone": "example.com", "dns.server": "10.0.0.53", "dns.tsig_key": "api-key", "drain_timeout": "10s",
+		"dns.name_servers": []string{"10.0.0.53", "10.0.0.54:5353"}, "pki": bundleText(t, here),
+	})
+	var m endpointModel
+	diags := state.Get(t.Context(), &m)
+	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	want := endpoint.Registration{
+		Kind: endpoint.DNS, Address: "api.example.com", Port: 7443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, TargetPort: 7443, ClusterID: here.ClusterID,
+		Zone: &endpoint.Zone{
+			Name: "example.com", Server: "10.0.0.53:53", NameServers: []string{"10.0.0.53:53", "10.0.0.54:5353"},
+			TTL: 5 * time.Second, TSIGKey: "api-key", CheckInterval: time.Second, CheckThreshold: 3, InstallPackages: true,
+		},
+	}
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || got.Key() != want.Key() {
+		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
+	}
+	object, more := registrationObject(t.Context(), got)
+	if more.HasError() || !object.Equal(m.Registration) {
+		t.Errorf("an import reads the registration as %s, want %s", object, m.Registration)
+	}
+	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
+	importRegistration(importer{t.Context(), &resp}, got)
+	var imported endpointModel
+	diags = resp.Diagnostics
+	diags.Append(resp.State.Get(t.Context(), &imported)...)
+	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	again := decodeRegistration(t.Context(), imported.Registration, &diags)
+	if diags.HasError() || again.Key() != want.Key() {
+		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
 	}
 }

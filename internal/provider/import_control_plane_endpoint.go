@@ -38,13 +38,13 @@ func (r *endpointResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
-	if cluster, registration := r.externalAt(ctx, machine); registration.Kind == endpoint.External {
+	if cluster, registration := r.registeredOn(ctx, machine); withoutBalancers(registration.Kind) {
 		if err := checkWanted(machine, registration.Address, wanted); err != nil {
 			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
 			return
 		}
 		i := importer{ctx, resp}
-		importExternal(i, registration)
+		importRegistration(i, registration)
 		i.keepCluster(cluster)
 		i.identifyEndpoint(registration.Address)
 		return
@@ -99,9 +99,9 @@ func checkWanted(machine *host.Host, observed, wanted string) error {
 	}
 }
 
-// externalAt returns the registration of the replica on a machine, and its cluster. They are empty
+// registeredOn returns the registration of the replica on a machine, and its cluster. They are empty
 // if there is none that can be read.
-func (r *endpointResource) externalAt(ctx context.Context, machine *host.Host) (string, endpoint.Registration) {
+func (r *endpointResource) registeredOn(ctx context.Context, machine *host.Host) (string, endpoint.Registration) {
 	recorded, err := r.session.replicas.Recorded(ctx, machine)
 	if err != nil {
 		return "", endpoint.Registration{}
@@ -113,23 +113,55 @@ func (r *endpointResource) externalAt(ctx context.Context, machine *host.Host) (
 	return recorded.ClusterID, registration
 }
 
-// importExternal reads an external endpoint from the registration of one of its replicas. The
-// interval and the threshold are not known, only their product: it is divided by the default
-// threshold.
-func importExternal(i importer, registration endpoint.Registration) {
+// withoutBalancers reports whether an endpoint of that kind is recorded on the machines of its
+// replicas only.
+func withoutBalancers(kind endpoint.Kind) bool {
+	return kind == endpoint.External || kind == endpoint.DNS
+}
+
+// importRegistration reads an endpoint without balancers from the registration of one of its
+// replicas.
+func importRegistration(i importer, registration endpoint.Registration) {
 	i.set("id", registration.Address)
 	i.set("address", registration.Address)
 	i.set("port", int64(registration.Port))
-	i.set("external.targets", registration.Hosts)
-	i.set("external.target_port", int64(registration.TargetPort))
-	i.set("external.probe_from", stringOrNull(registration.ProbeFrom))
-	i.set("external.health_check.interval", durationText(registration.DetectionTime/defaultCheckThreshold))
-	i.set("external.health_check.threshold", int64(defaultCheckThreshold))
+	if registration.Kind == endpoint.DNS {
+		importDNS(i, registration)
+	} else {
+		importExternal(i, registration)
+	}
 	i.set("drain_timeout", durationText(registration.DrainTimeout))
 	i.set("url", apiURL(registration.Address, int64(registration.Port)))
 	object, diags := registrationObject(i.ctx, registration)
 	i.resp.Diagnostics.Append(diags...)
 	i.set("registration", object)
+}
+
+// importExternal sets the attribute external. The interval and the threshold are not known, only
+// their product: it is divided by the default threshold.
+func importExternal(i importer, registration endpoint.Registration) {
+	i.set("external.targets", registration.Hosts)
+	i.set("external.target_port", int64(registration.TargetPort))
+	i.set("external.probe_from", stringOrNull(registration.ProbeFrom))
+	i.set("external.health_check.interval", durationText(registration.DetectionTime/defaultCheckThreshold))
+	i.set("external.health_check.threshold", int64(defaultCheckThreshold))
+}
+
+// importDNS sets the attribute dns.
+func importDNS(i importer, registration endpoint.Registration) {
+	zone := registration.Zone
+	i.set("dns.targets", registration.Hosts)
+	i.set("dns.zone", zone.Name)
+	i.set("dns.server", zone.Server)
+	if len(zone.NameServers) > 0 {
+		i.set("dns.name_servers", zone.NameServers)
+	}
+	i.set("dns.tsig_key", zone.TSIGKey)
+	i.set("dns.ttl", durationText(zone.TTL))
+	i.set("dns.check_interval", durationText(zone.CheckInterval))
+	i.set("dns.check_threshold", int64(zone.CheckThreshold))
+	i.set("dns.install_packages", zone.InstallPackages)
+	i.set("dns.probe_from", stringOrNull(registration.ProbeFrom))
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

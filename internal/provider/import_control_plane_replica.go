@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 )
 
@@ -90,12 +91,15 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 		return registration, nil
 	case endpoint.External:
 		return registration, external.ValidateRegistration(registration)
+	case endpoint.DNS:
+		return registration, dns.Validate(registration)
 	}
 	return registration, errors.New("this version of the provider does not know its kind of endpoint")
 }
 
 func registrationObject(ctx context.Context, r endpoint.Registration) (types.Object, diag.Diagnostics) {
-	return types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
+	var diags diag.Diagnostics
+	object, more := types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
 		Address:      types.StringValue(r.Address),
 		Port:         types.Int64Value(int64(r.Port)),
 		Hosts:        stringMap(r.Hosts),
@@ -108,5 +112,8 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		DetectionTime: durationText(r.DetectionTime),
 		ProbeFrom:     stringOrNull(r.ProbeFrom),
 		Hooks:         types.ObjectNull(hooksTypes), // no machine has them
+		Zone:          zoneObject(ctx, r.Zone, &diags),
 	})
+	diags.Append(more...)
+	return object, diags
 }

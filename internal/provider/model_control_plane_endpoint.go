@@ -20,6 +20,7 @@ type endpointModel struct {
 	Port         types.Int64  `tfsdk:"port"`
 	HAProxy      types.Object `tfsdk:"haproxy"`
 	External     types.Object `tfsdk:"external"`
+	DNS          types.Object `tfsdk:"dns"`
 	CA           types.String `tfsdk:"ca_certificate"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
 
@@ -69,13 +70,25 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		return
 	}
 	registration := registrationModel{
-		Hooks:   types.ObjectNull(hooksTypes),
+		Hooks: types.ObjectNull(hooksTypes), Zone: types.ObjectNull(zoneTypes),
 		Address: m.Address, Port: m.Port, DrainTimeout: m.DrainTimeout, VerifyCA: types.BoolValue(!m.CA.IsNull()),
 		ClusterID: cluster,
 	}
-	if m.External.IsNull() {
+	switch {
+	case m.HAProxy.IsUnknown() || m.External.IsUnknown() || m.DNS.IsUnknown():
+		return
+	case !m.DNS.IsNull():
+		arguments, known := m.dns(ctx, diags)
+		if !known {
+			return
+		}
+		zone := arguments.zone(ctx, diags)
+		registration.Kind, registration.TargetPort = types.StringValue(string(endpoint.DNS)), m.Port
+		registration.Hosts, registration.ProbeFrom = arguments.Targets, arguments.ProbeFrom
+		registration.Zone = zoneObject(ctx, &zone, diags)
+	case m.External.IsNull():
 		registration.Hosts = m.balancers(ctx, diags).Hosts
-	} else {
+	default:
 		arguments := m.external(ctx, diags)
 		if !arguments.known(ctx) {
 			return
@@ -107,6 +120,7 @@ func (m *endpointModel) affectsMachine(_ context.Context, before endpointModel, 
 		[2]attr.Value{m.CA, before.CA},
 		[2]attr.Value{m.HAProxy, before.HAProxy},
 		[2]attr.Value{m.External, before.External},
+		[2]attr.Value{m.DNS, before.DNS},
 	)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -36,6 +37,7 @@ type providerModel struct {
 	SSH     types.Object `tfsdk:"ssh"`
 	Seal    types.Object `tfsdk:"seal"`
 	Sources types.Object `tfsdk:"artifacts"`
+	TSIG    types.Map    `tfsdk:"tsig_keys"`
 	Abandon types.Set    `tfsdk:"abandon_unreachable_hosts"`
 }
 
@@ -68,6 +70,7 @@ func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 			"ssh":                       sshSchema(),
 			"seal":                      sealSchema(),
 			"artifacts":                 artifactsSchema(),
+			"tsig_keys":                 tsigSchema(),
 			"abandon_unreachable_hosts": abandonSchema(),
 		},
 	}
@@ -103,8 +106,11 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		s.abandon = host.AbandonedAt(stringsOf(ctx, model.Abandon, &resp.Diagnostics)...)
 	}
 	s.replicas = controlplane.NewReplicas(s.machine)
+	keys, diags := decodeTSIG(ctx, model.TSIG)
+	resp.Diagnostics.Append(diags...)
+	observer := targets.NewObserver(s.machine, s.recordedReplica)
 	s.registrars = registrars{
-		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(targets.NewObserver(s.machine, s.recordedReplica)),
+		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(observer), dns: dns.New(observer, keys),
 		hooks: &sync.Map{},
 	}
 	resp.EphemeralResourceData = s

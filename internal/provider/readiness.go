@@ -91,7 +91,7 @@ func (r reviewData) endpointEvidence() readiness.Endpoint {
 		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(),
 		Unread: r.endpoint.Unobserved(),
 	}
-	if h := r.endpoint.external; h != nil {
+	if h := r.endpoint.targets; h != nil {
 		out.External, out.Silence = true, h.Silence
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {

@@ -31,6 +31,7 @@ type registrationModel struct {
 	DetectionTime types.String `tfsdk:"detection_time"`
 	ProbeFrom     types.String `tfsdk:"probe_from"`
 	Hooks         types.Object `tfsdk:"hooks"`
+	Zone          types.Object `tfsdk:"zone"`
 }
 
 // hooksModel is endpoint.Hooks as Terraform attributes.
@@ -71,6 +72,7 @@ var registrationTypes = map[string]attr.Type{
 	"detection_time": types.StringType,
 	"probe_from":     types.StringType,
 	"hooks":          types.ObjectType{AttrTypes: hooksTypes},
+	"zone":           types.ObjectType{AttrTypes: zoneTypes},
 }
 
 // registeredAt returns, for an endpoint, a function that reports whether a machine has a
@@ -131,6 +133,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		DetectionTime: detection,
 		ProbeFrom:     model.ProbeFrom.ValueString(),
 		Hooks:         hooksOf(ctx, model.Hooks, diags),
+		Zone:          zoneOf(ctx, model.Zone, diags),
 	}
 }
 
@@ -144,6 +147,7 @@ type queryEndpointModel struct {
 	Kind       types.String `tfsdk:"kind"`
 	TargetPort types.Int64  `tfsdk:"target_port"`
 	ProbeFrom  types.String `tfsdk:"probe_from"`
+	Zone       types.Object `tfsdk:"zone"`
 }
 
 // decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
@@ -162,6 +166,7 @@ func decodeEndpoint(
 		Kind:       endpoint.Kind(model.Kind.ValueString()),
 		TargetPort: int(model.TargetPort.ValueInt64()),
 		ProbeFrom:  model.ProbeFrom.ValueString(),
+		Zone:       zoneOf(ctx, model.Zone, diags),
 	}, bundle)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -55,10 +57,43 @@ func (r *endpointResource) ValidateConfig(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if model.External.IsNull() {
-		validateHAProxy(ctx, model, &resp.Diagnostics)
-	} else {
+	switch {
+	case !model.DNS.IsNull():
+		validateDNS(ctx, model, &resp.Diagnostics)
+	case !model.External.IsNull():
 		validateExternal(ctx, model, &resp.Diagnostics)
+	default:
+		validateHAProxy(ctx, model, &resp.Diagnostics)
+	}
+}
+
+// refuseCA rejects a CA certificate for an endpoint without balancers.
+func refuseCA(model endpointModel, kind attr.Value, diags *diag.Diagnostics) {
+	if allKnown(model.CA, kind) {
+		diags.AddAttributeError(path.Root("ca_certificate"), "Argument without effect", "Cause: an endpoint without haproxy "+
+			"has no health checks that verify certificates.\nUnchanged: nothing was changed.\nNext step: remove "+
+			"ca_certificate.")
+	}
+}
+
+func validateDNS(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
+	refuseCA(model, model.DNS, diags)
+	arguments, known := model.dns(ctx, diags)
+	if !known || !allKnown(model.Address) || diags.HasError() {
+		return
+	}
+	zone := arguments.zone(ctx, diags)
+	if diags.HasError() {
+		return
+	}
+	address := model.Address.ValueString()
+	if err := dns.ValidateZone(zone); err != nil {
+		addInvalid(diags, path.Root("dns"), "Invalid zone", err)
+	} else if err := dns.ValidateAddress(address, zone.Name); err != nil {
+		addInvalid(diags, path.Root("address"), "Invalid endpoint address", err)
+	}
+	if err := dns.ValidateTargets(address, stringMapOf(ctx, arguments.Targets, diags)); err != nil {
+		addInvalid(diags, path.Root("dns").AtName("targets"), "Invalid endpoint targets", err)
 	}
 }
 
@@ -81,10 +116,7 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 }
 
 func validateExternal(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
-	if allKnown(model.CA, model.External) {
-		diags.AddAttributeError(path.Root("ca_certificate"), "Argument without effect", "Cause: an external endpoint has no "+
-			"health checks of its own.\nUnchanged: nothing was changed.\nNext step: remove ca_certificate.")
-	}
+	refuseCA(model, model.External, diags)
 	arguments := model.external(ctx, diags)
 	if allKnown(arguments.HealthCheck) && elementsKnown(ctx, arguments.HealthCheck) {
 		if err := external.ValidateHealthCheck(arguments.healthCheck(ctx, diags)); err != nil {
@@ -114,8 +146,8 @@ func (r *endpointResource) ModifyPlan(
 	} else {
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
-		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("haproxy"), path.Root("external"))
+		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() || plan.DNS.IsNull() != state.DNS.IsNull() {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("haproxy"), path.Root("external"), path.Root("dns"))
 		}
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate()

@@ -85,10 +85,11 @@ func querySchema() map[string]schema.Attribute {
 				"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Required: true, ElementType: types.StringType,
-					MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
+					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 				},
-				"kind": schema.StringAttribute{Optional: true, MarkdownDescription: "`external`. Default: none, " +
-					"for `haproxy`."},
+				"kind": schema.StringAttribute{Optional: true, MarkdownDescription: "`external` or `dns`. " +
+					"Default: none, for `haproxy`."},
+				"zone": replicaZoneSchema(),
 				"target_port": schema.Int64Attribute{Optional: true, MarkdownDescription: "The API servers' port " +
 					"behind an external endpoint. Default: none."},
 				"probe_from": schema.StringAttribute{Optional: true, MarkdownDescription: "Address of the machine " +

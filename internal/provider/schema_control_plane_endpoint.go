@@ -35,8 +35,9 @@ func endpointSchema(ctx context.Context) schema.Schema {
 	return schema.Schema{
 		Version: 1,
 		MarkdownDescription: "The fixed address of a control plane's API, of exactly one kind: `haproxy`, a virtual " +
-			"IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas; or " +
-			"`external`, an address that others look after, such as a cloud's load balancer. Replicas join and " +
+			"IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas; " +
+			"`external`, an address that others look after, such as a cloud's load balancer; or `dns`, a name with " +
+			"the addresses of the replicas that are ready. Replicas join and " +
 			"leave its rotation on their own, through `registration`. It is created before them and cannot be " +
 			"destroyed while one of them is in rotation. A change of the kind replaces the endpoint.",
 		Attributes: attributes,
@@ -50,16 +51,17 @@ func endpointArguments() map[string]schema.Attribute {
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators:    []validator.String{checked("endpoint address", targets.ValidateAddress)},
 			MarkdownDescription: "With `haproxy`, the virtual IP: an unused address in the machines' network. With " +
-				"`external`, the balancer's IP address or DNS name. A change replaces the endpoint.",
+				"`external`, the balancer's IP address or DNS name. With `dns`, the name. A change replaces the endpoint.",
 		},
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port at the address. Default `6443`. With `haproxy`, it may be the same port that the " +
-				"replicas use on their own addresses. A change reloads HAProxy.",
+				"replicas use on their own addresses; with `dns`, it has to be. A change reloads HAProxy.",
 		},
 		"haproxy":  haproxySchema(),
 		"external": externalSchema(),
+		"dns":      dnsSchema(),
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
 			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of " +
@@ -73,7 +75,7 @@ func endpointArguments() map[string]schema.Attribute {
 			Validators: []validator.String{checked("CA certificate", checkCertificate)},
 			MarkdownDescription: "Certificate of the Kubernetes CA, PEM. Health checks then verify the replicas " +
 				"against it. Default: none; health checks use TLS without verification. Client traffic is always " +
-				"passed through and verified by the client. A change reloads HAProxy. Not with `external`.",
+				"passed through and verified by the client. A change reloads HAProxy. Only with `haproxy`.",
 		},
 		"drain_timeout": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
@@ -89,10 +91,10 @@ func endpointArguments() map[string]schema.Attribute {
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:   true,
-		Validators: []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRoot("external"))},
+		Validators: []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRoot("external"), path.MatchRoot("dns"))},
 		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A " +
 			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
-			"last; a reload closes no connection. Default: none; either this or `external` is set.",
+			"last; a reload closes no connection. Default: none; one of `haproxy`, `external` and `dns` is set.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
@@ -141,12 +143,13 @@ func endpointComputed() map[string]schema.Attribute {
 				"port":    schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Computed: true, ElementType: types.StringType,
-					MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
+					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 				},
-				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, or null for " +
+				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, `dns`, or null for " +
 					"`haproxy`."},
+				"zone": zoneSchema(),
 				"target_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "The API servers' port " +
-					"behind an external endpoint."},
+					"behind an endpoint without balancers."},
 				"hooks": schema.SingleNestedAttribute{
 					Computed: true, MarkdownDescription: "As in `external`.",
 					Attributes: map[string]schema.Attribute{
@@ -159,7 +162,7 @@ func endpointComputed() map[string]schema.Attribute {
 				"detection_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
 					"balancer sends requests to a replica that is not ready any more."},
 				"probe_from": schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the machine from " +
-					"which an external endpoint is probed."},
+					"which an external endpoint is probed, or the name servers of a dns endpoint are asked."},
 				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica " +
 					"that leaves rotation keeps its existing sessions."},
 				"verify_ca": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks " +

@@ -141,18 +141,19 @@ func replicaEndpointSchema() schema.Attribute {
 			"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "Addresses of the balancers, or of the targets of an external endpoint, by name.",
+				MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 			},
 			"kind": schema.StringAttribute{
 				Optional: true,
 				Validators: []validator.String{
-					stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External)),
+					stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS)),
 				},
-				MarkdownDescription: "`haproxy` or `external`. Default: none, which is `haproxy`.",
+				MarkdownDescription: "`haproxy`, `external` or `dns`. Default: none, which is `haproxy`.",
 			},
+			"zone": replicaZoneSchema(),
 			"target_port": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
-				MarkdownDescription: "The API servers' port behind an external endpoint. Default: none.",
+				MarkdownDescription: "The API servers' port behind an endpoint without balancers. Default: none.",
 			},
 			"hooks": hooksSchema("As in `external` of the endpoint. Default: none. A change registers the replica again " +
 				"and restarts nothing."),
@@ -163,8 +164,8 @@ func replicaEndpointSchema() schema.Attribute {
 					"change restarts the API servers, one replica at a time.",
 			},
 			"probe_from": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed. " +
-					"Default: none.",
+				Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed, or " +
+					"the name servers of a dns endpoint are asked. Default: none.",
 			},
 			"drain_timeout": schema.StringAttribute{
 				Required: true, Validators: []validator.String{durationValidator()},

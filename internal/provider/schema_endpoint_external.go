@@ -29,7 +29,7 @@ func externalSchema() schema.Attribute {
 			"`/readyz`, to send requests to those that answer with 200, and to pass connections through without ending " +
 			"TLS. A stopping API server is not ready any more and serves until the balancer has noticed. What the " +
 			"balancer needs is in `backend`. A replica counts as in rotation while it is ready. Default: none; " +
-			"either this or `haproxy` is set. A change restarts nothing, except for `health_check`.",
+			"one of `haproxy`, `external` and `dns` is set. A change restarts nothing, except for `health_check`.",
 		Attributes: map[string]schema.Attribute{
 			"targets": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
@@ -109,7 +109,7 @@ func externalBackendSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "What the balancer of an external endpoint needs, for the resources of its own provider. " +
-			"Null with `haproxy`.",
+			"Null for other kinds.",
 		Attributes: map[string]schema.Attribute{
 			"targets": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,

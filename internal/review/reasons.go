@@ -18,7 +18,7 @@ type argument struct {
 }
 
 // inertRegistration are the parts of a registration that no running component uses.
-var inertRegistration = []string{"hosts.", "drain_timeout", "cluster_id", "kind", "target_port", "probe_from"}
+var inertRegistration = []string{"hosts.", "drain_timeout", "cluster_id", "kind", "target_port", "probe_from", "zone", "hooks"}
 
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other
@@ -69,6 +69,7 @@ func arguments(kind string) map[string]argument {
 			"address":        {label: "address", effect: Restart, shown: true},
 			"haproxy":        {label: "balancers", effect: Reload},
 			"external":       {label: "external balancer"},
+			"dns":            {label: "DNS records", effect: Repair},
 			"port":           {label: "port", effect: Reload, shown: true},
 			"ca_certificate": {label: "CA that health checks verify", effect: Reload},
 			"drain_timeout":  {label: "drain timeout"},

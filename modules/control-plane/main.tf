@@ -8,6 +8,9 @@ locals {
 
   # Whether a replica uses only the etcd member on its own machine.
   own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
+
+  # Whether the endpoint is a virtual IP on balancers.
+  balanced = var.endpoint.external == null && var.endpoint.dns == null
 }
 
 resource "kube_pki_bundle" "this" {
@@ -46,7 +49,7 @@ resource "kube_control_plane_endpoint" "this" {
   address        = var.endpoint.address
   port           = var.endpoint.port
   pki            = kube_pki_bundle.this.bundle
-  ca_certificate = var.endpoint.external == null ? kube_pki_bundle.this.ca_certificate : null
+  ca_certificate = local.balanced ? kube_pki_bundle.this.ca_certificate : null
   drain_timeout  = var.endpoint.drain_timeout
   external = var.endpoint.external == null ? null : {
     targets      = local.with["replica"]
@@ -55,12 +58,24 @@ resource "kube_control_plane_endpoint" "this" {
     probe_from   = var.endpoint.external.probe_from
     hooks        = var.endpoint.external.hooks
   }
-  haproxy = var.endpoint.external != null ? null : {
+  dns = var.endpoint.dns == null ? null : {
+    targets          = local.with["replica"]
+    zone             = var.endpoint.dns.zone
+    server           = var.endpoint.dns.server
+    name_servers     = var.endpoint.dns.name_servers
+    tsig_key         = var.endpoint.dns.tsig_key
+    ttl              = var.endpoint.dns.ttl
+    check_interval   = var.endpoint.dns.check_interval
+    check_threshold  = var.endpoint.dns.check_threshold
+    probe_from       = var.endpoint.dns.probe_from
+    install_packages = var.endpoint.install_packages
+  }
+  haproxy = local.balanced ? {
     hosts             = local.with["balancer"]
     interface         = var.endpoint.interface
     virtual_router_id = var.endpoint.virtual_router_id
     install_packages  = var.endpoint.install_packages
-  }
+  } : null
   timeouts = var.endpoint.timeouts
 }
 

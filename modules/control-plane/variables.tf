@@ -47,6 +47,7 @@ variable "endpoint" {
   description = <<-EOT
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
+    With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
   EOT
   type = object({
     address           = string
@@ -60,13 +61,27 @@ variable "endpoint" {
       probe_from   = optional(string)
       hooks        = optional(object({ register = optional(list(string)), drain = optional(list(string)), deregister = optional(list(string)), status = optional(list(string)) }))
     }))
+    dns = optional(object({
+      zone            = string
+      server          = string
+      tsig_key        = string
+      name_servers    = optional(list(string))
+      ttl             = optional(string, "5s")
+      check_interval  = optional(string, "1s")
+      check_threshold = optional(number, 3)
+      probe_from      = optional(string)
+    }))
     timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 
   validation {
-    condition     = var.endpoint.external != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
-    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external."
+    condition     = var.endpoint.external == null || var.endpoint.dns == null
+    error_message = "The endpoint is of one kind: set either external or dns."
+  }
+  validation {
+    condition     = var.endpoint.external != null || var.endpoint.dns != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
+    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external or dns."
   }
   validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])

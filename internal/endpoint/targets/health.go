@@ -16,8 +16,18 @@ type Health struct {
 
 // Health observes the targets and the endpoint. It never fails: what is wrong is in the result.
 func (s *Set) Health(ctx context.Context) Health {
-	h := Health{Replicas: map[string]string{}, NotReady: map[string]string{}, URL: s.BaseURL()}
-	for name, t := range s.Observe(ctx) {
+	h := HealthOf(s.Observe(ctx))
+	h.URL = s.BaseURL()
+	if err := s.Answers(ctx); err != nil {
+		h.Silence = problem.Line(err.Error())
+	}
+	return h
+}
+
+// HealthOf returns the replicas of observed targets.
+func HealthOf(seen Observed) Health {
+	h := Health{Replicas: map[string]string{}, NotReady: map[string]string{}}
+	for name, t := range seen {
 		if !t.Member() {
 			continue
 		}
@@ -25,9 +35,6 @@ func (s *Set) Health(ctx context.Context) Health {
 		if !t.Ready() {
 			h.NotReady[name] = problem.Line(t.NotReady.Error())
 		}
-	}
-	if err := s.Answers(ctx); err != nil {
-		h.Silence = problem.Line(err.Error())
 	}
 	return h
 }

@@ -43,6 +43,10 @@ mock_resource "kube_control_plane_endpoint" {
       detection_time = "6s"
       probe_from     = ""
       hooks          = { register = [], drain = [], deregister = [], status = [] }
+      zone = {
+        name           = "example.com", server = "192.0.2.53:53", name_servers = ["192.0.2.53:53"], ttl = "5s", tsig_key = "key"
+        check_interval = "1s", check_threshold = 3, install_packages = true
+      }
     }
   }
 }

@@ -1,0 +1,84 @@
+package dns
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+)
+
+func testRegistrar(keys map[string]Key) *Registrar {
+	return New(targets.NewObserver(nil, nil), keys).For(testSpec().Registration())
+}
+
+// TestAgentFiles: the key is in one file, which only root reads.
+func TestAgentFiles(t *testing.T) {
+	secret := "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+	r := testRegistrar(map[string]Key{"api-key": {Algorithm: "hmac-sha512", Secret: secret}})
+	at := targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443}
+	keyed := 0
+	for _, file := range r.agentFiles(at) {
+		text := string(file.Content)
+		if strings.Contains(text, secret) {
+			keyed++
+			if file.Mode != 0o600 || !strings.HasPrefix(text, "key \"api-key\" {\n\talgorithm hmac-sha512;") {
+				t.Errorf("%s has mode %s:\n%s", file.Path, file.Mode, text)
+			}
+		}
+		if file.Path == configPath {
+			for _, want := range []string{
+				"name='api.example.com'", "self='10.0.0.11'", "ttl='5'", "server_port='53'", "type='A'", "threshold='3'",
+			} {
+				if !strings.Contains(text, want) && !strings.Contains(text, strings.ReplaceAll(want, "'", "")) {
+					t.Errorf("%s lacks %s:\n%s", file.Path, want, text)
+				}
+			}
+		}
+	}
+	if keyed != 1 {
+		t.Errorf("%d files have the secret", keyed)
+	}
+	if len(testRegistrar(nil).agentFiles(at)) != len(r.agentFiles(at))-1 {
+		t.Error("without a key, there is no file for it")
+	}
+}
+
+// TestListed: a replica that is ready and has no record gets no requests.
+func TestListed(t *testing.T) {
+	seen := listed(targets.Observed{
+		"cp1": {Name: "cp1", Address: "10.0.0.11", Replica: targets.Replica{Name: "cp1"}},
+		"cp2": {Name: "cp2", Address: "10.0.0.12", Replica: targets.Replica{Name: "cp2"}},
+	}, recordSet{Addresses: addresses(t, "10.0.0.12")})
+	if len(seen.Serving()) != 1 || len(seen.OutOfRotation()) != 1 || seen["cp1"].NotReady == nil {
+		t.Errorf("observed %+v", seen)
+	}
+}
+
+func TestDrift(t *testing.T) {
+	r := testRegistrar(nil)
+	seen := targets.Observed{
+		"cp1": {Name: "cp1", Address: "10.0.0.11", Replica: targets.Replica{Name: "cp1"}},
+		"cp2": {Name: "cp2", Address: "10.0.0.12"},
+	}
+	good := recordSet{Addresses: addresses(t, "10.0.0.11"), TTL: 5 * time.Second}
+	if drift := r.drift(good, seen); len(drift) != 0 {
+		t.Errorf("drift of what is wanted: %q", drift)
+	}
+	bad := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.12", "10.0.0.66"), TTL: time.Minute}
+	text := strings.Join(r.drift(bad, seen), "\n")
+	for _, want := range []string{"time to live is 1m0s instead of 5s", "10.0.0.66", "cp2 (10.0.0.12), which has no replica"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the drift:\n%s", want, text)
+		}
+	}
+}
+
+// TestRegistrationOf: the registration that a machine records has no secret, and reads back equal.
+func TestRegistrationOf(t *testing.T) {
+	r := testSpec().Registration()
+	if r.Kind != endpoint.DNS || r.Port != 6443 || r.TargetPort != 6443 || strings.Contains(r.Key(), "secret") {
+		t.Errorf("the registration is %s", r.Key())
+	}
+}

@@ -1,0 +1,194 @@
+// Package dns is the endpoint of a control plane at a DNS name. Each replica owns one address record
+// (A or AAAA) of that name, in a zone that takes dynamic updates (RFC 2136). A replica adds its
+// record when it is ready. It removes the record, and waits until all name servers know that and the
+// record's time to live has passed, before it leaves.
+//
+// Every update requires, as its prerequisite, the set of records that it was decided on: of two
+// processes that change the set at the same time, one fails and decides again. No update removes the
+// last record, except for the removal of the last replica.
+//
+// Between applies, an agent on the machine of each replica (a systemd timer) checks all replicas. It
+// removes the record of a replica that is not ready, and puts its own back. See agent.sh.
+package dns
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Spec is the wanted state of one endpoint.
+type Spec struct {
+	ClusterID    string
+	Address      string            // DNS name
+	Port         int               // of the API servers; 0 means 6443
+	Targets      map[string]string // name → IP address: the machines of the replicas
+	Zone         endpoint.Zone
+	DrainTimeout time.Duration
+	ProbeFrom    string // address of the machine from which the name servers are asked; "" is this computer
+}
+
+// Registration returns what the replicas need.
+func (s Spec) Registration() endpoint.Registration {
+	port := s.Port
+	if port == 0 {
+		port = endpoint.DefaultPort
+	}
+	return endpoint.Registration{
+		Kind: endpoint.DNS, ClusterID: s.ClusterID, Address: s.Address, Hosts: s.Targets, Port: port, TargetPort: port,
+		DrainTimeout: s.DrainTimeout, ProbeFrom: s.ProbeFrom, Zone: &s.Zone,
+	}
+}
+
+// digest identifies the settings that the registration contains.
+func (s Spec) digest() string {
+	sum := sha256.Sum256([]byte(s.Registration().Key()))
+	return hex.EncodeToString(sum[:])
+}
+
+// Endpoints creates registrars and does the endpoints' own operations.
+type Endpoints struct {
+	observer *targets.Observer
+	keys     map[string]Key
+}
+
+// New returns Endpoints. keys are the keys that requests are signed with, by name.
+func New(observer *targets.Observer, keys map[string]Key) *Endpoints {
+	return &Endpoints{observer, keys}
+}
+
+// Create checks that the zone can be changed and that the name belongs to nobody else. If replicas
+// serve already, their records are completed.
+func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error) {
+	return e.converge(ctx, s, "created")
+}
+
+// Update is Create for an endpoint that exists. It also gives the records another time to live.
+func (e *Endpoints) Update(ctx context.Context, s Spec) (endpoint.Status, error) {
+	return e.converge(ctx, s, "changed")
+}
+
+func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint.Status, error) {
+	r := e.For(s.Registration())
+	err := Validate(s.Registration())
+	if err == nil {
+		err = r.zone.authorized(ctx)
+	}
+	if err == nil {
+		err = r.checkOwners(ctx)
+	}
+	if err == nil {
+		err = r.renewTTL(ctx)
+	}
+	if err != nil {
+		return endpoint.Status{}, &problem.Problem{
+			Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Next: nextStep(err), Err: err,
+		}
+	}
+	return endpoint.Status{ConfigDigest: s.digest()}, nil
+}
+
+// checkOwners returns an error if the name has an address that belongs to no target.
+func (r *Registrar) checkOwners(ctx context.Context) error {
+	records, err := r.zone.records(ctx)
+	if err != nil {
+		return err
+	}
+	strangers := r.strangers(records)
+	if len(strangers) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errStrangers, addressList(strangers))
+}
+
+var errStrangers = errors.New("the name has addresses that are not those of the endpoint's targets")
+
+// strangers returns the records that belong to no target.
+func (r *Registrar) strangers(records recordSet) []netip.Addr {
+	own := r.targetAddresses()
+	return slices.DeleteFunc(slices.Clone(records.Addresses), func(a netip.Addr) bool { return own[a] })
+}
+
+func (r *Registrar) targetAddresses() map[netip.Addr]bool {
+	own := map[netip.Addr]bool{}
+	for _, address := range r.Hosts {
+		if ip, err := netip.ParseAddr(address); err == nil {
+			own[ip] = true
+		}
+	}
+	return own
+}
+
+// renewTTL gives all records the wanted time to live.
+func (r *Registrar) renewTTL(ctx context.Context) error {
+	return r.zone.change(ctx, func(now recordSet) (update, error) {
+		if len(now.Addresses) == 0 || now.TTL == r.zone.TTL {
+			return update{}, nil
+		}
+		return update{add: now.Addresses}, nil
+	})
+}
+
+// Read compares the records with the replicas.
+func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
+	r := e.For(s.Registration())
+	status := endpoint.Status{ConfigDigest: s.digest()}
+	records, err := r.zone.records(ctx)
+	if err != nil {
+		status.Drift = []string{"its records cannot be read: " + problem.Line(err.Error())}
+		return status, ctx.Err()
+	}
+	status.Drift = r.drift(records, r.Observe(ctx))
+	return status, ctx.Err()
+}
+
+// drift returns the differences between the records and what the targets need.
+func (r *Registrar) drift(records recordSet, seen targets.Observed) []string {
+	var drift []string
+	if len(records.Addresses) > 0 && records.TTL != r.zone.TTL {
+		drift = append(drift, fmt.Sprintf("the records' time to live is %s instead of %s", records.TTL, r.zone.TTL))
+	}
+	for _, stranger := range r.strangers(records) {
+		drift = append(drift, fmt.Sprintf("the name has the address %s, which is not that of a target", stranger))
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if t := seen[name]; !t.Member() && records.has(t.Address) {
+			drift = append(drift, fmt.Sprintf("the name has the address of %s (%s), which has no replica", name, t.Address))
+		}
+	}
+	return drift
+}
+
+// Delete refuses while replicas of the endpoint exist. Then it removes what is left of the targets'
+// records. wait is how long it waits for the next replica to leave.
+func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) error {
+	r := e.For(s.Registration())
+	remaining, err := r.WaitUntilEmpty(ctx, wait)
+	if err != nil {
+		return err
+	}
+	if len(remaining) > 0 {
+		return r.InUseError(remaining)
+	}
+	own := r.targetAddresses()
+	err = r.zone.change(ctx, func(now recordSet) (update, error) {
+		stale := slices.DeleteFunc(slices.Clone(now.Addresses), func(a netip.Addr) bool { return !own[a] })
+		return update{remove: stale}, nil
+	})
+	if err != nil {
+		return &problem.Problem{
+			Summary: "Endpoint " + s.Address + " not deleted", Cause: err.Error(), Next: nextStep(err), Err: err,
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package dns
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	miekg "github.com/miekg/dns"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+)
+
+func testZone(family uint16) zone {
+	return zone{
+		Zone: endpoint.Zone{Name: "example.com", TTL: 5 * time.Second, TSIGKey: "key"}, host: "api.example.com",
+		family: family,
+	}
+}
+
+func addresses(t *testing.T, texts ...string) []netip.Addr {
+	t.Helper()
+	var out []netip.Addr
+	for _, text := range texts {
+		out = append(out, netip.MustParseAddr(text))
+	}
+	return out
+}
+
+// TestLeave: no update removes the last address, unless it may.
+func TestLeave(t *testing.T) {
+	one, two := netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("10.0.0.12")
+	both, only := recordSet{Addresses: []netip.Addr{one, two}}, recordSet{Addresses: []netip.Addr{one}}
+	if u, err := leave(both, one, false); err != nil || len(u.remove) != 1 || u.remove[0] != one {
+		t.Errorf("leaving one of two: %+v, %v", u, err)
+	}
+	if u, err := leave(only, one, false); !errors.Is(err, errLastRecord) || !u.empty() {
+		t.Errorf("leaving as the last: %+v, %v", u, err)
+	}
+	if u, err := leave(only, one, true); err != nil || u.empty() {
+		t.Errorf("leaving as the last, allowed: %+v, %v", u, err)
+	}
+	if u, err := leave(only, two, false); err != nil || !u.empty() {
+		t.Errorf("leaving without a record: %+v, %v", u, err)
+	}
+	if u := join(only, one); !u.empty() {
+		t.Errorf("joining twice: %+v", u)
+	}
+	if u := join(only, two); len(u.add) != 1 || u.add[0] != two {
+		t.Errorf("joining: %+v", u)
+	}
+}
+
+// TestMessage: the prerequisite of an update is the set of records that it was decided on.
+func TestMessage(t *testing.T) {
+	now := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.12")}
+	for name, c := range map[string]struct {
+		family uint16
+		now    recordSet
+		update update
+		want   []string // in this order
+	}{
+		"remove": {
+			miekg.TypeA, now,
+			update{remove: now.Addresses[:1]},
+			[]string{
+				"api.example.com.\t0\tIN\tA\t10.0.0.11", "api.example.com.\t0\tIN\tA\t10.0.0.12", "NONE\tA\t10.0.0.11",
+			},
+		},
+		"first": {
+			miekg.TypeA,
+			recordSet{},
+			update{add: now.Addresses[:1]},
+			[]string{"NONE\tA", "api.example.com.\t5\tIN\tA\t10.0.0.11"},
+		},
+		"IPv6": {
+			miekg.TypeAAAA,
+			recordSet{},
+			update{add: addresses(t, "fd00::11")},
+			[]string{"NONE\tAAAA", "api.example.com.\t5\tIN\tAAAA\tfd00::11"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := testZone(c.family).message(c.now, c.update)
+			wire, err := m.Pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sent miekg.Msg
+			if err := sent.Unpack(wire); err != nil {
+				t.Fatal(err)
+			}
+			text := sent.String()
+			for _, want := range c.want {
+				_, after, ok := strings.Cut(text, want)
+				if !ok {
+					t.Fatalf("%q is missing, or not in this order:\n%s", want, sent.String())
+				}
+				text = after
+			}
+		})
+	}
+}
+
+func TestAddressesIn(t *testing.T) {
+	var rrs []miekg.RR
+	for _, text := range []string{
+		"API.example.com. 7 IN A 10.0.0.12", "api.example.com. 7 IN A 10.0.0.11", "other.example.com. 7 IN A 10.0.0.13",
+	} {
+		rr, err := miekg.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rrs = append(rrs, rr)
+	}
+	set, alias := addressesIn(rrs, "api.example.com")
+	if addressList(set.Addresses) != "10.0.0.11, 10.0.0.12" || set.TTL != 7*time.Second || alias != "" {
+		t.Errorf("read %+v, alias %q", set, alias)
+	}
+	cname, _ := miekg.NewRR("api.example.com. 7 IN CNAME lb.example.net.")
+	if set, alias := addressesIn([]miekg.RR{cname}, "api.example.com"); len(set.Addresses) != 0 || alias != "lb.example.net." {
+		t.Errorf("read %+v, alias %q", set, alias)
+	}
+}
+
+// TestReached: serial numbers wrap around.
+func TestReached(t *testing.T) {
+	for _, c := range []struct {
+		serial, wanted uint32
+		want           bool
+	}{{5, 5, true}, {6, 5, true}, {4, 5, false}, {1, 0xffffffff, true}, {0xffffffff, 1, false}} {
+		if got := reached(c.serial, c.wanted); got != c.want {
+			t.Errorf("reached(%d, %d) is %v", c.serial, c.wanted, got)
+		}
+	}
+}
+
+// TestRefusal: what a server's answer means.
+func TestRefusal(t *testing.T) {
+	for rcode, want := range map[int]error{
+		miekg.RcodeSuccess: nil, miekg.RcodeNameError: nil, miekg.RcodeNXRrset: errChanged,
+		miekg.RcodeYXRrset: errChanged, miekg.RcodeRefused: errRefused, miekg.RcodeNotAuth: errNotInZone,
+		miekg.RcodeNotZone: errNotInZone, miekg.RcodeServerFailure: errRefused,
+	} {
+		answer := &miekg.Msg{MsgHdr: miekg.MsgHdr{Rcode: rcode}}
+		if got := refusal(answer); !errors.Is(got, want) || (want == nil) != (got == nil) {
+			t.Errorf("%s: %v, want %v", miekg.RcodeToString[rcode], got, want)
+		}
+	}
+	answer := &miekg.Msg{MsgHdr: miekg.MsgHdr{Rcode: miekg.RcodeNotAuth}}
+	answer.SetTsig("key.", miekg.HmacSHA256, 300, 0)
+	answer.IsTsig().Error = miekg.RcodeBadKey
+	if got := refusal(answer); !errors.Is(got, errSignature) || !strings.Contains(got.Error(), "BADKEY") {
+		t.Errorf("an unknown key: %v", got)
+	}
+}

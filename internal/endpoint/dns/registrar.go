@@ -1,0 +1,295 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// clientMargin is how long clients may use a record after its time to live has passed: resolvers
+// count in seconds.
+const clientMargin = time.Second
+
+// Why a target gets no requests although its API server is ready, and why a replica cannot.
+var (
+	errNotListed = errors.New("its address is not among the DNS records")
+	errOtherPort = errors.New("its API server has another port than the endpoint, and DNS cannot translate ports")
+)
+
+// Registrar implements the interface of package controlplane for a dns endpoint.
+type Registrar struct {
+	*targets.Set
+	zone zone
+}
+
+// For returns the registrar of one registration.
+func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
+	set := e.observer.For(registration)
+	z := zone{host: registration.Address, dial: (&net.Dialer{}).DialContext}
+	if registration.Zone != nil {
+		z.Zone = *registration.Zone
+	}
+	if key, ok := e.keys[z.TSIGKey]; ok {
+		z.key = &key
+	}
+	for _, address := range registration.Hosts {
+		z.family = familyOf(address) // of all
+	}
+	if registration.ProbeFrom != "" {
+		z.dial = set.Machine(registration.ProbeFrom).Dial
+	}
+	return &Registrar{Set: set, zone: z}
+}
+
+// observe observes the targets. One whose address is not among the records gets no requests.
+func (r *Registrar) observe(ctx context.Context) (targets.Observed, error) {
+	records, err := r.zone.records(ctx)
+	if err != nil {
+		return nil, r.problem("Records of endpoint "+r.Address+" not read", err)
+	}
+	return listed(r.Observe(ctx), records), ctx.Err()
+}
+
+// listed marks the targets whose address is not among the records.
+func listed(seen targets.Observed, records recordSet) targets.Observed {
+	for name, t := range seen {
+		if t.Ready() && !records.has(t.Address) {
+			t.NotReady = errNotListed
+			seen[name] = t
+		}
+	}
+	return seen
+}
+
+// Register returns when the replica is ready, its agent runs, and all name servers have its
+// address. address is IP:port.
+func (r *Registrar) Register(ctx context.Context, name, address string) error {
+	t, err := r.At(name, address)
+	if err == nil && t.Port != r.Port {
+		err = fmt.Errorf("%w: %d and %d", errOtherPort, t.Port, r.Port)
+	}
+	if err == nil {
+		err = r.waitUntilReady(ctx, t)
+	}
+	if err == nil {
+		err = r.installAgent(ctx, t)
+	}
+	if err == nil {
+		err = r.list(ctx, t)
+	}
+	if err != nil {
+		return r.problem("Replica "+name+" not in rotation at endpoint "+r.Address, err)
+	}
+	problem.Progress(ctx, "replica %s is ready, and %s has its address", name, r.Address)
+	return nil
+}
+
+func (r *Registrar) waitUntilReady(ctx context.Context, t targets.Target) error {
+	ready := func(ctx context.Context) error { return r.Probe(ctx, t) }
+	if err := targets.WaitUntil(ctx, targets.ReadyTimeout, ready); err != nil {
+		return fmt.Errorf("its API server is not ready: %w", err)
+	}
+	return nil
+}
+
+// list adds the record of a target.
+func (r *Registrar) list(ctx context.Context, t targets.Target) error {
+	ip, err := netip.ParseAddr(t.Address)
+	if err != nil {
+		return err
+	}
+	return r.zone.change(ctx, func(now recordSet) (update, error) { return join(now, ip), nil })
+}
+
+// unlist removes the record of a target, and returns when no client uses it any more. last allows to
+// remove the last record.
+func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) error {
+	ip, err := netip.ParseAddr(t.Address)
+	if err != nil {
+		return err
+	}
+	removed, ttl := false, r.zone.TTL
+	err = r.zone.change(ctx, func(now recordSet) (update, error) {
+		wanted, err := leave(now, ip, last)
+		removed = removed || !wanted.empty()
+		ttl = max(ttl, now.TTL) // of another version of the configuration
+		return wanted, err
+	})
+	if err != nil || !removed {
+		return err
+	}
+	problem.Progress(ctx, "replica %s: waiting until its address has left all caches (%s)", t.Name, ttl)
+	select {
+	case <-time.After(ttl + clientMargin):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// Drain takes the replica's record out for a restart: all others must be ready and have theirs. The
+// record of the only replica stays.
+func (r *Registrar) Drain(ctx context.Context, name string) error {
+	return r.leave(ctx, name, targets.ToReturn)
+}
+
+// DrainForDelete takes the replica's record out for good: another replica must be ready and have
+// one. With lastAllowed, the only replica may leave too.
+func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
+	if lastAllowed {
+		return r.leave(ctx, name, targets.AsLast)
+	}
+	return r.leave(ctx, name, targets.ForGood)
+}
+
+func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving) error {
+	seen, err := r.observe(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.MayLeave(name, seen, how); err != nil {
+		return err
+	}
+	t := seen[name]
+	err = r.hold(ctx, t)
+	if err == nil {
+		err = r.unlist(ctx, t, how == targets.AsLast || how == targets.ForGood && !t.Ready())
+	}
+	if how == targets.ToReturn && errors.Is(err, errLastRecord) {
+		return nil // it returns to the same address
+	}
+	if err == nil {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if undone := r.Undrain(undo, name); undone != nil {
+		err = fmt.Errorf("%w; returning it to rotation failed too: %w", err, undone)
+	}
+	return r.problem("Replica "+name+" not drained at endpoint "+r.Address, err)
+}
+
+// undoTimeout limits Undrain after a failed drain, whose context may have ended.
+const undoTimeout = time.Minute
+
+// Undrain puts the record of a replica back, if its agent is still there.
+func (r *Registrar) Undrain(ctx context.Context, name string) error {
+	t := r.Named(ctx, name)
+	there, err := r.release(ctx, t)
+	if err == nil && there {
+		err = r.list(ctx, t)
+	}
+	if err != nil {
+		return r.problem("Replica "+name+" not returned to rotation at endpoint "+r.Address, err)
+	}
+	return nil
+}
+
+// Deregister removes the agent and the record of a replica. A machine that cannot be reached keeps
+// the agent.
+func (r *Registrar) Deregister(ctx context.Context, name string) error {
+	t := r.Named(ctx, name)
+	if t.Address == "" {
+		return nil // not a target any more
+	}
+	err := r.removeAgent(ctx, t)
+	if err == nil || errors.Is(err, host.ErrUnreachable) {
+		err = r.unlist(ctx, t, true)
+	}
+	if err != nil {
+		return r.problem("Replica "+name+" not deregistered at endpoint "+r.Address, err)
+	}
+	return nil
+}
+
+// Registered returns why the replica is not in rotation, or nil.
+func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
+	t, err := r.At(name, address)
+	if errors.Is(err, targets.ErrNotATarget) {
+		return []string{err.Error()}, nil
+	}
+	if err != nil {
+		return nil, r.problem("Replica "+name+" not looked up at endpoint "+r.Address, err)
+	}
+	records, err := r.zone.records(ctx)
+	if err != nil {
+		return nil, r.problem("Replica "+name+" not looked up at endpoint "+r.Address, err)
+	}
+	var differences []string
+	if err := r.Probe(ctx, t); err != nil {
+		differences = append(differences, "not ready: "+problem.Line(err.Error()))
+	} else if !records.has(t.Address) {
+		differences = append(differences, "out of rotation: "+errNotListed.Error())
+	}
+	more, err := r.agentDrift(ctx, t)
+	return append(differences, more...), err
+}
+
+// OutOfRotation returns the replicas that are not ready or have no record, name → host:port.
+func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
+	seen, err := r.observe(ctx)
+	return seen.OutOfRotation(), err
+}
+
+// Serving returns the replicas that are ready and have a record, name → host:port.
+func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
+	seen, err := r.observe(ctx)
+	return seen.Serving(), err
+}
+
+// LeavesByStopping returns false: a replica leaves with its record.
+func (*Registrar) LeavesByStopping() bool { return false }
+
+// Health observes the targets and the records. It never fails: what is wrong is in the result.
+func (r *Registrar) Health(ctx context.Context) targets.Health {
+	records, err := r.zone.records(ctx)
+	h := targets.HealthOf(listed(r.Observe(ctx), records))
+	h.URL = r.BaseURL()
+	switch {
+	case err != nil:
+		h.Silence = problem.Line(err.Error())
+	case len(records.Addresses) == 0:
+		h.Silence = "the name has no address"
+	}
+	return h
+}
+
+func (*Registrar) problem(summary string, err error) error {
+	return &problem.Problem{Summary: summary, Cause: err.Error(), Next: nextStep(err), Err: err}
+}
+
+// nextStep says what to do about an error.
+func nextStep(err error) string {
+	switch {
+	case errors.Is(err, errNoKey):
+		return "add the key to tsig_keys of the provider, then apply again"
+	case errors.Is(err, errSignature):
+		return "compare the name, the algorithm and the secret of the key (tsig_keys of the provider) with those of the name " +
+			"server, and both clocks, then apply again"
+	case errors.Is(err, errRefused):
+		return "allow the key to change the address records of this name (BIND: update-policy { grant KEY name NAME A AAAA; }), " +
+			"and to query the zone, then apply again"
+	case errors.Is(err, errNotInZone):
+		return "set dns.zone to the zone that has the name, and dns.server to its primary server, then apply again"
+	case errors.Is(err, errStrangers), errors.Is(err, errAlias), errors.Is(err, errFamily):
+		return "use another name (address), or delete these records if nobody needs them, then apply again"
+	case errors.Is(err, errLagging):
+		return "repair the transfer of the zone to these name servers, or list the name servers that clients use " +
+			"(dns.name_servers), then apply again"
+	case errors.Is(err, targets.ErrNotATarget):
+		return "add the replica to dns.targets of the endpoint, then apply again"
+	case errors.Is(err, errOtherPort):
+		return "set port of the endpoint and of its replicas to the same value, then apply again"
+	case errors.Is(err, errNoPrograms):
+		return "install them on the machine, or set dns.install_packages = true, then apply again"
+	}
+	return "fix the cause above, then apply again; if this computer cannot reach the name servers, name a machine that can " +
+		"(dns.probe_from)"
+}

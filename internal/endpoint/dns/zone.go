@@ -1,0 +1,285 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	miekg "github.com/miekg/dns"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	// exchangeTimeout limits one request.
+	exchangeTimeout = 10 * time.Second
+	// changeAttempts is how often an update is decided again because the records have changed.
+	changeAttempts = 10
+	// spreadTimeout limits the wait until all name servers know an update.
+	spreadTimeout  = time.Minute
+	spreadInterval = 200 * time.Millisecond
+	// signatureFudge is how far clocks may differ, in seconds (RFC 8945, section 10).
+	signatureFudge = 300
+)
+
+// Why a zone cannot be used.
+var (
+	errNoKey       = errors.New("the provider's tsig_keys have no such key")
+	errSignature   = errors.New("the server does not accept the key's signature")
+	errRefused     = errors.New("the server refuses the request")
+	errNotInZone   = errors.New("the server is not the primary server of the zone")
+	errAlias       = errors.New("the name is an alias (CNAME)")
+	errFamily      = errors.New("the name has records of the other address family")
+	errChanged     = errors.New("the records have changed")
+	errLastRecord  = errors.New("it is the last address of the name")
+	errUnreachable = errors.New("no answer from the name server")
+	errLagging     = errors.New("name servers do not have the update yet")
+)
+
+// zone speaks with the name servers of an endpoint's name. All requests use TCP.
+type zone struct {
+	endpoint.Zone
+	host   string // the endpoint's name
+	family uint16 // TypeA or TypeAAAA
+	key    *Key   // nil: unknown
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// exchange sends one request and returns the answer, whose signature was verified if the request has
+// one.
+func (z zone) exchange(ctx context.Context, server string, m *miekg.Msg) (*miekg.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+	defer cancel()
+	conn, err := z.dial(ctx, "tcp", server)
+	if err != nil {
+		return nil, fmt.Errorf("%w %s: %w", errUnreachable, server, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a connection through SSH has no deadline
+	client := &miekg.Client{Net: "tcp", Timeout: exchangeTimeout}
+	if z.key != nil {
+		name := miekg.CanonicalName(z.TSIGKey)
+		client.TsigSecret = map[string]string{name: z.key.Secret}
+		m.SetTsig(name, miekg.Fqdn(z.key.Algorithm), signatureFudge, time.Now().Unix())
+	}
+	answer, _, err := client.ExchangeWithConnContext(ctx, m, &miekg.Conn{Conn: conn, TsigSecret: client.TsigSecret})
+	if answer != nil {
+		if refused := refusal(answer); refused != nil {
+			return answer, fmt.Errorf("name server %s: %w", server, refused)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w %s: %w", errUnreachable, server, err)
+	}
+	return answer, nil
+}
+
+// refusal returns why a server did not do what a request asked for, or nil.
+func refusal(answer *miekg.Msg) error {
+	signature := answer.IsTsig()
+	switch rcode := answer.Rcode; {
+	case signature != nil && signature.Error != miekg.RcodeSuccess:
+		return fmt.Errorf("%w: %s", errSignature, miekg.RcodeToString[int(signature.Error)])
+	case rcode == miekg.RcodeSuccess, rcode == miekg.RcodeNameError:
+		return nil
+	case rcode == miekg.RcodeYXRrset, rcode == miekg.RcodeNXRrset, rcode == miekg.RcodeYXDomain:
+		return errChanged
+	case rcode == miekg.RcodeNotAuth, rcode == miekg.RcodeNotZone:
+		return errNotInZone
+	case rcode == miekg.RcodeRefused:
+		return errRefused
+	default:
+		return fmt.Errorf("%w: %s", errRefused, miekg.RcodeToString[rcode])
+	}
+}
+
+func question(name string, kind uint16) *miekg.Msg {
+	m := new(miekg.Msg)
+	m.SetQuestion(miekg.Fqdn(name), kind)
+	m.RecursionDesired = false
+	return m
+}
+
+// records returns the addresses that the primary server has. A name without records is no error.
+func (z zone) records(ctx context.Context) (recordSet, error) {
+	answer, err := z.exchange(ctx, z.Server, question(z.host, z.family))
+	if err != nil {
+		return recordSet{}, err
+	}
+	if !answer.Authoritative {
+		return recordSet{}, fmt.Errorf("%w: %s", errNotInZone, z.Server)
+	}
+	set, alias := addressesIn(answer.Answer, z.host)
+	if alias != "" {
+		return recordSet{}, fmt.Errorf("%w for %s", errAlias, problem.Quote(alias))
+	}
+	return set, nil
+}
+
+// change decides and sends an update until one fits the records at that time, and returns when all
+// name servers have it. If there is nothing to change, it only waits for the name servers.
+func (z zone) change(ctx context.Context, decide func(now recordSet) (update, error)) error {
+	if z.key == nil {
+		return fmt.Errorf("%w: %s", errNoKey, problem.Quote(z.TSIGKey))
+	}
+	for attempt := 1; ; attempt++ {
+		now, err := z.records(ctx)
+		if err != nil {
+			return err
+		}
+		wanted, err := decide(now)
+		if err != nil {
+			return err
+		}
+		if wanted.empty() {
+			return z.waitUntilSpread(ctx)
+		}
+		_, err = z.exchange(ctx, z.Server, z.message(now, wanted))
+		switch {
+		case err == nil:
+			return z.waitUntilSpread(ctx)
+		case errors.Is(err, errChanged) && attempt < changeAttempts:
+			continue
+		case errors.Is(err, errUnreachable) && attempt < changeAttempts && ctx.Err() == nil:
+			// The update may have been made. The next attempt reads the records.
+			if _, again := z.records(ctx); again != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// authorized returns an error if the key may not change the name. It sends an update that deletes a
+// record which cannot exist.
+func (z zone) authorized(ctx context.Context) error {
+	if z.key == nil {
+		return fmt.Errorf("%w: %s", errNoKey, problem.Quote(z.TSIGKey))
+	}
+	other := miekg.TypeAAAA
+	if z.family == miekg.TypeAAAA {
+		other = miekg.TypeA
+	}
+	answer, err := z.exchange(ctx, z.Server, question(z.host, other))
+	if err != nil {
+		return err
+	}
+	if set, _ := addressesIn(answer.Answer, z.host); len(set.Addresses) > 0 {
+		return fmt.Errorf("%w: %s", errFamily, addressList(set.Addresses))
+	}
+	m := new(miekg.Msg)
+	m.SetUpdate(miekg.Fqdn(z.Name))
+	m.Remove(z.rrs([]netip.Addr{documentation(z.family)}))
+	if _, err := z.exchange(ctx, z.Server, m); err != nil {
+		return err
+	}
+	return z.waitUntilSpread(ctx)
+}
+
+// documentation returns an address that no machine has (RFC 5737, RFC 3849).
+func documentation(family uint16) netip.Addr {
+	if family == miekg.TypeAAAA {
+		return netip.MustParseAddr("2001:db8::1")
+	}
+	return netip.MustParseAddr("192.0.2.1")
+}
+
+// waitUntilSpread returns when all name servers have the primary server's present version of the
+// zone.
+func (z zone) waitUntilSpread(ctx context.Context) error {
+	wanted, err := z.serial(ctx, z.Server)
+	if err != nil {
+		return err
+	}
+	servers, err := z.nameServers(ctx)
+	if err != nil {
+		return err
+	}
+	end := time.Now().Add(spreadTimeout)
+	for {
+		var late []string
+		for _, server := range servers {
+			if serial, err := z.serial(ctx, server); err != nil {
+				late = append(late, problem.Line(err.Error()))
+			} else if !reached(serial, wanted) {
+				late = append(late, fmt.Sprintf("%s has serial %d, not %d", server, serial, wanted))
+			}
+		}
+		switch {
+		case len(late) == 0:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(end):
+			return fmt.Errorf("%w: %s", errLagging, strings.Join(late, "; "))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(spreadInterval):
+		}
+	}
+}
+
+// serial returns the version of the zone that a server has.
+func (z zone) serial(ctx context.Context, server string) (uint32, error) {
+	answer, err := z.exchange(ctx, server, question(z.Name, miekg.TypeSOA))
+	if err != nil {
+		return 0, err
+	}
+	for _, rr := range answer.Answer {
+		if soa, ok := rr.(*miekg.SOA); ok && answer.Authoritative {
+			return soa.Serial, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %s has no zone %s", errNotInZone, server, z.Name)
+}
+
+// nameServers returns IP:port of all name servers besides the primary one: those of the
+// configuration, or those of the zone's NS records.
+func (z zone) nameServers(ctx context.Context) ([]string, error) {
+	if len(z.NameServers) > 0 {
+		return z.NameServers, nil
+	}
+	answer, err := z.exchange(ctx, z.Server, question(z.Name, miekg.TypeNS))
+	if err != nil {
+		return nil, err
+	}
+	var servers []string
+	for _, rr := range answer.Answer {
+		ns, ok := rr.(*miekg.NS)
+		if !ok {
+			continue
+		}
+		at, err := z.lookUp(ctx, strings.TrimSuffix(ns.Ns, "."))
+		if err != nil {
+			return nil, fmt.Errorf("name server %s of the zone: %w", problem.Quote(ns.Ns), err)
+		}
+		servers = append(servers, at)
+	}
+	return servers, nil
+}
+
+// lookUp returns IP:port of a name server: what the primary server says or, for a name in another
+// zone, what this computer's resolver says.
+func (z zone) lookUp(ctx context.Context, name string) (string, error) {
+	for _, kind := range []uint16{z.family, miekg.TypeA, miekg.TypeAAAA} {
+		answer, err := z.exchange(ctx, z.Server, question(name, kind))
+		if err != nil {
+			continue // refused for a name of another zone
+		}
+		if set, _ := addressesIn(answer.Answer, name); len(set.Addresses) > 0 {
+			return netip.AddrPortFrom(set.Addresses[0], defaultPort).String(), nil
+		}
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return "", err
+	}
+	return netip.AddrPortFrom(addresses[0].Unmap(), defaultPort).String(), nil
+}
