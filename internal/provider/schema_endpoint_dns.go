@@ -99,7 +99,9 @@ func checkServer(text string) error {
 }
 
 // zoneAttributes describes endpoint.Zone. values creates each of its attributes.
-func zoneAttributes(text func(string) schema.Attribute, number, list, boolean schema.Attribute) map[string]schema.Attribute {
+func zoneAttributes(
+	text func(string) schema.Attribute, number, list, boolean schema.Attribute,
+) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"name": text("Name of the zone."), "server": text("Primary server, `IP:port`."), "name_servers": list,
 		"ttl": text("Time to live of the records."), "tsig_key": text("Name of the key for updates."),

@@ -18,7 +18,10 @@ type argument struct {
 }
 
 // inertRegistration are the parts of a registration that no running component uses.
-var inertRegistration = []string{"hosts.", "drain_timeout", "cluster_id", "kind", "target_port", "probe_from", "zone", "hooks"}
+var inertRegistration = []string{
+	"hosts.", "drain_timeout", "cluster_id", "kind", "target_port", "probe_from", "zone",
+	"hooks",
+}
 
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other

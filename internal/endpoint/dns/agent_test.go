@@ -68,7 +68,9 @@ func TestDrift(t *testing.T) {
 	}
 	bad := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.12", "10.0.0.66"), TTL: time.Minute}
 	text := strings.Join(r.drift(bad, seen), "\n")
-	for _, want := range []string{"time to live is 1m0s instead of 5s", "10.0.0.66", "cp2 (10.0.0.12), which has no replica"} {
+	for _, want := range []string{
+		"time to live is 1m0s instead of 5s", "10.0.0.66", "cp2 (10.0.0.12), which has no replica",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the drift:\n%s", want, text)
 		}

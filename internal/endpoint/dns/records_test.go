@@ -119,7 +119,8 @@ func TestAddressesIn(t *testing.T) {
 		t.Errorf("read %+v, alias %q", set, alias)
 	}
 	cname, _ := miekg.NewRR("api.example.com. 7 IN CNAME lb.example.net.")
-	if set, alias := addressesIn([]miekg.RR{cname}, "api.example.com"); len(set.Addresses) != 0 || alias != "lb.example.net." {
+	set, alias = addressesIn([]miekg.RR{cname}, "api.example.com")
+	if len(set.Addresses) != 0 || alias != "lb.example.net." {
 		t.Errorf("read %+v, alias %q", set, alias)
 	}
 }

@@ -271,11 +271,11 @@ func nextStep(err error) string {
 	case errors.Is(err, errNoKey):
 		return "add the key to tsig_keys of the provider, then apply again"
 	case errors.Is(err, errSignature):
-		return "compare the name, the algorithm and the secret of the key (tsig_keys of the provider) with those of the name " +
-			"server, and both clocks, then apply again"
+		return "compare the name, the algorithm and the secret of the key (tsig_keys of the provider) with those of " +
+			"the name server, and both clocks, then apply again"
 	case errors.Is(err, errRefused):
-		return "allow the key to change the address records of this name (BIND: update-policy { grant KEY name NAME A AAAA; }), " +
-			"and to query the zone, then apply again"
+		return "allow the key to change the address records of this name (BIND: update-policy { grant KEY name NAME A " +
+			"AAAA; }), and to query the zone, then apply again"
 	case errors.Is(err, errNotInZone):
 		return "set dns.zone to the zone that has the name, and dns.server to its primary server, then apply again"
 	case errors.Is(err, errStrangers), errors.Is(err, errAlias), errors.Is(err, errFamily):
@@ -290,6 +290,6 @@ func nextStep(err error) string {
 	case errors.Is(err, errNoPrograms):
 		return "install them on the machine, or set dns.install_packages = true, then apply again"
 	}
-	return "fix the cause above, then apply again; if this computer cannot reach the name servers, name a machine that can " +
-		"(dns.probe_from)"
+	return "fix the cause above, then apply again; if this computer cannot reach the name servers, name a machine that " +
+		"can (dns.probe_from)"
 }

@@ -256,7 +256,7 @@ func (z zone) nameServers(ctx context.Context) ([]string, error) {
 		if !ok {
 			continue
 		}
-		at, err := z.lookUp(ctx, strings.TrimSuffix(ns.Ns, "."))
+		at, err := z.resolve(ctx, strings.TrimSuffix(ns.Ns, "."))
 		if err != nil {
 			return nil, fmt.Errorf("name server %s of the zone: %w", problem.Quote(ns.Ns), err)
 		}
@@ -265,9 +265,9 @@ func (z zone) nameServers(ctx context.Context) ([]string, error) {
 	return servers, nil
 }
 
-// lookUp returns IP:port of a name server: what the primary server says or, for a name in another
+// resolve returns IP:port of a name server: what the primary server says or, for a name in another
 // zone, what this computer's resolver says.
-func (z zone) lookUp(ctx context.Context, name string) (string, error) {
+func (z zone) resolve(ctx context.Context, name string) (string, error) {
 	for _, kind := range []uint16{z.family, miekg.TypeA, miekg.TypeAAAA} {
 		answer, err := z.exchange(ctx, z.Server, question(name, kind))
 		if err != nil {
