@@ -56,7 +56,7 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	return out.stdout, err
 }
 
-// AroundRequest announces a request that changes etcd or an API server, for Config.Around. address
+// AroundRequest announces a request that changes etcd, an API server or a DNS zone, for Config.Around. address
 // is that of the machine that receives it. ended is called when the request was answered.
 func (h *Host) AroundRequest(address, summary string) (ended func()) {
 	_, ended = h.pool.settings.around(address, summary)

@@ -70,7 +70,7 @@ func judgeServers(e Evidence) verdict {
 }
 
 func judgeExternal(e Endpoint, ready int) verdict {
-	words := fmt.Sprintf("%d API servers ready behind the external endpoint %s", ready, e.Address)
+	words := fmt.Sprintf("%d API servers ready at the endpoint %s", ready, e.Address)
 	switch {
 	case e.Silence != "":
 		return fail("%s, which does not answer: %s", words, e.Silence)

@@ -146,9 +146,6 @@ func (r *Registrar) installAgent(ctx context.Context, t targets.Target) error {
 // hold keeps the agent of a target from adding its record. A machine that cannot be reached is left
 // as it is.
 func (r *Registrar) hold(ctx context.Context, t targets.Target) error {
-	if t.Address == "" {
-		return nil
-	}
 	_, err := r.Machine(t.Address).Run(ctx, host.Command{
 		Script: host.FlushFunction() + holdScript, Vars: map[string]string{"config": configDir, "state": stateDir},
 	})
@@ -160,9 +157,6 @@ func (r *Registrar) hold(ctx context.Context, t targets.Target) error {
 
 // release undoes hold. It reports whether the machine has an agent.
 func (r *Registrar) release(ctx context.Context, t targets.Target) (bool, error) {
-	if t.Address == "" {
-		return false, nil
-	}
 	output, err := r.Machine(t.Address).Run(ctx, host.Command{
 		Script: host.FlushFunction() + releaseScript, Vars: map[string]string{"config": configDir},
 	})

@@ -7,10 +7,12 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 func testRegistrar(keys map[string]Key) *Registrar {
-	return New(targets.NewObserver(nil, nil), keys).For(testSpec().Registration())
+	nowhere := func(string) *host.Host { return &host.Host{} }
+	return New(targets.NewObserver(nowhere, nil), keys).For(testSpec().Registration())
 }
 
 // TestAgentFiles: the key is in one file, which only root reads.

@@ -25,6 +25,14 @@ func (s recordSet) has(address string) bool {
 // update is a change of a recordSet. An update without addresses changes nothing.
 type update struct{ add, remove []netip.Addr }
 
+// String describes the update.
+func (u update) String() string {
+	if len(u.remove) > 0 {
+		return "DNS update, delete " + addressList(u.remove)
+	}
+	return "DNS update, add " + addressList(u.add)
+}
+
 func (u update) empty() bool { return len(u.add) == 0 && len(u.remove) == 0 }
 
 // join returns the update that adds an address.

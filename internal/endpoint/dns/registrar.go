@@ -43,6 +43,9 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 	for _, address := range registration.Hosts {
 		z.family = familyOf(address) // of all
 	}
+	for _, machine := range registration.Hosts { // all are of the same run
+		z.around = set.Machine(machine).AroundRequest
+	}
 	if registration.ProbeFrom != "" {
 		z.dial = set.Machine(registration.ProbeFrom).Dial
 	}
@@ -157,7 +160,10 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.MayLeave(name, seen, how); err != nil {
 		return err
 	}
-	t := seen[name]
+	t, ok := seen[name]
+	if !ok {
+		return nil // not a target any more
+	}
 	err = r.hold(ctx, t)
 	if err == nil {
 		err = r.unlist(ctx, t, how == targets.AsLast || how == targets.ForGood && !t.Ready())
@@ -182,6 +188,9 @@ const undoTimeout = time.Minute
 // Undrain puts the record of a replica back, if its agent is still there.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	t := r.Named(ctx, name)
+	if t.Address == "" {
+		return nil // not a target any more
+	}
 	there, err := r.release(ctx, t)
 	if err == nil && there {
 		err = r.list(ctx, t)

@@ -48,6 +48,8 @@ type zone struct {
 	family uint16 // TypeA or TypeAAAA
 	key    *Key   // nil: unknown
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	// around announces an update, see host.AroundRequest. Nil: nobody wants to know.
+	around func(address, summary string) (ended func())
 }
 
 // exchange sends one request and returns the answer, whose signature was verified if the request has
@@ -139,7 +141,7 @@ func (z zone) change(ctx context.Context, decide func(now recordSet) (update, er
 		if wanted.empty() {
 			return z.waitUntilSpread(ctx)
 		}
-		_, err = z.exchange(ctx, z.Server, z.message(now, wanted))
+		err = z.send(ctx, z.message(now, wanted), wanted)
 		switch {
 		case err == nil:
 			return z.waitUntilSpread(ctx)
@@ -154,6 +156,15 @@ func (z zone) change(ctx context.Context, decide func(now recordSet) (update, er
 			return err
 		}
 	}
+}
+
+// send sends an update.
+func (z zone) send(ctx context.Context, m *miekg.Msg, wanted update) error {
+	if z.around != nil {
+		defer z.around(z.Server, wanted.String())()
+	}
+	_, err := z.exchange(ctx, z.Server, m)
+	return err
 }
 
 // authorized returns an error if the key may not change the name. It sends an update that deletes a
