@@ -95,11 +95,14 @@ func (h endpointHealth) Registered(replica string) bool {
 	return listed && h.targets.NotReady[replica] == ""
 }
 
-// recorded returns the registrar of a registration that a machine has recorded. The hooks are
-// those of the last registration of this endpoint in this run.
-func (r registrars) recorded(registration endpoint.Registration) registrar {
+// recorded returns the registrar of a registration that a machine of a cluster has recorded. The
+// hooks are those of the last registration of this endpoint in this run.
+func (r registrars) recorded(registration endpoint.Registration, cluster string) registrar {
 	if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
 		registration.Hooks, _ = hooks.(endpoint.Hooks)
+	}
+	if registration.Kind == endpoint.DNS {
+		return r.dns.ForCluster(registration, cluster)
 	}
 	return r.For(registration)
 }

@@ -10,13 +10,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // outage connects an etcd member and a replica on the same machine. While the member does not
 // serve, a replica that uses no other member is drained and paused.
 func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Outage {
 	return s.replicas.Outage(controlplane.StackedMember{
-		Host: member, Bundle: bundle, EtcdURL: membership.ClientURL(member.Address()), Registrar: s.registrar,
+		Host: member, Bundle: bundle, EtcdURL: membership.ClientURL(member.Address()),
+		Registrar: func(text json.RawMessage) (controlplane.Registrar, error) { return s.registrar(text, bundle) },
 	})
 }
 
@@ -29,13 +31,17 @@ func changing(s etcd.Spec) (end func()) {
 	return outage.Open()
 }
 
-// registrar returns the registrar that a machine's own record describes.
-func (s *session) registrar(text json.RawMessage) (controlplane.Registrar, error) {
+// registrar returns the registrar that the record of a machine of the cluster describes. A machine
+// that names the endpoint of another cluster is not believed.
+func (s *session) registrar(text json.RawMessage, bundle *pki.Bundle) (controlplane.Registrar, error) {
 	registration, err := registrationIn(text)
+	if err == nil && registration.ClusterID != "" && registration.ClusterID != bundle.ClusterID {
+		err = fmt.Errorf("it belongs to the cluster %s", problem.Quote(registration.ClusterID))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read registration: %w", err)
 	}
-	return s.registrars.recorded(registration), nil
+	return s.registrars.recorded(registration, bundle.ClusterName), nil
 }
 
 // registrationText encodes a registration for registrar.

@@ -16,6 +16,7 @@ import (
 type tsigKeyModel struct {
 	Algorithm types.String `tfsdk:"algorithm"`
 	Secret    types.String `tfsdk:"secret"`
+	Cluster   types.String `tfsdk:"cluster_name"`
 }
 
 func tsigSchema() schema.Attribute {
@@ -27,6 +28,12 @@ func tsigSchema() schema.Attribute {
 			"algorithm": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.OneOf(dns.Algorithms()...)},
 				MarkdownDescription: "`hmac-sha256`, `hmac-sha384` or `hmac-sha512`. Default `hmac-sha256`.",
+			},
+			"cluster_name": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "The `cluster_name` of the only cluster whose endpoint the key is for. Default: any. Set it " +
+					"if the provider manages several clusters: a change of an etcd member uses the registration that its machine " +
+					"has recorded, and a machine that was taken over could name the endpoint of another cluster.",
 			},
 			"secret": schema.StringAttribute{
 				Required: true, Sensitive: true,
@@ -46,10 +53,12 @@ func decodeTSIG(ctx context.Context, object types.Map) (map[string]dns.Key, diag
 	var models map[string]tsigKeyModel
 	diags := object.ElementsAs(ctx, &models, false)
 	for name, model := range models {
-		if model.Secret.IsUnknown() || model.Algorithm.IsUnknown() {
+		if !allKnown(model.Secret) || model.Algorithm.IsUnknown() || model.Cluster.IsUnknown() {
 			continue
 		}
-		key := dns.Key{Algorithm: dns.Algorithms()[0], Secret: model.Secret.ValueString()}
+		key := dns.Key{
+			Algorithm: dns.Algorithms()[0], Secret: model.Secret.ValueString(), ClusterName: model.Cluster.ValueString(),
+		}
 		if !model.Algorithm.IsNull() {
 			key.Algorithm = model.Algorithm.ValueString()
 		}

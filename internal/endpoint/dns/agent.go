@@ -118,8 +118,8 @@ WantedBy=timers.target
 
 // installAgent installs the agent and allows it to add the machine's record.
 func (r *Registrar) installAgent(ctx context.Context, t targets.Target) error {
-	if r.zone.key == nil {
-		return fmt.Errorf("%w: %s", errNoKey, r.zone.TSIGKey)
+	if err := r.zone.signs(); err != nil {
+		return err
 	}
 	install := "no"
 	if r.zone.InstallPackages {

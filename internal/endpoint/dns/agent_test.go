@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -84,5 +85,21 @@ func TestRegistrationOf(t *testing.T) {
 	r := testSpec().Registration()
 	if r.Kind != endpoint.DNS || r.Port != 6443 || r.TargetPort != 6443 || strings.Contains(r.Key(), "secret") {
 		t.Errorf("the registration is %s", r.Key())
+	}
+}
+
+// TestForCluster: a machine's record does not make the provider use the key of another cluster.
+func TestForCluster(t *testing.T) {
+	nowhere := func(string) *host.Host { return &host.Host{} }
+	e := New(targets.NewObserver(nowhere, nil), map[string]Key{"api-key": {Algorithm: "hmac-sha256", ClusterName: "prod"}})
+	if err := e.ForCluster(testSpec().Registration(), "prod").zone.signs(); err != nil {
+		t.Errorf("its own cluster: %v", err)
+	}
+	err := e.ForCluster(testSpec().Registration(), "test").zone.signs()
+	if !errors.Is(err, errOtherKey) || !strings.Contains(nextStep(err), "taken over") {
+		t.Errorf("another cluster: %v", err)
+	}
+	if err := testRegistrar(nil).zone.signs(); !errors.Is(err, errNoKey) {
+		t.Errorf("an unknown key: %v", err)
 	}
 }

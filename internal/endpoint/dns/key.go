@@ -13,6 +13,8 @@ import (
 type Key struct {
 	Algorithm string // one of Algorithms
 	Secret    string // base64
+	// ClusterName is the only cluster whose machines may name the key in their records. "" is any.
+	ClusterName string
 }
 
 // String leaves out the secret.

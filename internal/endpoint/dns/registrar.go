@@ -52,6 +52,16 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 	return &Registrar{Set: set, zone: z}
 }
 
+// ForCluster returns the registrar of a registration that a machine of a cluster has recorded. It
+// does not use a key of another cluster.
+func (e *Endpoints) ForCluster(registration endpoint.Registration, clusterName string) *Registrar {
+	r := e.For(registration)
+	if key := r.zone.key; key != nil && key.ClusterName != "" && key.ClusterName != clusterName {
+		r.zone.key, r.zone.foreign = nil, true
+	}
+	return r
+}
+
 // observe observes the targets. One whose address is not among the records gets no requests.
 func (r *Registrar) observe(ctx context.Context) (targets.Observed, error) {
 	records, err := r.zone.records(ctx)
@@ -153,6 +163,9 @@ func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed
 }
 
 func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving) error {
+	if err := r.zone.signs(); err != nil {
+		return r.problem("Replica "+name+" not drained at endpoint "+r.Address, err)
+	}
 	seen, err := r.observe(ctx)
 	if err != nil {
 		return err
@@ -160,9 +173,9 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.MayLeave(name, seen, how); err != nil {
 		return err
 	}
-	t, ok := seen[name]
-	if !ok {
-		return nil // not a target any more
+	t := seen[name]
+	if !t.Member() {
+		return nil // the machine of another replica, or not a target any more
 	}
 	err = r.hold(ctx, t)
 	if err == nil {
@@ -208,7 +221,13 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 	if t.Address == "" {
 		return nil // not a target any more
 	}
-	err := r.removeAgent(ctx, t)
+	if t.Shared {
+		return nil // the agent and the record are those of the replica that has the machine by now
+	}
+	var err error
+	if t.Other == "" {
+		err = r.removeAgent(ctx, t)
+	}
 	if err == nil || errors.Is(err, host.ErrUnreachable) {
 		err = r.unlist(ctx, t, true)
 	}
@@ -277,6 +296,9 @@ func (*Registrar) problem(summary string, err error) error {
 // nextStep says what to do about an error.
 func nextStep(err error) string {
 	switch {
+	case errors.Is(err, errOtherKey):
+		return "examine that machine, which may have been taken over, or correct cluster_name of the key (tsig_keys of the " +
+			"provider)"
 	case errors.Is(err, errNoKey):
 		return "add the key to tsig_keys of the provider, then apply again"
 	case errors.Is(err, errSignature):

@@ -30,6 +30,7 @@ const (
 // Why a zone cannot be used.
 var (
 	errNoKey       = errors.New("the provider's tsig_keys have no such key")
+	errOtherKey    = errors.New("a machine names the key of another cluster")
 	errSignature   = errors.New("the server does not accept the key's signature")
 	errRefused     = errors.New("the server refuses the request")
 	errNotInZone   = errors.New("the server is not the primary server of the zone")
@@ -44,10 +45,11 @@ var (
 // zone speaks with the name servers of an endpoint's name. All requests use TCP.
 type zone struct {
 	endpoint.Zone
-	host   string // the endpoint's name
-	family uint16 // TypeA or TypeAAAA
-	key    *Key   // nil: unknown
-	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	host    string // the endpoint's name
+	family  uint16 // TypeA or TypeAAAA
+	key     *Key   // nil: unknown
+	foreign bool   // the key is that of another cluster, and must not be used
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	// around announces an update, see host.AroundRequest. Nil: nobody wants to know.
 	around func(address, summary string) (ended func())
 }
@@ -126,8 +128,8 @@ func (z zone) records(ctx context.Context) (recordSet, error) {
 // change decides and sends an update until one fits the records at that time, and returns when all
 // name servers have it. If there is nothing to change, it only waits for the name servers.
 func (z zone) change(ctx context.Context, decide func(now recordSet) (update, error)) error {
-	if z.key == nil {
-		return fmt.Errorf("%w: %s", errNoKey, problem.Quote(z.TSIGKey))
+	if err := z.signs(); err != nil {
+		return err
 	}
 	for attempt := 1; ; attempt++ {
 		now, err := z.records(ctx)
@@ -158,6 +160,17 @@ func (z zone) change(ctx context.Context, decide func(now recordSet) (update, er
 	}
 }
 
+// signs returns why requests cannot be signed, or nil.
+func (z zone) signs() error {
+	switch {
+	case z.foreign:
+		return fmt.Errorf("%w: %s", errOtherKey, problem.Quote(z.TSIGKey))
+	case z.key == nil:
+		return fmt.Errorf("%w: %s", errNoKey, problem.Quote(z.TSIGKey))
+	}
+	return nil
+}
+
 // send sends an update.
 func (z zone) send(ctx context.Context, m *miekg.Msg, wanted update) error {
 	if z.around != nil {
@@ -170,8 +183,8 @@ func (z zone) send(ctx context.Context, m *miekg.Msg, wanted update) error {
 // authorized returns an error if the key may not change the name. It sends an update that deletes a
 // record which cannot exist.
 func (z zone) authorized(ctx context.Context) error {
-	if z.key == nil {
-		return fmt.Errorf("%w: %s", errNoKey, problem.Quote(z.TSIGKey))
+	if err := z.signs(); err != nil {
+		return err
 	}
 	other := miekg.TypeAAAA
 	if z.family == miekg.TypeAAAA {

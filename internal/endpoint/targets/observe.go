@@ -26,6 +26,7 @@ type Target struct {
 	Unreachable   error   // not nil: the machine cannot be observed, and Replica is unknown
 	Replica       Replica // of this endpoint; its Name is "" if there is none
 	Other         string  // what else the machine has
+	Shared        bool    // that is another replica of this endpoint
 	NotReady      error   // why the target gets no requests, such as an answer of /readyz; nil if it does
 }
 
@@ -71,8 +72,8 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 		t.NotReady = err
 	case observed.Name == "":
 		t.NotReady = errNoReplica
-	case observed.ClusterID != s.ClusterID, observed.Name != name, observed.Endpoint != s.Address:
-		t.Other = fmt.Sprintf("replica %s of endpoint %s", problem.Quote(observed.Name), problem.Quote(observed.Endpoint))
+	case !s.same(observed, name):
+		t.Other = describe(observed)
 		t.NotReady = fmt.Errorf("its machine has %s", t.Other)
 	default:
 		t.Replica, t.Port = observed, observed.Port
@@ -88,10 +89,23 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 // the endpoint's targets.
 func (s *Set) Named(ctx context.Context, name string) Target {
 	t := Target{Name: name, Address: s.Hosts[name], Port: s.TargetPort}
-	if observed, err := s.recorded(ctx, t.Address); err == nil && observed.Name == name {
+	switch observed, err := s.recorded(ctx, t.Address); {
+	case err != nil || observed.Name == "":
+	case s.same(observed, name):
 		t.Port = observed.Port
+	default:
+		t.Other, t.Shared = describe(observed), s.same(observed, observed.Name)
 	}
 	return t
+}
+
+// same reports whether an observed replica is the one of that name at this endpoint.
+func (s *Set) same(observed Replica, name string) bool {
+	return observed.ClusterID == s.ClusterID && observed.Name == name && observed.Endpoint == s.Address
+}
+
+func describe(r Replica) string {
+	return fmt.Sprintf("replica %s of endpoint %s", problem.Quote(r.Name), problem.Quote(r.Endpoint))
 }
 
 // ErrNotATarget means that the endpoint does not know the replica at its address.
