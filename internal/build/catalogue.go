@@ -119,6 +119,14 @@ func tools() []set {
 			programs:  []program{{"cyclonedx-gomod", "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
 		},
 		{
+			name: "gobgpd", product: "gobgpd", kind: tool, folder: "gobgp", versionOf: "github.com/osrg/gobgp/v4",
+			programs: []program{{"gobgpd", "github.com/osrg/gobgp/v4/cmd/gobgpd"}},
+		},
+		{
+			name: "gobgp", product: "gobgp", kind: tool, folder: "gobgp", versionOf: "github.com/osrg/gobgp/v4",
+			programs: []program{{"gobgp", "github.com/osrg/gobgp/v4/cmd/gobgp"}},
+		},
+		{
 			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
 			versionOf: "github.com/rhysd/actionlint",
 			programs:  []program{{"actionlint", "github.com/rhysd/actionlint/cmd/actionlint"}},
