@@ -50,6 +50,7 @@ type Imported struct {
 type RegisteredAt struct {
 	Address       string
 	DetectionTime time.Duration // as in component.Replica
+	AllAddresses  bool          // as in component.Replica
 }
 
 // Import derives the replica from its machine. It changes nothing. endpointOf returns what

@@ -34,9 +34,9 @@ func deriveImport(
 	}
 	s := component.Replica{
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint.Address,
-		DetectionTime: endpoint.DetectionTime,
-		EtcdURLs:      out.EtcdURLs,
-		ServiceCIDRs:  out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
+		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses,
+		EtcdURLs:     out.EtcdURLs,
+		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
 		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
 	out.ClusterDomain, out.ExtraSANs = namesInCertificate(s, files[component.APIServerCert].Content, configured.ExtraSANs)

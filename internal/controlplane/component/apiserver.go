@@ -47,12 +47,12 @@ const AuditLogDir = "/var/log/" + release.APIServer
 
 // APIServer follows kubeadm's getAPIServerCommand (v1.36,
 // cmd/kubeadm/app/phases/controlplane/manifests.go). In addition, the server binds only its own
-// address and shuts down gracefully.
+// address, unless AllAddresses is set, and shuts down gracefully.
 func APIServer(s Replica) Component {
 	extra := s.ExtraArgs[release.APIServer]
 	flags := hardening()
 	flags["advertise-address"] = s.Address
-	flags["bind-address"] = s.Address
+	flags["bind-address"] = s.bindAddress()
 	flags["secure-port"] = strconv.Itoa(s.APIPort())
 	flags["allow-privileged"] = "true"
 	flags["authorization-mode"] = "Node,RBAC"
@@ -94,9 +94,22 @@ func APIServer(s Replica) Component {
 		Limits:       s.Limits[release.APIServer],
 		Groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
 		Certificates: []string{APIServerCert, KubeletClientCert, FrontProxyClientCert, EtcdClientCert},
-		Probe:        probe{Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true},
-		StopTimeout:  ShutdownDelay(s) + requestsEnd,
+		Probe: probe{
+			Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true, AllAddresses: s.AllAddresses,
+		},
+		StopTimeout: ShutdownDelay(s) + requestsEnd,
 	}
+}
+
+// bindAddress returns the address that the API server listens on.
+func (s Replica) bindAddress() string {
+	switch {
+	case !s.AllAddresses:
+		return s.Address
+	case strings.Contains(s.Address, ":"):
+		return "::"
+	}
+	return "0.0.0.0"
 }
 
 const admissionFlag = "enable-admission-plugins"

@@ -50,6 +50,8 @@ type probe struct {
 	// Verified means that the serving certificate is issued by the cluster. Otherwise the
 	// program generates a self-signed one.
 	Verified bool
+	// AllAddresses means that the program listens on the port of every address.
+	AllAddresses bool
 }
 
 // Of returns the three components of s.

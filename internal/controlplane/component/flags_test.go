@@ -110,6 +110,21 @@ func TestFlagsFollowSettings(t *testing.T) {
 			release.APIServer,
 			[]string{"--etcd-servers=https://a:2379,https://b:2379,https://c:2379"},
 		},
+		{
+			"the endpoint's address is on the machine", func(s *Replica) { s.AllAddresses = true },
+			release.APIServer,
+			[]string{"--bind-address=0.0.0.0", "--advertise-address=10.0.0.11"},
+		},
+		{
+			"the endpoint's address is on a machine with IPv6",
+			func(s *Replica) { s.Address, s.AllAddresses = "fd00::11", true }, release.APIServer,
+			[]string{"--bind-address=::", "--advertise-address=fd00::11"},
+		},
+		{
+			"only an API server listens on all addresses", func(s *Replica) { s.AllAddresses = true },
+			release.Scheduler,
+			[]string{"--bind-address=127.0.0.1"},
+		},
 		{"port", func(s *Replica) { s.Port = 7443 }, release.APIServer, []string{"--secure-port=7443"}},
 		{
 			"cluster domain", func(s *Replica) { s.ClusterDomain = "k8s.example" },

@@ -51,6 +51,9 @@ type Replica struct {
 	// DetectionTime is how long the endpoint sends requests to a replica that is not ready any
 	// more. 0 means that the provider takes it out of rotation before.
 	DetectionTime time.Duration
+	// AllAddresses lets the API server listen on all addresses of the machine, because clients
+	// reach it at the endpoint's address. Otherwise, it listens on the machine's own.
+	AllAddresses bool
 	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
 	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration
@@ -65,9 +68,9 @@ type Previous struct {
 	Settings    map[string]string // path → content: see SettingFiles
 }
 
-// ServingAddress returns the address that the API server listens on. It is the machine's own
-// address, because the endpoint's load balancer on the same machine may use the same port of
-// the virtual IP.
+// ServingAddress returns the address at which the API server is asked on its own machine. It listens
+// there alone, because the endpoint's load balancer on the same machine may use the same port of
+// the virtual IP, unless the endpoint's address is its own (AllAddresses).
 func (s Replica) ServingAddress() string {
 	return net.JoinHostPort(s.Address, strconv.Itoa(s.APIPort()))
 }

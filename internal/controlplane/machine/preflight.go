@@ -83,7 +83,11 @@ func portProblems(s component.Replica, f Observed) []string {
 		if !busy || ownProcess {
 			continue
 		}
-		if address := conflict(listener.Addresses, c.Probe.Address); address != "" {
+		address := conflict(listener.Addresses, c.Probe.Address)
+		if c.Probe.AllAddresses && address == "" && len(listener.Addresses) > 0 {
+			address = listener.Addresses[0]
+		}
+		if address != "" {
 			process := listener.Process
 			if process == "" {
 				process = "another process"

@@ -89,6 +89,21 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
+// TestPreflightOfAllAddresses: a program on any address is in the way of a server that listens on all.
+func TestPreflightOfAllAddresses(t *testing.T) {
+	s := componenttest.Stacked(t)
+	s.AllAddresses = true
+	f := Interpret(cptest.BareMachine())
+	if err := Preflight(s, f); err != nil {
+		t.Errorf("a bare machine: %v", err)
+	}
+	f.Facts.Listeners[6443] = host.Listener{Process: "haproxy", Addresses: []string{"10.0.0.100"}}
+	const want = "haproxy listens on 10.0.0.100 port 6443, which kube-apiserver needs"
+	if err := Preflight(s, f); !strings.Contains(cptest.Text(err), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 func TestPreflightListsEverything(t *testing.T) {
 	f := Interpret(cptest.BareMachine())
 	f.Facts.Architecture, f.Facts.Systemd = "mips", ""
