@@ -29,6 +29,7 @@ const (
 	HAProxy  Kind = "haproxy"
 	External Kind = "external"
 	DNS      Kind = "dns"
+	BGP      Kind = "bgp"
 )
 
 // Registration is what a replica needs to enter and leave rotation. It is derived from the
@@ -48,6 +49,8 @@ type Registration struct {
 	// ProbeFrom is the address of the machine from which the endpoint is probed. "" is this computer.
 	ProbeFrom string `json:"probe_from,omitempty"`
 	Zone      *Zone  `json:"zone,omitempty"` // of a dns endpoint; nil for other kinds
+	// BGP is how an endpoint of that kind announces its address. Nil for the other kinds.
+	BGP *Announcement `json:"bgp,omitempty"`
 	// Hooks run on this computer. They come from the configuration, and are never written to a
 	// machine or read from one.
 	Hooks Hooks `json:"-"`

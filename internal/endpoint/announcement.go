@@ -1,0 +1,27 @@
+package endpoint
+
+import "time"
+
+// Announcement is how the machines of the replicas announce the endpoint's address by BGP.
+type Announcement struct {
+	ASN   uint32 `json:"asn"` // of the replicas' machines
+	Peers []Peer `json:"peers"`
+	// HoldTime is after how long without a message a session is down.
+	HoldTime time.Duration `json:"hold_time"`
+	// BFDInterval is the time between two BFD packets. After three that are missing, a session is down.
+	BFDInterval time.Duration `json:"bfd_interval"`
+	// Propagation is how long the network may take to follow an announcement or a withdrawal.
+	Propagation time.Duration `json:"propagation"`
+}
+
+// Peer is a router that the replicas' machines announce the address to.
+type Peer struct {
+	Address string `json:"address"`
+	ASN     uint32 `json:"asn"`
+	BFD     bool   `json:"bfd,omitempty"`
+	// Multihop is the number of hops to a router that is not on the machines' network. 0 is for a
+	// router that is.
+	Multihop int `json:"multihop,omitempty"`
+	// Password is the name of the password of the session, not the password. "" is none.
+	Password string `json:"password,omitempty"`
+}

@@ -1,0 +1,243 @@
+package bgp
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+const testCluster = "0123456789abcdef0123456789abcdef"
+
+// testSpec is an endpoint of three machines and two routers, one of them with all options.
+func testSpec() Spec {
+	return Spec{
+		ClusterID: testCluster, Address: "10.200.0.1",
+		Targets: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+		ASN:     65001,
+		Peers: []endpoint.Peer{
+			{Address: "10.9.0.2", ASN: 65000, Multihop: 2, Password: "spine"},
+			{Address: "10.0.0.1", ASN: 65000, BFD: true},
+		},
+		DrainTimeout: 10 * time.Second,
+	}
+}
+
+func testSpec6() Spec {
+	return Spec{
+		ClusterID: testCluster, Address: "fd00:200::1", Targets: map[string]string{"cp1": "fd00::11"}, ASN: 4200000001,
+		Peers: []endpoint.Peer{{Address: "fd00::1", ASN: 4200000000}},
+	}
+}
+
+var testPasswords = map[string]string{"spine": "Jk8_x"}
+
+func TestRegistration(t *testing.T) {
+	s := testSpec()
+	r := s.Registration()
+	if r.Kind != endpoint.BGP || r.Port != 6443 || r.TargetPort != 6443 || r.DetectionTime != 0 {
+		t.Errorf("registration is %+v", r)
+	}
+	if r.BGP.HoldTime != 3*time.Second || r.BGP.BFDInterval != 300*time.Millisecond || r.BGP.Propagation != time.Second {
+		t.Errorf("the defaults are %+v", r.BGP)
+	}
+	if strings.Contains(r.Key(), testPasswords["spine"]) {
+		t.Error("the registration contains a password")
+	}
+	slices.Reverse(s.Peers)
+	if s.Registration().Key() != r.Key() {
+		t.Error("the order of peers makes another registration")
+	}
+	if err := ValidateRegistration(r); err != nil {
+		t.Error(err)
+	}
+	if err := ValidateRegistration(testSpec6().Registration()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValidateRegistration(t *testing.T) {
+	for name, c := range map[string]struct {
+		alter func(*endpoint.Registration)
+		want  string
+	}{
+		"a name":              {func(r *endpoint.Registration) { r.Address = "api.example.org" }, "not an IP address"},
+		"another spelling":    {func(r *endpoint.Registration) { r.Address = "::ffff:10.0.0.1" }, "is not"},
+		"loopback":            {func(r *endpoint.Registration) { r.Address = "127.0.0.1" }, "not an address that other"},
+		"other kind":          {func(r *endpoint.Registration) { r.BGP = nil }, "neither an ASN nor peers"},
+		"no targets":          {func(r *endpoint.Registration) { r.Hosts = nil }, "at least one target"},
+		"other family":        {func(r *endpoint.Registration) { r.Hosts = map[string]string{"a": "fd00::1"} }, "same family"},
+		"other port":          {func(r *endpoint.Registration) { r.TargetPort = 7443 }, "both are the same"},
+		"no AS":               {func(r *endpoint.Registration) { r.BGP.ASN = 0 }, "is not the number of an autonomous"},
+		"AS_TRANS":            {func(r *endpoint.Registration) { r.BGP.Peers[0].ASN = 23456 }, "is not the number of an autonomous"},
+		"no peers":            {func(r *endpoint.Registration) { r.BGP.Peers = nil }, "has 0 peers"},
+		"peer with a name":    {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "spine1" }, `"spine1" is not an IP`},
+		"peer that is code":   {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "10.0.0.1; }" }, "is not an IP address"},
+		"peer with a zone":    {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "fe80::1%eth0" }, "same family"},
+		"peer twice":          {func(r *endpoint.Registration) { r.BGP.Peers[1] = r.BGP.Peers[0] }, "is there twice"},
+		"peer is the address": {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = r.Address }, "the endpoint itself"},
+		"peer is a target":    {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "10.0.0.11" }, "the machine of target cp1"},
+		"peer's family":       {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "fd00::1" }, "same family"},
+		"hops":                {func(r *endpoint.Registration) { r.BGP.Peers[0].Multihop = 256 }, "256 hops"},
+		"password's name":     {func(r *endpoint.Registration) { r.BGP.Peers[0].Password = `a";` }, "not the name of a password"},
+		"hold time":           {func(r *endpoint.Registration) { r.BGP.HoldTime = time.Second }, "hold time 1s"},
+		"fraction":            {func(r *endpoint.Registration) { r.BGP.HoldTime = 3500 * time.Millisecond }, "hold time 3.5s"},
+		"BFD interval":        {func(r *endpoint.Registration) { r.BGP.BFDInterval = time.Millisecond }, "BFD interval 1ms"},
+		"propagation":         {func(r *endpoint.Registration) { r.BGP.Propagation = time.Hour }, "propagation time 1h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testSpec().Registration()
+			c.alter(&r)
+			if err := ValidateRegistration(r); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestValidatePassword(t *testing.T) {
+	for _, good := range []string{"a", "Jk8_x!#%(){}", strings.Repeat("x", 80)} {
+		if err := ValidatePassword(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", `a"; bfd off; "`, "a b", "a\nb", `a\b`, "é", strings.Repeat("x", 81), "a'b", "a[b"} {
+		if err := ValidatePassword(bad); err == nil || bad != "" && strings.Contains(err.Error(), bad) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+const birdWanted = `# Managed by terraform-provider-kube. Manual changes are reported as drift and reverted.
+log stderr all;
+router id 10.0.0.11;
+
+protocol device {
+  scan time 10;
+}
+
+protocol direct endpoint {
+  disabled;
+  interface "lo";
+  ipv4 {
+    import where net = 10.200.0.1/32;
+    export none;
+  };
+}
+
+filter only_the_endpoint {
+  if net = 10.200.0.1/32 && proto = "endpoint" then accept;
+  reject;
+}
+
+protocol bfd bfd {
+  strict bind yes;
+  interface "*" {
+    min rx interval 300 ms;
+    min tx interval 300 ms;
+    multiplier 3;
+  };
+  multihop {
+    min rx interval 300 ms;
+    min tx interval 300 ms;
+    multiplier 3;
+  };
+}
+
+protocol bgp peer1 {
+  local 10.0.0.11 as 65001;
+  neighbor 10.0.0.1 as 65000;
+  direct;
+  bfd on;
+  strict bind yes;
+  hold time 3;
+  keepalive time 1;
+  startup hold time 10;
+  connect delay time 1;
+  connect retry time 2;
+  error wait time 1, 4;
+  graceful restart off;
+  long lived graceful restart off;
+  ipv4 {
+    import none;
+    export filter only_the_endpoint;
+    next hop self;
+  };
+}
+
+protocol bgp peer2 {
+  local 10.0.0.11 as 65001;
+  neighbor 10.9.0.2 as 65000;
+  multihop 2;
+  password "Jk8_x";
+  strict bind yes;
+  hold time 3;
+  keepalive time 1;
+  startup hold time 10;
+  connect delay time 1;
+  connect retry time 2;
+  error wait time 1, 4;
+  graceful restart off;
+  long lived graceful restart off;
+  ipv4 {
+    import none;
+    export filter only_the_endpoint;
+    next hop self;
+  };
+}
+`
+
+func TestRenderBird(t *testing.T) {
+	own := netip.MustParseAddr("10.0.0.11")
+	if got := renderBird(testSpec().Registration(), own, testPasswords); got != birdWanted {
+		t.Errorf("rendered\n%s\nwant\n%s", got, birdWanted)
+	}
+	six := renderBird(testSpec6().Registration(), netip.MustParseAddr("fd00::11"), nil)
+	for _, want := range []string{
+		"import where net = fd00:200::1/128;", "local fd00::11 as 4200000001;", "  ipv6 {\n    import none;",
+	} {
+		if !strings.Contains(six, want) {
+			t.Errorf("%q is not in\n%s", want, six)
+		}
+	}
+	if strings.Contains(six, "protocol bfd") {
+		t.Error("BFD runs although no peer has it")
+	}
+}
+
+// TestRenderPrograms: values are quoted, and the endpoint's address is not asked.
+func TestRenderPrograms(t *testing.T) {
+	own := netip.MustParseAddr("fd00::11")
+	health := renderHealth(testSpec6().Registration(), own)
+	if !strings.Contains(health, "url='https://[fd00::11]:6443/readyz'\n") || strings.Contains(health, "fd00:200::1") {
+		t.Errorf("the health check is\n%s", health)
+	}
+	address := renderAddress(testSpec6().Registration(), own)
+	if !strings.Contains(address, "own=fd00::11\nprefix=fd00:200::1/128\n") {
+		t.Errorf("the address program is\n%s", address)
+	}
+}
+
+// TestMissingPackages: an interrupted installation counts as missing.
+func TestMissingPackages(t *testing.T) {
+	all := map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
+	debian := map[string]string{"apt-get": "/usr/bin/apt-get", "curl": "/usr/bin/curl"}
+	cutOff := map[string]host.FileState{packagesDir + "/installing": {}}
+	for name, c := range map[string]struct {
+		facts host.Facts
+		want  []string
+	}{
+		"complete":    {host.Facts{Commands: all}, nil},
+		"interrupted": {host.Facts{Commands: all, Files: cutOff}, []string{"bird"}},
+		"Debian":      {host.Facts{Commands: debian}, []string{"bird2"}},
+		"others":      {host.Facts{Commands: map[string]string{"dnf": "/usr/bin/dnf"}}, []string{"bird", "curl"}},
+	} {
+		if got := missingPackages(c.facts); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

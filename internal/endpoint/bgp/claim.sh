@@ -1,0 +1,10 @@
+# Writes the record, unless the machine has another endpoint.
+until mkdir -p "$config" && lock; do :; done
+unless_other
+umask 022
+chmod 755 "$config"
+printf '%s' "$record" >"$config/.endpoint.json.new"
+flush "$config/.endpoint.json.new"
+mv "$config/.endpoint.json.new" "$config/endpoint.json"
+flush "$config" /etc
+echo ours

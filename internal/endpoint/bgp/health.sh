@@ -1,0 +1,56 @@
+# watch announces the address while the machine's own API server is ready and the replica is in
+# rotation. withdraw is what remains when watch has ended. Go sets url, of the machine's own address.
+
+set -eu
+
+# ready: 0 if the API server is ready, 1 if it is not, 2 if nobody listens.
+ready() {
+  code=$(curl --silent --insecure --noproxy '*' --max-time 2 --output /dev/null --write-out '%{http_code}' "$url") ||
+    { [ $? -ne 7 ] || return 2; return 1; }
+  [ "$code" = 200 ]
+}
+
+# follow: announces or withdraws. Whoever changes the mark of the registration holds the lock.
+follow() (
+  flock -w 5 9
+  if [ "$failures" -eq 0 ] && [ -e "$config/registered" ]; then
+    running || return 0
+    if is down; then
+      bird enable endpoint >/dev/null
+      echo "<5>the API server is ready: the address is announced"
+    fi
+  elif running && ! is down; then
+    withdraw
+    echo "<5>the address is withdrawn: $why"
+  fi
+) 9<"$config"
+
+case $1 in
+withdraw)
+  withdraw
+  ;;
+watch)
+  failures=3
+  beat=0
+  systemd-notify --ready
+  while :; do
+    why='the replica is not in rotation'
+    answer=0
+    ready || answer=$?
+    case $answer in
+    0) failures=0 ;;
+    2) failures=3 ;;
+    *) failures=$((failures + 1)) ;;
+    esac
+    if [ "$failures" -ne 0 ]; then why='the API server is not ready'; fi
+    # One answer that is late or bad is not yet a failure.
+    if [ "$failures" -eq 0 ] || [ "$failures" -ge 3 ]; then
+      failures=$((failures > 3 ? 3 : failures))
+      follow
+    fi
+    beat=$(((beat + 1) % 4))
+    if [ "$beat" -eq 0 ]; then systemd-notify WATCHDOG=1; fi
+    sleep 0.5
+  done
+  ;;
+esac

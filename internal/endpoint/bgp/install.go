@@ -1,0 +1,118 @@
+package bgp
+
+import (
+	_ "embed"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	//go:embed install.sh
+	installScript host.Script
+	//go:embed owner.sh
+	ownerScript host.Script
+	//go:embed claim.sh
+	claimScript host.Script
+	//go:embed apply.sh
+	applyScript host.Script
+	//go:embed admit.sh
+	admitScript host.Script
+	//go:embed drain.sh
+	drainScript host.Script
+	//go:embed clean.sh
+	cleanScript host.Script
+)
+
+// installers are the package managers that install.sh knows, in the order of preference.
+func installers() []string { return []string{"apt-get", "dnf", "yum", "zypper"} }
+
+// missingPackages returns the packages that the machine lacks, or may have only in part because an
+// installation was interrupted.
+func missingPackages(f host.Facts) []string {
+	_, cutOff := f.Files[packagesDir+"/installing"]
+	var missing []string
+	if cutOff || f.Commands["bird"] == "" || f.Commands["birdc"] == "" {
+		missing = append(missing, birdPackage(f))
+	}
+	if f.Commands["curl"] == "" {
+		missing = append(missing, "curl")
+	}
+	return missing
+}
+
+// birdPackage is the name of bird's second version, which Debian and Ubuntu keep apart from the first.
+func birdPackage(f host.Facts) string {
+	if f.Commands["apt-get"] != "" {
+		return "bird2"
+	}
+	return "bird"
+}
+
+func hasInstaller(f host.Facts) bool {
+	return slices.ContainsFunc(installers(), func(name string) bool { return f.Commands[name] != "" })
+}
+
+func install(packages []string) host.Command {
+	return host.Command{
+		Script: host.FlushFunction() + installScript,
+		Vars:   map[string]string{"state": packagesDir, "packages": strings.Join(packages, " ")},
+	}
+}
+
+// owned returns a script with the functions of owner.sh, for the endpoint of r.
+func owned(script host.Script, r endpoint.Registration, more map[string]string) host.Command {
+	vars := map[string]string{"cluster": r.ClusterID, "vip": r.Address}
+	for name, value := range more {
+		vars[name] = value
+	}
+	return host.Command{Script: host.FlushFunction() + birdScript + ownerScript + script, Vars: vars}
+}
+
+// files returns what Register writes. Passwords that are not known leave the configuration out.
+func files(
+	r endpoint.Registration, own netip.Addr, f host.Facts, passwords map[string]string,
+) []host.File {
+	all := []host.File{
+		{Path: healthPath, Mode: 0o755, Content: []byte(renderHealth(r, own))},
+		{Path: addressPath, Mode: 0o755, Content: []byte(renderAddress(r, own))},
+		{Path: unitDir + addressUnit, Mode: 0o644, Content: []byte(renderAddressUnit())},
+		{Path: unitDir + healthUnit, Mode: 0o644, Content: []byte(renderHealthUnit())},
+	}
+	if bird, client := f.Commands["bird"], f.Commands["birdc"]; bird != "" && client != "" {
+		all = append(all, host.File{Path: unitDir + birdUnit, Mode: 0o644, Content: []byte(renderBirdUnit(bird, client))})
+	}
+	if missingPasswords(r, passwords) == nil {
+		all = append(all, host.File{Path: configPath, Mode: 0o600, Content: []byte(renderBird(r, own, passwords))})
+	}
+	return all
+}
+
+// missingPasswords returns the names of passwords that are not known.
+func missingPasswords(r endpoint.Registration, passwords map[string]string) []string {
+	var missing []string
+	for _, p := range r.BGP.Peers {
+		if _, known := passwords[p.Password]; p.Password != "" && !known && !slices.Contains(missing, p.Password) {
+			missing = append(missing, p.Password)
+		}
+	}
+	return missing
+}
+
+// change returns what Register applies to a machine.
+func change(r endpoint.Registration, own netip.Addr, f host.Facts, passwords map[string]string) host.Change {
+	command := owned(applyScript, r, nil)
+	c := host.Change{
+		Dirs: []host.Dir{
+			{Path: "/opt/kube", Mode: 0o755}, {Path: programDir, Mode: 0o755}, {Path: configDir, Mode: 0o755},
+		},
+		Files: files(r, own, f, passwords), Script: command.Script, Vars: command.Vars,
+	}
+	for _, unit := range units() {
+		c.Links = append(c.Links, host.Link{Path: wantsDir + unit, Target: unitDir + unit})
+	}
+	return c
+}

@@ -1,0 +1,193 @@
+package bgp
+
+import (
+	"errors"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// healthy is the output of state.sh with bird 2.0.12, two peers, and one of them without a session.
+const healthy = `registered
+address
+protocol BIRD 2.0.12 ready.
+protocol Name       Proto      Table      State  Since         Info
+protocol device1    Device     ---        up     12:21:53.055  
+protocol bfd        BFD        ---        up     12:21:53.055  
+protocol endpoint   Direct     ---        up     12:21:57.055  
+protocol peer1      BGP        ---        up     12:21:53.817  Established   
+protocol peer2      BGP        ---        start  12:21:53.817  Active        Socket: Connection refused
+exported peer1 BIRD 2.0.12 ready.
+exported peer1 Table master4:
+exported peer1 10.200.0.1/32        unicast [endpoint 12:21:57.055] * (240)
+exported peer1 	dev lo
+exported peer2 BIRD 2.0.12 ready.
+`
+
+var testPrefix = netip.MustParsePrefix("10.200.0.1/32")
+
+func TestParseReport(t *testing.T) {
+	want := report{Registered: true, Address: true, Protocol: "up", Sessions: map[string]session{
+		"peer1": {State: "Established", Exported: true},
+		"peer2": {State: "Active", Reason: "Socket: Connection refused"},
+	}}
+	if got := parseReport(healthy, testPrefix); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	hostile := "registered no\nprotocol endpoint Static --- up 1\nprotocol peer1 BGP --- up x \x1b[2J\n" +
+		"protocol $(id) BGP --- up x Established\nexported peer100 10.200.0.1/32\nexported peer1 0.0.0.0/0 unicast\n" +
+		"protocol peer2 BGP --- start x Active \x1b]0;x\n"
+	got := parseReport(hostile, testPrefix)
+	want = report{
+		Sessions: map[string]session{"peer1": {State: "Down"}, "peer2": {State: "Active"}},
+		Foreign:  []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestOutOfRotation(t *testing.T) {
+	r := testSpec().Registration()
+	for name, c := range map[string]struct {
+		alter func(string) string
+		want  error
+		peers int // that the address is not announced to
+	}{
+		"one of two peers":  {func(s string) string { return s }, nil, 1},
+		"drained":           {func(s string) string { return strings.Replace(s, "registered\n", "", 1) }, errDrained, 1},
+		"no address":        {func(s string) string { return strings.Replace(s, "address\n", "", 1) }, errNoAddress, 1},
+		"withdrawn":         {func(s string) string { return strings.Replace(s, "---        up     12:21:57", "--- down 1", 1) }, errNotAnnounced, 1},
+		"bird does not run": {func(string) string { return "registered\naddress\n" }, errNoBird, 2},
+		"no session": {
+			func(s string) string { return strings.Replace(s, "Established", "OpenSent", 1) }, errNoSession, 2,
+		},
+		"not exported": {
+			func(s string) string { return strings.Replace(s, "peer1 10.200.0.1/32", "peer1 10.200.0.2/32", 1) },
+			errNotAnnounced, 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machine{
+				owner:  readOwner(recordText(r, "cp1")),
+				report: parseReport(c.alter(healthy), testPrefix),
+			}
+			if err := m.outOfRotation(r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("out of rotation because %v, want %v", err, c.want)
+			}
+			if silent := m.silentPeers(r); len(silent) != c.peers {
+				t.Errorf("silent peers are %q, want %d", silent, c.peers)
+			}
+		})
+	}
+	stranger := r
+	stranger.ClusterID = strings.Repeat("f", 32)
+	m := machine{owner: readOwner(recordText(stranger, "cp1")), report: parseReport(healthy, testPrefix)}
+	if err := m.outOfRotation(r); !errors.Is(err, errOther) {
+		t.Errorf("a machine of another cluster: %v", err)
+	}
+}
+
+// TestDrift: a machine as Register leaves it has no drift but its silent peer, and each change shows.
+func TestDrift(t *testing.T) {
+	r, own := testSpec().Registration(), netip.MustParseAddr("10.0.0.11")
+	registered := func() machine {
+		m := machine{owner: readOwner(recordText(r, "cp1")), report: parseReport(healthy, testPrefix)}
+		m.facts.Commands = map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
+		m.facts.Files, m.facts.Units = map[string]host.FileState{}, map[string]host.UnitState{}
+		for _, f := range files(r, own, m.facts, testPasswords) {
+			m.facts.Files[f.Path] = host.FileState{Mode: f.Mode, Owner: "root", Group: "root", SHA256: sum(f.Content)}
+		}
+		for _, unit := range units() {
+			m.facts.Units[unit] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+		}
+		return m
+	}
+	const silent = "session with peer 10.9.0.2 is not established (Active: Socket: Connection refused)"
+	for name, c := range map[string]struct {
+		alter func(*machine)
+		want  string
+	}{
+		"nothing":       {func(*machine) {}, ""},
+		"not there":     {func(m *machine) { m.owner = owner{} }, "not registered: the machine announces nothing"},
+		"configuration": {func(m *machine) { m.facts.Files[configPath] = host.FileState{Mode: 0o600} }, configPath + ": content differs"},
+		"mode": {func(m *machine) {
+			f := m.facts.Files[configPath]
+			f.Mode = 0o644
+			m.facts.Files[configPath] = f
+		}, configPath + ": mode is 0644, wanted 0600"},
+		"unit":    {func(m *machine) { delete(m.facts.Files, unitDir+birdUnit) }, unitDir + birdUnit + " is not there"},
+		"failed":  {func(m *machine) { m.facts.Units[healthUnit] = host.UnitState{Load: "loaded", Active: "failed"} }, healthUnit + " is failed"},
+		"package": {func(m *machine) { delete(m.facts.Commands, "curl") }, "curl is not completely installed"},
+		"drained": {func(m *machine) { m.report.Registered = false }, "out of rotation: " + errDrained.Error()},
+		"foreign": {func(m *machine) { m.report.Foreign = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} }, "0.0.0.0/0 is announced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := registered()
+			c.alter(&m)
+			got := strings.Join(m.drift(r, own, testPasswords), "\n")
+			got = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(got, silent), "\n"), "\n")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("drift is %q, want %q", got, c.want)
+			}
+		})
+	}
+	m := registered()
+	if got := m.drift(r, own, testPasswords); len(got) != 1 || got[0] != silent {
+		t.Errorf("drift is %q", got)
+	}
+	m.facts.Files[configPath] = host.FileState{}
+	if got := m.drift(r, own, nil); len(got) != 1 {
+		t.Errorf("a configuration with an unknown password is compared: %q", got)
+	}
+}
+
+func TestReadOwner(t *testing.T) {
+	r := testSpec().Registration()
+	if o := readOwner(recordText(r, "cp1")); o != (owner{testCluster, "10.200.0.1", "cp1"}) || o.other(r) || !o.exists() {
+		t.Errorf("%+v", o)
+	}
+	if o := readOwner(""); o.exists() || o.other(r) {
+		t.Errorf("%+v", o)
+	}
+	for _, text := range []string{"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]"} {
+		if o := readOwner(text); !o.other(r) {
+			t.Errorf("%q is read as %+v", text, o)
+		}
+	}
+}
+
+// FuzzParseReport verifies that what a machine reports can be shown in a terminal, and names only
+// sessions and prefixes.
+func FuzzParseReport(f *testing.F) {
+	f.Add(healthy)
+	f.Add("protocol peer1 BGP --- start x Active \x1b[2J\nexported peer1 ::/0\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := parseReport(text, testPrefix)
+		for name, s := range r.Sessions {
+			if !peerForm.MatchString(name) || s.Reason != "" && !reasonForm.MatchString(s.Reason) {
+				t.Errorf("%q is parsed as session %q: %+v", text, name, s)
+			}
+		}
+		for _, prefix := range r.Foreign {
+			if !prefix.IsValid() || prefix == testPrefix {
+				t.Errorf("%q is parsed as prefix %v", text, prefix)
+			}
+		}
+	})
+}
+
+// FuzzReadOwner verifies that a record names an endpoint, or is unreadable.
+func FuzzReadOwner(f *testing.F) {
+	f.Add(recordText(testSpec().Registration(), "cp1"))
+	f.Add(`{"cluster_id": "$(id)", "address": "10.0.0.1"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		o := readOwner(text)
+		if _, err := netip.ParseAddr(o.Address); err != nil && o != (owner{}) && o != unreadable {
+			t.Errorf("%q is read as %+v", text, o)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package bgp
+
+// Paths on a machine. The endpoint shares none of them.
+const (
+	configDir  = "/etc/kube-endpoint-bgp"
+	configPath = configDir + "/bird.conf"
+	recordPath = configDir + "/endpoint.json"
+	// registeredPath exists while the replica is in rotation. Without it, nothing is announced.
+	registeredPath = configDir + "/registered"
+
+	programDir  = "/opt/kube/endpoint-bgp"
+	healthPath  = programDir + "/health"
+	addressPath = programDir + "/address"
+
+	// packagesDir records the packages that were installed for the endpoint, so that Deregister
+	// removes only those.
+	packagesDir = "/var/lib/kube-endpoint-bgp"
+
+	// The directories below /run that units create and remove.
+	runName        = "kube-endpoint-bgp"
+	addressRunName = "kube-endpoint-bgp-address"
+
+	socketPath = "/run/" + runName + "/bird.ctl"
+
+	addressUnit = "kube-endpoint-bgp-address.service"
+	birdUnit    = "kube-endpoint-bgp.service"
+	healthUnit  = "kube-endpoint-bgp-health.service"
+	unitDir     = "/etc/systemd/system/"
+	wantsDir    = unitDir + "multi-user.target.wants/"
+
+	// protocolName is the protocol of bird that has the route. It is disabled in the configuration.
+	protocolName = "endpoint"
+	bgpPort      = 179
+)
+
+// units are the units of the endpoint, in the order in which they stop.
+func units() []string { return []string{healthUnit, birdUnit, addressUnit} }
