@@ -33,6 +33,7 @@ programs=/opt/kube/endpoint-bgp
 announces=no
 if running && is up; then announces=yes; fi
 settle restart kube-endpoint-bgp-address.service $units/kube-endpoint-bgp-address.service $programs/address
+[ -n "$(ip -o address show dev lo to "$vip")" ] || systemctl restart kube-endpoint-bgp-address.service
 settle restart kube-endpoint-bgp.service $units/kube-endpoint-bgp.service
 settle reload kube-endpoint-bgp.service "$config/bird.conf"
 # A new configuration begins without the announcement.

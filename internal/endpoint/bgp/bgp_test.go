@@ -134,7 +134,7 @@ filter only_the_endpoint {
   reject;
 }
 
-protocol bfd bfd {
+protocol bfd liveness {
   strict bind yes;
   interface "*" {
     min rx interval 300 ms;

@@ -4,7 +4,7 @@ config=/etc/kube-endpoint-bgp
 socket=/run/kube-endpoint-bgp/bird.ctl
 
 # bird COMMAND…: a bird that does not answer is an error.
-bird() { timeout 3 birdc -s "$socket" "$@" 2>/dev/null; }
+bird() { timeout 2 birdc -s "$socket" "$@" 2>/dev/null; }
 
 # running: whether bird has its socket. systemd removes it with bird's directory.
 running() { [ -S "$socket" ]; }
@@ -16,11 +16,14 @@ is() { bird show protocols endpoint | grep -q "^endpoint  *Direct  *[^ ]*  *$1 "
 # sessions end with it, and the next one announces nothing by itself.
 withdraw() {
   running || return 0
-  bird disable endpoint >/dev/null || true
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
-    if is down; then return 0; fi
-    running || return 0
-    sleep 0.1
-  done
-  systemctl kill --signal=KILL kube-endpoint-bgp.service
+  if bird disable endpoint >/dev/null; then
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      shown=$(bird show protocols endpoint) || break
+      case $shown in
+      *Direct*' down '*) return 0 ;;
+      esac
+      sleep 0.1
+    done
+  fi
+  if running; then systemctl kill --signal=KILL kube-endpoint-bgp.service; fi
 }

@@ -16,7 +16,7 @@ address
 protocol BIRD 2.0.12 ready.
 protocol Name       Proto      Table      State  Since         Info
 protocol device1    Device     ---        up     12:21:53.055  
-protocol bfd        BFD        ---        up     12:21:53.055  
+protocol liveness   BFD        ---        up     12:21:53.055  
 protocol endpoint   Direct     ---        up     12:21:57.055  
 protocol peer1      BGP        ---        up     12:21:53.817  Established   
 protocol peer2      BGP        ---        start  12:21:53.817  Active        Socket: Connection refused

@@ -72,7 +72,7 @@ func renderBFD(a endpoint.Announcement) string {
     min tx interval %d ms;
     multiplier %d;
 `, ms, ms, bfdMultiplier)
-	return "\nprotocol bfd bfd {\n  strict bind yes;\n  interface \"*\" {\n" + times + "  };\n  multihop {\n" + times +
+	return "\nprotocol bfd liveness {\n  strict bind yes;\n  interface \"*\" {\n" + times + "  };\n  multihop {\n" + times +
 		"  };\n}\n"
 }
 
@@ -212,7 +212,8 @@ func renderHealthUnit() string {
 	return section.String() + fmt.Sprintf(`[Service]
 Type=notify
 NotifyAccess=all
-WatchdogSec=10s
+WatchdogSec=20s
+TimeoutStopSec=5s
 ExecStart=/bin/sh %[1]s watch
 ExecStopPost=/bin/sh %[1]s withdraw
 Restart=always

@@ -1,0 +1,141 @@
+package bgp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+)
+
+// router is gobgpd in the lab's network: the router that the machines announce the address to.
+type router struct {
+	client, config string
+	process        *exec.Cmd
+}
+
+const (
+	routerASN  = 65000
+	machineASN = 65001
+)
+
+// dynamic accepts sessions from all machines of the lab, with BFD.
+const dynamic = `[[dynamic-neighbors]]
+  [dynamic-neighbors.config]
+    prefix = "%s"
+    peer-group = "replicas"
+[[peer-groups]]
+  [peer-groups.config]
+    peer-group-name = "replicas"
+    peer-as = 65001
+  [peer-groups.bfd.config]
+    enabled = true
+    desired-minimum-tx-interval = 300000
+    required-minimum-receive = 300000
+    detection-multiplier = 3
+`
+
+// neighbor accepts sessions from one machine with a password.
+const neighbor = `[[neighbors]]
+  [neighbors.config]
+    neighbor-address = "%s"
+    peer-as = 65001
+    auth-password = "%s"
+  [neighbors.transport.config]
+    passive-mode = true
+`
+
+// startRouter starts gobgpd with the given neighbors.
+func startRouter(t *testing.T, address, neighbors string) *router {
+	t.Helper()
+	r := &router{config: filepath.Join(t.TempDir(), "gobgpd.toml")}
+	program, err := build.Set(t.Context(), "gobgpd")
+	if err == nil {
+		r.client, err = build.Set(t.Context(), "gobgp")
+	}
+	text := fmt.Sprintf("[global.config]\n  as = %d\n  router-id = %q\n  local-address-list = [%q]\n", routerASN, address,
+		address) + neighbors
+	if err == nil {
+		err = os.WriteFile(r.config, []byte(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.process = exec.CommandContext(context.WithoutCancel(t.Context()), program, "-f", r.config, "--api-hosts",
+		"127.0.0.1:50051")
+	log, err := os.Create(r.config + ".log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.process.Stdout, r.process.Stderr = log, log
+	if err := r.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.stop()
+		text, _ := os.ReadFile(r.config + ".log")
+		if t.Failed() {
+			t.Logf("gobgpd:\n%s", text)
+		}
+	})
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if _, err := r.routes(); err == nil {
+			return r
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (r *router) stop() {
+	_ = r.process.Process.Kill()
+	_ = r.process.Wait()
+}
+
+// ask runs gobgp.
+func (r *router) ask(args ...string) ([]byte, error) {
+	out, err := exec.Command(r.client, args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("gobgp %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return out, err
+}
+
+// routes returns the router's table: prefix → next hops, sorted.
+func (r *router) routes() (map[string][]string, error) {
+	out, err := r.ask("-j", "global", "rib")
+	if err != nil {
+		return nil, err
+	}
+	var table map[string][]struct {
+		Attrs []struct {
+			Type    int    `json:"type"`
+			NextHop string `json:"nexthop"`
+		} `json:"attrs"`
+		Stale bool `json:"stale"`
+	}
+	if err := json.Unmarshal(out, &table); err != nil {
+		return nil, fmt.Errorf("gobgp's table: %w: %s", err, out)
+	}
+	routes := map[string][]string{}
+	for prefix, paths := range table {
+		for _, path := range paths {
+			for _, attribute := range path.Attrs {
+				if attribute.NextHop != "" {
+					routes[prefix] = append(routes[prefix], attribute.NextHop)
+				}
+			}
+		}
+		slices.Sort(routes[prefix])
+	}
+	return routes, nil
+}
