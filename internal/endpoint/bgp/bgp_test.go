@@ -61,33 +61,34 @@ func TestRegistration(t *testing.T) {
 }
 
 func TestValidateRegistration(t *testing.T) {
+	type altered = endpoint.Registration
 	for name, c := range map[string]struct {
-		alter func(*endpoint.Registration)
+		alter func(*altered)
 		want  string
 	}{
-		"a name":              {func(r *endpoint.Registration) { r.Address = "api.example.org" }, "not an IP address"},
-		"another spelling":    {func(r *endpoint.Registration) { r.Address = "::ffff:10.0.0.1" }, "is not"},
-		"loopback":            {func(r *endpoint.Registration) { r.Address = "127.0.0.1" }, "not an address that other"},
-		"other kind":          {func(r *endpoint.Registration) { r.BGP = nil }, "neither an ASN nor peers"},
-		"no targets":          {func(r *endpoint.Registration) { r.Hosts = nil }, "at least one target"},
-		"other family":        {func(r *endpoint.Registration) { r.Hosts = map[string]string{"a": "fd00::1"} }, "same family"},
-		"other port":          {func(r *endpoint.Registration) { r.TargetPort = 7443 }, "both are the same"},
-		"no AS":               {func(r *endpoint.Registration) { r.BGP.ASN = 0 }, "is not the number of an autonomous"},
-		"AS_TRANS":            {func(r *endpoint.Registration) { r.BGP.Peers[0].ASN = 23456 }, "is not the number of an autonomous"},
-		"no peers":            {func(r *endpoint.Registration) { r.BGP.Peers = nil }, "has 0 peers"},
-		"peer with a name":    {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "spine1" }, `"spine1" is not an IP`},
-		"peer that is code":   {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "10.0.0.1; }" }, "is not an IP address"},
-		"peer with a zone":    {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "fe80::1%eth0" }, "same family"},
-		"peer twice":          {func(r *endpoint.Registration) { r.BGP.Peers[1] = r.BGP.Peers[0] }, "is there twice"},
-		"peer is the address": {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = r.Address }, "the endpoint itself"},
-		"peer is a target":    {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "10.0.0.11" }, "the machine of target cp1"},
-		"peer's family":       {func(r *endpoint.Registration) { r.BGP.Peers[0].Address = "fd00::1" }, "same family"},
-		"hops":                {func(r *endpoint.Registration) { r.BGP.Peers[0].Multihop = 256 }, "256 hops"},
-		"password's name":     {func(r *endpoint.Registration) { r.BGP.Peers[0].Password = `a";` }, "not the name of a password"},
-		"hold time":           {func(r *endpoint.Registration) { r.BGP.HoldTime = time.Second }, "hold time 1s"},
-		"fraction":            {func(r *endpoint.Registration) { r.BGP.HoldTime = 3500 * time.Millisecond }, "hold time 3.5s"},
-		"BFD interval":        {func(r *endpoint.Registration) { r.BGP.BFDInterval = time.Millisecond }, "BFD interval 1ms"},
-		"propagation":         {func(r *endpoint.Registration) { r.BGP.Propagation = time.Hour }, "propagation time 1h"},
+		"a name":              {func(r *altered) { r.Address = "api.example.org" }, "not an IP address"},
+		"another spelling":    {func(r *altered) { r.Address = "::ffff:10.0.0.1" }, "is not"},
+		"loopback":            {func(r *altered) { r.Address = "127.0.0.1" }, "not an address that other"},
+		"other kind":          {func(r *altered) { r.BGP = nil }, "neither an ASN nor peers"},
+		"no targets":          {func(r *altered) { r.Hosts = nil }, "at least one target"},
+		"other family":        {func(r *altered) { r.Hosts = map[string]string{"a": "fd00::1"} }, "same family"},
+		"other port":          {func(r *altered) { r.TargetPort = 7443 }, "both are the same"},
+		"no AS":               {func(r *altered) { r.BGP.ASN = 0 }, "is not the number of an autonomous"},
+		"AS_TRANS":            {func(r *altered) { r.BGP.Peers[0].ASN = 23456 }, "is not the number of an autonomous"},
+		"no peers":            {func(r *altered) { r.BGP.Peers = nil }, "has 0 peers"},
+		"peer with a name":    {func(r *altered) { r.BGP.Peers[0].Address = "spine1" }, `"spine1" is not an IP`},
+		"peer that is code":   {func(r *altered) { r.BGP.Peers[0].Address = "10.0.0.1; }" }, "is not an IP address"},
+		"peer with a zone":    {func(r *altered) { r.BGP.Peers[0].Address = "fe80::1%eth0" }, "same family"},
+		"peer twice":          {func(r *altered) { r.BGP.Peers[1] = r.BGP.Peers[0] }, "is there twice"},
+		"peer is the address": {func(r *altered) { r.BGP.Peers[0].Address = r.Address }, "the endpoint itself"},
+		"peer is a target":    {func(r *altered) { r.BGP.Peers[0].Address = "10.0.0.11" }, "the machine of target cp1"},
+		"peer's family":       {func(r *altered) { r.BGP.Peers[0].Address = "fd00::1" }, "same family"},
+		"hops":                {func(r *altered) { r.BGP.Peers[0].Multihop = 256 }, "256 hops"},
+		"password's name":     {func(r *altered) { r.BGP.Peers[0].Password = `a";` }, "not the name of a password"},
+		"hold time":           {func(r *altered) { r.BGP.HoldTime = time.Second }, "hold time 1s"},
+		"fraction":            {func(r *altered) { r.BGP.HoldTime = 3500 * time.Millisecond }, "hold time 3.5s"},
+		"BFD interval":        {func(r *altered) { r.BGP.BFDInterval = time.Millisecond }, "BFD interval 1ms"},
+		"propagation":         {func(r *altered) { r.BGP.Propagation = time.Hour }, "propagation time 1h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testSpec().Registration()

@@ -297,8 +297,8 @@ func stepRegister(f *fixture) {
 		if len(differences) > 0 {
 			f.Errorf("after Register, %s differs: %q", name, differences)
 		}
-		if own := f.shell(name, "systemctl is-active bird.service; systemctl is-enabled bird.service || true"); strings.
-			TrimSpace(own) != "inactive\ndisabled" {
+		own := f.shell(name, "systemctl is-active bird.service; systemctl is-enabled bird.service || true")
+		if strings.TrimSpace(own) != "inactive\ndisabled" {
 			f.Errorf("the distribution's own bird is %q", own)
 		}
 	}
@@ -337,8 +337,8 @@ func stepFilters(f *fixture) {
 	_, err = f.router.ask("global", "rib", "del", "203.0.113.0/24")
 	f.must(err)
 	for _, unit := range units() {
-		if state := f.shell("a", "systemctl show --value -p NoNewPrivileges,ProtectSystem "+unit); strings.Join(
-			strings.Fields(state), " ") != "yes strict" && strings.Join(strings.Fields(state), " ") != "strict yes" {
+		state := f.shell("a", "systemctl show -p NoNewPrivileges,ProtectSystem "+unit)
+		if !strings.Contains(state, "NoNewPrivileges=yes") || !strings.Contains(state, "ProtectSystem=strict") {
 			f.Errorf("%s has %q", unit, state)
 		}
 	}
@@ -352,7 +352,9 @@ func stepNeighbors(f *fixture) {
 }
 
 func stepDrain(f *fixture) {
-	f.after("drain", 3*time.Second, func() error { return f.registrar().Drain(f.ctx, "a") }, "b", "c")
+	f.after("drain, with the observation of all replicas", 5*time.Second, func() error {
+		return f.registrar().Drain(f.ctx, "a")
+	}, "b", "c")
 	var refusal *endpoint.Refusal
 	if err := f.registrar().Drain(f.ctx, "b"); !errors.As(err, &refusal) || refusal.Last {
 		f.Errorf("a second drain: %v", err)
@@ -375,6 +377,11 @@ func stepDrain(f *fixture) {
 	}
 	f.must(f.registrar().Undrain(f.ctx, "a"))
 	f.must(f.registrar().Undrain(f.ctx, "b"))
+	f.within(5*time.Second, "a", "b", "c")
+	f.after("withdrawal of a drain", 2*time.Second, func() error {
+		return f.registrar().withdraw(f.ctx, targets.Target{Name: "a", Address: f.spec.Targets["a"]})
+	}, "b", "c")
+	f.must(f.registrar().Undrain(f.ctx, "a"))
 	f.Logf("undrain: the routes are back after %d ms", f.within(5*time.Second, "a", "b", "c").Milliseconds())
 }
 
@@ -475,7 +482,8 @@ func stepCable(f *fixture) {
 func stepReboot(f *fixture) {
 	f.after("power off", 2*time.Second, func() error { return machines.lab.Machine("a").PowerOff(f.ctx) }, "b", "c")
 	f.must(machines.lab.Machine("a").Boot(f.ctx))
-	f.shell("a", "systemctl is-active "+strings.Join(units(), " ")+"; ip -o address show dev lo to "+labPrefix+" | grep -q .")
+	f.shell("a", "systemctl is-active "+strings.Join(units(), " "))
+	f.shell("a", "ip -o address show dev lo to "+labPrefix+" | grep -q .")
 	f.shell("a", "until birdc -s "+socketPath+" show protocols | grep -q Established; do sleep 0.2; done")
 	f.shell("a", "sleep 2") // several health checks
 	if !f.routed("b", "c") {
@@ -505,19 +513,35 @@ func stepPassword(f *fixture) {
 	f.spec.Peers = []endpoint.Peer{{Address: labRouter, ASN: routerASN, Password: "router"}}
 	f.must(f.registrar().Register(f.ctx, "a", f.at("a")))
 	f.within(time.Second, "a")
+	f.shell("a", "sleep 4") // the others try every two seconds
+	if !f.routed("a") {
+		f.Error("a machine without the password has a session")
+	}
+	f.must(f.registrar().Register(f.ctx, "c", f.at("c")))
+	f.within(time.Second, "a", "c")
 	if mode := f.shell("a", "stat -c %a:%U "+configPath); strings.TrimSpace(mode) != "600:root" {
 		f.Errorf("the file with the password has %s", mode)
 	}
 	if log := f.shell("a", "journalctl --no-pager | grep -c Jk8_x || true"); strings.TrimSpace(log) != "0" {
 		f.Error("the password is in the journal")
 	}
+	f.after("cable pulled, without BFD (hold time 3 s)", 5*time.Second, func() error {
+		return machines.lab.Machine("a").Cut(f.ctx)
+	}, "c")
+	f.must(machines.lab.Machine("a").Heal(f.ctx))
 }
 
 func stepDelete(f *fixture) {
-	if err := f.endpoints.Delete(f.ctx, f.spec, time.Second); err == nil || !strings.Contains(err.Error(), "still have a") {
+	const inUse = "still have a replica"
+	if err := f.endpoints.Delete(f.ctx, f.spec, time.Second); err == nil || !strings.Contains(err.Error(), inUse) {
 		f.Errorf("delete with replicas: %v", err)
 	}
-	f.must(f.registrar().DrainForDelete(f.ctx, "a", true))
+	// A machine that is off is skipped, and the endpoint's own delete removes what is left.
+	f.must(machines.lab.Machine("b").PowerOff(f.ctx))
+	f.must(f.registrar().DrainForDelete(f.ctx, "b", false))
+	f.must(f.registrar().Deregister(f.ctx, "b"))
+	f.must(machines.lab.Machine("b").Boot(f.ctx))
+	f.must(f.registrar().DrainForDelete(f.ctx, "a", false))
 	f.must(f.registrar().Deregister(f.ctx, "a"))
 	f.must(f.registrar().Deregister(f.ctx, "a")) // again
 	f.must(f.registrar().Undrain(f.ctx, "a"))

@@ -57,10 +57,13 @@ func TestOutOfRotation(t *testing.T) {
 		want  error
 		peers int // that the address is not announced to
 	}{
-		"one of two peers":  {func(s string) string { return s }, nil, 1},
-		"drained":           {func(s string) string { return strings.Replace(s, "registered\n", "", 1) }, errDrained, 1},
-		"no address":        {func(s string) string { return strings.Replace(s, "address\n", "", 1) }, errNoAddress, 1},
-		"withdrawn":         {func(s string) string { return strings.Replace(s, "---        up     12:21:57", "--- down 1", 1) }, errNotAnnounced, 1},
+		"one of two peers": {func(s string) string { return s }, nil, 1},
+		"drained":          {func(s string) string { return strings.Replace(s, "registered\n", "", 1) }, errDrained, 1},
+		"no address":       {func(s string) string { return strings.Replace(s, "address\n", "", 1) }, errNoAddress, 1},
+		"withdrawn": {
+			func(s string) string { return strings.Replace(s, "---        up     12:21:57", "--- down 1", 1) },
+			errNotAnnounced, 1,
+		},
 		"bird does not run": {func(string) string { return "registered\naddress\n" }, errNoBird, 2},
 		"no session": {
 			func(s string) string { return strings.Replace(s, "Established", "OpenSent", 1) }, errNoSession, 2,
@@ -111,19 +114,28 @@ func TestDrift(t *testing.T) {
 		alter func(*machine)
 		want  string
 	}{
-		"nothing":       {func(*machine) {}, ""},
-		"not there":     {func(m *machine) { m.owner = owner{} }, "not registered: the machine announces nothing"},
-		"configuration": {func(m *machine) { m.facts.Files[configPath] = host.FileState{Mode: 0o600} }, configPath + ": content differs"},
+		"nothing":   {func(*machine) {}, ""},
+		"not there": {func(m *machine) { m.owner = owner{} }, "not registered: the machine announces nothing"},
+		"configuration": {
+			func(m *machine) { m.facts.Files[configPath] = host.FileState{Mode: 0o600} },
+			configPath + ": content differs",
+		},
 		"mode": {func(m *machine) {
 			f := m.facts.Files[configPath]
 			f.Mode = 0o644
 			m.facts.Files[configPath] = f
 		}, configPath + ": mode is 0644, wanted 0600"},
-		"unit":    {func(m *machine) { delete(m.facts.Files, unitDir+birdUnit) }, unitDir + birdUnit + " is not there"},
-		"failed":  {func(m *machine) { m.facts.Units[healthUnit] = host.UnitState{Load: "loaded", Active: "failed"} }, healthUnit + " is failed"},
+		"unit": {func(m *machine) { delete(m.facts.Files, unitDir+birdUnit) }, unitDir + birdUnit + " is not there"},
+		"failed": {
+			func(m *machine) { m.facts.Units[healthUnit] = host.UnitState{Load: "loaded", Active: "failed"} },
+			healthUnit + " is failed",
+		},
 		"package": {func(m *machine) { delete(m.facts.Commands, "curl") }, "curl is not completely installed"},
 		"drained": {func(m *machine) { m.report.Registered = false }, "out of rotation: " + errDrained.Error()},
-		"foreign": {func(m *machine) { m.report.Foreign = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} }, "0.0.0.0/0 is announced"},
+		"foreign": {
+			func(m *machine) { m.report.Foreign = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} },
+			"0.0.0.0/0 is announced",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := registered()

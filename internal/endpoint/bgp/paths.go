@@ -1,12 +1,11 @@
 package bgp
 
-// Paths on a machine. The endpoint shares none of them.
+// Paths on a machine. The endpoint shares none of them. The scripts know one more: the file registered
+// in configDir exists while the replica is in rotation. Without it, nothing is announced.
 const (
 	configDir  = "/etc/kube-endpoint-bgp"
 	configPath = configDir + "/bird.conf"
 	recordPath = configDir + "/endpoint.json"
-	// registeredPath exists while the replica is in rotation. Without it, nothing is announced.
-	registeredPath = configDir + "/registered"
 
 	programDir  = "/opt/kube/endpoint-bgp"
 	healthPath  = programDir + "/health"

@@ -72,8 +72,8 @@ func renderBFD(a endpoint.Announcement) string {
     min tx interval %d ms;
     multiplier %d;
 `, ms, ms, bfdMultiplier)
-	return "\nprotocol bfd liveness {\n  strict bind yes;\n  interface \"*\" {\n" + times + "  };\n  multihop {\n" + times +
-		"  };\n}\n"
+	return "\nprotocol bfd liveness {\n  strict bind yes;\n" +
+		"  interface \"*\" {\n" + times + "  };\n  multihop {\n" + times + "  };\n}\n"
 }
 
 // renderPeer renders one session. Graceful restart is off, so that a router drops the route of a
