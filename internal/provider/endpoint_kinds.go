@@ -180,8 +180,8 @@ func (e dnsEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Statu
 	return e.endpoints.Update(ctx, e.Spec)
 }
 
-func (e dnsEndpoint) remove(ctx context.Context, wait time.Duration, _ func(string)) error {
-	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Zone.TTL+wait)
+func (e dnsEndpoint) remove(ctx context.Context, wait time.Duration, alone func(string)) error {
+	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Zone.TTL+wait, func(why string) { alone(problem.Block(why)) })
 }
 
 type externalEndpoint struct {

@@ -184,7 +184,7 @@ func (r *endpointResource) deleteFrom(
 		return nil
 	}
 	return s.remove(ctx, betweenDeletes, func(why string) {
-		diags.AddWarning("Host of endpoint "+s.address()+" not changed", why)
+		diags.AddWarning("Parts of endpoint "+s.address()+" not removed", why)
 	})
 }
 

@@ -87,12 +87,14 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 	if err == nil {
 		err = r.checkOwners(ctx)
 	}
+	unchanged := problem.Nothing
 	if err == nil {
-		err = r.renewTTL(ctx)
+		err, unchanged = r.renewTTL(ctx), ""
 	}
 	if err != nil {
 		return endpoint.Status{}, &problem.Problem{
-			Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Next: nextStep(err), Err: err,
+			Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Unchanged: unchanged,
+			Next: nextStep(err), Err: err,
 		}
 	}
 	return endpoint.Status{ConfigDigest: s.digest()}, nil
@@ -170,8 +172,9 @@ func (r *Registrar) drift(records recordSet, seen targets.Observed) []string {
 }
 
 // Delete refuses while replicas of the endpoint exist. Then it removes what is left of the targets'
-// records. wait is how long it waits for the next replica to leave.
-func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) error {
+// records. If the zone cannot be changed any more, left is called with the reason: no replica depends
+// on these records. wait is how long Delete waits for the next replica to leave.
+func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration, left func(why string)) error {
 	r := e.For(s.Registration())
 	remaining, err := r.WaitUntilEmpty(ctx, wait)
 	if err != nil {
@@ -180,15 +183,21 @@ func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) erro
 	if len(remaining) > 0 {
 		return r.InUseError(remaining)
 	}
-	own := r.targetAddresses()
-	err = r.zone.change(ctx, func(now recordSet) (update, error) {
-		stale := slices.DeleteFunc(slices.Clone(now.Addresses), func(a netip.Addr) bool { return !own[a] })
-		return update{remove: stale}, nil
-	})
-	if err != nil {
-		return &problem.Problem{
-			Summary: "Endpoint " + s.Address + " not deleted", Cause: err.Error(), Next: nextStep(err), Err: err,
-		}
+	if err := r.removeOwn(ctx); err != nil && ctx.Err() == nil {
+		left("the records of its targets, if there are any left, were not removed: " + err.Error())
 	}
-	return nil
+	return ctx.Err()
+}
+
+// removeOwn removes the records of all targets.
+func (r *Registrar) removeOwn(ctx context.Context) error {
+	own := r.targetAddresses()
+	stale := func(now recordSet) []netip.Addr {
+		return slices.DeleteFunc(slices.Clone(now.Addresses), func(a netip.Addr) bool { return !own[a] })
+	}
+	now, err := r.zone.records(ctx)
+	if err != nil || len(stale(now)) == 0 {
+		return err
+	}
+	return r.zone.change(ctx, func(now recordSet) (update, error) { return update{remove: stale(now)}, nil })
 }
