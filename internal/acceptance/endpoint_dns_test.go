@@ -236,8 +236,8 @@ func dnsBadInput(t *testing.T, w *workspace.Workspace, n nameServers) {
 			map[string]any{"tsig_key": "powerless", "tsig_secret": n.powerless},
 			[]string{"the server refuses the request", "update-policy"},
 		},
-		"a server that is not the primary one": {
-			map[string]any{"name_server": n.Address.String() + ":5354"}, []string{"dns.server", "primary server"},
+		"a server that does not know the key": {
+			map[string]any{"name_server": n.Address.String() + ":5354"}, []string{"signature: BADKEY", "dns.server"},
 		},
 		"a secondary server that does not answer": {
 			map[string]any{"name_servers": []string{n.Address.String() + ":5399"}},

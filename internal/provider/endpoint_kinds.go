@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
@@ -36,6 +37,7 @@ type registrars struct {
 	haproxy  *haproxy.Registrars
 	external *external.Endpoints
 	dns      *dns.Endpoints
+	bgp      *bgp.Endpoints
 	// hooks are those of the configuration, by endpoint: a registration that a machine has recorded
 	// has none.
 	hooks *sync.Map
@@ -56,6 +58,8 @@ func (r registrars) For(registration endpoint.Registration) registrar {
 		return r.external.For(registration)
 	case endpoint.DNS:
 		return r.dns.For(registration)
+	case endpoint.BGP:
+		return r.bgp.For(registration)
 	default:
 		return r.haproxy.For(registration)
 	}
@@ -77,6 +81,8 @@ func (r registrars) health(ctx context.Context, registration endpoint.Registrati
 		observed = r.external.For(registration).Health(ctx)
 	case endpoint.DNS:
 		observed = r.dns.For(registration).Health(ctx)
+	case endpoint.BGP:
+		observed = r.bgp.For(registration).Health(ctx)
 	default:
 		return endpointHealth{kind: endpoint.HAProxy, Health: r.haproxy.For(registration).Health(ctx)}
 	}
@@ -102,7 +108,10 @@ func (r registrars) recorded(registration endpoint.Registration, cluster string)
 		registration.Hooks, _ = hooks.(endpoint.Hooks)
 	}
 	if registration.Kind == endpoint.DNS {
-		return r.dns.ForCluster(registration, cluster)
+		return r.dns.ForRecorded(registration, cluster)
+	}
+	if registration.Kind == endpoint.BGP {
+		return r.bgp.ForRecorded(registration)
 	}
 	return r.For(registration)
 }
@@ -184,6 +193,33 @@ func (e dnsEndpoint) remove(ctx context.Context, wait time.Duration, alone func(
 	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Zone.TTL+wait, func(why string) { alone(problem.Block(why)) })
 }
 
+type bgpEndpoint struct {
+	bgp.Spec
+	endpoints *bgp.Endpoints
+}
+
+func (e bgpEndpoint) identity() string {
+	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, "")
+}
+
+func (e bgpEndpoint) address() string { return e.Address }
+
+func (e bgpEndpoint) create(ctx context.Context) (endpoint.Status, error) {
+	return e.endpoints.Create(ctx, e.Spec)
+}
+
+func (e bgpEndpoint) read(ctx context.Context) (endpoint.Status, error) {
+	return e.endpoints.Read(ctx, e.Spec)
+}
+
+func (e bgpEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
+	return e.endpoints.Update(ctx, e.Spec)
+}
+
+func (e bgpEndpoint) remove(ctx context.Context, wait time.Duration, _ func(string)) error {
+	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Propagation+wait)
+}
+
 type externalEndpoint struct {
 	external.Spec
 	endpoints *external.Endpoints
@@ -230,6 +266,13 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 			Targets: stringMapOf(ctx, model.Targets, diags), Zone: model.zone(ctx, diags), DrainTimeout: drain,
 			ProbeFrom: model.ProbeFrom.ValueString(),
 		}}
+	}
+	if !m.BGP.IsNull() {
+		model, _ := m.bgp(ctx, diags)
+		spec := model.spec(ctx, diags)
+		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
+		spec.DrainTimeout = drain
+		return bgpEndpoint{Spec: spec, endpoints: r.session.registrars.bgp}
 	}
 	balancers := m.balancers(ctx, diags)
 	return haproxyEndpoint{registrars: r.session.registrars.haproxy, Spec: haproxy.Spec{

@@ -269,3 +269,46 @@ func TestDNSRegistration(t *testing.T) {
 		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
 	}
 }
+
+// TestBGPRegistration is the same for a bgp endpoint.
+func TestBGPRegistration(t *testing.T) {
+	here, _ := twoClusters(t)
+	of := endpointSchema(t.Context())
+	state := importedState(t, of, map[string]any{
+		"address": "10.1.0.100", "port": int64(6443), "bgp.targets": map[string]string{"cp1": "10.0.0.11"},
+		"bgp.asn": int64(4200000000), "drain_timeout": "10s", "pki": bundleText(t, here),
+		"bgp.peers": peerModels([]endpoint.Peer{
+			{Address: "10.0.0.2", ASN: 64512, BFD: true}, {Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"},
+		}),
+	})
+	var m endpointModel
+	diags := state.Get(t.Context(), &m)
+	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	want := endpoint.Registration{
+		Kind: endpoint.BGP, Address: "10.1.0.100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, TargetPort: 6443, ClusterID: here.ClusterID,
+		BGP: &endpoint.Announcement{
+			ASN: 4200000000, HoldTime: 3 * time.Second, BFDInterval: 300 * time.Millisecond, Propagation: time.Second,
+			Peers: []endpoint.Peer{
+				{Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"}, {Address: "10.0.0.2", ASN: 64512, BFD: true},
+			},
+		},
+	}
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || got.Key() != want.Key() {
+		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
+	}
+	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
+	importRegistration(importer{t.Context(), &resp}, got)
+	var imported endpointModel
+	diags = resp.Diagnostics
+	diags.Append(resp.State.Get(t.Context(), &imported)...)
+	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	again := decodeRegistration(t.Context(), imported.Registration, &diags)
+	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
+		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
+	}
+}

@@ -116,7 +116,7 @@ func (r *endpointResource) registeredOn(ctx context.Context, machine *host.Host)
 // withoutBalancers reports whether an endpoint of that kind is recorded on the machines of its
 // replicas only.
 func withoutBalancers(kind endpoint.Kind) bool {
-	return kind == endpoint.External || kind == endpoint.DNS
+	return kind == endpoint.External || kind == endpoint.DNS || kind == endpoint.BGP
 }
 
 // importRegistration reads an endpoint without balancers from the registration of one of its
@@ -125,9 +125,12 @@ func importRegistration(i importer, registration endpoint.Registration) {
 	i.set("id", registration.Address)
 	i.set("address", registration.Address)
 	i.set("port", int64(registration.Port))
-	if registration.Kind == endpoint.DNS {
+	switch registration.Kind {
+	case endpoint.DNS:
 		importDNS(i, registration)
-	} else {
+	case endpoint.BGP:
+		importBGP(i, registration)
+	default:
 		importExternal(i, registration)
 	}
 	i.set("drain_timeout", durationText(registration.DrainTimeout))
@@ -162,6 +165,17 @@ func importDNS(i importer, registration endpoint.Registration) {
 	i.set("dns.check_threshold", int64(zone.CheckThreshold))
 	i.set("dns.install_packages", zone.InstallPackages)
 	i.set("dns.probe_from", stringOrNull(registration.ProbeFrom))
+}
+
+// importBGP sets the attribute bgp.
+func importBGP(i importer, registration endpoint.Registration) {
+	bgp := registration.BGP
+	i.set("bgp.targets", registration.Hosts)
+	i.set("bgp.asn", int64(bgp.ASN))
+	i.set("bgp.peers", peerModels(bgp.Peers))
+	i.set("bgp.hold_time", durationText(bgp.HoldTime))
+	i.set("bgp.bfd_interval", durationText(bgp.BFDInterval))
+	i.set("bgp.propagation_time", durationText(bgp.Propagation))
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

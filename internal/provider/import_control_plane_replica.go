@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 )
@@ -34,7 +35,10 @@ func (r *replicaResource) ImportState(
 	defer cancel()
 	registeredAt := func(text json.RawMessage) (controlplane.RegisteredAt, error) {
 		registration, err := registrationIn(text)
-		return controlplane.RegisteredAt{Address: registration.Address, DetectionTime: registration.DetectionTime}, err
+		return controlplane.RegisteredAt{
+			Address: registration.Address, DetectionTime: registration.DetectionTime,
+			AllAddresses: registration.Kind == endpoint.BGP,
+		}, err
 	}
 	observed, err := r.session.replicas.Import(ctx, machine, registeredAt)
 	if err != nil {
@@ -93,6 +97,8 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 		return registration, external.ValidateRegistration(registration)
 	case endpoint.DNS:
 		return registration, dns.Validate(registration)
+	case endpoint.BGP:
+		return registration, bgp.ValidateRegistration(registration)
 	}
 	return registration, errors.New("this version of the provider does not know its kind of endpoint")
 }
@@ -113,6 +119,7 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		ProbeFrom:     stringOrNull(r.ProbeFrom),
 		Hooks:         types.ObjectNull(hooksTypes), // no machine has them
 		Zone:          zoneObject(ctx, r.Zone, &diags),
+		BGP:           announcementObject(ctx, r.BGP, &diags),
 	})
 	diags.Append(more...)
 	return object, diags

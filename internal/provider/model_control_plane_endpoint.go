@@ -21,6 +21,7 @@ type endpointModel struct {
 	HAProxy      types.Object `tfsdk:"haproxy"`
 	External     types.Object `tfsdk:"external"`
 	DNS          types.Object `tfsdk:"dns"`
+	BGP          types.Object `tfsdk:"bgp"`
 	CA           types.String `tfsdk:"ca_certificate"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
 
@@ -71,11 +72,12 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 	}
 	registration := registrationModel{
 		Hooks: types.ObjectNull(hooksTypes), Zone: types.ObjectNull(zoneTypes),
+		BGP:     types.ObjectNull(announcementTypes),
 		Address: m.Address, Port: m.Port, DrainTimeout: m.DrainTimeout, VerifyCA: types.BoolValue(!m.CA.IsNull()),
 		ClusterID: cluster,
 	}
 	switch {
-	case m.HAProxy.IsUnknown() || m.External.IsUnknown() || m.DNS.IsUnknown():
+	case m.HAProxy.IsUnknown() || m.External.IsUnknown() || m.DNS.IsUnknown() || m.BGP.IsUnknown():
 		return
 	case !m.DNS.IsNull():
 		arguments, known := m.dns(ctx, diags)
@@ -86,6 +88,15 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.Kind, registration.TargetPort = types.StringValue(string(endpoint.DNS)), m.Port
 		registration.Hosts, registration.ProbeFrom = arguments.Targets, arguments.ProbeFrom
 		registration.Zone = zoneObject(ctx, &zone, diags)
+	case !m.BGP.IsNull():
+		arguments, known := m.bgp(ctx, diags)
+		if !known {
+			return
+		}
+		spec := arguments.spec(ctx, diags)
+		registration.Kind, registration.TargetPort = types.StringValue(string(endpoint.BGP)), m.Port
+		registration.Hosts = arguments.Targets
+		registration.BGP = announcementObject(ctx, spec.Registration().BGP, diags)
 	case m.External.IsNull():
 		registration.Hosts = m.balancers(ctx, diags).Hosts
 	default:
@@ -121,6 +132,7 @@ func (m *endpointModel) affectsMachine(_ context.Context, before endpointModel, 
 		[2]attr.Value{m.HAProxy, before.HAProxy},
 		[2]attr.Value{m.External, before.External},
 		[2]attr.Value{m.DNS, before.DNS},
+		[2]attr.Value{m.BGP, before.BGP},
 	)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
@@ -38,6 +39,7 @@ type providerModel struct {
 	Seal    types.Object `tfsdk:"seal"`
 	Sources types.Object `tfsdk:"artifacts"`
 	TSIG    types.Map    `tfsdk:"tsig_keys"`
+	BGP     types.Map    `tfsdk:"bgp_passwords"`
 	Abandon types.Set    `tfsdk:"abandon_unreachable_hosts"`
 }
 
@@ -71,6 +73,7 @@ func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 			"seal":                      sealSchema(),
 			"artifacts":                 artifactsSchema(),
 			"tsig_keys":                 tsigSchema(),
+			"bgp_passwords":             bgpPasswordsSchema(),
 			"abandon_unreachable_hosts": abandonSchema(),
 		},
 	}
@@ -108,9 +111,12 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	s.replicas = controlplane.NewReplicas(s.machine)
 	keys, diags := decodeTSIG(ctx, model.TSIG)
 	resp.Diagnostics.Append(diags...)
+	passwords, diags := decodePasswords(ctx, model.BGP)
+	resp.Diagnostics.Append(diags...)
 	observer := targets.NewObserver(s.machine, s.recordedReplica)
 	s.registrars = registrars{
 		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(observer), dns: dns.New(observer, keys),
+		bgp:   bgp.New(observer, passwords),
 		hooks: &sync.Map{},
 	}
 	resp.EphemeralResourceData = s

@@ -32,6 +32,7 @@ type registrationModel struct {
 	ProbeFrom     types.String `tfsdk:"probe_from"`
 	Hooks         types.Object `tfsdk:"hooks"`
 	Zone          types.Object `tfsdk:"zone"`
+	BGP           types.Object `tfsdk:"bgp"`
 }
 
 // hooksModel is endpoint.Hooks as Terraform attributes.
@@ -73,6 +74,7 @@ var registrationTypes = map[string]attr.Type{
 	"probe_from":     types.StringType,
 	"hooks":          types.ObjectType{AttrTypes: hooksTypes},
 	"zone":           types.ObjectType{AttrTypes: zoneTypes},
+	"bgp":            types.ObjectType{AttrTypes: announcementTypes},
 }
 
 // registeredAt returns, for an endpoint, a function that reports whether a machine has a
@@ -134,6 +136,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		ProbeFrom:     model.ProbeFrom.ValueString(),
 		Hooks:         hooksOf(ctx, model.Hooks, diags),
 		Zone:          zoneOf(ctx, model.Zone, diags),
+		BGP:           announcementOf(ctx, model.BGP, diags),
 	}
 }
 
@@ -148,6 +151,7 @@ type queryEndpointModel struct {
 	TargetPort types.Int64  `tfsdk:"target_port"`
 	ProbeFrom  types.String `tfsdk:"probe_from"`
 	Zone       types.Object `tfsdk:"zone"`
+	BGP        types.Object `tfsdk:"bgp"`
 }
 
 // decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
@@ -167,6 +171,7 @@ func decodeEndpoint(
 		TargetPort: int(model.TargetPort.ValueInt64()),
 		ProbeFrom:  model.ProbeFrom.ValueString(),
 		Zone:       zoneOf(ctx, model.Zone, diags),
+		BGP:        announcementOf(ctx, model.BGP, diags),
 	}, bundle)
 }
 

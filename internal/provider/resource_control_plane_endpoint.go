@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
@@ -60,6 +61,8 @@ func (r *endpointResource) ValidateConfig(
 	switch {
 	case !model.DNS.IsNull():
 		validateDNS(ctx, model, &resp.Diagnostics)
+	case !model.BGP.IsNull():
+		validateBGP(ctx, model, &resp.Diagnostics)
 	case !model.External.IsNull():
 		validateExternal(ctx, model, &resp.Diagnostics)
 	default:
@@ -94,6 +97,22 @@ func validateDNS(ctx context.Context, model endpointModel, diags *diag.Diagnosti
 	}
 	if err := dns.ValidateTargets(address, stringMapOf(ctx, arguments.Targets, diags)); err != nil {
 		addInvalid(diags, path.Root("dns").AtName("targets"), "Invalid endpoint targets", err)
+	}
+}
+
+func validateBGP(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
+	refuseCA(model, model.BGP, diags)
+	arguments, known := model.bgp(ctx, diags)
+	if !known || !allKnown(model.Address) || model.Port.IsUnknown() || diags.HasError() {
+		return
+	}
+	spec := arguments.spec(ctx, diags)
+	spec.Address, spec.Port = model.Address.ValueString(), int(model.Port.ValueInt64()) // 0 is the default
+	if diags.HasError() {
+		return
+	}
+	if err := bgp.ValidateRegistration(spec.Registration()); err != nil {
+		addInvalid(diags, path.Root("bgp"), "Invalid endpoint", err)
 	}
 }
 
@@ -146,8 +165,10 @@ func (r *endpointResource) ModifyPlan(
 	} else {
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
-		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() || plan.DNS.IsNull() != state.DNS.IsNull() {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("haproxy"), path.Root("external"), path.Root("dns"))
+		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() || plan.DNS.IsNull() != state.DNS.IsNull() ||
+			plan.BGP.IsNull() != state.BGP.IsNull() {
+			resp.RequiresReplace = append(resp.RequiresReplace,
+				path.Root("haproxy"), path.Root("external"), path.Root("dns"), path.Root("bgp"))
 		}
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate()

@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -201,6 +202,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			Settings:      m.settings(ctx),
 			Registration:  registrationText(registration),
 			DetectionTime: registration.DetectionTime,
+			AllAddresses:  registration.Kind == endpoint.BGP,
 			EarlyRenewal:  early,
 
 			SupplementaryGroups: m.groups(ctx),

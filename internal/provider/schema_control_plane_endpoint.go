@@ -36,8 +36,8 @@ func endpointSchema(ctx context.Context) schema.Schema {
 		Version: 1,
 		MarkdownDescription: "The fixed address of a control plane's API, of exactly one kind: `haproxy`, a virtual " +
 			"IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas; " +
-			"`external`, an address that others look after, such as a cloud's load balancer; or `dns`, a name with " +
-			"the addresses of the replicas that are ready. Replicas join and " +
+			"`external`, an address that others look after, such as a cloud's load balancer; `dns`, a name with the " +
+			"addresses of the replicas that are ready; or `bgp`, an address that their machines announce. Replicas join and " +
 			"leave its rotation on their own, through `registration`. It is created before them and cannot be " +
 			"destroyed while one of them is in rotation. A change of the kind replaces the endpoint.",
 		Attributes: attributes,
@@ -51,17 +51,19 @@ func endpointArguments() map[string]schema.Attribute {
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators:    []validator.String{checked("endpoint address", targets.ValidateAddress)},
 			MarkdownDescription: "With `haproxy`, the virtual IP: an unused address in the machines' network. With " +
-				"`external`, the balancer's IP address or DNS name. With `dns`, the name. A change replaces the endpoint.",
+				"`external`, the balancer's IP address or DNS name. With `dns`, the name. With `bgp`, " +
+				"the IP address that the machines announce. A change replaces the endpoint.",
 		},
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port at the address. Default `6443`. With `haproxy`, it may be the same port that the " +
-				"replicas use on their own addresses; with `dns`, it has to be. A change reloads HAProxy.",
+				"replicas use on their own addresses; with `dns` and `bgp`, it has to be. A change reloads HAProxy.",
 		},
 		"haproxy":  haproxySchema(),
 		"external": externalSchema(),
 		"dns":      dnsSchema(),
+		"bgp":      bgpSchema(),
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
 			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of " +
@@ -91,10 +93,10 @@ func endpointArguments() map[string]schema.Attribute {
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:   true,
-		Validators: []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRoot("external"), path.MatchRoot("dns"))},
+		Validators: []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRoot("external"), path.MatchRoot("dns"), path.MatchRoot("bgp"))},
 		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A " +
 			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
-			"last; a reload closes no connection. Default: none; one of `haproxy`, `external` and `dns` is set.",
+			"last; a reload closes no connection. Default: none; one of `haproxy`, `external`, `dns` and `bgp` is set.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
@@ -145,9 +147,10 @@ func endpointComputed() map[string]schema.Attribute {
 					Computed: true, ElementType: types.StringType,
 					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 				},
-				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, `dns`, or null for " +
+				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, `dns`, `bgp`, or null for " +
 					"`haproxy`."},
 				"zone": zoneSchema(),
+				"bgp":  announcementSchema(),
 				"target_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "The API servers' port " +
 					"behind an endpoint without balancers."},
 				"hooks": schema.SingleNestedAttribute{

@@ -146,11 +146,13 @@ func replicaEndpointSchema() schema.Attribute {
 			"kind": schema.StringAttribute{
 				Optional: true,
 				Validators: []validator.String{
-					stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS)),
+					stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS),
+						string(endpoint.BGP)),
 				},
-				MarkdownDescription: "`haproxy`, `external` or `dns`. Default: none, which is `haproxy`.",
+				MarkdownDescription: "`haproxy`, `external`, `dns` or `bgp`. Default: none, which is `haproxy`.",
 			},
 			"zone": replicaZoneSchema(),
+			"bgp":  replicaAnnouncementSchema(),
 			"target_port": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
 				MarkdownDescription: "The API servers' port behind an endpoint without balancers. Default: none.",

@@ -10,7 +10,7 @@ locals {
   own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
 
   # Whether the endpoint is a virtual IP on balancers.
-  balanced = var.endpoint.external == null && var.endpoint.dns == null
+  balanced = var.endpoint.external == null && var.endpoint.dns == null && var.endpoint.bgp == null
 }
 
 resource "kube_pki_bundle" "this" {
@@ -69,6 +69,14 @@ resource "kube_control_plane_endpoint" "this" {
     check_threshold  = var.endpoint.dns.check_threshold
     probe_from       = var.endpoint.dns.probe_from
     install_packages = var.endpoint.install_packages
+  }
+  bgp = var.endpoint.bgp == null ? null : {
+    targets          = local.with["replica"]
+    asn              = var.endpoint.bgp.asn
+    peers            = var.endpoint.bgp.peers
+    hold_time        = var.endpoint.bgp.hold_time
+    bfd_interval     = var.endpoint.bgp.bfd_interval
+    propagation_time = var.endpoint.bgp.propagation_time
   }
   haproxy = local.balanced ? {
     hosts             = local.with["balancer"]

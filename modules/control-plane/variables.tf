@@ -48,6 +48,7 @@ variable "endpoint" {
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
+    With bgp, an address that the machines with the role "replica" announce to their routers.
   EOT
   type = object({
     address           = string
@@ -71,17 +72,24 @@ variable "endpoint" {
       check_threshold = optional(number, 3)
       probe_from      = optional(string)
     }))
+    bgp = optional(object({
+      asn              = number
+      peers            = list(object({ address = string, asn = number, bfd = optional(bool), multihop = optional(number), password = optional(string) }))
+      hold_time        = optional(string, "3s")
+      bfd_interval     = optional(string, "300ms")
+      propagation_time = optional(string, "1s")
+    }))
     timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 
   validation {
-    condition     = var.endpoint.external == null || var.endpoint.dns == null
-    error_message = "The endpoint is of one kind: set either external or dns."
+    condition     = length([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp] : kind if kind != null]) <= 1
+    error_message = "The endpoint is of one kind: set one of external, dns and bgp, or none."
   }
   validation {
-    condition     = var.endpoint.external != null || var.endpoint.dns != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
-    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external or dns."
+    condition     = var.endpoint.external != null || var.endpoint.dns != null || var.endpoint.bgp != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
+    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external, dns or bgp."
   }
   validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])

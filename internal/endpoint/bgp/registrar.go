@@ -29,6 +29,9 @@ const (
 type Registrar struct {
 	*targets.Set
 	passwords map[string]string
+	// recorded means that a machine has recorded the registration. bird is not configured then: the
+	// record of a machine that was taken over must not choose the password that is written there.
+	recorded bool
 }
 
 // For returns the registrar of one registration.
@@ -36,7 +39,15 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 	if registration.BGP == nil {
 		registration.BGP = &endpoint.Announcement{} // ValidateRegistration refuses it
 	}
-	return &Registrar{e.observer.For(registration), e.passwords}
+	return &Registrar{Set: e.observer.For(registration), passwords: e.passwords}
+}
+
+// ForRecorded returns the registrar of a registration that a machine has recorded. It writes no
+// password.
+func (e *Endpoints) ForRecorded(registration endpoint.Registration) *Registrar {
+	r := e.For(registration)
+	r.recorded, r.passwords = true, nil
+	return r
 }
 
 // checkPasswords checks that every password that a peer names is known and valid.
@@ -62,7 +73,10 @@ var errNoPassword = errors.New("the configuration has no password of this name")
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	t, err := r.At(name, address)
 	if err == nil {
-		err = errorOf(ValidateRegistration(r.Registration), r.checkPasswords())
+		err = ValidateRegistration(r.Registration)
+	}
+	if err == nil && !r.recorded {
+		err = r.checkPasswords()
 	}
 	if err == nil && t.Port != r.Port {
 		err = fmt.Errorf("%w: it has port %d, and the endpoint %d", errPort, t.Port, r.Port)
@@ -74,8 +88,10 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err := targets.WaitUntil(ctx, targets.ReadyTimeout, ready); err != nil {
 		return r.operationError("in rotation", name, fmt.Errorf("its API server is not ready: %w", err))
 	}
-	if err := r.install(ctx, t); err != nil {
-		return r.operationError("in rotation", name, err)
+	if !r.recorded {
+		if err := r.install(ctx, t); err != nil {
+			return r.operationError("in rotation", name, err)
+		}
 	}
 	if err := r.admit(ctx, t); err != nil {
 		return r.operationError("in rotation", name, err)

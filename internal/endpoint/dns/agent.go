@@ -116,6 +116,15 @@ WantedBy=timers.target
 `, systemd.Managed, interval.Milliseconds())
 }
 
+// startAgent lets the agent of a target add its record, and installs it before.
+func (r *Registrar) startAgent(ctx context.Context, t targets.Target) error {
+	if !r.recorded {
+		return r.installAgent(ctx, t)
+	}
+	_, err := r.release(ctx, t)
+	return err
+}
+
 // installAgent installs the agent and allows it to add the machine's record.
 func (r *Registrar) installAgent(ctx context.Context, t targets.Target) error {
 	if err := r.zone.signs(); err != nil {

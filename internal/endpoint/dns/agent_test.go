@@ -88,14 +88,14 @@ func TestRegistrationOf(t *testing.T) {
 	}
 }
 
-// TestForCluster: a machine's record does not make the provider use the key of another cluster.
-func TestForCluster(t *testing.T) {
+// TestForRecorded: a machine's record does not make the provider use the key of another cluster.
+func TestForRecorded(t *testing.T) {
 	nowhere := func(string) *host.Host { return &host.Host{} }
 	e := New(targets.NewObserver(nowhere, nil), map[string]Key{"api-key": {Algorithm: "hmac-sha256", ClusterName: "prod"}})
-	if err := e.ForCluster(testSpec().Registration(), "prod").zone.signs(); err != nil {
+	if err := e.ForRecorded(testSpec().Registration(), "prod").zone.signs(); err != nil {
 		t.Errorf("its own cluster: %v", err)
 	}
-	err := e.ForCluster(testSpec().Registration(), "test").zone.signs()
+	err := e.ForRecorded(testSpec().Registration(), "test").zone.signs()
 	if !errors.Is(err, errOtherKey) || !strings.Contains(nextStep(err), "taken over") {
 		t.Errorf("another cluster: %v", err)
 	}

@@ -28,6 +28,9 @@ var (
 type Registrar struct {
 	*targets.Set
 	zone zone
+	// recorded means that a machine has recorded the registration. Its agent is not changed then: the
+	// record of a machine that was taken over must not choose the key that is written there.
+	recorded bool
 }
 
 // For returns the registrar of one registration.
@@ -52,10 +55,11 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 	return &Registrar{Set: set, zone: z}
 }
 
-// ForCluster returns the registrar of a registration that a machine of a cluster has recorded. It
-// does not use a key of another cluster.
-func (e *Endpoints) ForCluster(registration endpoint.Registration, clusterName string) *Registrar {
+// ForRecorded returns the registrar of a registration that a machine of a cluster has recorded. It
+// does not use a key of another cluster, and writes no key.
+func (e *Endpoints) ForRecorded(registration endpoint.Registration, clusterName string) *Registrar {
 	r := e.For(registration)
+	r.recorded = true
 	if key := r.zone.key; key != nil && key.ClusterName != "" && key.ClusterName != clusterName {
 		r.zone.key, r.zone.foreign = nil, true
 	}
@@ -93,7 +97,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		err = r.waitUntilReady(ctx, t)
 	}
 	if err == nil {
-		err = r.installAgent(ctx, t)
+		err = r.startAgent(ctx, t)
 	}
 	if err == nil {
 		err = r.list(ctx, t)
@@ -303,7 +307,7 @@ func nextStep(err error) string {
 		return "add the key to tsig_keys of the provider, then apply again"
 	case errors.Is(err, errSignature):
 		return "compare the name, the algorithm and the secret of the key (tsig_keys of the provider) with those of " +
-			"the name server, and both clocks, then apply again"
+			"the name server (dns.server), and both clocks, then apply again"
 	case errors.Is(err, errRefused):
 		return "allow the key to change the address records of this name (BIND: update-policy { grant KEY name NAME A " +
 			"AAAA; }), and to query the zone, then apply again"

@@ -54,8 +54,8 @@ type zone struct {
 	around func(address, summary string) (ended func())
 }
 
-// exchange sends one request and returns the answer, whose signature was verified if the request has
-// one.
+// exchange sends one request and returns the answer. Requests to the primary server are signed, and so
+// are its answers. The other servers need not know the key.
 func (z zone) exchange(ctx context.Context, server string, m *miekg.Msg) (*miekg.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (z zone) exchange(ctx context.Context, server string, m *miekg.Msg) (*miekg
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a connection through SSH has no deadline
 	client := &miekg.Client{Net: "tcp", Timeout: exchangeTimeout}
-	if z.key != nil {
+	if z.key != nil && server == z.Server {
 		name := miekg.CanonicalName(z.TSIGKey)
 		client.TsigSecret = map[string]string{name: z.key.Secret}
 		m.SetTsig(name, miekg.Fqdn(z.key.Algorithm), signatureFudge, time.Now().Unix())

@@ -43,6 +43,10 @@ mock_provider "kube" {
           name           = "example.com", server = "192.0.2.53:53", name_servers = ["192.0.2.53:53"], ttl = "5s", tsig_key = "key"
           check_interval = "1s", check_threshold = 3, install_packages = true
         }
+        bgp = {
+          asn       = 64512, peers = [{ address = "192.0.2.1", asn = 64513, bfd = true, multihop = 1, password = "router" }]
+          hold_time = "3s", bfd_interval = "300ms", propagation_time = "1s"
+        }
       }
     }
   }
