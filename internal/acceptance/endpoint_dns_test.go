@@ -184,8 +184,7 @@ func TestDNSEndpoint(t *testing.T) {
 		n.write(t, w, nil, "cp1")
 		apply(t, w)
 		n.expect(t, "cp1")
-		apply(t, w, "-replace="+inModule(replicaAddress("cp1"))) // the only one
-		n.expect(t, "cp1")
+		expectContains(t, refused(t, w, "-replace="+inModule(replicaAddress("cp1"))), "replaces all control-plane replicas")
 	})
 	if t.Failed() {
 		t.FailNow()
