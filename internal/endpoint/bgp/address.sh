@@ -27,9 +27,10 @@ up)
     [ -n "$device" ] || { echo "no interface has the address $own" >&2; exit 1; }
     set_to arp_ignore 1
     set_to arp_announce 2
+    ip address replace "$prefix" dev lo
     ;;
+  *) ip address replace "$prefix" dev lo preferred_lft 0 ;; # never the source of connections of the machine
   esac
-  ip address replace "$prefix" dev lo
   ;;
 down)
   if [ -e "$state/prefix" ]; then

@@ -58,18 +58,19 @@ func hasInstaller(f host.Facts) bool {
 
 func install(packages []string) host.Command {
 	return host.Command{
-		Script: host.FlushFunction() + installScript,
+		Script: "# install packages\n" + host.FlushFunction() + installScript,
 		Vars:   map[string]string{"state": packagesDir, "packages": strings.Join(packages, " ")},
 	}
 }
 
-// owned returns a script with the functions of owner.sh, for the endpoint of r.
-func owned(script host.Script, r endpoint.Registration, more map[string]string) host.Command {
+// owned returns a script with the functions of owner.sh, for the endpoint of r. title is a comment: the
+// first line of a script names it in messages.
+func owned(title, script host.Script, r endpoint.Registration, more map[string]string) host.Command {
 	vars := map[string]string{"cluster": r.ClusterID, "vip": r.Address}
 	for name, value := range more {
 		vars[name] = value
 	}
-	return host.Command{Script: host.FlushFunction() + birdScript + ownerScript + script, Vars: vars}
+	return host.Command{Script: title + host.FlushFunction() + birdScript + ownerScript + script, Vars: vars}
 }
 
 // files returns what Register writes. Passwords that are not known leave the configuration out.
@@ -104,7 +105,7 @@ func missingPasswords(r endpoint.Registration, passwords map[string]string) []st
 
 // change returns what Register applies to a machine.
 func change(r endpoint.Registration, own netip.Addr, f host.Facts, passwords map[string]string) host.Change {
-	command := owned(applyScript, r, nil)
+	command := owned("# apply the endpoint\n", applyScript, r, nil)
 	c := host.Change{
 		Dirs: []host.Dir{
 			{Path: "/opt/kube", Mode: 0o755}, {Path: programDir, Mode: 0o755}, {Path: configDir, Mode: 0o755},
