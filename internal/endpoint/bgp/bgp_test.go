@@ -100,6 +100,63 @@ func TestValidateRegistration(t *testing.T) {
 	}
 }
 
+// TestLimits: what is at a limit is valid, and what is beyond it is not.
+func TestLimits(t *testing.T) {
+	type altered = endpoint.Registration
+	peers := func(n int) []endpoint.Peer {
+		var all []endpoint.Peer
+		for i := range n {
+			all = append(all, endpoint.Peer{Address: netip.AddrFrom4([4]byte{10, 9, 1, byte(i)}).String(), ASN: 65000})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		alter func(r *altered, n int)
+		valid []int
+		not   []int
+	}{
+		"peers":       {func(r *altered, n int) { r.BGP.Peers = peers(n) }, []int{1, 16}, []int{0, 17}},
+		"hops":        {func(r *altered, n int) { r.BGP.Peers[0].Multihop = n }, []int{0, 255}, []int{-1, 256}},
+		"ASN":         {func(r *altered, n int) { r.BGP.ASN = uint32(n) }, []int{1, 65534, 65536}, []int{65535, 23456}},
+		"hold time":   {func(r *altered, n int) { r.BGP.HoldTime = time.Duration(n) * time.Second }, []int{3, 180}, []int{2, 181}},
+		"propagation": {func(r *altered, n int) { r.BGP.Propagation = time.Duration(n) * time.Second }, []int{0, 60}, []int{-1, 61}},
+		"BFD interval": {
+			func(r *altered, n int) { r.BGP.BFDInterval = time.Duration(n) * time.Millisecond },
+			[]int{50, 10000},
+			[]int{49, 10001},
+		},
+	} {
+		for _, n := range append(c.valid, c.not...) {
+			r := testSpec().Registration()
+			c.alter(&r, n)
+			if err := ValidateRegistration(r); (err == nil) != slices.Contains(c.valid, n) {
+				t.Errorf("%s %d: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// TestSpelling: an address has one spelling, so that equal ones are equal texts.
+func TestSpelling(t *testing.T) {
+	for _, address := range []string{"fd00:0200::1", "::ffff:10.200.0.1", "fd00:200::1%eth0"} {
+		r := testSpec6().Registration()
+		r.Address = address
+		if err := ValidateRegistration(r); err == nil {
+			t.Errorf("%s is accepted as the endpoint", address)
+		}
+		r = testSpec6().Registration()
+		r.BGP.Peers[0].Address = address
+		if err := ValidateRegistration(r); err == nil {
+			t.Errorf("%s is accepted as a peer", address)
+		}
+	}
+	r := testSpec6().Registration()
+	r.Hosts = map[string]string{"cp1": "::ffff:10.0.0.11"}
+	if err := ValidateRegistration(r); err == nil {
+		t.Error("a target with IPv4 in IPv6 is accepted")
+	}
+}
+
 func TestValidatePassword(t *testing.T) {
 	for _, good := range []string{"a", "Jk8_x!#%(){}", strings.Repeat("x", 80)} {
 		if err := ValidatePassword(good); err != nil {
@@ -149,7 +206,7 @@ protocol bfd liveness {
   };
 }
 
-protocol bgp peer1 {
+protocol bgp peer_10_0_0_1 {
   local 10.0.0.11 as 65001;
   neighbor 10.0.0.1 as 65000;
   direct;
@@ -170,7 +227,7 @@ protocol bgp peer1 {
   };
 }
 
-protocol bgp peer2 {
+protocol bgp peer_10_9_0_2 {
   local 10.0.0.11 as 65001;
   neighbor 10.9.0.2 as 65000;
   multihop 2;
@@ -200,6 +257,7 @@ func TestRenderBird(t *testing.T) {
 	six := renderBird(testSpec6().Registration(), netip.MustParseAddr("fd00::11"), nil)
 	for _, want := range []string{
 		"import where net = fd00:200::1/128;", "local fd00::11 as 4200000001;", "  ipv6 {\n    import none;",
+		"protocol bgp peer_fd00__1 {",
 	} {
 		if !strings.Contains(six, want) {
 			t.Errorf("%q is not in\n%s", want, six)

@@ -211,11 +211,15 @@ func stepDrift(f *fixture) {
 // stepPeerDown: a second router that never answers is drift, and takes nobody out of rotation.
 func stepPeerDown(f *fixture) {
 	before := f.spec
-	f.spec.Peers = append(slices.Clone(f.spec.Peers), endpoint.Peer{Address: "10.86.0.250", ASN: routerASN, BFD: true})
+	session := func() string {
+		return strings.Fields(f.shell("a", "birdc -s "+socketPath+" show protocols | grep "+peerName(before.Peers[0])))[4]
+	}
+	since := session()
+	f.spec.Peers = append(slices.Clone(f.spec.Peers), endpoint.Peer{Address: "10.85.0.9", ASN: 65010, BFD: true, Multihop: 4})
 	f.must(f.registrar().Register(f.ctx, "a", f.at("a")))
 	differences, err := f.registrar().Registered(f.ctx, "a", f.at("a"))
 	f.must(err)
-	if len(differences) != 1 || !strings.HasPrefix(differences[0], "session with peer 10.86.0.250 is not established") {
+	if len(differences) != 1 || !strings.HasPrefix(differences[0], "session with peer 10.85.0.9 is not established") {
 		f.Errorf("differences are %q", differences)
 	}
 	if !f.routed("a", "b", "c") {
@@ -223,6 +227,9 @@ func stepPeerDown(f *fixture) {
 	}
 	f.spec = before
 	f.must(f.registrar().Register(f.ctx, "a", f.at("a")))
+	if after := session(); after != since {
+		f.Errorf("the session with the other peer began again at %s, it was there since %s", after, since)
+	}
 	f.within(time.Second, "a", "b", "c")
 }
 

@@ -42,8 +42,8 @@ type machine struct {
 func query(r endpoint.Registration) host.Query {
 	var peers []string
 	if r.BGP != nil {
-		for i := range r.BGP.Peers {
-			peers = append(peers, peerName(i))
+		for _, p := range r.BGP.Peers {
+			peers = append(peers, peerName(p))
 		}
 	}
 	q := host.Query{
@@ -105,8 +105,8 @@ var (
 // outOfRotation returns why routers send no requests to the machine, or nil.
 func (m machine) outOfRotation(r endpoint.Registration) error {
 	established, exported := 0, 0
-	for i := range r.BGP.Peers {
-		s := m.report.Sessions[peerName(i)]
+	for _, p := range r.BGP.Peers {
+		s := m.report.Sessions[peerName(p)]
 		if s.established() {
 			established++
 			if s.Exported {
@@ -136,8 +136,8 @@ func (m machine) outOfRotation(r endpoint.Registration) error {
 // silentPeers describes the peers that the machine does not announce the address to.
 func (m machine) silentPeers(r endpoint.Registration) []string {
 	var silent []string
-	for i, p := range r.BGP.Peers {
-		s, known := m.report.Sessions[peerName(i)]
+	for _, p := range r.BGP.Peers {
+		s, known := m.report.Sessions[peerName(p)]
 		switch {
 		case !known:
 			silent = append(silent, "no session with peer "+p.Address)

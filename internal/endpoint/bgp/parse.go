@@ -33,7 +33,7 @@ var (
 	sessionStates  = []string{
 		"Idle", "Connect", "Active", "OpenSent", "OpenConfirm", "Established", "Close", "Down", "Passive",
 	}
-	peerForm   = regexp.MustCompile(`^peer[1-9][0-9]?$`)
+	peerForm   = regexp.MustCompile(`^peer_[0-9a-f_]{2,45}$`)
 	reasonForm = regexp.MustCompile(`^[A-Za-z0-9 :/.,()-]{1,120}$`)
 )
 

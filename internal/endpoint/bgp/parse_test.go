@@ -18,35 +18,46 @@ protocol Name       Proto      Table      State  Since         Info
 protocol device1    Device     ---        up     12:21:53.055  
 protocol liveness   BFD        ---        up     12:21:53.055  
 protocol endpoint   Direct     ---        up     12:21:57.055  
-protocol peer1      BGP        ---        up     12:21:53.817  Established   
-protocol peer2      BGP        ---        start  12:21:53.817  Active        Socket: Connection refused
-exported peer1 BIRD 2.0.12 ready.
-exported peer1 Table master4:
-exported peer1 10.200.0.1/32        unicast [endpoint 12:21:57.055] * (240)
-exported peer1 	dev lo
-exported peer2 BIRD 2.0.12 ready.
+protocol peer_10_0_0_1      BGP        ---        up     12:21:53.817  Established   
+protocol peer_10_9_0_2      BGP        ---        start  12:21:53.817  Active        Socket: Connection refused
+exported peer_10_0_0_1 BIRD 2.0.12 ready.
+exported peer_10_0_0_1 Table master4:
+exported peer_10_0_0_1 10.200.0.1/32        unicast [endpoint 12:21:57.055] * (240)
+exported peer_10_0_0_1 	dev lo
+exported peer_10_9_0_2 BIRD 2.0.12 ready.
 `
 
 var testPrefix = netip.MustParsePrefix("10.200.0.1/32")
 
 func TestParseReport(t *testing.T) {
 	want := report{Registered: true, Address: true, Protocol: "up", Sessions: map[string]session{
-		"peer1": {State: "Established", Exported: true},
-		"peer2": {State: "Active", Reason: "Socket: Connection refused"},
+		"peer_10_0_0_1": {State: "Established", Exported: true},
+		"peer_10_9_0_2": {State: "Active", Reason: "Socket: Connection refused"},
 	}}
 	if got := parseReport(healthy, testPrefix); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	hostile := "registered no\nprotocol endpoint Static --- up 1\nprotocol peer1 BGP --- up x \x1b[2J\n" +
-		"protocol $(id) BGP --- up x Established\nexported peer100 10.200.0.1/32\nexported peer1 0.0.0.0/0 unicast\n" +
-		"protocol peer2 BGP --- start x Active \x1b]0;x\n"
+	hostile := "registered no\naddress no\nprotocol endpoint Static --- up 1\nprotocol peer_10_0_0_1 BGP --- up x \x1b[2J\n" +
+		"protocol $(id) BGP --- up x Established\nexported peer100 10.200.0.1/32\nexported peer_10_0_0_1 0.0.0.0/0 unicast\n" +
+		"protocol peer_10_9_0_2 BGP --- start x Active \x1b]0;x\n"
 	got := parseReport(hostile, testPrefix)
 	want = report{
-		Sessions: map[string]session{"peer1": {State: "Down"}, "peer2": {State: "Active"}},
+		Sessions: map[string]session{"peer_10_0_0_1": {State: "Down"}, "peer_10_9_0_2": {State: "Active"}},
 		Foreign:  []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+	// Lines that end early.
+	short := "protocol endpoint Direct --- up\nprotocol peer_10_0_0_1 BGP --- start\nprotocol peer_10_9_0_2 BGP --- up 1\nexported peer_10_9_0_2\n"
+	got = parseReport(short+"exported peer_10_9_0_2 10.200.0.1/32\n", testPrefix)
+	want = report{Sessions: map[string]session{"peer_10_9_0_2": {State: "Down", Exported: true}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	got = parseReport("protocol peer_10_9_0_2 BGP --- up 1 Established\n", testPrefix)
+	if s := got.Sessions["peer_10_9_0_2"]; !s.established() {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -69,7 +80,9 @@ func TestOutOfRotation(t *testing.T) {
 			func(s string) string { return strings.Replace(s, "Established", "OpenSent", 1) }, errNoSession, 2,
 		},
 		"not exported": {
-			func(s string) string { return strings.Replace(s, "peer1 10.200.0.1/32", "peer1 10.200.0.2/32", 1) },
+			func(s string) string {
+				return strings.Replace(s, "peer_10_0_0_1 10.200.0.1/32", "peer_10_0_0_1 10.200.0.2/32", 1)
+			},
 			errNotAnnounced, 2,
 		},
 	} {
@@ -125,6 +138,11 @@ func TestDrift(t *testing.T) {
 			f.Mode = 0o644
 			m.facts.Files[configPath] = f
 		}, configPath + ": mode is 0644, wanted 0600"},
+		"owner": {func(m *machine) {
+			f := m.facts.Files[configPath]
+			f.Owner = "bird"
+			m.facts.Files[configPath] = f
+		}, configPath + ": owner is bird:root, wanted root:root"},
 		"unit": {func(m *machine) { delete(m.facts.Files, unitDir+birdUnit) }, unitDir + birdUnit + " is not there"},
 		"failed": {
 			func(m *machine) { m.facts.Units[healthUnit] = host.UnitState{Load: "loaded", Active: "failed"} },
@@ -158,6 +176,10 @@ func TestDrift(t *testing.T) {
 }
 
 func TestReadOwner(t *testing.T) {
+	const (
+		otherAddress = `{"cluster_id": "` + testCluster + `", "address": "api.example.org"}`
+		otherType    = `{"cluster_id": "` + testCluster + `", "address": "10.200.0.1", "name": 1}`
+	)
 	r := testSpec().Registration()
 	if o := readOwner(recordText(r, "cp1")); o != (owner{testCluster, "10.200.0.1", "cp1"}) || o.other(r) || !o.exists() {
 		t.Errorf("%+v", o)
@@ -165,8 +187,8 @@ func TestReadOwner(t *testing.T) {
 	if o := readOwner(""); o.exists() || o.other(r) {
 		t.Errorf("%+v", o)
 	}
-	for _, text := range []string{"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]"} {
-		if o := readOwner(text); !o.other(r) {
+	for _, text := range []string{"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]", otherAddress, otherType} {
+		if o := readOwner(text); !o.other(r) || o != unreadable {
 			t.Errorf("%q is read as %+v", text, o)
 		}
 	}
@@ -176,7 +198,7 @@ func TestReadOwner(t *testing.T) {
 // sessions and prefixes.
 func FuzzParseReport(f *testing.F) {
 	f.Add(healthy)
-	f.Add("protocol peer1 BGP --- start x Active \x1b[2J\nexported peer1 ::/0\n")
+	f.Add("protocol peer_10_0_0_1 BGP --- start x Active \x1b[2J\nexported peer_10_0_0_1 ::/0\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		r := parseReport(text, testPrefix)
 		for name, s := range r.Sessions {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,8 +51,8 @@ filter only_the_endpoint {
 }
 `, systemd.Managed, routerID(own), protocolName, family, prefix)
 	b.WriteString(renderBFD(*r.BGP))
-	for i, p := range r.BGP.Peers {
-		b.WriteString("\n" + renderPeer(r, i, p, own, family, passwords[p.Password]))
+	for _, p := range r.BGP.Peers {
+		b.WriteString("\n" + renderPeer(r, p, own, family, passwords[p.Password]))
 	}
 	return b.String()
 }
@@ -80,10 +79,10 @@ func renderBFD(a endpoint.Announcement) string {
 // machine that died. The listening socket is bound to the machine's own address, because another
 // program may announce something else from other addresses.
 func renderPeer(
-	r endpoint.Registration, index int, p endpoint.Peer, own netip.Addr, family, password string,
+	r endpoint.Registration, p endpoint.Peer, own netip.Addr, family, password string,
 ) string {
 	lines := []string{
-		fmt.Sprintf("protocol bgp %s {", peerName(index)),
+		fmt.Sprintf("protocol bgp %s {", peerName(p)),
 		fmt.Sprintf("  local %s as %d;", own, r.BGP.ASN),
 		fmt.Sprintf("  neighbor %s as %d;", p.Address, p.ASN),
 	}
@@ -118,8 +117,11 @@ func renderPeer(
 	), "\n") + "\n"
 }
 
-// peerName is the name of a peer's protocol in bird's configuration.
-func peerName(index int) string { return "peer" + strconv.Itoa(index+1) }
+// peerName is the name of a peer's protocol in bird's configuration. It follows from the peer alone, so
+// that the sessions with other peers last when one comes or goes.
+func peerName(p endpoint.Peer) string {
+	return "peer_" + strings.NewReplacer(".", "_", ":", "_").Replace(p.Address)
+}
 
 // prefixOf returns the one prefix that is announced.
 func prefixOf(r endpoint.Registration) netip.Prefix {

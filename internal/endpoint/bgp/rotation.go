@@ -66,8 +66,8 @@ func (r *Registrar) withdraw(ctx context.Context, t targets.Target) error {
 	if m.err != nil {
 		return m.err
 	}
-	for i, p := range r.BGP.Peers {
-		if m.report.Sessions[peerName(i)].Exported {
+	for _, p := range r.BGP.Peers {
+		if m.report.Sessions[peerName(p)].Exported {
 			return fmt.Errorf("%w to peer %s", errStillAnnounced, p.Address)
 		}
 	}

@@ -38,7 +38,7 @@ var (
 // configuration.
 func ValidateRegistration(r endpoint.Registration) error {
 	address, err := netip.ParseAddr(r.Address)
-	if err != nil || r.Address != address.String() {
+	if err != nil || r.Address != address.Unmap().String() {
 		return fmt.Errorf("%q is not an IP address: BGP announces addresses, not names", r.Address)
 	}
 	if r.BGP == nil {
@@ -59,7 +59,7 @@ func ValidateRegistration(r endpoint.Registration) error {
 // of its own family.
 func validateFamilies(address netip.Addr, hosts map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		if at, err := netip.ParseAddr(hosts[name]); err == nil && at.Is4() != address.Is4() {
+		if at, err := netip.ParseAddr(hosts[name]); err == nil && at.Unmap().Is4() != address.Is4() {
 			return fmt.Errorf("target %s has the address %s, which is not of the same family as %s", name, at, address)
 		}
 	}
@@ -83,7 +83,7 @@ func ValidatePeers(address netip.Addr, hosts map[string]string, peers []endpoint
 	for _, p := range peers {
 		at, err := netip.ParseAddr(p.Address)
 		switch {
-		case err != nil || p.Address != at.String():
+		case err != nil || p.Address != at.Unmap().String():
 			return fmt.Errorf("peer %q is not an IP address", p.Address)
 		case at.Is4() != address.Is4():
 			return fmt.Errorf("peer %s is not of the same family as %s", at, address)
