@@ -115,11 +115,19 @@ func TestLimits(t *testing.T) {
 		valid []int
 		not   []int
 	}{
-		"peers":       {func(r *altered, n int) { r.BGP.Peers = peers(n) }, []int{1, 16}, []int{0, 17}},
-		"hops":        {func(r *altered, n int) { r.BGP.Peers[0].Multihop = n }, []int{0, 255}, []int{-1, 256}},
-		"ASN":         {func(r *altered, n int) { r.BGP.ASN = uint32(n) }, []int{1, 65534, 65536}, []int{65535, 23456}},
-		"hold time":   {func(r *altered, n int) { r.BGP.HoldTime = time.Duration(n) * time.Second }, []int{3, 180}, []int{2, 181}},
-		"propagation": {func(r *altered, n int) { r.BGP.Propagation = time.Duration(n) * time.Second }, []int{0, 60}, []int{-1, 61}},
+		"peers": {func(r *altered, n int) { r.BGP.Peers = peers(n) }, []int{1, 16}, []int{0, 17}},
+		"hops":  {func(r *altered, n int) { r.BGP.Peers[0].Multihop = n }, []int{0, 255}, []int{-1, 256}},
+		"ASN":   {func(r *altered, n int) { r.BGP.ASN = uint32(n) }, []int{1, 65534, 65536}, []int{65535, 23456}},
+		"hold time": {
+			func(r *altered, n int) { r.BGP.HoldTime = time.Duration(n) * time.Second },
+			[]int{3, 180},
+			[]int{2, 181},
+		},
+		"propagation": {
+			func(r *altered, n int) { r.BGP.Propagation = time.Duration(n) * time.Second },
+			[]int{0, 60},
+			[]int{-1, 61},
+		},
 		"BFD interval": {
 			func(r *altered, n int) { r.BGP.BFDInterval = time.Duration(n) * time.Millisecond },
 			[]int{50, 10000},

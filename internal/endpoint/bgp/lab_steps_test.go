@@ -215,7 +215,8 @@ func stepPeerDown(f *fixture) {
 		return strings.Fields(f.shell("a", "birdc -s "+socketPath+" show protocols | grep "+peerName(before.Peers[0])))[4]
 	}
 	since := session()
-	f.spec.Peers = append(slices.Clone(f.spec.Peers), endpoint.Peer{Address: "10.85.0.9", ASN: 65010, BFD: true, Multihop: 4})
+	f.spec.Peers = append(slices.Clone(f.spec.Peers),
+		endpoint.Peer{Address: "10.85.0.9", ASN: 65010, BFD: true, Multihop: 4})
 	f.must(f.registrar().Register(f.ctx, "a", f.at("a")))
 	differences, err := f.registrar().Registered(f.ctx, "a", f.at("a"))
 	f.must(err)

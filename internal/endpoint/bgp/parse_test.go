@@ -37,8 +37,10 @@ func TestParseReport(t *testing.T) {
 	if got := parseReport(healthy, testPrefix); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	hostile := "registered no\naddress no\nprotocol endpoint Static --- up 1\nprotocol peer_10_0_0_1 BGP --- up x \x1b[2J\n" +
-		"protocol $(id) BGP --- up x Established\nexported peer100 10.200.0.1/32\nexported peer_10_0_0_1 0.0.0.0/0 unicast\n" +
+	hostile := "registered no\naddress no\nprotocol endpoint Static --- up 1\n" +
+		"protocol peer_10_0_0_1 BGP --- up x \x1b[2J\n" +
+		"protocol $(id) BGP --- up x Established\nexported peer100 10.200.0.1/32\n" +
+		"exported peer_10_0_0_1 0.0.0.0/0 unicast\n" +
 		"protocol peer_10_9_0_2 BGP --- start x Active \x1b]0;x\n"
 	got := parseReport(hostile, testPrefix)
 	want = report{
@@ -49,7 +51,8 @@ func TestParseReport(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	// Lines that end early.
-	short := "protocol endpoint Direct --- up\nprotocol peer_10_0_0_1 BGP --- start\nprotocol peer_10_9_0_2 BGP --- up 1\nexported peer_10_9_0_2\n"
+	short := "protocol endpoint Direct --- up\nprotocol peer_10_0_0_1 BGP --- start\n" +
+		"protocol peer_10_9_0_2 BGP --- up 1\nexported peer_10_9_0_2\n"
 	got = parseReport(short+"exported peer_10_9_0_2 10.200.0.1/32\n", testPrefix)
 	want = report{Sessions: map[string]session{"peer_10_9_0_2": {State: "Down", Exported: true}}}
 	if !reflect.DeepEqual(got, want) {
@@ -187,7 +190,9 @@ func TestReadOwner(t *testing.T) {
 	if o := readOwner(""); o.exists() || o.other(r) {
 		t.Errorf("%+v", o)
 	}
-	for _, text := range []string{"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]", otherAddress, otherType} {
+	for _, text := range []string{
+		"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]", otherAddress, otherType,
+	} {
 		if o := readOwner(text); !o.other(r) || o != unreadable {
 			t.Errorf("%q is read as %+v", text, o)
 		}
