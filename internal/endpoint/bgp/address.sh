@@ -23,7 +23,12 @@ up)
   echo "$prefix" >"$state/prefix"
   case $own in
   *.*)
-    device=$(ip -o address show to "$own" | awk '{ print $2; exit }')
+    # After a boot, the network may be late.
+    for _ in $(seq 60); do
+      device=$(ip -o address show to "$own" | awk '{ print $2; exit }')
+      [ -z "$device" ] || break
+      sleep 1
+    done
     [ -n "$device" ] || { echo "no interface has the address $own" >&2; exit 1; }
     set_to arp_ignore 1
     set_to arp_announce 2

@@ -39,7 +39,7 @@ type machine struct {
 }
 
 // query asks for everything that a registration puts on a machine.
-func query(r endpoint.Registration) host.Query {
+func query(r endpoint.Registration, own string) host.Query {
 	var peers []string
 	if r.BGP != nil {
 		for _, p := range r.BGP.Peers {
@@ -54,7 +54,9 @@ func query(r endpoint.Registration) host.Query {
 		Ports:    []int{bgpPort},
 		Commands: append([]string{"bird", "birdc", "curl"}, installers()...),
 		Script:   birdScript + stateScript,
-		Vars:     map[string]string{"prefix": prefixOf(r).String(), "peers": strings.Join(peers, " ")},
+		Vars: map[string]string{
+			"own": own, "prefix": prefixOf(r).String(), "peers": strings.Join(peers, " "),
+		},
 	}
 	for _, unit := range units() {
 		q.Files = append(q.Files, unitDir+unit)
@@ -63,7 +65,7 @@ func query(r endpoint.Registration) host.Query {
 }
 
 func observe(ctx context.Context, h *host.Host, r endpoint.Registration) machine {
-	facts, err := h.Observe(ctx, query(r))
+	facts, err := h.Observe(ctx, query(r, h.Address()))
 	if err != nil {
 		return machine{err: err}
 	}

@@ -14,6 +14,7 @@ import (
 // report is what a machine says about its announcement (state.sh). Each value has one of the forms
 // below; everything else is dropped.
 type report struct {
+	Own        bool               // the machine has the address at which the provider reaches it
 	Registered bool               // the replica is in rotation
 	Address    bool               // the machine has the address
 	Protocol   string             // state of the protocol that has the route; "" if bird does not answer
@@ -49,6 +50,8 @@ func parseReport(text string, wanted netip.Prefix) report {
 			continue
 		}
 		switch rest := words[1:]; words[0] {
+		case "own":
+			r.Own = r.Own || len(rest) == 0
 		case "registered":
 			r.Registered = r.Registered || len(rest) == 0
 		case "address":

@@ -11,7 +11,8 @@ import (
 )
 
 // healthy is the output of state.sh with bird 2.0.12, two peers, and one of them without a session.
-const healthy = `registered
+const healthy = `own
+registered
 address
 protocol BIRD 2.0.12 ready.
 protocol Name       Proto      Table      State  Since         Info
@@ -30,14 +31,14 @@ exported peer_10_9_0_2 BIRD 2.0.12 ready.
 var testPrefix = netip.MustParsePrefix("10.200.0.1/32")
 
 func TestParseReport(t *testing.T) {
-	want := report{Registered: true, Address: true, Protocol: "up", Sessions: map[string]session{
+	want := report{Own: true, Registered: true, Address: true, Protocol: "up", Sessions: map[string]session{
 		"peer_10_0_0_1": {State: "Established", Exported: true},
 		"peer_10_9_0_2": {State: "Active", Reason: "Socket: Connection refused"},
 	}}
 	if got := parseReport(healthy, testPrefix); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	hostile := "registered no\naddress no\nprotocol endpoint Static --- up 1\n" +
+	hostile := "own no\nregistered no\naddress no\nprotocol endpoint Static --- up 1\n" +
 		"protocol peer_10_0_0_1 BGP --- up x \x1b[2J\n" +
 		"protocol $(id) BGP --- up x Established\nexported peer100 10.200.0.1/32\n" +
 		"exported peer_10_0_0_1 0.0.0.0/0 unicast\n" +
@@ -78,7 +79,7 @@ func TestOutOfRotation(t *testing.T) {
 			func(s string) string { return strings.Replace(s, "---        up     12:21:57", "--- down 1", 1) },
 			errNotAnnounced, 1,
 		},
-		"bird does not run": {func(string) string { return "registered\naddress\n" }, errNoBird, 2},
+		"bird does not run": {func(string) string { return "own\nregistered\naddress\n" }, errNoBird, 2},
 		"no session": {
 			func(s string) string { return strings.Replace(s, "Established", "OpenSent", 1) }, errNoSession, 2,
 		},

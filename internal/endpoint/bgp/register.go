@@ -53,6 +53,8 @@ var (
 	errPort     = errors.New("clients reach the API server at the endpoint's address, so both need the same port")
 	errBusyPort = errors.New("another program listens on the port of BGP")
 	errPackages = errors.New("packages cannot be installed")
+
+	errNoOwnAddress = errors.New("the machine has no interface with its own address, from which its sessions come")
 )
 
 // install makes the machine as the registration wants it. It changes nothing that is so already.
@@ -94,6 +96,9 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 func (r *Registrar) preflight(t targets.Target, m machine) error {
 	if m.owner.other(r.Registration) {
 		return fmt.Errorf("%w: %s", errOther, m.owner)
+	}
+	if !m.report.Own {
+		return fmt.Errorf("%w: %s", errNoOwnAddress, t.Address)
 	}
 	if len(missingPackages(m.facts)) > 0 && !hasInstaller(m.facts) {
 		return fmt.Errorf("%w: the machine has none of %s", errPackages, strings.Join(installers(), ", "))
