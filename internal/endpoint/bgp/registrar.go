@@ -155,8 +155,8 @@ func nextStep(err error) string {
 	case errors.Is(err, errBusyPort):
 		return "let the other program bind another address, or none (such as passive sessions), then apply again"
 	case errors.Is(err, errNoOwnAddress):
-		return "use the address that the machine itself has as the replica's host.address and in bgp.targets (behind address " +
-			"translation, BGP cannot work), then apply again"
+		return "use the address that the machine itself has as the replica's host.address and in bgp.targets (behind " +
+			"address translation, BGP cannot work), then apply again"
 	case errors.Is(err, errPort):
 		return "give the replica the endpoint's port (port), then apply again"
 	case errors.Is(err, errNoSession):
