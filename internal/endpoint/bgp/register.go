@@ -24,7 +24,10 @@ const (
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	t, err := r.At(name, address)
 	if err == nil {
-		err = errorOf(ValidateRegistration(r.Registration), r.checkPasswords())
+		err = ValidateRegistration(r.Registration)
+	}
+	if err == nil && !r.recorded {
+		err = r.checkPasswords()
 	}
 	if err == nil && t.Port != r.Port {
 		err = fmt.Errorf("%w: it has port %d, and the endpoint %d", errPort, t.Port, r.Port)
@@ -36,8 +39,10 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err := targets.WaitUntil(ctx, targets.ReadyTimeout, ready); err != nil {
 		return r.operationError("in rotation", name, fmt.Errorf("its API server is not ready: %w", err))
 	}
-	if err := r.install(ctx, t); err != nil {
-		return r.operationError("in rotation", name, err)
+	if !r.recorded {
+		if err := r.install(ctx, t); err != nil {
+			return r.operationError("in rotation", name, err)
+		}
 	}
 	if err := r.admit(ctx, t); err != nil {
 		return r.operationError("in rotation", name, err)
