@@ -52,7 +52,8 @@ func startRouter(t *testing.T, m *lab.Machine) router {
 	t.Helper()
 	onMachine(t, m, fmt.Sprintf(routerScript, m.Address, routerASN, subnet, replicasASN, anycast))
 	route := []string{anycast + "/32", "via", m.Address.String()}
-	if out, err := exec.CommandContext(t.Context(), "ip", append([]string{"route", "replace"}, route...)...).CombinedOutput(); err != nil {
+	add := exec.CommandContext(t.Context(), "ip", append([]string{"route", "replace"}, route...)...)
+	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("add a route: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -97,8 +98,10 @@ func (r router) write(t *testing.T, w *workspace.Workspace, asn int, names ...st
 // is withdrawn, it sends the packets of existing connections to another machine, which resets them.
 func rerouted() load.Criteria {
 	return unnoticed().Excusing(load.Excuse{
-		Operation: load.APIRequest, Texts: []string{"connection reset by peer", "EOF", "connection refused", "no route to host"},
-		Most: 60, Reason: "a router sends the packets of a connection to another machine when the set of routes changes",
+		Operation: load.APIRequest,
+		Texts:     []string{"connection reset by peer", "EOF", "connection refused", "no route to host"},
+		Most:      60,
+		Reason:    "a router sends the packets of a connection to another machine when the set of routes changes",
 	})
 }
 

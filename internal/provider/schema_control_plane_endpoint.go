@@ -92,8 +92,10 @@ func endpointArguments() map[string]schema.Attribute {
 
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Optional:   true,
-		Validators: []validator.Object{objectvalidator.ExactlyOneOf(path.MatchRoot("external"), path.MatchRoot("dns"), path.MatchRoot("bgp"))},
+		Optional: true,
+		Validators: []validator.Object{objectvalidator.ExactlyOneOf(
+			path.MatchRoot("external"), path.MatchRoot("dns"), path.MatchRoot("bgp"),
+		)},
 		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A " +
 			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
 			"last; a reload closes no connection. Default: none; one of `haproxy`, `external`, `dns` and `bgp` is set.",

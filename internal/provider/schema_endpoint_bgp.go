@@ -16,9 +16,9 @@ import (
 func bgpSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "An IP address that every replica's machine has, and announces to its routers by BGP (bird) while " +
-			"its own API server is ready. Routers with several routes spread connections over the replicas. The route is " +
-			"withdrawn before a replica stops, and is lost with a machine that dies: within a second with BFD. Connections " +
+		MarkdownDescription: "An IP address that every replica's machine has, and announces to its routers by BGP (bird) " +
+			"while its own API server is ready. Routers with several routes spread connections over the replicas. The route " +
+			"is withdrawn before a replica stops, and is lost with a machine that dies: within a second with BFD. Connections " +
 			"through a route that is gone end, and clients connect again. Default: none; one of `haproxy`, `external`, `dns` " +
 			"and `bgp` is set. A change restarts nothing but bird.",
 		Attributes: map[string]schema.Attribute{
@@ -36,8 +36,8 @@ func bgpSchema() schema.Attribute {
 			"targets": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
 				Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
-				MarkdownDescription: "IP addresses of the machines of all replicas, by the replicas' names, of the same family as " +
-					"`address`. A change restarts nothing; replicas only record it.",
+				MarkdownDescription: "IP addresses of the machines of all replicas, by the replicas' names, of the same family " +
+					"as `address`. A change restarts nothing; replicas only record it.",
 			},
 			"hold_time": bgpDuration(bgp.DefaultHoldTime.String(), "After how long without a message a session without BFD is "+
 				"down, `3s` or more."),
