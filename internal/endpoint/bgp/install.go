@@ -23,6 +23,8 @@ var (
 	admitScript host.Script
 	//go:embed drain.sh
 	drainScript host.Script
+	//go:embed close.sh
+	closeScript host.Script
 	//go:embed clean.sh
 	cleanScript host.Script
 )

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -71,7 +73,13 @@ func (r *Registrar) withdraw(ctx context.Context, t targets.Target) error {
 			return fmt.Errorf("%w to peer %s", errStillAnnounced, p.Address)
 		}
 	}
-	return r.propagate(ctx)
+	if err := r.propagate(ctx); err != nil {
+		return err
+	}
+	_, err = r.run(ctx, t.Address, host.Command{Script: closeScript, Vars: map[string]string{
+		"address": r.Address, "port": strconv.Itoa(r.Port),
+	}})
+	return err
 }
 
 var errStillAnnounced = errors.New("its machine still announces the address")
