@@ -192,14 +192,15 @@ func (f *fixture) installStandIns() {
 	for _, name := range f.names() {
 		machine := f.pool.Host(host.Target{Address: f.spec.Targets[name]})
 		_, err := machine.Run(f.ctx, host.Command{
-			Script: "cat >/opt/stand-in && chmod 755 /opt/stand-in", Stdin: bytes.NewReader(program),
+			Script: "cat >/opt/stand-in.new; chmod 755 /opt/stand-in.new; mv /opt/stand-in.new /opt/stand-in",
+			Stdin:  bytes.NewReader(program),
 		})
 		f.must(err)
 		_, err = machine.Apply(f.ctx, host.Change{Files: []host.File{{
 			Path: "/etc/systemd/system/stand-in.service", Mode: 0o644,
 			Content: []byte("[Service]\nEnvironment=" + standInAddress + "=0.0.0.0:6443 " + standInName + "=" + name +
 				"\nExecStart=/opt/stand-in\n[Install]\nWantedBy=multi-user.target\n"),
-		}}, Script: "systemctl start stand-in"})
+		}}, Script: "systemctl restart stand-in"})
 		f.must(err)
 		f.replicas[name] = true
 	}
