@@ -99,7 +99,7 @@ func (r router) write(t *testing.T, w *workspace.Workspace, asn int, names ...st
 func rerouted() load.Criteria {
 	return unnoticed().Excusing(load.Excuse{
 		Operation: load.APIRequest,
-		Texts:     []string{"connection reset by peer", "EOF", "connection refused", "no route to host"},
+		Texts:     []string{"connection reset by peer", "EOF", "connection refused", "force closed"},
 		Most:      60,
 		Reason:    "a router sends the packets of a connection to another machine when the set of routes changes",
 	})
