@@ -21,9 +21,16 @@ ip -n "$LAB_NETNS" link del dev "$MACHINE" 2>/dev/null || true
 ip link add dev eth0 address "$MAC" type veth peer name "$MACHINE" netns "$LAB_NETNS"
 ip -n "$LAB_NETNS" link set dev "$MACHINE" master "$BRIDGE" up
 ip link set dev lo up
-ip addr add "$ADDRESS" dev eth0
+if [ -n "$ADDRESS6" ]; then # nobody waits for the detection of duplicates
+  echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
+  ip addr add "$ADDRESS6" dev eth0 nodad
+fi
+if [ -n "$ADDRESS" ]; then ip addr add "$ADDRESS" dev eth0; fi
 ip link set dev eth0 up
-ip route replace "$SUBNET" dev eth0 proto kernel scope link src "${ADDRESS%/*}" quickack 1
+if [ -n "$ADDRESS" ]; then
+  ip route replace "$SUBNET" dev eth0 proto kernel scope link src "${ADDRESS%/*}" quickack 1
+fi
+if [ -n "$ADDRESS6" ]; then ip route replace "$SUBNET6" dev eth0 proto kernel metric 256 quickack 1; fi
 
 export SYSTEMD_NSPAWN_API_VFS_WRITABLE=1
 exec systemd-nspawn --boot --register=no --keep-unit --quiet --console=read-only \

@@ -122,7 +122,9 @@ func (l *Lab) hosts() string {
 	var text strings.Builder
 	text.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost\n")
 	for _, m := range l.Machines() {
-		fmt.Fprintf(&text, "%s %s\n", m.Address, m.Name)
+		for address := range strings.SplitSeq(m.addresses(), ",") {
+			fmt.Fprintf(&text, "%s %s\n", address, m.Name)
+		}
 	}
 	return text.String()
 }

@@ -42,8 +42,12 @@ var (
 type Config struct {
 	Name     string       // lower case, digits, dashes
 	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Labs do not see each other
-	Machines []string     // addresses .11, .12, ... in this order
+	Subnet6  netip.Prefix // IPv6, unique local; the machines have no such address when zero
+	Machines []string     // addresses .11, .12, ... and ::11, ::12, ... in this order
 	Log      io.Writer    // gets progress; standard error when nil
+
+	// IPv6Only leaves the machines without an IPv4 address: Machine.Address is the IPv6 one.
+	IPv6Only bool
 
 	// DiskImages gives each machine a file system of its own, as CutPower needs it. Flushes
 	// do not reach this computer's disk, so that such a lab is not for measurements.
@@ -65,6 +69,12 @@ func (c Config) validate() error {
 	if c.Subnet.IsValid() && (!c.Subnet.Addr().Is4() || c.Subnet.Bits() > 27) {
 		return fmt.Errorf("subnet %s: want IPv4 with room for machines from .%d on", c.Subnet, firstMachine)
 	}
+	if c.Subnet6.IsValid() && (!c.Subnet6.Addr().IsPrivate() || !c.Subnet6.Addr().Is6() || c.Subnet6.Bits() > 112) {
+		return fmt.Errorf("subnet %s: want unique local IPv6 with 16 bits for the machines", c.Subnet6)
+	}
+	if c.IPv6Only && !c.Subnet6.IsValid() {
+		return errors.New("machines without IPv4 need an IPv6 subnet")
+	}
 	for _, name := range c.Machines {
 		if err := validateMachine(name); err != nil {
 			return err
@@ -83,8 +93,9 @@ func validateMachine(name string) error {
 // Lab is a set of machines on one network. Its methods may run at the same time,
 // except Add and Destroy.
 type Lab struct {
-	Name   string
-	Subnet netip.Prefix
+	Name    string
+	Subnet  netip.Prefix
+	Subnet6 netip.Prefix // zero if the lab has no IPv6
 
 	state       state
 	reservation *os.File // of New: its lock keeps the lab for this process
@@ -132,13 +143,18 @@ func (l *Lab) loadState(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return err
 		}
-		s = state{Subnet: subnet.Masked(), Base: base, DiskImages: cfg.DiskImages}
+		s = state{
+			Subnet: subnet.Masked(), Subnet6: cfg.Subnet6.Masked(), IPv6Only: cfg.IPv6Only, Base: base,
+			DiskImages: cfg.DiskImages,
+		}
 	case err != nil:
 		return err
 	case cfg.Subnet.IsValid() && cfg.Subnet.Masked() != s.Subnet:
 		return fmt.Errorf("lab %s exists with subnet %s, not %s: take it down first", cfg.Name, s.Subnet, cfg.Subnet)
+	case cfg.Subnet6.IsValid() && cfg.Subnet6.Masked() != s.Subnet6, cfg.IPv6Only && !s.IPv6Only:
+		return fmt.Errorf("lab %s exists with another IPv6 network: take it down first", cfg.Name)
 	}
-	l.state, l.Subnet = s, s.Subnet
+	l.state, l.Subnet, l.Subnet6 = s, s.Subnet, s.Subnet6
 	return l.saveState()
 }
 
@@ -150,7 +166,7 @@ func Open(name string) (*Lab, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return &Lab{Name: name, Subnet: s.Subnet, state: s}, nil
+	return &Lab{Name: name, Subnet: s.Subnet, Subnet6: s.Subnet6, state: s}, nil
 }
 
 // Names lists the labs of this computer.
@@ -218,7 +234,13 @@ func (l *Lab) add(ctx context.Context, names []string) error {
 func (l *Lab) Machines() []*Machine {
 	machines := make([]*Machine, 0, len(l.state.Machines))
 	for _, m := range l.state.Machines {
-		machines = append(machines, &Machine{Name: m.Name, Address: m.Address, lab: l})
+		machine := &Machine{
+			Name: m.Name, Address: m.Address, Address6: l.state.address6(m.Address), lab: l, number: m.Address,
+		}
+		if l.state.IPv6Only {
+			machine.Address = machine.Address6
+		}
+		machines = append(machines, machine)
 	}
 	return machines
 }

@@ -31,10 +31,20 @@ var powerScript string
 
 // Machine is one machine of a lab.
 type Machine struct {
-	Name    string
-	Address netip.Addr
+	Name     string
+	Address  netip.Addr
+	Address6 netip.Addr // zero if the lab has no IPv6
 
-	lab *Lab
+	lab    *Lab
+	number netip.Addr // its IPv4 address, also in a lab without IPv4
+}
+
+// addresses lists the machine's addresses as known_hosts does.
+func (m *Machine) addresses() string {
+	if !m.Address6.IsValid() || m.Address6 == m.Address {
+		return m.Address.String()
+	}
+	return m.Address.String() + "," + m.Address6.String()
 }
 
 // Running reports whether the machine is on: whether any of its processes exists.
@@ -147,13 +157,21 @@ func (m *Machine) start(ctx context.Context) error {
 	}
 	defer console.Close()
 	cmd := exec.Command("sh", "-c", powerScript, "machine", bootScript)
+	address := netip.PrefixFrom(m.Address, m.lab.Subnet.Bits()).String()
+	if m.lab.state.IPv6Only {
+		address = ""
+	}
+	address6, subnet6 := "", ""
+	if m.Address6.IsValid() {
+		address6, subnet6 = netip.PrefixFrom(m.Address6, m.lab.Subnet6.Bits()).String(), m.lab.Subnet6.String()
+	}
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"),
 		"CGROUP_PROCS=" + strings.Join(procs, " "),
 		"BASE=" + m.lab.state.Base, "DISK=" + m.path("disk"), "ROOT=" + m.path("root"),
 		"LAB_NETNS=" + m.lab.NetNS(), "BRIDGE=" + bridge, "MACHINE=" + m.Name,
-		"ADDRESS=" + netip.PrefixFrom(m.Address, m.lab.Subnet.Bits()).String(),
-		"SUBNET=" + m.lab.Subnet.String(), "MAC=" + m.mac(),
+		"ADDRESS=" + address, "SUBNET=" + m.lab.Subnet.String(),
+		"ADDRESS6=" + address6, "SUBNET6=" + subnet6, "MAC=" + m.mac(),
 		"ID=" + m.lab.NetNS() + "-" + m.Name,
 	}
 	cmd.Stdout, cmd.Stderr = console, console
@@ -185,7 +203,7 @@ func (m *Machine) waitForPower(ctx context.Context, ended <-chan struct{}) error
 // mac is the same at each boot. With another one the others would keep sending to
 // the old one for as long as their ARP entries live, half a minute and more.
 func (m *Machine) mac() string {
-	ip := m.Address.As4()
+	ip := m.number.As4()
 	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", ip[0], ip[1], ip[2], ip[3])
 }
 

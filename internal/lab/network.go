@@ -56,7 +56,21 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return l.makeNetwork6(ctx)
+}
+
+// makeNetwork6 gives the bridge its IPv6 address, without duplicate address detection, for which
+// everyone would wait a second.
+func (l *Lab) makeNetwork6(ctx context.Context) error {
+	if !l.Subnet6.IsValid() {
+		return nil
+	}
+	operator := netip.PrefixFrom(l.Subnet6.Addr().Next(), l.Subnet6.Bits()).String()
+	if err := l.ip(ctx, "address", "replace", operator, "dev", bridge, "nodad"); err != nil {
+		return err
+	}
+	return l.ip(ctx, "route", "replace", l.Subnet6.String(), "dev", bridge, "proto", "kernel", "metric", "256",
+		"quickack", "1")
 }
 
 func (l *Lab) removeNetwork(ctx context.Context) error {

@@ -41,7 +41,7 @@ func (l *Lab) KnownHosts() (string, error) {
 		} else if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&text, "%s %s\n", m.Address, key)
+		fmt.Fprintf(&text, "%s %s\n", m.addresses(), key)
 	}
 	return text.String(), nil
 }

@@ -21,6 +21,8 @@ const stateRoot = "/var/lib/kube-lab"
 // kernel: whether a machine runs, where its cable is.
 type state struct {
 	Subnet   netip.Prefix   `json:"subnet"`
+	Subnet6  netip.Prefix   `json:"subnet6,omitzero"`
+	IPv6Only bool           `json:"ipv6_only,omitempty"`
 	Base     string         `json:"base"` // the tree below the machines' disks
 	Machines []stateMachine `json:"machines"`
 
@@ -48,6 +50,18 @@ func (s *state) freeAddress() (netip.Addr, error) {
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("no free address left in %s", s.Subnet)
+}
+
+// address6 is the IPv6 address of the machine with an IPv4 address: ::11 of the one with .11. It
+// is zero if the lab has no IPv6.
+func (s *state) address6(address netip.Addr) netip.Addr {
+	if !s.Subnet6.IsValid() {
+		return netip.Addr{}
+	}
+	four, six := address.As4(), s.Subnet6.Masked().Addr().As16()
+	last := four[3]
+	six[14], six[15] = last/100, last/10%10<<4|last%10 // the decimal digits, read as hexadecimal ones
+	return netip.AddrFrom16(six)
 }
 
 func readState(name string) (state, error) {

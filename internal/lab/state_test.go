@@ -34,6 +34,24 @@ func TestFreeAddress(t *testing.T) {
 	}
 }
 
+func TestAddress6(t *testing.T) {
+	for subnet, want := range map[string]map[string]string{
+		"":               {"10.0.0.11": "invalid IP"},
+		"fd00:95::/64":   {"10.0.0.11": "fd00:95::11", "10.0.0.109": "fd00:95::109", "10.0.0.254": "fd00:95::254"},
+		"fd00:95::7/112": {"10.0.0.12": "fd00:95::12"},
+	} {
+		var s state
+		if subnet != "" {
+			s.Subnet6 = netip.MustParsePrefix(subnet)
+		}
+		for address, want := range want {
+			if got := s.address6(netip.MustParseAddr(address)); got.String() != want {
+				t.Errorf("%s in %q gives %s, want %s", address, subnet, got, want)
+			}
+		}
+	}
+}
+
 func TestConfigValidate(t *testing.T) {
 	subnet := netip.MustParsePrefix("10.0.0.0/24")
 	for name, test := range map[string]struct {
@@ -46,6 +64,12 @@ func TestConfigValidate(t *testing.T) {
 		"path as name":            {Config{Name: "../x"}, false},
 		"small subnet":            {Config{Name: "x", Subnet: netip.MustParsePrefix("10.0.0.0/28")}, false},
 		"IPv6":                    {Config{Name: "x", Subnet: netip.MustParsePrefix("fd00::/64")}, false},
+		"both families":           {Config{Name: "x", Subnet6: netip.MustParsePrefix("fd00:95::/64")}, true},
+		"IPv6 only":               {Config{Name: "x", Subnet6: netip.MustParsePrefix("fd00:95::/64"), IPv6Only: true}, true},
+		"neither family":          {Config{Name: "x", IPv6Only: true}, false},
+		"routable IPv6":           {Config{Name: "x", Subnet6: netip.MustParsePrefix("2001:db8::/64")}, false},
+		"IPv4 as IPv6":            {Config{Name: "x", Subnet6: netip.MustParsePrefix("10.0.0.0/24")}, false},
+		"small IPv6 subnet":       {Config{Name: "x", Subnet6: netip.MustParsePrefix("fd00:95::/120")}, false},
 		"no machine name":         {Config{Name: "x", Machines: []string{""}}, false},
 		"path as machine":         {Config{Name: "x", Machines: []string{"../x"}}, false},
 		"machine like an option":  {Config{Name: "x", Machines: []string{"-x"}}, false},
