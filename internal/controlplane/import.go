@@ -49,6 +49,7 @@ type Imported struct {
 // RegisteredAt is what a registration says of its endpoint.
 type RegisteredAt struct {
 	Address       string
+	Address6      string        // "" means none
 	DetectionTime time.Duration // as in component.Replica
 	AllAddresses  bool          // as in component.Replica
 }

@@ -37,6 +37,7 @@ const (
 type Registration struct {
 	Kind         Kind              `json:"kind,omitempty"` // "" is HAProxy
 	Address      string            `json:"address"`
+	Address6     string            `json:"address6,omitempty"` // the second one of a dual-stack endpoint
 	Port         int               `json:"port"`
 	Hosts        map[string]string `json:"hosts"` // name → address: the balancers, or the machines of the replicas
 	DrainTimeout time.Duration     `json:"drain_timeout"`

@@ -11,6 +11,7 @@ type APIServerNames struct {
 	ServiceIPs    []string // the first address of each service CIDR
 	Advertise     string   // the machine's address
 	Endpoint      string   // host of the endpoint: IP or DNS name; may be empty
+	Endpoint6     string   // second address of a dual-stack endpoint; may be empty
 	Extra         []string
 }
 
@@ -27,6 +28,9 @@ func APIServer(n APIServerNames) Leaf {
 	hosts = append(hosts, n.ServiceIPs...)
 	if n.Endpoint != "" {
 		hosts = append(hosts, n.Endpoint)
+	}
+	if n.Endpoint6 != "" {
+		hosts = append(hosts, n.Endpoint6)
 	}
 	return Leaf{
 		Name:       "apiserver",

@@ -218,20 +218,33 @@ func sizeText(bytes int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }
 
+// holderIssues describes a virtual IP that is not on exactly one balancer.
+func holderIssues(address string, holders, unseen []string) []issue {
+	switch {
+	case len(holders) > 1:
+		return []issue{unhealthy("virtual IP %s: it is on %s at the same time", address, enumerated(holders))}
+	case len(holders) == 0 && len(unseen) > 0:
+		return []issue{{issueUnreachable, fmt.Sprintf("virtual IP %s: no observed balancer has it; "+
+			"%s may have it", address, enumerated(unseen))}}
+	case len(holders) == 0:
+		return []issue{unhealthy("virtual IP %s: no balancer has it", address)}
+	}
+	return nil
+}
+
 func endpointIssues(h endpointHealth) []issue {
 	if h.targets != nil {
 		return externalIssues(*h.targets)
 	}
-	var issues []issue
 	holders, unseen := h.Holders(), h.Unobserved()
-	switch {
-	case len(holders) > 1:
-		issues = append(issues, unhealthy("virtual IP %s: it is on %s at the same time", h.Address, enumerated(holders)))
-	case len(holders) == 0 && len(unseen) > 0:
-		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("virtual IP %s: no observed balancer has it; "+
-			"%s may have it", h.Address, enumerated(unseen))})
-	case len(holders) == 0:
-		issues = append(issues, unhealthy("virtual IP %s: no balancer has it", h.Address))
+	issues := holderIssues(h.Address, holders, unseen)
+	if h.Address6 != "" {
+		second := h.Holders6()
+		issues = append(issues, holderIssues(h.Address6, second, unseen)...)
+		if len(holders) == 1 && len(second) == 1 && holders[0] != second[0] {
+			issues = append(issues, unhealthy("virtual IPs: %s is on %s, and %s on %s", h.Address, enumerated(holders),
+				h.Address6, enumerated(second)))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
 		b := h.Balancers[name]

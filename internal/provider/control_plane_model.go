@@ -40,6 +40,9 @@ type virtualIPModel struct {
 	Address types.String `tfsdk:"address"`
 	Holder  types.String `tfsdk:"holder"`
 	Holders types.List   `tfsdk:"holders"`
+
+	Address6 types.String `tfsdk:"address6"`
+	Holders6 types.List   `tfsdk:"holders6"`
 }
 
 type balancerModel struct {
@@ -135,7 +138,10 @@ func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Tim
 
 func virtualIPOf(h endpointHealth) *virtualIPModel {
 	holders := h.Holders()
-	out := &virtualIPModel{Address: lineOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
+	out := &virtualIPModel{
+		Address: lineOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders),
+		Address6: lineOrNull(h.Address6), Holders6: stringList(h.Holders6()),
+	}
 	if len(holders) == 1 {
 		out.Holder = lineValue(holders[0])
 	}
@@ -304,6 +310,9 @@ func parenthesized(before, text string) string {
 func (h endpointHealth) where() string {
 	switch {
 	case h.targets == nil:
+		if h.Address6 != "" {
+			return h.Address + " and " + h.Address6 + " on " + orNoBalancer(h.HoldersOfAll())
+		}
 		return h.Address + " on " + orNoBalancer(h.Holders())
 	case h.targets.Silence != "":
 		return h.Address + " does not answer"

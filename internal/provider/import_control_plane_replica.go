@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 )
 
 func (r *replicaResource) IdentitySchema(
@@ -36,7 +37,7 @@ func (r *replicaResource) ImportState(
 	registeredAt := func(text json.RawMessage) (controlplane.RegisteredAt, error) {
 		registration, err := registrationIn(text)
 		return controlplane.RegisteredAt{
-			Address: registration.Address, DetectionTime: registration.DetectionTime,
+			Address: registration.Address, Address6: registration.Address6, DetectionTime: registration.DetectionTime,
 			AllAddresses: registration.Kind == endpoint.BGP,
 		}, err
 	}
@@ -92,7 +93,10 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 	}
 	switch registration.Kind {
 	case "", endpoint.HAProxy:
-		return registration, nil
+		if registration.Address6 == "" {
+			return registration, nil
+		}
+		return registration, haproxy.ValidateAddress6(registration.Address, registration.Address6)
 	case endpoint.External:
 		return registration, external.ValidateRegistration(registration)
 	case endpoint.DNS:
@@ -107,6 +111,7 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 	var diags diag.Diagnostics
 	object, more := types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
 		Address:      types.StringValue(r.Address),
+		Address6:     stringOrNull(r.Address6),
 		Port:         types.Int64Value(int64(r.Port)),
 		Hosts:        stringMap(r.Hosts),
 		DrainTimeout: durationText(r.DrainTimeout),

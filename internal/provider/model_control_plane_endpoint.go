@@ -32,6 +32,7 @@ type endpointModel struct {
 
 type haproxyModel struct {
 	Hosts           types.Map    `tfsdk:"hosts"`
+	Address6        types.String `tfsdk:"address6"`
 	Interface       types.String `tfsdk:"interface"`
 	VirtualRouterID types.Int64  `tfsdk:"virtual_router_id"`
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
@@ -39,7 +40,7 @@ type haproxyModel struct {
 
 // balancers decodes the haproxy attribute. If it is unknown, all of the result is unknown.
 func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) haproxyModel {
-	model := haproxyModel{Hosts: types.MapUnknown(types.StringType)}
+	model := haproxyModel{Hosts: types.MapUnknown(types.StringType), Address6: types.StringUnknown()}
 	if allKnown(m.HAProxy) {
 		diags.Append(m.HAProxy.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	}
@@ -98,7 +99,8 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.Hosts = arguments.Targets
 		registration.BGP = announcementObject(ctx, spec.Registration().BGP, diags)
 	case m.External.IsNull():
-		registration.Hosts = m.balancers(ctx, diags).Hosts
+		balancers := m.balancers(ctx, diags)
+		registration.Hosts, registration.Address6 = balancers.Hosts, balancers.Address6
 	default:
 		arguments := m.external(ctx, diags)
 		if !arguments.known(ctx) {
@@ -110,7 +112,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.DetectionTime = durationText(spec.HealthCheck.DetectionTime())
 		registration.ProbeFrom, registration.Hooks = arguments.ProbeFrom, arguments.Hooks
 	}
-	if !allKnown(registration.Hosts) || !elementsKnown(ctx, registration.Hosts) {
+	if registration.Address6.IsUnknown() || !allKnown(registration.Hosts) || !elementsKnown(ctx, registration.Hosts) {
 		return
 	}
 	object, more := types.ObjectValueFrom(ctx, registrationTypes, registration)

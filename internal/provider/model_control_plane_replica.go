@@ -86,12 +86,13 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	address := addressOf(m.Host)
 	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
-	if !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) ||
+	endpoint6, _ := m.Endpoint.Attributes()["address6"].(types.String)
+	if endpoint6.IsUnknown() || !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) ||
 		!elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
 	names := requestedReplicaModel{
-		Name: m.Name, Address: address, Endpoint: endpoint,
+		Name: m.Name, Address: address, Endpoint: endpoint, Endpoint6: endpoint6,
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
 	}.names(ctx, &ignored)
 	if m.noAdminConf() {

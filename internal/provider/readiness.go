@@ -88,7 +88,7 @@ func (r reviewData) evidence(now time.Time) readiness.Evidence {
 
 func (r reviewData) endpointEvidence() readiness.Endpoint {
 	out := readiness.Endpoint{
-		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(),
+		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.HoldersOfAll(),
 		Unread: r.endpoint.Unobserved(),
 	}
 	if h := r.endpoint.targets; h != nil {

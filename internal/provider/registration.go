@@ -20,6 +20,7 @@ import (
 // and a replica takes it as an argument.
 type registrationModel struct {
 	Address      types.String `tfsdk:"address"`
+	Address6     types.String `tfsdk:"address6"`
 	Port         types.Int64  `tfsdk:"port"`
 	Hosts        types.Map    `tfsdk:"hosts"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
@@ -62,6 +63,7 @@ func hooksOf(ctx context.Context, object types.Object, diags *diag.Diagnostics) 
 
 var registrationTypes = map[string]attr.Type{
 	"address":       types.StringType,
+	"address6":      types.StringType,
 	"port":          types.Int64Type,
 	"hosts":         types.MapType{ElemType: types.StringType},
 	"drain_timeout": types.StringType,
@@ -126,6 +128,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 	return endpoint.Registration{
 		Kind:          endpoint.Kind(model.Kind.ValueString()),
 		Address:       model.Address.ValueString(),
+		Address6:      model.Address6.ValueString(),
 		Port:          int(model.Port.ValueInt64()),
 		Hosts:         stringMapOf(ctx, model.Hosts, diags),
 		DrainTimeout:  drain,
@@ -143,6 +146,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 // queryEndpointModel is the part of a registration that a data source needs to find the replicas.
 type queryEndpointModel struct {
 	Address   types.String `tfsdk:"address"`
+	Address6  types.String `tfsdk:"address6"`
 	Port      types.Int64  `tfsdk:"port"`
 	Hosts     types.Map    `tfsdk:"hosts"`
 	ClusterID types.String `tfsdk:"cluster_id"`
@@ -163,6 +167,7 @@ func decodeEndpoint(
 	diags.Append(object.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	return inCluster(endpoint.Registration{
 		Address:   model.Address.ValueString(),
+		Address6:  model.Address6.ValueString(),
 		Port:      int(model.Port.ValueInt64()),
 		Hosts:     stringMapOf(ctx, model.Hosts, diags),
 		ClusterID: model.ClusterID.ValueString(),

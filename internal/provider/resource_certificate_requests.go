@@ -45,6 +45,7 @@ type requestedReplicaModel struct {
 	Name          types.String `tfsdk:"name"`
 	Address       types.String `tfsdk:"address"`
 	Endpoint      types.String `tfsdk:"endpoint"`
+	Endpoint6     types.String `tfsdk:"endpoint6"`
 	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
 	ClusterDomain types.String `tfsdk:"cluster_domain"`
 	ExtraSANs     types.Set    `tfsdk:"extra_sans"`
@@ -253,6 +254,7 @@ func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostic
 		ServiceIPs:    component.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
 		Advertise:     m.Address.ValueString(),
 		Endpoint:      m.Endpoint.ValueString(),
+		Endpoint6:     m.Endpoint6.ValueString(),
 		Extra:         stringsOf(ctx, m.ExtraSANs, diags),
 	}
 }

@@ -125,6 +125,12 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 		return
 	}
 	balancers := model.balancers(ctx, diags)
+	if allKnown(balancers.Address6) {
+		err := haproxy.ValidateAddress6(model.Address.ValueString(), balancers.Address6.ValueString())
+		if err != nil {
+			addInvalid(diags, path.Root("haproxy").AtName("address6"), "Invalid endpoint address", err)
+		}
+	}
 	if diags.HasError() || !allKnown(balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
 		return
 	}

@@ -187,6 +187,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			Bundle:        m.bundle,
 			Version:       m.Version.ValueString(),
 			EndpointHost:  registration.Address,
+			EndpointHost6: registration.Address6,
 			EndpointPort:  registration.Port,
 			Port:          int(m.Port.ValueInt64()),
 			EtcdURLs:      urls,

@@ -79,6 +79,10 @@ func requestedReplicaSchema() schema.Attribute {
 				Required: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 				MarkdownDescription: "The `address` of its `kube_control_plane_endpoint`.",
 			},
+			"endpoint6": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "The `haproxy.address6` of its `kube_control_plane_endpoint`. Default: none.",
+			},
 			"service_cidrs": schema.ListAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
 				Default: listdefault.StaticValue(types.ListValueMust(types.StringType,

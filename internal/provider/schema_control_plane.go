@@ -82,7 +82,9 @@ func querySchema() map[string]schema.Attribute {
 				"balancers list the replicas.",
 			Attributes: map[string]schema.Attribute{
 				"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
-				"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
+				"address6": schema.StringAttribute{Optional: true, MarkdownDescription: "The second virtual IP of a " +
+					"dual-stack endpoint. Default: none."},
+				"port": schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Required: true, ElementType: types.StringType,
 					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
@@ -148,9 +150,11 @@ func controlPlaneComputed() map[string]schema.Attribute {
 			"them."),
 		"summary": computedText("Summary in one line."),
 		"virtual_ip": computedGroup("The address of the API.", map[string]schema.Attribute{
-			"address": computedText("The virtual IP."),
-			"holder":  computedText("The balancer that has it; null if none is observed with it, or several are."),
-			"holders": computedTexts("All balancers that have it: more than one is an issue."),
+			"address":  computedText("The virtual IP."),
+			"holder":   computedText("The balancer that has it; null if none is observed with it, or several are."),
+			"holders":  computedTexts("All balancers that have it: more than one is an issue."),
+			"address6": computedText("The second virtual IP; null if there is none."),
+			"holders6": computedTexts("All balancers that have the second virtual IP: another one than `holder` is an issue."),
 		}),
 		"balancers": computedMap("The machines of the endpoint, by name.", map[string]schema.Attribute{
 			"address":   computedText("Address of the machine."),

@@ -107,6 +107,13 @@ func haproxySchema() schema.Attribute {
 					"the machines of the replicas. A change sets up added machines and cleans removed ones; if " +
 					"the machine with the virtual IP is removed, connections through it are closed.",
 			},
+			"address6": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "A second virtual IP for a dual-stack control plane: an unused IPv6 address in the " +
+					"machines' network, beside an IPv4 `address`. One machine has both, and each machine needs an IPv6 " +
+					"address on the interface. Certificates of the API servers contain it. A change reloads HAProxy and " +
+					"keepalived and keeps the connections to `address`. Default: none.",
+			},
 			"interface": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Network interface of the virtual IP. Default: the interface with the " +
@@ -144,7 +151,9 @@ func endpointComputed() map[string]schema.Attribute {
 				"attribute.",
 			Attributes: map[string]schema.Attribute{
 				"address": schema.StringAttribute{Computed: true, MarkdownDescription: "The endpoint's address."},
-				"port":    schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port at the address."},
+				"address6": schema.StringAttribute{Computed: true, MarkdownDescription: "The second virtual IP, or " +
+					"null."},
+				"port": schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Computed: true, ElementType: types.StringType,
 					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",

@@ -138,7 +138,9 @@ func replicaEndpointSchema() schema.Attribute {
 			"gets a certificate for it, which it reloads on its own.",
 		Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
-			"port":    schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
+			"address6": schema.StringAttribute{Optional: true, MarkdownDescription: "The second virtual IP of a " +
+				"dual-stack endpoint. Default: none."},
+			"port": schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
 				MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",

@@ -80,6 +80,7 @@ resource "kube_control_plane_endpoint" "this" {
   }
   haproxy = local.balanced ? {
     hosts             = local.with["balancer"]
+    address6          = var.endpoint.address6
     interface         = var.endpoint.interface
     virtual_router_id = var.endpoint.virtual_router_id
     install_packages  = var.endpoint.install_packages

@@ -46,12 +46,14 @@ variable "machines" {
 variable "endpoint" {
   description = <<-EOT
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
+    With address6, an unused IPv6 address, the API has a second one, on the same machine.
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
     With bgp, an address that the machines with the role "replica" announce to their routers.
   EOT
   type = object({
     address           = string
+    address6          = optional(string)
     port              = optional(number, 6443)
     drain_timeout     = optional(string, "10s")
     interface         = optional(string)

@@ -49,6 +49,7 @@ func (s Replica) CertificateNames() pki.APIServerNames {
 		ServiceIPs:    ServiceIPs(s.ServiceCIDRs),
 		Advertise:     s.Address,
 		Endpoint:      s.EndpointHost,
+		Endpoint6:     s.EndpointHost6,
 		Extra:         s.ExtraSANs,
 	}
 }

@@ -22,6 +22,7 @@ type Replica struct {
 	Bundle        *pki.Bundle
 	Version       string // "1.36.3"
 	EndpointHost  string // address or name of the endpoint
+	EndpointHost6 string // second address of a dual-stack endpoint; "" means none
 	EndpointPort  int
 	Port          int      // the API server's own, on the machine's address; 0 means 6443
 	EtcdURLs      []string // in any order

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -16,11 +18,18 @@ type balancer struct {
 	owner         owner        // the endpoint that the machine belongs to
 	device        string       // interface of the VIP; "" when none was found
 	local         []netip.Addr // the machine's addresses
-	vipMAC        string       // hardware address that answers for the VIP on the network; "" unless probed
-	backends                   // of 20-backends.cfg
-	stats         []stat       // of the running HAProxy; nil if it does not answer
-	unexpected    []string     // names in its statistics that no registration uses
-	answers       bool         // HAProxy's socket answers
+	ipv6          bool         // that interface has an IPv6 address that other machines can reach
+	// macs are the hardware addresses that answer for virtual IPs on the network; nil unless probed.
+	macs       map[string]string
+	backends            // of 20-backends.cfg
+	stats      []stat   // of the running HAProxy; nil if it does not answer
+	unexpected []string // names in its statistics that no registration uses
+	answers    bool     // HAProxy's socket answers
+}
+
+// renders reports whether the machine's keepalived is configured for a virtual IP.
+func (b balancer) renders(address string) bool {
+	return slices.Contains(strings.Fields(b.facts.Files[keepalivedPath].Content), address+"/128")
 }
 
 func (b balancer) holdsVIP(vip string) bool {

@@ -34,8 +34,8 @@ func TestNewBalancer(t *testing.T) {
 	facts := host.Facts{Output: addressesText + "--\n10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\n--\n" +
 		statsText}
 	b := newBalancer(threeHosts(), facts, "10.0.0.11")
-	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || b.vipMAC != "02:00:00:00:00:01" ||
-		!b.answers {
+	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || b.macs["10.0.0.100"] != "02:00:00:00:00:01" ||
+		!b.answers || b.ipv6 {
 		t.Errorf("got %+v", b)
 	}
 	want := []stat{
@@ -57,14 +57,17 @@ func TestNewBalancer(t *testing.T) {
 		t.Errorf("an interface that is not there became %q", b.device)
 	}
 	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"},
-		"10.0.0.11"); b.device != "" || b.vipMAC != "" || b.answers {
+		"10.0.0.11"); b.device != "" || len(b.macs) > 0 || b.answers {
 		t.Errorf("of an empty machine: %+v", b)
 	}
 }
 
 // asRendered is a balancer on which all is as wanted.
 func asRendered(s Spec, name string) balancer {
-	b := balancer{device: "eth0", answers: true, local: []netip.Addr{netip.MustParseAddr(s.Hosts[name].Address())}}
+	b := balancer{
+		device: "eth0", ipv6: true, answers: true,
+		local: []netip.Addr{netip.MustParseAddr(s.Hosts[name].Address())},
+	}
 	b.facts = host.Facts{
 		Systemd: "252", Files: map[string]host.FileState{}, Listeners: map[int]host.Listener{},
 		Commands: map[string]string{
@@ -188,7 +191,7 @@ func TestStatus(t *testing.T) {
 			if !reflect.DeepEqual(got.Drift, test.drift) {
 				t.Errorf("drift:\n%s", strings.Join(got.Drift, "\n"))
 			}
-			if holders := strings.Join(holders(s, seen), ", "); holders != test.holders {
+			if holders := strings.Join(holders(s.Address, seen), ", "); holders != test.holders {
 				t.Errorf("holders %q, want %q", holders, test.holders)
 			}
 		})
@@ -232,10 +235,10 @@ func TestPreflight(t *testing.T) {
 		}},
 		{
 			name: "the VIP in use elsewhere", cause: "10.0.0.100 is in use: cp1 sees it at hardware address 02:01",
-			change: func(_ *Spec, b *balancer) { b.vipMAC = "02:01" },
+			change: func(_ *Spec, b *balancer) { b.macs = map[string]string{"10.0.0.100": "02:01"} },
 		},
 		{name: "the VIP held by the endpoint itself", change: func(_ *Spec, b *balancer) {
-			b.vipMAC = "02:01"
+			b.macs = map[string]string{"10.0.0.100": "02:01"}
 			b.local = append(b.local, netip.MustParseAddr("10.0.0.100"))
 		}},
 		{

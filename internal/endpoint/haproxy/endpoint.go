@@ -25,6 +25,7 @@ type Spec struct {
 	ClusterID       string                // the cluster that owns the endpoint: two clusters never share a host
 	ClusterName     string                // for messages
 	Address         string                // the virtual IP
+	Address6        string                // a second one, IPv6, of an endpoint whose Address is IPv4; "" means none
 	Port            int                   // 0 means 6443
 	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
 	Interface       string                // network interface of the VIP; "" means the one that holds the host's address
@@ -44,6 +45,7 @@ type Spec struct {
 func (s Spec) Registration() endpoint.Registration {
 	return endpoint.Registration{
 		Address:      s.Address,
+		Address6:     s.Address6,
 		Port:         s.port(),
 		Hosts:        s.addresses(),
 		DrainTimeout: orDefault(s.DrainTimeout, endpoint.DefaultDrainTimeout),
@@ -53,6 +55,14 @@ func (s Spec) Registration() endpoint.Registration {
 }
 
 func (s Spec) port() int { return orDefault(s.Port, endpoint.DefaultPort) }
+
+// vips returns the virtual IPs. The same host holds all of them.
+func (s Spec) vips() []string {
+	if s.Address6 == "" {
+		return []string{s.Address}
+	}
+	return []string{s.Address, s.Address6}
+}
 
 func (s Spec) addresses() map[string]string {
 	addresses := make(map[string]string, len(s.Hosts))
@@ -70,6 +80,9 @@ func (s Spec) validate() error {
 		endpoint.ValidatePort(s.port()),
 		ValidateHosts(s.Address, s.addresses()),
 		validateVirtualRouterID(s.routerID()),
+	}
+	if s.Address6 != "" {
+		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
 	}
 	if s.Interface != "" {
 		checks = append(checks, validateInterface(s.Interface))

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // renderHAProxy renders 10-endpoint.cfg.
@@ -56,9 +57,8 @@ defaults
     default-server check check-ssl %s inter 1s fastinter 500ms fall 3 rise 2 tcp-ut 5s
 
 frontend %s
-    bind %s transparent
-    default_backend %s
-`, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.bind(), proxyName)
+%s    default_backend %s
+`, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.binds(), proxyName)
 }
 
 // connectionLine is HAProxy's log line of a connection: the client, the local address and port,
@@ -74,10 +74,15 @@ func verification(s Spec) string {
 	return "verify required ca-file " + caPath + " verifyhost kubernetes"
 }
 
-func (s Spec) bind() string {
-	ip, err := netip.ParseAddr(s.Address)
-	if err != nil {
-		return "" // refused by Spec.validate before
+// binds returns a line for each virtual IP, that of Address first.
+func (s Spec) binds() string {
+	var lines strings.Builder
+	for _, address := range s.vips() {
+		ip, err := netip.ParseAddr(address)
+		if err != nil {
+			continue // refused by Spec.validate before
+		}
+		fmt.Fprintf(&lines, "    bind %s transparent\n", netip.AddrPortFrom(ip, uint16(s.port())))
 	}
-	return netip.AddrPortFrom(ip, uint16(s.port())).String()
+	return lines.String()
 }

@@ -2,6 +2,7 @@ package haproxy
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -11,6 +12,7 @@ import (
 // has an error instead.
 type Health struct {
 	Address   string              // it has the virtual IP
+	Address6  string              // a second one; "" if it has none
 	Balancers map[string]Balancer // by name
 	Replicas  map[string]string   // those that any balancer lists or sends requests to, name → host:port
 }
@@ -24,6 +26,7 @@ type Balancer struct {
 	Keepalived string
 	Answers    bool // HAProxy's administration socket answers
 	HoldsVIP   bool // the virtual IP
+	HoldsVIP6  bool // the second one
 	Backends   map[string]Backend
 	Out        map[string]string // replica → why it is not in rotation here
 	Other      string            // the other endpoint that it belongs to; "" if none
@@ -56,11 +59,12 @@ func healthQuery() host.Query {
 
 // healthOf converts an observation.
 func healthOf(s Spec, seen map[string]balancer) Health {
-	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: replicaAddresses(reachableOf(seen))}
+	out := Health{Address: s.Address, Address6: s.Address6, Balancers: map[string]Balancer{}, Replicas: replicaAddresses(reachableOf(seen))}
 	for name, b := range seen {
 		result := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
 		if b.unreachable == nil {
 			result.Present, result.Answers, result.HoldsVIP = b.installed(), b.answers, b.holdsVIP(s.Address)
+			result.HoldsVIP6 = s.Address6 != "" && b.holdsVIP(s.Address6)
 			result.HAProxy, result.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
 			result.Backends, result.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
@@ -103,6 +107,24 @@ func (h Health) Holders() []string {
 		}
 	}
 	return holders
+}
+
+// Holders6 returns the balancers that have the second virtual IP, sorted.
+func (h Health) Holders6() []string {
+	var holders []string
+	for _, name := range names(h.Balancers) {
+		if h.Balancers[name].HoldsVIP6 {
+			holders = append(holders, name)
+		}
+	}
+	return holders
+}
+
+// HoldersOfAll returns the balancers that have every virtual IP, sorted.
+func (h Health) HoldersOfAll() []string {
+	return slices.DeleteFunc(h.Holders(), func(name string) bool {
+		return h.Address6 != "" && !h.Balancers[name].HoldsVIP6
+	})
 }
 
 // Unobserved returns the balancers that could not be observed, sorted.

@@ -43,22 +43,24 @@ func allHealthy(s Spec, seen map[string]balancer) bool {
 			return false
 		}
 	}
-	return len(holders(s, seen)) == 1
+	return oneHolder(s, seen)
 }
 
 func notHealthyError(s Spec, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {
 		line := name + ": " + health(seen[name])
-		if seen[name].holdsVIP(s.Address) {
-			line += ", holds the address"
+		for _, address := range s.vips() {
+			if seen[name].holdsVIP(address) {
+				line += ", holds " + address
+			}
 		}
 		lines = append(lines, line)
 	}
 	return &problem.Problem{
 		Summary: "Endpoint " + s.Address + " does not answer",
-		Cause: fmt.Sprintf("after %s there is not exactly one host that holds the address with HAProxy and keepalived "+
-			"running on all", healthTimeout),
+		Cause: fmt.Sprintf("after %s there is not exactly one host that holds %s with HAProxy and keepalived "+
+			"running on all", healthTimeout, strings.Join(s.vips(), " and ")),
 		Unchanged: "the configuration is in place on every reachable host.",
 		Next: "read the journal of " + haproxyUnit + " and " + keepalivedUnit +
 			" on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",

@@ -25,6 +25,7 @@ import (
 type Imported struct {
 	ClusterID       string // "" if an earlier version created it
 	Address         string
+	Address6        string // "" if it has no second virtual IP
 	Port            int
 	Hosts           map[string]string // name → address
 	Interface       string
@@ -70,6 +71,7 @@ type installed struct {
 	address  string // of the machine
 	peers    []string
 	vip      netip.AddrPort
+	vip6     netip.AddrPort // invalid if there is none
 	device   string
 	usual    string // the interface that has the machine's address
 	routerID int
@@ -106,6 +108,9 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	}
 	var err, numbers error
 	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
+	if binds := bindLine.FindAllStringSubmatch(balancer.Content, -1); err == nil && len(binds) > 1 {
+		out.vip6, err = netip.ParseAddrPort(binds[1][1])
+	}
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
 	if err := errors.Join(err, numbers, out.validate()); err != nil {
 		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+
@@ -130,6 +135,9 @@ func (p installed) validate() error {
 	checks := []error{
 		validateName("host name", p.name), validateInterface(p.device), ValidateAddress(p.vip.Addr().String()),
 		validateVirtualRouterID(p.routerID),
+	}
+	if p.vip6.IsValid() {
+		checks = append(checks, ValidateAddress6(p.vip.Addr().String(), p.vip6.Addr().String()))
 	}
 	for _, address := range append([]string{p.address}, p.peers...) {
 		_, err := netip.ParseAddr(address)
@@ -176,6 +184,9 @@ func (p installed) imported() Imported {
 		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
+	}
+	if p.vip6.IsValid() {
+		out.Address6 = p.vip6.Addr().String()
 	}
 	if device := orDefault(out.Interface, p.usual); device != p.device {
 		out.Interface = p.device

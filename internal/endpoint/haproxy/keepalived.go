@@ -36,6 +36,11 @@ const realtimeLimit = time.Second
 // address for a moment when it changes to unicast. So its peer is its own loopback address (as in
 // openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the
 // source of the machine's own connections; preferred_lft 0 prevents that.
+//
+// A second virtual IP belongs to the same instance: it is "excluded" from its advertisements,
+// which have addresses of one family, and comes and goes with the first (keepalived.conf(5)). Two
+// instances in a synchronization group would be two elections that can contradict each other, and
+// a reload that adds the second one would let go of the first address.
 func renderKeepalived(s Spec, name, device string) string {
 	return fmt.Sprintf(`# Managed by terraform-provider-kube.
 global_defs {
@@ -64,12 +69,12 @@ vrrp_instance kube_endpoint {
 %s    virtual_ipaddress {
         %s
     }
-    track_file {
+%s    track_file {
         haproxy_stopped
     }
 }
 `, name, realtimePriority, realtimeLimit.Microseconds(), stoppedPath, device, s.routerID(), s.priority(name),
-		s.unicast(name), s.virtualAddress(device))
+		s.unicast(name), virtualAddress(s.Address, device), s.excludedAddress(device))
 }
 
 // priority returns a different value for each host, so that no election ends in a tie.
@@ -107,9 +112,18 @@ func loopback(address string) string {
 	return "127.0.0.1"
 }
 
-func (s Spec) virtualAddress(device string) string {
-	if ip, err := netip.ParseAddr(s.Address); err == nil && ip.Is6() {
-		return s.Address + "/128 dev " + device + " preferred_lft 0"
+func virtualAddress(address, device string) string {
+	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() {
+		return address + "/128 dev " + device + " preferred_lft 0"
 	}
-	return s.Address + "/32 dev " + device
+	return address + "/32 dev " + device
+}
+
+// excludedAddress returns the block of the second virtual IP. Nobody waits for duplicate address
+// detection: keepalived sets nodad by itself.
+func (s Spec) excludedAddress(device string) string {
+	if s.Address6 == "" {
+		return ""
+	}
+	return fmt.Sprintf("    virtual_ipaddress_excluded {\n        %s\n    }\n", virtualAddress(s.Address6, device))
 }

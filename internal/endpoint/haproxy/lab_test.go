@@ -18,7 +18,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
-const labVIP = "10.95.0.100"
+const (
+	labVIP  = "10.95.0.100"
+	labVIP6 = "fd00:95::100"
+)
 
 // machines is the lab of this package's tests; missing says why there is none.
 var machines struct {
@@ -38,7 +41,10 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	config := lab.Config{Name: "eplab", Subnet: netip.MustParsePrefix("10.95.0.0/24"), Machines: []string{"a", "b", "c"}}
+	config := lab.Config{
+		Name: "eplab", Subnet: netip.MustParsePrefix("10.95.0.0/24"), Subnet6: netip.MustParsePrefix("fd00:95::/64"),
+		Machines: []string{"a", "b", "c"},
+	}
 	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { machines.lab = l })
 }
 
@@ -149,7 +155,7 @@ func (f *fixture) read() observed {
 	for name, b := range seen {
 		now.hosts[name] = health(b)
 	}
-	if holders := holders(f.spec, seen); len(holders) > 0 {
+	if holders := holders(f.spec.Address, seen); len(holders) > 0 {
 		now.holder = holders[0]
 		for _, backend := range seen[now.holder].stats {
 			now.backends[backend.Name] = backend.Status
@@ -270,7 +276,7 @@ func (f *fixture) assertClean() {
 		left := f.shell(name, `ls -d /etc/haproxy/kube /opt/kube \
 /etc/keepalived/kube.conf /etc/systemd/system/kube-endpoint-* \
 			/etc/systemd/system/multi-user.target.wants/kube-endpoint-* /run/kube-endpoint* /var/lib/kube-endpoint 2>/dev/null
-			ip -o address | grep -w `+labVIP+` || true
+			ip -o address | grep -w -e `+labVIP+` -e `+labVIP6+` || true
 			systemctl list-units --all --no-legend 'kube-endpoint*'
 			pgrep -xl haproxy || true; pgrep -xl keepalived || true`)
 		if strings.TrimSpace(left) != "" {

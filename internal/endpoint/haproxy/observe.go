@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,7 +19,7 @@ const section = "--"
 var probeScript host.Script
 
 // balancerQuery returns the query for everything about one balancer. With probe, it includes
-// which other machine answers for the VIP.
+// which other machines answer for the virtual IPs.
 func balancerQuery(s Spec, probing bool) host.Query {
 	var script host.Script = "ip -o address show\necho " + section + "\n"
 	if probing {
@@ -35,7 +36,7 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		Ports:    []int{s.port()},
 		Commands: append([]string{"haproxy", "keepalived", "perl", "socat"}, installers()...),
 		Script:   script,
-		Vars:     map[string]string{"vip": s.Address},
+		Vars:     map[string]string{"vips": strings.Join(s.vips(), " ")},
 	}
 }
 
@@ -94,8 +95,9 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 // addresses are used.
 func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
-	b := balancer{facts: facts, vipMAC: answeredBy(parts[1])}
+	b := balancer{facts: facts, macs: answeredBy(parts[1])}
 	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
+	b.ipv6 = hasIPv6(parts[0], b.device, s.Address6)
 	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
 	if !s.owns(b.owner) {
 		b.otherEndpoint = "the machine belongs to " + b.owner.String()
@@ -127,14 +129,35 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, match str
 	return local, match
 }
 
-// answeredBy returns the hardware address in the output of `ip neighbour show`. The entry was
-// deleted before the probe, so an entry with an address is an answer.
-func answeredBy(text string) string {
-	fields := strings.Fields(text)
-	for i, field := range fields {
-		if field == "lladdr" && i+1 < len(fields) && !strings.Contains(text, "FAILED") {
-			return hardwareAddress(fields[i+1])
+// hasIPv6 reports whether an interface has an IPv6 address that other machines can reach, besides
+// the virtual IP. text is the output of `ip -o address show`.
+func hasIPv6(text, on, vip string) bool {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || fields[2] != "inet6" || on == "" || device(fields[1]) != on {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(fields[3])
+		if err == nil && prefix.Addr().IsGlobalUnicast() && prefix.Addr().String() != vip {
+			return true
 		}
 	}
-	return ""
+	return false
+}
+
+// answeredBy returns the hardware addresses in the output of `ip neighbour show`, by IP address. The
+// entries were deleted before the probe, so an entry with an address is an answer.
+func answeredBy(text string) map[string]string {
+	answers := map[string]string{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		at := slices.Index(fields, "lladdr")
+		if at < 0 || at+1 >= len(fields) || slices.Contains(fields, "FAILED") {
+			continue
+		}
+		if ip, err := netip.ParseAddr(fields[0]); err == nil {
+			answers[ip.String()] = hardwareAddress(fields[at+1])
+		}
+	}
+	return answers
 }

@@ -89,7 +89,7 @@ func TestHostileMachine(t *testing.T) {
 		Files:     map[string]host.FileState{},
 		Units:     map[string]host.UnitState{haproxyUnit: {Load: evil, Active: evil, Enabled: evil}},
 		Listeners: map[int]host.Listener{6443: {Process: evil, Addresses: []string{"::", evil}}},
-		Output: "2: " + evil + " inet 10.0.0.11/24 scope global\n2: eth0';id inet 10.0.0.11/24 scope\n--\nx lladdr " + evil +
+		Output: "2: " + evil + " inet 10.0.0.11/24 scope global\n2: eth0';id inet 10.0.0.11/24 scope\n--\n10.0.0.100 lladdr " + evil +
 			"\n--\n" +
 			"# pxname,svname,scur,status,last_chk,check_status,check_desc,addr,\nkube-apiserver,\"" + evil +
 			"\",0,UP,,L7OK,,10.0.0.11:6443,\n",
@@ -99,7 +99,7 @@ func TestHostileMachine(t *testing.T) {
 			" 10.0.0.11:6443\n    bind " + evil + "\n"}
 	}
 	b := newBalancer(s, hostile, "10.0.0.11")
-	if b.device != "" || b.vipMAC != "unknown" || len(b.servers)+len(b.stats) > 0 {
+	if b.device != "" || b.macs["10.0.0.100"] != "unknown" || len(b.servers)+len(b.stats) > 0 {
 		t.Fatalf("%+v", b)
 	}
 	b.device = "eth0"
@@ -115,7 +115,7 @@ func TestHostileMachine(t *testing.T) {
 		}
 	}
 	for _, text := range append(status(s, seen).Drift, health(seen["cp1"]), preflight(s, seen).Error(),
-		strings.Join(addressInUse(s, seen), "")) {
+		strings.Join(addressInUse(s.Address, seen), "")) {
 		if strings.ContainsAny(text, "\x1b\x07") {
 			t.Errorf("a terminal would act on %q", text)
 		}

@@ -12,15 +12,15 @@ import (
 // error.
 func preflight(s Spec, seen map[string]balancer) error {
 	var reasons []string
-	held := false
 	for _, name := range names(seen) {
-		held = held || seen[name].holdsVIP(s.Address)
 		for _, reason := range hostProblems(s, seen[name]) {
 			reasons = append(reasons, name+" ("+s.Hosts[name].Address()+"): "+reason)
 		}
 	}
-	if !held {
-		reasons = append(reasons, addressInUse(s, seen)...)
+	for _, address := range s.vips() {
+		if len(holders(address, seen)) == 0 {
+			reasons = append(reasons, addressInUse(address, seen)...)
+		}
 	}
 	if len(reasons) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func hostProblems(s Spec, b balancer) []string {
 	if listener := wildcardListener(b, s.port()); listener != "" {
 		reasons = append(reasons,
 			fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs "+
-				"--bind-address with the machine's own address)", listener, s.port(), s.Address))
+				"--bind-address with the machine's own address)", listener, s.port(), strings.Join(s.vips(), " and ")))
 	}
 	switch {
 	case b.device == "" && s.Interface != "":
@@ -66,10 +66,25 @@ func hostProblems(s Spec, b balancer) []string {
 	case b.device == "":
 		reasons = append(reasons, "no interface has the host's address (set haproxy.interface)")
 	}
-	if _, installed := b.facts.Files[keepalivedPath]; !installed && b.holdsVIP(s.Address) {
-		reasons = append(reasons, s.Address+" is already an address of this machine")
+	if s.Address6 != "" && b.device != "" && !b.ipv6 {
+		reasons = append(reasons, b.device+" has no IPv6 address that other machines can reach, so they would not reach "+
+			s.Address6+" there")
+	}
+	for _, address := range s.vips() {
+		if hasOwn(s, b, address) {
+			reasons = append(reasons, address+" is already an address of this machine")
+		}
 	}
 	return reasons
+}
+
+// hasOwn reports whether a machine has the address of a virtual IP that the endpoint did not give it.
+// Where a change of the second one was interrupted, keepalived has it together with the first.
+func hasOwn(s Spec, b balancer, address string) bool {
+	if _, installed := b.facts.Files[keepalivedPath]; !installed || address == s.Address {
+		return !installed && b.holdsVIP(address)
+	}
+	return b.holdsVIP(address) && !b.renders(address) && !b.holdsVIP(s.Address)
 }
 
 // wildcardListener returns the process that listens on the port on all addresses, or "".
@@ -81,12 +96,12 @@ func wildcardListener(b balancer, port int) string {
 	return orDefault(printable(listener.Process), "another program")
 }
 
-// addressInUse reports that a machine outside the endpoint answers for its address.
-func addressInUse(s Spec, seen map[string]balancer) []string {
+// addressInUse reports that a machine outside the endpoint answers for a virtual IP.
+func addressInUse(address string, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
-		if who := seen[name].vipMAC; who != "" {
+		if who := seen[name].macs[address]; who != "" {
 			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts",
-				s.Address, name, who)}
+				address, name, who)}
 		}
 	}
 	return nil

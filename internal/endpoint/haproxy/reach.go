@@ -24,7 +24,7 @@ const (
 	reachInterval = 500 * time.Millisecond
 )
 
-// checkReachable connects to the VIP from every other host. A network that drops the ARP replies
+// checkReachable connects to every VIP from every other host. A network that drops the ARP replies
 // or the packets for an address that it has not assigned, as clouds do, would otherwise leave an
 // endpoint that only its holder reaches. With a single host nobody can check it.
 func checkReachable(ctx context.Context, s Spec, seen map[string]balancer) error {
@@ -32,13 +32,20 @@ func checkReachable(ctx context.Context, s Spec, seen map[string]balancer) error
 		return seen[name].holdsVIP(s.Address)
 	})
 	end := time.Now().Add(reachTimeout)
+	unreached := s.vips()
 	for {
-		failed, err := unreachedFrom(ctx, s, others)
-		if err != nil || len(failed) == 0 {
+		failed, err := unreachedFrom(ctx, s, unreached[0], others)
+		if err != nil {
 			return err
 		}
+		if len(failed) == 0 {
+			if unreached = unreached[1:]; len(unreached) == 0 {
+				return nil
+			}
+			continue
+		}
 		if time.Now().After(end) {
-			return notReachedError(s, seen, failed)
+			return notReachedError(s, unreached[0], seen, failed)
 		}
 		select {
 		case <-ctx.Done():
@@ -48,19 +55,19 @@ func checkReachable(ctx context.Context, s Spec, seen map[string]balancer) error
 	}
 }
 
-// unreachedFrom returns the hosts that do not reach the VIP, each with the state of its
+// unreachedFrom returns the hosts that do not reach a VIP, each with the state of its
 // neighbour entry. A host that cannot be asked is not among them.
-func unreachedFrom(ctx context.Context, s Spec, others []string) (map[string]string, error) {
+func unreachedFrom(ctx context.Context, s Spec, vip string, others []string) (map[string]string, error) {
 	var mu sync.Mutex
 	failed := map[string]string{}
 	err := onHosts(others, func(name string) error {
 		output, err := s.Hosts[name].Run(ctx, host.Command{
-			Script: reachScript, Vars: map[string]string{"vip": s.Address, "port": strconv.Itoa(s.port())},
+			Script: reachScript, Vars: map[string]string{"vip": vip, "port": strconv.Itoa(s.port())},
 		})
 		if errors.Is(err, host.ErrUnreachable) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("connect from %s to %s: %w", s.label(name), s.Address, err)
+			return fmt.Errorf("connect from %s to %s: %w", s.label(name), vip, err)
 		}
 		word, neighbour := answer(output)
 		if word == "reached" {
@@ -74,8 +81,8 @@ func unreachedFrom(ctx context.Context, s Spec, others []string) (map[string]str
 	return failed, err
 }
 
-func notReachedError(s Spec, seen map[string]balancer, failed map[string]string) error {
-	holder := strings.Join(holders(s, seen), ", ")
+func notReachedError(s Spec, vip string, seen map[string]balancer, failed map[string]string) error {
+	holder := strings.Join(holders(vip, seen), ", ")
 	var lines []string
 	cause := "packets to it are dropped"
 	for _, name := range names(failed) {
@@ -87,14 +94,14 @@ func notReachedError(s Spec, seen map[string]balancer, failed map[string]string)
 		lines = append(lines, line)
 	}
 	return &problem.Problem{
-		Summary: "Endpoint " + s.Address + " cannot be reached from other machines",
+		Summary: "Endpoint " + vip + " cannot be reached from other machines",
 		Host:    holder,
 		Cause: fmt.Sprintf("%s holds the address and serves it, but %s do not reach it: %s", holder,
 			strings.Join(names(failed), ", "), cause),
 		Unchanged: "the configuration is in place on every reachable host.",
 		Next: fmt.Sprintf("open TCP port %d on the balancers; let the network pass ARP (or neighbour discovery) for %s, "+
 			"which clouds and port security often forbid for addresses that they have not assigned; then apply again, or "+
-			"use a balancer of the platform (external)", s.port(), s.Address),
+			"use a balancer of the platform (external)", s.port(), vip),
 		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }

@@ -24,7 +24,7 @@ func TestNotReachedError(t *testing.T) {
 		"":          "neighbour entry missing",
 		"REACHABLE": "b do not reach it: packets to it are dropped",
 	} {
-		err := notReachedError(s, seen, map[string]string{"b": neighbour})
+		err := notReachedError(s, s.Address, seen, map[string]string{"b": neighbour})
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a holds the address") {
 			t.Errorf("%q: %v, want %q", neighbour, err, want)
 		}

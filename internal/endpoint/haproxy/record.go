@@ -26,6 +26,7 @@ type record struct {
 	VirtualRouterID int               `json:"virtual_router_id"` // 0: derived from the address
 	InstallPackages bool              `json:"install_packages"`
 	DrainTimeout    time.Duration     `json:"drain_timeout"`
+	Address6        string            `json:"address6,omitempty"`
 }
 
 // recordText returns the record of an endpoint as text. Scripts read the lines of its first three
@@ -34,7 +35,7 @@ func recordText(s Spec) string {
 	text, _ := json.MarshalIndent(record{ // strings, numbers and a map of strings can always be encoded
 		ClusterID: s.ClusterID, ClusterName: s.ClusterName, Address: s.Address,
 		Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
-		InstallPackages: s.InstallPackages, DrainTimeout: s.DrainTimeout,
+		InstallPackages: s.InstallPackages, DrainTimeout: s.DrainTimeout, Address6: s.Address6,
 	}, "", "  ")
 	return string(text) + "\n"
 }
@@ -55,6 +56,9 @@ func (r record) validate() error {
 	}
 	if r.Address != "" {
 		checks = append(checks, ValidateAddress(r.Address))
+	}
+	if r.Address6 != "" {
+		checks = append(checks, ValidateAddress6(r.Address, r.Address6))
 	}
 	for name, address := range r.Hosts {
 		_, err := netip.ParseAddr(address)

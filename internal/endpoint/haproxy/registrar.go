@@ -80,7 +80,8 @@ func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 // spec returns the part of the endpoint that a registration contains.
 func (r *Registrar) spec() Spec {
 	s := Spec{
-		ClusterID: r.registration.ClusterID, Address: r.registration.Address, Port: r.registration.Port,
+		ClusterID: r.registration.ClusterID, Address: r.registration.Address, Address6: r.registration.Address6,
+		Port:  r.registration.Port,
 		Hosts: map[string]*host.Host{},
 	}
 	for name, address := range r.registration.Hosts {

@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -8,7 +9,7 @@ import (
 
 // status derives the status of s from what was observed.
 func status(s Spec, seen map[string]balancer) endpoint.Status {
-	holders, unreachable, missing := holders(s, seen), false, listDrift(seen)
+	unreachable, missing := false, listDrift(seen)
 	observed := endpoint.Status{ConfigDigest: digest(seen)}
 	for _, name := range names(seen) {
 		b := seen[name]
@@ -20,24 +21,37 @@ func status(s Spec, seen map[string]balancer) endpoint.Status {
 			observed.Drift = append(observed.Drift, name+": "+difference)
 		}
 	}
-	switch {
-	case len(holders) > 1:
-		observed.Drift = append(observed.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
-	case len(holders) == 0 && !unreachable: // an unreachable host may have it
-		observed.Drift = append(observed.Drift, s.Address+" is held by none of the hosts")
+	for _, address := range s.vips() {
+		switch holders := holders(address, seen); {
+		case len(holders) > 1:
+			observed.Drift = append(observed.Drift, address+" is held by "+strings.Join(holders, " and "))
+		case len(holders) == 0 && !unreachable: // an unreachable host may have it
+			observed.Drift = append(observed.Drift, address+" is held by none of the hosts")
+		}
+	}
+	first, second := holders(s.Address, seen), holders(s.Address6, seen)
+	if len(first) == 1 && len(second) == 1 && first[0] != second[0] {
+		observed.Drift = append(observed.Drift,
+			s.Address+" is held by "+first[0]+", and "+s.Address6+" by "+second[0])
 	}
 	return observed
 }
 
-// holders returns the hosts that have the address, sorted.
-func holders(s Spec, seen map[string]balancer) []string {
+// holders returns the hosts that have a virtual IP, sorted.
+func holders(address string, seen map[string]balancer) []string {
 	var holders []string
 	for _, name := range names(seen) {
-		if seen[name].holdsVIP(s.Address) {
+		if seen[name].holdsVIP(address) {
 			holders = append(holders, name)
 		}
 	}
 	return holders
+}
+
+// oneHolder reports whether exactly one host has virtual IPs, and has all of them.
+func oneHolder(s Spec, seen map[string]balancer) bool {
+	first := holders(s.Address, seen)
+	return len(first) == 1 && (s.Address6 == "" || slices.Equal(first, holders(s.Address6, seen)))
 }
 
 // health returns "ok", or describes the problem of a host.

@@ -47,9 +47,13 @@ RestrictRealtime=yes
 // whose keepalived died, or two machines would answer for it. The priority is there because
 // advertisements must not wait for other programs.
 func renderKeepalivedUnit(s Spec, program, device string) string {
-	prefix := s.Address + "/32"
-	if strings.Contains(s.Address, ":") {
-		prefix = s.Address + "/128"
+	var removals strings.Builder
+	for _, address := range s.vips() {
+		prefix := address + "/32"
+		if strings.Contains(address, ":") {
+			prefix = address + "/128"
+		}
+		fmt.Fprintf(&removals, "ExecStopPost=-/bin/sh -c 'ip address delete %s dev %s 2>/dev/null'\n", prefix, device)
 	}
 	section := systemd.UnitSection{
 		Description: "keepalived of the Kubernetes control-plane endpoint", Documentation: "man:keepalived(8)",
@@ -62,14 +66,12 @@ RuntimeDirectoryMode=0755
 ExecStart=%[2]s --dont-fork --log-detail --vrrp --use-file=%[3]s `+
 		`--pid=/run/%[1]s/keepalived.pid --vrrp_pid=/run/%[1]s/vrrp.pid
 ExecReload=/bin/kill -HUP $MAINPID
-ExecStopPost=-/bin/sh -c 'ip address delete %[4]s dev %[5]s 2>/dev/null'
-KillMode=mixed
+%[4]sKillMode=mixed
 Restart=always
 RestartSec=500ms
 Nice=-20
-LimitRTPRIO=%[6]d
+LimitRTPRIO=%[5]d
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET
-`, keepalivedRunName, program, keepalivedPath, prefix, device,
-		realtimePriority) + systemd.Sandbox + systemd.InstallSection
+`, keepalivedRunName, program, keepalivedPath, removals.String(), realtimePriority) + systemd.Sandbox + systemd.InstallSection
 }

@@ -20,7 +20,8 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
-	seen, err := observe(ctx, s, balancerQuery(s, false))
+	adding := s.Address6 != "" && s.Address6 != before.Address6
+	seen, err := observe(ctx, s, balancerQuery(s, adding))
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
@@ -98,7 +99,7 @@ func lostAddresses(s Spec, seen map[string]balancer) []string {
 
 // rendersLike reports whether both render the same configuration for every host.
 func (s Spec) rendersLike(other Spec) bool {
-	return s.Address == other.Address && s.port() == other.port() && maps.Equal(s.addresses(), other.addresses()) &&
+	return s.Address == other.Address && s.Address6 == other.Address6 && s.port() == other.port() && maps.Equal(s.addresses(), other.addresses()) &&
 		s.Interface == other.Interface && s.routerID() == other.routerID() && s.CACertificate == other.CACertificate
 }
 

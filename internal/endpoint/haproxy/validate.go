@@ -33,6 +33,20 @@ func ValidateAddress(address string) error {
 	return nil
 }
 
+// ValidateAddress6 checks the second virtual IP of the endpoint at address.
+func ValidateAddress6(address, address6 string) error {
+	if err := ValidateAddress(address6); err != nil {
+		return err
+	}
+	if ip, err := netip.ParseAddr(address); err != nil || !ip.Is4() {
+		return fmt.Errorf("%q is IPv6, and an endpoint with it has an IPv4 address, which %q is not", address6, address)
+	}
+	if ip, err := netip.ParseAddr(address6); err != nil || !ip.Is6() || ip.Is4In6() {
+		return fmt.Errorf("%q is not an IPv6 address", address6)
+	}
+	return nil
+}
+
 // validateVirtualRouterID checks a VRRP virtual router id.
 func validateVirtualRouterID(id int) error {
 	if id < 1 || id > 255 {

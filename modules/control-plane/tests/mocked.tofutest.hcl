@@ -34,6 +34,7 @@ mock_provider "kube" {
         cluster_id    = "8f14e45fceea167a"
 
         # A mocked value cannot be null, and what is not here is generated.
+        address6       = ""
         kind           = "haproxy"
         target_port    = 6443
         detection_time = "6s"

@@ -38,6 +38,7 @@ mock_resource "kube_control_plane_endpoint" {
       cluster_id    = "8f14e45fceea167a"
 
       # A mocked value cannot be null, and what is not here is generated.
+      address6       = ""
       kind           = "haproxy"
       target_port    = 6443
       detection_time = "6s"
