@@ -103,6 +103,11 @@ func TestDecide(t *testing.T) {
 			reissue: []string{component.AdminConf, component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
+			name:    "a second address of the endpoint: the API server reloads its certificate",
+			alter:   func(s *Spec, _ *machine.Observed) { s.EndpointHost6 = "fd00::100" },
+			reissue: []string{component.APIServerCert, component.KeyPath(component.APIServerCert)},
+		},
+		{
 			name: "another name of the cluster", alter: func(s *Spec, _ *machine.Observed) {
 				renamed := *s.Bundle
 				renamed.ClusterName, s.Bundle = "renamed", &renamed

@@ -76,6 +76,10 @@ func TestImportReadsBack(t *testing.T) {
 			s.EtcdURLs = []string{"https://10.0.0.11:2379", "https://10.0.0.12:2379", "https://10.0.0.13:2379"}
 		},
 		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
+		"two addresses of the endpoint": func(s *Spec) {
+			s.EndpointHost6, s.ExtraSANs = "fd00::100", []string{"api.example.com"}
+			s.Registration = json.RawMessage(`{"address":"10.0.0.100","address6":"fd00::100"}`)
+		},
 		"limits": func(s *Spec) {
 			s.Limits = map[string]component.Limits{
 				release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%"},

@@ -212,6 +212,17 @@ func TestIssuesOf(t *testing.T) {
 		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: no balancer has it",
 		}},
+		"both addresses on one balancer": {func(seen *controlPlane) {
+			seen.endpoint.Address6 = "fd00::100"
+			changeBalancer(seen, "cp1", func(b *haproxy.Balancer) { b.HoldsVIP6 = true })
+		}, nil},
+		"each address on another balancer": {func(seen *controlPlane) {
+			seen.endpoint.Address6 = "fd00::100"
+			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.HoldsVIP6 = true })
+		}, []string{"unhealthy: virtual IPs: 10.0.0.100 is on cp1, and fd00::100 on cp3"}},
+		"no holder of the second address": {func(seen *controlPlane) {
+			seen.endpoint.Address6 = "fd00::100"
+		}, []string{"unhealthy: virtual IP fd00::100: no balancer has it"}},
 		"a stopped HAProxy": {func(seen *controlPlane) {
 			changeBalancer(seen, "cp2", func(b *haproxy.Balancer) {
 				b.HAProxy, b.Answers = "inactive", false

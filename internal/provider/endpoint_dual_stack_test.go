@@ -1,0 +1,119 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+)
+
+// dualStackEndpoint is the model of an endpoint with this second virtual IP.
+func dualStackEndpoint(t *testing.T, address, address6 any) endpointModel {
+	t.Helper()
+	here, _ := twoClusters(t)
+	state := importedState(t, endpointSchema(t.Context()), map[string]any{
+		"address": address, "port": int64(6443), "haproxy.hosts": map[string]string{"cp1": "10.0.0.11"},
+		"haproxy.address6": address6, "haproxy.install_packages": true, "drain_timeout": "10s",
+		"pki": bundleText(t, here),
+	})
+	var m endpointModel
+	if diags := state.Get(t.Context(), &m); diags.HasError() {
+		t.Fatal(diags)
+	}
+	return m
+}
+
+// TestDualStackRegistration checks that replicas learn the second virtual IP from the plan, and that
+// an import reads the same registration.
+func TestDualStackRegistration(t *testing.T) {
+	m := dualStackEndpoint(t, "10.0.0.100", "fd00::100")
+	var diags diag.Diagnostics
+	m.planRegistration(t.Context(), types.StringNull(), &diags)
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	want := endpoint.Registration{
+		Address: "10.0.0.100", Address6: "fd00::100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second,
+	}
+	if diags.HasError() || got.Key() != want.Key() {
+		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
+	}
+	object, more := registrationObject(t.Context(), got)
+	if more.HasError() || !object.Equal(m.Registration) {
+		t.Errorf("an import reads the registration as %s, want %s", object, m.Registration)
+	}
+	recorded, err := registrationIn(registrationText(got))
+	if err != nil || recorded.Key() != want.Key() {
+		t.Errorf("a machine records %+v, %v", recorded, err)
+	}
+	without := m
+	var none haproxyModel
+	diags.Append(objectAs(t, m.HAProxy, &none)...)
+	none.Address6 = types.StringNull()
+	without.HAProxy, more = types.ObjectValueFrom(t.Context(), m.HAProxy.AttributeTypes(t.Context()), none)
+	diags.Append(more...)
+	if diags.HasError() || !m.affectsMachine(t.Context(), without, nil) || m.affectsMachine(t.Context(), m, nil) {
+		t.Errorf("adding the second address changes no machine, %v", diags)
+	}
+}
+
+// TestUnknownAddress6: an address that is not known yet leaves the registration unknown.
+func TestUnknownAddress6(t *testing.T) {
+	m := dualStackEndpoint(t, "10.0.0.100", types.StringUnknown())
+	var diags diag.Diagnostics
+	m.planRegistration(t.Context(), types.StringNull(), &diags)
+	if diags.HasError() || !m.Registration.IsUnknown() || m.URL.IsUnknown() {
+		t.Errorf("the registration is %s, the URL %s, %v", m.Registration, m.URL, diags)
+	}
+	validateHAProxy(t.Context(), m, &diags)
+	if diags.HasError() {
+		t.Errorf("refused: %v", diags)
+	}
+}
+
+func TestRefusedAddress6(t *testing.T) {
+	for address6, cause := range map[string]string{
+		"fd00::100":       "",
+		"10.0.0.101":      "is not an IPv6 address",
+		"fe80::1":         "cannot be a virtual IP",
+		"api.example.com": "is not an IP address",
+	} {
+		var diags diag.Diagnostics
+		validateHAProxy(t.Context(), dualStackEndpoint(t, "10.0.0.100", address6), &diags)
+		if diags.HasError() != (cause != "") || cause != "" && !strings.Contains(diags[0].Detail(), cause) {
+			t.Errorf("%s: %v, want %q", address6, diags, cause)
+		}
+		_, err := registrationIn(registrationText(endpoint.Registration{Address: "10.0.0.100", Address6: address6}))
+		if (err != nil) != (cause != "") {
+			t.Errorf("%s in the record of a machine: %v", address6, err)
+		}
+	}
+}
+
+// TestVirtualIPs: what kube_control_plane says of two addresses.
+func TestVirtualIPs(t *testing.T) {
+	health := endpointHealth{Health: haproxy.Health{
+		Address: "10.0.0.100", Address6: "fd00::100", Balancers: map[string]haproxy.Balancer{
+			"cp1": {HoldsVIP: true, HoldsVIP6: true}, "cp2": {},
+		},
+	}}
+	got := virtualIPOf(health)
+	if got.Address6.ValueString() != "fd00::100" || got.Holder.ValueString() != "cp1" || len(got.Holders6.Elements()) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if where := health.where(); where != "10.0.0.100 and fd00::100 on cp1" {
+		t.Errorf("the summary says %q", where)
+	}
+	health.Balancers["cp1"] = haproxy.Balancer{HoldsVIP: true}
+	if where := health.where(); where != "10.0.0.100 and fd00::100 on no observed balancer" {
+		t.Errorf("without the second one, the summary says %q", where)
+	}
+	health.Address6 = ""
+	if got := virtualIPOf(health); !got.Address6.IsNull() || health.where() != "10.0.0.100 on cp1" {
+		t.Errorf("with one address: %+v, %s", got, health.where())
+	}
+}
