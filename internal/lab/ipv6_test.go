@@ -27,7 +27,8 @@ func TestDualStack(t *testing.T) {
 		if got := sh(t, a, addressScript); got != "10.91.0.11/24\nfd00:91::11/64\n" {
 			t.Errorf("the machine has %q", got)
 		}
-		sh(t, a, "getent ahostsv6 b | grep -q ^fd00:91::12 && timeout 5 bash -c 'head -1 </dev/tcp/fd00:91::12/22' | grep SSH")
+		sh(t, a, "getent ahostsv6 b | grep -q ^fd00:91::12 && "+
+			"timeout 5 bash -c 'head -1 </dev/tcp/fd00:91::12/22' | grep SSH")
 	}
 	reaches()
 	out, err := l.Command(t.Context(), "ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "UserKnownHostsFile="+

@@ -234,7 +234,8 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 		"etcd": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String},
 			[]tftypes.Value{textValue("https://192.0.2.11:2379")}),
 		"endpoint": objectValue(map[string]tftypes.Value{
-			"address": textValue("192.0.2.100"), "address6": textValue("fd00::100"), "port": tftypes.NewValue(tftypes.Number, 6443),
+			"address": textValue("192.0.2.100"), "address6": textValue("fd00::100"),
+			"port":       tftypes.NewValue(tftypes.Number, 6443),
 			"hosts":      tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts),
 			"cluster_id": tftypes.NewValue(tftypes.String, nil),
 			"kind":       tftypes.NewValue(tftypes.String, nil), "probe_from": tftypes.NewValue(tftypes.String, nil),

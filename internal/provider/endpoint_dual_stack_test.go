@@ -102,7 +102,8 @@ func TestVirtualIPs(t *testing.T) {
 		},
 	}}
 	got := virtualIPOf(health)
-	if got.Address6.ValueString() != "fd00::100" || got.Holder.ValueString() != "cp1" || len(got.Holders6.Elements()) != 1 {
+	if got.Address6.ValueString() != "fd00::100" || got.Holder.ValueString() != "cp1" ||
+		len(got.Holders6.Elements()) != 1 {
 		t.Errorf("got %+v", got)
 	}
 	if where := health.where(); where != "10.0.0.100 and fd00::100 on cp1" {

@@ -87,8 +87,8 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	address := addressOf(m.Host)
 	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
 	endpoint6, _ := m.Endpoint.Attributes()["address6"].(types.String)
-	if endpoint6.IsUnknown() || !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) ||
-		!elementsKnown(ctx, m.ExtraSANs) {
+	if endpoint6.IsUnknown() || !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) ||
+		!elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
 	names := requestedReplicaModel{

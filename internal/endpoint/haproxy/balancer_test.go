@@ -34,8 +34,8 @@ func TestNewBalancer(t *testing.T) {
 	facts := host.Facts{Output: addressesText + "--\n10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\n--\n" +
 		statsText}
 	b := newBalancer(threeHosts(), facts, "10.0.0.11")
-	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || b.macs["10.0.0.100"] != "02:00:00:00:00:01" ||
-		!b.answers || b.ipv6 {
+	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || !b.answers || b.ipv6 ||
+		b.macs["10.0.0.100"] != "02:00:00:00:00:01" {
 		t.Errorf("got %+v", b)
 	}
 	want := []stat{

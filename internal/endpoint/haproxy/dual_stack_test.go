@@ -175,8 +175,11 @@ func TestPreflightDualStack(t *testing.T) {
 		"in use elsewhere": {func(b *balancer) {
 			b.macs = map[string]string{"fd00::100": "02:01"}
 		}, "fd00::100 is in use: cp1 sees it at hardware address 02:01"},
-		"no IPv6":            {func(b *balancer) { b.ipv6 = false }, "eth0 has no IPv6 address that other machines can reach"},
-		"the machine's own":  {func(b *balancer) { *b = held(*b, "fd00::100"); clear(b.facts.Files) }, "fd00::100 is already"},
+		"no IPv6": {func(b *balancer) { b.ipv6 = false }, "eth0 has no IPv6 address that other machines can reach"},
+		"the machine's own": {func(b *balancer) {
+			*b = held(*b, "fd00::100")
+			clear(b.facts.Files)
+		}, "fd00::100 is already an address of"},
 		"its own, added now": {func(b *balancer) { *b = addedNow(*b, "fd00::100") }, "fd00::100 is already an address of"},
 		"added once and cut off": {
 			func(b *balancer) { *b = addedNow(*b, "10.0.0.100", "fd00::100") }, "",

@@ -59,7 +59,10 @@ func healthQuery() host.Query {
 
 // healthOf converts an observation.
 func healthOf(s Spec, seen map[string]balancer) Health {
-	out := Health{Address: s.Address, Address6: s.Address6, Balancers: map[string]Balancer{}, Replicas: replicaAddresses(reachableOf(seen))}
+	out := Health{
+		Address: s.Address, Address6: s.Address6, Balancers: map[string]Balancer{},
+		Replicas: replicaAddresses(reachableOf(seen)),
+	}
 	for name, b := range seen {
 		result := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
 		if b.unreachable == nil {

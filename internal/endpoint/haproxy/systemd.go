@@ -73,5 +73,6 @@ Nice=-20
 LimitRTPRIO=%[5]d
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET
-`, keepalivedRunName, program, keepalivedPath, removals.String(), realtimePriority) + systemd.Sandbox + systemd.InstallSection
+`, keepalivedRunName, program, keepalivedPath, removals.String(),
+		realtimePriority) + systemd.Sandbox + systemd.InstallSection
 }
