@@ -63,6 +63,8 @@ func setupCommand(args []string) error {
 func upCommand(args []string) error {
 	flags := flag.NewFlagSet("up", 0)
 	subnet := flags.String("subnet", "", "IPv4 `prefix` of the lab's network (default "+lab.DefaultSubnet.String()+")")
+	subnet6 := flags.String("subnet6", "",
+		"IPv6 `prefix`, unique local, from which each machine gets a second address (default none)")
 	machines := flags.String("machines", "cp1,cp2,cp3",
 		"`names` of machines, with commas; addresses .11, .12, ... in this order")
 	name, _, err := parse(flags, "", args)
@@ -75,6 +77,11 @@ func upCommand(args []string) error {
 			return fmt.Errorf("--subnet: %w", err)
 		}
 	}
+	if *subnet6 != "" {
+		if cfg.Subnet6, err = netip.ParsePrefix(*subnet6); err != nil {
+			return fmt.Errorf("--subnet6: %w", err)
+		}
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	start := time.Now()
@@ -84,7 +91,11 @@ func upCommand(args []string) error {
 	}
 	fmt.Printf("lab %s is up after %s\n", name, time.Since(start).Round(10*time.Millisecond))
 	for _, m := range l.Machines() {
-		fmt.Printf("  %-15s %s\n", m.Name, m.Address)
+		fmt.Printf("  %-15s %s", m.Name, m.Address)
+		if m.Address6.IsValid() {
+			fmt.Printf("  %s", m.Address6)
+		}
+		fmt.Println()
 	}
 	fmt.Printf("private key  %s\nknown hosts  %s\n", l.PrivateKeyPath(), l.KnownHostsPath())
 	fmt.Printf("next         kube-lab ssh --name %[1]s MACHINE    kube-lab exec --name %[1]s -- COMMAND\n", name)

@@ -36,6 +36,10 @@ func TestDualStack(t *testing.T) {
 	if err != nil || string(out) != "a\n" {
 		t.Errorf("SSH by IPv6 gives %q, %v", out, err)
 	}
+	bridge := func() string {
+		return strings.Fields(command(t, l.Command(t.Context(), "ip", "-br", "link", "show", "dev", "bridge")))[2]
+	}
+	before := bridge()
 	if err := a.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +47,9 @@ func TestDualStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	reaches()
+	if after := bridge(); before != "02:00:0a:5b:00:01" || after != before {
+		t.Errorf("the hardware address of the operator was %s, and is %s after a power cut", before, after)
+	}
 	again, err := lab.Open(l.Name)
 	if err != nil || again.Subnet6 != subnet6 || again.Machine("b").Address6.String() != "fd00:91::12" {
 		t.Errorf("opened again: %+v, %v", again, err)

@@ -202,8 +202,11 @@ func (m *Machine) waitForPower(ctx context.Context, ended <-chan struct{}) error
 
 // mac is the same at each boot. With another one the others would keep sending to
 // the old one for as long as their ARP entries live, half a minute and more.
-func (m *Machine) mac() string {
-	ip := m.number.As4()
+func (m *Machine) mac() string { return macOf(m.number) }
+
+// macOf returns the hardware address of whoever has an IPv4 address in the lab.
+func macOf(address netip.Addr) string {
+	ip := address.As4()
 	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", ip[0], ip[1], ip[2], ip[3])
 }
 

@@ -42,6 +42,9 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 		}
 	}
 	for _, args := range [][]string{
+		// Otherwise the bridge takes the lowest address of its ports, which changes when a machine
+		// loses its power. The others would send to the old one until they detect that.
+		{"link", "set", "dev", bridge, "address", macOf(l.operator().Addr())},
 		{"address", "replace", l.operator().String(), "dev", bridge},
 		{"link", "set", "dev", "lo", "up"},
 		{"link", "set", "dev", bridge, "up"},
