@@ -284,6 +284,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		Hosts:           r.session.machines(stringMapOf(ctx, balancers.Hosts, diags)),
 		Interface:       balancers.Interface.ValueString(),
 		VirtualRouterID: int(balancers.VirtualRouterID.ValueInt64()),
+		VRRP:            balancers.VRRP.ValueString(),
 		InstallPackages: balancers.InstallPackages.ValueBool(),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,

@@ -65,6 +65,7 @@ func (r *endpointResource) ImportState(
 	i.set("haproxy.address6", stringOrNull(observed.Address6))
 	i.set("haproxy.interface", stringOrNull(observed.Interface))
 	i.set("haproxy.virtual_router_id", intOrNull(observed.VirtualRouterID))
+	i.set("haproxy.vrrp", stringOrNull(observed.VRRP))
 	i.set("haproxy.install_packages", observed.InstallPackages)
 	i.set("ca_certificate", stringOrNull(observed.CACertificate))
 	drain := r.drainOf(ctx, observed)

@@ -35,6 +35,7 @@ type haproxyModel struct {
 	Address6        types.String `tfsdk:"address6"`
 	Interface       types.String `tfsdk:"interface"`
 	VirtualRouterID types.Int64  `tfsdk:"virtual_router_id"`
+	VRRP            types.String `tfsdk:"vrrp"`
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
@@ -17,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
@@ -96,7 +98,7 @@ func haproxySchema() schema.Attribute {
 		Validators: []validator.Object{objectvalidator.ExactlyOneOf(
 			path.MatchRoot("external"), path.MatchRoot("dns"), path.MatchRoot("bgp"),
 		)},
-		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A " +
+		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (VRRP). A " +
 			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
 			"last; a reload closes no connection. Default: none; one of `haproxy`, `external`, `dns` and `bgp` is set.",
 		Attributes: map[string]schema.Attribute{
@@ -124,6 +126,14 @@ func haproxySchema() schema.Attribute {
 				Validators: []validator.Int64{int64validator.Between(1, 255)},
 				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from " +
 					"`address`. A change reloads keepalived.",
+			},
+			"vrrp": schema.StringAttribute{
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.OneOf(haproxy.Unicast, haproxy.Multicast)},
+				MarkdownDescription: "How the machines send VRRP advertisements: `unicast`, to the addresses in `hosts`, or " +
+					"`multicast`, to 224.0.0.18, which not every network passes. A change restarts keepalived on the " +
+					"machines without the virtual IP, and reloads it where the virtual IP is; connections may fail for " +
+					"less than a second. Default: `unicast`.",
 			},
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),

@@ -83,6 +83,7 @@ resource "kube_control_plane_endpoint" "this" {
     address6          = var.endpoint.address6
     interface         = var.endpoint.interface
     virtual_router_id = var.endpoint.virtual_router_id
+    vrrp              = var.endpoint.vrrp
     install_packages  = var.endpoint.install_packages
   } : null
   timeouts = var.endpoint.timeouts

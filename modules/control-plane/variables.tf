@@ -58,6 +58,7 @@ variable "endpoint" {
     drain_timeout     = optional(string, "10s")
     interface         = optional(string)
     virtual_router_id = optional(number)
+    vrrp              = optional(string)
     install_packages  = optional(bool, true)
     external = optional(object({
       health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})

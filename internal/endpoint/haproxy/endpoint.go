@@ -10,6 +10,7 @@ package haproxy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// How the hosts send VRRP advertisements.
+const (
+	Unicast   = "unicast"
+	Multicast = "multicast"
 )
 
 // Spec is the wanted state of one endpoint.
@@ -30,6 +37,7 @@ type Spec struct {
 	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
 	Interface       string                // network interface of the VIP; "" means the one that holds the host's address
 	VirtualRouterID int                   // 1–255; 0 means derived from Address
+	VRRP            string                // Unicast or Multicast; "" means Unicast
 	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
 	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
@@ -64,6 +72,8 @@ func (s Spec) vips() []string {
 	return []string{s.Address, s.Address6}
 }
 
+func (s Spec) multicast() bool { return s.VRRP == Multicast }
+
 func (s Spec) addresses() map[string]string {
 	addresses := make(map[string]string, len(s.Hosts))
 	for name, machine := range s.Hosts {
@@ -83,6 +93,9 @@ func (s Spec) validate() error {
 	}
 	if s.Address6 != "" {
 		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
+	}
+	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
+		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
 	}
 	if s.Interface != "" {
 		checks = append(checks, validateInterface(s.Interface))

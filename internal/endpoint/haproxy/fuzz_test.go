@@ -69,3 +69,16 @@ func FuzzParseAddresses(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAnsweredBy verifies that what the network says about a virtual IP is addresses only.
+func FuzzAnsweredBy(f *testing.F) {
+	f.Add("10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\nfd00::100 dev eth0 FAILED\n")
+	f.Add("$(id) lladdr 02:00:00:00:00:01\nfd00::100 lladdr \x1b[2J\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for ip, mac := range answeredBy(text) {
+			if strings.ContainsFunc(ip+mac, unshown) {
+				t.Errorf("%q is parsed as %q at %q", text, ip, mac)
+			}
+		}
+	})
+}

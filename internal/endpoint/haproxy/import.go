@@ -30,6 +30,7 @@ type Imported struct {
 	Hosts           map[string]string // name → address
 	Interface       string
 	VirtualRouterID int
+	VRRP            string
 	InstallPackages bool
 	CACertificate   string
 	DrainTimeout    time.Duration
@@ -51,6 +52,10 @@ func Import(ctx context.Context, h *host.Host, machine func(address string) *hos
 		return Imported{}, err
 	}
 	out := own.imported()
+	if len(out.Hosts) == 0 && own.multicast {
+		return Imported{}, notImported(h, recordPath+" does not name the endpoint's machines, and with multicast no other "+
+			"file does", "import by the address of another of its machines, or apply the configuration, which writes it again")
+	}
 	if len(out.Hosts) == 0 {
 		out.Hosts, err = own.askOtherHosts(ctx, machine)
 	}
@@ -75,10 +80,12 @@ type installed struct {
 	device   string
 	usual    string // the interface that has the machine's address
 	routerID int
-	ca       string
-	replicas []string
-	record   *record
-	owner    owner
+	// multicast is set if advertisements have no other recipients; peers is empty then.
+	multicast bool
+	ca        string
+	replicas  []string
+	record    *record
+	owner     owner
 }
 
 var (
@@ -86,7 +93,7 @@ var (
 	nameLine   = regexp.MustCompile(`(?m)^\s*router_id (\S+)`)
 	deviceLine = regexp.MustCompile(`(?m)^\s*interface (\S+)`)
 	idLine     = regexp.MustCompile(`(?m)^\s*virtual_router_id (\d+)`)
-	sourceLine = regexp.MustCompile(`(?m)^\s*unicast_src_ip (\S+)`)
+	sourceLine = regexp.MustCompile(`(?m)^\s*(?:unicast|mcast)_src_ip (\S+)`)
 	peersBlock = regexp.MustCompile(`(?s)unicast_peer \{(.*?)\}`)
 )
 
@@ -104,7 +111,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	out := installed{
 		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
-		peers: strings.Fields(first(peersBlock, vrrp)),
+		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
 	}
 	var err, numbers error
 	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
@@ -194,7 +201,15 @@ func (p installed) imported() Imported {
 	if (Spec{Address: out.Address, VirtualRouterID: out.VirtualRouterID}).routerID() != p.routerID {
 		out.VirtualRouterID = p.routerID
 	}
-	if slices.Equal(slices.Sorted(maps.Values(recorded.Hosts)), p.all()) && recorded.Hosts[p.name] == p.address {
+	out.VRRP = recorded.VRRP
+	if p.multicast != (recorded.VRRP == Multicast) {
+		out.VRRP = ""
+		if p.multicast {
+			out.VRRP = Multicast
+		}
+	}
+	sameHosts := p.multicast || slices.Equal(slices.Sorted(maps.Values(recorded.Hosts)), p.all())
+	if sameHosts && recorded.Hosts[p.name] == p.address {
 		out.Hosts = recorded.Hosts
 	}
 	return out

@@ -31,7 +31,8 @@ const realtimeLimit = time.Second
 //
 // All hosts start as BACKUP and never preempt: a machine that comes back does not take the
 // address from one that serves. VRRP version 3 is used because only it allows advertisements that
-// are a fraction of a second apart. Advertisements go to the other hosts by unicast. A single
+// are a fraction of a second apart. Advertisements go to the other hosts by unicast, which every
+// network passes, and which names who is trusted. A single
 // host has no other one, and without any peer keepalived would use multicast and release the
 // address for a moment when it changes to unicast. So its peer is its own loopback address (as in
 // openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the
@@ -74,7 +75,7 @@ vrrp_instance kube_endpoint {
     }
 }
 `, name, realtimePriority, realtimeLimit.Microseconds(), stoppedPath, device, s.routerID(), s.priority(name),
-		s.unicast(name), virtualAddress(s.Address, device), s.excludedAddress(device))
+		s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddress(device))
 }
 
 // priority returns a different value for each host, so that no election ends in a tie.
@@ -89,8 +90,13 @@ func (s Spec) priority(name string) int {
 	return priority
 }
 
-func (s Spec) unicast(name string) string {
+// advertisements returns from where and to whom the named host sends them. With multicast, the
+// other hosts are in no file.
+func (s Spec) advertisements(name string) string {
 	own := s.Hosts[name].Address()
+	if s.multicast() {
+		return fmt.Sprintf("    mcast_src_ip %s\n", own)
+	}
 	var peers []string
 	for _, other := range names(s.Hosts) {
 		if other != name {

@@ -429,7 +429,7 @@ func (f *fixture) checkRendered() {
 	for _, spec := range []Spec{
 		specOf("10.0.0.100", map[string]string{"a": "10.0.0.11", "b": "10.0.0.12"}),
 		specOf("fd00::100", map[string]string{"a": "fd00::11", "b": "fd00::12"}),
-		dualStack(),
+		dualStack(), withMulticast(dualStack()),
 	} {
 		for _, servers := range [][]server{
 			nil, {serverAt("a", "10.0.0.11:6443"), serverAt("b", "[fd00::12]:6443")},
@@ -444,7 +444,8 @@ cat >keepalived.conf <<'EOF'
 haproxy -c -f haproxy.cfg -f backends.cfg
 keepalived --config-test --use-file=keepalived.conf
 keepalived --config-test --use-file=`+keepalivedPath,
-				renderHAProxy(spec), renderBackends(spec.Address, servers, nil), renderKeepalived(spec, names(spec.Hosts)[0], "eth0")))
+				renderHAProxy(spec), renderBackends(spec.Address, servers, nil),
+				renderKeepalived(spec, names(spec.Hosts)[0], "eth0")))
 		}
 	}
 }

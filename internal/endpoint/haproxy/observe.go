@@ -155,7 +155,7 @@ func answeredBy(text string) map[string]string {
 		if at < 0 || at+1 >= len(fields) || slices.Contains(fields, "FAILED") {
 			continue
 		}
-		if ip, err := netip.ParseAddr(fields[0]); err == nil {
+		if ip, err := netip.ParseAddr(fields[0]); err == nil && ip.Zone() == "" {
 			answers[ip.String()] = hardwareAddress(fields[at+1])
 		}
 	}

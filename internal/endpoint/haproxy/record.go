@@ -27,6 +27,7 @@ type record struct {
 	InstallPackages bool              `json:"install_packages"`
 	DrainTimeout    time.Duration     `json:"drain_timeout"`
 	Address6        string            `json:"address6,omitempty"`
+	VRRP            string            `json:"vrrp,omitempty"` // "": unicast
 }
 
 // recordText returns the record of an endpoint as text. Scripts read the lines of its first three
@@ -36,6 +37,7 @@ func recordText(s Spec) string {
 		ClusterID: s.ClusterID, ClusterName: s.ClusterName, Address: s.Address,
 		Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
 		InstallPackages: s.InstallPackages, DrainTimeout: s.DrainTimeout, Address6: s.Address6,
+		VRRP: s.VRRP,
 	}, "", "  ")
 	return string(text) + "\n"
 }
@@ -69,6 +71,9 @@ func (r record) validate() error {
 	}
 	if r.VirtualRouterID != 0 {
 		checks = append(checks, validateVirtualRouterID(r.VirtualRouterID))
+	}
+	if r.VRRP != "" && r.VRRP != Unicast && r.VRRP != Multicast {
+		checks = append(checks, errors.New("the way of advertisements is unknown"))
 	}
 	if r.DrainTimeout < 0 {
 		checks = append(checks, errors.New("the drain timeout is negative"))

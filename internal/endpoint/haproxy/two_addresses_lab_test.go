@@ -28,6 +28,7 @@ func TestDualStack(t *testing.T) {
 		{"an IPv6 address that the network does not pass on", stepUnreached6},
 		{"a second holder is drift", stepApart},
 		{"the second address goes and comes", stepAddress6},
+		{"advertisements by multicast, and by unicast again", stepMulticast},
 		{"both addresses leave a machine without HAProxy", stepStopped6},
 		{"both addresses leave a dead machine", stepFailover6},
 		{"delete leaves clean machines", stepDelete6},
@@ -212,6 +213,43 @@ func stepAddress6(f *fixture) {
 	if after := elections(); after != before {
 		f.Errorf("%s let go of the address for a moment: %s changes of state, %s before", holder, after, before)
 	}
+}
+
+// stepMulticast: the holder keeps the addresses, which it may release for a moment when its reload
+// changes how it sends advertisements.
+func stepMulticast(f *fixture) {
+	holder, usual := f.bothOn(""), f.spec
+	multicast := usual
+	multicast.VRRP = Multicast
+	change := func(what string, before, after Spec) {
+		f.Helper()
+		tr := startTraffic(f.url(), f.ca, time.Second)
+		f.timed(what, func() error {
+			got, err := Update(f.ctx, before, after)
+			if len(got.Drift) > 0 {
+				f.Errorf("drift afterwards: %q", got.Drift)
+			}
+			return err
+		})
+		if asked, failed := tr.end(f.T); failed*2 > asked {
+			f.Errorf("%d of %d requests failed", failed, asked)
+		}
+		if now := f.bothOn(""); now != holder {
+			f.Errorf("the addresses moved from %s to %s", holder, now)
+		}
+	}
+	change("change to multicast", usual, multicast)
+	f.shell(holder, "systemctl stop "+haproxyUnit)
+	now := f.bothOn(holder)
+	f.Logf("%s has the addresses after HAProxy stopped on %s", now, holder)
+	f.shell(holder, "systemctl start "+haproxyUnit)
+	f.eventually("all well", 10*time.Second, func(s observed) bool { return len(s.hosts) == 3 && s.hosts[holder] == "ok" })
+	imported, err := Import(f.ctx, f.spec.Hosts[now], f.machine)
+	if err != nil || imported.VRRP != Multicast || len(imported.Hosts) != 3 {
+		f.Errorf("imported %+v, %v", imported, err)
+	}
+	holder = now
+	change("change to unicast", multicast, usual)
 }
 
 func stepStopped6(f *fixture) {

@@ -15,7 +15,8 @@ import (
 //
 // Hosts that leave stop their keepalived first, because the others will no longer listen to them.
 // New hosts start last, because only then the holder sends them the advertisements that keep them
-// from taking the address.
+// from taking the address. If the way in which advertisements are sent changes, all hosts but the
+// holder stop and start again in the same way.
 func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
@@ -50,6 +51,9 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	}
 	lost, err := stopLeavingHosts(ctx, leaving)
 	if err != nil {
+		return endpoint.Status{}, err
+	}
+	if reachable, err = stopToSwitch(ctx, s, reachable); err != nil {
 		return endpoint.Status{}, err
 	}
 	servers := s.servers(ctx, reachable)
@@ -99,8 +103,9 @@ func lostAddresses(s Spec, seen map[string]balancer) []string {
 
 // rendersLike reports whether both render the same configuration for every host.
 func (s Spec) rendersLike(other Spec) bool {
-	return s.Address == other.Address && s.Address6 == other.Address6 && s.port() == other.port() && maps.Equal(s.addresses(), other.addresses()) &&
-		s.Interface == other.Interface && s.routerID() == other.routerID() && s.CACertificate == other.CACertificate
+	return slices.Equal(s.vips(), other.vips()) && s.port() == other.port() &&
+		maps.Equal(s.addresses(), other.addresses()) && s.Interface == other.Interface &&
+		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast()
 }
 
 // updateOrder returns the established hosts, the VIP's holder last, then the new hosts.

@@ -1,0 +1,63 @@
+package haproxy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// sendsMulticast reports whether a configuration of keepalived sends advertisements by multicast.
+func sendsMulticast(config string) bool {
+	return strings.Contains(config, "mcast_src_ip") && !strings.Contains(config, "unicast_peer")
+}
+
+// toStop returns the hosts whose keepalived stops before another one sends advertisements in another
+// way: two hosts that do so differently do not hear each other, and both take the address. The holder
+// continues. It is decided by what the hosts have, so that an interrupted switch is continued, or
+// reverted.
+func toStop(s Spec, seen map[string]balancer) []string {
+	switching, holder := false, ""
+	var running []string
+	for _, name := range names(seen) {
+		b := seen[name]
+		config, installed := b.facts.Files[keepalivedPath]
+		switching = switching || installed && sendsMulticast(config.Content) != s.multicast()
+		switch {
+		case !b.unitActive(keepalivedUnit):
+		case b.holdsVIP(s.Address) && holder == "":
+			holder = name
+		default:
+			running = append(running, name)
+		}
+	}
+	if !switching || holder == "" {
+		return nil
+	}
+	return running
+}
+
+// stopToSwitch stops keepalived on the hosts that toStop returns. It returns the hosts as they are
+// then.
+func stopToSwitch(ctx context.Context, s Spec, seen map[string]balancer) (map[string]balancer, error) {
+	stop := toStop(s, seen)
+	err := onHosts(stop, func(name string) error {
+		problem.Progress(ctx, "stop keepalived on %s until the others send advertisements in the new way", name)
+		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + stopScript, Vars: s.ownerVars()})
+		if err != nil {
+			return fmt.Errorf("stop keepalived on %s of endpoint %s: %w", s.label(name), s.Address, err)
+		}
+		return nil
+	})
+	stopped := maps.Clone(seen)
+	for _, name := range stop {
+		b := stopped[name]
+		b.facts.Units = maps.Clone(b.facts.Units)
+		b.facts.Units[keepalivedUnit] = host.UnitState{Load: "loaded", Active: "inactive"}
+		stopped[name] = b
+	}
+	return stopped, err
+}
