@@ -2,7 +2,6 @@ package bgp
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -59,7 +58,7 @@ func (c *cutter) during(f *fixture, what string, do func(ctx context.Context) er
 func TestInterrupted(t *testing.T) {
 	c := &cutter{}
 	f := newFixtureAround(t, c.around)
-	f.router = startRouter(t, labRouter, fmt.Sprintf(dynamic, labSubnet))
+	f.router = startRouter(t, labRouter, dynamic(calmBFD))
 	f.spec.Targets = map[string]string{"b": f.spec.Targets["b"]}
 	f.installStandIns()
 	registered := func() {
@@ -69,7 +68,7 @@ func TestInterrupted(t *testing.T) {
 		if len(differences) > 0 {
 			f.Errorf("differences are %q", differences)
 		}
-		f.within(time.Second, "b")
+		f.within(10*time.Second, "b")
 	}
 	c.during(f, "register", func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.at("b")) })
 	registered()
@@ -86,11 +85,11 @@ func TestInterrupted(t *testing.T) {
 		registered()
 	}
 	c.during(f, "drain", func(ctx context.Context) error { return f.registrar().DrainForDelete(ctx, "b", true) })
-	f.within(time.Second)
+	f.within(10 * time.Second)
 	f.must(f.registrar().Undrain(f.ctx, "b"))
-	f.within(5*time.Second, "b")
+	f.within(10*time.Second, "b")
 	c.during(f, "deregister", func(ctx context.Context) error { return f.registrar().Deregister(ctx, "b") })
-	f.within(time.Second)
+	f.within(10 * time.Second)
 	f.assertClean()
 }
 
@@ -107,7 +106,7 @@ func TestPowerCut(t *testing.T) {
 	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packagesDir},
 		[]string{"/etc/.pwd.lock", "/etc/ld.so.cache"})
 	f := newFixtureAround(t, cuts.Around)
-	f.router = startRouter(t, labRouter, fmt.Sprintf(dynamic, labSubnet))
+	f.router = startRouter(t, labRouter, dynamic(calmBFD))
 	f.spec.Targets = map[string]string{"c": f.spec.Targets["c"]}
 	f.installStandIns()
 	f.shell("c", "systemctl enable -q stand-in; sync")
@@ -123,7 +122,7 @@ func TestPowerCut(t *testing.T) {
 	during("register", func() error { return f.registrar().Register(f.ctx, "c", f.at("c")) })
 	f.within(30*time.Second, "c")
 	during("drain", func() error { return f.registrar().DrainForDelete(f.ctx, "c", true) })
-	f.within(time.Second)
+	f.within(10 * time.Second)
 	during("deregister", func() error { return f.registrar().Deregister(f.ctx, "c") })
 	f.assertClean()
 }

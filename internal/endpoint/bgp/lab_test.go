@@ -63,6 +63,7 @@ func runTests(m *testing.M) int {
 // fixture is the lab as the tests of one endpoint see it.
 type fixture struct {
 	*testing.T
+	whole     *testing.T // T is of one step
 	ctx       context.Context
 	spec      Spec
 	pool      *host.Pool
@@ -97,8 +98,8 @@ func newFixtureAround(t *testing.T, around host.Around) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
-	f := &fixture{T: t, pool: pool, replicas: map[string]bool{}, spec: Spec{
-		ClusterID: testCluster, Address: labAddress, Targets: map[string]string{}, ASN: machineASN,
+	f := &fixture{T: t, whole: t, pool: pool, replicas: map[string]bool{}, spec: Spec{
+		ClusterID: testCluster, Address: labAddress, Targets: map[string]string{}, ASN: machineASN, BFDInterval: calmBFD,
 		Peers: []endpoint.Peer{{Address: labRouter, ASN: routerASN, BFD: true}},
 	}}
 	f.ctx = problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { t.Log(line) }})
@@ -156,6 +157,13 @@ func (f *fixture) routed(names ...string) bool {
 	}
 	slices.Sort(want)
 	return slices.Equal(routes[labPrefix], want)
+}
+
+// hasRoute reports whether the router has a route to the endpoint by way of a machine.
+func (f *fixture) hasRoute(name string) bool {
+	routes, err := f.router.routes()
+	f.must(err)
+	return slices.Contains(routes[labPrefix], f.spec.Targets[name])
 }
 
 // within waits until the routes lead to exactly these machines, and returns how long that took.
@@ -228,7 +236,7 @@ func (f *fixture) answeredBy(route ...string) (string, error) {
 // TestLab is the life of one endpoint on three machines with a router.
 func TestLab(t *testing.T) {
 	f := newFixture(t)
-	f.router = startRouter(t, labRouter, fmt.Sprintf(dynamic, labSubnet))
+	f.router = startRouter(t, labRouter, dynamic(calmBFD))
 	f.installStandIns()
 	steps := []struct {
 		name string
