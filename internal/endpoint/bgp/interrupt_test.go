@@ -54,8 +54,9 @@ func (c *cutter) during(f *fixture, what string, do func(ctx context.Context) er
 	c.mu.Unlock()
 }
 
-// TestInterrupted: whatever is cut off at any remote command is completed when it is repeated.
-func TestInterrupted(t *testing.T) {
+// TestRegistrationInterrupted: whatever is cut off at any remote command is completed when it is repeated.
+func TestRegistrationInterrupted(t *testing.T) {
+	testrun.Long(t)
 	c := &cutter{}
 	f := newFixtureAround(t, c.around)
 	f.router = startRouter(t, labRouter, dynamic(calmBFD))
@@ -93,9 +94,10 @@ func TestInterrupted(t *testing.T) {
 	f.assertClean()
 }
 
-// TestPowerCut registers and deregisters a replica. The machine loses its power after each command,
+// TestRegistrationPowerCut registers and deregisters a replica. The machine loses its power after each command,
 // and keeps everything.
-func TestPowerCut(t *testing.T) {
+func TestRegistrationPowerCut(t *testing.T) {
+	testrun.Long(t)
 	if machines.lab == nil {
 		testrun.Missing(t, "no lab: "+machines.missing)
 	}
