@@ -61,6 +61,8 @@ options {
   directory "/var/lib/bind/resolver"; pid-file none; session-keyfile none; recursion yes; dnssec-validation no;
   allow-query { any; }; allow-recursion { any; }; listen-on port 5354 { %[2]s; }; listen-on { 127.0.0.1; };
   listen-on-v6 { none; };
+  // These clients have one address, and ask for one name: by default, BIND drops most of them while it asks.
+  clients-per-query 0; max-clients-per-query 0;
 };
 zone "kube.test" { type forward; forward only; forwarders { %[2]s port 5353; }; };
 EOF
