@@ -15,6 +15,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -80,11 +81,12 @@ func (s Spec) digest() string {
 type Endpoints struct {
 	observer  *targets.Observer
 	passwords map[string]string
+	turns     *sync.Map // address → chan struct{}: who changes the sessions of a machine
 }
 
 // New returns Endpoints. passwords has the passwords of sessions, by the name that peers give.
 func New(observer *targets.Observer, passwords map[string]string) *Endpoints {
-	return &Endpoints{observer, passwords}
+	return &Endpoints{observer, passwords, &sync.Map{}}
 }
 
 // Create checks that the endpoint can be announced, and that no target belongs to another endpoint

@@ -104,11 +104,11 @@ var (
 	errOther        = errors.New("its machine belongs to another endpoint")
 )
 
-// outOfRotation returns why routers send no requests to the machine, or nil.
+// outOfRotation returns why routers send no requests to the machine, or nil. All sessions of its bird
+// count: the machine may have other peers than r until its replica is changed.
 func (m machine) outOfRotation(r endpoint.Registration) error {
 	established, exported := 0, 0
-	for _, p := range r.BGP.Peers {
-		s := m.report.Sessions[peerName(p)]
+	for _, s := range m.report.Sessions {
 		if s.established() {
 			established++
 			if s.Exported {

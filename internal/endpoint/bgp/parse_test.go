@@ -231,3 +231,29 @@ func FuzzReadOwner(f *testing.F) {
 		}
 	})
 }
+
+// TestReconfigures: only a machine that announces the address, and gets another configuration of bird,
+// waits for its turn.
+func TestReconfigures(t *testing.T) {
+	r := testSpec().Registration()
+	wanted := []host.File{{Path: configPath, Content: []byte("new"), Mode: 0o600}}
+	file := func(content string) map[string]host.FileState {
+		return map[string]host.FileState{
+			configPath: {SHA256: sum([]byte(content)), Mode: 0o600, Owner: "root", Group: "root"},
+		}
+	}
+	announcing := machine{owner: readOwner(recordText(r, "cp1")), report: parseReport(healthy, testPrefix)}
+	announcing.facts.Files = file("old")
+	if !announcing.reconfigures(r, wanted) {
+		t.Error("a machine with the former configuration does not wait")
+	}
+	announcing.facts.Files = file("new")
+	if announcing.reconfigures(r, wanted) {
+		t.Error("a machine with the wanted configuration waits")
+	}
+	drained := machine{owner: announcing.owner, report: parseReport("own\naddress\n", testPrefix)}
+	drained.facts.Files = file("old")
+	if drained.reconfigures(r, wanted) {
+		t.Error("a machine that announces nothing waits")
+	}
+}

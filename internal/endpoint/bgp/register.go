@@ -40,6 +40,11 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		return r.operationError("in rotation", name, fmt.Errorf("its API server is not ready: %w", err))
 	}
 	if !r.recorded {
+		done, err := r.takeTurn(ctx, t)
+		if err != nil {
+			return r.operationError("configured again", name, err)
+		}
+		defer done()
 		if err := r.install(ctx, t); err != nil {
 			return r.operationError("in rotation", name, err)
 		}

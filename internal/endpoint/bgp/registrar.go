@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -18,6 +19,7 @@ import (
 type Registrar struct {
 	*targets.Set
 	passwords map[string]string
+	turns     *sync.Map
 	// recorded means that a machine has recorded the registration. bird is not configured then: the
 	// record of a machine that was taken over must not choose the password that is written there.
 	recorded bool
@@ -28,7 +30,7 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 	if registration.BGP == nil {
 		registration.BGP = &endpoint.Announcement{} // ValidateRegistration refuses it
 	}
-	return &Registrar{Set: e.observer.For(registration), passwords: e.passwords}
+	return &Registrar{Set: e.observer.For(registration), passwords: e.passwords, turns: e.turns}
 }
 
 // ForRecorded returns the registrar of a registration that a machine has recorded. It writes no

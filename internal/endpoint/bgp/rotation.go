@@ -68,9 +68,9 @@ func (r *Registrar) withdraw(ctx context.Context, t targets.Target) error {
 	if m.err != nil {
 		return m.err
 	}
-	for _, p := range r.BGP.Peers {
-		if m.report.Sessions[peerName(p)].Exported {
-			return fmt.Errorf("%w to peer %s", errStillAnnounced, p.Address)
+	for peer, s := range m.report.Sessions {
+		if s.Exported {
+			return fmt.Errorf("%w (%s)", errStillAnnounced, peer)
 		}
 	}
 	if err := r.propagate(ctx); err != nil {
