@@ -64,12 +64,8 @@ func (z zone) message(now recordSet, u update) *miekg.Msg {
 	} else {
 		m.Used(z.rrs(now.Addresses))
 	}
-	if len(u.remove) > 0 {
-		m.Remove(z.rrs(u.remove))
-	}
-	if len(u.add) > 0 {
-		m.Insert(z.rrs(u.add))
-	}
+	m.Remove(z.rrs(u.remove))
+	m.Insert(z.rrs(u.add))
 	return m
 }
 

@@ -44,6 +44,12 @@ func TestLeave(t *testing.T) {
 	if u, err := leave(only, two, false); err != nil || !u.empty() {
 		t.Errorf("leaving without a record: %+v, %v", u, err)
 	}
+	if text := (update{add: only.Addresses}).String(); text != "DNS update, add 10.0.0.11" {
+		t.Errorf("an update is described as %q", text)
+	}
+	if text := (update{remove: only.Addresses}).String(); text != "DNS update, delete 10.0.0.11" {
+		t.Errorf("an update is described as %q", text)
+	}
 	if u := join(only, one); !u.empty() {
 		t.Errorf("joining twice: %+v", u)
 	}
@@ -117,6 +123,10 @@ func TestAddressesIn(t *testing.T) {
 	set, alias := addressesIn(rrs, "api.example.com")
 	if addressList(set.Addresses) != "10.0.0.11, 10.0.0.12" || set.TTL != 7*time.Second || alias != "" {
 		t.Errorf("read %+v, alias %q", set, alias)
+	}
+	aaaa, _ := miekg.NewRR("api.example.com. 7 IN AAAA fd00::11")
+	if set, _ := addressesIn([]miekg.RR{aaaa}, "api.example.com"); addressList(set.Addresses) != "fd00::11" {
+		t.Errorf("read %+v", set)
 	}
 	cname, _ := miekg.NewRR("api.example.com. 7 IN CNAME lb.example.net.")
 	set, alias = addressesIn([]miekg.RR{cname}, "api.example.com")

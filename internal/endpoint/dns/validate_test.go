@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	miekg "github.com/miekg/dns"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
@@ -89,5 +91,43 @@ func TestKey(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", good, good, good, good); strings.Contains(text, good.Secret) {
 		t.Errorf("the secret is printed: %s", text)
+	}
+}
+
+// TestLimits: the ends of each range are valid, and what lies beyond is not.
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*endpoint.Zone)
+		valid  bool
+	}{
+		"shortest time to live": {func(z *endpoint.Zone) { z.TTL = time.Second }, true},
+		"longest time to live":  {func(z *endpoint.Zone) { z.TTL = time.Minute }, true},
+		"longer":                {func(z *endpoint.Zone) { z.TTL = 61 * time.Second }, false},
+		"shortest interval":     {func(z *endpoint.Zone) { z.CheckInterval = 500 * time.Millisecond }, true},
+		"longest interval":      {func(z *endpoint.Zone) { z.CheckInterval = time.Minute }, true},
+		"longer interval":       {func(z *endpoint.Zone) { z.CheckInterval = time.Minute + time.Second }, false},
+		"one check":             {func(z *endpoint.Zone) { z.CheckThreshold = 1 }, true},
+		"a hundred checks":      {func(z *endpoint.Zone) { z.CheckThreshold = 100 }, true},
+		"more checks":           {func(z *endpoint.Zone) { z.CheckThreshold = 101 }, false},
+	} {
+		zone := testSpec().Zone
+		c.change(&zone)
+		if err := ValidateZone(zone); (err == nil) != c.valid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFamilyOf: the type of a target's record.
+func TestFamilyOf(t *testing.T) {
+	for address, want := range map[string]uint16{"10.0.0.11": miekg.TypeA, "fd00::11": miekg.TypeAAAA, "cp1": miekg.TypeA} {
+		if got := familyOf(address); got != want {
+			t.Errorf("%s: %d, want %d", address, got, want)
+		}
+	}
+	s := testSpec()
+	s.Targets = map[string]string{"cp1": "fd00::11", "cp2": "fd00::12"}
+	if err := Validate(s.Registration()); err != nil {
+		t.Error(err)
 	}
 }
