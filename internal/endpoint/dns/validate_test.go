@@ -120,7 +120,9 @@ func TestLimits(t *testing.T) {
 
 // TestFamilyOf: the type of a target's record.
 func TestFamilyOf(t *testing.T) {
-	for address, want := range map[string]uint16{"10.0.0.11": miekg.TypeA, "fd00::11": miekg.TypeAAAA, "cp1": miekg.TypeA} {
+	for address, want := range map[string]uint16{
+		"10.0.0.11": miekg.TypeA, "fd00::11": miekg.TypeAAAA, "cp1": miekg.TypeA,
+	} {
 		if got := familyOf(address); got != want {
 			t.Errorf("%s: %d, want %d", address, got, want)
 		}
