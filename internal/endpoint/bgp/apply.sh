@@ -34,8 +34,18 @@ announces=no
 if running && is up; then announces=yes; fi
 settle restart kube-endpoint-bgp-address.service $units/kube-endpoint-bgp-address.service $programs/address
 [ -n "$(ip -o address show dev lo to "$vip")" ] || systemctl restart kube-endpoint-bgp-address.service
-settle restart kube-endpoint-bgp.service $units/kube-endpoint-bgp.service
-settle reload kube-endpoint-bgp.service "$config/bird.conf"
+# A bird that starts reads its configuration, and needs a moment for its socket.
+fresh=no
+if ! systemctl is-active --quiet kube-endpoint-bgp.service || changed $units/kube-endpoint-bgp.service; then
+  fresh=yes
+  settle restart kube-endpoint-bgp.service $units/kube-endpoint-bgp.service
+fi
+tries=0
+until running || [ $tries -ge 100 ]; do
+  tries=$((tries + 1))
+  sleep 0.1
+done
+[ $fresh = yes ] || settle reload kube-endpoint-bgp.service "$config/bird.conf"
 # A new configuration begins without the announcement.
 if [ $announces = yes ] && [ -e "$config/registered" ] && is down; then bird enable endpoint >/dev/null || true; fi
 settle restart kube-endpoint-bgp-health.service $units/kube-endpoint-bgp-health.service $programs/health

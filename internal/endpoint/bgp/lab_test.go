@@ -48,9 +48,12 @@ func TestMain(m *testing.M) {
 func runTests(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		machines.missing = "-short leaves the lab out"
-	} else {
+	case !testrun.Longer():
+		machines.missing = "make test-long runs the tests with a lab"
+	default:
 		machines.missing = lab.Missing()
 	}
 	if machines.missing != "" {
@@ -233,8 +236,9 @@ func (f *fixture) answeredBy(route ...string) (string, error) {
 	return string(text), err
 }
 
-// TestLab is the life of one endpoint on three machines with a router.
-func TestLab(t *testing.T) {
+// TestBGPOnMachines is the life of one endpoint on three machines with a router.
+func TestBGPOnMachines(t *testing.T) {
+	testrun.Long(t)
 	f := newFixture(t)
 	f.router = startRouter(t, labRouter, dynamic(calmBFD))
 	f.installStandIns()
