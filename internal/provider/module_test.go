@@ -130,9 +130,11 @@ func TestOpenTofuMocks(t *testing.T) {
 		}
 		inline.WriteString(line)
 	}
+	// Terraform takes a mocked list of objects as one object, and OpenTofu as a list.
+	lists := regexp.MustCompile(`peers = (\{[^}]*\})`)
 	want := "# Generated from mocked.tftest.hcl and mocks/kube.tfmock.hcl, for OpenTofu:\n" +
 		"#   go test ./internal/provider -run TestOpenTofuMocks -update\n\n" +
-		strings.Replace(test, source, inline.String(), 1)
+		strings.Replace(test, source, lists.ReplaceAllString(inline.String(), "peers = [$1]"), 1)
 	const file = "tests/mocked.tofutest.hcl"
 	if *update {
 		if err := os.WriteFile(filepath.Join(moduleDir, file), []byte(want), 0o644); err != nil {
