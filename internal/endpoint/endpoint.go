@@ -4,6 +4,8 @@
 package endpoint
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,6 +83,12 @@ type Zone struct {
 func (r Registration) Key() string {
 	text, _ := json.Marshal(r) // strings, numbers and a map of strings always encode
 	return string(text)
+}
+
+// Digest identifies equal registrations as a config_digest.
+func (r Registration) Digest() string {
+	sum := sha256.Sum256([]byte(r.Key()))
+	return hex.EncodeToString(sum[:])
 }
 
 // Status is what the resource's state records about the endpoint.

@@ -69,7 +69,6 @@ func (r registrars) For(registration endpoint.Registration) registrar {
 // the address and the replicas.
 type endpointHealth struct {
 	haproxy.Health
-	kind    endpoint.Kind
 	targets *targets.Health // nil for an endpoint with balancers
 }
 
@@ -84,11 +83,11 @@ func (r registrars) health(ctx context.Context, registration endpoint.Registrati
 	case endpoint.BGP:
 		observed = r.bgp.For(registration).Health(ctx)
 	default:
-		return endpointHealth{kind: endpoint.HAProxy, Health: r.haproxy.For(registration).Health(ctx)}
+		return endpointHealth{Health: r.haproxy.For(registration).Health(ctx)}
 	}
 	return endpointHealth{
-		Health: haproxy.Health{Address: registration.Address, Replicas: observed.Replicas},
-		kind:   registration.Kind, targets: &observed,
+		Health:  haproxy.Health{Address: registration.Address, Replicas: observed.Replicas},
+		targets: &observed,
 	}
 }
 
@@ -107,13 +106,14 @@ func (r registrars) recorded(registration endpoint.Registration, cluster string)
 	if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
 		registration.Hooks, _ = hooks.(endpoint.Hooks)
 	}
-	if registration.Kind == endpoint.DNS {
+	switch registration.Kind {
+	case endpoint.DNS:
 		return r.dns.ForRecorded(registration, cluster)
-	}
-	if registration.Kind == endpoint.BGP {
+	case endpoint.BGP:
 		return r.bgp.ForRecorded(registration)
+	default:
+		return r.For(registration)
 	}
-	return r.For(registration)
 }
 
 func endpointID(r endpoint.Registration) string {
@@ -166,85 +166,56 @@ func (e haproxyEndpoint) remove(ctx context.Context, wait time.Duration, alone f
 	})
 }
 
-type dnsEndpoint struct {
-	dns.Spec
-	endpoints *dns.Endpoints
+// operations are those of a kind of endpoint without balancers, on a spec of its package.
+type operations[S any] interface {
+	Create(ctx context.Context, s S) (endpoint.Status, error)
+	Read(ctx context.Context, s S) (endpoint.Status, error)
+	Update(ctx context.Context, s S) (endpoint.Status, error)
 }
 
-func (e dnsEndpoint) identity() string {
-	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, "")
+// targetsEndpoint is an endpoint without balancers.
+type targetsEndpoint[S interface{ Registration() endpoint.Registration }] struct {
+	operations[S]
+	spec   S
+	delete func(ctx context.Context, wait time.Duration, alone func(why string)) error
 }
 
-func (e dnsEndpoint) address() string { return e.Address }
+func (e targetsEndpoint[S]) identity() string { return endpointID(e.spec.Registration()) }
 
-func (e dnsEndpoint) create(ctx context.Context) (endpoint.Status, error) {
-	return e.endpoints.Create(ctx, e.Spec)
+func (e targetsEndpoint[S]) address() string { return e.spec.Registration().Address }
+
+func (e targetsEndpoint[S]) create(ctx context.Context) (endpoint.Status, error) {
+	return e.Create(ctx, e.spec)
 }
 
-func (e dnsEndpoint) read(ctx context.Context) (endpoint.Status, error) {
-	return e.endpoints.Read(ctx, e.Spec)
+func (e targetsEndpoint[S]) read(ctx context.Context) (endpoint.Status, error) {
+	return e.Read(ctx, e.spec)
 }
 
-func (e dnsEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
-	return e.endpoints.Update(ctx, e.Spec)
+func (e targetsEndpoint[S]) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
+	return e.Update(ctx, e.spec)
 }
 
-func (e dnsEndpoint) remove(ctx context.Context, wait time.Duration, alone func(string)) error {
-	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Zone.TTL+wait, func(why string) { alone(problem.Block(why)) })
+func (e targetsEndpoint[S]) remove(ctx context.Context, wait time.Duration, alone func(string)) error {
+	return e.delete(ctx, wait, alone)
 }
 
-type bgpEndpoint struct {
-	bgp.Spec
-	endpoints *bgp.Endpoints
+func newExternalEndpoint(e *external.Endpoints, s external.Spec) endpointKind {
+	return targetsEndpoint[external.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
+		return e.Delete(ctx, s, s.DrainTimeout+wait)
+	}}
 }
 
-func (e bgpEndpoint) identity() string {
-	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, "")
+func newDNSEndpoint(e *dns.Endpoints, s dns.Spec) endpointKind {
+	return targetsEndpoint[dns.Spec]{e, s, func(ctx context.Context, wait time.Duration, alone func(string)) error {
+		return e.Delete(ctx, s, s.DrainTimeout+s.Zone.TTL+wait, func(why string) { alone(problem.Block(why)) })
+	}}
 }
 
-func (e bgpEndpoint) address() string { return e.Address }
-
-func (e bgpEndpoint) create(ctx context.Context) (endpoint.Status, error) {
-	return e.endpoints.Create(ctx, e.Spec)
-}
-
-func (e bgpEndpoint) read(ctx context.Context) (endpoint.Status, error) {
-	return e.endpoints.Read(ctx, e.Spec)
-}
-
-func (e bgpEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
-	return e.endpoints.Update(ctx, e.Spec)
-}
-
-func (e bgpEndpoint) remove(ctx context.Context, wait time.Duration, _ func(string)) error {
-	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+e.Propagation+wait)
-}
-
-type externalEndpoint struct {
-	external.Spec
-	endpoints *external.Endpoints
-}
-
-func (e externalEndpoint) identity() string {
-	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, "")
-}
-
-func (e externalEndpoint) address() string { return e.Address }
-
-func (e externalEndpoint) create(ctx context.Context) (endpoint.Status, error) {
-	return e.endpoints.Create(ctx, e.Spec)
-}
-
-func (e externalEndpoint) read(ctx context.Context) (endpoint.Status, error) {
-	return e.endpoints.Read(ctx, e.Spec)
-}
-
-func (e externalEndpoint) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
-	return e.endpoints.Update(ctx, e.Spec)
-}
-
-func (e externalEndpoint) remove(ctx context.Context, wait time.Duration, _ func(string)) error {
-	return e.endpoints.Delete(ctx, e.Spec, e.DrainTimeout+wait)
+func newBGPEndpoint(e *bgp.Endpoints, s bgp.Spec) endpointKind {
+	return targetsEndpoint[bgp.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
+		return e.Delete(ctx, s, s.DrainTimeout+s.Propagation+wait)
+	}}
 }
 
 // spec returns the spec that the model describes.
@@ -257,22 +228,22 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		spec := m.external(ctx, diags).spec(ctx, diags)
 		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
 		spec.DrainTimeout = drain
-		return externalEndpoint{Spec: spec, endpoints: r.session.registrars.external}
+		return newExternalEndpoint(r.session.registrars.external, spec)
 	}
 	if !m.DNS.IsNull() {
 		model, _ := m.dns(ctx, diags)
-		return dnsEndpoint{endpoints: r.session.registrars.dns, Spec: dns.Spec{
+		return newDNSEndpoint(r.session.registrars.dns, dns.Spec{
 			ClusterID: m.bundle.ClusterID, Address: m.Address.ValueString(), Port: int(m.Port.ValueInt64()),
 			Targets: stringMapOf(ctx, model.Targets, diags), Zone: model.zone(ctx, diags), DrainTimeout: drain,
 			ProbeFrom: model.ProbeFrom.ValueString(),
-		}}
+		})
 	}
 	if !m.BGP.IsNull() {
 		model, _ := m.bgp(ctx, diags)
 		spec := model.spec(ctx, diags)
 		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
 		spec.DrainTimeout = drain
-		return bgpEndpoint{Spec: spec, endpoints: r.session.registrars.bgp}
+		return newBGPEndpoint(r.session.registrars.bgp, spec)
 	}
 	balancers := m.balancers(ctx, diags)
 	return haproxyEndpoint{registrars: r.session.registrars.haproxy, Spec: haproxy.Spec{

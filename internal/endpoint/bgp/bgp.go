@@ -10,8 +10,6 @@ package bgp
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -71,12 +69,6 @@ func sortedPeers(peers []endpoint.Peer) []endpoint.Peer {
 	})
 }
 
-// digest identifies the settings that the registration contains.
-func (s Spec) digest() string {
-	sum := sha256.Sum256([]byte(s.Registration().Key()))
-	return hex.EncodeToString(sum[:])
-}
-
 // Endpoints creates registrars and does the endpoints' own operations.
 type Endpoints struct {
 	observer  *targets.Observer
@@ -102,7 +94,7 @@ func (e *Endpoints) Update(ctx context.Context, s Spec) (endpoint.Status, error)
 
 func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint.Status, error) {
 	r := e.For(s.Registration())
-	if err := errorOf(ValidateRegistration(r.Registration), r.checkPasswords()); err != nil {
+	if err := cmp.Or(ValidateRegistration(r.Registration), r.checkPasswords()); err != nil {
 		return endpoint.Status{}, refusedError(s, what, err)
 	}
 	var others []string
@@ -125,13 +117,13 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 			Detail: strings.Join(others, "\n"),
 		}
 	}
-	return endpoint.Status{ConfigDigest: s.digest()}, nil
+	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
 }
 
 // Read reports what the registration contains. Whether a replica is in rotation is a matter of the
 // replica.
 func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return endpoint.Status{ConfigDigest: s.digest()}, ctx.Err()
+	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, ctx.Err()
 }
 
 // Delete refuses while replicas of the endpoint exist. wait is how long it waits for the next one
@@ -163,14 +155,4 @@ func refusedError(s Spec, what string, err error) error {
 		Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Unchanged: problem.Nothing,
 		Next: "correct the arguments of the endpoint (bgp) and apply again", Err: err,
 	}
-}
-
-// errorOf returns the first error.
-func errorOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

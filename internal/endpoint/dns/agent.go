@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -136,7 +137,7 @@ func (r *Registrar) installAgent(ctx context.Context, t targets.Target) error {
 	}
 	_, err := r.Machine(t.Address).Apply(ctx, host.Change{
 		Dirs: []host.Dir{
-			{Path: configDir, Mode: 0o755}, {Path: programDir[:len("/opt/kube")], Mode: 0o755}, {Path: programDir, Mode: 0o755},
+			{Path: configDir, Mode: 0o755}, {Path: path.Dir(programDir), Mode: 0o755}, {Path: programDir, Mode: 0o755},
 		},
 		Files: r.agentFiles(t),
 		Links: []host.Link{{
@@ -197,16 +198,16 @@ func (r *Registrar) agentDrift(ctx context.Context, t targets.Target) ([]string,
 		return nil, err
 	}
 	var drift []string
-	for _, path := range slices.Sorted(maps.Keys(wanted)) {
-		observed, ok := facts.Files[path]
-		sum := sha256.Sum256(wanted[path].Content)
+	for _, file := range slices.Sorted(maps.Keys(wanted)) {
+		observed, ok := facts.Files[file]
+		sum := sha256.Sum256(wanted[file].Content)
 		switch {
-		case !ok && path == registeredPath:
-			drift = append(drift, "its DNS agent does not add its record: "+path+" is missing")
+		case !ok && file == registeredPath:
+			drift = append(drift, "its DNS agent does not add its record: "+file+" is missing")
 		case !ok:
-			drift = append(drift, path+" is missing")
-		case observed.SHA256 != hex.EncodeToString(sum[:]) || observed.Mode != wanted[path].Mode:
-			drift = append(drift, path+" differs")
+			drift = append(drift, file+" is missing")
+		case observed.SHA256 != hex.EncodeToString(sum[:]) || observed.Mode != wanted[file].Mode:
+			drift = append(drift, file+" differs")
 		}
 	}
 	if facts.Units[timerUnit].Active != "active" {

@@ -12,9 +12,8 @@
 package dns
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,20 +39,11 @@ type Spec struct {
 
 // Registration returns what the replicas need.
 func (s Spec) Registration() endpoint.Registration {
-	port := s.Port
-	if port == 0 {
-		port = endpoint.DefaultPort
-	}
+	port := cmp.Or(s.Port, endpoint.DefaultPort)
 	return endpoint.Registration{
 		Kind: endpoint.DNS, ClusterID: s.ClusterID, Address: s.Address, Hosts: s.Targets, Port: port, TargetPort: port,
 		DrainTimeout: s.DrainTimeout, ProbeFrom: s.ProbeFrom, Zone: &s.Zone,
 	}
-}
-
-// digest identifies the settings that the registration contains.
-func (s Spec) digest() string {
-	sum := sha256.Sum256([]byte(s.Registration().Key()))
-	return hex.EncodeToString(sum[:])
 }
 
 // Endpoints creates registrars and does the endpoints' own operations.
@@ -97,7 +87,7 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 			Next: nextStep(err), Err: err,
 		}
 	}
-	return endpoint.Status{ConfigDigest: s.digest()}, nil
+	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
 }
 
 // checkOwners returns an error if the name has an address that belongs to no target.
@@ -144,7 +134,7 @@ func (r *Registrar) renewTTL(ctx context.Context) error {
 // Read compares the records with the replicas.
 func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 	r := e.For(s.Registration())
-	status := endpoint.Status{ConfigDigest: s.digest()}
+	status := endpoint.Status{ConfigDigest: s.Registration().Digest()}
 	records, err := r.zone.records(ctx)
 	if err != nil {
 		status.Drift = []string{"its records cannot be read: " + problem.Line(err.Error())}

@@ -11,8 +11,6 @@ package external
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -59,12 +57,6 @@ func (s Spec) validate() error {
 		ValidateHealthCheck(s.HealthCheck))
 }
 
-// digest identifies the settings that the registration contains.
-func (s Spec) digest() string {
-	sum := sha256.Sum256([]byte(s.Registration().Key()))
-	return hex.EncodeToString(sum[:])
-}
-
 // Endpoints creates registrars and does the endpoints' own operations. They change nothing
 // on any machine.
 type Endpoints struct{ observer *targets.Observer }
@@ -98,13 +90,13 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 			Next: nextStep(err), Err: err,
 		}
 	}
-	return endpoint.Status{ConfigDigest: s.digest()}, nil
+	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
 }
 
 // Read probes the endpoint if a replica serves. That nobody answers then is drift.
 func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 	r := e.For(s.Registration())
-	status := endpoint.Status{ConfigDigest: s.digest()}
+	status := endpoint.Status{ConfigDigest: s.Registration().Digest()}
 	if len(r.Observe(ctx).Serving()) > 0 {
 		if err := r.Answers(ctx); err != nil {
 			status.Drift = []string{r.BaseURL() + " does not answer: " + problem.Line(err.Error())}
