@@ -50,6 +50,7 @@ type Imported struct {
 type RegisteredAt struct {
 	Address       string
 	Address6      string        // "" means none
+	Additional    []string      // as component.Replica.AdditionalHosts
 	DetectionTime time.Duration // as in component.Replica
 	AllAddresses  bool          // as in component.Replica
 }

@@ -34,7 +34,7 @@ func deriveImport(
 	}
 	s := component.Replica{
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint.Address,
-		EndpointHost6: endpoint.Address6,
+		EndpointHost6: endpoint.Address6, AdditionalHosts: endpoint.Additional,
 		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses,
 		EtcdURLs:     out.EtcdURLs,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,

@@ -12,6 +12,7 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -81,9 +82,18 @@ type Spec struct {
 	Host      *host.Host // the connection to the machine at Replica.Address; checkHost compares them
 	Source    host.Source
 	Registrar Registrar // created from Replica.Registration
+	// Before is where the replica is in rotation before a change of its endpoints. Nil means that
+	// they do not change.
+	Before *InRotation
 	// Store is the etcd cluster behind EtcdURLs. Without it, a rotation of encryption rewrites
 	// all objects without checking, and the version of etcd is unknown.
 	Store Store
+}
+
+// InRotation is where a replica is in rotation.
+type InRotation struct {
+	Registration json.RawMessage // as Replica.Registration
+	Registrar    Registrar       // created from it
 }
 
 // Validate rejects an invalid replica before any machine is reached.

@@ -42,6 +42,9 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
 	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
 	s.ConfigFiles = b.ConfigFiles()
+	if s.Before != nil {
+		s.Registration, s.Registrar = s.Before.Registration, s.Before.Registrar
+	}
 	if err := restoreConfigFiles(ctx, s, b); err != nil {
 		return err
 	}

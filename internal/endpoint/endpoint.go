@@ -4,11 +4,13 @@
 package endpoint
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,6 +56,9 @@ type Registration struct {
 	Zone      *Zone  `json:"zone,omitempty"` // of a dns endpoint; nil for other kinds
 	// BGP is how an endpoint of that kind announces its address. Nil for the other kinds.
 	BGP *Announcement `json:"bgp,omitempty"`
+	// Additional are further endpoints of the same control plane, at which the replica is in rotation
+	// as well. None of them has additional endpoints.
+	Additional []Registration `json:"additional,omitempty"`
 	// Hooks run on this computer. They come from the configuration, and are never written to a
 	// machine or read from one.
 	Hooks Hooks `json:"-"`
@@ -89,6 +94,77 @@ func (r Registration) Key() string {
 func (r Registration) Digest() string {
 	sum := sha256.Sum256([]byte(r.Key()))
 	return hex.EncodeToString(sum[:])
+}
+
+// ID identifies the endpoint of a registration within a control plane: two kinds of endpoint may have
+// the same address while one takes over from the other.
+func (r Registration) ID() string {
+	return string(cmp.Or(r.Kind, HAProxy)) + " " + r.Address
+}
+
+// All returns the registration at each endpoint, the additional ones last.
+func (r Registration) All() []Registration {
+	first := r
+	first.Additional = nil
+	return append([]Registration{first}, r.Additional...)
+}
+
+// MaxAdditional limits the endpoints of one control plane.
+const MaxAdditional = 4
+
+// ValidateAdditional checks the additional endpoints against each other and the registration.
+func (r Registration) ValidateAdditional() error {
+	if len(r.Additional) > MaxAdditional {
+		return fmt.Errorf("there are %d additional endpoints, and at most %d are supported", len(r.Additional), MaxAdditional)
+	}
+	seen := map[string]bool{}
+	for _, each := range r.All() {
+		switch {
+		case each.Address == "":
+			return errors.New("an endpoint has no address")
+		case len(each.Additional) > 0:
+			return fmt.Errorf("the additional endpoint %s has additional endpoints itself", each.ID())
+		case each.ClusterID != r.ClusterID:
+			return fmt.Errorf("the additional endpoint %s belongs to the cluster %q, and the first one to %q", each.ID(),
+				each.ClusterID, r.ClusterID)
+		case seen[each.ID()]:
+			return fmt.Errorf("the endpoint %s is listed twice", each.ID())
+		}
+		seen[each.ID()] = true
+	}
+	return nil
+}
+
+// AdditionalAddresses returns the addresses of the additional endpoints, of both families.
+func (r Registration) AdditionalAddresses() []string {
+	var addresses []string
+	for _, a := range r.Additional {
+		addresses = append(addresses, a.Addresses()...)
+	}
+	return addresses
+}
+
+// Addresses returns the addresses of the endpoint itself, of both families.
+func (r Registration) Addresses() []string {
+	if r.Address6 == "" {
+		return []string{r.Address}
+	}
+	return []string{r.Address, r.Address6}
+}
+
+// LongestDetection returns the longest DetectionTime of all endpoints.
+func (r Registration) LongestDetection() time.Duration {
+	var longest time.Duration
+	for _, each := range r.All() {
+		longest = max(longest, each.DetectionTime)
+	}
+	return longest
+}
+
+// OnMachines reports whether clients reach API servers at the address of an endpoint, which the
+// machines of the replicas have.
+func (r Registration) OnMachines() bool {
+	return slices.ContainsFunc(r.All(), func(each Registration) bool { return each.Kind == BGP })
 }
 
 // Status is what the resource's state records about the endpoint.

@@ -1,5 +1,7 @@
 package pki
 
+import "slices"
+
 // clusterAdmins is the group that kubeadm assigns to admin.conf and, up to 1.35, to the API
 // server's kubelet client. It has no rights until a ClusterRoleBinding to cluster-admin exists.
 const clusterAdmins = "kubeadm:cluster-admins"
@@ -12,6 +14,7 @@ type APIServerNames struct {
 	Advertise     string   // the machine's address
 	Endpoint      string   // host of the endpoint: IP or DNS name; may be empty
 	Endpoint6     string   // second address of a dual-stack endpoint; may be empty
+	Additional    []string // hosts of additional endpoints; those that are equal to Endpoint change nothing
 	Extra         []string
 }
 
@@ -31,6 +34,11 @@ func APIServer(n APIServerNames) Leaf {
 	}
 	if n.Endpoint6 != "" {
 		hosts = append(hosts, n.Endpoint6)
+	}
+	for _, host := range n.Additional {
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
 	}
 	return Leaf{
 		Name:       "apiserver",

@@ -40,11 +40,12 @@ func TestAPIServerNames(t *testing.T) {
 				"cp1", "cluster.local",
 				[]string{"10.96.0.1", "fd00::1"},
 				"10.0.0.11", "api.example.com", "fd00::100",
+				[]string{"api.example.com", "10.0.0.200"},
 				[]string{"10.0.0.11", "CP1"},
 			},
 			[]string{
 				"api.example.com", "cp1", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-				"kubernetes.default.svc.cluster.local", "10.0.0.11", "10.96.0.1", "fd00::1", "fd00::100",
+				"kubernetes.default.svc.cluster.local", "10.0.0.11", "10.0.0.200", "10.96.0.1", "fd00::1", "fd00::100",
 			},
 		},
 		"no endpoint": {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/combined"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
@@ -50,8 +52,54 @@ type registrar interface {
 	Serving(ctx context.Context) (map[string]string, error)
 }
 
-// For returns the registrar of one registration.
+// For returns the registrar of a registration, at all of its endpoints.
 func (r registrars) For(registration endpoint.Registration) registrar {
+	return combine(registration.All(), nil, r.single)
+}
+
+// changing is For, for the change of a replica that leaves the endpoints that only the registration
+// before has.
+func (r registrars) changing(replica string, before, after endpoint.Registration) registrar {
+	left := slices.DeleteFunc(before.All(), func(b endpoint.Registration) bool {
+		return slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.ID() == b.ID() })
+	})
+	if len(left) == 0 {
+		return r.For(after)
+	}
+	return combine(after.All(), &leaving{replica, left}, r.single)
+}
+
+// leaving is a replica that leaves endpoints.
+type leaving struct {
+	replica   string
+	endpoints []endpoint.Registration
+}
+
+// combine returns one registrar for all registrations.
+func combine(
+	registrations []endpoint.Registration, leaves *leaving, single func(endpoint.Registration) registrar,
+) registrar {
+	if len(registrations) == 1 && leaves == nil {
+		return single(registrations[0])
+	}
+	part := func(registration endpoint.Registration) combined.Endpoint {
+		return combined.Endpoint{ID: registration.ID(), Registrar: single(registration)}
+	}
+	var all combined.Registrar
+	for _, registration := range registrations {
+		all.Endpoints = append(all.Endpoints, part(registration))
+	}
+	if leaves != nil {
+		all.Replica = leaves.replica
+		for _, registration := range leaves.endpoints {
+			all.Left = append(all.Left, part(registration))
+		}
+	}
+	return &all
+}
+
+// single returns the registrar at the endpoint of a registration itself.
+func (r registrars) single(registration endpoint.Registration) registrar {
 	switch registration.Kind {
 	case endpoint.External:
 		r.hooks.Store(endpointID(registration), registration.Hooks)
@@ -103,17 +151,19 @@ func (h endpointHealth) Registered(replica string) bool {
 // recorded returns the registrar of a registration that a machine of a cluster has recorded. The
 // hooks are those of the last registration of this endpoint in this run.
 func (r registrars) recorded(registration endpoint.Registration, cluster string) registrar {
-	if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
-		registration.Hooks, _ = hooks.(endpoint.Hooks)
-	}
-	switch registration.Kind {
-	case endpoint.DNS:
-		return r.dns.ForRecorded(registration, cluster)
-	case endpoint.BGP:
-		return r.bgp.ForRecorded(registration)
-	default:
-		return r.For(registration)
-	}
+	return combine(registration.All(), nil, func(registration endpoint.Registration) registrar {
+		if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
+			registration.Hooks, _ = hooks.(endpoint.Hooks)
+		}
+		switch registration.Kind {
+		case endpoint.DNS:
+			return r.dns.ForRecorded(registration, cluster)
+		case endpoint.BGP:
+			return r.bgp.ForRecorded(registration)
+		default:
+			return r.single(registration)
+		}
+	})
 }
 
 func endpointID(r endpoint.Registration) string {
@@ -130,9 +180,11 @@ func (s *session) recordedReplica(ctx context.Context, address string) (targets.
 	if err != nil {
 		return targets.Replica{}, err
 	}
-	return targets.Replica{
-		Name: observed.Name, Port: observed.Port, ClusterID: observed.ClusterID, Endpoint: registration.Address,
-	}, nil
+	replica := targets.Replica{Name: observed.Name, Port: observed.Port, ClusterID: observed.ClusterID}
+	for _, each := range registration.All() {
+		replica.Endpoints = append(replica.Endpoints, each.ID())
+	}
+	return replica, nil
 }
 
 type haproxyEndpoint struct {

@@ -208,9 +208,14 @@ func (r *endpointResource) drainOf(ctx context.Context, observed haproxy.Importe
 		if err != nil {
 			continue // the next replica, or finally the record, has it too
 		}
-		if registration, err := registrationIn(recorded.Registration); err == nil &&
-			registration.Address == observed.Address {
-			return registration.DrainTimeout
+		registration, err := registrationIn(recorded.Registration)
+		if err != nil {
+			continue
+		}
+		for _, each := range registration.All() {
+			if each.ID() == (endpoint.Registration{Address: observed.Address}).ID() {
+				return each.DrainTimeout
+			}
 		}
 	}
 	return observed.DrainTimeout

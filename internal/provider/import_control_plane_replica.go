@@ -37,8 +37,9 @@ func (r *replicaResource) ImportState(
 	registeredAt := func(text json.RawMessage) (controlplane.RegisteredAt, error) {
 		registration, err := registrationIn(text)
 		return controlplane.RegisteredAt{
-			Address: registration.Address, Address6: registration.Address6, DetectionTime: registration.DetectionTime,
-			AllAddresses: registration.Kind == endpoint.BGP,
+			Address: registration.Address, Address6: registration.Address6,
+			Additional:    registration.AdditionalAddresses(),
+			DetectionTime: registration.LongestDetection(), AllAddresses: registration.OnMachines(),
 		}, err
 	}
 	observed, err := r.session.replicas.Import(ctx, machine, registeredAt)
@@ -80,6 +81,16 @@ func (i importer) registration(text json.RawMessage) {
 	object, diags := registrationObject(i.ctx, registration)
 	i.resp.Diagnostics.Append(diags...)
 	i.set("endpoint", object)
+	if len(registration.Additional) == 0 {
+		return
+	}
+	var additional []types.Object
+	for _, r := range registration.Additional {
+		object, diags := registrationObject(i.ctx, r)
+		i.resp.Diagnostics.Append(diags...)
+		additional = append(additional, object)
+	}
+	i.set("additional_endpoints", additional)
 }
 
 // registrationIn decodes the text that registrationText encoded.
@@ -91,20 +102,33 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 	if err := json.Unmarshal(text, &registration); err != nil || registration.Address == "" {
 		return registration, errors.New("it is not a registration of an endpoint")
 	}
+	if err := registration.ValidateAdditional(); err != nil {
+		return registration, err
+	}
+	for _, each := range registration.All() {
+		if err := validateRegistration(each); err != nil {
+			return registration, err
+		}
+	}
+	return registration, nil
+}
+
+// validateRegistration checks what a machine has recorded of one endpoint.
+func validateRegistration(registration endpoint.Registration) error {
 	switch registration.Kind {
 	case "", endpoint.HAProxy:
 		if registration.Address6 == "" {
-			return registration, nil
+			return nil
 		}
-		return registration, haproxy.ValidateAddress6(registration.Address, registration.Address6)
+		return haproxy.ValidateAddress6(registration.Address, registration.Address6)
 	case endpoint.External:
-		return registration, external.ValidateRegistration(registration)
+		return external.ValidateRegistration(registration)
 	case endpoint.DNS:
-		return registration, dns.Validate(registration)
+		return dns.Validate(registration)
 	case endpoint.BGP:
-		return registration, bgp.ValidateRegistration(registration)
+		return bgp.ValidateRegistration(registration)
 	}
-	return registration, errors.New("this version of the provider does not know its kind of endpoint")
+	return errors.New("this version of the provider does not know its kind of endpoint")
 }
 
 func registrationObject(ctx context.Context, r endpoint.Registration) (types.Object, diag.Diagnostics) {

@@ -19,20 +19,21 @@ import (
 type replicaModel struct {
 	machineModel
 
-	Name          types.String `tfsdk:"name"`
-	Host          types.Object `tfsdk:"host"`
-	Endpoint      types.Object `tfsdk:"endpoint"`
-	Etcd          types.Set    `tfsdk:"etcd"`
-	Signed        types.Object `tfsdk:"signed"`
-	Version       types.String `tfsdk:"version"`
-	Port          types.Int64  `tfsdk:"port"`
-	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
-	PodCIDRs      types.List   `tfsdk:"pod_cidrs"`
-	ClusterDomain types.String `tfsdk:"cluster_domain"`
-	ExtraSANs     types.Set    `tfsdk:"extra_sans"`
-	ExtraArgs     types.Object `tfsdk:"extra_args"`
-	RepeatedArgs  types.Object `tfsdk:"repeated_args"`
-	EarlyRenewal  types.String `tfsdk:"early_renewal"`
+	Name                types.String `tfsdk:"name"`
+	Host                types.Object `tfsdk:"host"`
+	Endpoint            types.Object `tfsdk:"endpoint"`
+	AdditionalEndpoints types.List   `tfsdk:"additional_endpoints"`
+	Etcd                types.Set    `tfsdk:"etcd"`
+	Signed              types.Object `tfsdk:"signed"`
+	Version             types.String `tfsdk:"version"`
+	Port                types.Int64  `tfsdk:"port"`
+	ServiceCIDRs        types.List   `tfsdk:"service_cidrs"`
+	PodCIDRs            types.List   `tfsdk:"pod_cidrs"`
+	ClusterDomain       types.String `tfsdk:"cluster_domain"`
+	ExtraSANs           types.Set    `tfsdk:"extra_sans"`
+	ExtraArgs           types.Object `tfsdk:"extra_args"`
+	RepeatedArgs        types.Object `tfsdk:"repeated_args"`
+	EarlyRenewal        types.String `tfsdk:"early_renewal"`
 
 	Files       types.Map `tfsdk:"files"`
 	FileDigests types.Map `tfsdk:"file_digests"`
@@ -87,7 +88,7 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	address := addressOf(m.Host)
 	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
 	endpoint6, _ := m.Endpoint.Attributes()["address6"].(types.String)
-	if endpoint6.IsUnknown() || !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) ||
+	if endpoint6.IsUnknown() || !elementsKnown(ctx, m.AdditionalEndpoints) || !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) ||
 		!elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
@@ -95,6 +96,9 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 		Name: m.Name, Address: address, Endpoint: endpoint, Endpoint6: endpoint6,
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
 	}.names(ctx, &ignored)
+	for _, additional := range m.additional() {
+		names.Additional = append(names.Additional, decodeRegistration(ctx, additional, &ignored).Addresses()...)
+	}
 	if m.noAdminConf() {
 		return component.LeavesWithoutAdmin(names)
 	}
@@ -113,6 +117,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		s.signedChanged(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
+		[2]attr.Value{m.AdditionalEndpoints, before.AdditionalEndpoints},
 		[2]attr.Value{m.Etcd, before.Etcd},
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.Port, before.Port},
@@ -186,6 +191,7 @@ func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *se
 		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.AdminConf, before.AdminConf},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
+		[2]attr.Value{m.AdditionalEndpoints, before.AdditionalEndpoints},
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},
 		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
 		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},

@@ -1,8 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -88,8 +92,9 @@ func (s *session) registeredAt(cluster, address string) haproxy.Registered {
 			return false, err
 		}
 		registration, err := registrationIn(observed.Registration)
+		id := endpoint.Registration{Address: address}.ID()
 		return err == nil && observed.ClusterID == cluster && observed.Name == name && observed.Port == int(at.Port()) &&
-			registration.Address == address, nil
+			slices.ContainsFunc(registration.All(), func(r endpoint.Registration) bool { return r.ID() == id }), nil
 	}
 }
 
@@ -98,6 +103,52 @@ func registrationOf(
 	ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics,
 ) endpoint.Registration {
 	return inCluster(decodeRegistration(ctx, object, diags), bundle)
+}
+
+// registration returns the registration of a replica at all of its endpoints.
+func (m replicaModel) registration(ctx context.Context, diags *diag.Diagnostics) endpoint.Registration {
+	registration := registrationOf(ctx, m.Endpoint, m.bundle, diags)
+	for _, additional := range m.additional() {
+		registration.Additional = append(registration.Additional, registrationOf(ctx, additional, m.bundle, diags))
+	}
+	return registration
+}
+
+// additional returns the additional endpoints.
+func (m replicaModel) additional() []types.Object {
+	var out []types.Object
+	for _, element := range m.AdditionalEndpoints.Elements() {
+		if object, ok := element.(types.Object); ok {
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
+// validateEndpoints checks the endpoints of a replica against each other.
+func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnostics) {
+	if m.AdditionalEndpoints.IsNull() || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
+		return
+	}
+	registration := m.registration(ctx, diags)
+	if diags.HasError() {
+		return
+	}
+	if err := registration.ValidateAdditional(); err != nil {
+		addInvalid(diags, path.Root("additional_endpoints"), "Invalid endpoints", err)
+		return
+	}
+	for _, each := range registration.All() {
+		if !registration.OnMachines() || endpoint.Kind(cmp.Or(each.Kind, endpoint.HAProxy)) != endpoint.HAProxy ||
+			m.Port.IsUnknown() || each.Port != int(m.Port.ValueInt64()) {
+			continue
+		}
+		if address := addressOf(m.Host); slices.Contains(slices.Collect(maps.Values(each.Hosts)), address.ValueString()) {
+			addInvalid(diags, path.Root("additional_endpoints"), "Invalid endpoints", fmt.Errorf("the API server listens on "+
+				"port %d of all addresses of the machine, as one of the endpoints requires, and HAProxy of the endpoint %s "+
+				"uses that port on the same machine", each.Port, each.Address))
+		}
+	}
 }
 
 // refuseOtherEndpoint rejects the endpoint of another cluster.

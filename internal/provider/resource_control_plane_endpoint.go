@@ -176,6 +176,7 @@ func (r *endpointResource) ModifyPlan(
 			resp.RequiresReplace = append(resp.RequiresReplace,
 				path.Root("haproxy"), path.Root("external"), path.Root("dns"), path.Root("bgp"))
 		}
+		warnMoved(ctx, *plan, *state, &resp.Diagnostics)
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate()
 		} else {
@@ -183,6 +184,28 @@ func (r *endpointResource) ModifyPlan(
 		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// warnMoved warns about the replacement of an endpoint by another address or kind: while replicas are
+// registered, the apply refuses it.
+func warnMoved(ctx context.Context, plan, state endpointModel, diags *diag.Diagnostics) {
+	after, before := plan.registrationID(ctx), state.registrationID(ctx)
+	if before == "" || after == "" || before == after {
+		return
+	}
+	diags.AddWarning("Endpoint is replaced", "Cause: "+before+" becomes "+after+", which is another endpoint. Replicas that "+
+		"stay cannot follow in the same apply: the old one is destroyed before the new one exists, and that is refused while "+
+		"replicas are registered.\nNext step: to move without an interruption, add the new endpoint as a resource of its own, "+
+		"and list it in additional_endpoints of every replica (guide \"Topologies\", Moving to another endpoint).")
+}
+
+// registrationID returns the ID of the endpoint that the model describes, or "" while it is unknown.
+func (m endpointModel) registrationID(ctx context.Context) string {
+	if !elementsKnown(ctx, m.Registration) || m.Registration.IsNull() {
+		return ""
+	}
+	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
+	return decodeRegistration(ctx, m.Registration, &ignored).ID()
 }
 
 func (r *endpointResource) createOn(ctx context.Context, s endpointKind) (endpoint.Status, error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -85,6 +84,10 @@ func (r *replicaResource) ModifyPlan(
 	plan.planFiles(ctx, req.Config, r.session, &resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	refuseOtherEndpoint(ctx, plan.Endpoint, plan.bundle, &resp.Diagnostics)
+	for _, additional := range plan.additional() {
+		refuseOtherEndpoint(ctx, additional, plan.bundle, &resp.Diagnostics)
+	}
+	plan.validateEndpoints(ctx, &resp.Diagnostics)
 	if state == nil {
 		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
 		state = &replicaModel{}
@@ -110,8 +113,19 @@ func (r *replicaResource) readFrom(ctx context.Context, s controlplane.Spec) (co
 }
 
 func (r *replicaResource) updateOn(
-	ctx context.Context, _, _ replicaModel, s controlplane.Spec, _ *diag.Diagnostics,
+	ctx context.Context, before, after replicaModel, s controlplane.Spec, diags *diag.Diagnostics,
 ) (controlplane.Status, error) {
+	before.bundle = after.bundle // of the same cluster
+	from, to := before.registration(ctx, diags), after.registration(ctx, diags)
+	if diags.HasError() {
+		return controlplane.Status{}, nil
+	}
+	if from.Key() != to.Key() {
+		s.Before = &controlplane.InRotation{
+			Registration: registrationText(from), Registrar: r.session.registrars.For(from),
+		}
+		s.Registrar = r.session.registrars.changing(s.Name, from, to)
+	}
 	return r.session.replicas.Update(ctx, s)
 }
 
@@ -136,11 +150,12 @@ const replicaKind = "control-plane replicas"
 // list, because a replica names none.
 func (r *replicaResource) priorObject(ctx context.Context, m replicaModel) priorObject {
 	out := priorObject{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
-	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) {
+	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) ||
+		!elementsKnown(ctx, m.AdditionalEndpoints) {
 		return out
 	}
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
-	registrar := r.session.registrars.For(registrationOf(ctx, m.Endpoint, out.bundle, &ignored))
+	registrar := r.session.registrars.For(m.registration(ctx, &ignored))
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	others, err := registrar.Serving(ctx)
@@ -178,33 +193,34 @@ func (r *replicaResource) identity(s controlplane.Spec) string {
 // spec returns the spec that the model describes.
 func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
 	urls := stringsOf(ctx, m.Etcd, diags)
-	registration := registrationOf(ctx, m.Endpoint, m.bundle, diags)
+	registration := m.registration(ctx, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Replica: component.Replica{
-			Name:          m.Name.ValueString(),
-			Address:       addressOf(m.Host).ValueString(),
-			Bundle:        m.bundle,
-			Version:       m.Version.ValueString(),
-			EndpointHost:  registration.Address,
-			EndpointHost6: registration.Address6,
-			EndpointPort:  registration.Port,
-			Port:          int(m.Port.ValueInt64()),
-			EtcdURLs:      urls,
-			ServiceCIDRs:  stringsOf(ctx, m.ServiceCIDRs, diags),
-			PodCIDRs:      stringsOf(ctx, m.PodCIDRs, diags),
-			ClusterDomain: m.ClusterDomain.ValueString(),
-			ExtraSANs:     stringsOf(ctx, m.ExtraSANs, diags),
-			ExtraArgs:     m.extraArgs(ctx, diags),
-			NoAdminConf:   m.noAdminConf(),
-			Audit:         m.audit(ctx),
-			Limits:        m.limits(ctx),
-			ConfigFiles:   m.configFiles(ctx),
-			Settings:      m.settings(ctx),
-			Registration:  registrationText(registration),
-			DetectionTime: registration.DetectionTime,
-			AllAddresses:  registration.Kind == endpoint.BGP,
-			EarlyRenewal:  early,
+			Name:            m.Name.ValueString(),
+			Address:         addressOf(m.Host).ValueString(),
+			Bundle:          m.bundle,
+			Version:         m.Version.ValueString(),
+			EndpointHost:    registration.Address,
+			EndpointHost6:   registration.Address6,
+			EndpointPort:    registration.Port,
+			AdditionalHosts: registration.AdditionalAddresses(),
+			Port:            int(m.Port.ValueInt64()),
+			EtcdURLs:        urls,
+			ServiceCIDRs:    stringsOf(ctx, m.ServiceCIDRs, diags),
+			PodCIDRs:        stringsOf(ctx, m.PodCIDRs, diags),
+			ClusterDomain:   m.ClusterDomain.ValueString(),
+			ExtraSANs:       stringsOf(ctx, m.ExtraSANs, diags),
+			ExtraArgs:       m.extraArgs(ctx, diags),
+			NoAdminConf:     m.noAdminConf(),
+			Audit:           m.audit(ctx),
+			Limits:          m.limits(ctx),
+			ConfigFiles:     m.configFiles(ctx),
+			Settings:        m.settings(ctx),
+			Registration:    registrationText(registration),
+			DetectionTime:   registration.LongestDetection(),
+			AllAddresses:    registration.OnMachines(),
+			EarlyRenewal:    early,
 
 			SupplementaryGroups: m.groups(ctx),
 			Authentication:      m.authentication(ctx),
@@ -245,7 +261,7 @@ func (r *replicaResource) runningVersions(ctx context.Context, m replicaModel) (
 	if err := r.session.observable(m.bundle); err != nil {
 		return release.Versions{}, err
 	}
-	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) ||
+	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) || !elementsKnown(ctx, m.Etcd) ||
 		!elementsKnown(ctx, m.Signed) {
 		return release.Versions{}, errNoMachines
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -68,6 +69,16 @@ func replicaArguments() map[string]schema.Attribute {
 		},
 		"host":     hostSchema("on which the replica runs"),
 		"endpoint": replicaEndpointSchema(),
+		"additional_endpoints": schema.ListNestedAttribute{
+			Optional: true, Validators: []validator.List{listvalidator.SizeBetween(1, endpoint.MaxAdditional)},
+			MarkdownDescription: "The `registration` of further `kube_control_plane_endpoint`s of the cluster: another " +
+				"address for other clients, or the previous endpoint while a new one takes over. The replica is in rotation " +
+				"at all of them, leaves only if each of them allows it, and has their addresses in its certificate. " +
+				"Kubeconfigs name `endpoint`. Default: none. A change registers the replica at added endpoints, and then " +
+				"removes it from those that are not listed any more. It restarts nothing, unless the API server begins or " +
+				"ends to listen on all addresses of the machine (`bgp`), or has to serve longer when it stops (`external`).",
+			NestedObject: schema.NestedAttributeObject{Attributes: registrationArguments()},
+		},
 		"etcd": schema.SetAttribute{
 			Required: true, ElementType: types.StringType,
 			Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
@@ -136,51 +147,56 @@ func replicaEndpointSchema() schema.Attribute {
 		MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`. A change " +
 			"registers the replica on added balancers and restarts nothing; with a new address, the API server " +
 			"gets a certificate for it, which it reloads on its own.",
-		Attributes: map[string]schema.Attribute{
-			"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
-			"address6": schema.StringAttribute{Optional: true, MarkdownDescription: "The second virtual IP of a " +
-				"dual-stack endpoint. Default: none."},
-			"port": schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
-			"hosts": schema.MapAttribute{
-				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
-			},
-			"kind": schema.StringAttribute{
-				Optional: true,
-				Validators: []validator.String{
-					stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS),
-						string(endpoint.BGP)),
-				},
-				MarkdownDescription: "`haproxy`, `external`, `dns` or `bgp`. Default: none, which is `haproxy`.",
-			},
-			"zone": replicaZoneSchema(),
-			"bgp":  replicaAnnouncementSchema(),
-			"target_port": schema.Int64Attribute{
-				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
-				MarkdownDescription: "The API servers' port behind an endpoint without balancers. Default: none.",
-			},
-			"hooks": hooksSchema("As in `external` of the endpoint. Default: none. A change registers the replica again " +
-				"and restarts nothing."),
-			"detection_time": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{durationValidator()},
-				MarkdownDescription: "How long an external balancer sends requests to a replica that is not ready any " +
-					"more, such as `6s`. Default: none. `--shutdown-delay-duration` of the API server exceeds it. A " +
-					"change restarts the API servers, one replica at a time.",
-			},
-			"probe_from": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed, or " +
-					"the name servers of a dns endpoint are asked. Default: none.",
-			},
-			"drain_timeout": schema.StringAttribute{
-				Required: true, Validators: []validator.String{durationValidator()},
-				MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions, such as `10s`.",
-			},
-			"verify_ca": schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks " +
-				"verify the replica's certificate."},
-			"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
-				"cluster: a balancer of another cluster refuses the replica. Default: the cluster of `pki`. The " +
-				"plan refuses any other cluster."},
+		Attributes: registrationArguments(),
+	}
+}
+
+// registrationArguments are those of endpoint.Registration.
+func registrationArguments() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
+		"address6": schema.StringAttribute{Optional: true, MarkdownDescription: "The second virtual IP of a " +
+			"dual-stack endpoint. Default: none."},
+		"port": schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
+		"hosts": schema.MapAttribute{
+			Required: true, ElementType: types.StringType,
+			MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 		},
+		"kind": schema.StringAttribute{
+			Optional: true,
+			Validators: []validator.String{
+				stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS),
+					string(endpoint.BGP)),
+			},
+			MarkdownDescription: "`haproxy`, `external`, `dns` or `bgp`. Default: none, which is `haproxy`.",
+		},
+		"zone": replicaZoneSchema(),
+		"bgp":  replicaAnnouncementSchema(),
+		"target_port": schema.Int64Attribute{
+			Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "The API servers' port behind an endpoint without balancers. Default: none.",
+		},
+		"hooks": hooksSchema("As in `external` of the endpoint. Default: none. A change registers the replica again " +
+			"and restarts nothing."),
+		"detection_time": schema.StringAttribute{
+			Optional: true, Validators: []validator.String{durationValidator()},
+			MarkdownDescription: "How long an external balancer sends requests to a replica that is not ready any " +
+				"more, such as `6s`. Default: none. `--shutdown-delay-duration` of the API server exceeds it. A " +
+				"change restarts the API servers, one replica at a time.",
+		},
+		"probe_from": schema.StringAttribute{
+			Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed, or " +
+				"the name servers of a dns endpoint are asked. Default: none.",
+		},
+		"drain_timeout": schema.StringAttribute{
+			Required: true, Validators: []validator.String{durationValidator()},
+			MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions, such as `10s`.",
+		},
+		"verify_ca": schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks " +
+			"verify the replica's certificate."},
+		"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's " +
+			"cluster: a balancer of another cluster refuses the replica. Default: the cluster of `pki`. The " +
+			"plan refuses any other cluster."},
 	}
 }
 

@@ -67,6 +67,7 @@ func arguments(kind string) map[string]argument {
 			"name":                 {label: "name", effect: Restart, shown: true},
 			"supplementary_groups": {label: "supplementary groups", effect: Restart, shown: true},
 			"endpoint":             {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
+			"additional_endpoints": {label: "additional endpoints", effect: Repair},
 		},
 		"kube_control_plane_endpoint": {
 			"address":        {label: "address", effect: Restart, shown: true},

@@ -140,6 +140,7 @@ resource "kube_control_plane_replica" "this" {
     restart    = file.restart
   } }
 
+  additional_endpoints = var.additional_endpoints
   supplementary_groups = var.kubernetes.supplementary_groups
   timeouts             = var.kubernetes.timeouts
 }

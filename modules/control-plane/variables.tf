@@ -100,6 +100,20 @@ variable "endpoint" {
   }
 }
 
+variable "additional_endpoints" {
+  description = <<-EOT
+    The registration of further endpoints of this control plane, which the caller creates with the output pki: another address for other clients, or an endpoint while another one takes over.
+    Default: none.
+  EOT
+  type        = any
+  default     = null
+
+  validation {
+    condition     = var.additional_endpoints == null || can(var.additional_endpoints[*].address)
+    error_message = "additional_endpoints must be a list of registrations of kube_control_plane_endpoint resources."
+  }
+}
+
 variable "etcd" {
   description = <<-EOT
     etcd. version is required, so that an update of the module does not upgrade a cluster.

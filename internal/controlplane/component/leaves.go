@@ -50,6 +50,7 @@ func (s Replica) CertificateNames() pki.APIServerNames {
 		Advertise:     s.Address,
 		Endpoint:      s.EndpointHost,
 		Endpoint6:     s.EndpointHost6,
+		Additional:    s.AdditionalHosts,
 		Extra:         s.ExtraSANs,
 	}
 }

@@ -24,15 +24,17 @@ type Replica struct {
 	EndpointHost  string // address or name of the endpoint
 	EndpointHost6 string // second address of a dual-stack endpoint; "" means none
 	EndpointPort  int
-	Port          int      // the API server's own, on the machine's address; 0 means 6443
-	EtcdURLs      []string // in any order
-	ServiceCIDRs  []string // one or two (dual stack)
-	PodCIDRs      []string // none, one or two
-	ClusterDomain string   // "" means cluster.local
-	ExtraSANs     []string
-	ExtraArgs     map[string]map[string]string // component → flag without dashes → value, or values (Repeated)
-	NoAdminConf   bool                         // no administrator kubeconfig on the machine
-	Audit         Audit
+	// AdditionalHosts are the addresses of the additional endpoints. Certificates have them.
+	AdditionalHosts []string
+	Port            int      // the API server's own, on the machine's address; 0 means 6443
+	EtcdURLs        []string // in any order
+	ServiceCIDRs    []string // one or two (dual stack)
+	PodCIDRs        []string // none, one or two
+	ClusterDomain   string   // "" means cluster.local
+	ExtraSANs       []string
+	ExtraArgs       map[string]map[string]string // component → flag without dashes → value, or values (Repeated)
+	NoAdminConf     bool                         // no administrator kubeconfig on the machine
+	Audit           Audit
 	// Authentication and Audit are the same on every replica. Otherwise the rights of a
 	// request, and what is logged about it, would depend on the replica that serves it.
 	Authentication Authentication

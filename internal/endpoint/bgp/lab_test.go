@@ -121,7 +121,9 @@ func (f *fixture) recorded(ctx context.Context, address string) (targets.Replica
 	}
 	for name, at := range f.spec.Targets {
 		if at == address && f.replicas[name] {
-			return targets.Replica{Name: name, Port: 6443, ClusterID: f.spec.ClusterID, Endpoint: f.spec.Address}, nil
+			return targets.Replica{
+				Name: name, Port: 6443, ClusterID: f.spec.ClusterID, Endpoints: []string{f.spec.Registration().ID()},
+			}, nil
 		}
 	}
 	return targets.Replica{}, nil

@@ -101,11 +101,12 @@ func (s *Set) Named(ctx context.Context, name string) Target {
 
 // same reports whether an observed replica is the one of that name at this endpoint.
 func (s *Set) same(observed Replica, name string) bool {
-	return observed.ClusterID == s.ClusterID && observed.Name == name && observed.Endpoint == s.Address
+	return observed.ClusterID == s.ClusterID && observed.Name == name &&
+		slices.Contains(observed.Endpoints, s.ID())
 }
 
 func describe(r Replica) string {
-	return fmt.Sprintf("replica %s of endpoint %s", problem.Quote(r.Name), problem.Quote(r.Endpoint))
+	return fmt.Sprintf("replica %s of endpoint %s", problem.Quote(r.Name), problem.Quote(strings.Join(r.Endpoints, ", ")))
 }
 
 // ErrNotATarget means that the endpoint does not know the replica at its address.

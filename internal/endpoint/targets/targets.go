@@ -31,7 +31,8 @@ type Replica struct {
 	Name      string // "" if the machine has none
 	Port      int
 	ClusterID string
-	Endpoint  string // address of the endpoint that it is registered at
+	// Endpoints are those that it is registered at, each as endpoint.Registration.ID.
+	Endpoints []string
 }
 
 // Recorded reads the record of the machine at an address.

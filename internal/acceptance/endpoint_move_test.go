@@ -1,0 +1,103 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// TestMoveEndpoint moves a control plane from a virtual IP to a balancer that others look after, and
+// back, while clients of both addresses work. Then the balancer takes over the virtual IP itself.
+func TestMoveEndpoint(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := storyIn(t, append(names, "cp4"), checkout(t), "examples/moving-endpoint")
+	bare := fingerprints(t, names...)
+	lb := shared.lab.Machine("cp4")
+	t.Cleanup(func() {
+		if err := lb.Rebuild(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	onMachine(t, lb, `apt-get install -y -q haproxy >/dev/null 2>&1; systemctl disable --quiet --now haproxy`)
+	vip, balancer := w.VIP(), lb.Address.String()
+	use := func(balancer string, endpoints ...string) {
+		t.Helper()
+		if err := w.WriteJSON("z.auto.tfvars.json", map[string]any{
+			"machines": addresses(names), "endpoints": endpoints, "endpoint_address": vip, "balancer": balancer,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, w)
+	}
+	at := func(address string) string { // the kubeconfig for clients of one address
+		text := outputOf(t, w, "kubeconfig")
+		for _, other := range []string{vip, balancer} {
+			text = strings.ReplaceAll(text, "https://"+other+":6443", "https://"+address+":6443")
+		}
+		return text
+	}
+
+	use(balancer, "virtual_ip")
+	otherHAProxy.start(t, lb, threeTargets(), "/readyz")
+	atVIP := startLoad(t, at(vip))
+	use(balancer, "virtual_ip", "balancer")
+	atBalancer := startLoad(t, at(balancer)) // verifies the name in the certificates
+	use(balancer, "balancer", "virtual_ip")
+	if text := outputOf(t, w, "kubeconfig"); !strings.Contains(text, "https://"+balancer+":6443") {
+		t.Errorf("the kubeconfig does not name the first endpoint, %s", balancer)
+	}
+	undisturbed(t, atVIP)
+	expectAdditional(t, w)
+	use(balancer, "balancer")
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), fmt.Sprintf("test ! -e /etc/haproxy/kube && ! ip address | grep -F ' %s/'", vip))
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+
+	use(balancer, "balancer", "virtual_ip")
+	atVIP = startLoad(t, at(vip))
+	use(balancer, "virtual_ip", "balancer")
+	undisturbed(t, atBalancer)
+	use(balancer, "virtual_ip")
+	onMachine(t, lb, "systemctl stop haproxy")
+	expectEmptyPlan(t, w)
+
+	// The balancer gets the virtual IP: it takes the address between two applies.
+	use(vip, "virtual_ip", "balancer")
+	undisturbed(t, atVIP)
+	otherHAProxy.start(t, lb, threeTargets(), "/readyz")
+	onMachine(t, lb, fmt.Sprintf(`interface=$(ip -o -4 address show to %s | awk '{ print $2; exit }')
+ip address add %s/32 dev "$interface"
+arping -q -c 3 -U -I "$interface" %[2]s || true`, balancer, vip))
+	atVIP = startLoad(t, at(vip))
+	use(vip, "balancer")
+	undisturbed(t, atVIP)
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "test ! -e /etc/haproxy/kube")
+	}
+	expectEmptyPlan(t, w)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// expectAdditional checks what a replica with two endpoints records, by importing it.
+func expectAdditional(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	cp1 := replicaAddress("cp1")
+	if _, err := w.Run(t.Context(), "state", "rm", cp1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Run(t.Context(), "import", "-input=false", "-no-color", cp1, address("cp1")); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err := w.Plan(t.Context())
+	if err != nil || strings.Contains(text, "additional_endpoints") || strings.Contains(text, "must be replaced") {
+		t.Errorf("after an import, the plan changes the endpoints: %v\n%s", err, text)
+	}
+	apply(t, w)
+}

@@ -1,0 +1,247 @@
+// Package combined registers replicas at several endpoints of one control plane: a second address for
+// other clients, or two endpoints while one takes over from the other.
+package combined
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// undoTimeout limits the return to rotation after a refused drain, whose context may have ended.
+const undoTimeout = time.Minute
+
+// RegistrarOfOne is the registrar of one endpoint. Its methods are those of controlplane.Registrar.
+type RegistrarOfOne interface {
+	Register(ctx context.Context, name, address string) error
+	Drain(ctx context.Context, name string) error
+	DrainForDelete(ctx context.Context, name string, lastAllowed bool) error
+	Undrain(ctx context.Context, name string) error
+	Deregister(ctx context.Context, name string) error
+	Registered(ctx context.Context, name, address string) ([]string, error)
+	OutOfRotation(ctx context.Context) (map[string]string, error)
+	Replicas(ctx context.Context) (map[string]string, error)
+	Serving(ctx context.Context) (map[string]string, error)
+	Balancers() []host.LeaseTaker
+	LeavesByStopping() bool
+}
+
+// Endpoint is one endpoint of a control plane.
+type Endpoint struct {
+	ID        string // for messages
+	Registrar RegistrarOfOne
+}
+
+// Registrar registers replicas at all Endpoints. A replica is in rotation if it is in rotation at each of
+// them, and leaves only if each of them allows it.
+type Registrar struct {
+	Endpoints []Endpoint
+	// Replica leaves the endpoints in Left with its next registration: it is drained there, like
+	// everywhere, and deregistered when it is in rotation at Endpoints. Others are not deregistered
+	// from them.
+	Replica string
+	Left    []Endpoint
+}
+
+// Register puts a replica into rotation at every endpoint, and then removes Replica from those that it
+// leaves. Another replica, which returns to rotation, is registered only where it is known: its
+// certificate may not have the name of a new endpoint yet.
+func (r *Registrar) Register(ctx context.Context, name, address string) error {
+	if len(r.Left) > 0 && name != r.Replica {
+		return r.registerAgain(ctx, name, address)
+	}
+	for _, e := range r.Endpoints {
+		if err := e.Registrar.Register(ctx, name, address); err != nil {
+			return err
+		}
+	}
+	for _, e := range r.Left {
+		problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
+		if err := e.reachable(ctx, e.Registrar.Deregister(ctx, name)); err != nil {
+			return fmt.Errorf("leave the endpoint %s: %w", e.ID, err)
+		}
+	}
+	return nil
+}
+
+// registerAgain registers a replica at the endpoints that list it.
+func (r *Registrar) registerAgain(ctx context.Context, name, address string) error {
+	for _, e := range r.all() {
+		listed, err := e.Registrar.Replicas(ctx)
+		if err == nil && listed[name] != "" {
+			err = e.Registrar.Register(ctx, name, address)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reachable drops the error of an endpoint that is left if none of its machines can be reached. It
+// sends requests to a replica that still serves, at most, and its drift shows the entry.
+func (e Endpoint) reachable(ctx context.Context, err error) error {
+	if errors.Is(err, host.ErrUnreachable) {
+		problem.Progress(ctx, "the endpoint %s cannot be reached, and keeps what it has: %v", e.ID, err)
+		return nil
+	}
+	return err
+}
+
+func (r *Registrar) all() []Endpoint {
+	return append(append([]Endpoint{}, r.Endpoints...), r.Left...)
+}
+
+// left reports whether Replica leaves the endpoint at that index of all.
+func (r *Registrar) left(i int) bool { return i >= len(r.Endpoints) }
+
+// Drain takes a replica out of rotation everywhere. If one endpoint refuses, it stays in rotation at
+// the others.
+func (r *Registrar) Drain(ctx context.Context, name string) error {
+	return r.drain(ctx, name, func(one RegistrarOfOne) error { return one.Drain(ctx, name) })
+}
+
+// DrainForDelete is Drain for a replica that is deleted.
+func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
+	return r.drain(ctx, name, func(one RegistrarOfOne) error { return one.DrainForDelete(ctx, name, lastAllowed) })
+}
+
+func (r *Registrar) drain(ctx context.Context, name string, drain func(RegistrarOfOne) error) error {
+	endpoints := r.all()
+	for i, e := range endpoints {
+		err := drain(e.Registrar)
+		if r.left(i) {
+			err = e.reachable(ctx, err)
+		}
+		if err == nil {
+			continue
+		}
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		for _, drained := range endpoints[:i] {
+			if undone := drained.Registrar.Undrain(undo, name); undone != nil {
+				return &problem.Problem{
+					Summary:   "Replica " + name + " not drained at the endpoint " + e.ID,
+					Cause:     problem.Line(err.Error()) + "; returning it to rotation failed: " + problem.Line(undone.Error()),
+					Unchanged: "the replica is out of rotation at the endpoint " + drained.ID + ", and runs unchanged.",
+					Next:      "fix the cause and apply again, which returns it to rotation",
+				}
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+// Undrain returns a replica to rotation where it is still registered.
+func (r *Registrar) Undrain(ctx context.Context, name string) error {
+	return r.each(ctx, func(one RegistrarOfOne) error { return one.Undrain(ctx, name) })
+}
+
+// Deregister removes a replica from every endpoint.
+func (r *Registrar) Deregister(ctx context.Context, name string) error {
+	return r.each(ctx, func(one RegistrarOfOne) error { return one.Deregister(ctx, name) })
+}
+
+// each calls f for all endpoints, also after an error, and returns the first one.
+func (r *Registrar) each(ctx context.Context, f func(RegistrarOfOne) error) error {
+	var first error
+	for i, e := range r.all() {
+		err := f(e.Registrar)
+		if r.left(i) {
+			err = e.reachable(ctx, err)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Registered returns why a replica is not in rotation, by endpoint, or nil.
+func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
+	var differences []string
+	for _, e := range r.Endpoints {
+		more, err := e.Registrar.Registered(ctx, name, address)
+		if err != nil {
+			return nil, err
+		}
+		for _, difference := range more {
+			differences = append(differences, "endpoint "+e.ID+": "+difference)
+		}
+	}
+	return differences, nil
+}
+
+// OutOfRotation returns the replicas that get no new requests at one of the endpoints, name →
+// host:port.
+func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
+	return r.union(func(one RegistrarOfOne) (map[string]string, error) { return one.OutOfRotation(ctx) })
+}
+
+// Replicas returns every replica that one of the endpoints lists, name → host:port.
+func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
+	return r.union(func(one RegistrarOfOne) (map[string]string, error) { return one.Replicas(ctx) })
+}
+
+func (r *Registrar) union(ask func(RegistrarOfOne) (map[string]string, error)) (map[string]string, error) {
+	out := map[string]string{}
+	for _, e := range r.Endpoints {
+		more, err := ask(e.Registrar)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, more)
+	}
+	return out, nil
+}
+
+// Serving returns the replicas that get new requests at every endpoint, name → host:port.
+func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
+	var out map[string]string
+	for _, e := range r.Endpoints {
+		serving, err := e.Registrar.Serving(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = serving
+		}
+		maps.DeleteFunc(out, func(name, _ string) bool { return serving[name] == "" })
+	}
+	return out, nil
+}
+
+// Balancers returns the machines that hold the lease for changes of rotation at any endpoint: a
+// process that knows only one of them takes it there.
+func (r *Registrar) Balancers() []host.LeaseTaker {
+	var (
+		machines []host.LeaseTaker
+		seen     = map[string]bool{}
+	)
+	for _, e := range r.all() {
+		for _, machine := range e.Registrar.Balancers() {
+			if !seen[machine.Address()] {
+				seen[machine.Address()] = true
+				machines = append(machines, machine)
+			}
+		}
+	}
+	return machines
+}
+
+// LeavesByStopping reports whether a replica stays in rotation at one of the endpoints until its API
+// server stops.
+func (r *Registrar) LeavesByStopping() bool {
+	for _, e := range r.all() {
+		if e.Registrar.LeavesByStopping() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,227 @@
+package combined
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// recording is a registrar that records what it is asked, in a log that all share.
+type recording struct {
+	id       string
+	log      *[]string
+	listed   map[string]string
+	out      map[string]string
+	machines []host.LeaseTaker
+	refuse   map[string]error // by operation
+	stopping bool
+}
+
+func (r *recording) note(operation, name string) error {
+	*r.log = append(*r.log, r.id+" "+operation+" "+name)
+	return r.refuse[operation]
+}
+
+func (r *recording) Register(_ context.Context, name, _ string) error {
+	return r.note("register", name)
+}
+
+func (r *recording) Drain(_ context.Context, name string) error { return r.note("drain", name) }
+
+func (r *recording) Undrain(_ context.Context, name string) error { return r.note("undrain", name) }
+
+func (r *recording) Deregister(_ context.Context, name string) error {
+	return r.note("deregister", name)
+}
+
+func (r *recording) DrainForDelete(_ context.Context, name string, last bool) error {
+	return r.note(fmt.Sprint("leave last=", last), name)
+}
+
+func (r *recording) Registered(context.Context, string, string) ([]string, error) {
+	if r.out == nil {
+		return nil, nil
+	}
+	return []string{"out of rotation"}, nil
+}
+
+func (r *recording) OutOfRotation(context.Context) (map[string]string, error) { return r.out, nil }
+func (r *recording) Replicas(context.Context) (map[string]string, error)      { return r.listed, nil }
+func (r *recording) Balancers() []host.LeaseTaker                             { return r.machines }
+func (r *recording) LeavesByStopping() bool                                   { return r.stopping }
+
+func (r *recording) Serving(context.Context) (map[string]string, error) {
+	serving := maps.Clone(r.listed)
+	maps.DeleteFunc(serving, func(name, _ string) bool { return r.out[name] != "" })
+	return serving, nil
+}
+
+// machine is a machine that only has an address.
+type machine string
+
+func (m machine) Address() string { return string(m) }
+
+func (machine) TakeLease(context.Context, string, string, *host.Lease) (*host.Lease, error) {
+	return nil, errors.New("not part of this test")
+}
+
+var errRefused = errors.New("another replica does not serve")
+
+type fixture struct {
+	log       []string
+	a, b, old *recording
+}
+
+func newFixture() *fixture {
+	f := &fixture{}
+	both := map[string]string{"cp1": "10.0.0.11:6443", "cp2": "10.0.0.12:6443"}
+	create := func(id string) *recording {
+		return &recording{id: id, log: &f.log, listed: maps.Clone(both), refuse: map[string]error{}}
+	}
+	f.a, f.b, f.old = create("a"), create("b"), create("old")
+	return f
+}
+
+func (f *fixture) both() *Registrar { return &Registrar{Endpoints: []Endpoint{{"a", f.a}, {"b", f.b}}} }
+
+func (f *fixture) moving() *Registrar {
+	return &Registrar{Endpoints: []Endpoint{{"a", f.a}}, Replica: "cp1", Left: []Endpoint{{"old", f.old}}}
+}
+
+func (f *fixture) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(f.log, want) {
+		t.Errorf("did\n  %s\nwant\n  %s", strings.Join(f.log, "\n  "), strings.Join(want, "\n  "))
+	}
+	f.log = nil
+}
+
+func TestRegisteredEverywhere(t *testing.T) {
+	f := newFixture()
+	r := f.both()
+	if err := r.Register(t.Context(), "cp1", "10.0.0.11:6443"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a register cp1", "b register cp1")
+	if err := r.Drain(t.Context(), "cp1"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a drain cp1", "b drain cp1")
+	if err := r.DrainForDelete(t.Context(), "cp1", true); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a leave last=true cp1", "b leave last=true cp1")
+}
+
+func TestRefusedDrainIsReverted(t *testing.T) {
+	f := newFixture()
+	f.b.refuse["drain"] = errRefused
+	if err := f.both().Drain(t.Context(), "cp1"); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	f.expect(t, "a drain cp1", "b drain cp1", "a undrain cp1")
+
+	f.a.refuse["undrain"] = errors.New("no answer")
+	err := f.both().Drain(t.Context(), "cp1")
+	if err == nil || problem.Untouched(err) || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("a drain that is not reverted counts as untouched, or does not say why: %v", err)
+	}
+}
+
+func TestReplicaLeavesAfterItIsInRotation(t *testing.T) {
+	f := newFixture()
+	r := f.moving()
+	if err := r.Drain(t.Context(), "cp1"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a drain cp1", "old drain cp1")
+	if err := r.Register(t.Context(), "cp1", "10.0.0.11:6443"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a register cp1", "old deregister cp1")
+
+	f.a.refuse["register"] = errors.New("not ready")
+	if err := r.Register(t.Context(), "cp1", "10.0.0.11:6443"); err == nil {
+		t.Error("the failure is lost")
+	}
+	f.expect(t, "a register cp1") // still at the old endpoint
+}
+
+// TestOthersReturnWhereTheyWere: another replica that returns to rotation keeps the old endpoint, and is
+// not registered at the new one, whose name its certificate may lack.
+func TestOthersReturnWhereTheyWere(t *testing.T) {
+	f := newFixture()
+	delete(f.a.listed, "cp2")
+	if err := f.moving().Register(t.Context(), "cp2", "10.0.0.12:6443"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "old register cp2")
+}
+
+func TestUnreachableOldEndpoint(t *testing.T) {
+	f := newFixture()
+	gone := fmt.Errorf("connect: %w", host.ErrUnreachable)
+	f.old.refuse = map[string]error{"drain": gone, "deregister": gone}
+	r := f.moving()
+	if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
+		t.Errorf("an old endpoint that is gone prevents the move: %v", err)
+	}
+	f.a.refuse = map[string]error{"drain": gone}
+	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, host.ErrUnreachable) {
+		t.Errorf("got %v: the endpoints that stay must be reachable", err)
+	}
+	f.old.refuse = map[string]error{"drain": errRefused}
+	f.a.refuse = nil
+	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, errRefused) {
+		t.Errorf("got %v: a refusal of the old endpoint counts", err)
+	}
+}
+
+func TestStateOfAllEndpoints(t *testing.T) {
+	f := newFixture()
+	f.b.listed["cp3"] = "10.0.0.13:6443"
+	f.b.out = map[string]string{"cp2": "10.0.0.12:6443"}
+	f.a.machines = []host.LeaseTaker{machine("10.0.0.1"), machine("10.0.0.2")}
+	f.b.machines = []host.LeaseTaker{machine("10.0.0.2"), machine("10.0.0.3")}
+	r := f.both()
+	differences, err := r.Registered(t.Context(), "cp2", "")
+	if want := []string{"endpoint b: out of rotation"}; err != nil || !slices.Equal(differences, want) {
+		t.Errorf("Registered: %v, %v, want %v", differences, err, want)
+	}
+	names := func(m map[string]string, err error) string {
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.Join(slices.Sorted(maps.Keys(m)), " ")
+	}
+	for what, test := range map[string]struct{ got, want string }{
+		"Replicas":      {names(r.Replicas(t.Context())), "cp1 cp2 cp3"},
+		"Serving":       {names(r.Serving(t.Context())), "cp1"},
+		"OutOfRotation": {names(r.OutOfRotation(t.Context())), "cp2"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: %q, want %q", what, test.got, test.want)
+		}
+	}
+	var leases []string
+	for _, m := range r.Balancers() {
+		leases = append(leases, m.Address())
+	}
+	if want := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}; !slices.Equal(leases, want) {
+		t.Errorf("leases on %v, want %v", leases, want)
+	}
+	if r.LeavesByStopping() {
+		t.Error("no endpoint waits for the API server to stop")
+	}
+	f.b.stopping = true
+	if !r.LeavesByStopping() {
+		t.Error("one endpoint waits for the API server to stop")
+	}
+}
