@@ -39,20 +39,41 @@ type arrangement struct {
 func TestMoveEtcd(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5", "cp6"}
 	front, back := all[:3], all[3:]
+	rearrange(t, all, []arrangement{
+		{etcdOn: front, use: "own"},
+		{name: "both", etcdOn: all, use: "all"},
+		{name: "external", etcdOn: back, use: "own", leaves: true},
+		{name: "both again", etcdOn: all, use: "all"},
+		{name: "stacked again", etcdOn: front, use: "own", leaves: true},
+	})
+}
+
+// TestGrowEtcd grows etcd from one member, which three API servers use, to three members, and shrinks
+// it to one again. The API servers change one after the other, so none of the clients waits for etcd.
+func TestGrowEtcd(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5", "cp6"}
+	one, three := all[3:4], all[3:]
+	rearrange(t, all, []arrangement{
+		{etcdOn: one, use: "all"},
+		{name: "three", etcdOn: three, use: "all"},
+		{name: "one again", etcdOn: one, use: "all", leaves: true},
+	})
+}
+
+// rearrange creates a control plane on the first three machines, with etcd as in the first step, and
+// takes the other steps while clients work.
+func rearrange(t *testing.T, all []string, steps []arrangement) {
+	t.Helper()
+	front := all[:3]
 	w := storyIn(t, all, checkout(t), "examples/stacked")
 	bare := fingerprints(t, all...)
 	if err := os.WriteFile(filepath.Join(w.Dir, "roles.tf"), []byte(movableVariables), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	override(t, w, fmt.Sprintf(movable, release(t, "kubernetes")))
-	arrange(t, w, front, arrangement{etcdOn: front, use: "own"})
+	arrange(t, w, front, steps[0])
 	apply(t, w)
-	for _, next := range []arrangement{
-		{name: "both", etcdOn: all, use: "all"},
-		{name: "external", etcdOn: back, use: "own", leaves: true},
-		{name: "both again", etcdOn: all, use: "all"},
-		{name: "stacked again", etcdOn: front, use: "own", leaves: true},
-	} {
+	for _, next := range steps[1:] {
 		t.Run(next.name, func(t *testing.T) {
 			criteria := load.Unnoticed()
 			if next.leaves {

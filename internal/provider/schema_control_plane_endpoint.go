@@ -41,7 +41,8 @@ func endpointSchema(ctx context.Context) schema.Schema {
 			"`external`, an address that others look after, such as a cloud's load balancer; `dns`, a name with the " +
 			"addresses of the replicas that are ready; or `bgp`, an address that their machines announce. Replicas join and " +
 			"leave its rotation on their own, through `registration`. It is created before them and cannot be " +
-			"destroyed while one of them is in rotation. A change of the kind replaces the endpoint.",
+			"destroyed while one of them is in rotation. A change of the kind replaces the endpoint: to move to another " +
+			"one, use `additional_endpoints` of the replicas.",
 		Attributes: attributes,
 	}
 }
