@@ -109,6 +109,31 @@ func (r Registration) All() []Registration {
 	return append([]Registration{first}, r.Additional...)
 }
 
+// IDs returns the ID of each endpoint, sorted.
+func (r Registration) IDs() []string {
+	var ids []string
+	for _, each := range r.All() {
+		ids = append(ids, each.ID())
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// At returns the registration at the endpoints of another one, with the settings that r has for them.
+func (r Registration) At(other Registration) Registration {
+	all := other.All()
+	for i, each := range all {
+		for _, own := range r.All() {
+			if own.ID() == each.ID() {
+				all[i] = own
+			}
+		}
+	}
+	at := all[0]
+	at.Additional = all[1:]
+	return at
+}
+
 // MaxAdditional limits the endpoints of one control plane.
 const MaxAdditional = 4
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -120,9 +121,10 @@ func (r *replicaResource) updateOn(
 	if diags.HasError() {
 		return controlplane.Status{}, nil
 	}
-	if from.Key() != to.Key() {
+	if !slices.Equal(from.IDs(), to.IDs()) {
+		before := to.At(from)
 		s.Before = &controlplane.InRotation{
-			Registration: registrationText(from), Registrar: r.session.registrars.For(from),
+			Registration: registrationText(before), Registrar: r.session.registrars.For(before),
 		}
 		s.Registrar = r.session.registrars.changing(s.Name, from, to)
 	}

@@ -71,16 +71,34 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 
 // registerAgain registers a replica at the endpoints that list it.
 func (r *Registrar) registerAgain(ctx context.Context, name, address string) error {
-	for _, e := range r.all() {
-		listed, err := e.Registrar.Replicas(ctx)
-		if err == nil && listed[name] != "" {
-			err = e.Registrar.Register(ctx, name, address)
-		}
-		if err != nil {
+	endpoints, err := r.listing(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, e := range endpoints {
+		if err := e.Registrar.Register(ctx, name, address); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// listing returns the endpoints that list a replica.
+func (r *Registrar) listing(ctx context.Context, name string) ([]Endpoint, error) {
+	var endpoints []Endpoint
+	for i, e := range r.all() {
+		listed, err := e.Registrar.Replicas(ctx)
+		if r.left(i) {
+			err = e.reachable(ctx, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if listed[name] != "" {
+			endpoints = append(endpoints, e)
+		}
+	}
+	return endpoints, nil
 }
 
 // reachable drops the error of an endpoint that is left if none of its machines can be reached. It
@@ -163,10 +181,21 @@ func (r *Registrar) each(ctx context.Context, f func(RegistrarOfOne) error) erro
 	return first
 }
 
-// Registered returns why a replica is not in rotation, by endpoint, or nil.
+// Registered returns why a replica is not in rotation, by endpoint, or nil. While Replica leaves
+// endpoints, another one is expected where it is known.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
+	endpoints := r.Endpoints
+	if len(r.Left) > 0 && name != r.Replica {
+		known, err := r.listing(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(known) > 0 {
+			endpoints = known
+		}
+	}
 	var differences []string
-	for _, e := range r.Endpoints {
+	for _, e := range endpoints {
 		more, err := e.Registrar.Registered(ctx, name, address)
 		if err != nil {
 			return nil, err
@@ -181,18 +210,24 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 // OutOfRotation returns the replicas that get no new requests at one of the endpoints, name →
 // host:port.
 func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
-	return r.union(func(one RegistrarOfOne) (map[string]string, error) { return one.OutOfRotation(ctx) })
+	return r.union(ctx, func(one RegistrarOfOne) (map[string]string, error) { return one.OutOfRotation(ctx) })
 }
 
 // Replicas returns every replica that one of the endpoints lists, name → host:port.
 func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
-	return r.union(func(one RegistrarOfOne) (map[string]string, error) { return one.Replicas(ctx) })
+	return r.union(ctx, func(one RegistrarOfOne) (map[string]string, error) { return one.Replicas(ctx) })
 }
 
-func (r *Registrar) union(ask func(RegistrarOfOne) (map[string]string, error)) (map[string]string, error) {
+// union asks the endpoints that are left too: others may be in rotation only there.
+func (r *Registrar) union(
+	ctx context.Context, ask func(RegistrarOfOne) (map[string]string, error),
+) (map[string]string, error) {
 	out := map[string]string{}
-	for _, e := range r.Endpoints {
+	for i, e := range r.all() {
 		more, err := ask(e.Registrar)
+		if r.left(i) {
+			err = e.reachable(ctx, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -165,6 +165,24 @@ func TestOthersReturnWhereTheyWere(t *testing.T) {
 	f.expect(t, "old register cp2")
 }
 
+// TestOthersAreKnownWhereTheyAre: while a replica moves, the others count although they are at the old
+// endpoint only.
+func TestOthersAreKnownWhereTheyAre(t *testing.T) {
+	f := newFixture()
+	f.a.listed = map[string]string{"cp1": "10.0.0.11:6443"}
+	f.a.out = map[string]string{"cp2": "not there"}
+	r := f.moving()
+	if listed, err := r.Replicas(t.Context()); err != nil || listed["cp2"] == "" {
+		t.Errorf("the others are %v, %v", listed, err)
+	}
+	if differences, err := r.Registered(t.Context(), "cp2", "10.0.0.12:6443"); err != nil || len(differences) > 0 {
+		t.Errorf("cp2 is not in rotation: %v, %v", differences, err)
+	}
+	if differences, err := r.Registered(t.Context(), "cp1", "10.0.0.11:6443"); err != nil || len(differences) == 0 {
+		t.Errorf("cp1 is in rotation at the new endpoint: %v", err)
+	}
+}
+
 func TestUnreachableOldEndpoint(t *testing.T) {
 	f := newFixture()
 	gone := fmt.Errorf("connect: %w", host.ErrUnreachable)
