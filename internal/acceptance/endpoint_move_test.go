@@ -50,7 +50,7 @@ func TestMoveEndpoint(t *testing.T) {
 		t.Errorf("the kubeconfig does not name the first endpoint, %s", balancer)
 	}
 	undisturbed(t, atVIP)
-	expectAdditional(t, w)
+	expectAdditional(t, w, balancer)
 	use(balancer, "balancer")
 	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), fmt.Sprintf("test ! -e /etc/haproxy/kube && ! ip address | grep -F ' %s/'", vip))
@@ -85,15 +85,19 @@ arping -q -c 3 -U -I "$interface" %[2]s || true`, balancer, vip))
 	expectBare(t, bare, names...)
 }
 
-// expectAdditional checks what a replica with two endpoints records, by importing it.
-func expectAdditional(t *testing.T, w *workspace.Workspace) {
+// expectAdditional imports a replica with two endpoints, and the endpoint at an address.
+func expectAdditional(t *testing.T, w *workspace.Workspace, balancer string) {
 	t.Helper()
-	cp1 := replicaAddress("cp1")
-	if _, err := w.Run(t.Context(), "state", "rm", cp1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Run(t.Context(), "import", "-input=false", "-no-color", cp1, address("cp1")); err != nil {
-		t.Fatal(err)
+	for to, id := range map[string]string{
+		replicaAddress("cp1"): address("cp1"), "kube_control_plane_endpoint.balancer[0]": address("cp2") + "/" + balancer,
+		"kube_control_plane_endpoint.virtual_ip[0]": address("cp2") + "/" + w.VIP(),
+	} {
+		if _, err := w.Run(t.Context(), "state", "rm", to); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Run(t.Context(), "import", "-input=false", "-no-color", to, id); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text, _, err := w.Plan(t.Context())
 	if err != nil || strings.Contains(text, "additional_endpoints") || strings.Contains(text, "must be replaced") {

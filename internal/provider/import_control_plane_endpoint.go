@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -38,7 +39,8 @@ func (r *endpointResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
-	if cluster, registration := r.registeredOn(ctx, machine); withoutBalancers(registration.Kind) {
+	cluster, recorded := r.registeredOn(ctx, machine)
+	if registration := registrationNamed(recorded, wanted); withoutBalancers(registration.Kind) {
 		if err := checkWanted(machine, registration.Address, wanted); err != nil {
 			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
 			return
@@ -99,6 +101,18 @@ func checkWanted(machine *host.Host, observed, wanted string) error {
 			observed + ", not " + wanted,
 		Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
 	}
+}
+
+// registrationNamed returns the registration at the endpoint with the wanted address, or at the first
+// endpoint if the import names none, or another one.
+func registrationNamed(registration endpoint.Registration, wanted string) endpoint.Registration {
+	all := registration.All()
+	for _, each := range all {
+		if each.Address == wanted {
+			return each
+		}
+	}
+	return all[0]
 }
 
 // registeredOn returns the registration of the replica on a machine, and its cluster. They are empty
@@ -186,7 +200,9 @@ func (r *endpointResource) machineNamed(
 	ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics,
 ) (*host.Host, string) {
 	if req.ID != "" || req.Identity == nil {
-		return r.machineFor(ctx, req, diags), ""
+		on, wanted, _ := strings.Cut(req.ID, "/")
+		req.ID = on
+		return r.machineFor(ctx, req, diags), wanted
 	}
 	var address, on types.String
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -142,6 +143,21 @@ func TestSetSnapshots(t *testing.T) {
 		upload, _ := model.Snapshots.Attributes()["upload"].(types.String)
 		if want != nil && upload.IsNull() != (want.Upload == "") {
 			t.Errorf("%s: upload is %s", name, upload)
+		}
+	}
+}
+
+// TestRegistrationNamed: of a replica's endpoints, the one is imported that the import names.
+func TestRegistrationNamed(t *testing.T) {
+	recorded := endpoint.Registration{Address: "10.0.0.100", Additional: []endpoint.Registration{
+		{Kind: endpoint.External, Address: "api.example.com"},
+	}}
+	for wanted, want := range map[string]string{
+		"": "haproxy 10.0.0.100", "10.0.0.100": "haproxy 10.0.0.100", "api.example.com": "external api.example.com",
+		"elsewhere.example.com": "haproxy 10.0.0.100", // the caller compares the addresses
+	} {
+		if got := registrationNamed(recorded, wanted); got.ID() != want || len(got.Additional) > 0 {
+			t.Errorf("%q: got %s, want %s", wanted, got.ID(), want)
 		}
 	}
 }
