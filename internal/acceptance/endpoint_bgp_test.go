@@ -40,18 +40,37 @@ protocol bgp replicas {
   bfd yes;
   ipv4 { import where net = %[5]s/32; export none; };
 }
+%[6]s
 EOF
 bird -p -c /etc/bird/router.conf
 systemd-run --quiet --unit=router /usr/sbin/bird -f -c /etc/bird/router.conf
 until birdc show status >/dev/null; do sleep 0.05; done
 `
 
+// siblingConfig is a session with the router of another zone. A route of a router's own zone is
+// preferred, because it is external.
+const siblingConfig = `protocol bgp sibling_%[3]d {
+  local %[1]s as %[4]d;
+  neighbor %[2]s as %[4]d;
+  hold time 3;
+  error wait time 1, 2;
+  bfd yes;
+  ipv4 { import where net = %[5]s/32; export where net = %[5]s/32; next hop self; };
+}
+`
+
 // router is a machine that routes to the endpoint.
 type router struct{ *lab.Machine }
 
-func startRouter(t *testing.T, m *lab.Machine) router {
+// startRouter makes m a router. siblings are the routers of other zones, which tell each other the
+// routes of their zones. The computer of the tests sends requests to m.
+func startRouter(t *testing.T, m *lab.Machine, siblings ...*lab.Machine) router {
 	t.Helper()
-	onMachine(t, m, fmt.Sprintf(routerScript, m.Address, routerASN, subnet, replicasASN, anycast))
+	more := ""
+	for i, other := range siblings {
+		more += fmt.Sprintf(siblingConfig, m.Address, other.Address, i, routerASN, anycast)
+	}
+	onMachine(t, m, fmt.Sprintf(routerScript, m.Address, routerASN, subnet, replicasASN, anycast, more))
 	route := []string{anycast + "/32", "via", m.Address.String()}
 	add := exec.CommandContext(t.Context(), "ip", append([]string{"route", "replace"}, route...)...)
 	if out, err := add.CombinedOutput(); err != nil {

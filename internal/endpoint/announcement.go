@@ -1,6 +1,9 @@
 package endpoint
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Announcement is how the machines of the replicas announce the endpoint's address by BGP.
 type Announcement struct {
@@ -24,4 +27,14 @@ type Peer struct {
 	Multihop int `json:"multihop,omitempty"`
 	// Password is the name of the password of the session, not the password. "" is none.
 	Password string `json:"password,omitempty"`
+	// Targets are the names of the targets that have a session with it, sorted: those in its zone.
+	// Empty means all.
+	Targets []string `json:"targets,omitempty"`
+}
+
+// PeersOf returns the peers of one target.
+func (a Announcement) PeersOf(target string) []Peer {
+	return slices.DeleteFunc(slices.Clone(a.Peers), func(p Peer) bool {
+		return len(p.Targets) > 0 && !slices.Contains(p.Targets, target)
+	})
 }

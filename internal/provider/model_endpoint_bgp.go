@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -36,12 +37,13 @@ type peerModel struct {
 	BFD      types.Bool   `tfsdk:"bfd"`
 	Multihop types.Int64  `tfsdk:"multihop"`
 	Password types.String `tfsdk:"password"`
+	Targets  types.Set    `tfsdk:"targets"`
 }
 
 var (
 	peerTypes = map[string]attr.Type{
 		"address": types.StringType, "asn": types.Int64Type, "bfd": types.BoolType, "multihop": types.Int64Type,
-		"password": types.StringType,
+		"password": types.StringType, "targets": types.SetType{ElemType: types.StringType},
 	}
 	announcementTypes = map[string]attr.Type{
 		"asn": types.Int64Type, "peers": types.ListType{ElemType: types.ObjectType{AttrTypes: peerTypes}},
@@ -92,6 +94,7 @@ func (m announcementModel) announcement(
 		a.Peers = append(a.Peers, endpoint.Peer{
 			Address: p.Address.ValueString(), ASN: uint32(p.ASN.ValueInt64()), // the schema limits it
 			BFD: p.BFD.ValueBool(), Multihop: int(p.Multihop.ValueInt64()), Password: p.Password.ValueString(),
+			Targets: slices.Sorted(slices.Values(stringsOf(ctx, p.Targets, diags))),
 		})
 	}
 	return a
@@ -103,9 +106,17 @@ func peerModels(peers []endpoint.Peer) []peerModel {
 		models = append(models, peerModel{
 			Address: types.StringValue(p.Address), ASN: types.Int64Value(int64(p.ASN)), BFD: trueOrNull(p.BFD),
 			Multihop: intOrNull(p.Multihop), Password: stringOrNull(p.Password),
+			Targets: setOrNull(p.Targets),
 		})
 	}
 	return models
+}
+
+func setOrNull(items []string) types.Set {
+	if len(items) == 0 {
+		return types.SetNull(types.StringType)
+	}
+	return stringSet(items)
 }
 
 func trueOrNull(value bool) types.Bool {

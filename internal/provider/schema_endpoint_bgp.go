@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
@@ -30,7 +31,7 @@ func bgpSchema() schema.Attribute {
 			"peers": schema.ListNestedAttribute{
 				Required: true, Validators: []validator.List{listvalidator.SizeBetween(1, 16)},
 				MarkdownDescription: "The routers, two for a network that tolerates the loss of one. They accept this address " +
-					"from every target. A change configures bird again and restarts nothing.",
+					"from every target, or from those in `targets`. A change configures bird again and restarts nothing.",
 				NestedObject: schema.NestedAttributeObject{Attributes: peerArguments()},
 			},
 			"targets": schema.MapAttribute{
@@ -82,6 +83,11 @@ func peerArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Name of the session's password in `bgp_passwords` of the provider. Default: none. A change " +
 				"restarts nothing.",
 		},
+		"targets": schema.SetAttribute{
+			Optional: true, ElementType: types.StringType, Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
+			MarkdownDescription: "Names of the targets that have a session with it, such as those in its zone. Default: none, " +
+				"which is all. A change configures bird again and restarts nothing.",
+		},
 	}
 }
 
@@ -104,6 +110,10 @@ func announcementSchema() schema.Attribute {
 					"address": text("IP address of the router."), "asn": number("Its autonomous system."),
 					"bfd":      schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it uses BFD."},
 					"multihop": number("Number of hops to it."), "password": text("Name of the session's password."),
+					"targets": schema.SetAttribute{
+						Computed: true, ElementType: types.StringType,
+						MarkdownDescription: "Names of the targets that have a session with it, or null.",
+					},
 				}},
 			},
 		},

@@ -77,7 +77,7 @@ variable "endpoint" {
     }))
     bgp = optional(object({
       asn              = number
-      peers            = list(object({ address = string, asn = number, bfd = optional(bool), multihop = optional(number), password = optional(string) }))
+      peers            = list(object({ address = string, asn = number, bfd = optional(bool), multihop = optional(number), password = optional(string), targets = optional(set(string)) }))
       hold_time        = optional(string, "3s")
       bfd_interval     = optional(string, "300ms")
       propagation_time = optional(string, "1s")

@@ -64,9 +64,13 @@ func (s Spec) Registration() endpoint.Registration {
 
 // sortedPeers returns the peers by address: their order means nothing.
 func sortedPeers(peers []endpoint.Peer) []endpoint.Peer {
-	return slices.SortedFunc(slices.Values(peers), func(a, b endpoint.Peer) int {
+	sorted := slices.SortedFunc(slices.Values(peers), func(a, b endpoint.Peer) int {
 		return strings.Compare(a.Address, b.Address)
 	})
+	for i, p := range sorted {
+		sorted[i].Targets = slices.Sorted(slices.Values(p.Targets))
+	}
+	return sorted
 }
 
 // Endpoints creates registrars and does the endpoints' own operations.

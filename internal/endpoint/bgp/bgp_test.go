@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -305,6 +306,45 @@ func TestMissingPackages(t *testing.T) {
 	} {
 		if got := missingPackages(c.facts); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPeersByTarget: a peer that is limited to the targets of its zone has no session with the others.
+func TestPeersByTarget(t *testing.T) {
+	zoneA := endpoint.Peer{Address: "10.0.0.1", ASN: 64513, Targets: []string{"cp1", "cp2"}}
+	zoneB := endpoint.Peer{Address: "10.0.0.2", ASN: 64513, Targets: []string{"cp3"}}
+	spine := endpoint.Peer{Address: "10.0.0.3", ASN: 64513}
+	s := Spec{
+		Address: "10.200.0.1", ASN: 64512, Targets: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+		Peers: []endpoint.Peer{zoneB, zoneA, spine},
+	}
+	r := &Registrar{Set: targets.NewObserver(nil, nil).For(s.Registration())}
+	for target, want := range map[string]string{"cp1": "10.0.0.1 10.0.0.3", "cp3": "10.0.0.2 10.0.0.3"} {
+		own := netip.MustParseAddr(s.Targets[target])
+		var got []string
+		for line := range strings.Lines(renderBird(r.at(target), own, nil)) {
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "neighbor "); ok {
+				address, _, _ := strings.Cut(rest, " ")
+				got = append(got, address)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has sessions with %v, want %s", target, got, want)
+		}
+	}
+	if len(r.BGP.Peers) != 3 {
+		t.Error("the registration has lost peers")
+	}
+	for want, peers := range map[string][]endpoint.Peer{
+		"":                              {zoneA, zoneB},
+		"target cp3 has no peer":        {zoneA},
+		`"cp9" is none of the endpoint`: {spine, {Address: "10.0.0.4", ASN: 64513, Targets: []string{"cp9"}}},
+		"one is there twice":            {spine, {Address: "10.0.0.4", ASN: 64513, Targets: []string{"cp1", "cp1"}}},
+	} {
+		err := ValidatePeers(netip.MustParseAddr(s.Address), s.Targets, peers)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.Apply(ctx, change(r.Registration, own, m.facts, r.passwords))
+	_, err = h.Apply(ctx, change(r.at(t.Name), own, m.facts, r.passwords))
 	return err
 }
 
@@ -151,7 +151,7 @@ func (r *Registrar) waitUntilAnnounced(ctx context.Context, t targets.Target) er
 		}
 		if why := m.outOfRotation(r.Registration); why != nil {
 			first = time.Time{}
-			if silent = m.silentPeers(r.Registration); len(silent) > 0 {
+			if silent = m.silentPeers(r.at(t.Name)); len(silent) > 0 {
 				why = fmt.Errorf("%w: %s", why, strings.Join(silent, "; "))
 			}
 			return why
@@ -159,7 +159,7 @@ func (r *Registrar) waitUntilAnnounced(ctx context.Context, t targets.Target) er
 		if first.IsZero() {
 			first = time.Now()
 		}
-		silent = m.silentPeers(r.Registration)
+		silent = m.silentPeers(r.at(t.Name))
 		if len(silent) > 0 && time.Since(first) < othersTimeout {
 			return errNotAnnounced
 		}

@@ -41,6 +41,14 @@ func (e *Endpoints) ForRecorded(registration endpoint.Registration) *Registrar {
 	return r
 }
 
+// at returns the registration as the machine of one target has it: with the target's peers.
+func (r *Registrar) at(target string) endpoint.Registration {
+	own, announcement := r.Registration, *r.BGP
+	announcement.Peers = announcement.PeersOf(target)
+	own.BGP = &announcement
+	return own
+}
+
 // checkPasswords checks that every password that a peer names is known and valid.
 func (r *Registrar) checkPasswords() error {
 	if missing := missingPasswords(r.Registration, r.passwords); len(missing) > 0 {
@@ -124,7 +132,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	if m.err != nil {
 		return nil, r.operationError("observed", name, m.err)
 	}
-	differences := m.drift(r.Registration, own, r.passwords)
+	differences := m.drift(r.at(t.Name), own, r.passwords)
 	if err := r.Probe(ctx, t); err != nil {
 		differences = append(differences, "not ready: "+problem.Line(err.Error()))
 	}

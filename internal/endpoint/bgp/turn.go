@@ -23,7 +23,7 @@ func (r *Registrar) takeTurn(ctx context.Context, t targets.Target) (done func()
 	if m.err != nil {
 		return nil, m.err
 	}
-	if !m.reconfigures(r.Registration, files(r.Registration, own, m.facts, r.passwords)) {
+	if !m.reconfigures(r.Registration, files(r.at(t.Name), own, m.facts, r.passwords)) {
 		return func() {}, nil
 	}
 	value, _ := r.turns.LoadOrStore(r.Address, make(chan struct{}, 1))

@@ -101,10 +101,28 @@ func ValidatePeers(address netip.Addr, hosts map[string]string, peers []endpoint
 				return fmt.Errorf("peer %s is the machine of target %s", at, name)
 			}
 		}
-		if err := errors.Join(targets.ValidateAddress(p.Address), ValidateASN(p.ASN)); err != nil {
+		if err := errors.Join(targets.ValidateAddress(p.Address), ValidateASN(p.ASN), validateTargets(p, hosts)); err != nil {
 			return fmt.Errorf("peer %s: %w", at, err)
 		}
 		seen[at] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		if len((endpoint.Announcement{Peers: peers}).PeersOf(name)) == 0 {
+			return fmt.Errorf("target %s has no peer: each peer is limited to other targets", name)
+		}
+	}
+	return nil
+}
+
+// validateTargets checks the targets of one peer.
+func validateTargets(p endpoint.Peer, hosts map[string]string) error {
+	if !slices.IsSorted(p.Targets) || len(slices.Compact(slices.Clone(p.Targets))) < len(p.Targets) {
+		return errors.New("its targets are not sorted, or one is there twice")
+	}
+	for _, name := range p.Targets {
+		if hosts[name] == "" {
+			return fmt.Errorf("%q is none of the endpoint's targets", name)
+		}
 	}
 	return nil
 }
