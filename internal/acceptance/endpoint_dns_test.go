@@ -226,7 +226,7 @@ func TestDNSEndpoint(t *testing.T) {
 			"until dig +short +time=1 +tries=1 @"+n.Address.String()+" ns1.kube.test | grep -q .; do sleep 0.1; done")
 		n.secret = strings.TrimSpace(onMachine(t, n.Machine, `sed -n 's/.*secret "\(.*\)";/\1/p' /etc/bind/key`))
 		n.write(t, w, nil, "cp1", "cp2", "cp3")
-		expectContains(t, plan(t, w), "/etc/kube-endpoint-dns/key differs", "3 to change")
+		expectContains(t, plan(t, w), "/etc/kube-endpoint-dns/key: content differs", "3 to change")
 		apply(t, w)
 		state, err := w.Run(t.Context(), "state", "pull")
 		if err != nil || strings.Contains(state, n.secret) {
@@ -239,6 +239,7 @@ func TestDNSEndpoint(t *testing.T) {
 	n.write(t, w, nil, "cp1")
 	apply(t, w)
 	n.expect(t, "cp1")
+	onMachine(t, shared.lab.Machine("cp3"), "! command -v nsupdate || { echo the packages of the agent are left; exit 1; }")
 	apply(t, w, "-destroy")
 	n.expect(t)
 	expectBare(t, bare, "cp1", "cp2")

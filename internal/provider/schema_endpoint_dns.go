@@ -81,8 +81,8 @@ func dnsSchema() schema.Attribute {
 			},
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
-				MarkdownDescription: "Install nsupdate and dig with the machine's package manager if they are missing. They " +
-					"stay when the replica is deleted. Default `true`. A change restarts nothing.",
+				MarkdownDescription: "Install nsupdate, dig and curl with the machine's package manager if they are missing. " +
+					"What was installed is removed with the replica. Default `true`. A change restarts nothing.",
 			},
 			"probe_from": schema.StringAttribute{
 				Optional: true,

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 const testCluster = "0123456789abcdef0123456789abcdef"
@@ -287,26 +286,6 @@ func TestRenderPrograms(t *testing.T) {
 	address := renderAddress(testSpec6().Registration(), own)
 	if !strings.Contains(address, "own=fd00::11\nprefix=fd00:200::1/128\n") {
 		t.Errorf("the address program is\n%s", address)
-	}
-}
-
-// TestMissingPackages: an interrupted installation counts as missing.
-func TestMissingPackages(t *testing.T) {
-	all := map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
-	debian := map[string]string{"apt-get": "/usr/bin/apt-get", "curl": "/usr/bin/curl"}
-	cutOff := map[string]host.FileState{packagesDir + "/installing": {}}
-	for name, c := range map[string]struct {
-		facts host.Facts
-		want  []string
-	}{
-		"complete":    {host.Facts{Commands: all}, nil},
-		"interrupted": {host.Facts{Commands: all, Files: cutOff}, []string{"bird"}},
-		"Debian":      {host.Facts{Commands: debian}, []string{"bird2"}},
-		"others":      {host.Facts{Commands: map[string]string{"dnf": "/usr/bin/dnf"}}, []string{"bird", "curl"}},
-	} {
-		if got := missingPackages(c.facts); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
 	}
 }
 

@@ -2,19 +2,16 @@ package bgp
 
 import (
 	_ "embed"
+	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 var (
-	//go:embed install.sh
-	installScript host.Script
-	//go:embed owner.sh
-	ownerScript host.Script
 	//go:embed claim.sh
 	claimScript host.Script
 	//go:embed apply.sh
@@ -29,50 +26,21 @@ var (
 	cleanScript host.Script
 )
 
-// installers are the package managers that install.sh knows, in the order of preference.
-func installers() []string { return []string{"apt-get", "dnf", "yum", "zypper"} }
-
-// missingPackages returns the packages that the machine lacks, or may have only in part because an
-// installation was interrupted.
-func missingPackages(f host.Facts) []string {
-	_, cutOff := f.Files[packagesDir+"/installing"]
-	var missing []string
-	if cutOff || f.Commands["bird"] == "" || f.Commands["birdc"] == "" {
-		missing = append(missing, birdPackage(f))
-	}
-	if f.Commands["curl"] == "" {
-		missing = append(missing, "curl")
-	}
-	return missing
-}
-
-// birdPackage is the name of bird's second version, which Debian and Ubuntu keep apart from the first.
-func birdPackage(f host.Facts) string {
-	if f.Commands["apt-get"] != "" {
-		return "bird2"
-	}
-	return "bird"
-}
-
-func hasInstaller(f host.Facts) bool {
-	return slices.ContainsFunc(installers(), func(name string) bool { return f.Commands[name] != "" })
-}
-
-func install(packages []string) host.Command {
-	return host.Command{
-		Script: "# install packages\n" + host.FlushFunction() + installScript,
-		Vars:   map[string]string{"state": packagesDir, "packages": strings.Join(packages, " ")},
-	}
-}
-
-// owned returns a script with the functions of owner.sh, for the endpoint of r. title is a comment: the
-// first line of a script names it in messages.
+// owned returns a script with the functions of endpoint.OwnerFunctions, for the endpoint of r. title is
+// a comment: the first line of a script names it in messages.
 func owned(title, script host.Script, r endpoint.Registration, more map[string]string) host.Command {
 	vars := map[string]string{"cluster": r.ClusterID, "vip": r.Address}
-	for name, value := range more {
-		vars[name] = value
+	maps.Copy(vars, more)
+	return host.Command{
+		Script: title + host.FlushFunction() + birdScript + endpoint.OwnerFunctions() + script, Vars: vars,
 	}
-	return host.Command{Script: title + host.FlushFunction() + birdScript + ownerScript + script, Vars: vars}
+}
+
+// clean returns the command that removes the endpoint of r from the machine, with the packages that were
+// installed for it, unless the machine has another one.
+func clean(r endpoint.Registration) host.Command {
+	removal := packages.BGP().WithRemoval(cleanScript, nil)
+	return owned("# remove the endpoint\n", removal.Script, r, removal.Vars)
 }
 
 // files returns what Register writes. Passwords that are not known leave the configuration out.
@@ -85,7 +53,7 @@ func files(
 		{Path: unitDir + addressUnit, Mode: 0o644, Content: []byte(renderAddressUnit())},
 		{Path: unitDir + healthUnit, Mode: 0o644, Content: []byte(renderHealthUnit())},
 	}
-	if bird, client := f.Commands["bird"], f.Commands["birdc"]; bird != "" && client != "" {
+	if bird, client := packages.Program(f, "bird"), packages.Program(f, "birdc"); bird != "" && client != "" {
 		all = append(all, host.File{Path: unitDir + birdUnit, Mode: 0o644, Content: []byte(renderBirdUnit(bird, client))})
 	}
 	if missingPasswords(r, passwords) == nil {

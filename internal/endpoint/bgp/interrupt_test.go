@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -105,7 +106,7 @@ func TestRegistrationPowerCut(t *testing.T) {
 	if err := m.RebuildOnImage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packagesDir},
+	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packages.BGP().StateDir},
 		[]string{"/etc/.pwd.lock", "/etc/ld.so.cache"})
 	f := newFixtureAround(t, cuts.Around)
 	f.router = startRouter(t, labRouter, dynamic(calmBFD))

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
@@ -285,7 +286,7 @@ func TestBGPOnMachines(t *testing.T) {
 func (f *fixture) assertClean() {
 	f.Helper()
 	for _, name := range f.names() {
-		left := f.shell(name, `ls -d `+configDir+` /opt/kube `+packagesDir+` /etc/systemd/system/*kube-endpoint* \
+		left := f.shell(name, `ls -d `+configDir+` /opt/kube `+packages.BGP().StateDir+` /etc/systemd/system/*kube-endpoint* \
 /etc/systemd/system/multi-user.target.wants/kube-endpoint-* /run/kube-endpoint* 2>/dev/null
 ip -o address show to `+labPrefix+`
 systemctl list-units --all --no-legend 'kube-endpoint*'

@@ -2,9 +2,7 @@ package bgp
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 const healthCheckPath = targets.HealthCheckPath
@@ -48,11 +46,10 @@ func query(r endpoint.Registration, own string) host.Query {
 	}
 	q := host.Query{
 		// The configuration may contain passwords, so it is not read.
-		Files:    []string{configPath, healthPath, addressPath, packagesDir + "/installing"},
+		Files:    []string{configPath, healthPath, addressPath},
 		Contents: []string{recordPath},
 		Units:    units(),
 		Ports:    []int{bgpPort},
-		Commands: append([]string{"bird", "birdc", "curl"}, installers()...),
 		Script:   birdScript + stateScript,
 		Vars: map[string]string{
 			"own": own, "prefix": prefixOf(r).String(), "peers": strings.Join(peers, " "),
@@ -61,7 +58,7 @@ func query(r endpoint.Registration, own string) host.Query {
 	for _, unit := range units() {
 		q.Files = append(q.Files, unitDir+unit)
 	}
-	return q
+	return packages.BGP().Extend(q)
 }
 
 func observe(ctx context.Context, h *host.Host, r endpoint.Registration) machine {
@@ -165,11 +162,11 @@ func (m machine) drift(r endpoint.Registration, own netip.Addr, passwords map[st
 		return []string{"not registered: the machine announces nothing"}
 	}
 	var differences []string
-	for _, name := range missingPackages(m.facts) {
+	for _, name := range packages.BGP().Missing(m.facts) {
 		differences = append(differences, name+" is not completely installed")
 	}
 	for _, wanted := range files(r, own, m.facts, passwords) {
-		differences = append(differences, fileDrift(m.facts.Files, wanted)...)
+		differences = append(differences, endpoint.FileDrift(m.facts.Files, wanted, nil)...)
 	}
 	for _, unit := range units() {
 		state := m.facts.Units[unit]
@@ -192,26 +189,4 @@ func (m machine) drift(r endpoint.Registration, own netip.Addr, passwords map[st
 		differences = append(differences, m.silentPeers(r)...)
 	}
 	return differences
-}
-
-// fileDrift compares one file with what was observed.
-func fileDrift(observed map[string]host.FileState, wanted host.File) []string {
-	state, there := observed[wanted.Path]
-	switch {
-	case !there:
-		return []string{wanted.Path + " is not there"}
-	case state.SHA256 != sum(wanted.Content):
-		return []string{wanted.Path + ": content differs"}
-	case state.Mode != wanted.Mode:
-		return []string{fmt.Sprintf("%s: mode is %#o, wanted %#o", wanted.Path, state.Mode, wanted.Mode)}
-	case state.Owner != "root" || state.Group != "root":
-		return []string{fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path, problem.Line(state.Owner),
-			problem.Line(state.Group))}
-	}
-	return nil
-}
-
-func sum(content []byte) string {
-	digest := sha256.Sum256(content)
-	return hex.EncodeToString(digest[:])
 }

@@ -1,6 +1,8 @@
 package bgp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/netip"
 	"reflect"
@@ -134,7 +136,9 @@ func TestDrift(t *testing.T) {
 		"nothing":   {func(*machine) {}, ""},
 		"not there": {func(m *machine) { m.owner = owner{} }, "not registered: the machine announces nothing"},
 		"configuration": {
-			func(m *machine) { m.facts.Files[configPath] = host.FileState{Mode: 0o600} },
+			func(m *machine) {
+				m.facts.Files[configPath] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
+			},
 			configPath + ": content differs",
 		},
 		"mode": {func(m *machine) {
@@ -256,4 +260,9 @@ func TestReconfigures(t *testing.T) {
 	if drained.reconfigures(r, wanted) {
 		t.Error("a machine that announces nothing waits")
 	}
+}
+
+func sum(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
 }

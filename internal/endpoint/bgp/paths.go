@@ -11,10 +11,6 @@ const (
 	healthPath  = programDir + "/health"
 	addressPath = programDir + "/address"
 
-	// packagesDir records the packages that were installed for the endpoint, so that Deregister
-	// removes only those.
-	packagesDir = "/var/lib/kube-endpoint-bgp"
-
 	// The directories below /run that units create and remove.
 	runName        = "kube-endpoint-bgp"
 	addressRunName = "kube-endpoint-bgp-address"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -77,15 +78,15 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 	if err := r.preflight(t, m); err != nil {
 		return err
 	}
-	if packages := missingPackages(m.facts); len(packages) > 0 {
-		problem.Progress(ctx, "install %s on %s", strings.Join(packages, ", "), t.Name)
-		if _, err := h.Run(ctx, install(packages)); err != nil {
-			return fmt.Errorf("%w (%s): %w", errPackages, strings.Join(packages, ", "), err)
+	if missing := packages.BGP().Missing(m.facts); len(missing) > 0 {
+		problem.Progress(ctx, "install %s on %s", strings.Join(missing, ", "), t.Name)
+		if _, err := h.Run(ctx, packages.BGP().Install(missing)); err != nil {
+			return fmt.Errorf("%w (%s): %w", errPackages, strings.Join(missing, ", "), err)
 		}
 		if m = observe(ctx, h, r.Registration); m.err != nil {
 			return m.err
 		}
-		if left := missingPackages(m.facts); len(left) > 0 {
+		if left := packages.BGP().Missing(m.facts); len(left) > 0 {
 			return fmt.Errorf("%w: %s is not there after the installation", errPackages, strings.Join(left, ", "))
 		}
 	}
@@ -110,8 +111,8 @@ func (r *Registrar) preflight(t targets.Target, m machine) error {
 	if !m.report.Own {
 		return fmt.Errorf("%w: %s", errNoOwnAddress, t.Address)
 	}
-	if len(missingPackages(m.facts)) > 0 && !hasInstaller(m.facts) {
-		return fmt.Errorf("%w: the machine has none of %s", errPackages, strings.Join(installers(), ", "))
+	if len(packages.BGP().Missing(m.facts)) > 0 && !packages.HasManager(m.facts) {
+		return fmt.Errorf("%w: the machine has none of %s", errPackages, strings.Join(packages.Managers(), ", "))
 	}
 	listener, busy := m.facts.Listeners[bgpPort]
 	if !busy || m.facts.Units[birdUnit].MainPID > 0 {

@@ -69,7 +69,7 @@ var errNoPassword = errors.New("the configuration has no password of this name")
 
 // The answers of scripts that check the owner.
 const (
-	answerOther  = "other"
+	answerOther  = "other" // the record follows
 	answerOwned  = "ours"
 	answerAbsent = "absent" // nothing of the endpoint is there
 )
@@ -80,10 +80,10 @@ func (r *Registrar) run(ctx context.Context, address string, c host.Command) (st
 	if err != nil {
 		return "", err
 	}
-	answer := strings.TrimSpace(output)
+	answer, recorded, _ := strings.Cut(strings.TrimSpace(output), "\n")
 	switch answer {
 	case answerOther:
-		return "", errOther
+		return "", fmt.Errorf("%w: %s", errOther, readOwner(recorded))
 	case answerOwned, answerAbsent:
 		return answer, nil
 	}
@@ -101,8 +101,7 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 
 func (r *Registrar) clean(ctx context.Context, name string) error {
 	address := r.Hosts[name]
-	_, err := r.run(ctx, address,
-		owned("# remove the endpoint\n", cleanScript, r.Registration, map[string]string{"state": packagesDir}))
+	_, err := r.run(ctx, address, clean(r.Registration))
 	switch {
 	case errors.Is(err, errOther):
 		return nil

@@ -45,6 +45,6 @@ func (r *Registrar) takeTurn(ctx context.Context, t targets.Target) (done func()
 // configuration.
 func (m machine) reconfigures(r endpoint.Registration, wanted []host.File) bool {
 	return m.outOfRotation(r) == nil && slices.ContainsFunc(wanted, func(file host.File) bool {
-		return file.Path == configPath && len(fileDrift(m.facts.Files, file)) > 0
+		return file.Path == configPath && len(endpoint.FileDrift(m.facts.Files, file, nil)) > 0
 	})
 }

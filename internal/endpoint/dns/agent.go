@@ -2,22 +2,22 @@ package dns
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"path"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	miekg "github.com/miekg/dns"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -38,8 +38,8 @@ const (
 var (
 	//go:embed agent.sh
 	agentProgram []byte
-	//go:embed install.sh
-	installScript host.Script
+	//go:embed start.sh
+	startScript host.Script
 	//go:embed hold.sh
 	holdScript host.Script
 	//go:embed release.sh
@@ -48,11 +48,8 @@ var (
 	removeScript host.Script
 )
 
-// errNoPrograms means that the machine has no nsupdate or dig, and must not install them.
+// errNoPrograms means that the agent's programs are missing, and must not or cannot be installed.
 var errNoPrograms = errors.New("the agent's programs are not installed")
-
-// exitMissing is install.sh's exit status for that.
-const exitMissing = 3
 
 // agentFiles returns the files of the agent on the machine of a target.
 func (r *Registrar) agentFiles(t targets.Target) []host.File {
@@ -131,9 +128,8 @@ func (r *Registrar) installAgent(ctx context.Context, t targets.Target) error {
 	if err := r.zone.signs(); err != nil {
 		return err
 	}
-	install := "no"
-	if r.zone.InstallPackages {
-		install = "yes"
+	if err := r.installPrograms(ctx, t); err != nil {
+		return err
 	}
 	_, err := r.Machine(t.Address).Apply(ctx, host.Change{
 		Dirs: []host.Dir{
@@ -143,14 +139,33 @@ func (r *Registrar) installAgent(ctx context.Context, t targets.Target) error {
 		Links: []host.Link{{
 			Path: unitDir + "/timers.target.wants/" + timerUnit, Target: unitDir + "/" + timerUnit,
 		}},
-		Script: installScript,
-		Vars:   map[string]string{"install": install, "timer": timerUnit},
+		Script: startScript,
+		Vars:   map[string]string{"timer": timerUnit},
 	})
-	var exit *host.ExitError
-	if errors.As(err, &exit) && exit.Code == exitMissing {
-		return fmt.Errorf("%w: %w", errNoPrograms, err)
-	}
 	return err
+}
+
+// installPrograms installs the packages that the agent needs and the machine of a target lacks.
+func (r *Registrar) installPrograms(ctx context.Context, t targets.Target) error {
+	machine := r.Machine(t.Address)
+	facts, err := machine.Observe(ctx, packages.DNS().Extend(host.Query{}))
+	if err != nil {
+		return err
+	}
+	missing := packages.DNS().Missing(facts)
+	switch list := strings.Join(missing, ", "); {
+	case len(missing) == 0:
+		return nil
+	case !r.zone.InstallPackages:
+		return fmt.Errorf("%w: packages %s are missing on %s", errNoPrograms, list, t.Name)
+	case !packages.HasManager(facts):
+		return fmt.Errorf("%w: packages %s are missing on %s, and none of %s is there to install them", errNoPrograms, list,
+			t.Name, strings.Join(packages.Managers(), ", "))
+	default:
+		problem.Progress(ctx, "install %s on %s", list, t.Name)
+		_, err = machine.Run(ctx, packages.DNS().Install(missing))
+		return err
+	}
 }
 
 // hold keeps the agent of a target from adding its record. A machine that cannot be reached is left
@@ -173,45 +188,46 @@ func (r *Registrar) release(ctx context.Context, t targets.Target) (bool, error)
 	return output == "there\n", err
 }
 
-// removeAgent removes the agent from the machine of a target.
+// removeAgent removes the agent from the machine of a target, and the packages that were installed
+// for it.
 func (r *Registrar) removeAgent(ctx context.Context, t targets.Target) error {
-	_, err := r.Machine(t.Address).Run(ctx, host.Command{
-		Script: host.FlushFunction() + removeScript,
-		Vars: map[string]string{
-			"config": configDir, "state": stateDir, "program": programDir, "units": unitDir,
-			"timer": timerUnit, "service": serviceUnit,
-		},
+	command := packages.DNS().WithRemoval(removeScript, map[string]string{
+		"config": configDir, "state": stateDir, "program": programDir, "units": unitDir,
+		"timer": timerUnit, "service": serviceUnit,
 	})
+	_, err := r.Machine(t.Address).Run(ctx, command)
 	return err
 }
 
 // agentDrift returns how the agent on the machine of a target differs from the wanted one.
 func (r *Registrar) agentDrift(ctx context.Context, t targets.Target) ([]string, error) {
-	wanted := map[string]host.File{}
-	for _, file := range r.agentFiles(t) {
-		wanted[file.Path] = file
+	wanted := r.agentFiles(t)
+	query := host.Query{Units: []string{timerUnit}}
+	for _, file := range wanted {
+		query.Files = append(query.Files, file.Path)
 	}
-	facts, err := r.Machine(t.Address).Observe(ctx, host.Query{
-		Files: slices.Sorted(maps.Keys(wanted)), Units: []string{timerUnit},
-	})
+	facts, err := r.Machine(t.Address).Observe(ctx, packages.DNS().Extend(query))
 	if err != nil {
 		return nil, err
 	}
+	return driftOf(wanted, facts), nil
+}
+
+// driftOf compares the agent's packages, files and timer with what was observed.
+func driftOf(wanted []host.File, facts host.Facts) []string {
 	var drift []string
-	for _, file := range slices.Sorted(maps.Keys(wanted)) {
-		observed, ok := facts.Files[file]
-		sum := sha256.Sum256(wanted[file].Content)
-		switch {
-		case !ok && file == registeredPath:
-			drift = append(drift, "its DNS agent does not add its record: "+file+" is missing")
-		case !ok:
-			drift = append(drift, file+" is missing")
-		case observed.SHA256 != hex.EncodeToString(sum[:]) || observed.Mode != wanted[file].Mode:
-			drift = append(drift, file+" differs")
+	for _, name := range packages.DNS().Missing(facts) {
+		drift = append(drift, name+" is not completely installed")
+	}
+	for _, file := range wanted {
+		if _, there := facts.Files[file.Path]; !there && file.Path == registeredPath {
+			drift = append(drift, "its DNS agent does not add its record: "+file.Path+" is missing")
+			continue
 		}
+		drift = append(drift, endpoint.FileDrift(facts.Files, file, nil)...)
 	}
 	if facts.Units[timerUnit].Active != "active" {
 		drift = append(drift, timerUnit+" does not run")
 	}
-	return drift, nil
+	return drift
 }

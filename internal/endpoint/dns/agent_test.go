@@ -1,6 +1,8 @@
 package dns
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -101,5 +103,41 @@ func TestForRecorded(t *testing.T) {
 	}
 	if err := testRegistrar(nil).zone.signs(); !errors.Is(err, errNoKey) {
 		t.Errorf("an unknown key: %v", err)
+	}
+}
+
+// TestAgentDrift: the agent as it is installed has no drift, and each change shows.
+func TestAgentDrift(t *testing.T) {
+	wanted := testRegistrar(nil).agentFiles(targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443})
+	installed := func() host.Facts {
+		f := host.Facts{
+			Commands: map[string]string{"nsupdate": "/usr/bin/nsupdate", "dig": "/usr/bin/dig", "curl": "/usr/bin/curl"},
+			Files:    map[string]host.FileState{}, Units: map[string]host.UnitState{timerUnit: {Active: "active"}},
+		}
+		for _, file := range wanted {
+			digest := sha256.Sum256(file.Content)
+			f.Files[file.Path] = host.FileState{
+				Mode: file.Mode, Owner: "root", Group: "root", SHA256: hex.EncodeToString(digest[:]),
+			}
+		}
+		return f
+	}
+	for want, alter := range map[string]func(*host.Facts){
+		"": func(*host.Facts) {},
+		"its DNS agent does not add its record: " + registeredPath + " is missing": func(f *host.Facts) {
+			delete(f.Files, registeredPath)
+		},
+		programPath + " is not there": func(f *host.Facts) { delete(f.Files, programPath) },
+		configPath + ": content differs": func(f *host.Facts) {
+			f.Files[configPath] = host.FileState{Mode: 0o644, Owner: "root", Group: "root", SHA256: "0"}
+		},
+		"bind-utils is not completely installed": func(f *host.Facts) { delete(f.Commands, "dig") },
+		timerUnit + " does not run":              func(f *host.Facts) { delete(f.Units, timerUnit) },
+	} {
+		facts := installed()
+		alter(&facts)
+		if got := strings.Join(driftOf(wanted, facts), "\n"); got != want {
+			t.Errorf("drift is %q, want %q", got, want)
+		}
 	}
 }

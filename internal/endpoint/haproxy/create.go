@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -76,18 +77,18 @@ func converge(ctx context.Context, s Spec) (endpoint.Status, error) {
 // installOn brings the missing packages to every reachable host, in parallel.
 func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
 	return onHosts(names(seen), func(name string) error {
-		packages := missingPackages(seen[name].facts)
-		if seen[name].unreachable != nil || len(packages) == 0 {
+		missing := packages.HAProxy().Missing(seen[name].facts)
+		if seen[name].unreachable != nil || len(missing) == 0 {
 			return nil
 		}
-		problem.Progress(ctx, "install %s on %s", strings.Join(packages, ", "), name)
-		if _, err := s.Hosts[name].Run(ctx, install(packages)); err != nil {
+		problem.Progress(ctx, "install %s on %s", strings.Join(missing, ", "), name)
+		if _, err := s.Hosts[name].Run(ctx, packages.HAProxy().Install(missing)); err != nil {
 			return &problem.Problem{
 				Summary:   "Packages not installed",
 				Host:      s.label(name),
 				Cause:     err.Error(),
 				Unchanged: "no configuration was written and nothing was started on this host.",
-				Next:      "make " + strings.Join(packages, ", ") + " installable there, or install them by hand, and apply again",
+				Next:      "make " + strings.Join(missing, ", ") + " installable there, or install them by hand, and apply again",
 				Err:       err,
 			}
 		}

@@ -1,11 +1,12 @@
 package haproxy
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -22,14 +23,14 @@ func drift(s Spec, name string, b balancer) []string {
 	if b.owner.ClusterID != s.ClusterID || b.owner.Address != s.Address {
 		differences = append(differences, recordPath+": does not record that the host belongs to this endpoint")
 	}
-	for _, program := range missingPackages(b.facts) {
+	for _, program := range packages.HAProxy().Missing(b.facts) {
 		differences = append(differences, "package "+program+" is not completely installed")
 	}
 	if b.device == "" {
 		differences = append(differences, "no interface for the address was found")
 	} else {
 		for _, wanted := range files(s, name, b) {
-			differences = append(differences, fileDrift(b.facts.Files, wanted)...)
+			differences = append(differences, endpoint.FileDrift(b.facts.Files, wanted, lineDrift)...)
 		}
 	}
 	if _, observed := b.facts.Files[caPath]; observed && s.CACertificate == "" {
@@ -62,7 +63,7 @@ func serversDrift(s Spec, b balancer) []string {
 	if len(differences) > 0 { // the lines above describe the content
 		wanted.Content = []byte(b.facts.Files[backendsPath].Content)
 	}
-	return append(differences, fileDrift(b.facts.Files, wanted)...)
+	return append(differences, endpoint.FileDrift(b.facts.Files, wanted, lineDrift)...)
 }
 
 func unitDrift(b balancer) []string {
@@ -77,36 +78,6 @@ func unitDrift(b balancer) []string {
 		}
 	}
 	return differences
-}
-
-// fileDrift compares one file with what was observed.
-func fileDrift(observed map[string]host.FileState, wanted host.File) []string {
-	state, there := observed[wanted.Path]
-	if !there {
-		return []string{wanted.Path + " is not there"}
-	}
-	var differences []string
-	if state.Mode != wanted.Mode {
-		differences = append(differences, fmt.Sprintf("%s: mode is %#o, wanted %#o", wanted.Path, state.Mode, wanted.Mode))
-	}
-	if state.Owner != "root" || state.Group != "root" {
-		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path,
-			printable(state.Owner), printable(state.Group)))
-	}
-	if sameContent(state, wanted) {
-		return differences
-	}
-	if state.Content == "" {
-		return append(differences, wanted.Path+": content differs")
-	}
-	return append(differences, lineDrift(wanted.Path, state.Content, string(wanted.Content))...)
-}
-
-func sameContent(state host.FileState, wanted host.File) bool {
-	if state.Content != "" {
-		return bytes.Equal([]byte(state.Content), wanted.Content)
-	}
-	return state.SHA256 == sha256Hex(wanted.Content)
 }
 
 // lineDrift describes which lines of a configuration differ. A line with the same setting and

@@ -31,7 +31,7 @@ func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error,
 	var mu sync.Mutex
 	lost = map[string]error{}
 	err = onHosts(names(leaving.Hosts), func(name string) error {
-		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: ownerScript + stopScript, Vars: leaving.ownerVars()})
+		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: withOwner(stopScript), Vars: leaving.ownerVars()})
 		if errors.Is(err, host.ErrUnreachable) {
 			mu.Lock()
 			defer mu.Unlock()

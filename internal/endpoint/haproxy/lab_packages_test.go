@@ -3,6 +3,8 @@ package haproxy
 import (
 	"context"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 )
 
 // somebody installs two packages of their own, and holds the package manager's lock
@@ -29,7 +31,7 @@ func (f *fixture) installConcurrently(create func(context.Context) error) {
 	f.shell("a", somebody)
 	done := make(chan error, 1)
 	go func() { done <- create(f.ctx) }()
-	f.shell("a", "until ls "+packagesDir+"/log >/dev/null 2>&1; do sleep 0.1; done; sleep 1; touch /tmp/go-on")
+	f.shell("a", "until ls "+packages.HAProxy().StateDir+"/log >/dev/null 2>&1; do sleep 0.1; done; sleep 1; touch /tmp/go-on")
 	f.must(<-done)
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
 	f.assertClean()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -77,7 +78,7 @@ func (f *fixture) cutOff(name, condition string, do func(context.Context) error)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		f.Fatalf("it was not cut off: %v", err)
 	}
-	f.Logf("left: %s", f.shell(name, "ls /var/lib/dpkg/updates; dpkg --audit; ls "+packagesDir))
+	f.Logf("left: %s", f.shell(name, "ls /var/lib/dpkg/updates; dpkg --audit; ls "+packages.HAProxy().StateDir))
 }
 
 func stepCreate(f *fixture) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -26,18 +27,17 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		script += probeScript
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
-	return host.Query{
-		Files: []string{askPath, reloadPath, caPath, installingPath},
+	return packages.HAProxy().Extend(host.Query{
+		Files: []string{askPath, reloadPath, caPath},
 		Contents: []string{
 			endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit,
 			unitDir + keepalivedUnit,
 		},
-		Units:    []string{haproxyUnit, keepalivedUnit},
-		Ports:    []int{s.port()},
-		Commands: append([]string{"haproxy", "keepalived", "perl", "socat"}, installers()...),
-		Script:   script,
-		Vars:     map[string]string{"vips": strings.Join(s.vips(), " ")},
-	}
+		Units:  []string{haproxyUnit, keepalivedUnit},
+		Ports:  []int{s.port()},
+		Script: script,
+		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
+	})
 }
 
 // statsCommand prints HAProxy's statistics of servers.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -22,6 +24,8 @@ var (
 	claimScript host.Script
 	//go:embed release.sh
 	releaseScript host.Script
+	//go:embed clean.sh
+	cleanScript host.Script
 )
 
 // The answers of scripts that check the owner.
@@ -71,7 +75,7 @@ func (s Spec) owns(o owner) bool {
 	return sameCluster && (o.Address == "" || o.Address == s.Address)
 }
 
-// ownerVars returns the variables of owner.sh.
+// ownerVars returns the variables of endpoint.OwnerFunctions.
 func (s Spec) ownerVars() map[string]string {
 	return map[string]string{"cluster": s.ClusterID, "vip": s.Address}
 }
@@ -177,5 +181,14 @@ func checkOwner(output string) error {
 	return nil
 }
 
-// withOwner returns a script that can use the functions of owner.sh and host.FlushFunction.
-func withOwner(script host.Script) host.Script { return ownerScript + host.FlushFunction() + script }
+// withOwner returns a script that can use endpoint.OwnerFunctions and host.FlushFunction.
+func withOwner(script host.Script) host.Script {
+	return ownerScript + endpoint.OwnerFunctions() + host.FlushFunction() + script
+}
+
+// clean returns the command that removes the endpoint from the machine, with the packages that
+// were installed for it, unless the machine belongs to another endpoint.
+func clean(s Spec) host.Command {
+	removal := packages.HAProxy().WithRemoval(cleanScript, s.ownerVars())
+	return host.Command{Script: withOwner(removal.Script), Vars: removal.Vars}
+}

@@ -86,7 +86,7 @@ func TestOwnerScript(t *testing.T) {
 				}
 			}
 		}
-		script := strings.Replace(string(ownerScript), configDir, dir, 1) + "lock\nwhose\nunless_other\necho mine\n"
+		script := strings.Replace(string(withOwner("")), configDir, dir, 1) + "lock\nwhose\nunless_other\necho mine\n"
 		vars := host.Assignments(ownerSpec(testCluster, testVIP).ownerVars())
 		output, err := exec.Command("sh", "-euc", string(vars)+script).CombinedOutput()
 		want := c.whose + "\nmine\n"

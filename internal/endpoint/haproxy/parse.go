@@ -2,7 +2,6 @@ package haproxy
 
 import (
 	"net"
-	"path"
 	"slices"
 	"strings"
 
@@ -12,18 +11,6 @@ import (
 
 // The output of a machine is data: it is parsed into a strict type here, and anything that does
 // not parse counts as absent.
-
-// programDirs is root's PATH as package host sets it.
-var programDirs = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
-
-// programAt returns the path of a program on a machine, or "".
-func programAt(f host.Facts, name string) string {
-	at := f.Commands[name]
-	if path.Base(at) == name && slices.Contains(programDirs, path.Dir(at)) && path.Clean(at) == at {
-		return at
-	}
-	return ""
-}
 
 // device returns text if it is the name of a network interface, otherwise "".
 func device(text string) string {

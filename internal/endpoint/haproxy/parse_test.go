@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestProgramAt: what a machine says of its programs gets into its units, and
-// nothing but a path where programs are.
-func TestProgramAt(t *testing.T) {
+// TestProgramsInFiles: what a machine says of its programs gets into its units only if it is a path.
+func TestProgramsInFiles(t *testing.T) {
 	for at, want := range map[string]string{
 		"/usr/sbin/haproxy":                  "/usr/sbin/haproxy",
 		"/usr/local/bin/haproxy":             "/usr/local/bin/haproxy",
@@ -25,7 +25,7 @@ func TestProgramAt(t *testing.T) {
 		"/usr/sbin/\x1b[2J/usr/sbin/haproxy": "",
 	} {
 		f := host.Facts{Commands: map[string]string{"haproxy": at}}
-		if got := programAt(f, "haproxy"); got != want {
+		if got := packages.Program(f, "haproxy"); got != want {
 			t.Errorf("%q: %q", at, got)
 		}
 		s := threeHosts()

@@ -14,12 +14,6 @@ const (
 	askPath    = programDir + "/ask"
 	reloadPath = programDir + "/reload"
 
-	// packagesDir records the packages that were installed for the endpoint, so that Delete
-	// removes only those.
-	packagesDir = "/var/lib/kube-endpoint"
-	// installingPath exists while packages are installed, and after an interrupted installation.
-	installingPath = packagesDir + "/installing"
-
 	// The directories below /run that the units create and remove.
 	runName           = "kube-endpoint"
 	keepalivedRunName = "kube-endpoint-keepalived"

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -18,7 +19,7 @@ func TestPowerCut(t *testing.T) {
 	}
 	m := machines.lab.Machine("c")
 	must(0, m.RebuildOnImage(t.Context()))
-	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packagesDir},
+	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packages.HAProxy().StateDir},
 		[]string{"/etc/.pwd.lock", "/etc/ld.so.cache"})
 	f := newFixtureAround(t, cuts.Around)
 	f.spec.Hosts = map[string]*host.Host{"c": f.spec.Hosts["c"]}

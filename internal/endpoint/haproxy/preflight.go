@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -44,14 +45,14 @@ func hostProblems(s Spec, b balancer) []string {
 	if b.facts.Systemd == "" {
 		reasons = append(reasons, "systemd does not run there")
 	}
-	if missing := missingPackages(b.facts); len(missing) > 0 {
+	if missing := packages.HAProxy().Missing(b.facts); len(missing) > 0 {
 		list := strings.Join(missing, ", ")
 		switch {
 		case !s.InstallPackages:
 			reasons = append(reasons, "packages are not installed: "+list+
 				" (install them, or set haproxy.install_packages = true)")
-		case !hasInstaller(b.facts):
-			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(installers(), ", ")+
+		case !packages.HasManager(b.facts):
+			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(packages.Managers(), ", ")+
 				" is there to install them")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	_ "embed"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -35,9 +36,9 @@ func files(s Spec, name string, b balancer) []host.File {
 		text(keepalivedPath, renderKeepalived(s, name, b.device)),
 		program(askPath, askProgram),
 		program(reloadPath, reloadProgram),
-		text(unitDir+haproxyUnit, renderHAProxyUnit(orDefault(programAt(b.facts, "haproxy"), "/usr/sbin/haproxy"))),
+		text(unitDir+haproxyUnit, renderHAProxyUnit(orDefault(packages.Program(b.facts, "haproxy"), "/usr/sbin/haproxy"))),
 		text(unitDir+keepalivedUnit, renderKeepalivedUnit(s,
-			orDefault(programAt(b.facts, "keepalived"), "/usr/sbin/keepalived"), b.device)),
+			orDefault(packages.Program(b.facts, "keepalived"), "/usr/sbin/keepalived"), b.device)),
 	}
 	if s.CACertificate != "" {
 		wanted = append(wanted, text(caPath, s.CACertificate))

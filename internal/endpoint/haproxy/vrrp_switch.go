@@ -46,7 +46,7 @@ func stopToSwitch(ctx context.Context, s Spec, seen map[string]balancer) (map[st
 	stop := toStop(s, seen)
 	err := onHosts(stop, func(name string) error {
 		problem.Progress(ctx, "stop keepalived on %s until the others send advertisements in the new way", name)
-		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + stopScript, Vars: s.ownerVars()})
+		_, err := s.Hosts[name].Run(ctx, host.Command{Script: withOwner(stopScript), Vars: s.ownerVars()})
 		if err != nil {
 			return fmt.Errorf("stop keepalived on %s of endpoint %s: %w", s.label(name), s.Address, err)
 		}

@@ -1,4 +1,4 @@
-package haproxy
+package packages
 
 import (
 	"os"
@@ -50,8 +50,9 @@ esac`,
 		t.Fatal(err)
 	}
 	run := func(script host.Script) string {
-		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc", "state="+state+" packages='haproxy keepalived'\n"+
-			string(host.FlushFunction()+packagesScript+script))
+		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc",
+			"packages_dir="+state+" packages='haproxy keepalived' units='haproxy.service keepalived.service'\n"+
+				string(host.FlushFunction()+transactionsScript+script))
 		cmd.Env = []string{"PATH=" + dir, "LC_ALL=C"}
 		output, err := cmd.CombinedOutput()
 		if err != nil {
@@ -97,7 +98,7 @@ func TestPackagesOfDpkg(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "dpkg.log"), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, err := exec.Command("sh", "-euc", "state="+state+"\n"+string(packagesScript)+"brought").CombinedOutput()
+	output, err := exec.Command("sh", "-euc", "packages_dir="+state+"\n"+string(transactionsScript)+"brought").CombinedOutput()
 	if got := strings.Fields(string(output)); err != nil || strings.Join(got, " ") != "haproxy liblua5.3-0" {
 		t.Errorf("%q, %v", output, err)
 	}

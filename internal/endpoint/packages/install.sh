@@ -1,0 +1,52 @@
+# Installs $packages. Additional packages that the package manager installs are recorded
+# in $packages_dir/installed. $packages_dir/installing exists while the installation is in
+# progress, and after it was interrupted. Go sets packages and units.
+# shellcheck disable=SC2086 # $packages and $units are lists of words
+
+mkdir -p "$packages_dir"
+exec 8>"$packages_dir/lock"
+flock 8
+again=''
+[ ! -e "$packages_dir/installing" ] || again=yes
+: >"$packages_dir/installing"
+flush "$packages_dir/installing" "$packages_dir" "${packages_dir%/*}"
+
+# The distribution's own units must not start: the endpoint has its own units.
+unmask() { [ -z "$units" ] || systemctl unmask --runtime --quiet $units; }
+trap unmask EXIT
+[ -z "$units" ] || systemctl mask --runtime --quiet $units
+
+if command -v apt-get >/dev/null; then
+  apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold -o Dpkg::Options::="--log=$packages_dir/dpkg.log" --no-install-recommends "$@"; }
+  get() { apt install $packages; }
+  if [ -n "$again" ]; then # apt refuses to continue an interrupted run
+    { dpkg --force-confold --configure -a || true; apt --fix-broken install || true; } >"$packages_dir/log" 2>&1
+  fi
+  get >"$packages_dir/log" 2>&1 || { apt update && get; } >"$packages_dir/log" 2>&1 ||
+    { tail -n 5 "$packages_dir/log" >&2; exit 1; }
+else
+  if [ ! -e "$packages_dir/wanted" ]; then
+    rpm -qa --qf '%{NAME}\n' | sort -u >"$packages_dir/before"
+    flush "$packages_dir/before" "$packages_dir"
+  fi
+  printf '%s\n' $packages >>"$packages_dir/wanted"
+  flush "$packages_dir/wanted" "$packages_dir"
+  if command -v dnf >/dev/null; then
+    dnf -q -y --setopt=install_weak_deps=False install $packages >&2
+  elif command -v yum >/dev/null; then
+    yum -q -y install $packages >&2
+  else
+    ZYPP_SINGLE_RPMTRANS=1 zypper --quiet --non-interactive install --no-recommends $packages >&2
+  fi
+fi
+
+unmask
+trap - EXIT
+[ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
+brought >"$packages_dir/installed.new"
+flush_packages # includes installed.new
+mv "$packages_dir/installed.new" "$packages_dir/installed"
+# The machine's own package log stays complete.
+if [ -e "$packages_dir/dpkg.log" ] && [ -e /var/log/dpkg.log ]; then cat "$packages_dir/dpkg.log" >>/var/log/dpkg.log; fi
+rm -f "$packages_dir/installing" "$packages_dir/dpkg.log" "$packages_dir/wanted" "$packages_dir/before" "$packages_dir/log"
+flush "$packages_dir"

@@ -1,0 +1,38 @@
+# Functions that remove what install.sh has installed. Go sets packages_dir, and packages_kept:
+# DIRECTORY:PACKAGE of what other kinds of endpoints need, each of which has its directory.
+# shellcheck disable=SC2086 # $packages_kept and $brought are lists of words
+
+# removable prints the packages that were installed for the endpoint, without those that another
+# endpoint on the machine needs.
+removable() {
+  needed=''
+  for kept in $packages_kept; do
+    [ ! -d "${kept%%:*}" ] || needed="$needed ${kept#*:}"
+  done
+  for package in $(brought); do
+    case " $needed " in
+    *" $package "*) ;;
+    *) printf '%s\n' "$package" ;;
+    esac
+  done
+}
+
+# remove_packages: only packages that the endpoint installed are removed, and of these only packages
+# that nothing else requires by now: dpkg and rpm refuse to break another package. If the installation
+# was interrupted, these are the packages that it installed until then. The caller flushes.
+remove_packages() {
+  brought=$(removable)
+  if [ -n "$brought" ]; then
+    again=''
+    if [ -e "$packages_dir/installing" ] || [ -e "$packages_dir/purging" ]; then again=yes; fi
+    : >"$packages_dir/purging"
+    if command -v dpkg >/dev/null; then
+      dpkg --force-remove-reinstreq --purge $brought >"$packages_dir/log" 2>&1 || true
+      # An interrupted run leaves triggers of other packages pending.
+      [ -z "$again" ] || dpkg --force-confold --configure -a >"$packages_dir/log" 2>&1 || true
+    else
+      rpm -e $brought >"$packages_dir/log" 2>&1 || true
+    fi
+  fi
+  rm -rf "$packages_dir"
+}
