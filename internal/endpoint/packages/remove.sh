@@ -1,6 +1,6 @@
 # Functions that remove what install.sh has installed. Go sets packages_dir, and packages_kept:
 # DIRECTORY:PACKAGE of what other kinds of endpoints need, each of which has its directory.
-# shellcheck disable=SC2086 # $packages_kept and $brought are lists of words
+# shellcheck disable=SC2086 # $brought is a list of words
 
 # removable prints the packages that were installed for the endpoint, without those that another
 # endpoint on the machine needs.
@@ -14,6 +14,18 @@ removable() {
     *" $package "*) ;;
     *) printf '%s\n' "$package" ;;
     esac
+  done
+}
+
+# erase PACKAGE…: rpm removes all of them or none. If another package needs some, or some are gone
+# already, the others are removed one by one.
+erase() {
+  rpm -e "$@" && return
+  left="$*"
+  while [ -n "$left" ]; do
+    tried=$left left=''
+    for package in $tried; do rpm -e "$package" || left="${left:+$left }$package"; done
+    [ "$left" != "$tried" ] || break
   done
 }
 
@@ -31,7 +43,7 @@ remove_packages() {
       # An interrupted run leaves triggers of other packages pending.
       [ -z "$again" ] || dpkg --force-confold --configure -a >"$packages_dir/log" 2>&1 || true
     else
-      rpm -e $brought >"$packages_dir/log" 2>&1 || true
+      erase $brought >"$packages_dir/log" 2>&1 || true
     fi
   fi
   rm -rf "$packages_dir"
