@@ -8,6 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 )
 
 // Create installs and starts the three components, waits until all are ready, ensures the
@@ -46,6 +47,9 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 		}
 		return status, nil
 	}
+	if err := checkBarriers(ctx, s); err != nil {
+		return Status{}, err
+	}
 	if err := r.awaitRotation(ctx, s, f); err != nil {
 		return Status{}, err
 	}
@@ -64,6 +68,17 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	return register(ctx, s)
+}
+
+// checkBarriers returns an error if clients would not reach the API server on its machine.
+func checkBarriers(ctx context.Context, s Spec) error {
+	problems, err := barrier.Problems(ctx, s.Host, barrier.Needs{
+		Openings: []barrier.Opening{{Protocol: "tcp", Port: s.APIPort()}},
+	})
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	return machine.Unsuitable(s.Replica, problems)
 }
 
 // ErrAdopted means that Create found the replica running, and changing it failed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -31,6 +33,10 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		} else {
 			fit[name] = spec
 		}
+	}
+	for name, err := range checkBarriers(b.ctx, fit, s) {
+		b.results[name] = outcome{err: err}
+		delete(fit, name)
 	}
 	if len(fit) == 0 {
 		return
@@ -71,6 +77,52 @@ func checkMachine(s Spec, f machine.Observed) error {
 			"destroy that member first, or keep its name")
 	}
 	return requirePreflight(s, f)
+}
+
+// checkBarriers returns an error for each machine without a running member on which the other members
+// would not reach one.
+func checkBarriers(ctx context.Context, specs map[string]Spec, s observation) map[string]error {
+	var (
+		mu     sync.Mutex
+		all    sync.WaitGroup
+		barred = map[string]error{}
+	)
+	for name, spec := range specs {
+		if s.of(spec).Running() || len(openings(spec)) == 0 {
+			continue
+		}
+		all.Go(func() {
+			problems, err := barrier.Problems(ctx, spec.Host, barrier.Needs{Openings: openings(spec)})
+			if err == nil && len(problems) > 0 {
+				err = unsuitable(spec, problems)
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				barred[name] = err
+			}
+		})
+	}
+	all.Wait()
+	return barred
+}
+
+// peerPort is the port of membership.PeerURL.
+const peerPort = 2380
+
+// openings is what the other members send to a member.
+func openings(s Spec) []barrier.Opening {
+	var members []netip.Addr
+	for _, name := range slices.Sorted(maps.Keys(s.Peers)) {
+		address, err := netip.ParseAddr(s.Peers[name].Address())
+		if err == nil && name != s.Name {
+			members = append(members, address)
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	return []barrier.Opening{{Protocol: "tcp", Port: peerPort, From: members}}
 }
 
 // decide calls decideStart. If members may merely be stopped, it starts those of the
@@ -177,6 +229,10 @@ func requirePreflight(s Spec, f machine.Observed) error {
 	if len(problems) == 0 {
 		return nil
 	}
+	return unsuitable(s, problems)
+}
+
+func unsuitable(s Spec, problems []string) error {
 	return &problem.Problem{
 		Summary:   "Machine is not suitable for an etcd member",
 		Host:      s.Label(),

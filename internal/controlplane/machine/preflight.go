@@ -34,6 +34,11 @@ func Preflight(s component.Replica, f Observed) error {
 	if len(failed) == 0 {
 		return nil
 	}
+	return Unsuitable(s, failed)
+}
+
+// Unsuitable is the error of a machine on which the replica cannot be created.
+func Unsuitable(s component.Replica, failed []string) error {
 	return &problem.Problem{
 		Summary:   "Control-plane replica cannot be created",
 		Host:      s.Machine(),

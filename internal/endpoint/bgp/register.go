@@ -8,8 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -65,6 +68,8 @@ var (
 	errBusyPort = errors.New("another program listens on the port of BGP")
 	errPackages = errors.New("packages cannot be installed")
 
+	errBarred = errors.New("routers do not reach the machine")
+
 	errNoOwnAddress = errors.New("the machine has no interface with its own address, from which its sessions come")
 )
 
@@ -76,6 +81,9 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 		return m.err
 	}
 	if err := r.preflight(t, m); err != nil {
+		return err
+	}
+	if err := r.checkBarriers(ctx, h, m); err != nil {
 		return err
 	}
 	if missing := packages.BGP().Missing(m.facts); len(missing) > 0 {
@@ -101,6 +109,44 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 	}
 	_, err = h.Apply(ctx, change(r.at(t.Name), own, m.facts, r.passwords))
 	return err
+}
+
+// bfdPort is where sessions of BFD listen, RFC 5881; bfdMultihopPort is that of RFC 5883.
+const (
+	bfdPort         = 3784
+	bfdMultihopPort = 4784
+)
+
+// checkBarriers returns why routers would not reach a machine that announces nothing yet.
+func (r *Registrar) checkBarriers(ctx context.Context, h *host.Host, m machine) error {
+	if m.facts.Units[birdUnit].MainPID > 0 {
+		return nil
+	}
+	problems, err := barrier.Problems(ctx, h, barrier.Needs{Openings: openings(r.BGP.Peers)})
+	if err == nil && len(problems) > 0 {
+		err = fmt.Errorf("%w: %s", errBarred, strings.Join(problems, "; "))
+	}
+	return err
+}
+
+// openings is what routers send to a machine.
+func openings(peers []endpoint.Peer) []barrier.Opening {
+	var all []barrier.Opening
+	for _, p := range peers {
+		address, err := netip.ParseAddr(p.Address)
+		if err != nil {
+			continue // refused by ValidateRegistration
+		}
+		from := []netip.Addr{address}
+		all = append(all, barrier.Opening{Protocol: "tcp", Port: bgpPort, From: from})
+		switch {
+		case p.BFD && p.Multihop > 0:
+			all = append(all, barrier.Opening{Protocol: "udp", Port: bfdMultihopPort, From: from})
+		case p.BFD:
+			all = append(all, barrier.Opening{Protocol: "udp", Port: bfdPort, From: from})
+		}
+	}
+	return all
 }
 
 // preflight returns why the machine must not be changed.

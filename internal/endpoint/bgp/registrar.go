@@ -161,6 +161,8 @@ func nextStep(err error) string {
 		return "set the password of the session in the configuration of the provider, then apply again"
 	case errors.Is(err, errPackages):
 		return "make the packages installable on the machine, or install them by hand, then apply again"
+	case errors.Is(err, errBarred):
+		return "run the commands above on the machine, then apply again"
 	case errors.Is(err, errBusyPort):
 		return "let the other program bind another address, or none (such as passive sessions), then apply again"
 	case errors.Is(err, errNoOwnAddress):

@@ -26,6 +26,10 @@ func preflight(s Spec, seen map[string]balancer) error {
 	if len(reasons) == 0 {
 		return nil
 	}
+	return unsuitable(s, reasons, seen)
+}
+
+func unsuitable(s Spec, reasons []string, seen map[string]balancer) error {
 	return &problem.Problem{
 		Summary:   "Endpoint " + s.Address + " cannot be set up on these hosts",
 		Cause:     fmt.Sprintf("%d of the checks before the first change failed, see below", len(reasons)),

@@ -40,6 +40,9 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := preflight(s, reachable); err != nil {
 		return endpoint.Status{}, err
 	}
+	if err := checkBarriers(ctx, s, "changed", reachable); err != nil {
+		return endpoint.Status{}, err
+	}
 	if err := checkTrust(ctx, s, "changed", reachable); err != nil {
 		return endpoint.Status{}, err
 	}
