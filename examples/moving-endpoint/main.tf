@@ -46,12 +46,16 @@ resource "kube_control_plane_endpoint" "balancer" {
 }
 
 locals {
-  by_name = {
-    virtual_ip = one(kube_control_plane_endpoint.virtual_ip)
-    balancer   = one(kube_control_plane_endpoint.balancer)
+  registrations = {
+    virtual_ip = one(kube_control_plane_endpoint.virtual_ip[*].registration)
+    balancer   = one(kube_control_plane_endpoint.balancer[*].registration)
   }
-  endpoints = [for name in var.endpoints : local.by_name[name].registration]
-  url       = local.by_name[var.endpoints[0]].url
+  urls = {
+    virtual_ip = one(kube_control_plane_endpoint.virtual_ip[*].url)
+    balancer   = one(kube_control_plane_endpoint.balancer[*].url)
+  }
+  endpoints = [for name in var.endpoints : local.registrations[name]]
+  url       = local.urls[var.endpoints[0]]
 }
 
 resource "kube_etcd_member" "this" {
