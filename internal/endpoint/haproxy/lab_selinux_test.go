@@ -24,11 +24,11 @@ func TestSELinuxPolicyOnMachine(t *testing.T) {
 	const policy = " /etc/selinux/default/policy/policy.*"
 	for command, want := range map[string]string{
 		// Debian's policy does not know HAProxy and keepalived: they are not confined, and need no boolean.
-		"seinfo -b" + policy + " | grep -c haproxy || true":              "0",
+		"seinfo -b" + policy + " | grep -c haproxy || true":               "0",
 		"seinfo -t" + policy + " | grep -cE 'haproxy|keepalived' || true": "0",
 		// systemd may execute the programs of /opt/kube.
 		"sesearch -A -s init_t -t usr_t -c file -p execute" + policy + " | grep -c files_unconfined_type": "1",
-		"seinfo -a files_unconfined_type -x" + policy + " | grep -cx '[[:space:]]*init_t'":               "1",
+		"seinfo -a files_unconfined_type -x" + policy + " | grep -cx '[[:space:]]*init_t'":                "1",
 		// It knows bird, which may create sockets only in directories with this label.
 		"sesearch -A -s bird_t -c sock_file -p create" + policy + " | cut -d ' ' -f 3": "bird_runtime_t:sock_file",
 	} {
