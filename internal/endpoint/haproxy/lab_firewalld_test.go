@@ -60,7 +60,8 @@ func TestFirewalldOnMachines(t *testing.T) {
 	t.Log(refusal.Detail)
 	f.assertClean()
 	commands := commandsOfFirewalld.FindAllStringSubmatch(refusal.Detail, -1)
-	if len(commands) != 3 || !strings.Contains(commands[0][2], "--add-port=6443/tcp --add-protocol=vrrp ") {
+	if len(commands) != 3 || !strings.Contains(commands[0][2], "--add-port=6443/tcp ") ||
+		!strings.Contains(commands[0][2], "--add-protocol=vrrp ") {
 		t.Fatalf("the commands are %q in\n%s", commands, refusal.Detail)
 	}
 	for _, command := range commands {

@@ -115,11 +115,28 @@ func (s state) closed(openings []Opening) []string {
 			_, value, _ := strings.Cut(argument, "=")
 			what = append(what, value)
 		}
-		lines = append(lines, fmt.Sprintf("firewalld does not let in %s (zone %s), which other machines need: run "+
-			"firewall-cmd --permanent --zone=%s %s && firewall-cmd --reload", strings.Join(what, ", "), name, name,
-			strings.Join(missing[name], " ")))
+		lines = append(lines, fmt.Sprintf("firewalld does not let in %s (zone %s), which other machines need: run %s",
+			strings.Join(what, ", "), name, commands(name, missing[name])))
 	}
 	return lines
+}
+
+// commands returns what lets in the arguments of a zone for good. firewall-cmd takes ports and protocols
+// apart.
+func commands(zone string, arguments []string) string {
+	var all []string
+	for _, kind := range []string{"--add-port=", "--add-protocol="} {
+		var some []string
+		for _, argument := range arguments {
+			if strings.HasPrefix(argument, kind) {
+				some = append(some, argument)
+			}
+		}
+		if len(some) > 0 {
+			all = append(all, "firewall-cmd --permanent --zone="+zone+" "+strings.Join(some, " "))
+		}
+	}
+	return strings.Join(append(all, "firewall-cmd --reload"), " && ")
 }
 
 // policyAdmits reports whether a policy lets in what is sent to the machine, whatever zone it comes from:

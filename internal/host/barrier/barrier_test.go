@@ -14,8 +14,6 @@ device	eth0
 zone	public
 	public
 	  target: default
-	  ingress-priority: 0
-	  egress-priority: 0
 	  icmp-block-inversion: no
 	  interfaces: 
 	  sources: 
@@ -43,16 +41,27 @@ policy	allow-host-ipv6
 	  icmp-blocks: 
 	  rich rules: 
 		rule family="ipv6" icmp-type name="neighbour-advertisement" accept
+		rule family="ipv6" icmp-type name="neighbour-solicitation" accept
+		rule family="ipv6" icmp-type name="router-advertisement" accept
 		rule family="ipv6" icmp-type name="redirect" accept
 service	dhcpv6-client
 	dhcpv6-client
 	  ports: 546/udp
 	  protocols: 
+	  source-ports: 
+	  modules: 
 	  destination: ipv6:fe80::/64
+	  includes: 
+	  helpers: 
 service	ssh
 	ssh
 	  ports: 22/tcp
 	  protocols: 
+	  source-ports: 
+	  modules: 
+	  destination: 
+	  includes: 
+	  helpers: 
 `
 
 var (
@@ -83,12 +92,13 @@ func TestClosed(t *testing.T) {
 		openings []Opening
 		want     []string
 	}{
-		"no firewalld":   {"", holders, nil},
-		"a new firewall": {debian, holders, closed("6443/tcp, vrrp", "--add-port=6443/tcp --add-protocol=vrrp")},
-		"members":        {debian, members, closed("2380/tcp", "--add-port=2380/tcp")},
-		"an open port":   {with(ports, "  ports: 6443/tcp\n\t  protocols: \n\t  forward: yes"), anyone, nil},
-		"a range":        {with(ports, "  ports: 6000-7000/tcp\n\t  protocols: 112\n\t  forward: yes"), holders, nil},
-		"another range":  {with(ports, "  ports: 6444-7000/tcp 6443/udp\n\t  protocols: \n\t  forward: yes"), anyone, api},
+		"no firewalld": {"", holders, nil},
+		"a new firewall": {debian, holders, closed("6443/tcp, vrrp",
+			"--add-port=6443/tcp && firewall-cmd --permanent --zone=public --add-protocol=vrrp")},
+		"members":       {debian, members, closed("2380/tcp", "--add-port=2380/tcp")},
+		"an open port":  {with(ports, "  ports: 6443/tcp\n\t  protocols: \n\t  forward: yes"), anyone, nil},
+		"a range":       {with(ports, "  ports: 6000-7000/tcp\n\t  protocols: 112\n\t  forward: yes"), holders, nil},
+		"another range": {with(ports, "  ports: 6444-7000/tcp 6443/udp\n\t  protocols: \n\t  forward: yes"), anyone, api},
 		"a service": {
 			with("dhcpv6-client ssh", "kube-api ssh") + "service\tkube-api\n\tkube-api\n\t  ports: 6443/tcp\n", anyone, nil,
 		},
@@ -160,10 +170,13 @@ func FuzzParse(f *testing.F) {
 	f.Add("selinux\tenforcing\nboolean\thaproxy_connect_any\t0\nportcon\tportcon tcp 1-70000 x\n")
 	f.Fuzz(func(t *testing.T, output string) {
 		for _, line := range parse(output).closed(holders) {
-			_, command, _ := strings.Cut(line, "run firewall-cmd --permanent --zone=")
-			name, rest, _ := strings.Cut(command, " ")
-			if !zoneName.MatchString(name) || strings.Trim(rest, "-=/& abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-				t.Errorf("the command is %q", command)
+			_, command, _ := strings.Cut(line, ": run ")
+			for _, word := range strings.Split(command, " ") {
+				name, isZone := strings.CutPrefix(word, "--zone=")
+				if isZone && !zoneName.MatchString(name) ||
+					!isZone && strings.Trim(word, "-=/&abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+					t.Errorf("the command is %q", command)
+				}
 			}
 		}
 	})
