@@ -25,7 +25,7 @@ func (f *fixture) rebuiltAfter() {
 	})
 }
 
-var commandsOfFirewalld = regexp.MustCompile(`(?m)^ *([abc]) \(.*\): firewalld does not let in .*: run (firewall-cmd .*)$`)
+var commandsOfFirewalld = regexp.MustCompile(`(?m)^ *([abc]) \(.*: firewalld does not let in .*: run (firewall-cmd .*)$`)
 
 // TestFirewalldOnMachines: with Debian's firewalld as it is installed, the endpoint is refused before anything
 // is changed; after the commands of the refusal, clients reach it, and its hosts agree on who has the address.
@@ -36,7 +36,8 @@ func TestFirewalldOnMachines(t *testing.T) {
 	f.spec.InstallPackages = true
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
 		_, err := machines.lab.Machine(name).Run(f.ctx, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q firewalld "+
-			">/tmp/apt.log 2>&1 || { tail /tmp/apt.log; exit 1; }; until firewall-cmd --state >/dev/null 2>&1; do sleep 0.2; done")
+			">/tmp/apt.log 2>&1 || { tail /tmp/apt.log; exit 1; }\n"+
+			"until firewall-cmd --state >/dev/null 2>&1; do sleep 0.2; done")
 		return err
 	}))
 	listen := "systemd-run --quiet --unit=listener socat TCP-LISTEN:6443,fork,reuseaddr SYSTEM:true"

@@ -31,7 +31,8 @@ func (f *fixture) installConcurrently(create func(context.Context) error) {
 	f.shell("a", somebody)
 	done := make(chan error, 1)
 	go func() { done <- create(f.ctx) }()
-	f.shell("a", "until ls "+packages.HAProxy().StateDir+"/log >/dev/null 2>&1; do sleep 0.1; done; sleep 1; touch /tmp/go-on")
+	f.shell("a", "until ls "+packages.HAProxy().StateDir+"/log >/dev/null 2>&1; do sleep 0.1; done; sleep 1; "+
+		"touch /tmp/go-on")
 	f.must(<-done)
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
 	f.assertClean()

@@ -88,8 +88,9 @@ func (f *fixture) installRPMs(name, manager string) {
 		f.Errorf("recorded as installed: %s, want %s", recorded, want)
 	}
 	others("monitor") // needs libkeepalived
-	if got, want := installed(), "auditd base haproxy keepalived libhaproxy libkeepalived monitor shared socat"; got != want {
-		f.Errorf("installed: %s, want %s", got, want)
+	const all = "auditd base haproxy keepalived libhaproxy libkeepalived monitor shared socat"
+	if got := installed(); got != all {
+		f.Errorf("installed: %s, want %s", got, all)
 	}
 	_, err := h.Run(f.ctx, set.WithRemoval("remove_packages\nflush_packages\n", nil))
 	f.must(err)

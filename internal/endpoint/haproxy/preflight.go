@@ -56,8 +56,8 @@ func hostProblems(s Spec, b balancer) []string {
 			reasons = append(reasons, "packages are not installed: "+list+
 				" (install them, or set haproxy.install_packages = true)")
 		case !packages.HasManager(b.facts):
-			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(packages.Managers(), ", ")+
-				" is there to install them")
+			reasons = append(reasons, "packages are not installed: "+list+", and none of "+
+				strings.Join(packages.Managers(), ", ")+" is there to install them")
 		}
 	}
 	if listener := wildcardListener(b, s.port()); listener != "" {

@@ -27,18 +27,20 @@ func TestMissing(t *testing.T) {
 		interrupted bool
 		want        []string
 	}{
-		"complete":                 {BGP(), at("bird", "birdc", "curl"), false, nil},
-		"interrupted":              {BGP(), at("bird", "birdc", "curl"), true, []string{"bird", "curl"}},
-		"half of a package":        {BGP(), at("bird", "curl"), false, []string{"bird"}},
-		"Debian":                   {BGP(), at("apt-get", "curl"), false, []string{"bird2"}},
-		"others":                   {BGP(), at("dnf"), false, []string{"bird", "curl"}},
-		"DNS on Debian":            {DNS(), at("apt-get", "dig", "curl"), false, []string{"bind9-dnsutils"}},
-		"DNS elsewhere":            {DNS(), at("zypper", "curl"), false, []string{"bind-utils"}},
-		"balancer with perl":       {HAProxy(), at("dnf", "perl", "keepalived"), false, []string{"haproxy"}},
-		"balancer without perl":    {HAProxy(), at("dnf", "haproxy", "keepalived"), false, []string{"socat"}},
-		"balancer with socat":      {HAProxy(), at("dnf", "haproxy", "keepalived", "socat"), false, nil},
-		"interrupted with perl":    {HAProxy(), at("dnf", "haproxy", "perl"), true, []string{"haproxy", "keepalived"}},
-		"program of another place": {DNS(), map[string]string{"nsupdate": "/tmp/nsupdate"}, false, []string{"bind-utils", "curl"}},
+		"complete":              {BGP(), at("bird", "birdc", "curl"), false, nil},
+		"interrupted":           {BGP(), at("bird", "birdc", "curl"), true, []string{"bird", "curl"}},
+		"half of a package":     {BGP(), at("bird", "curl"), false, []string{"bird"}},
+		"Debian":                {BGP(), at("apt-get", "curl"), false, []string{"bird2"}},
+		"others":                {BGP(), at("dnf"), false, []string{"bird", "curl"}},
+		"DNS on Debian":         {DNS(), at("apt-get", "dig", "curl"), false, []string{"bind9-dnsutils"}},
+		"DNS elsewhere":         {DNS(), at("zypper", "curl"), false, []string{"bind-utils"}},
+		"balancer with perl":    {HAProxy(), at("dnf", "perl", "keepalived"), false, []string{"haproxy"}},
+		"balancer without perl": {HAProxy(), at("dnf", "haproxy", "keepalived"), false, []string{"socat"}},
+		"balancer with socat":   {HAProxy(), at("dnf", "haproxy", "keepalived", "socat"), false, nil},
+		"interrupted with perl": {HAProxy(), at("dnf", "haproxy", "perl"), true, []string{"haproxy", "keepalived"}},
+		"program of another place": {
+			DNS(), map[string]string{"nsupdate": "/tmp/nsupdate"}, false, []string{"bind-utils", "curl"},
+		},
 	} {
 		f := host.Facts{Commands: c.commands, Files: map[string]host.FileState{}}
 		if c.interrupted {

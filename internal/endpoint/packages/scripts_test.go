@@ -98,7 +98,8 @@ func TestPackagesOfDpkg(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "dpkg.log"), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, err := exec.Command("sh", "-euc", "packages_dir="+state+"\n"+string(transactionsScript)+"brought").CombinedOutput()
+	script := "packages_dir=" + state + "\n" + string(transactionsScript) + "brought"
+	output, err := exec.Command("sh", "-euc", script).CombinedOutput()
 	if got := strings.Fields(string(output)); err != nil || strings.Join(got, " ") != "haproxy liblua5.3-0" {
 		t.Errorf("%q, %v", output, err)
 	}
