@@ -25,7 +25,7 @@ func (f *fixture) rebuiltAfter() {
 	})
 }
 
-var commandsOfFirewalld = regexp.MustCompile(`(?m)^ *([abc]) \(.*: firewalld does not let in .*: run (firewall-cmd .*)$`)
+var commandsOfFirewalld = regexp.MustCompile(`(?m)^ *([abc]) .*: firewalld does not let in .*: run (firewall-cmd .*)$`)
 
 // TestFirewalldOnMachines: with Debian's firewalld as it is installed, the endpoint is refused before anything
 // is changed; after the commands of the refusal, clients reach it, and its hosts agree on who has the address.
