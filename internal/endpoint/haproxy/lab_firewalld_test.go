@@ -40,8 +40,10 @@ func TestFirewalldOnMachines(t *testing.T) {
 			"until firewall-cmd --state >/dev/null 2>&1; do sleep 0.2; done")
 		return err
 	}))
-	listen := "systemd-run --quiet --unit=listener socat TCP-LISTEN:6443,fork,reuseaddr SYSTEM:true"
-	f.shell("a", "DEBIAN_FRONTEND=noninteractive apt-get install -y -q socat >/dev/null 2>&1; "+listen)
+	const start = `systemd-run --quiet --collect --unit=listener python3 -m http.server 6443
+until ss -ltn | grep -q :6443; do sleep 0.1; done`
+	const stop = "systemctl stop listener"
+	f.shell("a", start) // Python comes with firewalld
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	dial := func(address string) error {
 		conn, err := dialer.DialContext(f.ctx, "tcp", address)
@@ -53,6 +55,7 @@ func TestFirewalldOnMachines(t *testing.T) {
 	if dial(f.replicaAddress("a")) == nil {
 		t.Fatal("firewalld lets in everything: the test shows nothing")
 	}
+	f.shell("a", stop)
 	_, err := Create(f.ctx, f.spec)
 	var refusal *problem.Problem
 	if !errors.As(err, &refusal) || refusal.Unchanged != problem.Nothing {
@@ -68,10 +71,11 @@ func TestFirewalldOnMachines(t *testing.T) {
 	for _, command := range commands {
 		f.shell(command[1], command[2])
 	}
+	f.shell("a", start)
 	if err := dial(f.replicaAddress("a")); err != nil {
 		t.Errorf("after the commands: %v", err)
 	}
-	f.shell("a", "systemctl stop listener")
+	f.shell("a", stop)
 	f.timed("create behind firewalld", func() error {
 		_, err := Create(f.ctx, f.spec)
 		return err
