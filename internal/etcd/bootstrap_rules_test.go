@@ -185,3 +185,19 @@ func TestCheckMachine(t *testing.T) {
 		t.Errorf("the member is in peers: %q", got)
 	}
 }
+
+// TestOpenings: the other members reach a member's peer port; a cluster of one has no others.
+func TestOpenings(t *testing.T) {
+	pool := &host.Pool{}
+	s := Spec{Spec: machine.Spec{Name: "cp1"}, Peers: map[string]*host.Host{
+		"cp1": pool.Host(host.Target{Address: "10.0.0.11"}), "cp2": pool.Host(host.Target{Address: "10.0.0.12"}),
+	}}
+	got := openings(s)
+	if len(got) != 1 || got[0].String() != "2380/tcp" || len(got[0].From) != 1 || got[0].From[0].String() != "10.0.0.12" {
+		t.Errorf("openings are %+v", got)
+	}
+	delete(s.Peers, "cp2")
+	if got := openings(s); got != nil {
+		t.Errorf("alone: %+v", got)
+	}
+}

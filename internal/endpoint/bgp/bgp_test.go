@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -325,5 +326,23 @@ func TestPeersByTarget(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// TestOpenings: what a firewall must let in follows from the sessions.
+func TestOpenings(t *testing.T) {
+	got := openings([]endpoint.Peer{
+		{Address: "10.0.0.1", ASN: 64513}, {Address: "10.0.0.2", ASN: 64513, BFD: true},
+		{Address: "10.9.0.2", ASN: 64513, BFD: true, Multihop: 2},
+	})
+	var text []string
+	for _, o := range got {
+		text = append(text, fmt.Sprint(o.From[0], " ", o))
+	}
+	want := []string{
+		"10.0.0.1 179/tcp", "10.0.0.2 179/tcp", "10.0.0.2 3784/udp", "10.9.0.2 179/tcp", "10.9.0.2 4784/udp",
+	}
+	if !slices.Equal(text, want) {
+		t.Errorf("openings are %q, want %q", text, want)
 	}
 }
