@@ -11,7 +11,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -83,7 +82,7 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 	if err := r.preflight(t, m); err != nil {
 		return err
 	}
-	if err := r.checkBarriers(ctx, h, m); err != nil {
+	if err := r.checkBarriers(ctx, t, m); err != nil {
 		return err
 	}
 	if missing := packages.BGP().Missing(m.facts); len(missing) > 0 {
@@ -118,11 +117,12 @@ const (
 )
 
 // checkBarriers returns why routers would not reach a machine that announces nothing yet.
-func (r *Registrar) checkBarriers(ctx context.Context, h *host.Host, m machine) error {
+func (r *Registrar) checkBarriers(ctx context.Context, t targets.Target, m machine) error {
 	if m.facts.Units[birdUnit].MainPID > 0 {
 		return nil
 	}
-	problems, err := barrier.Problems(ctx, h, barrier.Needs{Openings: openings(r.BGP.Peers)})
+	needs := barrier.Needs{Openings: openings(r.at(t.Name).BGP.Peers)}
+	problems, err := barrier.Problems(ctx, r.Machine(t.Address), needs)
 	if err == nil && len(problems) > 0 {
 		err = fmt.Errorf("%w: %s", errBarred, strings.Join(problems, "; "))
 	}
