@@ -52,6 +52,17 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+func TestHasManager(t *testing.T) {
+	for _, name := range Managers() {
+		if !HasManager(host.Facts{Commands: at("bird", name)}) {
+			t.Errorf("%s does not count", name)
+		}
+	}
+	if HasManager(host.Facts{Commands: map[string]string{"curl": "/usr/bin/curl", "dnf": "/tmp/dnf"}}) {
+		t.Error("a machine without a package manager has one")
+	}
+}
+
 // TestExtend: the query asks for all that Missing reads.
 func TestExtend(t *testing.T) {
 	q := HAProxy().Extend(host.Query{Files: []string{"/etc/x"}, Commands: []string{"y"}})
@@ -100,7 +111,10 @@ func TestRemovable(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "installed"), []byte("bird2\ncurl\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := BGP().WithRemoval("removable\n", nil)
+	command := BGP().WithRemoval("removable\n", map[string]string{"vip": "10.0.0.100"})
+	if command.Vars["vip"] != "10.0.0.100" || command.Vars["packages_dir"] != BGP().StateDir {
+		t.Errorf("the variables are %q", command.Vars)
+	}
 	if kept := strings.Fields(command.Vars["packages_kept"]); !slices.Contains(kept, "/etc/kube-endpoint-dns:curl") ||
 		slices.Contains(kept, "/etc/kube-endpoint-bgp:curl") {
 		t.Fatalf("kept %q", kept)

@@ -183,7 +183,7 @@ func (s state) sourceZone(sender netip.Addr) string {
 	best, bits := "", -1
 	for name, z := range s.zones {
 		for _, source := range z.sources {
-			if source.Contains(sender) && (source.Bits() > bits || source.Bits() == bits && name < best) {
+			if source.Contains(sender) && source.Bits() > bits {
 				best, bits = name, source.Bits()
 			}
 		}

@@ -127,12 +127,39 @@ func TestClosed(t *testing.T) {
 		"a policy for forwarding": {
 			debian + "policy\tmine\n\tmine (active)\n\t  target: ACCEPT\n\t  egress-zones: ANY\n", anyone, api,
 		},
+		"the interface in a closed zone": {
+			debian + "zone\tdmz\n\tdmz (active)\n\t  target: default\n\t  interfaces: eth0\n", anyone,
+			[]string{strings.ReplaceAll(api[0], "public", "dmz")},
+		},
+		"the zone of a sender's address": {
+			debian + "zone\twork\n\t  sources: 10.0.0.0/8\n" + other + "zone\ttrusted\n\t  target: ACCEPT\n" +
+				"\t  sources: 10.0.0.12 10.0.0.13\n", []Opening{{Protocol: "tcp", Port: 179, From: members[0].From}}, nil,
+		},
+		"senders in two zones": {
+			debian + "zone\ttrusted\n\t  target: ACCEPT\n\t  sources: 10.0.0.12\n", members,
+			closed("2380/tcp", "--add-port=2380/tcp"),
+		},
+		"all of TCP":       {with(ports, "  ports: \n\t  protocols: tcp\n\t  forward: yes"), anyone, nil},
+		"another protocol": {with(ports, "  ports: \n\t  protocols: esp udp\n\t  forward: yes"), anyone, api},
+		"no ports": {
+			with(ports, "  ports: 70000/tcp 6000-x/tcp x-7000/tcp 7000-6000/tcp\n\t  protocols: \n\t  forward: yes"), anyone, api,
+		},
 		"a hostile zone": {
 			"default\tpublic\ndevice\teth0\nzone\tpublic;reboot\n\t  target: default\n", anyone, nil,
 		},
 	} {
 		if got := parse(c.output).closed(c.openings); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%q, want\n%q", name, got, c.want)
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	for want, o := range map[string]Opening{
+		"1/tcp": {Protocol: "tcp", Port: 1}, "3784/udp": {Protocol: "udp", Port: 3784}, "vrrp": {Protocol: VRRP},
+	} {
+		if o.String() != want {
+			t.Errorf("%+v is %q", o, o.String())
 		}
 	}
 }
@@ -153,6 +180,7 @@ func TestDenied(t *testing.T) {
 		"a label of a range":      {off + "portcon\tportcon tcp 6000-7000 system_u:object_r:http_port_t:s0\n", false},
 		"a label of another port": {off + "portcon\tportcon tcp 6444 system_u:object_r:http_port_t:s0\n", true},
 		"a label for UDP":         {off + "portcon\tportcon udp 6443 system_u:object_r:http_port_t:s0\n", true},
+		"neither on nor off":      {"selinux\tenforcing\nboolean\thaproxy_connect_any\t2\n", false},
 		"a hostile name":          {"selinux\tenforcing\nboolean\thaproxy_connect_any;reboot\t0\n", false},
 	} {
 		got := parse(c.output).denied(needs)

@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"cmp"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -23,12 +24,12 @@ type ports struct {
 }
 
 func (p ports) contain(o Opening) bool {
-	return p.protocol == o.Protocol && o.Port != 0 && p.first <= o.Port && o.Port <= p.last
+	return p.protocol == o.Protocol && p.first <= o.Port && o.Port <= p.last
 }
 
 func (a access) admits(o Opening) bool {
 	return slices.ContainsFunc(a.ports, func(p ports) bool { return p.contain(o) }) ||
-		o.Port == 0 && slices.ContainsFunc(a.protocols, func(name string) bool { return sameProtocol(name, o.Protocol) })
+		slices.ContainsFunc(a.protocols, func(name string) bool { return sameProtocol(name, o.Protocol) })
 }
 
 // zone is one active zone of firewalld, the default one, or a policy between zones.
@@ -81,13 +82,8 @@ func ruleAdmits(rule string, o Opening, services map[string]*access) bool {
 
 // sameProtocol compares names of IP protocols, or their numbers.
 func sameProtocol(a, b string) bool {
-	number := func(name string) string {
-		if name == VRRP {
-			return "112"
-		}
-		return name
-	}
-	return number(a) == number(b)
+	numbers := map[string]string{"tcp": "6", "udp": "17", VRRP: "112"}
+	return cmp.Or(numbers[a], a) == cmp.Or(numbers[b], b)
 }
 
 var (
