@@ -100,7 +100,7 @@ func Kubeconfig(k KubeconfigSpec) (string, error) {
 func ValidateServer(address string) error {
 	if server, err := url.Parse(address); err != nil || server.Scheme != "https" || server.Hostname() == "" ||
 		server.User != nil {
-		return errors.New("server must be an https URL")
+		return errors.New("server must be an https URL, with brackets around an IPv6 address")
 	}
 	return nil
 }

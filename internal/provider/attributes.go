@@ -39,8 +39,8 @@ func hostSchema(what string) schema.Attribute {
 				Required:      true,
 				Validators:    []validator.String{ipValidator()},
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				MarkdownDescription: "IP address of the machine, at which its peers reach it. A change replaces " +
-					"the resource.",
+				MarkdownDescription: "IP address of the machine, at which its peers reach it: IPv4, or IPv6 in canonical " +
+					"form (`fd00::11`). A change replaces the resource.",
 			},
 		},
 	}

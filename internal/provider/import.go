@@ -50,6 +50,10 @@ func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *d
 		diags.AddError("Import not possible", "Cause: "+address.String()+" is not the IP address of a "+
 			"machine.\nUnchanged: nothing was changed.\nNext step: use the address of the machine in its cluster, "+
 			"such as 10.0.0.11; the provider's ssh settings configure the connection.")
+	} else if err := host.CheckAddressForm(address.ValueString()); err != nil && !diags.HasError() {
+		// The configuration has the canonical form, so the next plan would replace the resource.
+		diags.AddError("Import not possible", "Cause: "+err.Error()+".\nUnchanged: nothing was changed.\nNext step: "+
+			"import with the address in that form.")
 	}
 	return address.ValueString()
 }

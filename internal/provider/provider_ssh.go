@@ -2,10 +2,12 @@ package provider
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -80,6 +82,12 @@ func sshSchema() schema.Attribute {
 	}
 	attributes["hosts"] = schema.MapNestedAttribute{
 		Optional: true,
+		Validators: []validator.Map{mapvalidator.KeysAre(checked("address", func(key string) error {
+			if _, err := netip.ParseAddr(key); err != nil {
+				return nil // no machine's address: it has no effect
+			}
+			return host.CheckAddressForm(key)
+		}))},
 		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for " +
 			"them (`host.address`). Default: none. They apply to every resource that connects to the machine, as " +
 			"its own machine or as a peer. A setting that is known only after the apply, such as the host key of " +

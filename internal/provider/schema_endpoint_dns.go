@@ -85,7 +85,7 @@ func dnsSchema() schema.Attribute {
 					"What was installed is removed with the replica. Default `true`. A change restarts nothing.",
 			},
 			"probe_from": schema.StringAttribute{
-				Optional: true,
+				Optional: true, Validators: []validator.String{ipValidator()},
 				MarkdownDescription: "Address of a machine through which the name servers are reached, if the computer that " +
 					"runs Terraform cannot reach them. Default: that computer. A change restarts nothing.",
 			},

@@ -73,7 +73,7 @@ func externalSchema() schema.Attribute {
 				"the error. It has the drain timeout and 30 seconds. Default: none. A change registers the " +
 				"replicas again and restarts nothing."),
 			"probe_from": schema.StringAttribute{
-				Optional: true,
+				Optional: true, Validators: []validator.String{ipValidator()},
 				MarkdownDescription: "Address of a machine from which the endpoint is probed, if the computer that runs " +
 					"Terraform cannot reach it. Default: that computer. A change restarts nothing.",
 			},

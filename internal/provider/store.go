@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"net/netip"
 	"net/url"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
@@ -27,7 +28,11 @@ func addressesOf(urls []string) []string {
 	var addresses []string
 	for _, text := range urls {
 		if u, err := url.Parse(text); err == nil {
-			addresses = append(addresses, u.Hostname())
+			address := u.Hostname()
+			if ip, err := netip.ParseAddr(address); err == nil {
+				address = ip.Unmap().String()
+			}
+			addresses = append(addresses, address)
 		}
 	}
 	return addresses

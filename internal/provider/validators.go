@@ -3,12 +3,12 @@ package provider
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -55,18 +55,7 @@ func earlyRenewalValidator() validator.String {
 }
 
 func ipValidator() validator.String {
-	return checked("address", func(text string) error {
-		address, err := netip.ParseAddr(text)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%q is not an IP address", text)
-		case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(), address.Zone() != "":
-			return fmt.Errorf("%q cannot be reached from other machines", text)
-		case address.String() != text:
-			return fmt.Errorf("%q is not in canonical form: use %q", text, address)
-		}
-		return nil
-	})
+	return checked("address", host.CheckAddress)
 }
 
 // parseDuration parses a validated attribute. Null is zero.

@@ -95,9 +95,9 @@ func TestValidateAddress6(t *testing.T) {
 	for _, c := range []struct{ address, address6, cause string }{
 		{"10.0.0.100", "fd00::100", ""},
 		{"10.0.0.100", "10.0.0.101", "not an IPv6 address"},
-		{"10.0.0.100", "::ffff:10.0.0.101", "not an IPv6 address"},
+		{"10.0.0.100", "::ffff:10.0.0.101", `use "10.0.0.101"`},
 		{"10.0.0.100", "fe80::1", "cannot be a virtual IP"},
-		{"10.0.0.100", "fd00:0::100", `is written "fd00::100"`},
+		{"10.0.0.100", "fd00:0::100", `use "fd00::100"`},
 		{"fd00::100", "fd00::101", "has an IPv4 address"},
 	} {
 		check(t, c.address6, ValidateAddress6(c.address, c.address6), c.cause)

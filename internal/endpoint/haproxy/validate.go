@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 var clusterID = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -27,10 +29,8 @@ func ValidateAddress(address string) error {
 		return fmt.Errorf("%q has a zone; a virtual IP has none", address)
 	case ip.IsUnspecified(), ip.IsLoopback(), ip.IsMulticast(), ip.IsLinkLocalUnicast():
 		return fmt.Errorf("%q cannot be a virtual IP: it is not an address that other machines can reach", address)
-	case ip.String() != address:
-		return fmt.Errorf("%q is written %q", address, ip)
 	}
-	return nil
+	return host.CheckAddressForm(address)
 }
 
 // ValidateAddress6 checks the second virtual IP of the endpoint at address.
@@ -41,7 +41,7 @@ func ValidateAddress6(address, address6 string) error {
 	if ip, err := netip.ParseAddr(address); err != nil || !ip.Is4() {
 		return fmt.Errorf("%q is IPv6, and an endpoint with it has an IPv4 address, which %q is not", address6, address)
 	}
-	if ip, err := netip.ParseAddr(address6); err != nil || !ip.Is6() || ip.Is4In6() {
+	if ip, err := netip.ParseAddr(address6); err != nil || !ip.Is6() {
 		return fmt.Errorf("%q is not an IPv6 address", address6)
 	}
 	return nil
@@ -99,8 +99,8 @@ func ValidateHosts(address string, hosts map[string]string) error {
 		}
 		ip, err := netip.ParseAddr(hosts[name])
 		switch other, twice := taken[ip]; {
-		case err != nil:
-			return fmt.Errorf("host %s: %q is not an IP address", name, hosts[name])
+		case err != nil || host.CheckAddressForm(hosts[name]) != nil:
+			return fmt.Errorf("host %s: %w", name, host.CheckAddressForm(hosts[name]))
 		case ip == vip:
 			return fmt.Errorf("host %s: %s is the endpoint's own address", name, ip)
 		case ip.Is4() != vip.Is4():

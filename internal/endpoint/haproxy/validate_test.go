@@ -18,7 +18,7 @@ func TestValidateAddress(t *testing.T) {
 		"::1":                "cannot be a virtual IP",
 		"fe80::1":            "cannot be a virtual IP",
 		"224.0.0.18":         "cannot be a virtual IP",
-		"fd00:0::100":        `is written "fd00::100"`,
+		"fd00:0::100":        `use "fd00::100"`,
 		"fd00::1%eth0":       "zone",
 		"10.0.0.100\nserver": "not an IP address",
 	} {
@@ -31,13 +31,14 @@ func TestValidateHosts(t *testing.T) {
 		hosts map[string]string
 		cause string
 	}{
-		"three":      {map[string]string{"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}, ""},
-		"none":       {nil, "at least one host"},
-		"a name":     {map[string]string{"a": "cp1.example.com"}, "not an IP address"},
-		"the VIP":    {map[string]string{"a": "10.0.0.100"}, "the endpoint's own address"},
-		"two alike":  {map[string]string{"a": "10.0.0.1", "b": "10.0.0.1"}, "hosts a and b have the same address"},
-		"mixed":      {map[string]string{"a": "fd00::1"}, "different IP versions"},
-		"a bad name": {map[string]string{"a b": "10.0.0.1"}, "only letters"},
+		"three":        {map[string]string{"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}, ""},
+		"none":         {nil, "at least one host"},
+		"a name":       {map[string]string{"a": "cp1.example.com"}, "not an IP address"},
+		"the VIP":      {map[string]string{"a": "10.0.0.100"}, "the endpoint's own address"},
+		"two alike":    {map[string]string{"a": "10.0.0.1", "b": "10.0.0.1"}, "hosts a and b have the same address"},
+		"mixed":        {map[string]string{"a": "fd00::1"}, "different IP versions"},
+		"another form": {map[string]string{"a": "FD00::1"}, `use "fd00::1"`},
+		"a bad name":   {map[string]string{"a b": "10.0.0.1"}, "only letters"},
 	} {
 		check(t, name, ValidateHosts("10.0.0.100", test.hosts), test.cause)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // ValidateAddress checks an IP address or a DNS name.
@@ -17,7 +19,7 @@ func ValidateAddress(address string) error {
 		if ip.Zone() != "" || ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() {
 			return fmt.Errorf("%q is not an address that other machines can reach", address)
 		}
-		return nil
+		return host.CheckAddressForm(address)
 	}
 	if problems := validation.IsDNS1123Subdomain(address); len(problems) > 0 {
 		return fmt.Errorf("%q is neither an IP address nor a DNS name: %s", address, strings.Join(problems, "; "))
@@ -34,8 +36,8 @@ func Validate(address string, targets map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		ip, err := netip.ParseAddr(targets[name])
 		switch other, twice := taken[ip]; {
-		case err != nil:
-			return fmt.Errorf("target %s: %q is not an IP address", name, targets[name])
+		case err != nil || host.CheckAddressForm(targets[name]) != nil:
+			return fmt.Errorf("target %s: %w", name, host.CheckAddressForm(targets[name]))
 		case ip.String() == address:
 			return fmt.Errorf("target %s: %s is the endpoint's own address", name, ip)
 		case twice:

@@ -15,6 +15,7 @@ func TestValidate(t *testing.T) {
 	for address, want := range map[string]string{
 		"api_example": "neither an IP address nor a DNS name", "": "neither", "0.0.0.0": "other machines can reach",
 		"127.0.0.1": "other machines can reach", "224.0.0.1": "other machines can reach",
+		"FD00::100": `use "fd00::100"`, "::ffff:10.0.0.100": `use "10.0.0.100"`,
 		"fe80::1": "other machines can reach", "fd00::1%eth0": "other machines can reach",
 		"$(reboot)": "neither",
 	} {
@@ -31,6 +32,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"none":           {nil, "at least one target"},
 		"a name":         {map[string]string{"cp1": "cp1.test"}, "target cp1: \"cp1.test\" is not an IP address"},
+		"another form":   {map[string]string{"cp1": "fd00:0::11"}, `target cp1: "fd00:0::11" is not in canonical form`},
 		"the endpoint's": {map[string]string{"cp1": "10.0.0.100"}, "the endpoint's own address"},
 		"twice": {
 			map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.11"}, "targets cp1 and cp2 have the same address 10.0.0.11",

@@ -106,8 +106,12 @@ func TestListed(t *testing.T) {
 	}
 	if got := membership.URLsReported([]string{
 		"https://10.0.0.1:2379", "https://10.0.0.1:2379/;id", "https://$(id):2379",
-		"unix:///x", "https://[fd00::1]:2379",
-	}); len(got) != 2 {
+		"unix:///x", "https://[fd00::1]:2379", "https://[FD00:0::2]:2379", "https://[::ffff:10.0.0.3]:2380",
+		"https://etcd.example:2380",
+	}); !slices.Equal(got, []string{
+		"https://10.0.0.1:2379", "https://[fd00::1]:2379", "https://[fd00::2]:2379", "https://10.0.0.3:2380",
+		"https://etcd.example:2380",
+	}) {
 		t.Errorf("%q", got)
 	}
 	for key, want := range map[string]string{

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -124,8 +123,8 @@ func ValidatePeers(name, address string, peers map[string]string) error {
 			return fmt.Errorf("peers: %w", err)
 		}
 		at := peers[peer]
-		if _, err := netip.ParseAddr(at); err != nil {
-			return fmt.Errorf("peers: %q of %q is not an IP address", at, peer)
+		if err := host.CheckAddressForm(at); err != nil {
+			return fmt.Errorf("peers: address of %q: %w", peer, err)
 		}
 		if other, twice := seen[at]; twice {
 			return fmt.Errorf("peers lists %s twice, for %q and %q", at, other, peer)

@@ -58,6 +58,8 @@ func TestValidate(t *testing.T) {
 		{map[string]string{"cp1": "10.0.0.19"}, "host.address"},
 		{map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.11"}, "twice"},
 		{map[string]string{"cp1": "10.0.0.11", "cp2": "cp2.example"}, "IP address"},
+		{map[string]string{"cp1": "10.0.0.11", "cp2": "FD00:0::12"}, `peers: address of "cp2": "FD00:0::12" is not in ` +
+			`canonical form: use "fd00::12"`},
 	} {
 		etcdtest.WantError(t, "peers", ValidatePeers("cp1", "10.0.0.11", c.peers), c.want)
 	}

@@ -57,7 +57,8 @@ var (
 	urlHostForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
 )
 
-// HostInURL returns the host of a member's URL, or "" if the URL is invalid.
+// HostInURL returns the host of a member's URL, or "" if the URL is invalid. An IP address is in
+// canonical form.
 func HostInURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" ||
@@ -68,17 +69,33 @@ func HostInURL(text string) string {
 		return ""
 	}
 	address := u.Hostname()
-	if _, err := netip.ParseAddr(address); err != nil && (len(address) > longestName ||
-		!urlHostForm.MatchString(address)) {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.Unmap().String()
+	}
+	if len(address) > longestName || !urlHostForm.MatchString(address) {
 		return ""
 	}
 	return address
 }
 
 // URLsReported returns the valid ones of the URLs that the member list contains of a
-// member.
+// member. IP addresses in them are in canonical form, in which addresses are compared: etcd keeps
+// the text that it was configured with.
 func URLsReported(urls []string) []string {
-	return slices.DeleteFunc(slices.Clone(urls), func(text string) bool { return HostInURL(text) == "" })
+	var out []string
+	for _, text := range urls {
+		address := HostInURL(text)
+		u, err := url.Parse(text)
+		if address == "" || err != nil {
+			continue
+		}
+		if _, err := netip.ParseAddr(address); err == nil {
+			u.Host = net.JoinHostPort(address, u.Port())
+			text = u.String()
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // NameReported returns a member's name as the member list contains it. A name in a form
