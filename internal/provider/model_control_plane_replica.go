@@ -151,6 +151,14 @@ func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics
 	}
 	if err := component.ValidateCIDRs(services, pods); err != nil {
 		addInvalid(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
+		return
+	}
+	address := addressOf(m.Host)
+	if address.IsUnknown() || !elementsKnown(ctx, m.ExtraArgs) {
+		return
+	}
+	if err := component.ValidateNetwork(address.ValueString(), services, pods, m.extraArgs(ctx, diags)); err != nil {
+		addInvalid(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *replicaResource) ValidateConfig(
 	model.validateHardening(ctx, &resp.Diagnostics)
 	model.validateFiles(ctx, &resp.Diagnostics)
 	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
-		if err := component.ValidateEtcdURLs(urls); err != nil {
+		if err := component.ValidateEtcd(urls); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
 		}
 	}
