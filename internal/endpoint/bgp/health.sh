@@ -5,7 +5,7 @@ set -eu
 
 # ready: 0 if the API server is ready, 1 if it is not, 2 if nobody listens.
 ready() {
-  code=$(curl --silent --insecure --noproxy '*' --max-time 2 --output /dev/null --write-out '%{http_code}' "$url") ||
+  code=$(curl --globoff --silent --insecure --noproxy '*' --max-time 2 --output /dev/null --write-out '%{http_code}' "$url") ||
     { [ $? -ne 7 ] || return 2; return 1; }
   [ "$code" = 200 ]
 }

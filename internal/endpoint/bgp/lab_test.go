@@ -32,6 +32,10 @@ const (
 	labPrefix  = labAddress + "/32"
 	labSubnet  = "10.86.0.0/24"
 	labRouter  = "10.86.0.1" // the test's own address in the lab
+
+	labAddress6 = "fd00:200::1"
+	labSubnet6  = "fd00:86::/64"
+	labRouter6  = "fd00:86::1"
 )
 
 // machines is the lab of this package's tests; missing says why there is none.
@@ -60,7 +64,10 @@ func runTests(m *testing.M) int {
 	if machines.missing != "" {
 		return m.Run()
 	}
-	config := lab.Config{Name: "bgplab", Subnet: netip.MustParsePrefix(labSubnet), Machines: []string{"a", "b", "c"}}
+	config := lab.Config{
+		Name: "bgplab", Subnet: netip.MustParsePrefix(labSubnet), Subnet6: netip.MustParsePrefix(labSubnet6),
+		Machines: []string{"a", "b", "c"},
+	}
 	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { machines.lab = l })
 }
 
@@ -74,6 +81,7 @@ type fixture struct {
 	endpoints *Endpoints
 	router    *router
 	replicas  map[string]bool // the machines that have a replica
+	listen    string          // where the stand-ins listen
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -102,7 +110,7 @@ func newFixtureAround(t *testing.T, around host.Around) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
-	f := &fixture{T: t, whole: t, pool: pool, replicas: map[string]bool{}, spec: Spec{
+	f := &fixture{T: t, whole: t, pool: pool, replicas: map[string]bool{}, listen: "0.0.0.0:6443", spec: Spec{
 		ClusterID: testCluster, Address: labAddress, Targets: map[string]string{}, ASN: machineASN, BFDInterval: calmBFD,
 		Peers: []endpoint.Peer{{Address: labRouter, ASN: routerASN, BFD: true}},
 	}}
@@ -153,6 +161,9 @@ func (f *fixture) shell(machine, script string) string {
 	return output
 }
 
+// prefix returns what the machines announce.
+func (f *fixture) prefix() string { return prefixOf(f.spec.Registration()).String() }
+
 // routed reports whether the router's routes to the endpoint lead to exactly these machines.
 func (f *fixture) routed(names ...string) bool {
 	routes, err := f.router.routes()
@@ -162,14 +173,14 @@ func (f *fixture) routed(names ...string) bool {
 		want = append(want, f.spec.Targets[name])
 	}
 	slices.Sort(want)
-	return slices.Equal(routes[labPrefix], want)
+	return slices.Equal(routes[f.prefix()], want)
 }
 
 // hasRoute reports whether the router has a route to the endpoint by way of a machine.
 func (f *fixture) hasRoute(name string) bool {
 	routes, err := f.router.routes()
 	f.must(err)
-	return slices.Contains(routes[labPrefix], f.spec.Targets[name])
+	return slices.Contains(routes[f.prefix()], f.spec.Targets[name])
 }
 
 // within waits until the routes lead to exactly these machines, and returns how long that took.
@@ -212,7 +223,7 @@ func (f *fixture) installStandIns() {
 		f.must(err)
 		_, err = machine.Apply(f.ctx, host.Change{Files: []host.File{{
 			Path: "/etc/systemd/system/stand-in.service", Mode: 0o644,
-			Content: []byte("[Service]\nEnvironment=" + standInAddress + "=0.0.0.0:6443 " + standInName + "=" + name +
+			Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.listen + " " + standInName + "=" + name +
 				"\nExecStart=/opt/stand-in\n[Install]\nWantedBy=multi-user.target\n"),
 		}}, Script: "systemctl restart stand-in"})
 		f.must(err)
@@ -222,15 +233,15 @@ func (f *fixture) installStandIns() {
 
 // answeredBy requests the endpoint by the route to one machine, and returns who answers.
 func (f *fixture) answeredBy(route ...string) (string, error) {
-	args := append([]string{"route", "replace", labPrefix}, route...)
+	args := append([]string{"route", "replace", f.prefix()}, route...)
 	if out, err := exec.CommandContext(f.ctx, "ip", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("ip %v: %w: %s", args, err, out)
 	}
-	defer func() { _ = exec.CommandContext(f.ctx, "ip", "route", "delete", labPrefix).Run() }()
+	defer func() { _ = exec.CommandContext(f.ctx, "ip", "route", "delete", f.prefix()).Run() }()
 	web := &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a stand-in's
 	}}
-	response, err := web.Get("https://" + labAddress + ":6443/")
+	response, err := web.Get("https://" + net.JoinHostPort(f.spec.Address, "6443") + "/")
 	if err != nil {
 		return "", err
 	}
@@ -288,7 +299,7 @@ func (f *fixture) assertClean() {
 	for _, name := range f.names() {
 		left := f.shell(name, `ls -d `+configDir+` /opt/kube `+packages.BGP().StateDir+` /etc/systemd/system/*kube-endpoint* \
 /etc/systemd/system/multi-user.target.wants/kube-endpoint-* /run/kube-endpoint* 2>/dev/null
-ip -o address show to `+labPrefix+`
+ip -o address show to `+f.prefix()+`
 systemctl list-units --all --no-legend 'kube-endpoint*'
 pgrep -xl bird || true; command -v bird || true
 cat /proc/sys/net/ipv4/conf/eth0/arp_ignore /proc/sys/net/ipv4/conf/eth0/arp_announce | grep -v '^0' || true`)

@@ -77,7 +77,7 @@ func (r *Registrar) withdraw(ctx context.Context, t targets.Target) error {
 		return err
 	}
 	_, err = r.run(ctx, t.Address, host.Command{Script: closeScript, Vars: map[string]string{
-		"address": r.Address, "port": strconv.Itoa(r.Port),
+		"prefix": prefixOf(r.Registration).String(), "port": strconv.Itoa(r.Port),
 	}})
 	return err
 }

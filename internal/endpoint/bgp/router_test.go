@@ -18,6 +18,7 @@ import (
 // router is gobgpd in the lab's network: the router that the machines announce the address to.
 type router struct {
 	client, config string
+	family         string // of its table
 	process        *exec.Cmd
 }
 
@@ -63,13 +64,16 @@ const neighbor = `[[neighbors]]
 // startRouter starts gobgpd with the given neighbors.
 func startRouter(t *testing.T, address, neighbors string) *router {
 	t.Helper()
-	r := &router{config: filepath.Join(t.TempDir(), "gobgpd.toml")}
+	r := &router{config: filepath.Join(t.TempDir(), "gobgpd.toml"), family: "ipv4"}
+	if strings.Contains(address, ":") {
+		r.family = "ipv6"
+	}
 	program, err := build.Set(t.Context(), "gobgpd")
 	if err == nil {
 		r.client, err = build.Set(t.Context(), "gobgp")
 	}
-	text := fmt.Sprintf("[global.config]\n  as = %d\n  router-id = %q\n  local-address-list = [%q]\n", routerASN, address,
-		address) + neighbors
+	text := fmt.Sprintf("[global.config]\n  as = %d\n  router-id = %q\n  local-address-list = [%q]\n", routerASN,
+		labRouter, address) + neighbors
 	if err == nil {
 		err = os.WriteFile(r.config, []byte(text), 0o600)
 	}
@@ -120,7 +124,7 @@ func (r *router) ask(args ...string) ([]byte, error) {
 
 // routes returns the router's table: prefix → next hops, sorted.
 func (r *router) routes() (map[string][]string, error) {
-	out, err := r.ask("-j", "global", "rib")
+	out, err := r.ask("-j", "global", "rib", "-a", r.family)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,119 @@
+package bgp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+// peers6 makes the sessions of dynamic carry IPv6 routes.
+const peers6 = `  [[peer-groups.afi-safis]]
+    [peer-groups.afi-safis.config]
+      afi-safi-name = "ipv6-unicast"
+`
+
+// TestBGPOnMachinesWithIPv6 is the life of an endpoint whose address, machines and router have IPv6.
+func TestBGPOnMachinesWithIPv6(t *testing.T) {
+	testrun.Long(t)
+	f := newFixture(t)
+	f.listen, f.spec.Address = "[::]:6443", labAddress6
+	f.spec.Peers = []endpoint.Peer{{Address: labRouter6, ASN: routerASN, BFD: true}}
+	for _, m := range machines.lab.Machines() {
+		f.spec.Targets[m.Name] = m.Address6.String()
+	}
+	f.router = startRouter(t, labRouter6, fmt.Sprintf(dynamicNeighbors, labSubnet6, calmBFD.Microseconds())+peers6)
+	f.installStandIns()
+	for _, step := range []struct {
+		name string
+		run  func(*fixture)
+	}{
+		{"replicas register", stepRegister},
+		{"the address is no source of a machine's own connections", stepSource6},
+		{"a drain withdraws, and only one replica leaves at a time", stepDrain},
+		{"a replica that stops, crashes or is not ready", stepAPIServer},
+		{"the cable is pulled", stepCable6},
+		{"after a reboot nothing is announced before the API server is ready", stepReboot6},
+		{"deleted replicas leave clean machines", stepDelete},
+	} {
+		ok := t.Run(step.name, func(t *testing.T) {
+			sub := *f
+			sub.T = t
+			step.run(&sub)
+			f.spec, f.router = sub.spec, sub.router
+		})
+		if !ok {
+			for _, m := range machines.lab.Machines() {
+				output, _ := m.Run(context.Background(), "ip -br address; journalctl --no-pager -n 60 -u 'kube-endpoint-*'; "+
+					"birdc -s "+socketPath+" show protocols all; cat "+configPath)
+				t.Logf("%s:\n%s", m.Name, output)
+			}
+			t.FailNow()
+		}
+	}
+}
+
+func stepSource6(f *fixture) {
+	for _, name := range f.names() {
+		if route := f.shell(name, "ip -6 route get "+labRouter6); strings.Contains(route, "src "+labAddress6) {
+			f.Errorf("%s uses the endpoint's address as a source: %s", name, route)
+		}
+	}
+}
+
+func stepCable6(f *fixture) {
+	f.after("cable pulled", 20*time.Second, func() error { return machines.lab.Machine("a").Cut(f.ctx) }, "b", "c")
+	f.must(machines.lab.Machine("a").Heal(f.ctx))
+	f.within(20*time.Second, "a", "b", "c")
+}
+
+func stepReboot6(f *fixture) {
+	f.must(machines.lab.Machine("a").PowerOff(f.ctx))
+	f.must(machines.lab.Machine("a").Boot(f.ctx))
+	f.shell("a", "until birdc -s "+socketPath+" show protocols | grep -q Established; do sleep 0.2; done; sleep 2")
+	if f.hasRoute("a") {
+		f.Error("the machine announces the address without an API server")
+	}
+	f.shell("a", "systemctl start stand-in")
+	f.within(10*time.Second, "a", "b", "c")
+}
+
+// TestClosedConnections: ss selects the connections at the endpoint's address, of both families. Many
+// kernels cannot close them, so the selection is what can be tested everywhere.
+func TestClosedConnections(t *testing.T) {
+	if _, err := exec.LookPath("ss"); err != nil {
+		testrun.Missing(t, err)
+	}
+	match := regexp.MustCompile(`--kill --tcp (.*) >/dev/null`).FindStringSubmatch(string(closeScript))
+	if match == nil {
+		t.Fatal("the script does not close connections with ss")
+	}
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		go func() { _ = http.Serve(listener, nil) }() //nolint:gosec // it only has to accept
+		connection, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		r := endpoint.Registration{Address: address}
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		script := exec.CommandContext(t.Context(), "sh", "-c", "ss --no-header --tcp "+match[1])
+		script.Env = append(script.Environ(), "prefix="+prefixOf(r).String(), "port="+port)
+		if out, err := script.CombinedOutput(); err != nil || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%s: ss selects %q, %v", address, out, err)
+		}
+	}
+}
