@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os/exec"
 	"slices"
@@ -130,7 +131,7 @@ func stepUnreached(f *fixture) {
 	})
 }
 
-func (f *fixture) url() string { return "https://" + labVIP + ":6443/" }
+func (f *fixture) url() string { return "https://" + net.JoinHostPort(f.spec.Address, "6443") + "/" }
 
 func stepRotation(f *fixture) {
 	holder := f.read().holder

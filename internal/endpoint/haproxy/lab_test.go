@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -182,7 +183,7 @@ func (f *fixture) eventually(what string, within time.Duration, wanted func(obse
 
 // replicaAddress is where a machine's stand-in listens.
 func (f *fixture) replicaAddress(machine string) string {
-	return f.spec.Hosts[machine].Address() + ":6443"
+	return net.JoinHostPort(f.spec.Hosts[machine].Address(), "6443")
 }
 
 // installStandIns puts this test binary onto every machine.
