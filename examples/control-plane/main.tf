@@ -55,14 +55,15 @@ resource "kube_etcd_member" "this" {
 resource "kube_control_plane_replica" "this" {
   for_each = var.machines
 
-  name       = each.key
-  host       = { address = each.value }
-  endpoint   = kube_control_plane_endpoint.this.registration
-  etcd       = [kube_etcd_member.this[each.key].client_url]
-  pki        = kube_pki_bundle.this.bundle
-  version    = var.kubernetes_version
-  pod_cidrs  = var.pod_cidrs
-  extra_args = { apiserver = var.apiserver_extra_args }
+  name          = each.key
+  host          = { address = each.value }
+  endpoint      = kube_control_plane_endpoint.this.registration
+  etcd          = [kube_etcd_member.this[each.key].client_url]
+  pki           = kube_pki_bundle.this.bundle
+  version       = var.kubernetes_version
+  service_cidrs = var.service_cidrs
+  pod_cidrs     = var.pod_cidrs
+  extra_args    = { apiserver = var.apiserver_extra_args }
 }
 
 resource "kube_kubeconfig" "admin" {

@@ -101,6 +101,12 @@ variable "kubernetes_version" {
   default     = "1.36.3"
 }
 
+variable "service_cidrs" {
+  description = "Address range of Services; two for dual stack. The first has the family of the machines' addresses."
+  type        = list(string)
+  default     = ["10.96.0.0/12"]
+}
+
 variable "pod_cidrs" {
   description = "Address range of Pods; null leaves it to the network plugin."
   type        = list(string)

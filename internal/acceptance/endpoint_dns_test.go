@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ const (
 )
 
 // nameServersScript installs BIND on a machine: the primary server of the zone kube.test, a secondary
-// one on port 5353, and a resolver that caches, on port 5354 and for the machine itself.
+// one on port 5353, and a resolver that caches, on port 5354 and for the machine itself. They have one
+// address, of either family.
 const nameServersScript = `apt-get install -y -q bind9 bind9-dnsutils curl >/dev/null 2>&1
 systemctl disable --quiet --now named
 cd /etc/bind
@@ -33,7 +35,7 @@ cat >/var/lib/bind/primary/zone <<'EOF'
 $TTL 5
 @ IN SOA ns1 admin 1 60 10 3600 1
   IN NS ns1
-ns1 IN A %[2]s
+ns1 IN %[5]s %[2]s
 taken IN A 192.0.2.9
 EOF
 chown -R bind /var/lib/bind
@@ -42,7 +44,7 @@ include "/etc/bind/key";
 include "/etc/bind/powerless";
 options {
   directory "/var/lib/bind/primary"; pid-file none; session-keyfile none; recursion no; dnssec-validation no;
-  listen-on { %[2]s; }; listen-on-v6 { none; }; notify explicit; also-notify { %[2]s port 5353; };
+  %[3]s { %[2]s; }; %[4]s { none; }; notify explicit; also-notify { %[2]s port 5353; };
 };
 zone "kube.test" {
   type primary; file "zone"; allow-transfer { any; };
@@ -52,14 +54,14 @@ EOF
 cat >secondary.conf <<'EOF'
 options {
   directory "/var/lib/bind/secondary"; pid-file none; session-keyfile none; recursion no; dnssec-validation no;
-  listen-on port 5353 { %[2]s; }; listen-on-v6 { none; };
+  %[3]s port 5353 { %[2]s; }; %[4]s { none; };
 };
 zone "kube.test" { type secondary; file "zone"; primaries { %[2]s; }; min-refresh-time 1; };
 EOF
 cat >resolver.conf <<'EOF'
 options {
   directory "/var/lib/bind/resolver"; pid-file none; session-keyfile none; recursion yes; dnssec-validation no;
-  allow-query { any; }; allow-recursion { any; }; listen-on port 5354 { %[2]s; }; listen-on { 127.0.0.1; };
+  allow-query { any; }; allow-recursion { any; }; %[3]s port 5354 { %[2]s; }; listen-on { 127.0.0.1; };
   listen-on-v6 { none; };
   // These clients have one address, and ask for one name: by default, BIND drops most of them while it asks.
   clients-per-query 0; max-clients-per-query 0;
@@ -71,7 +73,7 @@ for server in primary secondary resolver; do
   systemd-run --quiet --unit=named-$server /usr/sbin/named -f -u bind -c /etc/bind/$server.conf
 done
 for port in 53 5353 5354; do
-  until dig +short +time=1 +tries=1 -p $port @%[2]s ns1.kube.test | grep -qx %[2]s; do sleep 0.1; done
+  until dig +short +time=1 +tries=1 -p $port @%[2]s ns1.kube.test %[5]s | grep -qx %[2]s; do sleep 0.1; done
 done
 echo nameserver 127.0.0.1 >/etc/resolv.conf
 sed -n 's/.*secret "\(.*\)";/\1/p' key powerless
@@ -81,21 +83,39 @@ sed -n 's/.*secret "\(.*\)";/\1/p' key powerless
 type nameServers struct {
 	*lab.Machine
 	secret, powerless string // of the key that may change the name, and of one that may not
+	record            string // the type of its address records
 }
 
 func startNameServers(t *testing.T, m *lab.Machine) nameServers {
 	t.Helper()
-	secrets := strings.Fields(onMachine(t, m, fmt.Sprintf(nameServersScript, tsigName, m.Address)))
+	n := nameServers{Machine: m, record: "A"}
+	own, other := "listen-on", "listen-on-v6"
+	if m.Address.Is6() {
+		n.record, own, other = "AAAA", other, own
+	}
+	script := fmt.Sprintf(nameServersScript, tsigName, m.Address, own, other, n.record)
+	if m.Address.Is6() { // the resolver listens on both
+		const local = "listen-on { 127.0.0.1; };"
+		script = strings.Replace(script, local+"\n  listen-on-v6 { none; };", local, 1)
+	}
+	secrets := strings.Fields(onMachine(t, m, script))
 	if len(secrets) != 2 {
 		t.Fatalf("there are %d secrets", len(secrets))
 	}
-	return nameServers{m, secrets[0], secrets[1]}
+	n.secret, n.powerless = secrets[0], secrets[1]
+	return n
+}
+
+// at returns the address of one of the servers.
+func (n nameServers) at(port int) string {
+	return net.JoinHostPort(n.Address.String(), strconv.Itoa(port))
 }
 
 // addresses returns the addresses that a server on one of the ports has for the name, sorted.
 func (n nameServers) addresses(t *testing.T, port int) []string {
 	t.Helper()
-	answer := onMachine(t, n.Machine, fmt.Sprintf("dig +short +tries=2 -p %d @%s %s A", port, n.Address, apiName))
+	answer := onMachine(t, n.Machine, fmt.Sprintf("dig +short +tries=2 -p %d @%s %s %s", port, n.Address, apiName,
+		n.record))
 	out := strings.Fields(answer)
 	slices.Sort(out)
 	return out
@@ -138,7 +158,7 @@ func (n nameServers) await(t *testing.T, names ...string) time.Duration {
 func (n nameServers) dialer(t *testing.T) load.Dial {
 	t.Helper()
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, n.Address.String()+":5354")
+		return new(net.Dialer).DialContext(ctx, network, n.at(5354))
 	}}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		name, port, err := net.SplitHostPort(address)
@@ -171,7 +191,7 @@ func (n nameServers) write(t *testing.T, w *workspace.Workspace, change map[stri
 	server := n.Address.String()
 	values := map[string]any{
 		"machines": addresses(names), "endpoint_name": apiName, "zone": "kube.test", "name_server": server,
-		"name_servers": []string{server, server + ":5353"}, "ttl": recordTTL.String(),
+		"name_servers": []string{server, n.at(5353)}, "ttl": recordTTL.String(),
 		"tsig_key": tsigName, "tsig_secret": n.secret,
 	}
 	for name, value := range change {
@@ -263,10 +283,10 @@ func dnsBadInput(t *testing.T, w *workspace.Workspace, n nameServers) {
 			[]string{"the server refuses the request", "update-policy"},
 		},
 		"a server that does not know the key": {
-			map[string]any{"name_server": n.Address.String() + ":5354"}, []string{"signature: BADKEY", "dns.server"},
+			map[string]any{"name_server": n.at(5354)}, []string{"signature: BADKEY", "dns.server"},
 		},
 		"a secondary server that does not answer": {
-			map[string]any{"name_servers": []string{n.Address.String() + ":5399"}},
+			map[string]any{"name_servers": []string{n.at(5399)}},
 			[]string{"name servers do not have the update yet", ":5399", "dns.name_servers"},
 		},
 		"a name that somebody else has": {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ type otherBalancer struct {
 var otherHAProxy = otherBalancer{"HAProxy", "haproxy", func(targets map[string]string, path string) (string, string) {
 	text := "defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
 		" retries 2\n option redispatch 1\n" +
-		"listen api\n bind :6443\n option httpchk GET " + path +
+		"listen api\n bind :::6443 v4v6\n option httpchk GET " + path +
 		"\n default-server check check-ssl verify none inter 500ms fall 2 rise 2\n"
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		text += fmt.Sprintf(" server %s %s\n", name, targets[name])
@@ -98,12 +99,12 @@ systemctl disable --quiet --now haproxy nginx`)
 	})
 	use("cp1")
 	t.Run("a balancer whose check has the wrong path", func(t *testing.T) {
-		otherHAProxy.start(t, lb, map[string]string{"cp1": address("cp1") + ":6443"}, "/no-such-path")
+		otherHAProxy.start(t, lb, targetsOn("cp1"), "/no-such-path")
 		expectContains(t, refused(t, w), `Replica cp1 not in rotation at endpoint`,
 			`does not answer, although a replica is ready`, `checks them by HTTPS with the path /readyz`)
 	})
 	t.Run("create", func(t *testing.T) {
-		otherHAProxy.start(t, lb, map[string]string{"cp1": address("cp1") + ":6443"}, "/readyz")
+		otherHAProxy.start(t, lb, targetsOn("cp1"), "/readyz")
 		// The replica serves by now, and it is the only one.
 		expectContains(t, refused(t, w), "The plan replaces all control-plane replicas", "terraform untaint")
 		if _, err := w.Run(t.Context(), "untaint", inModule(replicaAddress("cp1"))); err != nil {
@@ -117,7 +118,7 @@ systemctl disable --quiet --now haproxy nginx`)
 		t.FailNow()
 	}
 	t.Run(otherHAProxy.name, func(t *testing.T) {
-		otherHAProxy.start(t, lb, threeTargets(), "/readyz")
+		otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 		// HAProxy takes all targets for ready until it has checked them.
 		onMachine(t, lb, `ok=0; until [ $ok = 10 ]; do
   if curl --silent --insecure --fail --max-time 1 --output /dev/null https://127.0.0.1:6443/readyz
@@ -167,10 +168,11 @@ done`)
 	expectBare(t, bare, "cp1", "cp2", "cp3")
 }
 
-func threeTargets() map[string]string {
+// targetsOn returns what the balancer sends requests to.
+func targetsOn(names ...string) map[string]string {
 	all := map[string]string{}
-	for _, name := range []string{"cp1", "cp2", "cp3"} {
-		all[name] = address(name) + ":6443"
+	for _, name := range names {
+		all[name] = net.JoinHostPort(address(name), "6443")
 	}
 	return all
 }

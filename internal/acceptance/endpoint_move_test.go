@@ -41,7 +41,7 @@ func TestMoveEndpoint(t *testing.T) {
 	}
 
 	use(balancer, "virtual_ip")
-	otherHAProxy.start(t, lb, threeTargets(), "/readyz")
+	otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 	atVIP := startLoad(t, at(vip))
 	use(balancer, "virtual_ip", "balancer")
 	atBalancer := startLoad(t, at(balancer)) // verifies the name in the certificates
@@ -70,7 +70,7 @@ func TestMoveEndpoint(t *testing.T) {
 	// The balancer gets the virtual IP: it takes the address between two applies.
 	use(vip, "virtual_ip", "balancer")
 	undisturbed(t, atVIP)
-	otherHAProxy.start(t, lb, threeTargets(), "/readyz")
+	otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 	onMachine(t, lb, fmt.Sprintf(`interface=$(ip -o -4 address show to %s | awk '{ print $2; exit }')
 ip address add %s/32 dev "$interface"
 arping -q -c 3 -U -I "$interface" %[2]s || true`, balancer, vip))

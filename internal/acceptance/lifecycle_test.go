@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,7 +135,7 @@ func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, k
 		t.Errorf("%d members lead, want 1", leaders)
 	}
 	endpoint := values["kube_control_plane_endpoint.this"]
-	expect(t, "endpoint", endpoint, map[string]any{"url": "https://" + vip + ":6443"})
+	expect(t, "endpoint", endpoint, map[string]any{"url": "https://" + net.JoinHostPort(w.VIP(), "6443")})
 	if backends := seen.Balancers[seen.VirtualIP.Holder].Backends; len(backends) != len(names) {
 		t.Errorf("the holder %q has backends %v, want one for each of %v", seen.VirtualIP.Holder, backends, names)
 	}

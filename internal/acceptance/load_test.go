@@ -60,6 +60,9 @@ func startLoadOn(t *testing.T, kubeconfig string, names func() []string) *client
 
 func startClients(t *testing.T, config load.Config) *clients {
 	t.Helper()
+	if config.Dial == nil {
+		config.Dial = shared.dial
+	}
 	l, err := load.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

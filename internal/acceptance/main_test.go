@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -26,8 +27,9 @@ var subnet = netip.MustParsePrefix("10.97.0.0/24")
 // environment is what the tests share: the machines, and the artifacts built for them.
 type environment struct {
 	lab        *lab.Lab
-	components string // the provider's artifact directory
-	skip       string // why the tests cannot run here
+	components string    // the provider's artifact directory
+	skip       string    // why the tests cannot run here
+	dial       load.Dial // of clients; nil: this process is in the lab's network
 }
 
 var shared environment

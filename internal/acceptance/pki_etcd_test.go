@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"crypto/tls"
+	"net"
 	"net/http"
 	"testing"
 )
@@ -26,7 +27,7 @@ func etcdCredentials(t *testing.T, name string) *tls.Config {
 func members(names ...string) []string {
 	var urls []string
 	for _, name := range names {
-		urls = append(urls, "https://"+address(name)+":2379")
+		urls = append(urls, "https://"+net.JoinHostPort(address(name), "2379"))
 	}
 	return urls
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,10 +161,21 @@ func (w *Workspace) writeVariables(ctx context.Context) error {
 	})
 }
 
-// VIP is the virtual IP for the lab: its network's address .100.
+// VIP is the virtual IP for the lab: its network's address .100, or VIP6 if its machines have no
+// IPv4.
 func (w *Workspace) VIP() string {
+	if machines := w.lab.Machines(); len(machines) > 0 && machines[0].Address.Is6() {
+		return w.VIP6()
+	}
 	four := w.lab.Subnet.Addr().As4()
 	return fmt.Sprintf("%d.%d.%d.100", four[0], four[1], four[2])
+}
+
+// VIP6 is the virtual IP of the lab's IPv6 network, ::100.
+func (w *Workspace) VIP6() string {
+	six := w.lab.Subnet6.Masked().Addr().As16()
+	six[14] = 1
+	return netip.AddrFrom16(six).String()
 }
 
 // WriteJSON writes a file of variables, readable by its owner only.
