@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -63,6 +64,12 @@ func runTests(m *testing.M) int {
 	}
 	if machines.missing != "" {
 		return m.Run()
+	}
+	for _, program := range []string{"gobgpd", "gobgp"} { // not possible within the lab's network
+		if _, err := build.Set(ctx, program); err != nil {
+			fmt.Fprintln(os.Stderr, "bgp: build the router:", err)
+			return 1
+		}
 	}
 	config := lab.Config{
 		Name: "bgplab", Subnet: netip.MustParsePrefix(labSubnet), Subnet6: netip.MustParsePrefix(labSubnet6),
