@@ -17,6 +17,7 @@ func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := s.checkHost(); err != nil {
 		return err
 	}
+	defer r.inProgress.delete(s)()
 	err := r.remove(ctx, s, o)
 	if errors.Is(err, errSuperseded) {
 		problem.Progress(ctx, "%s: left as it is: a create of the same replica has begun", s.Machine())

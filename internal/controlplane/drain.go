@@ -207,7 +207,8 @@ func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, en
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		if name == s.Name || r.paused.has(s.Bundle.ClusterID, name) {
+		// One that is being deleted has left for good, and its machine has its record until the end.
+		if name == s.Name || r.paused.has(s.Bundle.ClusterID, name) || r.inProgress.isDeleted(s.Bundle.ClusterID, name) {
 			continue
 		}
 		alone, err := r.returnReplica(ctx, s, name, others[name], forget)

@@ -14,6 +14,7 @@ type inProgress struct {
 	// cluster id → replica → whether its Create is in progress; false: it has failed
 	creates       map[string]map[string]bool
 	memberChanges map[string]int // address → changes of the etcd member there
+	deletes       map[string]int // cluster id and replica → its Deletes
 }
 
 // create records that the Create of a replica has begun. done takes its result.
@@ -35,6 +36,29 @@ func (u *inProgress) create(s Spec) (done func(error)) {
 			delete(u.creates[cluster], name)
 		}
 	}
+}
+
+// delete records that the Delete of a replica has begun.
+func (u *inProgress) delete(s Spec) (done func()) {
+	id := s.Bundle.ClusterID + " " + s.Name
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.deletes == nil {
+		u.deletes = map[string]int{}
+	}
+	u.deletes[id]++
+	return sync.OnceFunc(func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.deletes[id]--
+	})
+}
+
+// isDeleted reports whether a replica is being deleted.
+func (u *inProgress) isDeleted(cluster, name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.deletes[cluster+" "+name] > 0
 }
 
 // forget removes a replica that matches its configuration, or was deleted.

@@ -33,6 +33,28 @@ func TestCreatesInProgress(t *testing.T) {
 	is("after a success", nil, nil)
 }
 
+// TestDeletesInProgress: a replica is being deleted until its last Delete has ended.
+func TestDeletesInProgress(t *testing.T) {
+	var u inProgress
+	cp1 := testSpec(t)
+	is := func(want bool) {
+		t.Helper()
+		if got := u.isDeleted(cp1.Bundle.ClusterID, cp1.Name); got != want || u.isDeleted("other", cp1.Name) ||
+			u.isDeleted(cp1.Bundle.ClusterID, "cp9") {
+			t.Errorf("it is being deleted: %t, want %t", got, want)
+		}
+	}
+	is(false)
+	first := u.delete(cp1)
+	is(true)
+	second := u.delete(cp1)
+	first()
+	first() // counts once
+	is(true)
+	second()
+	is(false)
+}
+
 // TestMemberChangesInProgress: a member is being changed until its last change has ended.
 func TestMemberChangesInProgress(t *testing.T) {
 	var u inProgress

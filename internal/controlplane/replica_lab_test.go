@@ -61,6 +61,11 @@ func (st *stage) comesBackFromACutOffPause() {
 	status, err := st.replicas.Read(st.ctx, st.spec)
 	st.steady(status, err)
 
+	deleted := st.replicas.inProgress.delete(st.spec)
+	join()
+	st.expect("calls while this process deletes it", st.registrar.take(), []string(nil))
+	deleted()
+
 	before := st.pids()
 	join()
 	st.expect("calls for one that serves", st.registrar.take(), []string{"register"})

@@ -2,6 +2,7 @@
 # units (its directory), timer and service.
 if [ -e "$units/$timer" ]; then
   systemctl stop "$timer" "$service"
+  systemctl reset-failed "$service" 2>/dev/null || true # a round that was ended is a failure
 fi
 rm -f "$units/$timer" "$units/$service" "$units/timers.target.wants/$timer"
 rm -rf "$program" "$state"
