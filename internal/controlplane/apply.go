@@ -36,7 +36,7 @@ func install(ctx context.Context, s Spec) error {
 func apply(ctx context.Context, s Spec, d changes) error {
 	change := host.Change{
 		Dirs: append(component.Directories(), d.dirs...), Files: d.files,
-		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: unit.Enable(),
+		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: unit.Enable(component.NamesOf(s.Replica)),
 	}
 	if d.rollback != nil { // first: from now on a rollback is possible
 		change.Files = append([]host.File{d.rollback.File()}, d.files...)
@@ -49,12 +49,12 @@ func apply(ctx context.Context, s Spec, d changes) error {
 	if len(d.stopFirst) > 0 {
 		change.Script += unit.Pause(d.stopFirst)
 	}
-	for _, name := range release.Components() {
+	for _, name := range component.NamesOf(s.Replica) {
 		change.Users = append(change.Users, host.User{Name: name})
 	}
 	if d.restarts(release.APIServer) {
 		problem.Progress(ctx, "%s: starting %s", s.Machine(), release.APIServer)
-		change.Script += unit.Restart([]string{release.APIServer})
+		change.Script += startScript(d)
 	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("configure replica %s: %w", s.Machine(), err)
@@ -85,7 +85,7 @@ func register(ctx context.Context, s Spec) (Status, error) {
 }
 
 // bringUp applies d, restarts the API server first and the others once it is ready, and returns
-// when all three are ready. An upgrade requires that order, because no component may be newer
+// when all of them are ready. An upgrade requires that order, because no component may be newer
 // than the API server that it connects to. In a new cluster, the others would otherwise be
 // rejected, because their roles do not exist until the API server is ready. bringUp gives up
 // early on a component that crash-loops.
@@ -93,7 +93,13 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := apply(ctx, s, d); err != nil {
 		return err
 	}
-	return awaitReady(ctx, s, d)
+	if err := awaitReady(ctx, s, d); err != nil {
+		return err
+	}
+	if err := awaitAgents(ctx, s, d.agents); err != nil {
+		return err
+	}
+	return removeKonnectivity(ctx, s, d.konnectivity)
 }
 
 // bindBeforeCertificateChange ensures the bindings before the API server receives another client certificate for

@@ -61,6 +61,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	d.isCreate = f.Record.ClusterID == ""
+	d.agents = r.agentsToAwait(ctx, s, f, d)
 	if err := bringUp(ctx, s, d); err != nil {
 		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
 	}
@@ -70,11 +71,14 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	return register(ctx, s)
 }
 
-// checkBarriers returns an error if clients would not reach the API server on its machine.
+// checkBarriers returns an error if clients would not reach the API server on its machine, or agents
+// the proxy server.
 func checkBarriers(ctx context.Context, s Spec) error {
-	problems, err := barrier.Problems(ctx, s.Host, barrier.Needs{
-		Openings: []barrier.Opening{{Protocol: "tcp", Port: s.APIPort()}},
-	})
+	openings := []barrier.Opening{{Protocol: "tcp", Port: s.APIPort()}}
+	if s.Konnectivity != nil {
+		openings = append(openings, barrier.Opening{Protocol: "tcp", Port: s.Konnectivity.AgentPort})
+	}
+	problems, err := barrier.Problems(ctx, s.Host, barrier.Needs{Openings: openings})
 	if err != nil || len(problems) == 0 {
 		return err
 	}

@@ -28,8 +28,13 @@ type changes struct {
 	// stopFirst are components that are stopped before the API server is restarted, because
 	// they would be newer than it.
 	stopFirst []string
-	rollback  *machine.RollbackRecord // what ran so far; nil if it cannot be restored
-	isCreate  bool                    // a Create on a machine that has no record yet
+	// konnectivity are the files of a proxy server that is removed once the API server does not use
+	// it any more.
+	konnectivity []string
+	// agents says whether agents of the proxy server are waited for before the replica serves.
+	agents   agentsWait
+	rollback *machine.RollbackRecord // what ran so far; nil if it cannot be restored
+	isCreate bool                    // a Create on a machine that has no record yet
 	// keepsFiles says that files of the user change, and are kept for a rollback.
 	keepsFiles bool
 	// filesList is written once the change is complete; nil if the list needs no change then.
@@ -52,7 +57,8 @@ func (d *changes) deferUnits(f machine.Observed) {
 	}
 	d.deferredUnits = map[string]host.File{}
 	for _, name := range d.restart {
-		if _, there := f.Facts.Files[unit.Path(name)]; !there || name == release.APIServer {
+		_, there := f.Facts.Files[unit.Path(name)]
+		if !there || name == release.APIServer || name == component.KonnectivityServer {
 			continue
 		}
 		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
@@ -73,8 +79,9 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	}
 	files = append(files, component.Files(s)...)
 	var remove []string
+	later := konnectivityPaths(s, f)
 	for _, path := range component.UnwantedFiles(s) {
-		if _, there := f.Facts.Files[path]; there {
+		if _, there := f.Facts.Files[path]; there && !slices.Contains(later, path) {
 			remove = append(remove, path)
 		}
 	}
@@ -94,7 +101,7 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	machine.AddConfigDigests(s, after)
 	// The record comes last: it must not name files that do not exist yet.
 	files = append(files, machine.NewRecord(s, after).File())
-	d := changes{files: files, remove: remove, restart: restarts(s, f, after)}
+	d := changes{files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later}
 	if err := decideConfigFiles(s, f, &d); err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
 	}
@@ -135,11 +142,12 @@ func restarts(s component.Replica, f machine.Observed, after map[string]string) 
 	var out []string
 	alone := machine.UnitProblem(f.Facts.Units[unit.Name(release.APIServer)]) != ""
 	for _, c := range component.Of(s) {
-		if alone || machine.RestartReason(c, f, after) != "" {
+		// The proxy server does not depend on the API server: agents stay connected to it.
+		if alone && !c.StartsFirst || machine.RestartReason(c, f, after) != "" {
 			out = append(out, c.Name)
 		}
 	}
-	return out
+	return restartsOf(out)
 }
 
 // decideConfigFiles adds the files of the user to the changes. The list of them comes first. A

@@ -33,6 +33,7 @@ func drift(s component.Replica, f machine.Observed, now time.Time) []string {
 			problems = append(problems, path+" exists, but is not wanted")
 		}
 	}
+	problems = append(problems, konnectivityDrift(s, f)...)
 	problems = append(problems, machine.ConfigFilesDrift(s, f)...)
 	for _, c := range component.Certificates(s) {
 		problems = append(problems, machine.CertificateProblems(s, c, f, now)...)

@@ -62,7 +62,10 @@ func healthAt(ctx context.Context, h *host.Host, b *pki.Bundle, script host.Scri
 	}
 	f := machine.Interpret(facts)
 	s.Name, s.Port = f.Record.Name, f.Record.Port
-	answers := make([]string, len(release.Components()))
+	if f.Facts.Files[unit.Path(component.KonnectivityServer)].Content != "" {
+		s.Konnectivity = &component.Konnectivity{} // the probe needs no more
+	}
+	answers := make([]string, len(component.Of(s.Replica)))
 	if f.HasReplicaOf(b.ClusterID) {
 		answers = s.client().Health(ctx)
 	}
@@ -116,7 +119,7 @@ type Node struct {
 // the given flags of its API server name. Those files must not contain secrets.
 func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []MachineReview {
 	out := make([]MachineReview, len(addresses))
-	script := host.ProcessScript(unit.Names()...) + filesScript(flags)
+	script := host.ProcessScript(unit.NamesOf(release.Components())...) + filesScript(flags)
 	var machines sync.WaitGroup
 	for i, address := range addresses {
 		machines.Go(func() {

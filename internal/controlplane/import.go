@@ -41,6 +41,8 @@ type Imported struct {
 	ConfigFiles map[string]component.ConfigFile
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
+	// Konnectivity is that of the proxy server's unit; nil for none.
+	Konnectivity *component.Konnectivity
 	// Settings is as in Replica.Settings. The caller checks which of them still apply: see
 	// SameAudit and SameAuthentication.
 	Settings json.RawMessage

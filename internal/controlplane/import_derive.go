@@ -43,7 +43,7 @@ func deriveImport(
 	out.ClusterDomain, out.ExtraSANs = namesInCertificate(s, files[component.APIServerCert].Content, configured.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
 	out.deriveSettings(flags[release.APIServer], configured.ExtraArgs[release.APIServer], files)
-	s.Audit = out.Audit
+	s.Audit, s.Konnectivity = out.Audit, out.Konnectivity
 	out.ExtraArgs = map[string]map[string]string{}
 	for _, name := range release.Components() {
 		recorded, present := configured.ExtraArgs[name]
@@ -148,6 +148,12 @@ func (i *Imported) deriveSettings(flags, extra map[string]string, files map[stri
 		i.Authentication = component.AuthenticationFrom(files[component.AuthenticationConfigPath].Content)
 	}
 	i.SupplementaryGroups = unit.Groups(files[unit.Path(release.APIServer)].Content)
+	if flags[component.EgressSelectorFlag] == component.EgressSelectorPath {
+		i.Konnectivity = konnectivityIn(files[unit.Path(component.KonnectivityServer)].Content)
+		i.SupplementaryGroups = slices.DeleteFunc(i.SupplementaryGroups, func(group string) bool {
+			return group == component.KonnectivityServer
+		})
+	}
 	i.Limits = map[string]component.Limits{}
 	for _, name := range release.Components() {
 		i.Limits[name] = unit.Limits(files[unit.Path(name)].Content)

@@ -129,7 +129,7 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(machine.Describe(f.Record), "an API server of somebody else"))
 	default:
 		st.version = f.EffectiveVersion(release.APIServer)
-		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f.Facts, release.Components())
+		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f.Facts, component.Names())
 	}
 }
 

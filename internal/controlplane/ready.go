@@ -41,7 +41,7 @@ func awaitReady(ctx context.Context, s Spec, d changes) error {
 	defer cancel()
 	w := readinessWait{reasons: map[string]string{}, notStarted: map[string]bool{}}
 	for _, name := range d.restart {
-		if name != release.APIServer {
+		if name != release.APIServer && name != component.KonnectivityServer {
 			w.notStarted[name] = true
 		}
 	}
@@ -53,8 +53,11 @@ func awaitReady(ctx context.Context, s Spec, d changes) error {
 		waits.Add(1)
 		group.Go(func() error {
 			defer waits.Done()
-			if c.Name == release.APIServer {
+			switch {
+			case c.Name == release.APIServer:
 				return w.awaitAPIServer(groupCtx, s, c, serving)
+			case c.StartsFirst:
+				return w.poll(groupCtx, s, c)
 			}
 			return w.startAndAwait(groupCtx, s, c, d, serving)
 		})
@@ -190,8 +193,8 @@ func (w *readinessWait) watch(ctx context.Context, s Spec) error {
 }
 
 // crashLooping returns the component that has failed permanently since before, and why.
-func crashLooping(before, now map[string]host.UnitState) (component, reason string) {
-	for _, name := range release.Components() {
+func crashLooping(before, now map[string]host.UnitState) (failing, reason string) {
+	for _, name := range component.Names() {
 		state := now[unit.Name(name)]
 		restarts := state.Restarts - before[unit.Name(name)].Restarts
 		switch {

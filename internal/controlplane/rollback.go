@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -58,10 +59,13 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	}
 	if d.restarts(release.APIServer) {
 		for _, name := range d.restart {
-			if name != release.APIServer {
+			if name != release.APIServer && name != component.KonnectivityServer {
 				d.stopFirst = append(d.stopFirst, name) // a newer component must not reach the older API server
 			}
 		}
+	}
+	if d.restarts(component.KonnectivityServer) {
+		d.agents = agentsWait{limit: agentsMayReturn}
 	}
 	if err := bringUp(ctx, s, d); err != nil {
 		return err
@@ -133,7 +137,7 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 	if !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if runsItsRecord(f) && len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
+	if runsItsRecord(f) && len(asObserved(s, f).client().NotReady(ctx)) == 0 {
 		now := f.RollbackRecord(target)
 		return &now
 	}
@@ -146,12 +150,16 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 // runsItsRecord reports whether the processes run with what the record and the files on the
 // machine describe. Only then can these be restored.
 func runsItsRecord(f machine.Observed) bool {
-	return f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, release.Components()) == nil
+	return f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, component.Names()) == nil
 }
 
-// atObservedPort returns s with the port that it serves on until the change.
-func atObservedPort(s Spec, f machine.Observed) Spec {
-	s.Port = f.Record.Port
+// asObserved returns s with the port that it serves on until the change, and with a proxy server only
+// if it has one until then.
+func asObserved(s Spec, f machine.Observed) Spec {
+	s.Port, s.Konnectivity = f.Record.Port, nil
+	if f.Facts.Files[unit.Path(component.KonnectivityServer)].Content != "" {
+		s.Konnectivity = &component.Konnectivity{} // the probe needs no more
+	}
 	return s
 }
 

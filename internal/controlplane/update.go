@@ -81,9 +81,10 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
 		return Status{}, err
 	}
-	if err := bindBeforeCertificateChange(ctx, atObservedPort(s, f), d); err != nil {
+	if err := bindBeforeCertificateChange(ctx, asObserved(s, f), d); err != nil {
 		return Status{}, err
 	}
+	d.agents = r.agentsToAwait(ctx, s, f, d)
 	lock, drained, err := r.drain(ctx, s, options)
 	if err != nil {
 		return Status{}, err

@@ -33,7 +33,10 @@ type Prober struct {
 
 // Prober returns the prober of a component. The caller closes it.
 func (c Client) Prober(part component.Component) (Prober, error) {
-	config := selfSignedTLS()
+	config, scheme := selfSignedTLS(), "https://"
+	if part.Probe.Plain {
+		scheme = "http://"
+	}
 	if part.Probe.Verified {
 		var err error
 		if config, err = verifiedTLS(c.replica.Bundle, part.Probe.Address); err != nil {
@@ -41,7 +44,7 @@ func (c Client) Prober(part component.Component) (Prober, error) {
 		}
 	}
 	at := net.JoinHostPort(part.Probe.Address, strconv.Itoa(part.Probe.Port))
-	return Prober{client: tunnel(c.host, config), url: "https://" + at + part.Probe.Path}, nil
+	return Prober{client: tunnel(c.host, config), url: scheme + at + part.Probe.Path}, nil
 }
 
 // Close closes the connection.
@@ -96,6 +99,12 @@ func (c Client) Serves(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("%s of %s %w", release.APIServer, c.replica.Machine(), err)
 	}
 	return health == Healthy, nil
+}
+
+// HasAgents reports whether an agent is connected to the proxy server. One that does not answer has
+// none.
+func (c Client) HasAgents(ctx context.Context) bool {
+	return c.health(ctx, component.AgentsProbe(c.replica)) == Healthy
 }
 
 // Health returns the health of the components, in the order of component.Of: Healthy, or why the

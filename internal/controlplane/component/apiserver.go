@@ -81,6 +81,11 @@ func APIServer(s Replica) Component {
 		inputs = append(inputs, EncryptionConfigPath)
 	}
 	inputs = append(inputs, settingInputs(s)...)
+	groups := slices.Clone(s.SupplementaryGroups)
+	if s.hasKonnectivity() {
+		flags[EgressSelectorFlag] = EgressSelectorPath
+		groups = append(groups, KonnectivityServer) // which may open the socket
+	}
 	if _, ok := extra["authorization-config"]; ok {
 		delete(flags, "authorization-mode") // the two flags exclude each other
 	}
@@ -92,7 +97,7 @@ func APIServer(s Replica) Component {
 		Flags:        withExtra(flags, extra),
 		Inputs:       inputs,
 		Limits:       s.Limits[release.APIServer],
-		Groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
+		Groups:       slices.Compact(slices.Sorted(slices.Values(groups))),
 		Certificates: []string{APIServerCert, KubeletClientCert, FrontProxyClientCert, EtcdClientCert},
 		Probe: probe{
 			Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true, AllAddresses: s.AllAddresses,

@@ -32,6 +32,18 @@ type Component struct {
 	Groups       []string // additional groups of the machine; sorted
 	Probe        probe
 	StopTimeout  time.Duration // how long it may take to stop; 0 means the runtime's default
+	// Listens are the ports that it opens in addition to that of its probe.
+	Listens []Listener
+	// StartsFirst means that the component starts before the API server, and stops after it. The
+	// others start when the API server serves.
+	StartsFirst bool
+}
+
+// Listener is a port that a component opens.
+type Listener struct {
+	Address      string // as seen from the machine
+	Port         int
+	AllAddresses bool // it listens on the port of every address
 }
 
 // Limits restrict the resources of a component. "" means no limit. The runtime says which amounts it
@@ -50,13 +62,19 @@ type probe struct {
 	// Verified means that the serving certificate is issued by the cluster. Otherwise the
 	// program generates a self-signed one.
 	Verified bool
+	// Plain means that the program answers HTTP without TLS. It listens on a loopback address.
+	Plain bool
 	// AllAddresses means that the program listens on the port of every address.
 	AllAddresses bool
 }
 
-// Of returns the three components of s.
+// Of returns the components of s: the API server, controller-manager and scheduler, and the
+// proxy server if s has one.
 func Of(s Replica) []Component {
 	all := []Component{APIServer(s), controllerManager(s), scheduler(s)}
+	if s.hasKonnectivity() {
+		all = append(all, konnectivity(s))
+	}
 	for i := range all {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
 	}

@@ -73,15 +73,19 @@ type Kubeconfig struct {
 	Server string
 }
 
-// Certificates returns the replica's leaf certificates. All belong to the API server, which
-// reloads them from these files.
+// Certificates returns the replica's leaf certificates. Those of the API server are reloaded from
+// these files.
 func Certificates(s Replica) []Certificate {
-	return []Certificate{
+	all := []Certificate{
 		{Leaf: pki.APIServer(s.CertificateNames()), Path: APIServerCert, Owner: release.APIServer},
 		{Leaf: pki.APIServerKubeletClient(), Path: KubeletClientCert, Owner: release.APIServer},
 		{Leaf: pki.FrontProxyClient(), Path: FrontProxyClientCert, Owner: release.APIServer},
 		{Leaf: pki.APIServerEtcdClient(), Path: EtcdClientCert, Owner: release.APIServer},
 	}
+	if s.hasKonnectivity() {
+		all = append(all, konnectivityCertificate(s))
+	}
+	return all
 }
 
 // Kubeconfigs returns the replica's kubeconfig files. Components connect to the API server of
@@ -94,6 +98,11 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 			Server: s.LocalURL(),
 		},
 		{Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: release.Scheduler, Server: s.LocalURL()},
+	}
+	if s.hasKonnectivity() {
+		all = append(all, Kubeconfig{
+			Leaf: pki.User(KonnectivityUser), Path: KonnectivityConf, Owner: KonnectivityServer, Server: s.LocalURL(),
+		})
 	}
 	if s.NoAdminConf {
 		return all[1:]
@@ -140,6 +149,9 @@ func UnwantedFiles(s Replica) []string {
 	}
 	if s.NoAdminConf {
 		paths = append(paths, AdminConf)
+	}
+	if !s.hasKonnectivity() {
+		paths = append(paths, KonnectivityFiles()...)
 	}
 	return append(paths, unwantedSettings(s)...)
 }

@@ -39,13 +39,16 @@ type Replica struct {
 	// request, and what is logged about it, would depend on the replica that serves it.
 	Authentication Authentication
 	Limits         map[string]Limits // by component
+	// Konnectivity configures the proxy server through which the API server reaches Services, Pods
+	// and nodes; nil means that it reaches them directly.
+	Konnectivity *Konnectivity
 	// ConfigFiles are the files that flags name, by their name in FilesDir.
 	ConfigFiles map[string]ConfigFile
 	// SupplementaryGroups are additional groups of the API server on the machine, such as the
 	// group that may open the socket of a KMS plugin.
 	SupplementaryGroups []string
-	// Settings are Audit, Authentication, Limits, SupplementaryGroups and ConfigFiles (without
-	// their contents) as written in the configuration, as JSON. They are stored on the machine
+	// Settings are Audit, Authentication, Limits, SupplementaryGroups, Konnectivity and ConfigFiles
+	// (without their contents) as written in the configuration, as JSON. They are stored on the machine
 	// for an import.
 	Settings json.RawMessage
 	// Registration describes the endpoint that the replica registers with, as JSON. It is

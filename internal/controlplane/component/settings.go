@@ -8,7 +8,9 @@ import (
 
 // SettingPaths returns all files that a replica's own settings may create. They contain no
 // secrets.
-func SettingPaths() []string { return []string{AuditPolicyPath, AuthenticationConfigPath} }
+func SettingPaths() []string {
+	return []string{AuditPolicyPath, AuthenticationConfigPath, EgressSelectorPath}
+}
 
 // SettingFiles returns the files whose content depends on the replica's settings and not on the
 // bundle. Only the API server reads them, at start. It could reload its authentication
@@ -24,6 +26,9 @@ func SettingFiles(s Replica) []host.File {
 	}
 	if s.writesAuthentication() {
 		files = append(files, settingFile(AuthenticationConfigPath, s.AuthenticationText()))
+	}
+	if s.hasKonnectivity() {
+		files = append(files, settingFile(EgressSelectorPath, egressSelectorText))
 	}
 	return files
 }

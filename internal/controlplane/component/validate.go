@@ -31,6 +31,7 @@ func (s Replica) Validate() error {
 		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[release.APIServer])},
 		{"supplementary_groups", s.validateGroups()},
 		{"files", ValidateConfigFiles(s.ConfigFiles, s.ExtraArgs)},
+		{"konnectivity", s.validateKonnectivity()},
 		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[release.APIServer])},
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.ExtraArgs)) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +51,21 @@ func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 			host.ErrForwarding, strings.Join(probed(s), ", ")))
 	}
 	f.Problems = append(f.Problems, closed...)
+	f.Problems = append(f.Problems, programProblems(s, f)...)
 	return f, nil
+}
+
+// programProblems returns whether the proxy server's program is missing. The provider does not
+// install it.
+func programProblems(s component.Replica, f Observed) []string {
+	if s.Konnectivity == nil {
+		return nil
+	}
+	if dir, name := path.Split(s.Konnectivity.Program); !slices.Contains(f.Facts.Dirs[path.Clean(dir)], name) {
+		return []string{s.Konnectivity.Program + " does not exist: install konnectivity's proxy-server there, " +
+			"or set konnectivity.program"}
+	}
+	return nil
 }
 
 // probed returns the addresses of the readiness probes.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -123,8 +124,8 @@ func (f Observed) HasReplicaOf(clusterID string) bool {
 // implies that the machine is reachable. CA certificates do not count, because etcd and kubelet
 // have them too.
 func (f Observed) IsEmpty(s component.Replica) bool {
-	for _, c := range component.Of(s) {
-		if _, ok := f.Facts.Files[unit.File(c).Path]; ok {
+	for _, definition := range definitions() {
+		if _, ok := f.Facts.Files[definition]; ok {
 			return false
 		}
 	}
@@ -143,7 +144,8 @@ func (f Observed) IsEmpty(s component.Replica) bool {
 
 // OwnFiles returns the files that only a replica has on a machine.
 func OwnFiles(s component.Replica) []string {
-	files := append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, FilesListPath,
+	files := slices.Concat(component.SettingPaths(), component.KonnectivityFiles())
+	files = append(files, RecordPath, CreatingPath, RollbackRecordPath, FilesListPath,
 		component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA,
 		component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
 	for _, c := range component.Certificates(s) {

@@ -76,7 +76,7 @@ func sharesCertificate(a, b string) bool {
 // is not, and that nothing was removed.
 func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript(s) + unit.Stop() + cleanScript(s, f.writtenPaths()),
+		Script: guardScript() + unit.Stop() + cleanScript(s, f.writtenPaths()),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err
@@ -88,20 +88,25 @@ const answerChanged = "changed"
 // guardScript ends the script if the machine changed since it was observed. $record and
 // $creating are the digests of the two files, or empty if there is none. Without either file,
 // no unit of a replica may exist.
-func guardScript(s component.Replica) host.Script {
-	var definitions []string
-	for _, c := range component.Of(s) {
-		definitions = append(definitions, unit.File(c).Path)
-	}
+func guardScript() host.Script {
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
 held=yes
 if [ "$(digest ` + RecordPath + `)" != "$record" ] || [ "$(digest ` + CreatingPath +
 		`)" != "$creating" ]; then held=; fi
-for unit in ` + host.Words(definitions...) + `; do
+for unit in ` + host.Words(definitions()...) + `; do
   if [ -z "$record$creating" ] && [ -e "$unit" ]; then held=; fi
 done
 if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 `
+}
+
+// definitions returns the unit files of all components that a replica may have.
+func definitions() []string {
+	var paths []string
+	for _, name := range component.Names() {
+		paths = append(paths, unit.Path(name))
+	}
+	return paths
 }
 
 // cleanScript removes what a replica has written to a machine, except what etcd or a kubelet on
@@ -109,23 +114,20 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 // the same UID must not read it. The records are removed last, so that the script can be
 // repeated after an interruption.
 func cleanScript(s component.Replica, written []string) host.Script {
-	var definitions, files []string
-	for _, c := range component.Of(s) {
-		definitions = append(definitions, unit.File(c).Path)
-	}
+	var files []string
 	for _, file := range append(written, OwnFiles(s)...) {
 		if file != RecordPath && file != CreatingPath {
 			files = append(files, file)
 		}
 	}
-	return host.Discard(definitions...) + unit.Reload() + host.Discard(files...) +
+	return host.Discard(definitions()...) + unit.Reload() + host.Discard(files...) +
 		`if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
 rm -rf ` + KeptFilesDir + `
 rm -rf ` + installRoot + `/kubernetes
 if [ -d ` + component.AuditLogDir + ` ]; then chown -hR root:root ` + component.AuditLogDir + `; fi
-for user in ` + host.Words(release.Components()...) + `; do
+for user in ` + host.Words(component.Names()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done

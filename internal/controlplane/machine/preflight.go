@@ -83,25 +83,37 @@ func hostProblems(s component.Replica, f Observed) []string {
 func portProblems(s component.Replica, f Observed) []string {
 	var failed []string
 	for _, c := range component.Of(s) {
-		listener, busy := f.Facts.Listeners[c.Probe.Port]
-		ownProcess := f.Facts.Units[unit.Name(c.Name)].MainPID > 0
-		if !busy || ownProcess {
-			continue
+		if f.Facts.Units[unit.Name(c.Name)].MainPID > 0 {
+			continue // its own process
 		}
-		address := conflict(listener.Addresses, c.Probe.Address)
-		if c.Probe.AllAddresses && address == "" && len(listener.Addresses) > 0 {
-			address = listener.Addresses[0]
-		}
-		if address != "" {
-			process := listener.Process
-			if process == "" {
-				process = "another process"
+		own := component.Listener{Address: c.Probe.Address, Port: c.Probe.Port, AllAddresses: c.Probe.AllAddresses}
+		for _, l := range append([]component.Listener{own}, c.Listens...) {
+			if text := portProblem(l, f); text != "" {
+				failed = append(failed, text+", which "+c.Name+" needs")
 			}
-			failed = append(failed, fmt.Sprintf("%s listens on %s port %d, which %s needs",
-				process, address, c.Probe.Port, c.Name))
 		}
 	}
 	return failed
+}
+
+// portProblem returns which process prevents a component from opening a port, or "".
+func portProblem(l component.Listener, f Observed) string {
+	listener, busy := f.Facts.Listeners[l.Port]
+	if !busy {
+		return ""
+	}
+	address := conflict(listener.Addresses, l.Address)
+	if l.AllAddresses && address == "" && len(listener.Addresses) > 0 {
+		address = listener.Addresses[0]
+	}
+	if address == "" {
+		return ""
+	}
+	process := listener.Process
+	if process == "" {
+		process = "another process"
+	}
+	return fmt.Sprintf("%s listens on %s port %d", process, address, l.Port)
 }
 
 // conflict returns the listening address that prevents a program from binding own: the same

@@ -43,8 +43,27 @@ func Query(s component.Replica) host.Query {
 		if c.Probe.Port != s.APIPort() {
 			q.Ports = append(q.Ports, c.Probe.Port)
 		}
+		for _, l := range c.Listens {
+			q.Ports = append(q.Ports, l.Port)
+		}
 	}
+	konnectivityQuery(&q, s)
 	return q
+}
+
+// konnectivityQuery adds the program that the user installs, and what a proxy server that is not
+// wanted any more has left.
+func konnectivityQuery(q *host.Query, s component.Replica) {
+	if s.Konnectivity != nil {
+		q.Dirs = append(q.Dirs, path.Dir(s.Konnectivity.Program))
+	}
+	for _, file := range []string{
+		unit.Path(component.KonnectivityServer), unit.StartNotePath(component.KonnectivityServer),
+	} {
+		if !slices.Contains(q.Contents, file) {
+			q.Contents = append(q.Contents, file)
+		}
+	}
 }
 
 // StatusQuery queries the record and, for each component, the running program, the digests of
@@ -54,7 +73,7 @@ func StatusQuery() host.Query {
 		Contents: []string{RecordPath, RollbackRecordPath}, Units: unit.Names(), Files: readAtStart(),
 		Script: runningScript(),
 	}
-	for _, name := range release.Components() {
+	for _, name := range component.Names() {
 		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
 	}
 	return q
@@ -66,7 +85,8 @@ func HealthQuery(s component.Replica) host.Query {
 	for _, c := range component.Certificates(s) {
 		q.Contents = append(q.Contents, c.Path)
 	}
-	for _, name := range release.Components() {
+	q.Contents = append(q.Contents, component.KonnectivityCert)
+	for _, name := range component.Names() {
 		q.Contents = append(q.Contents, unit.Path(name))
 	}
 	return q
@@ -86,7 +106,7 @@ func ImportQuery() host.Query {
 		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert),
 		Dirs:     []string{ManifestDir},
 	}
-	for _, name := range release.Components() {
+	for _, name := range component.Names() {
 		q.Contents = append(q.Contents, unit.Path(name))
 	}
 	return q
@@ -102,7 +122,9 @@ const PlainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|use
 
 // plainKubeconfigs are the kubeconfigs of which detailScript prints the parts that are not
 // secret.
-var plainKubeconfigs = []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}
+var plainKubeconfigs = []string{
+	component.AdminConf, component.ControllerManagerConf, component.SchedulerConf, component.KonnectivityConf,
+}
 
 // detailScript prints each kubeconfig without its private key, and the path of each component's
 // executable.

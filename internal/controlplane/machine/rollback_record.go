@@ -49,8 +49,10 @@ func (f Observed) RollbackRecord(generations map[pki.Part]int) RollbackRecord {
 			now.Settings[path] = file.Content
 		}
 	}
-	for _, name := range release.Components() {
-		now.Definitions[name] = f.Facts.Files[unit.Path(name)].Content
+	for _, name := range component.Names() {
+		if definition := f.Facts.Files[unit.Path(name)].Content; definition != "" {
+			now.Definitions[name] = definition
+		}
 	}
 	return now
 }

@@ -59,7 +59,8 @@ func UnitProblem(unit host.UnitState) string {
 func readAtStart() []string {
 	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA,
 		component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA,
-		component.ControllerManagerConf, component.SchedulerConf)
+		component.ControllerManagerConf, component.SchedulerConf, component.KonnectivityConf, component.KonnectivityCert,
+		component.KeyPath(component.KonnectivityCert))
 }
 
 // StaleProcess returns which of the components runs with other files than those on disk. A

@@ -28,13 +28,18 @@ func Name(component string) string { return component + ".service" }
 // Path returns the path of a component's unit file.
 func Path(component string) string { return path.Join(Dir, Name(component)) }
 
-// Names returns the units of all components.
+// Names returns the units of all components that a replica may have.
 func Names() []string {
-	names := release.Components()
-	for i, name := range names {
-		names[i] = Name(name)
+	return NamesOf(component.Names())
+}
+
+// NamesOf returns the units of the named components.
+func NamesOf(components []string) []string {
+	var units []string
+	for _, name := range components {
+		units = append(units, Name(name))
 	}
-	return names
+	return units
 }
 
 // serviceSettings are the settings that all three components share.
@@ -60,7 +65,7 @@ func text(c component.Component) string {
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
 	b.WriteString(systemd.UnitSection{
 		Description:   "Kubernetes " + c.Name,
-		Documentation: "https://kubernetes.io/docs/reference/command-line-tools-reference/" + c.Name + "/",
+		Documentation: documentation(c),
 		After:         after(c),
 	}.String())
 	line("[Service]")
@@ -71,6 +76,14 @@ func text(c component.Component) string {
 	b.WriteString(serviceSettings)
 	b.WriteString(systemd.InstallSection)
 	return b.String()
+}
+
+// documentation returns the page of the component's documentation.
+func documentation(c component.Component) string {
+	if c.Name == component.KonnectivityServer {
+		return "https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/"
+	}
+	return "https://kubernetes.io/docs/reference/command-line-tools-reference/" + c.Name + "/"
 }
 
 // groupsLine is the key of the unit's line that lists supplementary groups.
@@ -96,10 +109,16 @@ func Groups(unit string) []string {
 func Limits(unit string) component.Limits { return component.Limits(systemd.LimitsIn(unit)) }
 
 // after orders the other components after the API server. At boot they start when it serves,
-// instead of competing with it for the CPU. At shutdown they stop before it.
+// instead of competing with it for the CPU. At shutdown they stop before it. The API server itself is
+// ordered after the proxy server that it uses.
 func after(c component.Component) []string {
-	if c.Name == release.APIServer {
+	switch {
+	case c.Name == release.APIServer && slices.Contains(c.Groups, component.KonnectivityServer):
+		return []string{"time-sync.target", "etcd.service", Name(component.KonnectivityServer)}
+	case c.Name == release.APIServer:
 		return []string{"time-sync.target", "etcd.service"}
+	case c.StartsFirst:
+		return []string{"time-sync.target"}
 	}
 	return []string{Name(release.APIServer)}
 }
@@ -158,9 +177,9 @@ func MainPID(name host.Script) host.Script {
 // Reload returns a script that makes systemd read all unit files again.
 func Reload() host.Script { return "systemctl daemon-reload\n" }
 
-// Enable returns a script that enables the units at boot.
-func Enable() host.Script {
-	return "systemctl enable --quiet " + host.Words(Names()...) + "\n"
+// Enable returns a script that enables the units of the named components at boot.
+func Enable(names []string) host.Script {
+	return "systemctl enable --quiet " + host.Words(NamesOf(names)...) + "\n"
 }
 
 // Restart returns a script that restarts the named components. It returns once no old process
@@ -179,11 +198,15 @@ while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" 
 }
 
 // Stop returns a script that stops all components and can be repeated. It relies on systemd's
-// ordering: the other components stop before the API server. A unit that does not exist is
-// skipped.
-func Stop() host.Script {
+// ordering: the other components stop before the API server, and the proxy server after it. A unit
+// that does not exist is skipped.
+func Stop() host.Script { return StopOf(component.Names()) }
+
+// StopOf returns a script that stops the named components and disables their units. It can be
+// repeated. A unit that does not exist is skipped.
+func StopOf(names []string) host.Script {
 	return `present=
-for unit in ` + host.Words(Names()...) + `; do
+for unit in ` + host.Words(NamesOf(names)...) + `; do
   if [ -e ` + Dir + `/$unit ]; then present="$present $unit"; fi
 done
 if [ -n "$present" ]; then
@@ -195,11 +218,7 @@ fi
 
 // Pause returns a script that stops the named components until the next boot.
 func Pause(names []string) host.Script {
-	var units []string
-	for _, name := range names {
-		units = append(units, Name(name))
-	}
-	return "systemctl stop " + host.Words(units...) + "\n"
+	return "systemctl stop " + host.Words(NamesOf(names)...) + "\n"
 }
 
 // DropInDir returns the directory of the drop-ins that `systemctl edit` writes.

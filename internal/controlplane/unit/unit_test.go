@@ -20,6 +20,19 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestUnitsWithKonnectivity: the API server is ordered after the proxy server, and may open its socket.
+func TestUnitsWithKonnectivity(t *testing.T) {
+	s := componenttest.Stacked(t)
+	s.Konnectivity = &component.Konnectivity{
+		Program: component.DefaultKonnectivityProgram, AgentPort: component.DefaultAgentPort,
+	}
+	for _, c := range component.Of(s) {
+		if c.Name == release.APIServer || c.Name == component.KonnectivityServer {
+			cptest.Golden(t, "konnectivity-"+Name(c.Name), string(File(c).Content))
+		}
+	}
+}
+
 // TestUnitsWithFiles: a unit notes the files of the user that its component reads at its start.
 func TestUnitsWithFiles(t *testing.T) {
 	s := componenttest.Stacked(t)

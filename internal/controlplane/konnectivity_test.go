@@ -1,0 +1,247 @@
+package controlplane
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// withKonnectivity returns a replica with a proxy server.
+func withKonnectivity(t *testing.T) Spec {
+	t.Helper()
+	s := testSpec(t)
+	s.Konnectivity = &component.Konnectivity{
+		Program: component.DefaultKonnectivityProgram, AgentPort: component.DefaultAgentPort,
+	}
+	return s
+}
+
+// tunneled returns the machine of s, a replica with a proxy server.
+func tunneled(t *testing.T, s Spec) machine.Observed {
+	t.Helper()
+	f := converged(t, s)
+	f.Facts.Dirs["/usr/local/bin"] = []string{"proxy-server"}
+	return f
+}
+
+func TestKonnectivityDrift(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		alter func(*Spec, *machine.Observed)
+		want  string
+	}{
+		{"none", func(*Spec, *machine.Observed) {}, ""},
+		{"selector edited", func(_ *Spec, f *machine.Observed) {
+			replace(f, component.EgressSelectorPath, "GRPC", "Direct")
+		}, component.EgressSelectorPath + " has different content"},
+		{"kubeconfig removed", func(_ *Spec, f *machine.Observed) {
+			delete(f.Facts.Files, component.KonnectivityConf)
+		}, component.KonnectivityConf + " is missing"},
+		{"certificate for another endpoint", func(s *Spec, _ *machine.Observed) {
+			s.EndpointHost6 = "fd00::100"
+		}, "kube-konnectivity-server certificate lacks fd00::100"},
+		{"port edited", func(_ *Spec, f *machine.Observed) {
+			replace(f, unit.Path(component.KonnectivityServer), "--agent-port=8132", "--agent-port=9132")
+		}, `flag --agent-port is "9132", wanted "8132"`},
+		{"program removed", func(_ *Spec, f *machine.Observed) {
+			f.Facts.Dirs["/usr/local/bin"] = nil
+		}, "/usr/local/bin/proxy-server is missing"},
+		{"stopped", func(_ *Spec, f *machine.Observed) {
+			f.Facts.Units["kube-konnectivity-server.service"] = host.UnitState{
+				Load: "loaded", Active: "inactive", Enabled: "enabled",
+			}
+		}, "kube-konnectivity-server.service is inactive"},
+		{"not wanted", func(s *Spec, _ *machine.Observed) {
+			s.Konnectivity = nil
+		}, "kube-konnectivity-server.service exists, but is not wanted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := withKonnectivity(t)
+			f := tunneled(t, s)
+			c.alter(&s, &f)
+			problems := strings.Join(drift(s.Replica, f, cptest.Now), "\n")
+			if (problems == "") != (c.want == "") || !strings.Contains(problems, c.want) {
+				t.Errorf("drift:\n%s\nwant %q", problems, c.want)
+			}
+		})
+	}
+}
+
+// TestKonnectivityRestarts: the proxy server is restarted only while the API server is down, and a
+// restart of the API server leaves it alone.
+func TestKonnectivityRestarts(t *testing.T) {
+	both := []string{release.APIServer, component.KonnectivityServer}
+	for _, c := range []struct {
+		name  string
+		alter func(*Spec, *machine.Observed)
+		want  []string
+	}{
+		{"nothing", func(*Spec, *machine.Observed) {}, nil},
+		{"port", func(s *Spec, _ *machine.Observed) {
+			s.Konnectivity = &component.Konnectivity{Program: s.Konnectivity.Program, AgentPort: 9132}
+		}, both},
+		{"certificate", func(s *Spec, _ *machine.Observed) { s.EndpointHost6 = "fd00::100" }, both},
+		{"flag of the API server", func(s *Spec, _ *machine.Observed) {
+			s.ExtraArgs = cptest.Args(release.APIServer, "v", "4")
+		}, []string{release.APIServer}},
+		{"API server is down", func(_ *Spec, f *machine.Observed) {
+			f.Facts.Units["kube-apiserver.service"] = host.UnitState{Load: "loaded", Active: "failed"}
+		}, release.Components()},
+		{"removed", func(s *Spec, _ *machine.Observed) { s.Konnectivity = nil }, []string{release.APIServer}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := withKonnectivity(t)
+			f := tunneled(t, s)
+			c.alter(&s, &f)
+			d, err := decide(s.Replica, f, cptest.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(slices.Sorted(slices.Values(d.restart)), slices.Sorted(slices.Values(c.want))) {
+				t.Errorf("restarts %q, want %q", d.restart, c.want)
+			}
+			script := string(startScript(d))
+			stop, proxy := strings.Index(script, "systemctl stop kube-apiserver"),
+				strings.Index(script, "unit=kube-konnectivity-server.service")
+			start := strings.LastIndex(script, "unit=kube-apiserver.service")
+			if restarts := d.restarts(component.KonnectivityServer); restarts != (proxy >= 0) ||
+				restarts && (stop < 0 || stop > proxy || proxy > start) {
+				t.Errorf("the order is not stop, proxy server, start:\n%s", script)
+			}
+		})
+	}
+}
+
+// TestKonnectivityRemoved: what an unwanted proxy server needs stays until the API server has been
+// restarted without it; the configuration that only the API server reads goes before.
+func TestKonnectivityRemoved(t *testing.T) {
+	s := withKonnectivity(t)
+	f := tunneled(t, s)
+	s.Konnectivity = nil
+	d, err := decide(s.Replica, f, cptest.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(component.KonnectivityFiles(), unit.Path(component.KonnectivityServer))
+	if !slices.Equal(d.konnectivity, want) || !slices.Equal(d.remove, []string{component.EgressSelectorPath}) {
+		t.Errorf("removed first %q, then %q", d.remove, d.konnectivity)
+	}
+	script := string(removeKonnectivityScript())
+	stop, files := strings.Index(script, "--now"), strings.Index(script, component.KonnectivityConf)
+	definition := strings.LastIndex(script, "rm -f -- "+unit.Path(component.KonnectivityServer))
+	if definition < 0 {
+		definition = strings.LastIndex(script, unit.Path(component.KonnectivityServer))
+	}
+	if stop < 0 || files < stop || definition < files {
+		t.Errorf("the order is not stop, files, unit file:\n%s", script)
+	}
+}
+
+// TestKonnectivityRollback: a rollback restores the proxy server as it was, or takes away one that the
+// change has added.
+func TestKonnectivityRollback(t *testing.T) {
+	rollback := func(t *testing.T, wanted Spec, f machine.Observed, was Spec) changes {
+		t.Helper()
+		record := f.RollbackRecord(was.Bundle.Generations())
+		if read := machine.ReadRollbackRecord(string(record.File().Content)); read == nil {
+			t.Fatal("the record cannot be read")
+		}
+		next, err := decide(wanted.Replica, f, cptest.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := f
+		for _, file := range next.files {
+			changed.Facts.Files[file.Path] = host.FileState{
+				Mode: file.Mode, Owner: file.Owner, Group: file.Group, SHA256: machine.Digest(file.Content),
+				Content: string(file.Content),
+			}
+		}
+		wanted.Previous = &component.Previous{Definitions: record.Definitions, Settings: record.Settings}
+		d, err := decide(wanted.Replica, changed, cptest.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	t.Run("added", func(t *testing.T) {
+		was := testSpec(t)
+		d := rollback(t, withKonnectivity(t), converged(t, was), was)
+		if len(d.konnectivity) != 4 || d.restarts(component.KonnectivityServer) || d.writes(component.EgressSelectorPath) {
+			t.Errorf("%q is removed, %q restarted", d.konnectivity, d.restart)
+		}
+	})
+	t.Run("changed", func(t *testing.T) {
+		was := withKonnectivity(t)
+		next := withKonnectivity(t)
+		next.Bundle = was.Bundle
+		next.Konnectivity.AgentPort = 9132
+		d := rollback(t, next, tunneled(t, was), was)
+		i := slices.IndexFunc(d.files, func(file host.File) bool {
+			return file.Path == unit.Path(component.KonnectivityServer)
+		})
+		if i < 0 || !strings.Contains(string(d.files[i].Content), "--agent-port=8132") || len(d.konnectivity) > 0 {
+			t.Errorf("the unit is not restored: %+v", d.restart)
+		}
+	})
+	t.Run("removed", func(t *testing.T) {
+		was := withKonnectivity(t)
+		next := testSpec(t)
+		next.Bundle = was.Bundle
+		d := rollback(t, next, tunneled(t, was), was)
+		if len(d.konnectivity) > 0 || !d.writes(component.EgressSelectorPath) || d.restarts(component.KonnectivityServer) {
+			t.Errorf("%q is removed, %q restarted", d.konnectivity, d.restart)
+		}
+	})
+}
+
+// TestKonnectivityImport: the settings are read from the unit, and the API server's group is not taken
+// for one of the user.
+func TestKonnectivityImport(t *testing.T) {
+	s := withKonnectivity(t)
+	s.Konnectivity = &component.Konnectivity{Program: "/opt/konnectivity/0.36.0/proxy-server", AgentPort: 9132}
+	s.SupplementaryGroups = []string{"kms"}
+	s.Registration = []byte(`{"Address": "10.0.0.100"}`)
+	got, err := imported(s.Host, machineOf(t, s), endpointIn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Konnectivity == nil || *got.Konnectivity != *s.Konnectivity ||
+		!slices.Equal(got.SupplementaryGroups, []string{"kms"}) || len(got.ExtraArgs) > 0 {
+		t.Errorf("got %+v, groups %q, arguments %q", got.Konnectivity, got.SupplementaryGroups, got.ExtraArgs)
+	}
+	if got := konnectivityIn("no unit"); got.AgentPort != component.DefaultAgentPort {
+		t.Errorf("a unit that cannot be parsed gives %+v", got)
+	}
+}
+
+// TestKeepsAgentPort: agents are required to return only to the port that they know.
+func TestKeepsAgentPort(t *testing.T) {
+	s := withKonnectivity(t)
+	f := tunneled(t, s)
+	if !keepsAgentPort(s.Replica, f) {
+		t.Error("the port is the same")
+	}
+	s.Konnectivity = &component.Konnectivity{Program: s.Konnectivity.Program, AgentPort: 9132}
+	if keepsAgentPort(s.Replica, f) || keepsAgentPort(s.Replica, bare()) {
+		t.Error("another port, or none, is taken for the same")
+	}
+}
+
+// TestAsObserved: whether a replica was ready before a change is asked of what it had then.
+func TestAsObserved(t *testing.T) {
+	with, without := withKonnectivity(t), testSpec(t)
+	if s := asObserved(with, converged(t, without)); s.Konnectivity != nil {
+		t.Error("a proxy server that is added is asked before it is there")
+	}
+	if s := asObserved(without, tunneled(t, with)); s.Konnectivity == nil {
+		t.Error("a proxy server that is removed is not asked")
+	}
+}
