@@ -53,6 +53,9 @@ func checkBarriers(ctx context.Context, s Spec, what string, seen map[string]bal
 // openings is what clients, and keepalived of the other hosts, send to a host.
 func openings(s Spec, name string) []barrier.Opening {
 	all := []barrier.Opening{{Protocol: "tcp", Port: s.port()}}
+	if s.Konnectivity != nil {
+		all = append(all, barrier.Opening{Protocol: "tcp", Port: s.Konnectivity.Port})
+	}
 	var others []netip.Addr
 	for other, h := range s.Hosts {
 		if address, err := netip.ParseAddr(h.Address()); err == nil && other != name {

@@ -41,6 +41,7 @@ type Spec struct {
 	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
 	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
+	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
 	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
 	// no longer in Hosts.
 	Abandon host.Abandoned
@@ -94,6 +95,7 @@ func (s Spec) validate() error {
 	if s.Address6 != "" {
 		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
 	}
+	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
 	}

@@ -58,7 +58,8 @@ defaults
 
 frontend %s
 %s    default_backend %s
-`, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.binds(), proxyName)
+`, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.bindsAt(s.port()), proxyName) +
+		renderKonnectivity(s)
 }
 
 // connectionLine is HAProxy's log line of a connection: the client, the local address and port,
@@ -74,15 +75,15 @@ func verification(s Spec) string {
 	return "verify required ca-file " + caPath + " verifyhost kubernetes"
 }
 
-// binds returns a line for each virtual IP, that of Address first.
-func (s Spec) binds() string {
+// bindsAt returns a line for each virtual IP, that of Address first.
+func (s Spec) bindsAt(port int) string {
 	var lines strings.Builder
 	for _, address := range s.vips() {
 		ip, err := netip.ParseAddr(address)
 		if err != nil {
 			continue // refused by Spec.validate before
 		}
-		fmt.Fprintf(&lines, "    bind %s transparent\n", netip.AddrPortFrom(ip, uint16(s.port())))
+		fmt.Fprintf(&lines, "    bind %s transparent\n", netip.AddrPortFrom(ip, uint16(port)))
 	}
 	return lines.String()
 }

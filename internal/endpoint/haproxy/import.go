@@ -34,6 +34,7 @@ type Imported struct {
 	InstallPackages bool
 	CACertificate   string
 	DrainTimeout    time.Duration
+	Konnectivity    *Konnectivity // Targets is nil if they are Hosts
 	// Replicas are the addresses of the machines in rotation. Their registrations may have a
 	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
@@ -52,12 +53,14 @@ func Import(ctx context.Context, h *host.Host, machine func(address string) *hos
 		return Imported{}, err
 	}
 	out := own.imported()
+	out.Konnectivity = own.konnectivity.withHosts(out.Hosts)
 	if len(out.Hosts) == 0 && own.multicast {
 		return Imported{}, notImported(h, recordPath+" does not name the endpoint's machines, and with multicast no other "+
 			"file does", "import by the address of another of its machines, or apply the configuration, which writes it again")
 	}
 	if len(out.Hosts) == 0 {
 		out.Hosts, err = own.askOtherHosts(ctx, machine)
+		out.Konnectivity = own.konnectivity.withHosts(out.Hosts)
 	}
 	return out, err
 }
@@ -71,15 +74,17 @@ func importQuery() host.Query {
 
 // installed is one machine's part of an endpoint, as read from its files.
 type installed struct {
-	machine  *host.Host
-	name     string
-	address  string // of the machine
-	peers    []string
-	vip      netip.AddrPort
-	vip6     netip.AddrPort // invalid if there is none
-	device   string
-	usual    string // the interface that has the machine's address
-	routerID int
+	machine *host.Host
+	name    string
+	address string // of the machine
+	peers   []string
+	vip     netip.AddrPort
+	vip6    netip.AddrPort // invalid if there is none
+	// konnectivity is the port of agents, with all targets; nil if there is none.
+	konnectivity *Konnectivity
+	device       string
+	usual        string // the interface that has the machine's address
+	routerID     int
 	// multicast is set if advertisements have no other recipients; peers is empty then.
 	multicast bool
 	ca        string
@@ -113,13 +118,15 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
 	}
-	var err, numbers error
-	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
-	if binds := bindLine.FindAllStringSubmatch(balancer.Content, -1); err == nil && len(binds) > 1 {
+	var err, agents, numbers error
+	api, tunnels, _ := strings.Cut(balancer.Content, konnectivityHeading)
+	out.konnectivity, agents = konnectivityIn(tunnels)
+	out.vip, err = netip.ParseAddrPort(first(bindLine, api))
+	if binds := bindLine.FindAllStringSubmatch(api, -1); err == nil && len(binds) > 1 {
 		out.vip6, err = netip.ParseAddrPort(binds[1][1])
 	}
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
-	if err := errors.Join(err, numbers, out.validate()); err != nil {
+	if err := errors.Join(err, agents, numbers, out.validate()); err != nil {
 		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+
 			" was changed by hand, so that they do not say what the endpoint is: "+
 			printable(strings.ReplaceAll(err.Error(), "\n", "; ")),

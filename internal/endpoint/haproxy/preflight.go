@@ -65,6 +65,12 @@ func hostProblems(s Spec, b balancer) []string {
 			fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs "+
 				"--bind-address with the machine's own address)", listener, s.port(), strings.Join(s.vips(), " and ")))
 	}
+	if s.Konnectivity != nil {
+		if listener := wildcardListener(b, s.Konnectivity.Port); listener != "" {
+			reasons = append(reasons, fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s",
+				listener, s.Konnectivity.Port, strings.Join(s.vips(), " and ")))
+		}
+	}
 	switch {
 	case b.device == "" && s.Interface != "":
 		reasons = append(reasons, "there is no interface "+s.Interface+" with an address")
