@@ -311,6 +311,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		InstallPackages: balancers.InstallPackages.ValueBool(),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
+		Konnectivity:    balancers.konnectivity(ctx),
 		Abandon:         r.session.abandon,
 		Registered:      r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
 	}}

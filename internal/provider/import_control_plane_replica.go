@@ -67,6 +67,7 @@ func (r *replicaResource) ImportState(
 	i.set("authentication", supplied.Authentication)
 	i.set("resources", supplied.Resources)
 	i.set("supplementary_groups", supplied.Groups)
+	i.set("konnectivity", supplied.Konnectivity)
 	i.files(observed, supplied.Files)
 	i.keepCluster(observed.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)

@@ -46,6 +46,7 @@ func settingsOfReplica(observed controlplane.Imported) settings[resourcesModel] 
 	if !slices.Equal(slices.Sorted(slices.Values(s.Groups)), observed.SupplementaryGroups) {
 		s.Groups = observed.SupplementaryGroups
 	}
+	s.Konnectivity = observedKonnectivity(s.Konnectivity, observed.Konnectivity)
 	return s
 }
 

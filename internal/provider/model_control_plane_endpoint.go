@@ -37,11 +37,13 @@ type haproxyModel struct {
 	VirtualRouterID types.Int64  `tfsdk:"virtual_router_id"`
 	VRRP            types.String `tfsdk:"vrrp"`
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
+	Konnectivity    types.Object `tfsdk:"konnectivity"`
 }
 
 // balancers decodes the haproxy attribute. If it is unknown, all of the result is unknown.
 func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) haproxyModel {
 	model := haproxyModel{Hosts: types.MapUnknown(types.StringType), Address6: types.StringUnknown()}
+	model.Konnectivity = types.ObjectUnknown(tunnelTypes)
 	if allKnown(m.HAProxy) {
 		diags.Append(m.HAProxy.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	}

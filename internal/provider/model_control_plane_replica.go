@@ -43,6 +43,7 @@ type replicaModel struct {
 	Authentication types.Object `tfsdk:"authentication"`
 	Resources      types.Object `tfsdk:"resources"`
 	Groups         types.Set    `tfsdk:"supplementary_groups"`
+	Konnectivity   types.Object `tfsdk:"konnectivity"`
 
 	Registered types.Bool   `tfsdk:"registered"`
 	MachineID  types.String `tfsdk:"machine_id"`
@@ -133,6 +134,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		[2]attr.Value{m.Authentication, before.Authentication},
 		[2]attr.Value{m.Resources, before.Resources},
 		[2]attr.Value{m.Groups, before.Groups},
+		[2]attr.Value{m.Konnectivity, before.Konnectivity},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }
@@ -203,6 +205,7 @@ func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *se
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},
 		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
 		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},
+		[2]attr.Value{m.Konnectivity, before.Konnectivity},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

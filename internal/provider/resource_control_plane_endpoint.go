@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -129,6 +130,12 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 		err := haproxy.ValidateAddress6(model.Address.ValueString(), balancers.Address6.ValueString())
 		if err != nil {
 			addInvalid(diags, path.Root("haproxy").AtName("address6"), "Invalid endpoint address", err)
+		}
+	}
+	if !balancers.Konnectivity.IsUnknown() && elementsKnown(ctx, balancers.Konnectivity) && !model.Port.IsUnknown() {
+		port := cmp.Or(int(model.Port.ValueInt64()), endpoint.DefaultPort)
+		if err := haproxy.ValidateKonnectivity(balancers.konnectivity(ctx), port); err != nil {
+			addInvalid(diags, path.Root("haproxy").AtName("konnectivity"), "Invalid port of konnectivity", err)
 		}
 	}
 	if diags.HasError() || !allKnown(balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {

@@ -61,6 +61,7 @@ func (r *replicaResource) ValidateConfig(
 	model.validateCIDRs(ctx, &resp.Diagnostics)
 	model.validateHardening(ctx, &resp.Diagnostics)
 	model.validateFiles(ctx, &resp.Diagnostics)
+	model.validateKonnectivity(ctx, &resp.Diagnostics)
 	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
 		if err := component.ValidateEtcd(urls); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
@@ -218,6 +219,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			Audit:           m.audit(ctx),
 			Limits:          m.limits(ctx),
 			ConfigFiles:     m.configFiles(ctx),
+			Konnectivity:    m.konnectivity(ctx),
 			Settings:        m.settings(ctx),
 			Registration:    registrationText(registration),
 			DetectionTime:   registration.LongestDetection(),

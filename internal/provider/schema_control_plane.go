@@ -191,8 +191,8 @@ func replicaStatusSchema() map[string]schema.Attribute {
 		"version":    computedText("Version of the running or installed API server; null if it is unknown."),
 		"healthy":    computedFlag("Whether all three components are ready. `false` also if they could not be queried."),
 		"registered": computedFlag("Whether it is in rotation on every balancer that could be observed."),
-		"components": computedMap("`kube-apiserver`, `kube-controller-manager` and `kube-scheduler`; empty if "+
-			"they could not be queried.", map[string]schema.Attribute{
+		"components": computedMap("`kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and, with "+
+			"`konnectivity`, `kube-konnectivity-server`; empty if they could not be queried.", map[string]schema.Attribute{
 			"healthy":                computedFlag("Whether it is ready."),
 			"health":                 computedText("`ok`, or the reason why it is not ready."),
 			"version":                computedText("Version of the running program; null if it is not running."),

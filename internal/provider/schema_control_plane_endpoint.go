@@ -136,6 +136,7 @@ func haproxySchema() schema.Attribute {
 					"machines without the virtual IP, and reloads it where the virtual IP is; connections may fail for " +
 					"less than a second. Default: `unicast`.",
 			},
+			"konnectivity": tunnelSchema(),
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they " +

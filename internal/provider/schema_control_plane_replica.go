@@ -36,6 +36,7 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range replicaHardening() {
 		attributes[name] = attribute
 	}
+	attributes["konnectivity"] = konnectivitySchema()
 	for name, attribute := range replicaFiles() {
 		attributes[name] = attribute
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // settings are the logging, the admission of clients, the resource limits and the file access
-// of a replica (resource limits alone for a member), as a configuration writes them. Null is
+// of a replica, and its proxy server (resource limits alone for a member), as a configuration writes them. Null is
 // nil. They are stored as JSON in the records on the machines, so that an import can
 // distinguish null from empty or a default and can restore the formatting of YAML.
 type settings[R any] struct {
@@ -23,7 +23,8 @@ type settings[R any] struct {
 	Resources      *R                   `json:"resources,omitempty"`
 	Groups         []string             `json:"supplementary_groups,omitzero"` // null is nil, sorted
 
-	Files map[string]fileSettings `json:"files,omitzero"` // null is nil
+	Files        map[string]fileSettings `json:"files,omitzero"` // null is nil
+	Konnectivity *konnectivityModel      `json:"konnectivity,omitempty"`
 	// Repeated are the flags that are configured in repeated_args, sorted, by component.
 	Repeated map[string][]string `json:"repeated_args,omitempty"`
 }
@@ -111,7 +112,7 @@ func orZero[T any](p *T) T {
 // text encodes s for the records. It returns nil if s is empty.
 func (s settings[R]) text() json.RawMessage {
 	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil && s.Files == nil &&
-		len(s.Repeated) == 0 {
+		s.Konnectivity == nil && len(s.Repeated) == 0 {
 		return nil
 	}
 	if s.Authentication != nil {
@@ -129,7 +130,7 @@ func (m replicaModel) settings(ctx context.Context) json.RawMessage {
 	return settings[resourcesModel]{
 		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication),
 		decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx), m.fileSettings(ctx),
-		m.repeatedFlags(ctx),
+		decodeObject[konnectivityModel](ctx, m.Konnectivity), m.repeatedFlags(ctx),
 	}.text()
 }
 

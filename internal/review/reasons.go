@@ -66,6 +66,7 @@ func arguments(kind string) map[string]argument {
 			"resources":            {label: "resource limits", effect: Restart, shown: true},
 			"name":                 {label: "name", effect: Restart, shown: true},
 			"supplementary_groups": {label: "supplementary groups", effect: Restart, shown: true},
+			"konnectivity":         {label: "konnectivity", effect: Restart, shown: true},
 			"endpoint":             {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
 			"additional_endpoints": {label: "additional endpoints", effect: Repair},
 		},
