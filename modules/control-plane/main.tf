@@ -85,6 +85,10 @@ resource "kube_control_plane_endpoint" "this" {
     virtual_router_id = var.endpoint.virtual_router_id
     vrrp              = var.endpoint.vrrp
     install_packages  = var.endpoint.install_packages
+    konnectivity = var.kubernetes.konnectivity == null ? null : {
+      port    = var.kubernetes.konnectivity.agent_port
+      targets = local.with["replica"]
+    }
   } : null
   timeouts = var.endpoint.timeouts
 }
@@ -142,6 +146,7 @@ resource "kube_control_plane_replica" "this" {
 
   additional_endpoints = var.additional_endpoints
   supplementary_groups = var.kubernetes.supplementary_groups
+  konnectivity         = var.kubernetes.konnectivity
   timeouts             = var.kubernetes.timeouts
 }
 

@@ -147,6 +147,7 @@ variable "kubernetes" {
     supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
     repeated_args are flags that are given once for each value, such as service-account-issuer.
     files are placed in /etc/kubernetes/files, where flags in extra_args name them. A file without content takes it from secret_files.
+    konnectivity is the path from API servers to Services, Pods and nodes, for machines that do not reach them. Balancers of the module get its port.
     members selects the etcd members that a replica uses: "own" (the member on its machine, or all members if it has none) or "all".
   EOT
   type = object({
@@ -182,6 +183,10 @@ variable "kubernetes" {
       scheduler          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
     }))
     supplementary_groups = optional(set(string))
+    konnectivity = optional(object({
+      program    = optional(string)
+      agent_port = optional(number)
+    }))
     files = optional(map(object({
       content = optional(string)
       mode    = optional(string)

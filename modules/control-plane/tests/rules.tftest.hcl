@@ -45,6 +45,23 @@ run "hardened" {
   }
 }
 
+run "konnectivity" {
+  command = plan
+
+  variables {
+    kubernetes = { version = "1.36.3", konnectivity = { agent_port = 9132 } }
+  }
+
+  assert {
+    condition     = alltrue([for replica in kube_control_plane_replica.this : replica.konnectivity.agent_port == 9132])
+    error_message = "Every replica has the proxy server."
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.haproxy.konnectivity.port == 9132 && join(",", keys(kube_control_plane_endpoint.this.haproxy.konnectivity.targets)) == "cp1,cp2,cp3"
+    error_message = "The balancers pass the port of agents on to the replicas."
+  }
+}
+
 run "files" {
   command = plan
 
