@@ -29,7 +29,7 @@ const (
 	agentsReturn = time.Minute
 	// agentsMayReturn is how long agents are waited for that may, or may not, be able to connect: they
 	// need a port that leads to this replica before it is in rotation.
-	agentsMayReturn = 20 * time.Second
+	agentsMayReturn = 30 * time.Second
 )
 
 // agentsWait says whether agents are waited for.

@@ -245,3 +245,17 @@ func TestAsObserved(t *testing.T) {
 		t.Error("a proxy server that is removed is not asked")
 	}
 }
+
+// TestKonnectivityIsNotHidden: a proxy server that fails is named also while the API server is not ready,
+// which does not cause it.
+func TestKonnectivityIsNotHidden(t *testing.T) {
+	s := unreachable(t)
+	w := readinessWait{reasons: map[string]string{
+		release.APIServer: "does not answer", release.Scheduler: "does not answer",
+		component.KonnectivityServer: "ended 3 times after its start",
+	}}
+	text := cptest.Text(w.explain(t.Context(), s, errNotReady))
+	if !strings.Contains(text, "Cause: kube-apiserver does not answer; kube-konnectivity-server ended 3 times") {
+		t.Error(text)
+	}
+}

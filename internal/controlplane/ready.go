@@ -219,7 +219,7 @@ func (w *readinessWait) explain(ctx context.Context, s Spec, err error) error {
 	}
 	names := slices.Sorted(maps.Keys(w.reasons))
 	if _, ok := w.reasons[release.APIServer]; ok {
-		names = []string{release.APIServer} // the others cannot be ready without it
+		names = slices.DeleteFunc(names, needsAPIServer)
 	}
 	var causes []string
 	for _, name := range names {
@@ -233,6 +233,11 @@ func (w *readinessWait) explain(ctx context.Context, s Spec, err error) error {
 		Detail:  logs(ctx, s, names),
 		Err:     errors.Join(errNotReady, err),
 	}
+}
+
+// needsAPIServer reports whether a component cannot be ready without the API server.
+func needsAPIServer(name string) bool {
+	return name == release.ControllerManager || name == release.Scheduler
 }
 
 // logs returns the last lines of each component's journal. It has its own deadline, because it
