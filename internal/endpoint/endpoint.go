@@ -34,6 +34,7 @@ const (
 	External Kind = "external"
 	DNS      Kind = "dns"
 	BGP      Kind = "bgp"
+	KubeVIP  Kind = "kube_vip"
 )
 
 // Registration is what a replica needs to enter and leave rotation. It is derived from the
@@ -59,6 +60,8 @@ type Registration struct {
 	// Additional are further endpoints of the same control plane, at which the replica is in rotation
 	// as well. None of them has additional endpoints.
 	Additional []Registration `json:"additional,omitempty"`
+	// KubeVIP is how the machines elect the holder of the address. Nil for the other kinds.
+	KubeVIP *Election `json:"kube_vip,omitempty"`
 	// Hooks run on this computer. They come from the configuration, and are never written to a
 	// machine or read from one.
 	Hooks Hooks `json:"-"`
@@ -142,7 +145,7 @@ func (r Registration) ValidateAdditional() error {
 	if len(r.Additional) > MaxAdditional {
 		return fmt.Errorf("there are %d additional endpoints, and at most %d are supported", len(r.Additional), MaxAdditional)
 	}
-	seen := map[string]bool{}
+	seen, kubeVIP := map[string]bool{}, false
 	for _, each := range r.All() {
 		switch {
 		case each.Address == "":
@@ -152,10 +155,13 @@ func (r Registration) ValidateAdditional() error {
 		case each.ClusterID != r.ClusterID:
 			return fmt.Errorf("the additional endpoint %s belongs to the cluster %q, and the first one to %q", each.ID(),
 				each.ClusterID, r.ClusterID)
+		case each.Kind == KubeVIP && kubeVIP:
+			return errors.New("a machine can be a candidate for one endpoint by kube-vip only, and there are two")
 		case seen[each.ID()]:
 			return fmt.Errorf("the endpoint %s is listed twice", each.ID())
 		}
 		seen[each.ID()] = true
+		kubeVIP = kubeVIP || each.Kind == KubeVIP
 	}
 	return nil
 }
@@ -189,7 +195,7 @@ func (r Registration) LongestDetection() time.Duration {
 // OnMachines reports whether clients reach API servers at the address of an endpoint, which the
 // machines of the replicas have.
 func (r Registration) OnMachines() bool {
-	return slices.ContainsFunc(r.All(), func(each Registration) bool { return each.Kind == BGP })
+	return slices.ContainsFunc(r.All(), func(each Registration) bool { return each.Kind == BGP || each.Kind == KubeVIP })
 }
 
 // Status is what the resource's state records about the endpoint.

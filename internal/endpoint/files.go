@@ -42,3 +42,16 @@ func sameContent(state host.FileState, wanted host.File) bool {
 	digest := sha256.Sum256(wanted.Content)
 	return state.SHA256 == hex.EncodeToString(digest[:])
 }
+
+// UnitDrift describes why a unit does not run, or does not start at boot.
+func UnitDrift(name string, state host.UnitState) []string {
+	switch {
+	case state.Load != "loaded":
+		return []string{name + " is not there"}
+	case state.Active != "active":
+		return []string{name + " is " + state.Active}
+	case state.Enabled != "enabled":
+		return []string{name + " is not enabled"}
+	}
+	return nil
+}

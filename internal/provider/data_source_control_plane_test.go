@@ -241,6 +241,7 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 			"kind":       tftypes.NewValue(tftypes.String, nil), "probe_from": tftypes.NewValue(tftypes.String, nil),
 			"target_port": tftypes.NewValue(tftypes.Number, nil),
 			"bgp":         tftypes.NewValue(types.ObjectType{AttrTypes: announcementTypes}.TerraformType(t.Context()), nil),
+			"kube_vip":    tftypes.NewValue(types.ObjectType{AttrTypes: electionTypes}.TerraformType(t.Context()), nil),
 			"zone":        tftypes.NewValue(types.ObjectType{AttrTypes: zoneTypes}.TerraformType(t.Context()), nil),
 		}),
 		"timeouts": objectValue(map[string]tftypes.Value{"read": textValue("2s")}),

@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -40,6 +41,7 @@ type registrars struct {
 	external *external.Endpoints
 	dns      *dns.Endpoints
 	bgp      *bgp.Endpoints
+	kubeVIP  *kubevip.Endpoints
 	// hooks are those of the configuration, by endpoint: a registration that a machine has recorded
 	// has none.
 	hooks *sync.Map
@@ -108,6 +110,8 @@ func (r registrars) single(registration endpoint.Registration) registrar {
 		return r.dns.For(registration)
 	case endpoint.BGP:
 		return r.bgp.For(registration)
+	case endpoint.KubeVIP:
+		return r.kubeVIP.For(registration)
 	default:
 		return r.haproxy.For(registration)
 	}
@@ -130,6 +134,8 @@ func (r registrars) health(ctx context.Context, registration endpoint.Registrati
 		observed = r.dns.For(registration).Health(ctx)
 	case endpoint.BGP:
 		observed = r.bgp.For(registration).Health(ctx)
+	case endpoint.KubeVIP:
+		observed = r.kubeVIP.For(registration).Health(ctx)
 	default:
 		return endpointHealth{Health: r.haproxy.For(registration).Health(ctx)}
 	}
@@ -160,6 +166,8 @@ func (r registrars) recorded(registration endpoint.Registration, cluster string)
 			return r.dns.ForRecorded(registration, cluster)
 		case endpoint.BGP:
 			return r.bgp.ForRecorded(registration)
+		case endpoint.KubeVIP:
+			return r.kubeVIP.ForRecorded(registration)
 		default:
 			return r.single(registration)
 		}
@@ -270,6 +278,12 @@ func newBGPEndpoint(e *bgp.Endpoints, s bgp.Spec) endpointKind {
 	}}
 }
 
+func newKubeVIPEndpoint(e *kubevip.Endpoints, s kubevip.Spec) endpointKind {
+	return targetsEndpoint[kubevip.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
+		return e.Delete(ctx, s, s.DrainTimeout+s.LeaseDuration+wait)
+	}}
+}
+
 // spec returns the spec that the model describes.
 func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *diag.Diagnostics) endpointKind {
 	drain, err := parseDuration(m.DrainTimeout)
@@ -296,6 +310,13 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
 		spec.DrainTimeout = drain
 		return newBGPEndpoint(r.session.registrars.bgp, spec)
+	}
+	if !m.KubeVIP.IsNull() {
+		model, _ := m.kubeVIP(ctx, diags)
+		spec := model.spec(ctx, diags)
+		spec.ClusterID, spec.Address, spec.Port = m.bundle.ClusterID, m.Address.ValueString(), int(m.Port.ValueInt64())
+		spec.DrainTimeout = drain
+		return newKubeVIPEndpoint(r.session.registrars.kubeVIP, spec)
 	}
 	balancers := m.balancers(ctx, diags)
 	return haproxyEndpoint{registrars: r.session.registrars.haproxy, Spec: haproxy.Spec{

@@ -312,3 +312,45 @@ func TestBGPRegistration(t *testing.T) {
 		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
 	}
 }
+
+// TestKubeVIPRegistration is the same for a kube_vip endpoint.
+func TestKubeVIPRegistration(t *testing.T) {
+	here, _ := twoClusters(t)
+	of := endpointSchema(t.Context())
+	state := importedState(t, of, map[string]any{
+		"address": "10.0.0.100", "port": int64(6443), "kube_vip.targets": map[string]string{"cp1": "10.0.0.11"},
+		"kube_vip.interface": "eth1", "kube_vip.sha256": strings.Repeat("0a", 32), "drain_timeout": "10s",
+		"pki": bundleText(t, here),
+	})
+	var m endpointModel
+	diags := state.Get(t.Context(), &m)
+	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	want := endpoint.Registration{
+		Kind: endpoint.KubeVIP, Address: "10.0.0.100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, TargetPort: 6443, ClusterID: here.ClusterID,
+		KubeVIP: &endpoint.Election{
+			Mode: "arp", Interface: "eth1", Program: "/usr/local/bin/kube-vip", SHA256: strings.Repeat("0a", 32),
+			LeaseDuration: 5 * time.Second,
+		},
+	}
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || got.Key() != want.Key() {
+		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
+	}
+	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
+	importRegistration(importer{t.Context(), &resp}, got)
+	var imported endpointModel
+	diags = resp.Diagnostics
+	diags.Append(resp.State.Get(t.Context(), &imported)...)
+	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	again := decodeRegistration(t.Context(), imported.Registration, &diags)
+	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
+		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
+	}
+	if parsed, err := registrationIn(registrationText(want)); err != nil || parsed.Key() != want.Key() {
+		t.Errorf("a machine's record is read as %s, %v", parsed.Key(), err)
+	}
+}

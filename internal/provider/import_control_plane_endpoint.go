@@ -133,7 +133,7 @@ func (r *endpointResource) registeredOn(ctx context.Context, machine *host.Host)
 // withoutBalancers reports whether an endpoint of that kind is recorded on the machines of its
 // replicas only.
 func withoutBalancers(kind endpoint.Kind) bool {
-	return kind == endpoint.External || kind == endpoint.DNS || kind == endpoint.BGP
+	return kind == endpoint.External || kind == endpoint.DNS || kind == endpoint.BGP || kind == endpoint.KubeVIP
 }
 
 // importRegistration reads an endpoint without balancers from the registration of one of its
@@ -147,6 +147,8 @@ func importRegistration(i importer, registration endpoint.Registration) {
 		importDNS(i, registration)
 	case endpoint.BGP:
 		importBGP(i, registration)
+	case endpoint.KubeVIP:
+		importKubeVIP(i, registration)
 	default:
 		importExternal(i, registration)
 	}
@@ -193,6 +195,17 @@ func importBGP(i importer, registration endpoint.Registration) {
 	i.set("bgp.hold_time", durationText(bgp.HoldTime))
 	i.set("bgp.bfd_interval", durationText(bgp.BFDInterval))
 	i.set("bgp.propagation_time", durationText(bgp.Propagation))
+}
+
+// importKubeVIP sets the attribute kube_vip.
+func importKubeVIP(i importer, registration endpoint.Registration) {
+	election := registration.KubeVIP
+	i.set("kube_vip.targets", registration.Hosts)
+	i.set("kube_vip.mode", election.Mode)
+	i.set("kube_vip.interface", stringOrNull(election.Interface))
+	i.set("kube_vip.program", election.Program)
+	i.set("kube_vip.sha256", stringOrNull(election.SHA256))
+	i.set("kube_vip.lease_duration", durationText(election.LeaseDuration))
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 )
 
 func (r *replicaResource) IdentitySchema(
@@ -128,6 +129,8 @@ func validateRegistration(registration endpoint.Registration) error {
 		return dns.Validate(registration)
 	case endpoint.BGP:
 		return bgp.ValidateRegistration(registration)
+	case endpoint.KubeVIP:
+		return kubevip.ValidateRegistration(registration)
 	}
 	return errors.New("this version of the provider does not know its kind of endpoint")
 }
@@ -150,6 +153,7 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		Hooks:         types.ObjectNull(hooksTypes), // no machine has them
 		Zone:          zoneObject(ctx, r.Zone, &diags),
 		BGP:           announcementObject(ctx, r.BGP, &diags),
+		KubeVIP:       electionObject(ctx, r.KubeVIP, &diags),
 	})
 	diags.Append(more...)
 	return object, diags

@@ -22,6 +22,7 @@ type endpointModel struct {
 	External     types.Object `tfsdk:"external"`
 	DNS          types.Object `tfsdk:"dns"`
 	BGP          types.Object `tfsdk:"bgp"`
+	KubeVIP      types.Object `tfsdk:"kube_vip"`
 	CA           types.String `tfsdk:"ca_certificate"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
 
@@ -76,12 +77,13 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 	}
 	registration := registrationModel{
 		Hooks: types.ObjectNull(hooksTypes), Zone: types.ObjectNull(zoneTypes),
-		BGP:     types.ObjectNull(announcementTypes),
+		BGP: types.ObjectNull(announcementTypes), KubeVIP: types.ObjectNull(electionTypes),
 		Address: m.Address, Port: m.Port, DrainTimeout: m.DrainTimeout, VerifyCA: types.BoolValue(!m.CA.IsNull()),
 		ClusterID: cluster,
 	}
 	switch {
-	case m.HAProxy.IsUnknown() || m.External.IsUnknown() || m.DNS.IsUnknown() || m.BGP.IsUnknown():
+	case m.HAProxy.IsUnknown() || m.External.IsUnknown() || m.DNS.IsUnknown() || m.BGP.IsUnknown() ||
+		m.KubeVIP.IsUnknown():
 		return
 	case !m.DNS.IsNull():
 		arguments, known := m.dns(ctx, diags)
@@ -101,6 +103,15 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.Kind, registration.TargetPort = types.StringValue(string(endpoint.BGP)), m.Port
 		registration.Hosts = arguments.Targets
 		registration.BGP = announcementObject(ctx, spec.Registration().BGP, diags)
+	case !m.KubeVIP.IsNull():
+		arguments, known := m.kubeVIP(ctx, diags)
+		if !known {
+			return
+		}
+		spec := arguments.spec(ctx, diags)
+		registration.Kind, registration.TargetPort = types.StringValue(string(endpoint.KubeVIP)), m.Port
+		registration.Hosts = arguments.Targets
+		registration.KubeVIP = electionObject(ctx, spec.Registration().KubeVIP, diags)
 	case m.External.IsNull():
 		balancers := m.balancers(ctx, diags)
 		registration.Hosts, registration.Address6 = balancers.Hosts, balancers.Address6
@@ -138,6 +149,7 @@ func (m *endpointModel) affectsMachine(_ context.Context, before endpointModel, 
 		[2]attr.Value{m.External, before.External},
 		[2]attr.Value{m.DNS, before.DNS},
 		[2]attr.Value{m.BGP, before.BGP},
+		[2]attr.Value{m.KubeVIP, before.KubeVIP},
 	)
 }
 

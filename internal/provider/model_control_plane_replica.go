@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -87,23 +88,24 @@ func (m *replicaModel) derive(context.Context, *diag.Diagnostics) { m.ID = m.Nam
 func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	address := addressOf(m.Host)
-	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
+	at, _ := m.Endpoint.Attributes()["address"].(types.String)
 	endpoint6, _ := m.Endpoint.Attributes()["address6"].(types.String)
-	if endpoint6.IsUnknown() || !elementsKnown(ctx, m.AdditionalEndpoints) || !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) ||
-		!elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
+	if endpoint6.IsUnknown() || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) ||
+		!allKnown(m.Name, address, at, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
 	names := requestedReplicaModel{
-		Name: m.Name, Address: address, Endpoint: endpoint, Endpoint6: endpoint6,
+		Name: m.Name, Address: address, Endpoint: at, Endpoint6: endpoint6,
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
 	}.names(ctx, &ignored)
 	for _, additional := range m.additional() {
 		names.Additional = append(names.Additional, decodeRegistration(ctx, additional, &ignored).Addresses()...)
 	}
+	lease := kubevip.LeaseOf(m.registration(ctx, &ignored))
 	if m.noAdminConf() {
-		return component.LeavesWithoutAdmin(names)
+		return withLease(component.LeavesWithoutAdmin(names), m.name(), lease)
 	}
-	return component.Leaves(names)
+	return withLease(component.Leaves(names), m.name(), lease)
 }
 
 // noAdminConf reports whether the machine gets no administrators' kubeconfig.

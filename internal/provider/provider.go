@@ -22,6 +22,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -116,8 +117,9 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	observer := targets.NewObserver(s.machine, s.recordedReplica)
 	s.registrars = registrars{
 		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(observer), dns: dns.New(observer, keys),
-		bgp:   bgp.New(observer, passwords),
-		hooks: &sync.Map{},
+		bgp:     bgp.New(observer, passwords),
+		kubeVIP: kubevip.New(observer),
+		hooks:   &sync.Map{},
 	}
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s

@@ -38,6 +38,7 @@ type registrationModel struct {
 	Hooks         types.Object `tfsdk:"hooks"`
 	Zone          types.Object `tfsdk:"zone"`
 	BGP           types.Object `tfsdk:"bgp"`
+	KubeVIP       types.Object `tfsdk:"kube_vip"`
 }
 
 // hooksModel is endpoint.Hooks as Terraform attributes.
@@ -81,6 +82,7 @@ var registrationTypes = map[string]attr.Type{
 	"hooks":          types.ObjectType{AttrTypes: hooksTypes},
 	"zone":           types.ObjectType{AttrTypes: zoneTypes},
 	"bgp":            types.ObjectType{AttrTypes: announcementTypes},
+	"kube_vip":       types.ObjectType{AttrTypes: electionTypes},
 }
 
 // registeredAt returns, for an endpoint, a function that reports whether a machine has a
@@ -191,6 +193,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		Hooks:         hooksOf(ctx, model.Hooks, diags),
 		Zone:          zoneOf(ctx, model.Zone, diags),
 		BGP:           announcementOf(ctx, model.BGP, diags),
+		KubeVIP:       electionOf(ctx, model.KubeVIP, diags),
 	}
 }
 
@@ -207,6 +210,7 @@ type queryEndpointModel struct {
 	ProbeFrom  types.String `tfsdk:"probe_from"`
 	Zone       types.Object `tfsdk:"zone"`
 	BGP        types.Object `tfsdk:"bgp"`
+	KubeVIP    types.Object `tfsdk:"kube_vip"`
 }
 
 // decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
@@ -228,6 +232,7 @@ func decodeEndpoint(
 		ProbeFrom:  model.ProbeFrom.ValueString(),
 		Zone:       zoneOf(ctx, model.Zone, diags),
 		BGP:        announcementOf(ctx, model.BGP, diags),
+		KubeVIP:    electionOf(ctx, model.KubeVIP, diags),
 	}, bundle)
 }
 

@@ -164,3 +164,14 @@ func newTestSeal(t *testing.T) *pki.Seal {
 	}
 	return seal
 }
+
+// TestWithLease: the certificate of kube-vip is needed only by a replica whose endpoint has a Lease.
+func TestWithLease(t *testing.T) {
+	if leaves := withLease(nil, "cp1", ""); len(leaves) > 0 {
+		t.Errorf("without a Lease: %+v", leaves)
+	}
+	leaves := withLease(nil, "cp1", "kube-vip-10.0.0.100")
+	if len(leaves) != 1 || leaves[0].CommonName != "kube-vip:cp1" || leaves[0].Organizations[0] != "kube-vip-10.0.0.100" {
+		t.Errorf("with a Lease: %+v", leaves)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -46,6 +47,7 @@ type requestedReplicaModel struct {
 	Address       types.String `tfsdk:"address"`
 	Endpoint      types.String `tfsdk:"endpoint"`
 	Endpoint6     types.String `tfsdk:"endpoint6"`
+	KubeVIP       types.Bool   `tfsdk:"kube_vip"`
 	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
 	ClusterDomain types.String `tfsdk:"cluster_domain"`
 	ExtraSANs     types.Set    `tfsdk:"extra_sans"`
@@ -224,7 +226,13 @@ func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle
 		leaves = append(leaves, machine.Leaves(member.Name.ValueString(), member.Address.ValueString())...)
 	}
 	if !m.Replica.IsNull() {
-		leaves = append(leaves, component.Leaves(decodeReplica(ctx, m.Replica, diags).names(ctx, diags))...)
+		replica := decodeReplica(ctx, m.Replica, diags)
+		lease := ""
+		if replica.KubeVIP.ValueBool() {
+			lease = kubevip.LeaseName(replica.Endpoint.ValueString())
+		}
+		all := component.Leaves(replica.names(ctx, diags))
+		leaves = append(leaves, withLease(all, replica.Name.ValueString(), lease)...)
 	}
 	if !m.User.IsNull() {
 		var user requestedUserModel
@@ -245,6 +253,14 @@ func decodeReplica(ctx context.Context, value types.Object, diags *diag.Diagnost
 	var model requestedReplicaModel
 	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	return model
+}
+
+// withLease adds the certificate of a replica for the Lease of its endpoint, if it has one.
+func withLease(leaves []pki.Leaf, replica, lease string) []pki.Leaf {
+	if lease == "" {
+		return leaves
+	}
+	return append(leaves, component.LeaseHolder(replica, lease))
 }
 
 func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostics) pki.APIServerNames {

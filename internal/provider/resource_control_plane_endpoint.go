@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
@@ -64,6 +65,8 @@ func (r *endpointResource) ValidateConfig(
 		validateDNS(ctx, model, &resp.Diagnostics)
 	case !model.BGP.IsNull():
 		validateBGP(ctx, model, &resp.Diagnostics)
+	case !model.KubeVIP.IsNull():
+		validateKubeVIP(ctx, model, &resp.Diagnostics)
 	case !model.External.IsNull():
 		validateExternal(ctx, model, &resp.Diagnostics)
 	default:
@@ -114,6 +117,22 @@ func validateBGP(ctx context.Context, model endpointModel, diags *diag.Diagnosti
 	}
 	if err := bgp.ValidateRegistration(spec.Registration()); err != nil {
 		addInvalid(diags, path.Root("bgp"), "Invalid endpoint", err)
+	}
+}
+
+func validateKubeVIP(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
+	refuseCA(model, model.KubeVIP, diags)
+	arguments, known := model.kubeVIP(ctx, diags)
+	if !known || !allKnown(model.Address) || model.Port.IsUnknown() || diags.HasError() {
+		return
+	}
+	spec := arguments.spec(ctx, diags)
+	spec.Address, spec.Port = model.Address.ValueString(), int(model.Port.ValueInt64()) // 0 is the default
+	if diags.HasError() {
+		return
+	}
+	if err := kubevip.ValidateRegistration(spec.Registration()); err != nil {
+		addInvalid(diags, path.Root("kube_vip"), "Invalid endpoint", err)
 	}
 }
 
@@ -179,9 +198,10 @@ func (r *endpointResource) ModifyPlan(
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.HAProxy.IsNull() != state.HAProxy.IsNull() || plan.DNS.IsNull() != state.DNS.IsNull() ||
-			plan.BGP.IsNull() != state.BGP.IsNull() {
+			plan.BGP.IsNull() != state.BGP.IsNull() || plan.KubeVIP.IsNull() != state.KubeVIP.IsNull() {
 			resp.RequiresReplace = append(resp.RequiresReplace,
-				path.Root("haproxy"), path.Root("external"), path.Root("dns"), path.Root("bgp"))
+				path.Root("haproxy"), path.Root("external"), path.Root("dns"), path.Root("bgp"),
+				path.Root("kube_vip"))
 		}
 		warnMoved(ctx, *plan, *state, &resp.Diagnostics)
 		if plan.affectsMachine(ctx, *state, r.session) {

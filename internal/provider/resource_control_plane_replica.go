@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -224,6 +225,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			Registration:    registrationText(registration),
 			DetectionTime:   registration.LongestDetection(),
 			AllAddresses:    registration.OnMachines(),
+			EndpointLease:   kubevip.LeaseOf(registration),
 			EarlyRenewal:    early,
 
 			SupplementaryGroups: m.groups(ctx),

@@ -83,6 +83,11 @@ func requestedReplicaSchema() schema.Attribute {
 				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 				MarkdownDescription: "The `haproxy.address6` of its `kube_control_plane_endpoint`. Default: none.",
 			},
+			"kube_vip": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether its `kube_control_plane_endpoint` has `kube_vip`: kube-vip has a certificate of " +
+					"its own. Default: none, which is `false`.",
+			},
 			"service_cidrs": schema.ListAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
 				Default: listdefault.StaticValue(types.ListValueMust(types.StringType,

@@ -89,10 +89,11 @@ func querySchema() map[string]schema.Attribute {
 					Required: true, ElementType: types.StringType,
 					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 				},
-				"kind": schema.StringAttribute{Optional: true, MarkdownDescription: "`external`, `dns` or `bgp`. " +
-					"Default: none, for `haproxy`."},
-				"zone": replicaZoneSchema(),
-				"bgp":  replicaAnnouncementSchema(),
+				"kind": schema.StringAttribute{Optional: true, MarkdownDescription: "`external`, `dns`, `bgp` or " +
+					"`kube_vip`. Default: none, for `haproxy`."},
+				"zone":     replicaZoneSchema(),
+				"bgp":      replicaAnnouncementSchema(),
+				"kube_vip": replicaElectionSchema(),
 				"target_port": schema.Int64Attribute{Optional: true, MarkdownDescription: "The API servers' port " +
 					"behind an external endpoint. Default: none."},
 				"probe_from": schema.StringAttribute{Optional: true, MarkdownDescription: "Address of the machine " +

@@ -39,7 +39,8 @@ func endpointSchema(ctx context.Context) schema.Schema {
 		MarkdownDescription: "The fixed address of a control plane's API, of exactly one kind: `haproxy`, a virtual " +
 			"IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas; " +
 			"`external`, an address that others look after, such as a cloud's load balancer; `dns`, a name with the " +
-			"addresses of the replicas that are ready; or `bgp`, an address that their machines announce. Replicas join and " +
+			"addresses of the replicas that are ready; `bgp`, an address that their machines announce; or `kube_vip`, a " +
+			"virtual IP that one of them has. Replicas join and " +
 			"leave its rotation on their own, through `registration`. It is created before them and cannot be " +
 			"destroyed while one of them is in rotation. A change of the kind replaces the endpoint: to move to another " +
 			"one, use `additional_endpoints` of the replicas.",
@@ -55,18 +56,20 @@ func endpointArguments() map[string]schema.Attribute {
 			Validators:    []validator.String{checked("endpoint address", targets.ValidateAddress)},
 			MarkdownDescription: "With `haproxy`, the virtual IP: an unused address in the machines' network. With " +
 				"`external`, the balancer's IP address or DNS name. With `dns`, the name. With `bgp`, " +
-				"the IP address that the machines announce. A change replaces the endpoint.",
+				"the IP address that the machines announce. With `kube_vip`, an unused address in the machines' network. " +
+				"A change replaces the endpoint.",
 		},
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port at the address. Default `6443`. With `haproxy`, it may be the same port that the " +
-				"replicas use on their own addresses; with `dns` and `bgp`, it has to be. A change reloads HAProxy.",
+				"replicas use on their own addresses; with `dns`, `bgp` and `kube_vip`, it has to be. A change reloads HAProxy.",
 		},
 		"haproxy":  haproxySchema(),
 		"external": externalSchema(),
 		"dns":      dnsSchema(),
 		"bgp":      bgpSchema(),
+		"kube_vip": kubeVIPSchema(),
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
 			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of " +
@@ -98,10 +101,12 @@ func haproxySchema() schema.Attribute {
 		Optional: true,
 		Validators: []validator.Object{objectvalidator.ExactlyOneOf(
 			path.MatchRoot("external"), path.MatchRoot("dns"), path.MatchRoot("bgp"),
+			path.MatchRoot("kube_vip"),
 		)},
 		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (VRRP). A " +
 			"change reloads the affected service on one machine after the other, the machine with the virtual IP " +
-			"last; a reload closes no connection. Default: none; one of `haproxy`, `external`, `dns` and `bgp` is set.",
+			"last; a reload closes no connection. Default: none; one of `haproxy`, `external`, `dns`, " +
+			"`bgp` and `kube_vip` is set.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
@@ -170,10 +175,11 @@ func endpointComputed() map[string]schema.Attribute {
 					Computed: true, ElementType: types.StringType,
 					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
 				},
-				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, `dns`, `bgp`, or null for " +
-					"`haproxy`."},
-				"zone": zoneSchema(),
-				"bgp":  announcementSchema(),
+				"kind": schema.StringAttribute{Computed: true, MarkdownDescription: "`external`, `dns`, `bgp`, " +
+					"`kube_vip`, or null for `haproxy`."},
+				"zone":     zoneSchema(),
+				"bgp":      announcementSchema(),
+				"kube_vip": electionSchema(),
 				"target_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "The API servers' port " +
 					"behind an endpoint without balancers."},
 				"hooks": schema.SingleNestedAttribute{

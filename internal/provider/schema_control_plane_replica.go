@@ -167,12 +167,13 @@ func registrationArguments() map[string]schema.Attribute {
 			Optional: true,
 			Validators: []validator.String{
 				stringvalidator.OneOf(string(endpoint.HAProxy), string(endpoint.External), string(endpoint.DNS),
-					string(endpoint.BGP)),
+					string(endpoint.BGP), string(endpoint.KubeVIP)),
 			},
-			MarkdownDescription: "`haproxy`, `external`, `dns` or `bgp`. Default: none, which is `haproxy`.",
+			MarkdownDescription: "`haproxy`, `external`, `dns`, `bgp` or `kube_vip`. Default: none, which is `haproxy`.",
 		},
-		"zone": replicaZoneSchema(),
-		"bgp":  replicaAnnouncementSchema(),
+		"zone":     replicaZoneSchema(),
+		"bgp":      replicaAnnouncementSchema(),
+		"kube_vip": replicaElectionSchema(),
 		"target_port": schema.Int64Attribute{
 			Optional: true, Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "The API servers' port behind an endpoint without balancers. Default: none.",

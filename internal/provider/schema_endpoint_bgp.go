@@ -20,8 +20,8 @@ func bgpSchema() schema.Attribute {
 		MarkdownDescription: "An IP address that every replica's machine has, and announces to its routers by BGP (bird) " +
 			"while its own API server is ready. Routers with several routes spread connections over the replicas. The route " +
 			"is withdrawn before a replica stops, and is lost with a machine that dies: within a second with BFD. Connections " +
-			"through a route that is gone end, and clients connect again. Default: none; one of `haproxy`, `external`, `dns` " +
-			"and `bgp` is set. A change restarts nothing but bird.",
+			"through a route that is gone end, and clients connect again. Default: none; one of `haproxy`, `external`, `dns`, " +
+			"`bgp` and `kube_vip` is set. A change restarts nothing but bird.",
 		Attributes: map[string]schema.Attribute{
 			"asn": schema.Int64Attribute{
 				Required: true, Validators: []validator.Int64{int64validator.Between(1, 4294967294)},

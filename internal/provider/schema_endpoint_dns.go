@@ -37,7 +37,7 @@ func dnsSchema() schema.Attribute {
 			"servers and its time to live has passed. A timer on each replica's machine checks all replicas, removes " +
 			"the record of one that is not ready, and puts its own back. Connections to a machine that has died end, and " +
 			"clients reach another one when the record is gone and their resolver's copy has expired. " +
-			"Default: none; one of `haproxy`, `external`, `dns` and `bgp` is set. A change restarts nothing.",
+			"Default: none; one of `haproxy`, `external`, `dns`, `bgp` and `kube_vip` is set. A change restarts nothing.",
 		Attributes: map[string]schema.Attribute{
 			"zone": schema.StringAttribute{
 				Required: true,

@@ -29,7 +29,8 @@ func externalSchema() schema.Attribute {
 			"`/readyz`, to send requests to those that answer with 200, and to pass connections through without ending " +
 			"TLS. A stopping API server is not ready any more and serves until the balancer has noticed. What the " +
 			"balancer needs is in `backend`. A replica counts as in rotation while it is ready. Default: none; " +
-			"one of `haproxy`, `external`, `dns` and `bgp` is set. A change restarts nothing, except for `health_check`.",
+			"one of `haproxy`, `external`, `dns`, `bgp` and `kube_vip` is set. A change restarts nothing, except for " +
+			"`health_check`.",
 		Attributes: map[string]schema.Attribute{
 			"targets": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,

@@ -12,8 +12,8 @@ var items = []item{
 		"until there are three or five, each on a separate machine"},
 	{"api-servers", "Three or more API servers behind a virtual IP", judgeServers, "add " +
 		"kube_control_plane_replica resources until there are three, and list two or more machines in " +
-		"haproxy.hosts of the kube_control_plane_endpoint, or in external.targets and the balancer, or in dns.targets " +
-		"or bgp.targets"},
+		"haproxy.hosts of the kube_control_plane_endpoint, or in external.targets and the balancer, or in dns.targets, " +
+		"bgp.targets or kube_vip.targets"},
 	{"encryption", "Secrets are encrypted at rest", judgeEncryption, "set encryption on the kube_pki_bundle, and " +
 		"apply its three stages (rotation.encryption)"},
 	{"audit", "Audit log with a policy that covers Secrets, RBAC and exec", judgeAudit, "leave audit of the " +

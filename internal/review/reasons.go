@@ -20,7 +20,7 @@ type argument struct {
 // inertRegistration are the parts of a registration that no running component uses.
 var inertRegistration = []string{
 	"hosts.", "drain_timeout", "cluster_id", "kind", "target_port", "probe_from", "zone",
-	"hooks", "bgp",
+	"hooks", "bgp", "kube_vip",
 }
 
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
@@ -76,6 +76,7 @@ func arguments(kind string) map[string]argument {
 			"external":       {label: "external balancer"},
 			"dns":            {label: "DNS records", effect: Repair},
 			"bgp":            {label: "announcement by BGP", effect: Repair},
+			"kube_vip":       {label: "virtual IP by kube-vip", effect: Repair},
 			"port":           {label: "port", effect: Reload, shown: true},
 			"ca_certificate": {label: "CA that health checks verify", effect: Reload},
 			"drain_timeout":  {label: "drain timeout"},

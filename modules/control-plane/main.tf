@@ -10,7 +10,7 @@ locals {
   own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
 
   # Whether the endpoint is a virtual IP on balancers.
-  balanced = var.endpoint.external == null && var.endpoint.dns == null && var.endpoint.bgp == null
+  balanced = alltrue([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind == null])
 }
 
 resource "kube_pki_bundle" "this" {
@@ -77,6 +77,14 @@ resource "kube_control_plane_endpoint" "this" {
     hold_time        = var.endpoint.bgp.hold_time
     bfd_interval     = var.endpoint.bgp.bfd_interval
     propagation_time = var.endpoint.bgp.propagation_time
+  }
+  kube_vip = var.endpoint.kube_vip == null ? null : {
+    targets        = local.with["replica"]
+    mode           = var.endpoint.kube_vip.mode
+    interface      = var.endpoint.interface
+    program        = var.endpoint.kube_vip.program
+    sha256         = var.endpoint.kube_vip.sha256
+    lease_duration = var.endpoint.kube_vip.lease_duration
   }
   haproxy = local.balanced ? {
     hosts             = local.with["balancer"]

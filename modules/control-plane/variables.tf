@@ -50,6 +50,7 @@ variable "endpoint" {
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
     With bgp, an address that the machines with the role "replica" announce to their routers.
+    With kube_vip, an unused address in the network of the machines with the role "replica". kube-vip, which you install there, gives it to one of them.
   EOT
   type = object({
     address           = string
@@ -82,17 +83,23 @@ variable "endpoint" {
       bfd_interval     = optional(string, "300ms")
       propagation_time = optional(string, "1s")
     }))
+    kube_vip = optional(object({
+      mode           = optional(string, "arp")
+      program        = optional(string, "/usr/local/bin/kube-vip")
+      sha256         = optional(string)
+      lease_duration = optional(string, "5s")
+    }))
     timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 
   validation {
-    condition     = length([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp] : kind if kind != null]) <= 1
-    error_message = "The endpoint is of one kind: set one of external, dns and bgp, or none."
+    condition     = length([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind if kind != null]) <= 1
+    error_message = "The endpoint is of one kind: set one of external, dns, bgp and kube_vip, or none."
   }
   validation {
-    condition     = var.endpoint.external != null || var.endpoint.dns != null || var.endpoint.bgp != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
-    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external, dns or bgp."
+    condition     = var.endpoint.external != null || var.endpoint.dns != null || var.endpoint.bgp != null || var.endpoint.kube_vip != null || anytrue([for machine in var.machines : contains(machine.roles, "balancer")])
+    error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external, dns, bgp or kube_vip."
   }
   validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])

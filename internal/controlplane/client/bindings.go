@@ -51,7 +51,8 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
-// EnsureBindings ensures the bindings. Every replica does so, because no replica is special.
+// EnsureBindings ensures the bindings, and the Lease of the endpoint with the rights to it. Every replica does so,
+// because no replica is special.
 func (c Client) EnsureBindings(ctx context.Context) error {
 	if !c.hasAdminCertificate() {
 		return nil // the replica only returns to rotation: the bindings exist since its creation
@@ -74,7 +75,8 @@ func (c Client) EnsureBindings(ctx context.Context) error {
 					return false, nil
 				}
 			}
-			return true, nil
+			last = config.ensureEndpointLease(ctx, c.replica.EndpointLease)
+			return last == nil, nil
 		})
 	if last != nil {
 		err = last

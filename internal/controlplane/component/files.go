@@ -43,6 +43,7 @@ const (
 	AdminConf             = KubernetesDir + "/admin.conf"
 	ControllerManagerConf = KubernetesDir + "/controller-manager.conf"
 	SchedulerConf         = KubernetesDir + "/scheduler.conf"
+	LeaseConf             = KubernetesDir + "/kube-vip-endpoint.conf" // only with Replica.EndpointLease
 )
 
 // AdminGroup is kubeadm's group of administrators. Its only rights come from the
@@ -104,6 +105,11 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 			Leaf: pki.User(KonnectivityUser), Path: KonnectivityConf, Owner: KonnectivityServer, Server: s.LocalURL(),
 		})
 	}
+	if s.EndpointLease != "" {
+		all = append(all, Kubeconfig{
+			Leaf: LeaseHolder(s.Name, s.EndpointLease), Path: LeaseConf, Owner: "root", Server: s.LocalURL(),
+		})
+	}
 	if s.NoAdminConf {
 		return all[1:]
 	}
@@ -152,6 +158,9 @@ func UnwantedFiles(s Replica) []string {
 	}
 	if !s.hasKonnectivity() {
 		paths = append(paths, KonnectivityFiles()...)
+	}
+	if s.EndpointLease == "" {
+		paths = append(paths, LeaseConf)
 	}
 	return append(paths, unwantedSettings(s)...)
 }

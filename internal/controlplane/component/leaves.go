@@ -28,14 +28,22 @@ func LeavesWithoutAdmin(names pki.APIServerNames) []pki.Leaf {
 
 // leaves returns the certificates that s needs.
 func (s Replica) leaves() []pki.Leaf {
+	leaves := Leaves(s.CertificateNames())
 	if s.NoAdminConf {
-		return LeavesWithoutAdmin(s.CertificateNames())
+		leaves = LeavesWithoutAdmin(s.CertificateNames())
 	}
-	return Leaves(s.CertificateNames())
+	if s.EndpointLease != "" {
+		leaves = append(leaves, LeaseHolder(s.Name, s.EndpointLease))
+	}
+	return leaves
 }
 
 // Admin returns the administrator of admin.conf.
 func Admin() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }
+
+// LeaseHolder returns the identity of kube-vip on the machine of a replica. Its group has the name of the
+// Lease, and may read and update that Lease alone.
+func LeaseHolder(replica, lease string) pki.Leaf { return pki.User("kube-vip:"+replica, lease) }
 
 // SystemMasters returns the identity that the provider uses with an API server. It bypasses
 // RBAC, because the provider ensures the binding that grants administrators their rights.

@@ -25,4 +25,30 @@ func TestLeavesAreAllThatIsIssued(t *testing.T) {
 	if got, want := len(s.leaves()), len(Certificates(s))+len(Kubeconfigs(s))+1; got != want || got != len(have)-1 {
 		t.Errorf("%d leaves without admin.conf, want %d", got, want)
 	}
+	s.EndpointLease = "kube-vip-10.0.0.100"
+	if got, want := len(s.leaves()), len(Certificates(s))+len(Kubeconfigs(s))+1; got != want || got != len(have) {
+		t.Errorf("%d leaves with the Lease of an endpoint, want %d", got, want)
+	}
+}
+
+// TestLeaseHolder: only a replica whose endpoint has a Lease has a kubeconfig for it, to its own API server, and
+// another one has no such file left.
+func TestLeaseHolder(t *testing.T) {
+	s := testReplica(t)
+	named := func(s Replica) []Kubeconfig {
+		return slices.DeleteFunc(Kubeconfigs(s), func(k Kubeconfig) bool { return k.Path != LeaseConf })
+	}
+	if len(named(s)) > 0 || !slices.Contains(UnwantedFiles(s), LeaseConf) {
+		t.Errorf("without a Lease: %+v, not wanted are %q", named(s), UnwantedFiles(s))
+	}
+	s.EndpointLease = "kube-vip-10.0.0.100"
+	got := named(s)
+	if len(got) != 1 || slices.Contains(UnwantedFiles(s), LeaseConf) {
+		t.Fatalf("with a Lease: %+v, not wanted are %q", got, UnwantedFiles(s))
+	}
+	leaf := got[0].Leaf
+	if leaf.CommonName != "kube-vip:"+s.Name || !slices.Equal(leaf.Organizations, []string{s.EndpointLease}) ||
+		got[0].Owner != "root" || got[0].Server != s.LocalURL() {
+		t.Errorf("the kubeconfig is %+v", got[0])
+	}
 }

@@ -60,6 +60,9 @@ type Replica struct {
 	// AllAddresses lets the API server listen on all addresses of the machine, because clients
 	// reach it at the endpoint's address. Otherwise, it listens on the machine's own.
 	AllAddresses bool
+	// EndpointLease is the name of the Lease whose holder has the endpoint's address, as with kube-vip. Its
+	// holders get a kubeconfig for it. "" means that the endpoint has none.
+	EndpointLease string
 	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
 	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration

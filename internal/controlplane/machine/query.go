@@ -124,6 +124,7 @@ const PlainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|use
 // secret.
 var plainKubeconfigs = []string{
 	component.AdminConf, component.ControllerManagerConf, component.SchedulerConf, component.KonnectivityConf,
+	component.LeaseConf,
 }
 
 // detailScript prints each kubeconfig without its private key, and the path of each component's

@@ -13,7 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -77,12 +76,12 @@ func sortedPeers(peers []endpoint.Peer) []endpoint.Peer {
 type Endpoints struct {
 	observer  *targets.Observer
 	passwords map[string]string
-	turns     *sync.Map // address → chan struct{}: who changes the sessions of a machine
+	turns     *targets.Turns // who changes the sessions of a machine
 }
 
 // New returns Endpoints. passwords has the passwords of sessions, by the name that peers give.
 func New(observer *targets.Observer, passwords map[string]string) *Endpoints {
-	return &Endpoints{observer, passwords, &sync.Map{}}
+	return &Endpoints{observer, passwords, &targets.Turns{}}
 }
 
 // Create checks that the endpoint can be announced, and that no target belongs to another endpoint
@@ -104,7 +103,7 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 	var others []string
 	seen := r.observeMachines(ctx)
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if m := seen[name]; m.err == nil && m.owner.other(r.Registration) {
+		if m := seen[name]; m.err == nil && m.owner.Other(r.Registration) {
 			others = append(others, "  "+name+" ("+s.Targets[name]+"): "+m.owner.String())
 		}
 	}
@@ -144,7 +143,7 @@ func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) erro
 	}
 	seen := r.observeMachines(ctx)
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if m := seen[name]; m.err != nil || !m.owner.exists() || m.owner.other(r.Registration) {
+		if m := seen[name]; m.err != nil || !m.owner.Exists() || m.owner.Other(r.Registration) {
 			continue
 		}
 		if err := r.clean(ctx, name); err != nil {

@@ -12,8 +12,6 @@ import (
 )
 
 var (
-	//go:embed claim.sh
-	claimScript host.Script
 	//go:embed apply.sh
 	applyScript host.Script
 	//go:embed admit.sh

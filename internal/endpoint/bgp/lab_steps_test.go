@@ -19,13 +19,13 @@ func stepOther(f *fixture) {
 	other.ClusterID = strings.Repeat("f", 32)
 	f.shell("b", "mkdir -p "+configDir)
 	_, err := f.registrar().Machine(f.spec.Targets["b"]).Apply(f.ctx, host.Change{Files: []host.File{
-		{Path: recordPath, Mode: 0o644, Content: []byte(recordText(other.Registration(), "x"))},
+		{Path: recordPath, Mode: 0o644, Content: []byte(other.Registration().Record("x"))},
 	}})
 	f.must(err)
 	if _, err := f.endpoints.Create(f.ctx, f.spec); err == nil || !strings.Contains(err.Error(), "another endpoint") {
 		f.Errorf("create: %v", err)
 	}
-	if err := f.registrar().Register(f.ctx, "b", f.at("b")); !errors.Is(err, errOther) {
+	if err := f.registrar().Register(f.ctx, "b", f.at("b")); !errors.Is(err, endpoint.ErrOther) {
 		f.Errorf("register: %v", err)
 	}
 	if left := f.shell("b", "ls "+configDir+"; command -v bird || true"); strings.TrimSpace(left) != "endpoint.json" {

@@ -32,7 +32,7 @@ var (
 type machine struct {
 	err    error // not nil: the machine cannot be observed
 	facts  host.Facts
-	owner  owner
+	owner  endpoint.Owner
 	report report
 }
 
@@ -67,7 +67,7 @@ func observe(ctx context.Context, h *host.Host, r endpoint.Registration) machine
 		return machine{err: err}
 	}
 	return machine{
-		facts: facts, owner: readOwner(facts.Files[recordPath].Content),
+		facts: facts, owner: endpoint.ReadOwner(facts.Files[recordPath].Content),
 		report: parseReport(facts.Output, prefixOf(r)),
 	}
 }
@@ -98,7 +98,6 @@ var (
 	errNoAddress    = errors.New("its machine does not have the endpoint's address")
 	errNotAnnounced = errors.New("its machine does not announce the endpoint's address")
 	errNoSession    = errors.New("its machine has no established session with a peer")
-	errOther        = errors.New("its machine belongs to another endpoint")
 )
 
 // outOfRotation returns why routers send no requests to the machine, or nil. All sessions of its bird
@@ -114,8 +113,8 @@ func (m machine) outOfRotation(r endpoint.Registration) error {
 		}
 	}
 	switch {
-	case m.owner.other(r):
-		return fmt.Errorf("%w: %s", errOther, m.owner)
+	case m.owner.Other(r):
+		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.owner)
 	case !m.report.Registered:
 		return errDrained
 	case m.report.Protocol == "":
@@ -155,10 +154,10 @@ func (m machine) silentPeers(r endpoint.Registration) []string {
 
 // drift describes how a machine differs from what Register leaves behind, the sessions included.
 func (m machine) drift(r endpoint.Registration, own netip.Addr, passwords map[string]string) []string {
-	if m.owner.other(r) {
+	if m.owner.Other(r) {
 		return []string{"the machine belongs to " + m.owner.String()}
 	}
-	if !m.owner.exists() {
+	if !m.owner.Exists() {
 		return []string{"not registered: the machine announces nothing"}
 	}
 	var differences []string
@@ -169,15 +168,7 @@ func (m machine) drift(r endpoint.Registration, own netip.Addr, passwords map[st
 		differences = append(differences, endpoint.FileDrift(m.facts.Files, wanted, nil)...)
 	}
 	for _, unit := range units() {
-		state := m.facts.Units[unit]
-		switch {
-		case state.Load != "loaded":
-			differences = append(differences, unit+" is not there")
-		case state.Active != "active":
-			differences = append(differences, unit+" is "+state.Active)
-		case state.Enabled != "enabled":
-			differences = append(differences, unit+" is not enabled")
-		}
+		differences = append(differences, endpoint.UnitDrift(unit, m.facts.Units[unit])...)
 	}
 	for _, prefix := range m.report.Foreign {
 		differences = append(differences, fmt.Sprintf("%s is announced, which is not the endpoint's address", prefix))

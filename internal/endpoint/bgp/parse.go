@@ -1,14 +1,10 @@
 package bgp
 
 import (
-	"encoding/json"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // report is what a machine says about its announcement (state.sh). Each value has one of the forms
@@ -104,47 +100,4 @@ func (r *report) addExported(words []string, wanted netip.Prefix) {
 	case !slices.Contains(r.Foreign, prefix):
 		r.Foreign = append(r.Foreign, prefix)
 	}
-}
-
-// owner is the endpoint and the replica that a machine's record names.
-type owner struct {
-	ClusterID string `json:"cluster_id"`
-	Address   string `json:"address"`
-	Name      string `json:"name"`
-}
-
-// unreadable is the owner in a record that cannot be read.
-var unreadable = owner{Address: "of an unreadable record"}
-
-var clusterForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// readOwner parses a record. A record in another form belongs to an unknown endpoint.
-func readOwner(text string) owner {
-	var o owner
-	if text == "" {
-		return o
-	}
-	err := json.Unmarshal([]byte(text), &o)
-	if _, bad := netip.ParseAddr(o.Address); err != nil || bad != nil || !clusterForm.MatchString(o.ClusterID) {
-		return unreadable
-	}
-	return o
-}
-
-// recordText is the record of a replica. owner.sh reads it too, so each field is on its own line.
-func recordText(r endpoint.Registration, name string) string {
-	text, _ := json.MarshalIndent(owner{r.ClusterID, r.Address, name}, "", "  ") // strings always encode
-	return string(text) + "\n"
-}
-
-// exists reports whether the machine has a record.
-func (o owner) exists() bool { return o.Address != "" }
-
-// other reports whether the machine belongs to another endpoint.
-func (o owner) other(r endpoint.Registration) bool {
-	return o.exists() && (o.ClusterID != r.ClusterID || o.Address != r.Address)
-}
-
-func (o owner) String() string {
-	return "endpoint " + problem.Line(o.Address) + " of the cluster with the id " + problem.Quote(o.ClusterID)
 }

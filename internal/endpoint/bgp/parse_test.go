@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -94,7 +95,7 @@ func TestOutOfRotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine{
-				owner:  readOwner(recordText(r, "cp1")),
+				owner:  endpoint.ReadOwner(r.Record("cp1")),
 				report: parseReport(c.alter(healthy), testPrefix),
 			}
 			if err := m.outOfRotation(r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
@@ -107,8 +108,8 @@ func TestOutOfRotation(t *testing.T) {
 	}
 	stranger := r
 	stranger.ClusterID = strings.Repeat("f", 32)
-	m := machine{owner: readOwner(recordText(stranger, "cp1")), report: parseReport(healthy, testPrefix)}
-	if err := m.outOfRotation(r); !errors.Is(err, errOther) {
+	m := machine{owner: endpoint.ReadOwner(stranger.Record("cp1")), report: parseReport(healthy, testPrefix)}
+	if err := m.outOfRotation(r); !errors.Is(err, endpoint.ErrOther) {
 		t.Errorf("a machine of another cluster: %v", err)
 	}
 }
@@ -117,7 +118,7 @@ func TestOutOfRotation(t *testing.T) {
 func TestDrift(t *testing.T) {
 	r, own := testSpec().Registration(), netip.MustParseAddr("10.0.0.11")
 	registered := func() machine {
-		m := machine{owner: readOwner(recordText(r, "cp1")), report: parseReport(healthy, testPrefix)}
+		m := machine{owner: endpoint.ReadOwner(r.Record("cp1")), report: parseReport(healthy, testPrefix)}
 		m.facts.Commands = map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
 		m.facts.Files, m.facts.Units = map[string]host.FileState{}, map[string]host.UnitState{}
 		for _, f := range files(r, own, m.facts, testPasswords) {
@@ -134,7 +135,7 @@ func TestDrift(t *testing.T) {
 		want  string
 	}{
 		"nothing":   {func(*machine) {}, ""},
-		"not there": {func(m *machine) { m.owner = owner{} }, "not registered: the machine announces nothing"},
+		"not there": {func(m *machine) { m.owner = endpoint.Owner{} }, "not registered: the machine announces nothing"},
 		"configuration": {
 			func(m *machine) {
 				m.facts.Files[configPath] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
@@ -183,27 +184,6 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-func TestReadOwner(t *testing.T) {
-	const (
-		otherAddress = `{"cluster_id": "` + testCluster + `", "address": "api.example.org"}`
-		otherType    = `{"cluster_id": "` + testCluster + `", "address": "10.200.0.1", "name": 1}`
-	)
-	r := testSpec().Registration()
-	if o := readOwner(recordText(r, "cp1")); o != (owner{testCluster, "10.200.0.1", "cp1"}) || o.other(r) || !o.exists() {
-		t.Errorf("%+v", o)
-	}
-	if o := readOwner(""); o.exists() || o.other(r) {
-		t.Errorf("%+v", o)
-	}
-	for _, text := range []string{
-		"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]", otherAddress, otherType,
-	} {
-		if o := readOwner(text); !o.other(r) || o != unreadable {
-			t.Errorf("%q is read as %+v", text, o)
-		}
-	}
-}
-
 // FuzzParseReport verifies that what a machine reports can be shown in a terminal, and names only
 // sessions and prefixes.
 func FuzzParseReport(f *testing.F) {
@@ -224,18 +204,6 @@ func FuzzParseReport(f *testing.F) {
 	})
 }
 
-// FuzzReadOwner verifies that a record names an endpoint, or is unreadable.
-func FuzzReadOwner(f *testing.F) {
-	f.Add(recordText(testSpec().Registration(), "cp1"))
-	f.Add(`{"cluster_id": "$(id)", "address": "10.0.0.1"}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		o := readOwner(text)
-		if _, err := netip.ParseAddr(o.Address); err != nil && o != (owner{}) && o != unreadable {
-			t.Errorf("%q is read as %+v", text, o)
-		}
-	})
-}
-
 // TestReconfigures: only a machine that announces the address, and gets another configuration of bird,
 // waits for its turn.
 func TestReconfigures(t *testing.T) {
@@ -246,7 +214,7 @@ func TestReconfigures(t *testing.T) {
 			configPath: {SHA256: sum([]byte(content)), Mode: 0o600, Owner: "root", Group: "root"},
 		}
 	}
-	announcing := machine{owner: readOwner(recordText(r, "cp1")), report: parseReport(healthy, testPrefix)}
+	announcing := machine{owner: endpoint.ReadOwner(r.Record("cp1")), report: parseReport(healthy, testPrefix)}
 	announcing.facts.Files = file("old")
 	if !announcing.reconfigures(r, wanted) {
 		t.Error("a machine with the former configuration does not wait")

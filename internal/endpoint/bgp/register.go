@@ -97,9 +97,9 @@ func (r *Registrar) install(ctx context.Context, t targets.Target) error {
 			return fmt.Errorf("%w: %s is not there after the installation", errPackages, strings.Join(left, ", "))
 		}
 	}
-	claim := owned("# claim the machine\n", claimScript, r.Registration,
-		map[string]string{"record": recordText(r.Registration, t.Name)})
-	if _, err := r.run(ctx, t.Address, claim); err != nil {
+	claim := owned("# claim the machine\n", endpoint.ClaimScript(), r.Registration,
+		map[string]string{"record": r.Record(t.Name)})
+	if _, err := endpoint.RunOwned(ctx, h, claim); err != nil {
 		return err
 	}
 	own, err := netip.ParseAddr(t.Address)
@@ -151,8 +151,8 @@ func openings(peers []endpoint.Peer) []barrier.Opening {
 
 // preflight returns why the machine must not be changed.
 func (r *Registrar) preflight(t targets.Target, m machine) error {
-	if m.owner.other(r.Registration) {
-		return fmt.Errorf("%w: %s", errOther, m.owner)
+	if m.owner.Other(r.Registration) {
+		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.owner)
 	}
 	if !m.report.Own {
 		return fmt.Errorf("%w: %s", errNoOwnAddress, t.Address)
@@ -179,9 +179,10 @@ func (r *Registrar) preflight(t targets.Target, m machine) error {
 
 // admit puts the replica into rotation on its machine.
 func (r *Registrar) admit(ctx context.Context, t targets.Target) error {
-	answer, err := r.run(ctx, t.Address, owned("# put the replica into rotation\n", admitScript, r.Registration, nil))
-	if err == nil && answer != answerOwned {
-		err = fmt.Errorf("unexpected answer %s", problem.Quote(answer))
+	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address),
+		owned("# put the replica into rotation\n", admitScript, r.Registration, nil))
+	if err == nil && answer != endpoint.Owned {
+		err = fmt.Errorf("unexpected answer %s", problem.Quote(string(answer)))
 	}
 	return err
 }

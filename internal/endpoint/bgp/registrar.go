@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -19,7 +18,7 @@ import (
 type Registrar struct {
 	*targets.Set
 	passwords map[string]string
-	turns     *sync.Map
+	turns     *targets.Turns
 	// recorded means that a machine has recorded the registration. bird is not configured then: the
 	// record of a machine that was taken over must not choose the password that is written there.
 	recorded bool
@@ -67,29 +66,6 @@ func (r *Registrar) checkPasswords() error {
 
 var errNoPassword = errors.New("the configuration has no password of this name")
 
-// The answers of scripts that check the owner.
-const (
-	answerOther  = "other" // the record follows
-	answerOwned  = "ours"
-	answerAbsent = "absent" // nothing of the endpoint is there
-)
-
-// run runs a script that answers whose the machine is.
-func (r *Registrar) run(ctx context.Context, address string, c host.Command) (string, error) {
-	output, err := r.Machine(address).Run(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	answer, recorded, _ := strings.Cut(strings.TrimSpace(output), "\n")
-	switch answer {
-	case answerOther:
-		return "", fmt.Errorf("%w: %s", errOther, readOwner(recorded))
-	case answerOwned, answerAbsent:
-		return answer, nil
-	}
-	return "", fmt.Errorf("unexpected answer %s", problem.Quote(answer))
-}
-
 // Deregister removes everything from the machine. A machine that cannot be reached is skipped: if it
 // is up, Delete of the endpoint removes the rest.
 func (r *Registrar) Deregister(ctx context.Context, name string) error {
@@ -101,9 +77,9 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 
 func (r *Registrar) clean(ctx context.Context, name string) error {
 	address := r.Hosts[name]
-	_, err := r.run(ctx, address, clean(r.Registration))
+	_, err := endpoint.RunOwned(ctx, r.Machine(address), clean(r.Registration))
 	switch {
-	case errors.Is(err, errOther):
+	case errors.Is(err, endpoint.ErrOther):
 		return nil
 	case errors.Is(err, host.ErrUnreachable) && ctx.Err() == nil:
 		problem.Progress(ctx, "skipped: machine %s: %v", name, err)

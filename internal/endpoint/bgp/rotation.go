@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // undoTimeout limits Undrain after a failed drain, whose context may have ended.
@@ -57,8 +56,9 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 
 // withdraw returns when no peer has the route from the machine any more.
 func (r *Registrar) withdraw(ctx context.Context, t targets.Target) error {
-	answer, err := r.run(ctx, t.Address, owned("# take the replica out of rotation\n", drainScript, r.Registration, nil))
-	if errors.Is(err, errOther) || err == nil && answer == answerAbsent {
+	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address),
+		owned("# take the replica out of rotation\n", drainScript, r.Registration, nil))
+	if errors.Is(err, endpoint.ErrOther) || err == nil && answer == endpoint.Absent {
 		return nil // it announces nothing for this endpoint
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Registrar) withdraw(ctx context.Context, t targets.Target) error {
 	if err := r.propagate(ctx); err != nil {
 		return err
 	}
-	_, err = r.run(ctx, t.Address, host.Command{Script: closeScript, Vars: map[string]string{
+	_, err = endpoint.RunOwned(ctx, r.Machine(t.Address), host.Command{Script: closeScript, Vars: map[string]string{
 		"prefix": prefixOf(r.Registration).String(), "port": strconv.Itoa(r.Port),
 	}})
 	return err
@@ -90,8 +90,9 @@ func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	if r.Hosts[name] == "" {
 		return nil
 	}
-	_, err := r.run(ctx, r.Hosts[name], owned("# put the replica into rotation\n", admitScript, r.Registration, nil))
-	if errors.Is(err, errOther) {
+	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[name]),
+		owned("# put the replica into rotation\n", admitScript, r.Registration, nil))
+	if errors.Is(err, endpoint.ErrOther) {
 		return nil
 	}
 	return r.operationError("put back", name, err)
@@ -100,27 +101,13 @@ func (r *Registrar) Undrain(ctx context.Context, name string) error {
 // inRotation observes all targets. One that is ready, and whose machine does not announce the
 // address, is not ready for requests.
 func (r *Registrar) inRotation(ctx context.Context) targets.Observed {
-	seen := r.Observe(ctx)
-	var (
-		mu  sync.Mutex
-		all sync.WaitGroup
-		out = targets.Observed{}
-	)
-	for name, t := range seen {
-		all.Go(func() {
-			if t.Member() && t.Ready() && t.Unreachable == nil {
-				m := observe(ctx, r.Machine(t.Address), r.Registration)
-				if t.NotReady = m.err; m.err == nil {
-					t.NotReady = m.outOfRotation(r.Registration)
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			out[name] = t
-		})
-	}
-	all.Wait()
-	return out
+	return r.ObserveInRotation(ctx, func(ctx context.Context, t targets.Target) error {
+		m := observe(ctx, r.Machine(t.Address), r.Registration)
+		if m.err != nil {
+			return m.err
+		}
+		return m.outOfRotation(r.Registration)
+	})
 }
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.
@@ -137,18 +124,10 @@ func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 // requested: this computer may not be where clients are, and a machine of a replica always reaches its
 // own API server.
 func (r *Registrar) Health(ctx context.Context) targets.Health {
-	h := targets.Health{
-		Replicas: map[string]string{}, NotReady: map[string]string{}, URL: r.BaseURL(),
-		Silence: "no replica announces the address",
-	}
-	for name, t := range r.inRotation(ctx) {
-		switch {
-		case !t.Member():
-		case t.Ready():
-			h.Replicas[name], h.Silence = t.At(), ""
-		default:
-			h.Replicas[name], h.NotReady[name] = t.At(), problem.Line(t.NotReady.Error())
-		}
+	h := targets.HealthOf(r.inRotation(ctx))
+	h.URL = r.BaseURL()
+	if len(h.NotReady) == len(h.Replicas) {
+		h.Silence = "no replica announces the address"
 	}
 	return h
 }

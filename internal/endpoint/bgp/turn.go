@@ -26,14 +26,10 @@ func (r *Registrar) takeTurn(ctx context.Context, t targets.Target) (done func()
 	if !m.reconfigures(r.Registration, files(r.at(t.Name), own, m.facts, r.passwords)) {
 		return func() {}, nil
 	}
-	value, _ := r.turns.LoadOrStore(r.Address, make(chan struct{}, 1))
-	turn, _ := value.(chan struct{})
-	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	done, err = r.turns.Take(ctx, r.Registration)
+	if err != nil {
+		return nil, err
 	}
-	done = func() { <-turn }
 	if err := r.MayLeave(t.Name, r.inRotation(ctx), targets.ToReturn); err != nil {
 		done()
 		return nil, err

@@ -1,6 +1,9 @@
 package targets
 
 import (
+	"context"
+	"sync"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -56,4 +59,27 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 		return "another replica is not ready, and at most one may be out of rotation", false
 	}
 	return "", false
+}
+
+// ObserveInRotation observes all targets. For each one that is ready and whose machine can be reached, why says
+// why it gets no requests all the same. It is called for several targets at once.
+func (s *Set) ObserveInRotation(ctx context.Context, why func(ctx context.Context, t Target) error) Observed {
+	seen := s.Observe(ctx)
+	var (
+		mu  sync.Mutex
+		all sync.WaitGroup
+		out = Observed{}
+	)
+	for name, t := range seen {
+		all.Go(func() {
+			if t.Member() && t.Ready() && t.Unreachable == nil {
+				t.NotReady = why(ctx, t)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = t
+		})
+	}
+	all.Wait()
+	return out
 }

@@ -1,0 +1,246 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+const kubeVIPPath = "/usr/local/bin/kube-vip"
+
+// installKubeVIP puts kube-vip onto machines, as users do.
+func installKubeVIP(t *testing.T, names ...string) {
+	t.Helper()
+	program := testrun.Supplied(t, testrun.KubeVIP)
+	for _, name := range names {
+		file, err := os.Open(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		upload := shared.lab.Machine(name).SSH(t.Context(), "cat >"+kubeVIPPath+" && chmod 755 "+kubeVIPPath)
+		upload.Stdin = file
+		out, err := upload.CombinedOutput()
+		_ = file.Close()
+		if err != nil {
+			t.Fatalf("install kube-vip on %s: %v %s", name, err, out)
+		}
+		t.Cleanup(func() {
+			_, _ = shared.lab.Machine(name).Run(context.WithoutCancel(t.Context()), "rm -f "+kubeVIPPath) // or it was rebuilt
+		})
+	}
+}
+
+// holders returns the machines that have the virtual IP.
+func holders(t *testing.T, names ...string) []string {
+	t.Helper()
+	var all []string
+	for _, name := range names {
+		if onMachine(t, shared.lab.Machine(name), "ip -o address show to "+vip) != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// holder returns the one machine that has the virtual IP.
+func holder(t *testing.T, names ...string) *lab.Machine {
+	t.Helper()
+	all := holders(t, names...)
+	if len(all) != 1 {
+		t.Fatalf("the address is on %v", all)
+	}
+	return shared.lab.Machine(all[0])
+}
+
+func writeKubeVIP(t *testing.T, w *workspace.Workspace, names ...string) {
+	t.Helper()
+	if err := w.WriteJSON("z.auto.tfvars.json", map[string]any{
+		"machines": addresses(names), "endpoint_address": vip,
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moved returns the criteria for clients of an address that moves between machines. New connections always find
+// a machine that has it.
+func moved() load.Criteria {
+	return unnoticed().Excusing(load.Excuse{
+		Operation: load.APIRequest,
+		Texts:     []string{"connection reset by peer", "EOF", "connection refused", "force closed"},
+		Most:      60,
+		Reason:    "the connections to a machine end when another one gets the address",
+	})
+}
+
+// rightsScript requests with the certificate of kube-vip.
+const rightsScript = `set -e; cd "$(mktemp -d)"; trap 'rm -rf "$PWD"' EXIT
+field() { sed -n "s/^[ -]*$1: //p" /etc/kubernetes/kube-vip-endpoint.conf | base64 -d; }
+field certificate-authority-data >ca; field client-certificate-data >crt; field client-key-data >key
+as() { curl -s --cacert ca --cert crt --key key -o body -w "%%{http_code} " "$@"; }
+api=https://%[1]s:6443; leases=$api/apis/coordination.k8s.io/v1/namespaces/kube-system/leases
+as $leases/kube-vip-%[2]s
+as $leases
+as $leases/kube-controller-manager
+as -X DELETE $leases/kube-vip-%[2]s
+as -X POST -H 'Content-Type: application/json' -d '{"metadata":{"name":"x"}}' $leases
+as $api/api/v1/namespaces/kube-system/secrets
+as $api/api/v1/nodes
+as -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{}' $leases/kube-vip-%[2]s
+`
+
+// deleteLeaseScript deletes the Lease as an administrator, and waits until nobody has the address.
+const deleteLeaseScript = `set -e; cd "$(mktemp -d)"; trap 'rm -rf "$PWD"' EXIT
+field() { sed -n "s/^[ -]*$1: //p" /etc/kubernetes/admin.conf | base64 -d; }
+field certificate-authority-data >ca; field client-certificate-data >crt; field client-key-data >key
+curl -s --fail --cacert ca --cert crt --key key -o /dev/null -X DELETE \
+  https://%[1]s:6443/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-vip-%[2]s
+while ip -o address show to %[2]s | grep -q .; do sleep 0.2; done; sleep 11
+`
+
+// TestKubeVIPEndpoint is the life of a control plane at an address that kube-vip gives to one of its machines.
+func TestKubeVIPEndpoint(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3"}
+	w := storyIn(t, all, checkout(t), "examples/kube-vip-endpoint")
+	bare := fingerprints(t, all...)
+	t.Run("a machine without kube-vip", func(t *testing.T) {
+		testrun.Supplied(t, testrun.KubeVIP)
+		writeKubeVIP(t, w, "cp1")
+		expectContains(t, refused(t, w), "kube-vip is not on the machine", "kube_vip.program")
+	})
+	installKubeVIP(t, all...)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, m := range shared.lab.Machines() {
+			out, _ := m.Run(context.WithoutCancel(t.Context()), "ip -br address; journalctl --no-pager -o short-precise "+
+				"-n 80 -u kube-endpoint-kube-vip")
+			t.Logf("%s:\n%s", m.Name, out)
+		}
+	})
+	t.Run("create", func(t *testing.T) {
+		apply(t, w)
+		m := holder(t, all...)
+		rights := onMachine(t, m, fmt.Sprintf(rightsScript, m.Address, vip))
+		if want := "200 403 403 403 403 403 403 403"; strings.TrimSpace(rights) != want {
+			t.Errorf("with the certificate of kube-vip, the answers are %s, want %s", rights, want)
+		}
+		user := onMachine(t, m, `pid=$(cat /run/kube-endpoint-kube-vip/pid); stat -c %U /proc/$pid
+grep -E '^Cap(Eff|Bnd)' /proc/$pid/status; stat -c '%a %U' /etc/kubernetes/kube-vip-endpoint.conf
+systemd-analyze security --no-pager kube-endpoint-kube-vip | tail -n 1`)
+		t.Logf("kube-vip runs as %s", user)
+		// CAP_NET_ADMIN and CAP_NET_RAW
+		expectContains(t, user, "CapEff:\t0000000000003000", "CapBnd:\t0000000000003000", "600 root")
+		if strings.HasPrefix(user, "root\n") {
+			t.Error("kube-vip runs as root")
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("clients during changes", func(t *testing.T) {
+		l := startClients(t, load.Config{Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: moved()})
+		writeKubeVIP(t, w, all...)
+		apply(t, w)
+		apply(t, w, "-replace="+inModule(replicaAddress("cp1")))
+		holder(t, all...)
+		writeKubeVIP(t, w, "cp1")
+		apply(t, w)
+		if m := holder(t, all...); m.Name != "cp1" {
+			t.Errorf("%s has the address, and no replica", m.Name)
+		}
+		writeKubeVIP(t, w, all...)
+		apply(t, w)
+		undisturbed(t, l)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("another setting", func(t *testing.T) {
+		main := filepath.Join(w.Dir, "main.tf")
+		text, err := os.ReadFile(main)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := strings.Replace(string(text), "kube_vip = { ", `kube_vip = { lease_duration = "6s", `, 1)
+		if err := os.WriteFile(main, []byte(edited), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, w)
+		for _, name := range all {
+			onMachine(t, shared.lab.Machine(name), "grep -qx \"duration='\\?6'\\?\" /opt/kube/endpoint-kube-vip/agent")
+		}
+	})
+	t.Run("the certificate is gone", func(t *testing.T) {
+		m := holder(t, all...)
+		onMachine(t, m, "rm /etc/kubernetes/kube-vip-endpoint.conf")
+		expectContains(t, plan(t, w), "/etc/kubernetes/kube-vip-endpoint.conf is missing")
+		apply(t, w)
+		onMachine(t, m, "cmp /etc/kubernetes/kube-vip-endpoint.conf "+
+			"/run/credentials/kube-endpoint-kube-vip.service/kubeconfig")
+		holder(t, all...)
+	})
+	t.Run("the Lease is deleted", func(t *testing.T) {
+		m := holder(t, all...)
+		onMachine(t, m, fmt.Sprintf(deleteLeaseScript, m.Address, vip))
+		expectContains(t, plan(t, w), "out of rotation: ")
+		apply(t, w)
+		holder(t, all...)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("kube-vip hangs", func(t *testing.T) {
+		m := holder(t, all...)
+		f := startFresh(t, "https://"+vip+":6443")
+		report := f.during(t, 40*time.Second, func() {
+			onMachine(t, m, "kill -STOP $(cat /run/kube-endpoint-kube-vip/pid)")
+			onMachine(t, m, "end=$(($(date +%s) + 30)); while ip -o address show to "+vip+" | grep -q .; do "+
+				"[ $(date +%s) -lt $end ] || exit 1; sleep 0.2; done")
+		})
+		f.end()
+		t.Logf("kube-vip hangs, and another machine gets the address: %s", report)
+		if now := holder(t, all...); now.Name == m.Name {
+			t.Errorf("%s still has the address", m.Name)
+		}
+		onMachine(t, m, "until [ -e /run/kube-endpoint-kube-vip/pid ]; do sleep 0.2; done; sleep 2")
+		expectEmptyPlan(t, w)
+	})
+	t.Run("a dead machine", func(t *testing.T) {
+		dead := holder(t, all...)
+		f := startFresh(t, "https://"+vip+":6443")
+		lost := f.during(t, 40*time.Second, func() {
+			if err := dead.PowerOff(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		t.Logf("the machine with the address is dead: %s", lost)
+		if lost.longest > 12*time.Second {
+			t.Errorf("the address was away for %s", lost.longest)
+		}
+		f.end()
+		if err := dead.Boot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		onMachine(t, dead, "until [ -e /run/kube-endpoint-kube-vip/pid ]; do sleep 0.2; done; sleep 2")
+		holder(t, all...)
+		expectEmptyPlan(t, w)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	apply(t, w, "-destroy")
+	for _, name := range all {
+		onMachine(t, shared.lab.Machine(name), "rm "+kubeVIPPath)
+	}
+	expectBare(t, bare, all...)
+}

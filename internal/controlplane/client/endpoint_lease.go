@@ -1,0 +1,107 @@
+package client
+
+import (
+	"context"
+	"reflect"
+
+	coordination "k8s.io/api/coordination/v1"
+	rbac "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
+)
+
+// leaseMeta is the metadata of the Lease of an endpoint, of the role and of its binding. They have one name.
+func leaseMeta(name string) meta.ObjectMeta {
+	return meta.ObjectMeta{
+		Name: name, Namespace: meta.NamespaceSystem,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "terraform-provider-kube"},
+	}
+}
+
+// leaseRole permits what an elected leader needs, on one Lease. RBAC cannot limit a create to one name, so the
+// Lease is created here.
+func leaseRole(name string) *rbac.Role {
+	return &rbac.Role{ObjectMeta: leaseMeta(name), Rules: []rbac.PolicyRule{{
+		APIGroups: []string{coordination.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{name},
+		Verbs: []string{"get", "update"},
+	}}}
+}
+
+// leaseBinding binds the role to the group of component.LeaseHolder.
+func leaseBinding(name string) *rbac.RoleBinding {
+	return &rbac.RoleBinding{
+		ObjectMeta: leaseMeta(name),
+		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: name}},
+	}
+}
+
+// ensureEndpointLease ensures the Lease of an endpoint and the rights of its holders, and nothing if it has no
+// name. A role or binding that somebody has widened is as wanted afterwards.
+func (a adminAccess) ensureEndpointLease(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	roles, err := typedrbac.NewForConfigAndClient(a.rest, a.web)
+	if err != nil {
+		return err
+	}
+	leases, err := typedcoordination.NewForConfigAndClient(a.rest, a.web)
+	if err != nil {
+		return err
+	}
+	if err := ensureRole(ctx, roles.Roles(meta.NamespaceSystem), leaseRole(name)); err != nil {
+		return err
+	}
+	if err := ensureRoleBinding(ctx, roles.RoleBindings(meta.NamespaceSystem), leaseBinding(name)); err != nil {
+		return err
+	}
+	_, err = leases.Leases(meta.NamespaceSystem).Create(ctx, &coordination.Lease{ObjectMeta: leaseMeta(name)},
+		meta.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func ensureRole(ctx context.Context, api typedrbac.RoleInterface, role *rbac.Role) error {
+	_, err := api.Create(ctx, role, meta.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing, err := api.Get(ctx, role.Name, meta.GetOptions{})
+	if err != nil || reflect.DeepEqual(existing.Rules, role.Rules) {
+		return err
+	}
+	existing.Rules = role.Rules
+	_, err = api.Update(ctx, existing, meta.UpdateOptions{})
+	return err
+}
+
+// ensureRoleBinding replaces a binding to another role, because the role of a binding cannot be changed.
+func ensureRoleBinding(
+	ctx context.Context, api typedrbac.RoleBindingInterface, binding *rbac.RoleBinding,
+) error {
+	_, err := api.Create(ctx, binding, meta.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing, err := api.Get(ctx, binding.Name, meta.GetOptions{})
+	switch {
+	case err != nil:
+		return err
+	case existing.RoleRef != binding.RoleRef:
+		if err := api.Delete(ctx, binding.Name, meta.DeleteOptions{}); err != nil {
+			return err
+		}
+		_, err = api.Create(ctx, binding, meta.CreateOptions{})
+		return err
+	case reflect.DeepEqual(existing.Subjects, binding.Subjects):
+		return nil
+	}
+	existing.Subjects = binding.Subjects
+	_, err = api.Update(ctx, existing, meta.UpdateOptions{})
+	return err
+}

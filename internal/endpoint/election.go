@@ -1,0 +1,15 @@
+package endpoint
+
+import "time"
+
+// Election is how the machines of the replicas elect the one that has the endpoint's address, by kube-vip.
+type Election struct {
+	Mode      string `json:"mode"`                // how the network learns who has the address: "arp"
+	Interface string `json:"interface,omitempty"` // "" is the one with the machine's own address
+	// Program is the path of kube-vip on the machines. A registration that a machine has recorded writes no
+	// unit, so what it says here is never executed.
+	Program string `json:"program"`
+	SHA256  string `json:"sha256,omitempty"` // of the program; "" is not checked
+	// LeaseDuration is how long the Lease of a holder that does not renew it is respected.
+	LeaseDuration time.Duration `json:"lease_duration"`
+}

@@ -1,0 +1,168 @@
+# run starts kube-vip while the replica is in rotation and its API server is ready, and stops it otherwise.
+# clean removes the address, and is what remains when run has ended. Go sets config, credential, url (of the
+# machine's own address), lease_path, lease, name, vip, device, program, sha256, and the times duration, renew
+# and retry in seconds.
+#
+# kube-vip has no rights but to read and update the endpoint's Lease. It is asked nothing: this program reads
+# the Lease with the same certificate, and whether the machine has the address.
+
+set -eu
+run=/run/kube-endpoint-kube-vip
+
+# devices: prints the interfaces that have the address.
+devices() { ip -o -4 address show to "$vip/32" | awk '{ print $2 }'; }
+
+# drop: removes the address. A kube-vip that is killed keeps it, and so may one that ends.
+drop() {
+  for held in $(devices); do ip address delete "$vip/32" dev "$held" || true; done
+}
+
+# field NAME: prints a field of the kubeconfig that is base64.
+field() { sed -n "s/^[ -]*$1: //p" "$CREDENTIALS_DIRECTORY/kubeconfig" | head -n 1 | base64 -d; }
+
+# ask: sets ready, and holder if the Lease can be read (known). Both are requested in one connection.
+ask() {
+  ready=no known=no holder=''
+  codes=$(curl --silent --noproxy '*' --max-time 2 --cacert "$run/ca.crt" --cert "$run/client.crt" \
+    --key "$run/client.key" --write-out '%{http_code} ' --output "$run/readyz" "$url/readyz" \
+    --output "$run/lease.json" "$url$lease_path") || true
+  case $codes in
+  '200 200 ') ready=yes known=yes ;;
+  '200 '*) ready=yes ;;
+  *' 200 ') known=yes ;;
+  esac
+  if [ $known = yes ]; then
+    read_holder
+    printf '%s %s\n' "$(date +%s)" "${holder:--}" >"$run/seen"
+  fi
+}
+
+read_holder() {
+  holder=$(sed -n 's/.*"holderIdentity": *"\([A-Za-z0-9.-]*\)".*/\1/p' "$run/lease.json" | head -n 1)
+}
+
+alive() { [ -n "$child" ] && kill -0 "$child" 2>/dev/null; }
+
+start() {
+  if [ -n "$sha256" ] && ! echo "$sha256  $program" | sha256sum --check --status; then
+    echo "<3>$program has not the digest that the endpoint names"
+    return 0
+  fi
+  drop
+  kubernetes_addr=$url vip_arpRate=500 HOME=$run "$program" manager --arp --controlplane --leaderElection \
+    --vip="$vip" --vipSubnet=32 --interface="$device" --namespace=kube-system --leaseName="$lease" \
+    --leaseDuration="$duration" --leaseRenewDuration="$renew" --leaseRetry="$retry" --nodeName="$name" \
+    --k8sConfigPath="$CREDENTIALS_DIRECTORY/kubeconfig" --prometheusHTTPServer= &
+  child=$! born=$(date +%s)
+  echo "$child" >"$run/pid"
+}
+
+# again CURL-OPTIONS…: asks for the Lease alone, or changes it. Succeeds if the answer is 200.
+again() {
+  code=$(curl --silent --noproxy '*' --max-time 2 --cacert "$run/ca.crt" --cert "$run/client.crt" \
+    --key "$run/client.key" --write-out '%{http_code}' --output "$run/lease.json" "$@" "$url$lease_path") || return 1
+  [ "$code" = 200 ] && read_holder
+}
+
+# give: lets another machine take the address before this one drops it, so that connections find either. A
+# kube-vip that is terminated drops the address first, and nobody has it until another one tries to get the
+# Lease. The Lease is released by compare-and-swap (resourceVersion). Neighbors learn the new holder from its ARP
+# announcements, which are 0.5 seconds apart. Connections that are left here are closed while this machine can
+# still tell their clients.
+give() {
+  [ -n "$(devices)" ] && again && [ "$holder" = "$name" ] || return 0
+  kill -KILL "$child"
+  sed 's/"holderIdentity": *"[^"]*"/"holderIdentity":""/' "$run/lease.json" >"$run/released.json"
+  again --request PUT --header 'Content-Type: application/json' --data-binary "@$run/released.json" || return 0
+  tries=0
+  while [ $tries -lt $((retry * 15 + 15)) ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+    if again && [ -n "$holder" ] && [ "$holder" != "$name" ]; then
+      sleep 0.7
+      break
+    fi
+  done
+  ss --no-header --kill --tcp state connected src "$vip" >/dev/null 2>&1 || true
+}
+
+# stop: kube-vip also releases the Lease when it is terminated. If its API server does not answer, it is killed.
+stop() {
+  rm -f "$run/pid"
+  if alive; then give; fi
+  if alive; then
+    kill -TERM "$child"
+    tries=0
+    while alive && [ $tries -lt 30 ]; do
+      tries=$((tries + 1))
+      sleep 0.1
+    done
+    if alive; then kill -KILL "$child"; fi
+  fi
+  child=''
+  drop
+}
+
+pause() { sleep 0.5 & wait $! || true; }
+
+case $1 in
+clean)
+  drop
+  ;;
+run)
+  child='' born=0 failures=3 strangers=0 rest=0 beat=0
+  trap 'stop; exit 0' TERM INT
+  field certificate-authority-data >"$run/ca.crt"
+  field client-certificate-data >"$run/client.crt"
+  field client-key-data >"$run/client.key"
+  systemd-notify --ready
+  while :; do
+    ask
+    if [ $ready = yes ]; then failures=0; else failures=$((failures < 3 ? failures + 1 : 3)); fi
+    # Another holder and this machine have the address: kube-vip hangs, or could not remove it.
+    if [ -n "$holder" ] && [ "$holder" != "$name" ] && [ -n "$(devices)" ]; then
+      strangers=$((strangers + 1))
+      if [ $strangers -ge 2 ]; then
+        echo "<4>$holder holds the Lease, and this machine has the address: removed"
+        if alive; then kill -KILL "$child"; fi
+        child='' strangers=0
+        drop
+      fi
+    else
+      strangers=0
+    fi
+    if ! alive; then
+      if [ -n "$child" ]; then
+        echo "<4>kube-vip has ended"
+        # One that ends at once is not started again at once.
+        if [ $(($(date +%s) - born)) -lt 5 ]; then rest=4; fi
+        child=''
+        rm -f "$run/pid"
+      fi
+      [ -z "$(devices)" ] || drop
+    fi
+    if [ ! -e "$config/registered" ]; then
+      if alive; then
+        echo "<5>the replica is not in rotation: kube-vip stops"
+        stop
+      fi
+    elif [ $failures -ge 3 ]; then
+      # One answer that is late or bad is not yet a failure.
+      if alive; then
+        echo "<5>the API server is not ready: kube-vip stops"
+        stop
+      fi
+    elif [ $failures -eq 0 ] && ! alive; then
+      if [ $rest -gt 0 ]; then
+        rest=$((rest - 1))
+      else
+        echo "<5>the API server is ready: kube-vip starts"
+        start
+      fi
+    fi
+    beat=$(((beat + 1) % 4))
+    if [ $beat -eq 0 ]; then systemd-notify WATCHDOG=1; fi
+    pause
+  done
+  ;;
+esac

@@ -1,0 +1,21 @@
+# Runs after the files are in place; CHANGED lists the changed files. The agent is restarted if something of it,
+# its certificate or the program has changed. Go sets unit, run and credential.
+lock
+if [ "$(whose)" != ours ]; then
+  echo "the machine has another endpoint by now, or lost its record: $config/endpoint.json" >&2
+  exit 1
+fi
+again=no
+[ -z "$CHANGED" ] || again=yes
+cmp -s "$credential" "/run/credentials/$unit/kubeconfig" || again=yes
+pid=$(cat "$run/pid" 2>/dev/null || true)
+case $pid in
+'' | *[!0-9]*) ;;
+*) case $(readlink "/proc/$pid/exe" || true) in *' (deleted)') again=yes ;; esac ;;
+esac
+if ! systemctl is-active --quiet "$unit"; then
+  systemctl reset-failed "$unit" 2>/dev/null || true
+  systemctl start "$unit"
+elif [ $again = yes ]; then
+  systemctl restart "$unit"
+fi

@@ -1,0 +1,19 @@
+# Takes the replica out of rotation, and keeps it so after a restart of the machine. The agent ends kube-vip, which
+# releases the Lease, and removes the address. Go sets unit.
+if [ ! -d "$config" ]; then
+  echo absent
+  exit 0
+fi
+lock
+unless_other
+rm -f "$config/registered"
+flush "$config"
+if systemctl is-active --quiet "$unit"; then
+  systemctl restart "$unit"
+else
+  systemctl stop "$unit" 2>/dev/null || true
+fi
+for device in $(ip -o -4 address show to "$vip/32" | awk '{ print $2 }'); do
+  ip address delete "$vip/32" dev "$device"
+done
+echo ours

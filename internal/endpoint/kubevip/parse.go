@@ -1,0 +1,51 @@
+package kubevip
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// report is what a machine says about its part of the endpoint (state.sh). Each value has one of the forms
+// below; everything else is dropped.
+type report struct {
+	Device     string       // the interface with the machine's own address; "" if it has none
+	Network    netip.Prefix // of that interface
+	Registered bool         // the replica is in rotation
+	Address    bool         // the machine has the endpoint's address
+	Program    bool         // the program is there, and may be executed
+	Digest     bool         // it has the wanted digest
+	Credential bool         // the machine has the kubeconfig for the Lease
+	Stale      bool         // the agent runs with an earlier kubeconfig
+	Running    bool         // kube-vip runs
+	Replaced   bool         // it runs a program that was replaced since
+	Lease      bool         // the agent reads the Lease
+	Holder     string       // of the Lease; "" if nobody holds it
+}
+
+// parseReport parses the output of state.sh. own is the machine's own address.
+func parseReport(text string, own netip.Addr) report {
+	var r report
+	flags := map[string]*bool{
+		"registered": &r.Registered, "address": &r.Address, "program": &r.Program, "digest": &r.Digest,
+		"credential": &r.Credential, "stale": &r.Stale, "running": &r.Running, "replaced": &r.Replaced,
+	}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 1 && flags[words[0]] != nil:
+			*flags[words[0]] = true
+		case len(words) == 3 && words[0] == "own" && interfaceForm.MatchString(words[1]):
+			bits, err := strconv.Atoi(words[2])
+			if err != nil || bits < 0 || bits > own.BitLen() {
+				continue
+			}
+			r.Device, r.Network = words[1], netip.PrefixFrom(own, bits).Masked()
+		case len(words) == 2 && words[0] == "lease" && words[1] == "-":
+			r.Lease, r.Holder = true, ""
+		case len(words) == 2 && words[0] == "lease" && holderForm.MatchString(words[1]):
+			r.Lease, r.Holder = true, words[1]
+		}
+	}
+	return r
+}

@@ -1,0 +1,20 @@
+package kubevip
+
+// Paths on a machine. The endpoint shares none of them. The scripts know one more: the file registered in
+// configDir exists while the replica is in rotation. Without it, kube-vip does not run.
+const (
+	configDir  = "/etc/kube-endpoint-kube-vip"
+	recordPath = configDir + "/" + "endpoint.json"
+
+	programDir = "/opt/kube/endpoint-kube-vip"
+	agentPath  = programDir + "/agent"
+
+	// credentialPath is the kubeconfig that package controlplane writes for a replica of this kind of endpoint.
+	credentialPath = "/etc/kubernetes/kube-vip-endpoint.conf"
+
+	runName = "kube-endpoint-kube-vip" // the directory below /run that the unit creates and removes
+
+	unitName = "kube-endpoint-kube-vip.service"
+	unitPath = "/etc/systemd/system/" + unitName
+	wantPath = "/etc/systemd/system/multi-user.target.wants/" + unitName
+)

@@ -1,0 +1,73 @@
+package kubevip
+
+import (
+	_ "embed"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+//go:embed agent.sh
+var agentScript host.Script
+
+// files returns what Register writes for the replica of that name on the machine at own.
+func files(r endpoint.Registration, name string, own netip.Addr, device string) []host.File {
+	return []host.File{
+		{Path: agentPath, Mode: 0o755, Content: []byte(renderAgent(r, name, own, device))},
+		{Path: unitPath, Mode: 0o644, Content: []byte(renderUnit())},
+	}
+}
+
+// renderAgent renders the agent. It asks the API server at the machine's own address, and never the endpoint.
+func renderAgent(r endpoint.Registration, name string, own netip.Addr, device string) string {
+	lease := LeaseName(r.Address)
+	duration := r.KubeVIP.LeaseDuration
+	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+	return "#!/bin/sh\n" + systemd.Managed + "\n" + string(host.Assignments(map[string]string{
+		"config":     configDir,
+		"url":        "https://" + netip.AddrPortFrom(own, uint16(r.TargetPort)).String(), //nolint:gosec // a port
+		"lease_path": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/" + lease,
+		"lease":      lease, "name": name, "vip": r.Address, "device": device,
+		"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256,
+		"duration": seconds(duration), "renew": seconds(duration * 3 / 5), "retry": seconds(duration / 5),
+	})+agentScript)
+}
+
+// renderUnit renders the unit of the agent, which runs kube-vip. Its user has two rights: to change the addresses
+// of the machine, and to send ARP replies. The kubeconfig belongs to root, and systemd hands it over at the start.
+// However the agent ends, systemd removes the address. The watchdog ends an agent that hangs.
+func renderUnit() string {
+	section := systemd.UnitSection{
+		Description:   "Address of the Kubernetes control-plane endpoint (kube-vip)",
+		Documentation: "https://kube-vip.io/docs/",
+		// A machine that shuts down gives the address away while its API server still answers.
+		After: []string{"kube-apiserver.service"},
+	}
+	return section.String() + fmt.Sprintf(`[Service]
+Type=notify
+NotifyAccess=all
+WatchdogSec=30s
+TimeoutStopSec=40s
+KillMode=mixed
+DynamicUser=yes
+RuntimeDirectory=%[1]s
+RuntimeDirectoryMode=0700
+LoadCredential=kubeconfig:%[2]s
+ExecStart=/bin/sh %[3]s run
+ExecStopPost=/bin/sh %[3]s clean
+Restart=always
+RestartSec=500ms
+Nice=-10
+LogRateLimitIntervalSec=30s
+LogRateLimitBurst=1000
+CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET
+RestrictRealtime=yes
+`, runName, credentialPath, agentPath) + systemd.Sandbox +
+		"AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW\n" + systemd.InstallSection
+}

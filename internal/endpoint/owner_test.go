@@ -1,0 +1,62 @@
+package endpoint
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+const ownerCluster = "0123456789abcdef0123456789abcdef"
+
+func ownerRegistration() Registration {
+	return Registration{ClusterID: ownerCluster, Address: "10.200.0.1"}
+}
+
+// TestUnitDrift: a unit is there, runs, and starts at boot.
+func TestUnitDrift(t *testing.T) {
+	for want, state := range map[string]host.UnitState{
+		"":                 {Load: "loaded", Active: "active", Enabled: "enabled"},
+		"x is not there":   {Load: "not-found", Active: "active", Enabled: "enabled"},
+		"x is failed":      {Load: "loaded", Active: "failed", Enabled: "enabled"},
+		"x is not enabled": {Load: "loaded", Active: "active", Enabled: "disabled"},
+	} {
+		if got := strings.Join(UnitDrift("x", state), "; "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestReadOwner(t *testing.T) {
+	const (
+		otherAddress = `{"cluster_id": "` + ownerCluster + `", "address": "api.example.org"}`
+		otherType    = `{"cluster_id": "` + ownerCluster + `", "address": "10.200.0.1", "name": 1}`
+	)
+	r := ownerRegistration()
+	if o := ReadOwner(r.Record("cp1")); o != (Owner{ownerCluster, "10.200.0.1", "cp1"}) || o.Other(r) || !o.Exists() {
+		t.Errorf("%+v", o)
+	}
+	if o := ReadOwner(""); o.Exists() || o.Other(r) {
+		t.Errorf("%+v", o)
+	}
+	for _, text := range []string{
+		"{", `{"cluster_id": "x", "address": "10.200.0.1"}`, `{"address": "$(id)"}`, "[]", otherAddress, otherType,
+	} {
+		if o := ReadOwner(text); !o.Other(r) || o != unreadable {
+			t.Errorf("%q is read as %+v", text, o)
+		}
+	}
+}
+
+// FuzzReadOwner verifies that a record names an endpoint, or is unreadable.
+func FuzzReadOwner(f *testing.F) {
+	f.Add(ownerRegistration().Record("cp1"))
+	f.Add(`{"cluster_id": "$(id)", "address": "10.0.0.1"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		o := ReadOwner(text)
+		if _, err := netip.ParseAddr(o.Address); err != nil && o != (Owner{}) && o != unreadable {
+			t.Errorf("%q is read as %+v", text, o)
+		}
+	})
+}

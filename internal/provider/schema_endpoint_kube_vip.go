@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
+)
+
+func kubeVIPSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "A virtual IP that one of the replicas' machines has, in a network of one layer-2 segment and " +
+			"without balancers: kube-vip on each machine elects it by a Lease of the Kubernetes API. All clients reach the " +
+			"API server of that machine. Its certificate may read and update this Lease, and nothing else. When the holder " +
+			"leaves rotation, another machine takes over within about two seconds; when it dies, within the duration of the " +
+			"Lease and three seconds. Connections end then, and clients connect again. You install kube-vip on the machines. " +
+			"Default: none; one of `haproxy`, `external`, `dns`, `bgp` and `kube_vip` is set. A change restarts nothing but " +
+			"kube-vip, one machine after the other.",
+		Attributes: map[string]schema.Attribute{
+			"targets": schema.MapAttribute{
+				Required: true, ElementType: types.StringType,
+				Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
+				MarkdownDescription: "IPv4 addresses of the machines of all replicas, by the replicas' names. `address` is an " +
+					"unused address in their network. A change restarts nothing; replicas only record it.",
+			},
+			"mode": schema.StringAttribute{
+				Optional: true, Computed: true, Default: stringdefault.StaticString(kubevip.ARP),
+				Validators: []validator.String{stringvalidator.OneOf(kubevip.ARP)},
+				MarkdownDescription: "How the network learns which machine has the address. Default `arp`, which is the only " +
+					"mode: for BGP, use `bgp`. A change restarts kube-vip.",
+			},
+			"interface": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Network interface for the address. Default: none; the one with the machine's own " +
+					"address, whose network must contain the endpoint's. A change restarts kube-vip.",
+			},
+			"program": schema.StringAttribute{
+				Optional: true, Computed: true, Default: stringdefault.StaticString(kubevip.DefaultProgram),
+				MarkdownDescription: "Path of kube-vip on the machines. Default `" + kubevip.DefaultProgram + "`. A change " +
+					"restarts kube-vip.",
+			},
+			"sha256": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "SHA-256 of that program, in lower case. A machine with another one is refused, and its " +
+					"kube-vip is not started. Default: none; it is not checked. A change restarts kube-vip.",
+			},
+			"lease_duration": schema.StringAttribute{
+				Optional: true, Computed: true, Default: stringdefault.StaticString(kubevip.DefaultLeaseDuration.String()),
+				PlanModifiers: []planmodifier.String{sameDuration{}}, Validators: []validator.String{durationValidator()},
+				MarkdownDescription: "How long the Lease of a holder that is gone is respected, `5s` to `1m`. The holder renews " +
+					"it within three fifths of that time; an etcd that is slower than that costs it the address. Default `5s`. " +
+					"A change restarts kube-vip.",
+			},
+		},
+	}
+}
+
+// electionSchema is the attribute kube_vip of an endpoint's registration.
+func electionSchema() schema.Attribute {
+	text := func(description string) schema.Attribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+	}
+	return schema.SingleNestedAttribute{
+		Computed: true, MarkdownDescription: "How the machines of a kube_vip endpoint elect the holder of its address.",
+		Attributes: map[string]schema.Attribute{
+			"mode": text("As in `kube_vip`."), "interface": text("As in `kube_vip`."), "program": text("As in `kube_vip`."),
+			"sha256": text("As in `kube_vip`."), "lease_duration": text("As in `kube_vip`."),
+		},
+	}
+}
+
+// replicaElectionSchema is the same attribute as an argument of a replica.
+func replicaElectionSchema() schema.Attribute {
+	text := func(required bool, description string) schema.Attribute {
+		return schema.StringAttribute{Required: required, Optional: !required, MarkdownDescription: description}
+	}
+	const as = "As in `kube_vip` of the endpoint."
+	return schema.SingleNestedAttribute{
+		Optional: true, MarkdownDescription: "How the machines of a kube_vip endpoint elect the holder of its address. " +
+			"Default: none. A change restarts kube-vip.",
+		Attributes: map[string]schema.Attribute{
+			"mode": text(true, as), "program": text(true, as), "lease_duration": text(true, as),
+			"interface": text(false, as+" Default: none. A change restarts kube-vip."),
+			"sha256":    text(false, as+" Default: none. A change restarts kube-vip."),
+		},
+	}
+}
