@@ -332,7 +332,8 @@ func TestPeersByTarget(t *testing.T) {
 // TestOpenings: what a firewall must let in follows from the sessions.
 func TestOpenings(t *testing.T) {
 	got := openings([]endpoint.Peer{
-		{Address: "10.0.0.1", ASN: 64513}, {Address: "10.0.0.2", ASN: 64513, BFD: true},
+		{Address: "10.0.0.1", ASN: 64513},
+		{Address: "10.0.0.2", ASN: 64513, BFD: true},
 		{Address: "10.9.0.2", ASN: 64513, BFD: true, Multihop: 2},
 	})
 	var text []string
