@@ -259,7 +259,8 @@ func TestDNSEndpoint(t *testing.T) {
 	n.write(t, w, nil, "cp1")
 	apply(t, w)
 	n.expect(t, "cp1")
-	onMachine(t, shared.lab.Machine("cp3"), "! command -v nsupdate || { echo the packages of the agent are left; exit 1; }")
+	onMachine(t, shared.lab.Machine("cp3"),
+		"! command -v nsupdate || { echo the packages of the agent are left; exit 1; }")
 	apply(t, w, "-destroy")
 	n.expect(t)
 	expectBare(t, bare, "cp1", "cp2")

@@ -53,7 +53,8 @@ func TestMoveEndpoint(t *testing.T) {
 	expectAdditional(t, w, balancer)
 	use(balancer, "balancer")
 	for _, name := range names {
-		onMachine(t, shared.lab.Machine(name), fmt.Sprintf("test ! -e /etc/haproxy/kube && ! ip address | grep -F ' %s/'", vip))
+		onMachine(t, shared.lab.Machine(name),
+			fmt.Sprintf("test ! -e /etc/haproxy/kube && ! ip address | grep -F ' %s/'", vip))
 	}
 	if t.Failed() {
 		t.FailNow()

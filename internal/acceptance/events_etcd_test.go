@@ -20,14 +20,16 @@ func TestEventsEtcd(t *testing.T) {
 	}
 	w.Env = []string{"TF_VAR_etcd_ca_key=" + bundle.EtcdCA.PrivateKey}
 	if err := w.WriteJSON("z.auto.tfvars.json", map[string]any{
-		"machines": addresses(all[:2]), "events_machines": addresses(all[2:]), "etcd_ca_certificate": bundle.EtcdCA.Certificate,
+		"machines": addresses(all[:2]), "events_machines": addresses(all[2:]),
+		"etcd_ca_certificate": bundle.EtcdCA.Certificate,
 	}); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, w)
 	count := func(machine, prefix string) int {
 		t.Helper()
-		text := onMachine(t, shared.lab.Machine(machine), ctl+"etcdctl get --prefix --keys-only "+prefix+" | grep -c . || true")
+		text := onMachine(t, shared.lab.Machine(machine),
+			ctl+"etcdctl get --prefix --keys-only "+prefix+" | grep -c . || true")
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {
 			t.Fatal(err)

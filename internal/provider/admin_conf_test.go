@@ -56,7 +56,8 @@ func bareReplica() replicaModel {
 		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, RepeatedArgs: object, Audit: object,
 		Authentication: object, Resources: object,
 		AdditionalEndpoints: types.ListNull(types.ObjectType{AttrTypes: registrationTypes}),
-		Etcd:                set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,
+
+		Etcd: set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,
 		Files: types.MapNull(types.StringType), FileDigests: types.MapNull(types.StringType),
 	}
 }

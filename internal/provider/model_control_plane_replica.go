@@ -91,7 +91,8 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	at, _ := m.Endpoint.Attributes()["address"].(types.String)
 	endpoint6, _ := m.Endpoint.Attributes()["address6"].(types.String)
 	if endpoint6.IsUnknown() || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) ||
-		!allKnown(m.Name, address, at, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
+		!allKnown(m.Name, address, at, m.ClusterDomain, m.AdminConf) ||
+		!elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
 	names := requestedReplicaModel{

@@ -141,7 +141,7 @@ func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnos
 		return
 	}
 	for _, each := range registration.All() {
-		if !registration.OnMachines() || endpoint.Kind(cmp.Or(each.Kind, endpoint.HAProxy)) != endpoint.HAProxy ||
+		if !registration.OnMachines() || cmp.Or(each.Kind, endpoint.HAProxy) != endpoint.HAProxy ||
 			m.Port.IsUnknown() || each.Port != int(m.Port.ValueInt64()) {
 			continue
 		}

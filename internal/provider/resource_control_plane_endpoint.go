@@ -220,10 +220,11 @@ func warnMoved(ctx context.Context, plan, state endpointModel, diags *diag.Diagn
 	if before == "" || after == "" || before == after {
 		return
 	}
-	diags.AddWarning("Endpoint is replaced", "Cause: "+before+" becomes "+after+", which is another endpoint. Replicas that "+
-		"stay cannot follow in the same apply: the old one is destroyed before the new one exists, and that is refused while "+
-		"replicas are registered.\nNext step: to move without an interruption, add the new endpoint as a resource of its own, "+
-		"and list it in additional_endpoints of every replica (guide \"Topologies\", Moving to another endpoint).")
+	diags.AddWarning("Endpoint is replaced", "Cause: "+before+" becomes "+after+", which is another endpoint. Replicas "+
+		"that stay cannot follow in the same apply: the old one is destroyed before the new one exists, and that is "+
+		"refused while replicas are registered.\nNext step: to move without an interruption, add the new endpoint as a "+
+		"resource of its own, and list it in additional_endpoints of every replica (guide \"Topologies\", Moving to "+
+		"another endpoint).")
 }
 
 // registrationID returns the ID of the endpoint that the model describes, or "" while it is unknown.

@@ -267,7 +267,8 @@ func (r *replicaResource) runningVersions(ctx context.Context, m replicaModel) (
 	if err := r.session.observable(m.bundle); err != nil {
 		return release.Versions{}, err
 	}
-	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) || !elementsKnown(ctx, m.Etcd) ||
+	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) ||
+		!elementsKnown(ctx, m.AdditionalEndpoints) || !elementsKnown(ctx, m.Etcd) ||
 		!elementsKnown(ctx, m.Signed) {
 		return release.Versions{}, errNoMachines
 	}

@@ -218,7 +218,8 @@ func replicaNetwork() map[string]schema.Attribute {
 			MarkdownDescription: "Address range of Services, two for dual stack: Services with one address get it " +
 				"from the first range, which has the family of `host.address`. Default `[\"" + defaultServiceCIDR + "\"]`. " +
 				"It must be the same on all replicas. A change restarts the API servers (and kube-controller-manager if " +
-				"`pod_cidrs` is set), one replica at a time, with a certificate for the first address of the new range; Services keep their addresses.",
+				"`pod_cidrs` is set), one replica at a time, with a certificate for the first address of the new range; " +
+				"Services keep their addresses.",
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,

@@ -23,6 +23,21 @@ var inertRegistration = []string{
 	"hooks", "bgp", "kube_vip",
 }
 
+// bundleArguments are those of kube_pki_bundle.
+var bundleArguments = map[string]argument{
+	"cluster_name":        {label: "cluster name", effect: Repair, shown: true},
+	"rotation":            {label: "rotation", effect: Repair, shown: true},
+	"encryption":          {label: "encryption at rest", effect: Repair},
+	"key_algorithm":       {label: "algorithm of new keys"},
+	"deletion_protection": {label: "deletion protection"},
+	"ca_validity":         {label: "validity of new CAs"},
+	"sealed_for":          {label: "recipients of sealed private keys"},
+	"ca":                  {label: "Kubernetes CA", effect: Repair},
+	"etcd_ca":             {label: "etcd CA", effect: Repair},
+	"front_proxy_ca":      {label: "front-proxy CA", effect: Repair},
+	"service_account":     {label: "service-account key", effect: Repair},
+}
+
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other
 // arguments", without its name or value, and counts as a restart.
@@ -82,19 +97,7 @@ func arguments(kind string) map[string]argument {
 			"drain_timeout":  {label: "drain timeout"},
 			"pki":            {label: "the PKI bundle"},
 		},
-		"kube_pki_bundle": {
-			"cluster_name":        {label: "cluster name", effect: Repair, shown: true},
-			"rotation":            {label: "rotation", effect: Repair, shown: true},
-			"encryption":          {label: "encryption at rest", effect: Repair},
-			"key_algorithm":       {label: "algorithm of new keys"},
-			"deletion_protection": {label: "deletion protection"},
-			"ca_validity":         {label: "validity of new CAs"},
-			"sealed_for":          {label: "recipients of sealed private keys"},
-			"ca":                  {label: "Kubernetes CA", effect: Repair},
-			"etcd_ca":             {label: "etcd CA", effect: Repair},
-			"front_proxy_ca":      {label: "front-proxy CA", effect: Repair},
-			"service_account":     {label: "service-account key", effect: Repair},
-		},
+		"kube_pki_bundle": bundleArguments,
 		"kube_kubeconfig": {
 			"server":   {label: "server", shown: true},
 			"user":     {label: "user", shown: true},

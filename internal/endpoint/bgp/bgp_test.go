@@ -296,8 +296,9 @@ func TestPeersByTarget(t *testing.T) {
 	zoneB := endpoint.Peer{Address: "10.0.0.2", ASN: 64513, Targets: []string{"cp3"}}
 	spine := endpoint.Peer{Address: "10.0.0.3", ASN: 64513}
 	s := Spec{
-		Address: "10.200.0.1", ASN: 64512, Targets: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
-		Peers: []endpoint.Peer{zoneB, zoneA, spine},
+		Address: "10.200.0.1", ASN: 64512,
+		Targets: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+		Peers:   []endpoint.Peer{zoneB, zoneA, spine},
 	}
 	r := &Registrar{Set: targets.NewObserver(nil, nil).For(s.Registration())}
 	for target, want := range map[string]string{"cp1": "10.0.0.1 10.0.0.3", "cp3": "10.0.0.2 10.0.0.3"} {

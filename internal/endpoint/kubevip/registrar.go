@@ -77,7 +77,8 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 }
 
 func (r *Registrar) clean(ctx context.Context, name string) error {
-	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[name]), owned("# remove the endpoint\n", cleanScript, r.Registration))
+	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[name]),
+		owned("# remove the endpoint\n", cleanScript, r.Registration))
 	switch {
 	case errors.Is(err, endpoint.ErrOther):
 		return nil

@@ -46,7 +46,9 @@ func TestUpgradesKeepTheClusterStartable(t *testing.T) {
 			}
 		}
 	}
-	for _, operation := range []string{"death", "revival", "upgrade", "failed upgrade", "rollback", "downgrade", "refused"} {
+	for _, operation := range []string{
+		"death", "revival", "upgrade", "failed upgrade", "rollback", "downgrade", "refused",
+	} {
 		if done[operation] == 0 {
 			t.Errorf("seed %d: no %s in the whole run", seed, operation)
 		}

@@ -142,7 +142,8 @@ func TestClosed(t *testing.T) {
 		"all of TCP":       {with(ports, "  ports: \n\t  protocols: tcp\n\t  forward: yes"), anyone, nil},
 		"another protocol": {with(ports, "  ports: \n\t  protocols: esp udp\n\t  forward: yes"), anyone, api},
 		"no ports": {
-			with(ports, "  ports: 70000/tcp 6000-x/tcp x-7000/tcp 7000-6000/tcp\n\t  protocols: \n\t  forward: yes"), anyone, api,
+			with(ports, "  ports: 70000/tcp 6000-x/tcp x-7000/tcp 7000-6000/tcp\n\t  protocols: \n\t  forward: yes"),
+			anyone, api,
 		},
 		"a hostile zone": {
 			"default\tpublic\ndevice\teth0\nzone\tpublic;reboot\n\t  target: default\n", anyone, nil,
