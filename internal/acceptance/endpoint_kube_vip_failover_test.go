@@ -80,7 +80,7 @@ func measureFailover(t *testing.T, w *workspace.Workspace, way heldBy, table *st
 	for _, name := range all {
 		memory += " " + strings.TrimSpace(onMachine(t, shared.lab.Machine(name), memoryScript(way.units)))
 	}
-	fmt.Fprintf(table, "%s: memory in MiB (cgroup; processes) on each machine:%s\n", way.name, memory)
+	fmt.Fprintf(table, "%s: memory in MiB (resident; proportional) on each machine:%s\n", way.name, memory)
 	f := startFresh(t, "https://"+vip+":6443")
 	note := func(event string, limit time.Duration, do func(m *lab.Machine), undo func(m *lab.Machine)) {
 		t.Helper()
@@ -122,15 +122,15 @@ func measureFailover(t *testing.T, w *workspace.Workspace, way heldBy, table *st
 	f.end()
 }
 
-// memoryScript prints the memory of units: of their cgroups, and the resident memory of their processes.
+// memoryScript prints the resident and the proportional memory of all processes of units.
 func memoryScript(units []string) string {
-	return fmt.Sprintf(`total=0 rss=0
+	return fmt.Sprintf(`rss=0 pss=0
 for unit in %s; do
-  total=$((total + $(systemctl show --value -p MemoryCurrent $unit)))
-  group=$(systemctl show --value -p ControlGroup $unit)
-  for pid in $(systemctl status --no-pager $unit | grep -oE '[├└]─ *[0-9]+' | grep -oE '[0-9]+'); do
-    rss=$((rss + $(awk '/^VmRSS/ { print $2 }' /proc/$pid/status) * 1024))
+  for process in $(grep -l "/$unit.service$" /proc/[0-9]*/cgroup 2>/dev/null); do
+    process=${process%%/cgroup}
+    rss=$((rss + $(awk '/^Rss:/ { print $2 }' "$process/smaps_rollup")))
+    pss=$((pss + $(awk '/^Pss:/ { print $2 }' "$process/smaps_rollup")))
   done
 done
-echo "$((total / 1048576));$((rss / 1048576))"`, strings.Join(units, " "))
+echo "$((rss / 1024));$((pss / 1024))"`, strings.Join(units, " "))
 }

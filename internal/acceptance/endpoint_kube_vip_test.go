@@ -73,11 +73,14 @@ func writeKubeVIP(t *testing.T, w *workspace.Workspace, names ...string) {
 // moved returns the criteria for clients of an address that moves between machines. New connections always find
 // a machine that has it.
 func moved() load.Criteria {
+	const ended = "the connections to a machine end when another one gets the address"
 	return unnoticed().Excusing(load.Excuse{
 		Operation: load.APIRequest,
 		Texts:     []string{"connection reset by peer", "EOF", "connection refused", "force closed"},
 		Most:      60,
-		Reason:    "the connections to a machine end when another one gets the address",
+		Reason:    ended,
+	}, load.Excuse{
+		Operation: load.WatchOpening, Texts: []string{"connection reset by peer", "EOF"}, Most: 4, Reason: ended,
 	})
 }
 
