@@ -43,8 +43,9 @@ func TestRegistration(t *testing.T) {
 	if name := LeaseOf(endpoint.Registration{Kind: endpoint.BGP, Address: "10.0.0.100"}); name != "" {
 		t.Errorf("another kind has the Lease %q", name)
 	}
-	several := endpoint.Registration{Kind: endpoint.DNS, Address: "api.example.org"}
-	several.Additional = []endpoint.Registration{r}
+	several := endpoint.Registration{
+		Kind: endpoint.DNS, Address: "api.example.org", Additional: []endpoint.Registration{r},
+	}
 	if name := LeaseOf(several); name != "kube-vip-10.0.0.100" {
 		t.Errorf("the Lease of an additional endpoint is %q", name)
 	}
