@@ -18,8 +18,9 @@ func kubeVIPSchema() schema.Attribute {
 		MarkdownDescription: "A virtual IP that one of the replicas' machines has, in a network of one layer-2 segment and " +
 			"without balancers: kube-vip on each machine elects it by a Lease of the Kubernetes API. All clients reach the " +
 			"API server of that machine. Its certificate may read and update this Lease, and nothing else. When the holder " +
-			"leaves rotation, another machine takes over within about two seconds; when it dies, within the duration of the " +
-			"Lease and three seconds. Connections end then, and clients connect again. You install kube-vip on the machines. " +
+			"leaves rotation, another machine gets the address before it drops it; when it dies, within the duration of the " +
+			"Lease and three seconds. Connections to it end then, and clients connect again. You install kube-vip on the " +
+			"machines. " +
 			"Default: none; one of `haproxy`, `external`, `dns`, `bgp` and `kube_vip` is set. A change restarts nothing but " +
 			"kube-vip, one machine after the other.",
 		Attributes: map[string]schema.Attribute{
