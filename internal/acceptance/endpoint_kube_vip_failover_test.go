@@ -80,7 +80,7 @@ func measureFailover(t *testing.T, w *workspace.Workspace, way heldBy, table *st
 	for _, name := range all {
 		memory += " " + strings.TrimSpace(onMachine(t, shared.lab.Machine(name), memoryScript(way.units)))
 	}
-	fmt.Fprintf(table, "%s: memory in MiB (resident; proportional) on each machine:%s\n", way.name, memory)
+	fmt.Fprintf(table, "%s: resident memory in MiB on each machine:%s\n", way.name, memory)
 	f := startFresh(t, "https://"+vip+":6443")
 	note := func(event string, limit time.Duration, do func(m *lab.Machine), undo func(m *lab.Machine)) {
 		t.Helper()
@@ -122,15 +122,11 @@ func measureFailover(t *testing.T, w *workspace.Workspace, way heldBy, table *st
 	f.end()
 }
 
-// memoryScript prints the resident and the proportional memory of all processes of units.
+// memoryScript prints the resident memory of all processes of units.
 func memoryScript(units []string) string {
-	return fmt.Sprintf(`rss=0 pss=0
-for unit in %s; do
-  for process in $(grep -l "/$unit.service$" /proc/[0-9]*/cgroup 2>/dev/null); do
-    process=${process%%/cgroup}
-    rss=$((rss + $(awk '/^Rss:/ { print $2 }' "$process/smaps_rollup")))
-    pss=$((pss + $(awk '/^Pss:/ { print $2 }' "$process/smaps_rollup")))
+	return fmt.Sprintf(`for unit in %s; do
+  for group in $(grep -l "/$unit.service$" /proc/[0-9]*/cgroup 2>/dev/null); do
+    grep VmRSS: "${group%%/cgroup}/status" 2>/dev/null || :
   done
-done
-echo "$((rss / 1024));$((pss / 1024))"`, strings.Join(units, " "))
+done | awk '{ total += $2 } END { print int(total / 1024) }'`, strings.Join(units, " "))
 }
