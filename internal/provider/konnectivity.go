@@ -29,9 +29,9 @@ func konnectivitySchema() schema.Attribute {
 			"through agents that connect to it from the cluster. `provider::kube::konnectivity_agent_manifest` returns " +
 			"the manifest of the agents; until they run, the API server reaches none of these (see the guide " +
 			"[Konnectivity](../guides/konnectivity.md)). It must be the same on all replicas. Default: none; the API " +
-			"server connects directly. A change restarts the API servers, one replica at a time; so do a new address of the " +
-			"endpoint and a renewal of the proxy server's certificate, which it reads at its start. It is not available " +
-			"with a Kubernetes CA whose key is held elsewhere.",
+			"server connects directly. A change restarts the API servers, one replica at a time; so do a new address of an " +
+			"endpoint (also of an additional one) and a renewal of the proxy server's certificate, which it reads at its " +
+			"start. It is not available with a Kubernetes CA whose key is held elsewhere.",
 		Attributes: map[string]schema.Attribute{
 			"program": schema.StringAttribute{
 				Optional:   true,
