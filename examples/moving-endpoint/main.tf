@@ -32,6 +32,9 @@ resource "kube_control_plane_endpoint" "virtual_ip" {
   address = var.endpoint_address
   pki     = kube_pki_bundle.this.bundle
   haproxy = { hosts = var.machines }
+
+  # Replicas leave it before it is destroyed.
+  lifecycle { create_before_destroy = true }
 }
 
 resource "kube_control_plane_endpoint" "balancer" {
@@ -43,6 +46,8 @@ resource "kube_control_plane_endpoint" "balancer" {
     targets      = var.machines
     health_check = { interval = "500ms", threshold = 2 } # what the balancer is configured with
   }
+
+  lifecycle { create_before_destroy = true }
 }
 
 locals {

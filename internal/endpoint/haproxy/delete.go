@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -89,8 +90,8 @@ func inUse(s Spec, seen map[string]balancer) error {
 		Summary:   "Endpoint " + s.Address + " not deleted",
 		Cause:     "replicas are still in its rotation, see below: their clients would lose the API",
 		Unchanged: problem.Nothing,
-		Next: "delete these kube_control_plane_replica resources first; for a replica that is gone, delete its line " +
-			"from " + backendsPath + " on the host and run: systemctl reload " + haproxyUnit,
+		Next: "delete these kube_control_plane_replica resources first" + endpoint.MovingHint + "; for a replica that is " +
+			"gone, delete its line from " + backendsPath + " on the host and run: systemctl reload " + haproxyUnit,
 		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }

@@ -133,7 +133,7 @@ func (s *Set) InUseError(remaining []string) error {
 		Summary:   "Endpoint " + s.Address + " not deleted",
 		Cause:     "these machines still have a replica of it: " + strings.Join(remaining, ", "),
 		Unchanged: problem.Nothing,
-		Next:      "delete these kube_control_plane_replica resources first",
+		Next:      "delete these kube_control_plane_replica resources first" + endpoint.MovingHint,
 	}
 }
 
