@@ -80,7 +80,10 @@ func moved() load.Criteria {
 		Most:      60,
 		Reason:    ended,
 	}, load.Excuse{
-		Operation: load.WatchOpening, Texts: []string{"connection reset by peer", "EOF"}, Most: 4, Reason: ended,
+		Operation: load.WatchOpening,
+		Texts:     []string{"connection reset by peer", "EOF", "force closed"},
+		Most:      4,
+		Reason:    ended,
 	})
 }
 
