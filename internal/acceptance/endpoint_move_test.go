@@ -9,6 +9,24 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
+// takeAddressScript gives an address to a balancer: it announces it by gratuitous ARP, and again each
+// second, as the balancer of a platform would.
+const takeAddressScript = `interface=$(ip -o -4 address show to %[1]s | awk '{ print $2; exit }')
+cat >/etc/keepalived/keepalived.conf <<EOF
+vrrp_instance other {
+  state MASTER
+  interface $interface
+  virtual_router_id 7
+  priority 200
+  garp_master_delay 1
+  garp_master_refresh 1
+  virtual_ipaddress { %[2]s/32 dev $interface }
+}
+EOF
+systemctl start keepalived
+until ip -o address show to %[2]s | grep -q .; do sleep 0.1; done
+sleep 2 # two more announcements`
+
 // TestMoveEndpoint moves a control plane from a virtual IP to a balancer that others look after, and
 // back, while clients of both addresses work. Then the balancer takes over the virtual IP itself.
 func TestMoveEndpoint(t *testing.T) {
@@ -21,7 +39,8 @@ func TestMoveEndpoint(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	onMachine(t, lb, `apt-get install -y -q haproxy >/dev/null 2>&1; systemctl disable --quiet --now haproxy`)
+	onMachine(t, lb, `apt-get install -y -q haproxy keepalived >/dev/null 2>&1
+systemctl disable --quiet --now haproxy keepalived`)
 	vip, balancer := w.VIP(), lb.Address.String()
 	use := func(balancer string, endpoints ...string) {
 		t.Helper()
@@ -72,9 +91,7 @@ func TestMoveEndpoint(t *testing.T) {
 	use(vip, "virtual_ip", "balancer")
 	undisturbed(t, atVIP)
 	otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
-	onMachine(t, lb, fmt.Sprintf(`interface=$(ip -o -4 address show to %s | awk '{ print $2; exit }')
-ip address add %s/32 dev "$interface"
-arping -q -c 3 -U -I "$interface" %[2]s || true`, balancer, vip))
+	onMachine(t, lb, fmt.Sprintf(takeAddressScript, balancer, vip))
 	atVIP = startLoad(t, at(vip))
 	use(vip, "balancer")
 	undisturbed(t, atVIP)
