@@ -38,7 +38,7 @@ func TestEventsEtcd(t *testing.T) {
 	}
 	// The namespace controller reports events about itself only when something fails; kubelets do
 	// not run here. So the test writes an event, like any component.
-	write(t, w.Dir+"/event.yaml", `apiVersion: v1
+	event := writeFile(t, w, "event.yaml", `apiVersion: v1
 kind: Event
 metadata: { name: test, namespace: default }
 involvedObject: { kind: Namespace, name: default }
@@ -46,7 +46,8 @@ reason: Test
 message: from the test
 type: Normal
 `)
-	kubectl(t, w, "create", "-f", w.Dir+"/event.yaml")
+	admin := writeFile(t, w, "admin.kubeconfig", outputOf(t, w, "kubeconfig"))
+	kubectl(t, w, "--kubeconfig="+admin, "create", "-f", event)
 	if n := count("cp3", "/registry/events/default/test"); n != 1 {
 		t.Errorf("the events' etcd has %d of 1 event", n)
 	}
