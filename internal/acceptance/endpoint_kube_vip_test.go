@@ -82,7 +82,7 @@ func moved() load.Criteria {
 	}, load.Excuse{
 		Operation: load.WatchOpening,
 		Texts:     []string{"connection reset by peer", "EOF", "force closed"},
-		Most:      4,
+		Most:      8,
 		Reason:    ended,
 	})
 }

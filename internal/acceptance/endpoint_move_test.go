@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -92,7 +93,8 @@ systemctl disable --quiet --now haproxy keepalived`)
 	undisturbed(t, atVIP)
 	otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 	onMachine(t, lb, fmt.Sprintf(takeAddressScript, balancer, vip))
-	atVIP = startLoad(t, at(vip))
+	// Until HAProxy has lost the address, both have it, and connections end when it moves.
+	atVIP = startClients(t, load.Config{Kubeconfig: at(vip), Criteria: moved()})
 	use(vip, "balancer")
 	undisturbed(t, atVIP)
 	for _, name := range names {
