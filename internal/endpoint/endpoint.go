@@ -139,8 +139,8 @@ func (r Registration) At(other Registration) Registration {
 
 // MovingHint is for the error of an endpoint that still has replicas: Terraform destroys what is
 // removed before it changes what has depended on it.
-const MovingHint = "; if they move to another endpoint in this apply, set create_before_destroy = true in the lifecycle " +
-	"of this one and apply that first"
+const MovingHint = "; if they move to another endpoint in this apply, set create_before_destroy = true in the " +
+	"lifecycle of this one and apply that first"
 
 // MaxAdditional limits the endpoints of one control plane.
 const MaxAdditional = 4
