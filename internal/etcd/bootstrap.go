@@ -34,7 +34,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 			fit[name] = spec
 		}
 	}
-	for name, err := range checkBarriers(b.ctx, fit, s) {
+	for name, err := range cl.checkBarriers(b.ctx, fit, s) {
 		b.results[name] = outcome{err: err}
 		delete(fit, name)
 	}
@@ -81,7 +81,7 @@ func checkMachine(s Spec, f machine.Observed) error {
 
 // checkBarriers returns an error for each machine without a running member on which the other members
 // would not reach one.
-func checkBarriers(ctx context.Context, specs map[string]Spec, s observation) map[string]error {
+func (cl *cluster) checkBarriers(ctx context.Context, specs map[string]Spec, s observation) map[string]error {
 	var (
 		mu     sync.Mutex
 		all    sync.WaitGroup
@@ -92,7 +92,7 @@ func checkBarriers(ctx context.Context, specs map[string]Spec, s observation) ma
 			continue
 		}
 		all.Go(func() {
-			problems, err := barrier.Problems(ctx, spec.Host, barrier.Needs{Openings: openings(spec)})
+			problems, err := cl.machine(spec.Host).Barriers(ctx, barrier.Needs{Openings: openings(spec)})
 			if err == nil && len(problems) > 0 {
 				err = unsuitable(spec, problems)
 			}

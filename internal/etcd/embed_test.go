@@ -26,6 +26,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -193,6 +194,13 @@ func (m *testMachine) Install(_ context.Context, _ host.Source, artifacts []host
 	}
 	m.installed = append(m.installed, artifacts[0].Version)
 	return artifacts, nil
+}
+
+// Barriers returns none: the machine has neither firewalld nor SELinux.
+func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return nil, m.reach()
 }
 
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {

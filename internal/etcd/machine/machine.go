@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 )
 
 // Machine is what the algorithms of this package need of a machine. It is an interface so
@@ -24,6 +25,8 @@ type Machine interface {
 	Change(ctx context.Context, c host.Change, a Action) (host.Applied, error)
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	UnitLog(ctx context.Context, unit string, lines int) (string, error)
+	// Barriers returns why what the member needs of the machine is not met: see barrier.Problems.
+	Barriers(ctx context.Context, n barrier.Needs) ([]string, error)
 }
 
 // Verb is what happens to the unit and the data after a change of files.
@@ -56,6 +59,11 @@ type Action struct {
 
 // SSH is a machine reached over SSH.
 type SSH struct{ *host.Host }
+
+// Barriers asks firewalld and SELinux.
+func (m SSH) Barriers(ctx context.Context, n barrier.Needs) ([]string, error) {
+	return barrier.Problems(ctx, m.Host, n)
+}
 
 // Change applies c and runs a.
 func (m SSH) Change(ctx context.Context, c host.Change, a Action) (host.Applied, error) {
