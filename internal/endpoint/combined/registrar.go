@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -35,6 +36,8 @@ type RegistrarOfOne interface {
 type Endpoint struct {
 	ID        string // for messages
 	Registrar RegistrarOfOne
+
+	left bool // Replica leaves it; set by all
 }
 
 // Registrar registers replicas at all Endpoints. A replica is in rotation if it is in rotation at each of
@@ -60,7 +63,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 			return err
 		}
 	}
-	for _, e := range r.Left {
+	for _, e := range r.all()[len(r.Endpoints):] {
 		problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
 		if err := e.reachable(ctx, e.Registrar.Deregister(ctx, name)); err != nil {
 			return fmt.Errorf("leave the endpoint %s: %w", e.ID, err)
@@ -86,12 +89,9 @@ func (r *Registrar) registerAgain(ctx context.Context, name, address string) err
 // listing returns the endpoints that list a replica.
 func (r *Registrar) listing(ctx context.Context, name string) ([]Endpoint, error) {
 	var endpoints []Endpoint
-	for i, e := range r.all() {
+	for _, e := range r.all() {
 		listed, err := e.Registrar.Replicas(ctx)
-		if r.left(i) {
-			err = e.reachable(ctx, err)
-		}
-		if err != nil {
+		if err = e.reachable(ctx, err); err != nil {
 			return nil, err
 		}
 		if listed[name] != "" {
@@ -104,19 +104,21 @@ func (r *Registrar) listing(ctx context.Context, name string) ([]Endpoint, error
 // reachable drops the error of an endpoint that is left if none of its machines can be reached. It
 // sends requests to a replica that still serves, at most, and its drift shows the entry.
 func (e Endpoint) reachable(ctx context.Context, err error) error {
-	if errors.Is(err, host.ErrUnreachable) {
+	if e.left && errors.Is(err, host.ErrUnreachable) {
 		problem.Progress(ctx, "the endpoint %s cannot be reached, and keeps what it has: %v", e.ID, err)
 		return nil
 	}
 	return err
 }
 
+// all returns the endpoints, those that Replica leaves last.
 func (r *Registrar) all() []Endpoint {
-	return append(append([]Endpoint{}, r.Endpoints...), r.Left...)
+	all := slices.Concat(r.Endpoints, r.Left)
+	for i := range r.Left {
+		all[len(r.Endpoints)+i].left = true
+	}
+	return all
 }
-
-// left reports whether Replica leaves the endpoint at that index of all.
-func (r *Registrar) left(i int) bool { return i >= len(r.Endpoints) }
 
 // Drain takes a replica out of rotation everywhere. If one endpoint refuses, it stays in rotation at
 // the others.
@@ -132,10 +134,7 @@ func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed
 func (r *Registrar) drain(ctx context.Context, name string, drain func(RegistrarOfOne) error) error {
 	endpoints := r.all()
 	for i, e := range endpoints {
-		err := drain(e.Registrar)
-		if r.left(i) {
-			err = e.reachable(ctx, err)
-		}
+		err := e.reachable(ctx, drain(e.Registrar))
 		if err == nil {
 			continue
 		}
@@ -169,11 +168,8 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 // each calls f for all endpoints, also after an error, and returns the first one.
 func (r *Registrar) each(ctx context.Context, f func(RegistrarOfOne) error) error {
 	var first error
-	for i, e := range r.all() {
-		err := f(e.Registrar)
-		if r.left(i) {
-			err = e.reachable(ctx, err)
-		}
+	for _, e := range r.all() {
+		err := e.reachable(ctx, f(e.Registrar))
 		if first == nil {
 			first = err
 		}
@@ -223,12 +219,9 @@ func (r *Registrar) union(
 	ctx context.Context, ask func(RegistrarOfOne) (map[string]string, error),
 ) (map[string]string, error) {
 	out := map[string]string{}
-	for i, e := range r.all() {
+	for _, e := range r.all() {
 		more, err := ask(e.Registrar)
-		if r.left(i) {
-			err = e.reachable(ctx, err)
-		}
-		if err != nil {
+		if err = e.reachable(ctx, err); err != nil {
 			return nil, err
 		}
 		maps.Copy(out, more)

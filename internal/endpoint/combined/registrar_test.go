@@ -89,11 +89,13 @@ func newFixture() *fixture {
 	return f
 }
 
-func (f *fixture) both() *Registrar { return &Registrar{Endpoints: []Endpoint{{"a", f.a}, {"b", f.b}}} }
+func (f *fixture) both() *Registrar { return &Registrar{Endpoints: []Endpoint{at(f.a), at(f.b)}} }
 
 func (f *fixture) moving() *Registrar {
-	return &Registrar{Endpoints: []Endpoint{{"a", f.a}}, Replica: "cp1", Left: []Endpoint{{"old", f.old}}}
+	return &Registrar{Endpoints: []Endpoint{at(f.a)}, Replica: "cp1", Left: []Endpoint{at(f.old)}}
 }
+
+func at(r *recording) Endpoint { return Endpoint{ID: r.id, Registrar: r} }
 
 func (f *fixture) expect(t *testing.T, want ...string) {
 	t.Helper()
