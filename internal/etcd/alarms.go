@@ -43,7 +43,7 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec)
 	defer clients.Close()
 	m := &alarmRepair{
 		cl: cl, s: s, turn: turn, clients: clients,
-		attempts: membership.SpaceAttempts{Defragmented: map[uint64]bool{}},
+		attempts: membership.SpaceAttempts{Compacted: map[uint64]bool{}, Defragmented: map[uint64]bool{}},
 	}
 	if err := m.disarmOrphans(ctx); err != nil {
 		return Status{}, err
@@ -140,11 +140,9 @@ func (m *alarmRepair) compact(ctx context.Context, v membership.View, target mem
 		return m.waitOrRefuse(ctx, v, err)
 	case err != nil:
 		return fmt.Errorf("compact through %s: %w", target.Label(), err)
-	case dropped:
-		m.attempts.Compaction, m.acted = membership.CompactedNow, true
-	default:
-		m.attempts.Compaction = membership.CompactedBefore
 	}
+	m.attempts.Compacted[target.ID] = true
+	m.acted = m.acted || dropped
 	m.since.End()
 	return nil
 }

@@ -48,20 +48,10 @@ type SpaceStep struct {
 	Cause  error
 }
 
-// compaction is the result of the compaction so far.
-type compaction int
-
-// The results of a compaction.
-const (
-	notCompacted compaction = iota
-	CompactedNow
-	CompactedBefore // there was no history to drop
-)
-
-// SpaceAttempts is what this process has done already. It only avoids repetitions: a
-// process without this knowledge reaches the same result.
+// SpaceAttempts is what this process has done already, by member. It only avoids
+// repetitions: a process without this knowledge reaches the same result.
 type SpaceAttempts struct {
-	Compaction   compaction
+	Compacted    map[uint64]bool // the member was asked to drop history, whether there was any or not
 	Defragmented map[uint64]bool
 }
 
@@ -70,6 +60,11 @@ type SpaceAttempts struct {
 // releases free pages. Only if the data in use does not fit either is history dropped
 // first. The alarm is disarmed last, and only if there is space: etcd would raise it again
 // at the next write.
+//
+// The size in use does not tell that a defragmentation is futile: etcd counts the pages
+// that a compaction has freed as in use until the second commit after it (bbolt keeps
+// them as pending), and with the alarm nothing is written that would be committed. So a
+// member is defragmented once before it is given up.
 func NextSpaceStep(v View, id uint64, done SpaceAttempts) SpaceStep {
 	me, listed := v.Member(id)
 	if !listed || !me.HasAlarm(AlarmNoSpace) && len(v.orphaned(AlarmNoSpace)) == 0 {
@@ -85,10 +80,7 @@ func NextSpaceStep(v View, id uint64, done SpaceAttempts) SpaceStep {
 		return makeRoom(v, me, done)
 	}
 	if other, ok := nextFull(v, id, done); ok {
-		if done.Compaction == notCompacted && !other.fits(other.DBInUse) {
-			return SpaceStep{Kind: SpaceCompact, ID: id}
-		}
-		return defragmentStep(v, other)
+		return compactOrDefragment(v, other, done)
 	}
 	if alarms := disarmableSpace(v, me); len(alarms) > 0 {
 		return SpaceStep{Kind: SpaceDisarm, Alarms: alarms}
@@ -98,12 +90,17 @@ func NextSpaceStep(v View, id uint64, done SpaceAttempts) SpaceStep {
 
 // makeRoom returns the next step for a member without space.
 func makeRoom(v View, m Member, done SpaceAttempts) SpaceStep {
-	gain := m.DBSize - m.DBInUse
-	switch {
-	case done.Compaction == notCompacted && !m.fits(m.DBInUse):
-		return SpaceStep{Kind: SpaceCompact, ID: m.ID}
-	case done.Defragmented[m.ID], done.Compaction == CompactedBefore && gain < m.DBQuota/100:
+	if done.Defragmented[m.ID] {
 		return SpaceStep{Kind: SpaceRefuse, Cause: fmt.Errorf("%w: %s", errQuotaExceeded, m.Sizes())}
+	}
+	return compactOrDefragment(v, m, done)
+}
+
+// compactOrDefragment drops history only if the free pages are not enough. The member
+// itself is asked, because the answer comes when that member has deleted it.
+func compactOrDefragment(v View, m Member, done SpaceAttempts) SpaceStep {
+	if !done.Compacted[m.ID] && !m.fits(m.DBInUse) {
+		return SpaceStep{Kind: SpaceCompact, ID: m.ID}
 	}
 	return defragmentStep(v, m)
 }
@@ -116,8 +113,7 @@ func nextFull(v View, id uint64, done SpaceAttempts) (Member, bool) {
 	var last Member
 	ok := false
 	for _, m := range Except(v.WithoutSpace(), id) {
-		helps := m.fits(m.DBInUse) || done.Compaction != CompactedBefore
-		if m.HasAlarm(AlarmNoSpace) || done.Defragmented[m.ID] || !helps || MayRestart(v, m.ID) != nil {
+		if m.HasAlarm(AlarmNoSpace) || done.Defragmented[m.ID] || MayRestart(v, m.ID) != nil {
 			continue
 		}
 		if m.ID != v.Leader {

@@ -25,6 +25,11 @@ func TestNextSpaceStep(t *testing.T) {
 	crowd.Members[0].DBSize, crowd.Members[2].DBSize = 100, 100
 	tight := alarmed(filled(clusterOf("Lhh"), 3, 100, 95), second)
 
+	compacted := func(id uint64) SpaceAttempts { return SpaceAttempts{Compacted: map[uint64]bool{id: true}} }
+	defragmented := func(id uint64) SpaceAttempts {
+		return SpaceAttempts{Compacted: map[uint64]bool{id: true}, Defragmented: map[uint64]bool{id: true}}
+	}
+
 	unknown := full("Lhh")
 	unknown.Members[1].DBQuota = 0
 
@@ -41,21 +46,18 @@ func TestNextSpaceStep(t *testing.T) {
 		{name: "history to drop", view: full("Lhh"), id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 2}},
 		{name: "free pages are enough", view: loose("Lhh"), id: 2, want: SpaceStep{Kind: SpaceDefragment, ID: 2}},
 		{
-			name: "after the compaction", view: full("Lhh"), id: 2, done: SpaceAttempts{Compaction: CompactedNow},
+			name: "after the compaction", view: full("Lhh"), id: 2, done: compacted(2),
 			want: SpaceStep{Kind: SpaceDefragment, ID: 2},
 		},
 		{
-			name: "no history, some free pages", view: full("Lhh"), id: 2, done: SpaceAttempts{Compaction: CompactedBefore},
-			want: SpaceStep{Kind: SpaceDefragment, ID: 2},
+			name: "after the compaction, pages are still pending", id: 2, done: compacted(2),
+			view: alarmed(filled(clusterOf("Lhh"), 2, 95, 95), second), want: SpaceStep{Kind: SpaceDefragment, ID: 2},
 		},
 		{
-			name: "no history, no free pages", view: alarmed(filled(clusterOf("Lhh"), 2, 95, 95), second), id: 2,
-			done: SpaceAttempts{Compaction: CompactedBefore}, want: SpaceStep{Kind: SpaceRefuse},
+			name: "after the compaction of another", view: full("Lhh"), id: 2, done: compacted(1),
+			want: SpaceStep{Kind: SpaceCompact, ID: 2},
 		},
-		{
-			name: "still full", view: full("Lhh"), id: 2, done: SpaceAttempts{CompactedNow, map[uint64]bool{2: true}},
-			want: SpaceStep{Kind: SpaceRefuse},
-		},
+		{name: "still full", view: full("Lhh"), id: 2, done: defragmented(2), want: SpaceStep{Kind: SpaceRefuse}},
 		{name: "room", view: alarmed(filled(clusterOf("Lhh"), 2, 50, 50), second), id: 2, want: SpaceStep{Kind: SpaceDisarm}},
 		{
 			name: "hardly room", view: alarmed(filled(clusterOf("Lhh"), 2, 91, 91), second), id: 2,
@@ -88,18 +90,13 @@ func TestNextSpaceStep(t *testing.T) {
 			name: "then the leader", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2,
 			done: SpaceAttempts{Defragmented: map[uint64]bool{3: true}}, want: SpaceStep{Kind: SpaceMoveLeader, ID: 1},
 		},
-		{name: "another with history to drop", view: tight, id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 2}},
+		{name: "another with history to drop", view: tight, id: 2, want: SpaceStep{Kind: SpaceCompact, ID: 3}},
 		{
-			name: "another, after the compaction", view: tight, id: 2, done: SpaceAttempts{Compaction: CompactedNow},
+			name: "another, after the compaction", view: tight, id: 2, done: compacted(3),
 			want: SpaceStep{Kind: SpaceDefragment, ID: 3},
 		},
 		{
-			name: "another that cannot be helped", view: tight, id: 2, done: SpaceAttempts{Compaction: CompactedBefore},
-			want: SpaceStep{Kind: SpaceDisarm},
-		},
-		{
-			name: "another that was not helped", view: tight, id: 2, done: SpaceAttempts{CompactedNow, map[uint64]bool{3: true}},
-			want: SpaceStep{Kind: SpaceDisarm},
+			name: "another that was not helped", view: tight, id: 2, done: defragmented(3), want: SpaceStep{Kind: SpaceDisarm},
 		},
 		{
 			name: "orphan", view: alarmed(filled(clusterOf("Lhh"), 2, 10, 10), Alarm{9, AlarmNoSpace}), id: 1,
@@ -111,11 +108,11 @@ func TestNextSpaceStep(t *testing.T) {
 		},
 		{
 			name: "orphan, another full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, AlarmNoSpace}), id: 1,
-			want: SpaceStep{Kind: SpaceCompact, ID: 1},
+			want: SpaceStep{Kind: SpaceCompact, ID: 2},
 		},
 		{
 			name: "orphan, another stays full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, AlarmNoSpace}),
-			id: 1, done: SpaceAttempts{Compaction: CompactedBefore},
+			id: 1, done: defragmented(2),
 		},
 	} {
 		got := NextSpaceStep(c.view, c.id, c.done)
@@ -127,18 +124,6 @@ func TestNextSpaceStep(t *testing.T) {
 		}
 		if (got.Kind == SpaceDisarm) != (len(got.Alarms) > 0) {
 			t.Errorf("%s: %s of %v", c.name, got.Kind, got.Alarms)
-		}
-	}
-}
-
-// TestDefragmentationHelps: without history to drop, a hundredth of the quota must be free
-// pages, or a defragmentation is not worth the interruption.
-func TestDefragmentationHelps(t *testing.T) {
-	for gain, want := range map[int64]SpaceStepKind{0: SpaceRefuse, 100: SpaceRefuse, 101: SpaceDefragment} {
-		v := alarmed(filled(clusterOf("Lhh"), 2, 10100, 10100-gain), Alarm{2, AlarmNoSpace})
-		v.Members[1].DBQuota = 10100
-		if got := NextSpaceStep(v, 2, SpaceAttempts{Compaction: CompactedBefore}); got.Kind != want {
-			t.Errorf("%d bytes can be freed: %s, want %s", gain, got.Kind, want)
 		}
 	}
 }

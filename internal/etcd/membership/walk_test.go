@@ -249,7 +249,7 @@ func (w *walk) handOver(from uint64) string {
 
 // relieve takes the next step about NOSPACE.
 func (w *walk) relieve(random *rand.Rand, id uint64) string {
-	next := NextSpaceStep(w.View, id, SpaceAttempts{Compaction: compaction(random.Intn(3))})
+	next := NextSpaceStep(w.View, id, SpaceAttempts{Compacted: map[uint64]bool{id: random.Intn(2) == 0}})
 	i := slices.IndexFunc(w.Members, func(m Member) bool { return m.ID == next.ID })
 	switch next.Kind {
 	case SpaceCompact:
