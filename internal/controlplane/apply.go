@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // install installs the three programs on a machine. Other versions stay where they
@@ -46,6 +47,10 @@ func apply(ctx context.Context, s Spec, d changes) error {
 		change.Script = host.Discard(machine.CreatingPath) + change.Script // the record is written
 	}
 	change.Script += host.Flush(unit.EnabledDir, component.KubernetesDir)
+	if job := machine.Liveness(s.Replica).Job(); len(job.Files) > 0 {
+		change.Dirs, change.Links = append(change.Dirs, timer.WantsDir), append(change.Links, job.Link())
+	}
+	change.Script += d.timers
 	if len(d.stopFirst) > 0 {
 		change.Script += unit.Pause(d.stopFirst)
 	}

@@ -33,6 +33,7 @@ type changes struct {
 	konnectivity []string
 	// agents says whether agents of the proxy server are waited for before the replica serves.
 	agents   agentsWait
+	timers   host.Script             // what follows for the timer of the liveness probe
 	rollback *machine.RollbackRecord // what ran so far; nil if it cannot be restored
 	isCreate bool                    // a Create on a machine that has no record yet
 	// keepsFiles says that files of the user change, and are kept for a rollback.
@@ -94,6 +95,9 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 			remove = append(append(remove, edits...), unit.DropInDir(c.Name))
 		}
 	}
+	probe := machine.Liveness(s).Job()
+	probes, action := probe.Repair(f.Facts)
+	files, remove = append(files, probes.Files...), append(remove, probes.Remove...)
 	after := f.Digests()
 	for _, file := range files {
 		after[file.Path] = machine.Digest(file.Content)
@@ -101,7 +105,9 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	machine.AddConfigDigests(s, after)
 	// The record comes last: it must not name files that do not exist yet.
 	files = append(files, machine.NewRecord(s, after).File())
-	d := changes{files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later}
+	d := changes{
+		files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later, timers: probe.Script(action),
+	}
 	if err := decideConfigFiles(s, f, &d); err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
 	}

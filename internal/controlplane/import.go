@@ -31,9 +31,12 @@ type Imported struct {
 	ClusterDomain string
 	ExtraSANs     []string
 	NoAdminConf   bool
-	ExtraArgs     map[string]map[string]string // empty: none configured; a component without any: null
-	EarlyRenewal  time.Duration
-	Audit         component.Audit // a default is 0 or ""
+	LivenessProbe bool
+	// MetricsAddress is that of component.Replica.
+	MetricsAddress string
+	ExtraArgs      map[string]map[string]string // empty: none configured; a component without any: null
+	EarlyRenewal   time.Duration
+	Audit          component.Audit // a default is 0 or ""
 	// Authentication is read from the API server's file; the order in its JWT may differ.
 	Authentication component.Authentication
 	Limits         map[string]component.Limits // of every component

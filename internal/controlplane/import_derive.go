@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // deriveImport combines the record, the flags and the files.
@@ -26,8 +27,11 @@ func deriveImport(
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: configured.EarlyRenewal, Settings: configured.Settings,
 		EtcdURLs:     splitList(flags[release.APIServer]["etcd-servers"]),
 		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),
-		NoAdminConf:  !issued(r, component.AdminConf),
-		PodCIDRs:     recordedIfSame(configured.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
+		NoAdminConf:  !issued(r, component.AdminConf), LivenessProbe: timer.Managed(files[machine.LivenessTimerPath]),
+		PodCIDRs: recordedIfSame(configured.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
+	}
+	if at := flags[release.ControllerManager]["bind-address"]; component.ValidateMetricsAddress(at) == nil {
+		out.MetricsAddress = at
 	}
 	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
@@ -36,7 +40,7 @@ func deriveImport(
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint.Address,
 		EndpointHost6: endpoint.Address6, AdditionalHosts: endpoint.Additional,
 		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses,
-		EtcdURLs:     out.EtcdURLs,
+		EtcdURLs: out.EtcdURLs, MetricsAddress: out.MetricsAddress,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
 		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}

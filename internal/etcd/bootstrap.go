@@ -347,11 +347,11 @@ func (cl *cluster) prepare(ctx context.Context, s Spec, f machine.Observed, arch
 // startNewMember starts one member of a new cluster and waits until it is established.
 func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newCluster) (Status, error) {
 	s, f, id := n.spec, n.observed, start.id(n.spec)
-	change, timer := machine.NewMemberChange(s.Spec, f, n.certs, id, machine.Environment(start.token,
+	change, timers := machine.NewMemberChange(s.Spec, f, n.certs, id, machine.Environment(start.token,
 		"new", start.members))
 	problem.Progress(ctx, "etcd %s: bootstrapping a cluster with %d members", s.Name, len(start.members))
 	m := cl.machine(s.Host)
-	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timer: timer}); err != nil {
+	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.Label(), err)
 	}
 	clients, err := cl.connect(s)

@@ -271,8 +271,9 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a machine.Actio
 		delete(m.files, path)
 	}
 	m.enabled = m.enabled || slices.Contains(c.Links, machine.UnitLink)
-	m.timer = m.timer && a.Timer != snapshot.TimerOff && a.Verb != machine.Retire && a.Verb != machine.Clear ||
-		a.Timer == snapshot.TimerOn
+	on := strings.Contains(string(a.Timers), "systemctl restart "+snapshot.Timer)
+	off := strings.Contains(string(a.Timers), "systemctl stop "+snapshot.Timer)
+	m.timer = on || m.timer && !off && a.Verb != machine.Retire && a.Verb != machine.Clear
 	if a.Verb == machine.SaveSnapshot {
 		return m.snapshot(a)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // Health is everything known about a cluster at one moment. A part that does not answer
@@ -135,7 +136,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = machine.Expiry(facts.Files)
 	if service := facts.Units[snapshot.Service]; service.Active == "failed" &&
-		snapshot.WrittenByProvider(facts.Files[snapshot.ServicePath]) {
+		timer.Managed(facts.Files[snapshot.ServicePath]) {
 		m.SnapshotFailed = service.Result
 	}
 	return m

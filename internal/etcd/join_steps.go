@@ -168,14 +168,14 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	if err != nil {
 		return err
 	}
-	change, timer := machine.NewMemberChange(j.s.Spec, j.f, c, machine.ID{Member: id, Cluster: v.ClusterID},
+	change, timers := machine.NewMemberChange(j.s.Spec, j.f, c, machine.ID{Member: id, Cluster: v.ClusterID},
 		machine.Environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
 		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == layout.EnvPath })
 	}
 	j.progressed()
 	if _, err := j.cl.machine(j.s.Host).Change(ctx, change,
-		machine.Action{Verb: machine.Start, Timer: timer}); err != nil {
+		machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", j.s.Label(), err)
 	}
 	j.me.Data, j.me.Running, j.me.MemberID, j.catchUp = true, true, id, nil

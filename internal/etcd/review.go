@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -94,7 +95,7 @@ if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.
     "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
-  [ "$timer" != "$ours" ] || continue
+  [ "$timer" != "$ours" ] && [ "$timer" != ` + machine.LivenessTimer + ` ] || continue
   service=$(property Unit "$timer")
   command=$(property ExecStart "$service")
   case "$timer $service $command" in *etcd*)

@@ -202,7 +202,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return true, c.changeVersion(ctx, v, r)
 	}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change,
-		machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
+		machine.Action{Verb: machine.Start, Timers: r.Timers}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
@@ -238,7 +238,7 @@ func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 
 // write makes a change that needs no restart.
 func (c *updating) write(ctx context.Context, r machine.Repair) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{Timer: r.Timer}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{Timers: r.Timers}); err != nil {
 		return fmt.Errorf("change etcd on %s: %w", c.s.Label(), err)
 	}
 	return nil

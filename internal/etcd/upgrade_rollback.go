@@ -23,7 +23,7 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r mach
 			r.Change.Files...)
 	}
 	on := c.cl.machine(c.s.Host)
-	if _, err := on.Change(ctx, r.Change, machine.Action{Verb: machine.Start, Timer: r.Timer}); err != nil {
+	if _, err := on.Change(ctx, r.Change, machine.Action{Verb: machine.Start, Timers: r.Timers}); err != nil {
 		return fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	err := c.waitServing(ctx, c.s.Version)

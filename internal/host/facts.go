@@ -66,6 +66,7 @@ type UnitState struct {
 	Restarts   int
 	Since      time.Time // ActiveEnterTimestamp; zero if never
 	NeedReload bool      // the unit file changed after systemd read it
+	Invocation string    // of its last start: 32 hexadecimal digits; "" if never
 }
 
 // Listener is the process that listens on a port.

@@ -62,6 +62,9 @@ func parseUnit(properties map[string]string) (UnitState, error) {
 	word(&state.Sub, "SubState")
 	word(&state.Enabled, "UnitFileState")
 	word(&state.Result, "Result")
+	var err error
+	state.Invocation, err = matchingOrEmpty(machineIDPattern, "InvocationID", properties["InvocationID"])
+	errs = append(errs, err)
 	number(&state.MainPID, "MainPID", maxProcessID)
 	number(&state.Restarts, "NRestarts", maxRestarts)
 	if text := properties["ActiveEnterTimestamp"]; text != "" && text != "n/a" {

@@ -62,6 +62,10 @@ func (r *replicaResource) ImportState(
 	i.set("extra_sans", observed.ExtraSANs)
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("admin_conf", !observed.NoAdminConf)
+	i.set("liveness_probe", observed.LivenessProbe)
+	if observed.MetricsAddress != "" {
+		i.set("metrics.address", observed.MetricsAddress)
+	}
 	i.extraArgs(observed)
 	supplied := settingsOfReplica(observed)
 	i.set("audit", supplied.Audit)

@@ -48,6 +48,7 @@ func (r *etcdMemberResource) ImportState(
 	i.set("upgrade_snapshots_kept", int64(observed.SnapshotsKept))
 	i.set("archives_kept", int64(observed.ArchivesKept))
 	i.setSnapshots(observed.Snapshots)
+	i.set("liveness_probe", observed.LivenessProbe)
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("resources", limitsOfMember(observed))
 	i.set("on_destroy", string(machine.Archive))

@@ -40,6 +40,8 @@ type replicaModel struct {
 	FileDigests types.Map `tfsdk:"file_digests"`
 
 	AdminConf      types.Bool   `tfsdk:"admin_conf"`
+	Liveness       types.Bool   `tfsdk:"liveness_probe"`
+	Metrics        types.Object `tfsdk:"metrics"`
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`
 	Resources      types.Object `tfsdk:"resources"`
@@ -120,6 +122,8 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) ||
 		s.signedChanged(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
+		[2]attr.Value{m.Liveness, before.Liveness},
+		[2]attr.Value{m.Metrics, before.Metrics},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.AdditionalEndpoints, before.AdditionalEndpoints},
 		[2]attr.Value{m.Etcd, before.Etcd},

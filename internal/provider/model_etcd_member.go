@@ -28,6 +28,7 @@ type etcdMemberModel struct {
 	Kept      types.Int64  `tfsdk:"upgrade_snapshots_kept"`
 	Archives  types.Int64  `tfsdk:"archives_kept"`
 	Snapshots types.Object `tfsdk:"snapshots"`
+	Liveness  types.Bool   `tfsdk:"liveness_probe"`
 	DataDir   types.String `tfsdk:"data_dir"`
 	OnDestroy types.String `tfsdk:"on_destroy"`
 	Early     types.String `tfsdk:"early_renewal"`
@@ -86,6 +87,7 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 		[2]attr.Value{m.Early, before.Early},
 		[2]attr.Value{m.Kept, before.Kept},
 		[2]attr.Value{m.Snapshots, before.Snapshots},
+		[2]attr.Value{m.Liveness, before.Liveness},
 	)
 }
 

@@ -164,7 +164,7 @@ func memberState(t *testing.T, pki string) map[string]any {
 		"data_dir":               "/var/lib/etcd",
 		"peers":                  map[string]any{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
 		"on_destroy":             "archive",
-		"upgrade_snapshots_kept": 3, "archives_kept": 5, "client_url": "https://10.0.0.11:2379",
+		"upgrade_snapshots_kept": 3, "archives_kept": 5, "liveness_probe": true, "client_url": "https://10.0.0.11:2379",
 		"peer_url": "https://10.0.0.11:2380", "machine_id": "m1",
 		"config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "learner": false, "drift": []string{},
 	}
@@ -180,7 +180,8 @@ func replicaState(t *testing.T, pki, cluster string) map[string]any {
 			"drain_timeout": "10s", "verify_ca": true, "cluster_id": cluster,
 		},
 		"port": 6443, "service_cidrs": []string{"10.96.0.0/12"}, "cluster_domain": "cluster.local", "admin_conf": true,
-		"machine_id": "m1", "config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "registered": false,
+		"liveness_probe": true,
+		"machine_id":     "m1", "config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "registered": false,
 		"drift": []string{},
 	}
 }

@@ -217,6 +217,8 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ExtraSANs:       stringsOf(ctx, m.ExtraSANs, diags),
 			ExtraArgs:       m.extraArgs(ctx, diags),
 			NoAdminConf:     m.noAdminConf(),
+			LivenessProbe:   m.Liveness.ValueBool(),
+			MetricsAddress:  metricsAddress(m.Metrics),
 			Audit:           m.audit(ctx),
 			Limits:          m.limits(ctx),
 			ConfigFiles:     m.configFiles(ctx),

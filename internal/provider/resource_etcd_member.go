@@ -182,6 +182,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			SnapshotsKept: int(m.Kept.ValueInt64()),
 			ArchivesKept:  int(m.Archives.ValueInt64()),
 			Snapshots:     snapshotsOf(m.Snapshots),
+			LivenessProbe: m.Liveness.ValueBool(),
 			EarlyRenewal:  early,
 		},
 		Peers:      r.session.machines(stringMapOf(ctx, m.Peers, diags)),

@@ -77,6 +77,9 @@ func etcdMemberArguments() map[string]schema.Attribute {
 				"default quota is 8 GiB. A change restarts the members one at a time, the leader last.",
 		},
 		"resources": limitsSchema("etcd"),
+		"liveness_probe": livenessSchema("A member that has failed eight probes in a row is restarted, if all " +
+			"other members are healthy and no other member or API server of the cluster was restarted within four " +
+			"minutes."),
 		"snapshots": snapshotsSchema(),
 		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultKept),

@@ -115,6 +115,7 @@ resource "kube_etcd_member" "this" {
   upgrade_snapshots_kept = var.etcd.upgrade_snapshots_kept
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
+  liveness_probe         = var.etcd.liveness_probe
   resources              = var.etcd.resources
   signed                 = try(var.signed[each.key].etcd_member, null)
   early_renewal          = var.pki.early_renewal
@@ -138,6 +139,8 @@ resource "kube_control_plane_replica" "this" {
   extra_args     = var.kubernetes.extra_args
   repeated_args  = var.kubernetes.repeated_args
   admin_conf     = var.kubernetes.admin_conf
+  liveness_probe = var.kubernetes.liveness_probe
+  metrics        = var.kubernetes.metrics
   audit          = var.kubernetes.audit
   authentication = var.kubernetes.authentication
   resources      = var.kubernetes.resources

@@ -125,7 +125,7 @@ variable "etcd" {
   description = <<-EOT
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
-    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them restarts nothing.
+    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, or liveness_probe, restarts nothing.
   EOT
   type = object({
     version                = string
@@ -140,8 +140,9 @@ variable "etcd" {
       upload           = optional(string)
       environment_file = optional(string)
     }))
-    resources = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
-    timeouts  = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+    liveness_probe = optional(bool, true)
+    resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+    timeouts       = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 }
@@ -149,7 +150,7 @@ variable "etcd" {
 variable "kubernetes" {
   description = <<-EOT
     Kubernetes. version is required, so that an update of the module does not upgrade a cluster.
-    A change takes one replica at a time out of rotation. Only extra_sans, admin_conf and timeouts change without that.
+    A change takes one replica at a time out of rotation. Only extra_sans, admin_conf, liveness_probe and timeouts change without that.
     The defaults of audit, authentication and resources are described in the guide "Hardening".
     supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
     repeated_args are flags that are given once for each value, such as service-account-issuer.
@@ -171,8 +172,10 @@ variable "kubernetes" {
       controller_manager = optional(map(list(string)))
       scheduler          = optional(map(list(string)))
     }))
-    extra_sans = optional(set(string), [])
-    admin_conf = optional(bool, true)
+    extra_sans     = optional(set(string), [])
+    admin_conf     = optional(bool, true)
+    liveness_probe = optional(bool, true)
+    metrics        = optional(object({ address = string }))
     audit = optional(object({
       enabled      = optional(bool)
       policy       = optional(string)

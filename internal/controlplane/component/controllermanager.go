@@ -17,7 +17,7 @@ const terminatedPods = "12500"
 // policy.
 func controllerManager(s Replica) Component {
 	flags := hardening()
-	flags["bind-address"] = "127.0.0.1"
+	flags["bind-address"] = s.listens()
 	flags["leader-elect"] = "true"
 	flags["kubeconfig"] = ControllerManagerConf
 	flags["authentication-kubeconfig"] = ControllerManagerConf
@@ -50,6 +50,8 @@ func controllerManager(s Replica) Component {
 		Inputs:       inputs,
 		Limits:       s.Limits[release.ControllerManager],
 		Certificates: []string{ControllerManagerConf},
-		Probe:        probe{Address: "127.0.0.1", Port: controllerManagerPort, Path: "/healthz"},
+		Probe: probe{
+			Address: LocalAddress, Port: controllerManagerPort, Path: "/healthz", AllAddresses: s.MetricsAddress != "",
+		},
 	}
 }

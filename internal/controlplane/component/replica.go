@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -63,6 +64,11 @@ type Replica struct {
 	// EndpointLease is the name of the Lease whose holder has the endpoint's address, as with kube-vip. Its
 	// holders get a kubeconfig for it. "" means that the endpoint has none.
 	EndpointLease string
+	// MetricsAddress is where controller-manager and scheduler listen, with login: "0.0.0.0" or
+	// "::", so that their metrics can be scraped; "" means 127.0.0.1.
+	MetricsAddress string
+	// LivenessProbe restarts components that hang. A change restarts nothing.
+	LivenessProbe bool
 	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
 	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration
@@ -103,6 +109,12 @@ func (s Replica) APIPort() int {
 	}
 	return s.Port
 }
+
+// LocalAddress is where controller-manager and scheduler are asked, and listen by default.
+const LocalAddress = "127.0.0.1"
+
+// listens returns the address at which controller-manager and scheduler listen.
+func (s Replica) listens() string { return cmp.Or(s.MetricsAddress, LocalAddress) }
 
 // Domain returns the DNS domain of the cluster.
 func (s Replica) Domain() string {

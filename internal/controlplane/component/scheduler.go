@@ -8,7 +8,7 @@ const schedulerPort = 10259
 // own machine.
 func scheduler(s Replica) Component {
 	flags := hardening()
-	flags["bind-address"] = "127.0.0.1"
+	flags["bind-address"] = s.listens()
 	flags["leader-elect"] = "true"
 	flags["kubeconfig"] = SchedulerConf
 	flags["authentication-kubeconfig"] = SchedulerConf
@@ -20,6 +20,8 @@ func scheduler(s Replica) Component {
 		Inputs:       []string{SchedulerConf},
 		Limits:       s.Limits[release.Scheduler],
 		Certificates: []string{SchedulerConf},
-		Probe:        probe{Address: "127.0.0.1", Port: schedulerPort, Path: "/readyz"},
+		Probe: probe{
+			Address: LocalAddress, Port: schedulerPort, Path: "/readyz", AllAddresses: s.MetricsAddress != "",
+		},
 	}
 }

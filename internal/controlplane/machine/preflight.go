@@ -30,7 +30,8 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 // Preflight returns every reason why the replica cannot be created on the machine. Files of an
 // earlier, interrupted call for the same replica are not a reason.
 func Preflight(s component.Replica, f Observed) error {
-	failed := slices.Concat(hostProblems(s, f), OwnershipProblems(s, f), portProblems(s, f), f.Problems)
+	failed := slices.Concat(hostProblems(s, f), OwnershipProblems(s, f), portProblems(s, f), Liveness(s).Problems(f.Facts),
+		f.Problems)
 	if len(failed) == 0 {
 		return nil
 	}

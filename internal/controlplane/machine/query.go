@@ -48,6 +48,7 @@ func Query(s component.Replica) host.Query {
 		}
 	}
 	konnectivityQuery(&q, s)
+	Liveness(s).AddTo(&q)
 	return q
 }
 
@@ -103,7 +104,7 @@ func PausedQuery() host.Query {
 // ImportQuery queries what an import requires.
 func ImportQuery() host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert),
+		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath),
 		Dirs:     []string{ManifestDir},
 	}
 	for _, name := range component.Names() {

@@ -20,6 +20,9 @@ func RestartReason(c component.Component, f Observed, after map[string]string) s
 	if reason := UnitProblem(state); reason != "" {
 		return reason
 	}
+	if reason := noProbe.NotReady(f.Facts, unit.Name(c.Name)); reason != "" {
+		return reason
+	}
 	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(c.Name)].Content)
 	definition := unit.File(c).Path
 	// An edit of a unit file that systemd has not read is reverted before the process has used

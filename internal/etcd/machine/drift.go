@@ -39,7 +39,9 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", layout.RecordPath,
 			f.Record.UpgradeSnapshots(), s.UpgradeSnapshots()))
 	}
-	words = append(words, s.SnapshotMember().Drift(f.Facts)...)
+	for _, job := range s.jobs() {
+		words = append(words, job.Drift(f.Facts)...)
+	}
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}

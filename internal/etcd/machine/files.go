@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // FixedFiles returns the files that etcd reads at its start and whose content depends on
@@ -39,7 +41,7 @@ func WantedDigest(s Spec) string {
 func ConfigDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
 	paths := []string{layout.UnitPath, layout.CAPath}
-	if snapshot.WrittenByProvider(files[snapshot.TimerPath]) {
+	if timer.Managed(files[snapshot.TimerPath]) {
 		paths = append(paths, snapshot.Paths...)
 	}
 	for _, p := range paths {
@@ -73,29 +75,38 @@ func baseChange(s Spec) host.Change {
 		},
 		Links: []host.Link{UnitLink},
 	}
-	if s.Snapshots != nil {
-		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(snapshot.TimerLink.Path), Mode: 0o755})
-		c.Links = append(c.Links, snapshot.TimerLink)
+	for _, job := range s.jobs() {
+		if len(job.Files) > 0 {
+			c.Links = append(c.Links, job.Link())
+		}
+	}
+	if len(c.Links) > 1 {
+		c.Dirs = append(c.Dirs, timer.WantsDir)
 	}
 	return c
 }
 
 // NewMemberChange returns the change that puts a member onto a machine, ready to start.
 // The record is the last file: it confirms the pairs and their generation, and it exists
-// before any data does. timer is what to do about the timer of scheduled snapshots,
-// including that of an earlier member on the machine.
-func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change host.Change, timer snapshot.TimerAction) {
-	snapshots, snapshotTimer := s.SnapshotMember().Repair(f.Facts)
+// before any data does. timers is what follows for the member's timers, including those of
+// an earlier member on the machine.
+func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change host.Change, timers host.Script) {
 	change = baseChange(s)
-	change.Remove = snapshots.Remove
-	change.Files = slices.Concat(FixedFiles(s), s.SnapshotMember().Files(), c.Files)
+	change.Files = FixedFiles(s)
+	facts := f.Facts
+	facts.Units = maps.Clone(facts.Units)
+	for _, job := range s.jobs() {
+		change.Files = append(change.Files, job.Files...)
+		if len(job.Files) > 0 {
+			delete(facts.Units, job.Timer()) // an earlier member's: it is started again
+		}
+	}
+	_, change.Remove, timers = s.repairTimers(facts)
+	change.Files = append(change.Files, c.Files...)
 	change.Files = append(change.Files,
 		host.File{Path: layout.EnvPath, Content: []byte(env), Mode: 0o644},
 		recordFile(s, id, c.Pairs))
-	if s.Snapshots != nil {
-		return change, snapshot.TimerOn
-	}
-	return change, snapshotTimer
+	return change, timers
 }
 
 // MissingArtifacts lists the programs that are not installed. Install verifies them before

@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // Imported is a member as its machine alone describes it: everything in a Spec except the
@@ -30,6 +31,7 @@ type Imported struct {
 	SnapshotsKept int
 	ArchivesKept  int
 	Snapshots     *snapshot.Settings // nil: none
+	LivenessProbe bool
 	EarlyRenewal  time.Duration
 	Limits        systemd.Limits
 	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
@@ -74,7 +76,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(),
 		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Settings: recorded.Settings,
-		Snapshots: snapshot.SettingsIn(facts.Files),
+		Snapshots: snapshot.SettingsIn(facts.Files), LivenessProbe: timer.Managed(facts.Files[LivenessTimerPath]),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)

@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // Machine is what the algorithms of this package need of a machine. It is an interface so
@@ -51,8 +52,8 @@ type Action struct {
 	Wipe    bool   // remove the data instead of archiving it
 	Tools   string // the directory of etcdutl, for inspect
 
-	Timer snapshot.TimerAction // what happens to the timer of scheduled snapshots
-	Save  snapshot.Save        // of SaveSnapshot
+	Timers host.Script   // what follows for the member's timers
+	Save   snapshot.Save // of SaveSnapshot
 
 	Keep int // the number of newest archives to keep
 }
@@ -73,7 +74,7 @@ func (m SSH) Change(ctx context.Context, c host.Change, a Action) (host.Applied,
 
 // script returns the action as a script for sh -eu, with the variables of vars. Every
 // action may be repeated.
-func (a Action) script() host.Script { return a.verbScript() + a.Timer.Script() }
+func (a Action) script() host.Script { return a.verbScript() + a.Timers }
 
 func (a Action) verbScript() host.Script {
 	switch a.Verb {
@@ -83,10 +84,10 @@ func (a Action) verbScript() host.Script {
 		// member of a new cluster is only ready together with the others.
 		return "systemctl stop " + layout.Unit + "\nsystemctl start --no-block " + layout.Unit + "\n"
 	case Retire:
-		return snapshot.StopScript + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
+		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
 			host.Flush(a.removedFrom()...)
 	case Clear:
-		return snapshot.StopScript + a.stopScript() + a.dataScript() + clearScript() + host.Flush(a.removedFrom()...)
+		return stopTimers() + a.stopScript() + a.dataScript() + clearScript() + host.Flush(a.removedFrom()...)
 	case Stop:
 		return "systemctl stop " + layout.Unit + "\n"
 	case Inspect:
@@ -103,7 +104,7 @@ func (a Action) verbScript() host.Script {
 func (a Action) removedFrom() []string {
 	return []string{
 		a.DataDir, path.Dir(a.DataDir), layout.ConfigDir, layout.PKIDir, "/opt/kube/" + layout.Product,
-		path.Dir(layout.UnitPath), path.Dir(UnitLink.Path), path.Dir(snapshot.TimerLink.Path),
+		path.Dir(layout.UnitPath), path.Dir(UnitLink.Path), timer.WantsDir.Path,
 		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc",
 	}
 }
@@ -145,7 +146,7 @@ func clearScript() host.Script {
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
 		files = append(files, layout.PKIDir+"/"+leaf+".crt", layout.PKIDir+"/"+leaf+".key")
 	}
-	return snapshot.ClearScript() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
+	return clearTimers() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
 rmdir -p ` + layout.PKIDir + ` 2>/dev/null || true
 rm -rf /opt/kube/` + layout.Product + `
 rmdir /opt/kube 2>/dev/null || true

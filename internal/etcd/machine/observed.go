@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -233,10 +232,11 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 		Load: "loaded", Active: "active", Sub: "running",
 		Enabled: "enabled", Result: "success",
 	}}
-	if s.Snapshots != nil {
-		facts.Units[snapshot.Timer] = host.UnitState{
-			Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled",
-			Result: "success",
+	for _, job := range s.jobs() {
+		if len(job.Files) > 0 {
+			facts.Units[job.Timer()] = host.UnitState{
+				Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled", Result: "success",
+			}
 		}
 	}
 	return Interpret(f.Name, f.Address, s.Directory(), facts, nil)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -16,14 +15,14 @@ import (
 // Repair is what brings an established member to its spec.
 type Repair struct {
 	Change  host.Change
-	Restart string // why etcd must be restarted; "" if it need not be
-	Link    bool   // enable the start at boot again
-	Timer   snapshot.TimerAction
+	Restart string      // why etcd must be restarted; "" if it need not be
+	Link    bool        // enable the start at boot again
+	Timers  host.Script // what follows for the timers of the member
 }
 
 // Needed reports whether anything has to change.
 func (r Repair) Needed() bool {
-	return r.Restart != "" || r.Link || r.Timer != snapshot.TimerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
+	return r.Restart != "" || r.Link || r.Timers != "" || len(r.Change.Files)+len(r.Change.Remove) > 0
 }
 
 // Repairs compares a machine that has a record, or whose record the cluster vouches for,
@@ -37,10 +36,9 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 			r.Change.Files = append(r.Change.Files, file)
 		}
 	}
-	snapshots, timer := s.SnapshotMember().Repair(f.Facts)
-	r.Timer = timer
-	r.Change.Files, r.Change.Remove = append(r.Change.Files, snapshots.Files...), append(r.Change.Remove,
-		snapshots.Remove...)
+	files, remove, timers := s.repairTimers(f.Facts)
+	r.Change.Files, r.Change.Remove = append(r.Change.Files, files...), append(r.Change.Remove, remove...)
+	r.Timers = timers
 	c, err := Certificates(s, f, now)
 	if err != nil {
 		return Repair{}, err
@@ -83,6 +81,9 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 		return fmt.Sprintf("etcd %s is running", entry.Version)
 	case f.UpgradeUnfinished() && (entry == nil || !entry.Healthy):
 		return "its upgrade was interrupted"
+	}
+	if reason := s.liveness().NotReady(f.Facts, layout.Unit); reason != "" {
+		return reason
 	}
 	noted := systemd.ReadStartNote(f.Facts.Files[layout.StartNote].Content)
 	for _, file := range FixedFiles(s) {

@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // scheduledAt returns a member with scheduled snapshots.
@@ -106,6 +107,55 @@ func TestDigestOfSnapshots(t *testing.T) {
 	}
 }
 
+// TestTimersTogether: scheduled snapshots and the liveness probe share a directory, which a change
+// names once; a machine that was just created shows no drift of them.
+func TestTimersTogether(t *testing.T) {
+	scheduled := scheduledAt(t)
+	neither, both := scheduled, scheduled
+	neither.Snapshots = nil
+	both.LivenessProbe = true
+	probed := neither
+	probed.LivenessProbe = true
+	all := []Spec{neither, scheduled, probed, both}
+	for i, on := range all {
+		for j, wanted := range all {
+			f := establishedOn(t, on)
+			if words := Drift(on, f, nil, time.Now()); len(words) > 0 {
+				t.Errorf("%d: created with drift %q", i, words)
+			}
+			r, err := Repairs(wanted, f, nil, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (i != j) != r.Needed() || r.Restart != "" {
+				t.Errorf("from %d to %d: needed %v, restart %q", i, j, r.Needed(), r.Restart)
+			}
+			for _, change := range []host.Change{r.Change, createdBy(t, wanted)} {
+				names := slices.Clone(change.Remove)
+				for _, d := range change.Dirs {
+					names = append(names, d.Path)
+				}
+				slices.Sort(names)
+				if len(slices.Compact(slices.Clone(names))) != len(names) {
+					t.Errorf("from %d to %d: named twice among %q", i, j, names)
+				}
+			}
+		}
+	}
+}
+
+// createdBy returns the change that creates a member on an empty machine.
+func createdBy(t *testing.T, s Spec) host.Change {
+	t.Helper()
+	change, timers := NewMemberChange(s, Observed{}, Issued{}, ID{}, "")
+	for _, job := range s.jobs() {
+		if on := "systemctl restart " + job.Timer(); strings.Contains(string(timers), on) != (len(job.Files) > 0) {
+			t.Errorf("%s: %q", job.Name, timers)
+		}
+	}
+	return change
+}
+
 // TestSnapshotDrift verifies that differences are reported, and repaired without a
 // restart.
 func TestSnapshotDrift(t *testing.T) {
@@ -137,54 +187,54 @@ func TestSnapshotDrift(t *testing.T) {
 		words      string
 		files      []string // written again
 		gone       []string
-		timer      snapshot.TimerAction
+		timer      timer.Action
 	}{
 		"nothing": {on: s, wanted: s},
 		"stopped": {
 			s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Active = "inactive" }),
-			"etcd-snapshot.timer is inactive, wanted active", nil, nil, snapshot.TimerOn,
+			"etcd-snapshot.timer is inactive, wanted active", nil, nil, timer.On,
 		},
 		"disabled": {
 			s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Enabled = "disabled" }),
-			"etcd-snapshot.timer is disabled, wanted enabled", nil, nil, snapshot.TimerOn,
+			"etcd-snapshot.timer is disabled, wanted enabled", nil, nil, timer.On,
 		},
 		"masked": {s, s, func(f Observed) {
 			f.Facts.Units[snapshot.Timer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
 			f.Facts.Files[snapshot.TimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: Digest(nil)}
-		}, "etcd-snapshot.timer is masked", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
+		}, "etcd-snapshot.timer is masked", []string{snapshot.TimerPath}, nil, timer.On},
 		"not read again": {
 			s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.NeedReload = true }),
 			"etcd-snapshot.timer changed on disk after systemd loaded it",
 			[]string{snapshot.TimerPath},
-			nil, snapshot.TimerOn,
+			nil, timer.On,
 		},
 		"a script that is gone": {
 			s, s, func(f Observed) { delete(f.Facts.Files, snapshot.ScriptPath) },
 			"/etc/etcd/snapshot.sh is missing",
 			[]string{snapshot.ScriptPath},
-			nil, snapshot.TimerLeft,
+			nil, timer.Left,
 		},
 		"an edited upload": {s, s, file(snapshot.UploadPath, func(f *host.FileState) {
 			f.Content, f.SHA256 = "true", Digest([]byte("true"))
-		}), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
+		}), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, timer.Left},
 		"an open upload": {
 			s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Mode = 0o644 }),
 			"/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root",
 			[]string{snapshot.UploadPath},
-			nil, snapshot.TimerLeft,
+			nil, timer.Left,
 		},
 		"somebody's upload": {
 			s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Owner = "joe" }),
 			"/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root",
 			[]string{snapshot.UploadPath},
 			nil,
-			snapshot.TimerLeft,
+			timer.Left,
 		},
 		"another schedule": {
 			on: s, wanted: other, words: snapshot.TimerPath +
 				` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
 				snapshot.TimerPath + ` lacks the line "OnCalendar=daily"`, files: []string{snapshot.TimerPath},
-			timer: snapshot.TimerOn,
+			timer: timer.On,
 		},
 		"no upload any more": {
 			on: s, wanted: bare, words: snapshot.ScriptPath + " was edited manually\ncp1: " +
@@ -195,22 +245,22 @@ func TestSnapshotDrift(t *testing.T) {
 			on: s, wanted: none, words: strings.Join([]string{
 				snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath +
 					" exists, wanted none", snapshot.TimerPath + " exists, wanted none",
-			}, "\ncp1: "), gone: append(slices.Clone(snapshot.Paths), snapshot.TimerLink.Path,
-				path.Dir(snapshot.TimerLink.Path)),
-			timer: snapshot.TimerOff,
+			}, "\ncp1: "), gone: append(slices.Clone(snapshot.Paths), snapshot.Member{}.Job().Link().Path,
+				path.Dir(snapshot.Member{}.Job().Link().Path)),
+			timer: timer.Off,
 		},
 		"none any more, beside somebody's timer": {s, none, file(snapshot.TimerPath, func(f *host.FileState) {
 			f.Content = "[Timer]\n"
 		}), strings.Join([]string{
 			snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath +
 				" exists, wanted none",
-		}, "\ncp1: "), nil, []string{snapshot.UploadPath, snapshot.ScriptPath, snapshot.ServicePath}, snapshot.TimerLeft},
+		}, "\ncp1: "), nil, []string{snapshot.UploadPath, snapshot.ScriptPath, snapshot.ServicePath}, timer.Left},
 		"a timer that outlived its file": {
 			none, none, unit(snapshot.Timer, func(u *host.UnitState) {
 				u.Load, u.Active = "not-found", "active"
 			}), "etcd-snapshot.timer is active, wanted none", nil,
-			[]string{snapshot.TimerLink.Path, path.Dir(snapshot.TimerLink.Path)},
-			snapshot.TimerOff,
+			[]string{snapshot.Member{}.Job().Link().Path, path.Dir(snapshot.Member{}.Job().Link().Path)},
+			timer.Off,
 		},
 		"never any": {
 			on: none, wanted: s, words: strings.Join([]string{
@@ -218,7 +268,7 @@ func TestSnapshotDrift(t *testing.T) {
 				snapshot.UploadPath + " is missing", "etcd-snapshot.timer is missing, wanted active",
 				"etcd-snapshot.timer is missing, wanted enabled",
 			}, "\ncp1: "), files: []string{snapshot.TimerPath, snapshot.ServicePath, snapshot.ScriptPath, snapshot.UploadPath},
-			timer: snapshot.TimerOn,
+			timer: timer.On,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,9 +288,10 @@ func TestSnapshotDrift(t *testing.T) {
 			for _, file := range r.Change.Files {
 				files = append(files, file.Path)
 			}
-			if err != nil || r.Restart != "" || r.Timer != c.timer || !slices.Equal(files, c.files) ||
+			timers := s.SnapshotMember().Job().Script(c.timer)
+			if err != nil || r.Restart != "" || r.Timers != timers || !slices.Equal(files, c.files) ||
 				!slices.Equal(r.Change.Remove, c.gone) || r.Needed() != (c.words != "") {
-				t.Errorf("repair: restart %q, timer %d, files %v, gone %v (%v)", r.Restart, r.Timer, files, r.Change.Remove, err)
+				t.Errorf("repair: restart %q, timers %q, files %v, gone %v (%v)", r.Restart, r.Timers, files, r.Change.Remove, err)
 			}
 		})
 	}

@@ -42,6 +42,8 @@ type Spec struct {
 	// means DefaultArchivesKept. Changing it does not change the machine.
 	ArchivesKept int
 	Snapshots    *snapshot.Settings // on a schedule; nil: none. A change restarts nothing
+	// LivenessProbe restarts the member when it hangs. A change restarts nothing.
+	LivenessProbe bool
 }
 
 // OnDestroy is what happens to the data directory of a member that is removed.

@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // testID is the cluster of the members in these tests.
@@ -166,13 +167,13 @@ func TestScripts(t *testing.T) {
 		}},
 		{
 			"start, with a timer",
-			Action{Verb: Start, Timer: snapshot.TimerOn},
+			Action{Verb: Start, Timers: snapshot.Member{}.Job().Script(timer.On)},
 			[]string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"},
 			[]string{"rm "},
 		},
 		{
 			"no timer any more",
-			Action{Timer: snapshot.TimerOff},
+			Action{Timers: snapshot.Member{}.Job().Script(timer.Off)},
 			[]string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"},
 			[]string{"systemctl stop etcd.service"},
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // Settings configures snapshots on a schedule. Every member's machine has the timer; the
@@ -36,8 +37,9 @@ const (
 
 // Names and locations of scheduled snapshots.
 const (
-	Timer       = "etcd-snapshot.timer"
-	Service     = "etcd-snapshot.service"
+	jobName     = "etcd-snapshot"
+	Timer       = jobName + ".timer"
+	Service     = jobName + ".service"
 	TimerPath   = "/etc/systemd/system/" + Timer
 	ServicePath = "/etc/systemd/system/" + Service
 	ScriptPath  = layout.ConfigDir + "/snapshot.sh"
@@ -47,9 +49,6 @@ const (
 // Paths contains all files of scheduled snapshots, in the order in which they are
 // removed: those that identify them as the provider's are removed last.
 var Paths = []string{UploadPath, ScriptPath, ServicePath, TimerPath}
-
-// TimerLink is the link that "systemctl enable" creates.
-var TimerLink = host.Link{Path: "/etc/systemd/system/timers.target.wants/" + Timer, Target: TimerPath}
 
 // scheduledDir returns the directory of scheduled snapshots. It is in the archive, so a
 // destroy leaves them in place.
@@ -161,8 +160,8 @@ const (
 // SettingsIn derives the configuration from the files on a machine. It returns nil if
 // there is no timer of the provider.
 func SettingsIn(files map[string]host.FileState) *Settings {
-	timer := files[TimerPath]
-	if !WrittenByProvider(timer) {
+	unit := files[TimerPath]
+	if !timer.Managed(unit) {
 		return nil
 	}
 	kept, err := strconv.Atoi(lineAfter(files[ScriptPath].Content, keptVariable+"="))
@@ -170,7 +169,7 @@ func SettingsIn(files map[string]host.FileState) *Settings {
 		kept = DefaultScheduledKept
 	}
 	return &Settings{
-		Schedule: lineAfter(timer.Content, scheduleKey), Kept: kept, Upload: files[UploadPath].Content,
+		Schedule: lineAfter(unit.Content, scheduleKey), Kept: kept, Upload: files[UploadPath].Content,
 		EnvironmentFile: lineAfter(files[ServicePath].Content, environmentKey),
 	}
 }
@@ -183,10 +182,4 @@ func lineAfter(text, key string) string {
 		}
 	}
 	return ""
-}
-
-// WrittenByProvider reports whether the provider wrote a file. Operators may have timers
-// of their own with the same name, which must not be changed.
-func WrittenByProvider(file host.FileState) bool {
-	return strings.HasPrefix(file.Content, systemd.Managed)
 }

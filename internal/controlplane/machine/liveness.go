@@ -1,0 +1,48 @@
+package machine
+
+import (
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/liveness"
+)
+
+// What all API servers share is not what hangs in one of them: etcd, and plugins for encryption
+// at rest. kubeadm's probe counts both, and restarts all API servers when etcd has no quorum.
+const exceptShared = "?exclude=etcd&exclude=kms-providers&exclude=kms-provider-0"
+
+// Liveness returns the probe of the components of s. The proxy server for agents is not probed:
+// no request to the API needs it.
+func Liveness(s component.Replica) liveness.Probe {
+	if !s.LivenessProbe {
+		return noProbe
+	}
+	p := noProbe
+	p.Wanted, p.Server, p.Endpoints = true, s.LocalURL()+"/readyz", slices.Sorted(slices.Values(s.EtcdURLs))
+	p.CA, p.Cert, p.Key = component.EtcdClientCA, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)
+	for _, c := range component.Of(s) {
+		probed := liveness.Component{Unit: unit.Name(c.Name), Rule: liveness.ClientRule}
+		at := net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port))
+		switch c.Name {
+		case release.APIServer:
+			probed.Ready, probed.Live = s.LocalURL()+"/readyz"+exceptShared, s.LocalURL()+"/livez"+exceptShared
+			probed.Rule = liveness.ServerRule
+		case release.ControllerManager, release.Scheduler:
+			probed.Ready, probed.Live = "https://"+at+c.Probe.Path, "https://"+at+"/healthz"
+		default:
+			continue
+		}
+		p.Components = append(p.Components, probed)
+	}
+	return p
+}
+
+// noProbe is the probe of a machine that has none.
+var noProbe = liveness.Probe{Name: "kube-liveness", Script: component.KubernetesDir + "/liveness.sh"}
+
+// LivenessTimerPath is the file that shows that the components are probed.
+var LivenessTimerPath = noProbe.Job().TimerPath()

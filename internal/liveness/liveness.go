@@ -1,0 +1,164 @@
+// Package liveness restarts components that hang: a timer on the machine probes them, as the
+// kubelet probes kubeadm's static pods, and round.sh says when one is killed. The package
+// decides what is on the machine and what a round's result means; the caller observes and
+// changes the machine.
+package liveness
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
+)
+
+// The thresholds are those of kubeadm's static pods: livenessProbe with periodSeconds 10,
+// timeoutSeconds 15 and failureThreshold 8, and a startup probe of 24 periods
+// (cmd/kubeadm/app/util/staticpod, LivenessProbe and StartupProbe).
+const (
+	Period    = 10 * time.Second
+	Timeout   = 15 * time.Second
+	Threshold = 8
+	// Start is how long a start may take until the component is ready.
+	Start = 24 * Period
+)
+
+// hold is how long a restart in a cluster excludes others: as long as a start may take.
+const hold = Start
+
+// Rule says what allows to restart a component: see round.sh.
+type Rule string
+
+// The rules.
+const (
+	ServerRule Rule = "server" // an API server
+	ClientRule Rule = "client" // a component that works with the API server of its machine
+	MemberRule Rule = "member" // an etcd member
+)
+
+// Component is what is probed.
+type Component struct {
+	Unit  string // "kube-apiserver.service"
+	Ready string // URL that answers 200 if the component is ready
+	Live  string // URL that answers 200 if it need not be restarted; may be the same
+	Rule  Rule
+}
+
+// Probe is the probe of the components of one kind on a machine.
+type Probe struct {
+	Name       string // of its units: "kube-liveness"
+	Script     string // path
+	Wanted     bool
+	Components []Component
+	Server     string   // URL at which the machine's API server says that it is ready
+	Endpoints  []string // client URLs of etcd, for the lock of API servers
+	Own        string   // client URL of the machine's member; "" if it is not what is probed
+	DataDir    string   // of that member
+	CA         string   // files with which etcd is asked
+	Cert       string
+	Key        string
+}
+
+// stateDir is where the rounds leave what they have observed.
+func (p Probe) stateDir() string { return "/run/" + p.Name }
+
+// StatePath returns the file with the State of a unit.
+func (p Probe) StatePath(unit string) string { return p.stateDir() + "/" + unit }
+
+// Job returns the timer of the probe, with its files.
+func (p Probe) Job() timer.Job {
+	job := timer.Job{Name: p.Name}
+	job.Paths = []string{p.Script, job.ServicePath(), job.TimerPath()}
+	if p.Wanted {
+		job.Files = []host.File{
+			{Path: job.TimerPath(), Content: []byte(timerUnit), Mode: 0o644},
+			{Path: job.ServicePath(), Content: []byte(p.service()), Mode: 0o644},
+			{Path: p.Script, Content: []byte(p.script()), Mode: 0o644},
+		}
+	}
+	return job
+}
+
+// AddTo adds what Drift and Repair need to the query of a machine.
+func (p Probe) AddTo(q *host.Query) {
+	q.Contents = append(q.Contents, p.Job().Paths...)
+	for _, c := range p.Components {
+		q.Contents = append(q.Contents, p.StatePath(c.Unit))
+	}
+	q.Units = append(q.Units, p.Job().Units()...)
+	q.Commands = append(q.Commands, program)
+}
+
+// program is what the probes are sent with.
+const program = "curl"
+
+// Problems lists what keeps the probe from being set up on the machine.
+func (p Probe) Problems(facts host.Facts) []string {
+	problems, changes := p.Job().Foreign(facts)
+	if _, there := facts.Commands[program]; changes && !there {
+		problems = append(problems, program+" is not installed, which liveness_probe needs: install it, or set "+
+			"liveness_probe = false")
+	}
+	return problems
+}
+
+const timerUnit = systemd.Managed + `
+[Unit]
+Description=Schedule of liveness probes
+
+[Timer]
+OnActiveSec=10
+OnUnitInactiveSec=10
+AccuracySec=1s
+
+[Install]
+WantedBy=timers.target
+`
+
+// service renders the service of one round. Rounds are frequent, so it has the parts of a
+// sandbox that cost nothing at its start: no mount namespace, and no filter of system calls.
+// What systemd logs of each start is left out of the journal.
+func (p Probe) service() string {
+	return systemd.Managed + `
+[Unit]
+Description=Liveness probes
+
+[Service]
+Type=oneshot
+User=root
+ExecStart=/bin/sh ` + p.Script + `
+TimeoutStartSec=3min
+RuntimeDirectory=` + p.Name + `
+RuntimeDirectoryMode=0755
+RuntimeDirectoryPreserve=yes
+SyslogLevel=warning
+LogLevelMax=notice
+TasksMax=100
+MemoryMax=256M
+UMask=0077
+NoNewPrivileges=yes
+CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE
+`
+}
+
+//go:embed round.sh
+var round host.Script
+
+func (p Probe) script() string {
+	var lines []string
+	for _, c := range p.Components {
+		lines = append(lines, fmt.Sprintf("%s %s %s %s", c.Unit, c.Ready, c.Live, c.Rule))
+	}
+	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
+		"components": strings.Join(lines, "\n"), "state": p.stateDir(), "server": p.Server,
+		"endpoints": strings.Join(p.Endpoints, " "), "own": p.Own, "data": p.DataDir,
+		"ca": p.CA, "cert": p.Cert, "key": p.Key,
+		"timeout": seconds(Timeout), "threshold": strconv.Itoa(Threshold), "hold": seconds(hold),
+	}) + "\n" + round)
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }

@@ -1,0 +1,101 @@
+package liveness
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
+)
+
+var probe = Probe{
+	Name: "kube-liveness", Script: "/etc/kubernetes/liveness.sh", Wanted: true,
+	Components: []Component{{
+		Unit: "kube-apiserver.service", Ready: "https://10.0.0.11:6443/readyz", Live: "https://10.0.0.11:6443/livez",
+		Rule: ServerRule,
+	}},
+}
+
+const invocation = "0123456789abcdef0123456789abcdef"
+
+func stateOf(content string) host.Facts {
+	return host.Facts{
+		Files: map[string]host.FileState{"/run/kube-liveness/kube-apiserver.service": {Content: content}},
+		Units: map[string]host.UnitState{
+			"kube-apiserver.service": {Invocation: invocation}, "kube-liveness.timer": {Active: "active"},
+		},
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	for _, c := range []struct{ name, content, want string }{
+		{"ready", invocation + " 1 0 0 0\n", ""},
+		{"not ready for a while", invocation + " 1 3 100 240\n", ""},
+		{"for too long", invocation + " 1 0 100 241\n", "it has not been ready for longer than 4m0s"},
+		{
+			"hangs", invocation + " 1 24 100 300\n",
+			"it has not been ready for longer than 4m0s (24 liveness probes in a row failed)",
+		},
+		{"never since its start", invocation + " 0 0 100 300\n", "it has not been ready for longer than 4m0s"},
+		{"an earlier process", strings.Repeat("f", 32) + " 1 24 100 300\n", ""},
+		{"no state", "", ""},
+		{"cut off", invocation + " 1 24 100", ""},
+		{"not a state", "$(reboot) 1 24 100 300\n", ""},
+		{"too much", invocation + " 1 24 100 99999999999999999999\n", ""},
+		{"two lines", invocation + " 1 24 100 300\nx\n", ""},
+	} {
+		if got := probe.NotReady(stateOf(c.content), "kube-apiserver.service"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	stopped := stateOf(invocation + " 1 24 100 300\n")
+	stopped.Units["kube-liveness.timer"] = host.UnitState{}
+	if got := probe.NotReady(stopped, "kube-apiserver.service"); got != "" {
+		t.Errorf("a state that nobody updates any more: %q", got)
+	}
+}
+
+func FuzzReadState(f *testing.F) {
+	f.Add(invocation + " 1 24 100 300\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		if s, ok := readState(content); ok && (len(s.Invocation) != 32 || s.Failures < 0 || s.Unready < 0 ||
+			s.Unready > 1e9*time.Second) {
+			t.Errorf("%q is read as %+v", content, s)
+		}
+	})
+}
+
+func TestProblems(t *testing.T) {
+	facts := host.Facts{Commands: map[string]string{"curl": "/usr/bin/curl"}}
+	if problems := probe.Problems(facts); len(problems) > 0 {
+		t.Errorf("with curl: %v", problems)
+	}
+	facts.Commands = nil
+	if problems := strings.Join(probe.Problems(facts), " "); !strings.Contains(problems, "curl is not installed") {
+		t.Errorf("without curl: %q", problems)
+	}
+	facts.Files = map[string]host.FileState{probe.Job().TimerPath(): {Content: "[Timer]\n"}}
+	if problems := strings.Join(probe.Problems(facts), " "); !strings.Contains(problems, "not written by the provider") {
+		t.Errorf("with somebody else's timer: %q", problems)
+	}
+	off := probe
+	off.Wanted = false
+	if problems := off.Problems(host.Facts{}); len(problems) > 0 {
+		t.Errorf("switched off: %v", problems)
+	}
+}
+
+// TestSwitchedOff: what the probe had is removed, and its timer stopped.
+func TestSwitchedOff(t *testing.T) {
+	facts := host.Facts{Files: map[string]host.FileState{}, Units: map[string]host.UnitState{}}
+	for _, file := range probe.Job().Files {
+		facts.Files[file.Path] = host.FileState{Content: string(file.Content)}
+	}
+	off := probe
+	off.Wanted = false
+	change, action := off.Job().Repair(facts)
+	if action != timer.Off || !strings.Contains(strings.Join(change.Remove, " "), probe.Script) {
+		t.Errorf("action %d, removed %v", action, change.Remove)
+	}
+}

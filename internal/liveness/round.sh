@@ -1,0 +1,144 @@
+# One round of probes of the components on this machine. systemd starts it ten seconds after the last one has ended.
+# A component that has failed $threshold probes in a row is killed, and systemd starts it again, if
+# - it has been live since its start: a start takes as long as it needs, and a component that never gets ready is not
+#   killed again and again;
+# - its rule allows that, so that a cause that all machines share (no quorum, a full or slow disk, a network) restarts
+#   nothing, and no two API servers or members of a cluster are restarted at once.
+#
+# $components has a line for each: unit, URL that says it is ready, URL that says it is live, rule.
+# $state is a directory with a file for each unit: see state.go.
+umask 077
+
+status() { # URL: the HTTP status; 000 without an answer
+  curl --silent --globoff --insecure --noproxy '*' --max-time "$timeout" --output /dev/null --write-out '%{http_code}' "$1"
+}
+
+# A refused login is an answer too: with anonymous-auth=false, a probe gets no other.
+answers() { # URL
+  case $(status "$1") in 2?? | 401 | 403) ;; *) return 1 ;; esac
+}
+
+post() { # URL JSON: a request to etcd's gateway
+  curl --silent --fail --globoff --noproxy '*' --max-time 5 --cacert "$ca" --cert "$cert" --key "$key" --data "$2" "$1"
+}
+
+# lock takes the key that allows one restart in the whole cluster for $hold seconds. Without quorum, or with a full
+# database, etcd refuses it. Nobody returns it early: the next restart waits until the effect of this one can be seen.
+lock() { # ENDPOINT...
+  for endpoint in "$@"; do
+    lease=$(post "$endpoint/v3/lease/grant" "{\"TTL\":$hold}" | sed -n 's/.*"ID":"\([0-9][0-9]*\)".*/\1/p')
+    [ -n "$lease" ] || continue
+    name=$(printf /kube-liveness/restart | base64 -w 0)
+    put="{\"key\":\"$name\",\"value\":\"$(hostname | base64 -w 0)\",\"lease\":\"$lease\"}"
+    free="{\"target\":\"CREATE\",\"key\":\"$name\",\"create_revision\":\"0\"}"
+    if post "$endpoint/v3/kv/txn" "{\"compare\":[$free],\"success\":[{\"request_put\":$put}]}" |
+      grep -q '"succeeded":true'; then
+      return 0
+    fi
+    post "$endpoint/v3/lease/revoke" "{\"ID\":\"$lease\"}" >/dev/null
+    reason="another restart of this cluster is less than $hold s ago"
+    return 1
+  done
+  reason="etcd has no quorum, or refuses writes"
+  return 1
+}
+
+# An API server: etcd works, and no other API server or member is being restarted.
+# shellcheck disable=SC2086 # URLs without spaces
+may_server() { lock $endpoints; }
+
+# A component that works with this machine's API server: that one is ready, so it is not what hangs.
+may_client() {
+  reason="the API server of this machine is not ready"
+  answers "$server"
+}
+
+# A member: all others are healthy, so the cluster has quorum without it, and it is not restarted while one of them is.
+may_member() {
+  reason="the other members are not known yet"
+  [ -s "$state/members" ] || return 1
+  others=$(grep -vxF "$own" "$state/members")
+  [ -n "$others" ] || return 0
+  for other in $others; do
+    if ! curl --silent --fail --globoff --noproxy '*' --max-time 5 --cacert "$ca" --cert "$cert" --key "$key" \
+      "$other/health" | grep -q '"health":"true"'; then
+      reason="the member at $other is not healthy"
+      return 1
+    fi
+  done
+  # shellcheck disable=SC2086 # URLs without spaces
+  lock $others
+}
+
+# remember keeps the client URLs of the members, for the time when this one does not answer.
+remember() {
+  [ -n "$own" ] || return 0
+  [ -z "$(find "$state/members" -mmin -1 2>/dev/null)" ] || return 0
+  post https://127.0.0.1:2379/v3/cluster/member/list '{"linearizable":false}' |
+    sed 's/"peerURLs":\[[^]]*\]//g' | grep -o '"https://[^"]*"' | tr -d '"' | grep -x 'https://[][0-9A-Za-z.:-]*' \
+    >"$state/members.new"
+  if [ -s "$state/members.new" ]; then mv "$state/members.new" "$state/members"; fi
+}
+
+# A member answers nothing while it is defragmented, which writes a second database beside the first.
+defragments() {
+  [ -n "$data" ] && [ -n "$(find "$data/member/snap" -name 'db.tmp.*' -mmin -1 2>/dev/null)" ]
+}
+
+now() {
+  read -r uptime _ </proc/uptime
+  echo "${uptime%.*}"
+}
+
+property() { # UNIT NAME
+  printf '%s\n' "$shown" | sed -n "/^Id=$1\$/,/^\$/s/^$2=//p"
+}
+
+probe() { # UNIT READY LIVE RULE
+  unit=$1 ready=$2 live=$3 rule=$4
+  invocation=$(property "$unit" InvocationID)
+  case $(property "$unit" ActiveState) in active | activating) ;; *) invocation='' ;; esac
+  if [ -z "$invocation" ]; then # it was stopped
+    rm -f "$state/$unit"
+    return
+  fi
+  seen='' lived=0 failures=0 since=0
+  [ ! -e "$state/$unit" ] || read -r seen lived failures since _ <"$state/$unit"
+  if [ "$seen" != "$invocation" ]; then lived=0 failures=0 since=$(now); fi
+  if answers "$ready"; then
+    lived=1 failures=0 since=0
+    [ "$rule" != member ] || remember
+  else
+    [ "$since" != 0 ] || since=$(now)
+    if [ "$live" != "$ready" ] && answers "$live"; then
+      lived=1 failures=0
+    elif ! defragments; then
+      failures=$((failures + 1))
+    fi
+  fi
+  # A refused restart is asked for again after as many failures more.
+  if [ "$failures" -gt 0 ] && [ $((failures % threshold)) = 0 ]; then
+    reason="it has not been live since its start"
+    if [ "$lived" = 1 ] && "may_$rule"; then
+      echo "$unit has failed $failures probes: it is killed, and started again"
+      systemctl kill --signal=KILL "$unit"
+      lived=0
+    else
+      echo "$unit has failed $failures probes. It is not restarted: $reason"
+    fi
+  fi
+  unready=0
+  [ "$since" = 0 ] || unready=$(($(now) - since))
+  echo "$invocation $lived $failures $since $unready" >"$state/$unit.new"
+  mv "$state/$unit.new" "$state/$unit"
+}
+
+units=$(printf '%s\n' "$components" | cut -d ' ' -f 1)
+# shellcheck disable=SC2086 # names of units
+shown=$(systemctl show --property=Id,ActiveState,InvocationID $units)
+while read -r unit ready live rule; do
+  probe "$unit" "$ready" "$live" "$rule" </dev/null &
+done <<LINES
+$components
+LINES
+wait
