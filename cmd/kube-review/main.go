@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
+	_ "time/tzdata" // a policy names a time zone, and an image of a pipeline may have none
 
 	"github.com/kubequorum/terraform-provider-kube/internal/review"
 )
@@ -36,10 +38,21 @@ A cluster without a name is named after its file, below DIRECTORY. An empty
 file means that planning failed. The output contains nothing that a plan marks
 as sensitive.
 
+With -policy, the plan is judged too: whether it only renews certificates whose
+time has come, or only repairs drift, within the limits of the policy. What
+kube-review does not understand is for a person. Apply the very file that was
+judged:
+
+  terraform show -json plan.bin | kube-review -policy policy.yaml
+  [ $? = 3 ] && terraform apply plan.bin
+
 Exit status:
-  0  the output is written, and all plans were read
+  0  the output is written, and all plans were read;
+     with -policy: an apply changes nothing
   1  the output is written, but planning failed or a plan cannot be read
   2  the output is not written
+  3  with -policy: every plan that changes something may be applied without a person
+  4  with -policy: a person decides
 
 Flags:
 `
@@ -49,6 +62,7 @@ type options struct {
 	report review.Report
 	format string
 	limit  int
+	policy string // path
 }
 
 func main() {
@@ -67,6 +81,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if o.report.Plans, err = read(paths, stdin); err == nil {
+		err = o.readPolicy()
+	}
+	if err == nil {
 		err = write(o, stdout)
 	}
 	if err != nil {
@@ -78,10 +95,39 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "kube-review: %s: %v\n", label(p), p.Err)
 		}
 	}
-	if !o.report.Complete() {
+	return status(o.report)
+}
+
+// status is the exit status of a report that was written.
+func status(r review.Report) int {
+	applied, asked := false, false
+	for _, v := range r.Verdicts() {
+		applied = applied || v.Automatic
+		asked = asked || !v.Automatic && v.Class != review.ClassNone
+	}
+	switch {
+	case !r.Complete():
 		return 1
+	case asked:
+		return 4
+	case applied:
+		return 3
 	}
 	return 0
+}
+
+// readPolicy reads the policy, if there is one. The time of the verdict is now.
+func (o *options) readPolicy() error {
+	if o.policy == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.policy)
+	if err != nil {
+		return err
+	}
+	policy, err := review.ParsePolicy(text)
+	o.report.Policy, o.report.Now = &policy, time.Now()
+	return err
 }
 
 func label(p review.NamedPlan) string {
@@ -104,6 +150,8 @@ func parse(args []string, stdout, stderr io.Writer) (options, []string, error) {
 		"output `format`: markdown, json, or reduced (one plan without secrets, which kube-review reads as a plan)")
 	flags.IntVar(&o.limit, "limit", review.MaxComment,
 		"maximum `length` of the comment in bytes; longer ones leave out sections, never what is destroyed")
+	flags.StringVar(&o.policy, "policy", "",
+		"`file` in YAML or JSON with the limits within which plans may be applied without a person; see the exit status")
 	tell := flags.Bool("version", false, "print the version and exit")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
@@ -136,6 +184,8 @@ func (o options) check() error {
 	case o.report.Marker != "" && !review.ValidMarker(o.report.Marker):
 		return fmt.Errorf("invalid marker %q: use letters, digits, dots and underscores, "+
 			"separated by single hyphens, slashes or spaces", o.report.Marker)
+	case o.policy != "" && o.format == "reduced":
+		return errors.New("a reduced plan has no verdict: use -policy with another format")
 	case o.limit < minLimit:
 		return fmt.Errorf("invalid limit %d: it must be at least %d", o.limit, minLimit)
 	case o.report.Log != "" && !review.ValidLog(o.report.Log):

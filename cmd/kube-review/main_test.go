@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +46,23 @@ func TestRun(t *testing.T) {
 		"berlin.json": "drift", "paris.plan.json": "replace", "production/oslo/tfplan.json": "nothing",
 		"failed/plan.json": "", "log.txt": "",
 	})
+	policy := filepath.Join(dir, "policy.yaml")
+	for path, text := range map[string]string{
+		policy:                            "repair: {max_machines: 3, restarts: true}",
+		filepath.Join(dir, "none.policy"): "repair: {machines: 3}",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(path string) string {
+		if err := os.WriteFile(path, repairing(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	repair := write(filepath.Join(t.TempDir(), "repair.json"))
+	oslo := dir + "/production/oslo/tfplan.json"
 	fleet := []string{"| berlin |", "| paris |", "| production/oslo |", "| failed | | **planning failed**"}
 	for name, test := range map[string]struct {
 		args   []string
@@ -77,19 +96,32 @@ func TestRun(t *testing.T) {
 		"JSON": {
 			[]string{"-format", "json", dir},
 			1,
-			[]string{`"format_version": "1.0"`, `"name": "production/oslo"`},
+			[]string{`"format_version": "1.1"`, `"name": "production/oslo"`},
 		},
-		"reduced":          {[]string{"-format", "reduced"}, 0, []string{`{"kube_review_plan":"1","plan":{`}},
-		"reduced fleet":    {[]string{"-format", "reduced", dir}, 2, []string{"for one plan, not 4"}},
-		"reduced, no plan": {[]string{"-format", "reduced", dir + "/failed/plan.json"}, 2, []string{"planning failed"}},
-		"limit":            {[]string{"-limit", "4096", dir}, 1, []string{"limited to 4096 characters"}},
-		"version":          {[]string{"-version"}, 0, []string{"dev\n"}},
-		"help":             {[]string{"-h"}, 0, []string{"Usage: kube-review", "Exit status:"}},
-		"unknown flag":     {[]string{"-x"}, 2, []string{"flag provided but not defined: -x", "Usage:"}},
-		"unknown format":   {[]string{"-format", "yaml"}, 2, []string{`unknown format "yaml"`}},
-		"invalid marker":   {[]string{"-marker", "a-->"}, 2, []string{`invalid marker "a-->"`}},
-		"invalid URL":      {[]string{"-log", "x"}, 2, []string{`invalid URL "x"`}},
-		"small limit":      {[]string{"-limit", "1"}, 2, []string{"it must be at least 4096"}},
+		"reduced":               {[]string{"-format", "reduced"}, 0, []string{`{"kube_review_plan":"1","plan":{`}},
+		"reduced fleet":         {[]string{"-format", "reduced", dir}, 2, []string{"for one plan, not 4"}},
+		"reduced, no plan":      {[]string{"-format", "reduced", dir + "/failed/plan.json"}, 2, []string{"planning failed"}},
+		"limit":                 {[]string{"-limit", "4096", dir}, 1, []string{"limited to 4096 characters"}},
+		"policy, nothing to do": {[]string{"-policy", policy, oslo}, 0, []string{"\nNothing to apply.\n"}},
+		"policy, applied":       {[]string{"-policy", policy, repair}, 3, []string{"**May be applied without a person**"}},
+		"policy, asked":         {[]string{"-policy", policy}, 4, []string{"**A person decides** (other)"}},
+		"policy, both applied":  {[]string{"-policy", policy, "a=" + oslo, "b=" + repair}, 3, []string{"**May be applied"}},
+		"policy, one asked": {
+			[]string{"-policy", policy, "-format", "json", "a=" + dir + "/berlin.json", "b=" + repair},
+			4,
+			[]string{`"automatic": true`, `"automatic": false`},
+		},
+		"policy, no plan":    {[]string{"-policy", policy, "a=" + repair, "b=" + dir + "/failed/plan.json"}, 1, nil},
+		"policy, misspelled": {[]string{"-policy", dir + "/none.policy"}, 2, []string{`unknown field "machines"`}},
+		"policy, missing":    {[]string{"-policy", dir + "/no.policy"}, 2, []string{"no such file"}},
+		"policy, reduced":    {[]string{"-policy", policy, "-format", "reduced"}, 2, []string{"has no verdict"}},
+		"version":            {[]string{"-version"}, 0, []string{"dev\n"}},
+		"help":               {[]string{"-h"}, 0, []string{"Usage: kube-review", "Exit status:"}},
+		"unknown flag":       {[]string{"-x"}, 2, []string{"flag provided but not defined: -x", "Usage:"}},
+		"unknown format":     {[]string{"-format", "yaml"}, 2, []string{`unknown format "yaml"`}},
+		"invalid marker":     {[]string{"-marker", "a-->"}, 2, []string{`invalid marker "a-->"`}},
+		"invalid URL":        {[]string{"-log", "x"}, 2, []string{`invalid URL "x"`}},
+		"small limit":        {[]string{"-limit", "1"}, 2, []string{"it must be at least 4096"}},
 		"same name": {
 			[]string{"a=" + dir + "/berlin.json", "a=" + dir + "/paris.plan.json"},
 			2,
@@ -133,4 +165,36 @@ func TestNames(t *testing.T) {
 	if want := []string{"a", "b", "c", "d/e", "f/g"}; !slices.Equal(got, want) {
 		t.Errorf("the names are %q, want %q", got, want)
 	}
+}
+
+// repairing returns a plan that repairs one replica, with the values that this version of the
+// provider plans.
+func repairing(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(testdata + "nothing.plan.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan map[string]any
+	if err := json.Unmarshal(text, &plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range plan["resource_changes"].([]any) {
+		r := r.(map[string]any)
+		if r["address"] != `kube_control_plane_replica.this["cp2"]` {
+			continue
+		}
+		change := r["change"].(map[string]any)
+		before := change["before"].(map[string]any)
+		before["drift"] = []any{"cp2 (10.89.0.12): kube-scheduler: kube-scheduler.service is inactive"}
+		after := maps.Clone(before)
+		after["drift"] = []any{}
+		delete(after, "config_digest")
+		change["actions"], change["after"] = []any{"update"}, after
+		change["after_unknown"] = map[string]any{"config_digest": true}
+	}
+	if text, err = json.Marshal(plan); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

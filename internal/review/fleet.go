@@ -30,6 +30,7 @@ func (l layout) fleet(b *strings.Builder) {
 			fmt.Fprintf(b, "\n<details><summary>%s: %s, %s</summary>\n",
 				clusterName(p), inline(c.driftText()), inline(c.changesText()))
 			b.WriteString(p.Plan.warnings())
+			b.WriteString(l.report.verdictText(p))
 			l.details(b, i)
 			b.WriteString("\n</details>\n")
 		}

@@ -9,7 +9,7 @@ import (
 
 // FormatVersion is the version of the JSON format. A new field raises the second number. A
 // removed or changed field raises the first one.
-const FormatVersion = "1.0"
+const FormatVersion = "1.1"
 
 // jsonReport is the report as JSON. The guide on drift review documents it.
 type jsonReport struct {
@@ -37,6 +37,7 @@ type jsonPlan struct {
 	Status        string             `json:"status"` // "planned", "errored", "unreadable"
 	Error         string             `json:"error,omitempty"`
 	Partial       bool               `json:"partial"`
+	Verdict       *jsonVerdict       `json:"verdict,omitempty"` // with a policy
 	Summary       jsonCounts         `json:"summary"`
 	Destructive   []jsonChange       `json:"destructive"` // of all providers
 	ControlPlanes []jsonControlPlane `json:"control_planes"`
@@ -44,6 +45,13 @@ type jsonPlan struct {
 	Readiness     []jsonScore        `json:"readiness"`
 	Deferred      []string           `json:"deferred_data_sources"`
 	Others        []jsonChange       `json:"other_changes"` // of other providers
+}
+
+type jsonVerdict struct {
+	Class     Class    `json:"class"` // "none", "renewal", "repair", "other"
+	Automatic bool     `json:"automatic"`
+	Machines  []string `json:"machines"` // addresses
+	Reasons   []string `json:"reasons"`  // why a person decides: Markdown
 }
 
 type jsonControlPlane struct {
@@ -94,7 +102,11 @@ func JSON(r Report) ([]byte, error) {
 		Summary: r.counts().json(), Plans: []jsonPlan{},
 	}
 	for _, p := range r.sorted() {
-		out.Plans = append(out.Plans, p.json())
+		plan := p.json()
+		if v := r.verdict(p); v != nil {
+			plan.Verdict = &jsonVerdict{v.Class, v.Automatic, lines(v.Machines), lines(v.Reasons)}
+		}
+		out.Plans = append(out.Plans, plan)
 	}
 	text, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {

@@ -45,6 +45,8 @@ type Plan struct {
 	Others        []OtherResource // changes of other providers' resources
 	Partial       bool            // the plan is incomplete: -target, or deferred changes
 	Errored       bool            // planning failed
+
+	scrutiny scrutiny // for a verdict; see Judge
 }
 
 // ControlPlane is a control plane, as one module describes it.

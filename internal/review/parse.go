@@ -20,7 +20,10 @@ func Parse(text []byte) (Plan, error) {
 	if err := json.Unmarshal(text, &failed); err != nil {
 		return Plan{}, fmt.Errorf("read the plan: %w", err)
 	}
-	plan := Plan{Errored: failed.Errored, Partial: read.Complete != nil && !*read.Complete && !failed.Errored}
+	plan := Plan{
+		Errored: failed.Errored, Partial: read.Complete != nil && !*read.Complete && !failed.Errored,
+		scrutiny: scrutinize(text),
+	}
 	planes := controlPlanes{}
 	for _, r := range read.ResourceChanges {
 		if err := plan.add(planes, r); err != nil {

@@ -65,6 +65,7 @@ func (l layout) single(b *strings.Builder) {
 	c := p.Plan.counts()
 	fmt.Fprintf(b, "**%s** · %s%s%s\n", c.driftText(), c.changesText(), p.Plan.issuesText(), p.Plan.scoresText())
 	b.WriteString(p.Plan.warnings())
+	b.WriteString(l.report.verdictText(p))
 	if destroyed := p.Plan.destructive(); len(destroyed) > 0 {
 		b.WriteString("\n#### Destroyed or replaced\n\n")
 		for _, line := range l.destructive(destroyed) {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Report is one comment: the plan of one control plane, or the plans of a fleet.
@@ -16,6 +17,8 @@ type Report struct {
 	Marker string // by which a pipeline finds its own comment; see ValidMarker
 	Log    string // URL of the pipeline's log; see ValidLog
 	Plans  []NamedPlan
+	Policy *Policy   // nil: the plans are not judged
+	Now    time.Time // when they are judged
 }
 
 // NamedPlan is a plan with the name of its cluster, or the reason why there is none.

@@ -1,0 +1,232 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Class is what a plan does as a whole.
+type Class string
+
+// The classes. A repair may renew certificates too. What is not understood is ClassOther.
+const (
+	ClassNone    Class = "none"    // an apply changes nothing
+	ClassRenewal Class = "renewal" // certificates whose time has come are renewed, and nothing else changes
+	ClassRepair  Class = "repair"  // drift is repaired, and no argument changes
+	ClassOther   Class = "other"
+)
+
+// Verdict says whether a pipeline may apply a plan without a person.
+type Verdict struct {
+	Class     Class
+	Automatic bool
+	Machines  []string // addresses of the machines that an apply changes
+	Reasons   []string // why a person decides, as Markdown; none if Automatic, or if nothing changes
+}
+
+// Judge judges a plan at a time. It fails closed: what it does not understand is for a person.
+// What machines say cannot make it overlook a change of the configuration, because only the
+// values before and after an apply decide that.
+func Judge(p NamedPlan, policy Policy, now time.Time) Verdict {
+	v := Verdict{Class: ClassOther, Reasons: slices.Clone(p.Plan.scrutiny.objections)}
+	switch {
+	case p.Err != nil:
+		v.Reasons = append(v.Reasons, "the plan cannot be read")
+	case !p.Plan.scrutiny.done:
+		v.Reasons = append(v.Reasons, "a reduced plan lacks the values by which it could be judged")
+	case p.Plan.Errored:
+		v.Reasons = append(v.Reasons, "planning failed")
+	case p.Plan.Partial:
+		v.Reasons = append(v.Reasons, "the plan is partial")
+	}
+	classes := map[string]Class{}
+	for _, c := range p.Plan.scrutiny.changes {
+		if reason := c.untimely(now); reason != "" {
+			v.Reasons = append(v.Reasons, code(c.address)+": "+reason)
+		}
+		classes[c.address] = c.class
+		v.Machines = append(v.Machines, c.machines...)
+	}
+	slices.Sort(v.Machines)
+	v.Machines = slices.Compact(v.Machines)
+	if len(v.Reasons) > 0 {
+		return v
+	}
+	v.Class = total(classes)
+	if v.Class == ClassNone {
+		return v
+	}
+	v.Reasons = append(policy.limits(v, now), p.Plan.interruptions(classes, policy)...)
+	v.Automatic = len(v.Reasons) == 0
+	return v
+}
+
+// total is the class of a plan with changes of these classes.
+func total(classes map[string]Class) Class {
+	class := ClassNone
+	for _, c := range classes {
+		if class != ClassRepair {
+			class = c
+		}
+	}
+	return class
+}
+
+// limits returns which limits of the policy a plan exceeds.
+func (p Policy) limits(v Verdict, now time.Time) []string {
+	limits := p.Renewal
+	if v.Class == ClassRepair {
+		limits = p.Repair
+	}
+	if limits == nil {
+		return []string{fmt.Sprintf("the policy does not allow a %s", v.Class)}
+	}
+	var reasons []string
+	if n := len(v.Machines); n > limits.MaxMachines {
+		reasons = append(reasons, fmt.Sprintf("%d machines change, and the policy allows %d for a %s",
+			n, limits.MaxMachines, v.Class))
+	}
+	if !limits.Hours.contain(now) {
+		reasons = append(reasons, fmt.Sprintf("the policy allows a %s only %s", v.Class, limits.Hours))
+	}
+	return reasons
+}
+
+// interruptions returns why an apply might interrupt clients. A renewal stops neither etcd nor an
+// API server: both reload their certificates.
+func (p Plan) interruptions(classes map[string]Class, policy Policy) []string {
+	var reasons []string
+	for _, plane := range p.ControlPlanes {
+		members, replicas := plane.serving(classes)
+		reasons = append(reasons, members.etcdLoss()...)
+		if replicas.repaired > 0 && replicas.healthy < 2 {
+			reasons = append(reasons, "API: the only server in rotation may restart")
+		}
+		for _, e := range plane.Endpoints {
+			broken := e.HealthKnown && e.Impaired
+			if classes[e.Address] == ClassRepair && len(e.Hosts) == 1 && !broken {
+				reasons = append(reasons, code(e.Address)+": its only balancer may restart")
+			}
+		}
+		if policy.Repair == nil || policy.Repair.Restarts == nil || !*policy.Repair.Restarts {
+			for _, address := range slices.Concat(members.may, replicas.may, plane.mayReload(classes)) {
+				reasons = append(reasons, code(address)+": its repair may restart what serves, and the policy does not allow that")
+			}
+		}
+	}
+	return reasons
+}
+
+// service counts the members or servers that exist, serve, and may restart while they serve.
+type service struct {
+	existing, healthy, repaired int
+	may                         []string // addresses of those that may restart while they serve
+}
+
+func (s *service) count(r Resource, healthy bool, classes map[string]Class) {
+	s.existing++
+	if !healthy {
+		return
+	}
+	s.healthy++
+	if classes[r.Address] == ClassRepair {
+		s.repaired++
+		s.may = append(s.may, r.Address)
+	}
+}
+
+// serving counts by the rules of the comment (availability.go). A server whose only member may
+// restart may stop with it.
+func (p ControlPlane) serving(classes map[string]Class) (members, replicas service) {
+	restarts := map[string]bool{}
+	for _, m := range p.Members {
+		healthy := m.votes() && !p.unreachable(m.Resource)
+		members.count(m.Resource, healthy, classes)
+		restarts[m.URL] = healthy && classes[m.Address] == ClassRepair
+	}
+	for _, r := range p.Replicas {
+		healthy := r.Registered != nil && *r.Registered && p.inRotation(r) && !p.unreachable(r.Resource)
+		replicas.count(r.Resource, healthy, classes)
+		if healthy && classes[r.Address] != ClassRepair && len(r.Etcd) == 1 && restarts[r.Etcd[0]] {
+			replicas.repaired++
+		}
+	}
+	return members, replicas
+}
+
+// etcdLoss returns why etcd has no quorum, or would lose it.
+func (s service) etcdLoss() []string {
+	need := quorum(s.existing)
+	switch {
+	case s.existing == 0:
+	case s.healthy < need:
+		return []string{fmt.Sprintf("etcd has no quorum: %d of %d members are healthy", s.healthy, s.existing)}
+	case s.repaired > 0 && s.healthy-1 < need:
+		return []string{fmt.Sprintf("etcd: a member may restart that is needed for quorum: %d of %d members are healthy",
+			s.healthy, s.existing)}
+	}
+	return nil
+}
+
+// mayReload returns the endpoints whose repair may restart a balancer that works.
+func (p ControlPlane) mayReload(classes map[string]Class) []string {
+	var all []string
+	for _, e := range p.Endpoints {
+		if classes[e.Address] == ClassRepair && len(e.Hosts) > 0 && (!e.HealthKnown || !e.Impaired) {
+			all = append(all, e.Address)
+		}
+	}
+	return all
+}
+
+// maxReasons is how many reasons a line has. The JSON has all.
+const maxReasons = 4
+
+// String is the verdict in one line of Markdown.
+func (v Verdict) String() string {
+	machines := number(len(v.Machines), "machine", "machines")
+	switch {
+	case v.Class == ClassNone:
+		return "Nothing to apply."
+	case v.Automatic && v.Class == ClassRenewal:
+		return "**May be applied without a person**: only certificates are renewed, on " + machines + "."
+	case v.Automatic:
+		return "**May be applied without a person**: only drift is repaired, on " + machines + "."
+	}
+	reasons := v.Reasons
+	if len(reasons) > maxReasons {
+		reasons = append(slices.Clone(reasons[:maxReasons]), "and "+strconv.Itoa(len(reasons)-maxReasons)+" more")
+	}
+	return fmt.Sprintf("**A person decides** (%s): %s.", v.Class, strings.Join(reasons, "; "))
+}
+
+// Verdicts judges the plans of a report by its policy, in their order. Without a policy there are
+// none.
+func (r Report) Verdicts() []Verdict {
+	var all []Verdict
+	for _, p := range r.Plans {
+		if v := r.verdict(p); v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+func (r Report) verdict(p NamedPlan) *Verdict {
+	if r.Policy == nil {
+		return nil
+	}
+	v := Judge(p, *r.Policy, r.Now)
+	return &v
+}
+
+// verdictText is the line of a comment about a plan.
+func (r Report) verdictText(p NamedPlan) string {
+	if v := r.verdict(p); v != nil {
+		return "\n" + v.String() + "\n"
+	}
+	return ""
+}
