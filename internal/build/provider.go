@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Checkout returns the root of the checkout that the process runs in, from any of its
@@ -28,7 +29,7 @@ func Checkout() (string, error) {
 // Provider builds a provider of this checkout into the file at path, with the flags of "go
 // test", so that both share compiled packages. program is the folder of its main package; "."
 // is the released provider. With KUBE_TEST_RACE=1, the provider detects data races.
-func Provider(ctx context.Context, program, path string) error {
+func Provider(ctx context.Context, program, path string, variables ...string) error {
 	root, err := Checkout()
 	if err != nil {
 		return err
@@ -38,6 +39,9 @@ func Provider(ctx context.Context, program, path string) error {
 	show.step("compiling")
 	command := goCommand{dir: root, log: io.Discard, show: show}
 	args := []string{"build", "-v", "-o", path}
+	if len(variables) > 0 {
+		args = append(args, "-ldflags=-X "+strings.Join(variables, " -X "))
+	}
 	if os.Getenv("KUBE_TEST_RACE") == "1" {
 		args, command.env = append(args, "-race"), []string{"CGO_ENABLED=1"}
 	}

@@ -15,9 +15,23 @@ import (
 // slightly behind use a new certificate immediately.
 const (
 	authorityValidity = 10 * 365 * 24 * time.Hour
-	leafValidity      = 365 * 24 * time.Hour
 	backdate          = 5 * time.Minute
 )
+
+// leafLife is text, so that the linker can set it: a test of a year of renewals builds a provider
+// whose certificates live for minutes.
+var (
+	leafLife     = "8760h"
+	leafValidity = mustDuration(leafLife)
+)
+
+func mustDuration(text string) time.Duration {
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration <= 0 {
+		panic(fmt.Sprintf("the life of certificates is %q: %v", text, err))
+	}
+	return duration
+}
 
 // clusterName allows the characters that need no quoting in kubeconfig contexts, unit
 // environments and etcd tokens.

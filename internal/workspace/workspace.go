@@ -31,6 +31,7 @@ type Workspace struct {
 	Dir       string
 	Log       string               // file for a trace of everything, as TF_LOG_PATH; "" for none
 	Program   string               // folder of the provider's main package; "" for the released one
+	Variables []string             // of the provider, NAME=VALUE, set by the linker
 	Env       []string             // added to the environment of the CLI and of the provider
 	Started   func(address string) // called for each resource that an Apply begins; may be nil
 	lab       *lab.Lab
@@ -99,7 +100,7 @@ func (w *Workspace) binary(registry string) string {
 
 // mirror builds the provider into the mirror, for Terraform and for OpenTofu.
 func (w *Workspace) mirror(ctx context.Context) error {
-	if err := build.Provider(ctx, cmp.Or(w.Program, "."), w.ProviderPath()); err != nil {
+	if err := build.Provider(ctx, cmp.Or(w.Program, "."), w.ProviderPath(), w.Variables...); err != nil {
 		return err
 	}
 	twin := w.binary("registry.opentofu.org")
