@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,7 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 	for name, text := range files {
 		s.write(t, name, text)
 	}
+	s.write(t, "policy.yaml", "renewal: {max_machines: 3}\nrepair: {max_machines: 1, restarts: true}\n")
 	if err := os.Symlink(program, filepath.Join(bin, "kube-review")); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 		}
 	}
 	s.env = append(s.env, "PATH="+bin+":"+os.Getenv("PATH"), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "cli.tfrc"),
-		"CHECKPOINT_DISABLE=1", "ASKED="+s.asked, "ANSWER="+answer, "ROOT=.", "MARKER=drift-review")
+		"CHECKPOINT_DISABLE=1", "ASKED="+s.asked, "ANSWER="+answer, "ROOT=.", "MARKER=drift-review", "POLICY=policy.yaml")
 	return s
 }
 
@@ -170,6 +172,10 @@ func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 	if !begins || strings.Contains(comment, secret) || !strings.Contains(comment, "[Log](<https://x/") {
 		t.Errorf("the comment is:\n%s", comment)
 	}
+	judged := strings.Contains(comment, "**A person decides** (other): `terraform_data.x`: ")
+	if judged != (e.status == "2" && !e.request) {
+		t.Errorf("the comment has a verdict: %v\n%s", judged, comment)
+	}
 	wants := map[string]string{"0": "Nothing to do", "1": "**Planning failed", "2": "- create: `terraform_data.x`"}
 	want := wants[e.status]
 	if !strings.Contains(comment, want) {
@@ -218,9 +224,13 @@ func TestGitHubPipeline(t *testing.T) {
 				"GITHUB_REPOSITORY=o/r", "GITHUB_RUN_ID=1", "TITLE=Control plane: x", "NUMBER=7", "STATUS=" + e.status,
 			}
 			names := []string{"plan", "comment", "update the issue of scheduled plans"}
+			event := "schedule"
 			if e.request {
-				names[2] = "post to the pull request"
+				names[2], event = "post to the pull request", "pull_request"
+			} else if e.status == "2" {
+				names = slices.Insert(names, 1, "apply what the policy allows")
 			}
+			env = append(env, "GITHUB_EVENT_NAME="+event)
 			for _, name := range names {
 				if out, ok := s.run(t, scripts[name], env...); !ok || scripts[name] == "" {
 					t.Fatalf("step %q failed:\n%s", name, out)
