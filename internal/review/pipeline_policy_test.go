@@ -10,20 +10,20 @@ import (
 )
 
 // terraformStub stands in for a terraform with the provider and its machines: TestPipelineRenews
-// has the real ones. It records what is applied. A plan has changes until it was applied.
+// has the real ones. A plan has changes until that very
+// plan was applied.
 const terraformStub = `#!/bin/sh
 echo "terraform $*" >>"$ASKED"
-case "$*" in
-*" show "*) cat "$PLANNED" ;;
+for last; do :; done
+case " $* " in
+*" show "*) cat "$last" ;;
 *" apply "*)
-	for file; do :; done
-	cmp -s "$file" "$PLANNED" || exit 9
+	cmp -s "$last" "$PLANNED" || exit 9
 	[ "$APPLIES" = fail ] && exit 1
-	touch applied ;;
+	cp "$EMPTY" "$PLANNED" ;;
 *" plan "*)
 	for argument; do case "$argument" in -out=*) cp "$PLANNED" "${argument#-out=}" ;; esac; done
-	[ -e applied ] || exit 2
-	cp "$EMPTY" "$PLANNED" ;;
+	case "$*" in *-detailed-exitcode*) cmp -s "$EMPTY" "$PLANNED" || exit 2 ;; esac ;;
 esac
 `
 
@@ -140,7 +140,7 @@ func outputsOf(text string) map[string]string {
 
 // TestGitHubEnvironments checks that only scheduled runs apply, and in which environment.
 func TestGitHubEnvironments(t *testing.T) {
-	for _, file := range []string{"drift-review/github-actions.yml"} {
+	for _, file := range []string{"drift-review/github-actions.yml", "fleet/github-actions.yml"} {
 		var workflow struct {
 			Jobs map[string]struct {
 				Environment string `json:"environment"`
@@ -152,12 +152,54 @@ func TestGitHubEnvironments(t *testing.T) {
 		if job.Environment != "${{ github.event_name == 'schedule' && 'apply' || 'plan' }}" {
 			t.Errorf("%s: the environment is %q", file, job.Environment)
 		}
+		applying := 0
 		for _, step := range job.Steps {
-			applies := strings.Contains(step.Run, " apply -")
-			if applies && !strings.HasPrefix(step.If, "github.event_name == 'schedule' && ") {
+			if !strings.Contains(step.Run, " apply -") {
+				continue
+			}
+			applying++
+			if only := "github.event_name == 'schedule'"; step.If != only && !strings.HasPrefix(step.If, only+" && ") {
 				t.Errorf("%s: the step %q applies if %q", file, step.Name, step.If)
 			}
 		}
+		if applying != 1 {
+			t.Errorf("%s: %d steps apply", file, applying)
+		}
+	}
+}
+
+// TestFleetApplies runs the job of one cluster on a schedule.
+func TestFleetApplies(t *testing.T) {
+	scripts := steps(t, "fleet/github-actions.yml", "plan")
+	program := newProgram(t)
+	for _, a := range applyings {
+		t.Run(a.name, func(t *testing.T) {
+			s := a.sandbox(t, program)
+			s.write(t, "bin/terragrunt", terragruntStub)
+			s.write(t, "staging/berlin/terragrunt.hcl", "")
+			summary := filepath.Join(s.dir, "summary")
+			env := []string{"RUNNER_TEMP=" + s.dir, "CLUSTER=staging/berlin", "GITHUB_STEP_SUMMARY=" + summary}
+			if out, ok := s.run(t, scripts["plan"], env...); !ok {
+				t.Fatal(out)
+			}
+			out, ok := s.run(t, scripts["apply what the policy allows"], env...)
+			asked, left := s.read(t, "asked"), s.read(t, "plan.bin")
+			if tried := strings.Contains(asked, " apply "); tried != a.applied || ok == a.failed {
+				t.Errorf("an apply was tried: %v; success is %v\n%s\n%s", tried, ok, asked, out)
+			}
+			if a.applied && !a.fails && left != s.read(t, "empty.json") {
+				t.Error("the plan after the apply is not handed on")
+			}
+			text := s.read(t, "summary")
+			if decides := strings.Contains(text, "**A person decides**"); decides == (a.applied || a.failed) {
+				t.Errorf("the summary is:\n%s", text)
+			}
+			out, ok = s.run(t, scripts["reduce the plan"], env...)
+			if text := s.read(t, "plans/staging/berlin.json"); !ok || !strings.Contains(text, `"kube_review_plan"`) {
+				t.Errorf("the job hands on %.200q\n%s", text, out)
+			}
+			s.expectNoPlan(t)
+		})
 	}
 }
 

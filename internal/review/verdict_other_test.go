@@ -77,7 +77,7 @@ func TestOthers(t *testing.T) {
 		return added(fmt.Sprintf(`{"address":"x.x","mode":%q,"type":%q,"name":"x","provider_name":%q,
 			"change":{"actions":[%q],"before":{"a":1},"after":{"a":1},"after_unknown":{}}}`, mode, kind, provider, action))
 	}
-	const ours = "registry.terraform.io/kubequorum/kube"
+	const provider = "registry.terraform.io/kubequorum/kube"
 	cases := edits{
 		"an argument": {planned(replica1, "version", "1.36.4"), in(replica1, "`version` changes")},
 		"a nested argument": {
@@ -156,14 +156,14 @@ func TestOthers(t *testing.T) {
 			resource("kube_etcd_member", "registry.terraform.io/evil/kube", "managed", "update"),
 			"`x.x`: is of another provider",
 		},
-		"an unknown type":       {resource("kube_later", ours, "managed", "update"), "`x.x`: changes"},
-		"the bundle's resource": {resource("kube_pki_bundle", ours, "managed", "update"), "`x.x`: changes"},
-		"requests":              {resource("kube_certificate_requests", ours, "managed", "update"), "`x.x`: changes"},
+		"an unknown type":       {resource("kube_later", provider, "managed", "update"), "`x.x`: changes"},
+		"the bundle's resource": {resource("kube_pki_bundle", provider, "managed", "update"), "`x.x`: changes"},
+		"requests":              {resource("kube_certificate_requests", provider, "managed", "update"), "`x.x`: changes"},
 		"another data source": {
 			resource("external", "registry.terraform.io/hashicorp/external", "data", "read"),
 			"`x.x`: is of another provider",
 		},
-		"an unknown mode": {resource("kube_etcd_member", ours, "action", "update"), "`x.x`: is of another provider"},
+		"an unknown mode": {resource("kube_etcd_member", provider, "action", "update"), "`x.x`: is of another provider"},
 		"a new output":    {output(map[string]any{"actions": []any{"create"}, "after": 1}), "output `x`: changes"},
 		"an output's value": {
 			output(map[string]any{"actions": []any{"update"}, "before": 1, "after": 2, "after_unknown": false}),
