@@ -64,6 +64,8 @@ func TestHours(t *testing.T) {
 		"before midnight":        {"{time_zone: UTC, days: [Wed], from: 22:00, to: 02:00}", "2026-03-04T23:00:00Z", true},
 		"after midnight":         {"{time_zone: UTC, days: [Wed], from: 22:00, to: 02:00}", "2026-03-05T01:59:00Z", true},
 		"the night before":       {"{time_zone: UTC, days: [Wed], from: 22:00, to: 02:00}", "2026-03-04T01:00:00Z", false},
+		"the first minute":       {"{time_zone: UTC, days: [Wed], from: 22:00, to: 02:00}", "2026-03-04T22:00:00Z", true},
+		"the last minute":        {"{time_zone: UTC, days: [Wed], from: 22:00, to: 02:00}", "2026-03-05T02:00:00Z", false},
 		"a Saturday's night":     {"{time_zone: UTC, days: [Sat], from: 22:00, to: 02:00}", "2026-03-08T01:00:00Z", true},
 		"between two nights":     {"{time_zone: UTC, from: 22:00, to: 02:00}", "2026-03-04T12:00:00Z", false},
 		"no hours":               {"null", "2026-03-04T12:00:00Z", true},

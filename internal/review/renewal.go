@@ -46,8 +46,7 @@ func lifeOf(values map[string]any) (kubeconfigLife, bool) {
 
 // untimely returns why the change is no renewal at this time, or "".
 func (c scrutinized) untimely(now time.Time) string {
-	// The time of expiry in the state has whole seconds.
-	if c.kubeconfig != nil && c.kubeconfig.expires.Sub(now) > c.kubeconfig.early+time.Second {
+	if c.kubeconfig != nil && c.kubeconfig.expires.Sub(now) > c.kubeconfig.early {
 		return "is issued again before its time"
 	}
 	return ""

@@ -197,3 +197,31 @@ func (p Plan) destructive() []destroyed {
 	})
 	return all
 }
+
+// Verdicts judges the plans of a report by its policy, in their order. Without a policy there are
+// none.
+func (r Report) Verdicts() []Verdict {
+	var all []Verdict
+	for _, p := range r.Plans {
+		if v := r.verdict(p); v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+func (r Report) verdict(p NamedPlan) *Verdict {
+	if r.Policy == nil {
+		return nil
+	}
+	v := Judge(p, *r.Policy, r.Now)
+	return &v
+}
+
+// verdictText is the line of a comment about a plan.
+func (r Report) verdictText(p NamedPlan) string {
+	if v := r.verdict(p); v != nil {
+		return "\n" + v.String() + "\n"
+	}
+	return ""
+}

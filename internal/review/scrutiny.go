@@ -211,7 +211,7 @@ func (s *scrutiny) arguments(r planResource, but ...string) bool {
 // drift judges what the refresh has changed in the state. Machines may change what is observed.
 // An argument that follows a machine would hide a change from the plan.
 func (s *scrutiny) drift(r planResource) {
-	if !r.own() || r.Mode != "managed" || strings.Join(r.Change.Actions, "") == "no-op" {
+	if !r.own() || strings.Join(r.Change.Actions, "") == "no-op" {
 		return
 	}
 	observed := append([]string{"drift", "learner", "registered"}, consequences[r.Type]...)
@@ -227,43 +227,13 @@ func (s *scrutiny) drift(r planResource) {
 	}
 }
 
-// output judges the change of an output, which other configurations may use. What an apply
-// leaves known is not a consequence of a renewal or a repair.
+// output judges the change of an output, which other configurations may use. A value of which a
+// part is known is not only a consequence of a renewal or a repair.
 func (s *scrutiny) output(name string, c planChange) {
-	update := strings.Join(c.Actions, ", ") == "update" && onlyUnknown(c.Before, c.After, c.AfterUnknown)
-	if !update && strings.Join(c.Actions, ", ") != "no-op" {
+	actions := strings.Join(c.Actions, ", ")
+	if actions != "no-op" && (actions != "update" || c.AfterUnknown != true) {
 		s.object("output "+code(name), "changes")
 	}
-}
-
-// onlyUnknown reports whether two values differ only where marks declare the second one unknown.
-func onlyUnknown(before, after, marks any) bool {
-	if marks == true {
-		return true
-	}
-	if !anyTrue(marks) {
-		return reflect.DeepEqual(before, after)
-	}
-	if list, ok := marks.([]any); ok {
-		old, oldOK := before.([]any)
-		later, newOK := after.([]any)
-		if !oldOK || !newOK || len(old) != len(later) || len(list) != len(old) {
-			return false
-		}
-		for i, mark := range list {
-			if !onlyUnknown(old[i], later[i], mark) {
-				return false
-			}
-		}
-		return true
-	}
-	old, later, unknown := attributes(before), attributes(after), attributes(marks)
-	for name := range merged(merged(old, later), unknown) {
-		if !onlyUnknown(old[name], later[name], unknown[name]) {
-			return false
-		}
-	}
-	return old != nil
 }
 
 // texts returns a list of texts, and whether it is one.

@@ -3,7 +3,6 @@ package review
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +39,14 @@ func TestClasses(t *testing.T) {
 			"type":"kube_control_plane","name":"this","provider_name":"registry.terraform.io/kubequorum/kube",
 			"action_reason":"read_because_check_nested","change":{"actions":["read"],"before":null,"after":{},
 			"after_unknown":{"summary":true},"before_sensitive":false,"after_sensitive":{}}}`), ClassRenewal, machines},
+		"a refresh of another provider's resource": {renewing, func(_ *testing.T, d map[string]any) {
+			refreshed(d, map[string]any{"actions": []any{"update"}, "before": map[string]any{"a": 1}, "after": nil})
+			last := d["resource_drift"].([]any)[0].(map[string]any)
+			last["type"], last["provider_name"] = "null_resource", "registry.terraform.io/hashicorp/null"
+		}, ClassRenewal, machines},
+		"a refresh without a change": {renewing, func(_ *testing.T, d map[string]any) {
+			refreshed(d, map[string]any{"actions": []any{"no-op"}, "before": map[string]any{"a": 1}, "after": map[string]any{}})
+		}, ClassRenewal, machines},
 		"an output that follows": {renewing, planPart("output_changes", map[string]any{"kubeconfig": map[string]any{
 			"actions": []any{"update"}, "before": "a", "after_unknown": true,
 		}}), ClassRenewal, machines},
@@ -80,6 +87,14 @@ func TestOthers(t *testing.T) {
 	const provider = "registry.terraform.io/kubequorum/kube"
 	cases := edits{
 		"an argument": {planned(replica1, "version", "1.36.4"), in(replica1, "`version` changes")},
+		"the digits of a number": {
+			func(t *testing.T, d map[string]any) {
+				t.Helper()
+				attributes(changeOf(t, d, replica1)["before"])["port"] = json.Number("9007199254740992")
+				planned(replica1, "port", json.Number("9007199254740993"))(t, d)
+			},
+			in(replica1, "`port` changes"),
+		},
 		"a nested argument": {
 			planned(member3, "host", map[string]any{"address": "10.89.0.99"}),
 			in(member3, "`host` changes"),
@@ -163,8 +178,20 @@ func TestOthers(t *testing.T) {
 			resource("external", "registry.terraform.io/hashicorp/external", "data", "read"),
 			"`x.x`: is of another provider",
 		},
-		"an unknown mode": {resource("kube_etcd_member", provider, "action", "update"), "`x.x`: is of another provider"},
-		"a new output":    {output(map[string]any{"actions": []any{"create"}, "after": 1}), "output `x`: changes"},
+		"a source that changes": {
+			resource("kube_control_plane", provider, "data", "create"),
+			"`x.x`: is of another provider",
+		},
+		"a resource that is read": {
+			resource("kube_control_plane", provider, "managed", "read"),
+			"`x.x`: the action is `read`",
+		},
+		"marks of another form": {field(member3, "after_unknown", []any{}), in(member3, "its values cannot be read")},
+		"an unknown mode": {
+			resource("kube_etcd_member", provider, "action", "update"),
+			"`x.x`: is of another provider",
+		},
+		"a new output": {output(map[string]any{"actions": []any{"create"}, "after": 1}), "output `x`: changes"},
 		"an output's value": {
 			output(map[string]any{"actions": []any{"update"}, "before": 1, "after": 2, "after_unknown": false}),
 			"output `x`: changes",
@@ -208,6 +235,10 @@ func TestOthers(t *testing.T) {
 			if !strings.Contains(strings.Join(v.Reasons, "\n"), test.reason) {
 				t.Errorf("%s: the reasons are %q, want %q", name, v.Reasons, test.reason)
 			}
+			const without = "without drift"
+			if strings.Count(fmt.Sprint(v.Reasons), without) != strings.Count(test.reason, without) {
+				t.Errorf("%s: a change with another reason is one without drift: %q", name, v.Reasons)
+			}
 			if strings.Contains(v.String(), "TOP-SECRET") {
 				t.Errorf("%s: the verdict shows a secret: %s", name, v)
 			}
@@ -215,32 +246,13 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-func noDrift(t *testing.T, d map[string]any) {
-	t.Helper()
-	attributes(changeOf(t, d, member3)["before"])["drift"] = []any{}
-}
-
-// followed is a refresh that lets the state of a member follow its machine.
-func followed(name string, before any) edit {
-	return func(t *testing.T, d map[string]any) {
-		t.Helper()
-		after := attributes(changeOf(t, d, member3)["before"])
-		prior := maps.Clone(after)
-		prior[name] = before
-		refreshed(d, map[string]any{"actions": []any{"update"}, "before": prior, "after": after})
+// TestOneReason checks that a changed argument is one reason, also without drift.
+func TestOneReason(t *testing.T) {
+	d := document(t, "nothing")
+	field(member3, "actions", []any{"update"})(t, d)
+	planned(member3, "on_destroy", "wipe")(t, d)
+	want := []string{code(member3) + ": `on_destroy` changes"}
+	if v := judged(t, d, wide, noon); v.Class != ClassOther || !slices.Equal(v.Reasons, want) {
+		t.Errorf("the verdict is %+v, want %q", v, want)
 	}
-}
-
-func gone(t *testing.T, d map[string]any) {
-	t.Helper()
-	before := changeOf(t, d, member3)["before"]
-	refreshed(d, map[string]any{"actions": []any{"delete"}, "before": before, "after": nil})
-}
-
-func refreshed(d map[string]any, change map[string]any) {
-	drift, _ := d["resource_drift"].([]any)
-	d["resource_drift"] = append(drift, map[string]any{
-		"address": member3, "mode": "managed", "type": "kube_etcd_member", "name": "this",
-		"provider_name": "registry.terraform.io/kubequorum/kube", "change": change,
-	})
 }

@@ -19,6 +19,7 @@ const (
 	member3         = `kube_etcd_member.this["cp3"]`
 	replica1        = `kube_control_plane_replica.this["cp1"]`
 	replica2        = `kube_control_plane_replica.this["cp2"]`
+	replica3        = `kube_control_plane_replica.this["cp3"]`
 	kubeconfig      = "kube_kubeconfig.admin"
 )
 
@@ -146,4 +147,34 @@ func judged(t *testing.T, d map[string]any, policy Policy, now time.Time) Verdic
 		t.Fatal(err)
 	}
 	return Judge(Read("", text), policy, now)
+}
+
+func noDrift(t *testing.T, d map[string]any) {
+	t.Helper()
+	attributes(changeOf(t, d, member3)["before"])["drift"] = []any{}
+}
+
+// followed is a refresh that lets the state of a member follow its machine.
+func followed(name string, before any) edit {
+	return func(t *testing.T, d map[string]any) {
+		t.Helper()
+		after := attributes(changeOf(t, d, member3)["before"])
+		prior := maps.Clone(after)
+		prior[name] = before
+		refreshed(d, map[string]any{"actions": []any{"update"}, "before": prior, "after": after})
+	}
+}
+
+func gone(t *testing.T, d map[string]any) {
+	t.Helper()
+	before := changeOf(t, d, member3)["before"]
+	refreshed(d, map[string]any{"actions": []any{"delete"}, "before": before, "after": nil})
+}
+
+func refreshed(d map[string]any, change map[string]any) {
+	drift, _ := d["resource_drift"].([]any)
+	d["resource_drift"] = append(drift, map[string]any{
+		"address": member3, "mode": "managed", "type": "kube_etcd_member", "name": "this",
+		"provider_name": "registry.terraform.io/kubequorum/kube", "change": change,
+	})
 }

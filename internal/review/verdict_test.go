@@ -61,18 +61,30 @@ func TestKubeconfigTimes(t *testing.T) {
 		early any
 		class Class
 	}{
-		"its time":           {third, nil, ClassRenewal},
-		"a minute before":    {third + time.Minute, nil, ClassOther},
-		"expired":            {-time.Hour, nil, ClassRenewal},
-		"early":              {720 * time.Hour, "720h", ClassRenewal},
-		"too early":          {721 * time.Hour, "720h", ClassOther},
-		"an unreadable time": {time.Hour, "soon", ClassOther},
+		"its time":             {third, nil, ClassRenewal},
+		"a minute before":      {third + time.Minute, nil, ClassOther},
+		"expired":              {-time.Hour, nil, ClassRenewal},
+		"early":                {720 * time.Hour, "720h", ClassRenewal},
+		"too early":            {721 * time.Hour, "720h", ClassOther},
+		"one second too early": {720*time.Hour + time.Second, "720h", ClassOther},
 	} {
 		d := document(t, "nothing")
 		attributes(changeOf(t, d, kubeconfig)["before"])["early_renewal"] = test.early
 		issuing(t, d, noon.Add(test.left))
 		if v := judged(t, d, wide, noon); v.Class != test.class {
 			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	for name, value := range map[string]any{"early_renewal": "soon", "expires_at": "soon", "validity": "long"} {
+		d := document(t, "nothing")
+		issuing(t, d, noon)
+		change := changeOf(t, d, kubeconfig)
+		attributes(change["before"])[name] = value
+		if name != "expires_at" {
+			attributes(change["after"])[name] = value
+		}
+		if v := judged(t, d, wide, noon); v.Class != ClassOther || !strings.Contains(v.String(), "lifetime cannot be read") {
+			t.Errorf("an unreadable %s: %+v", name, v)
 		}
 	}
 	for _, name := range []string{"server", "groups", "sealed_for", "pki"} {
