@@ -125,6 +125,14 @@ func (m replicaModel) validateFiles(ctx context.Context, diags *diag.Diagnostics
 		addInvalid(diags, path.Root("files"), "Invalid files", err)
 		return
 	}
+	warning, err := component.CheckSchedulerConfig(files, extra)
+	if err != nil {
+		addInvalid(diags, path.Root("files"), "Invalid files", err)
+	}
+	if warning != "" {
+		diags.AddAttributeWarning(path.Root("files"), "Profiling of kube-scheduler is on", warning+
+			"\nNext step: set enableProfiling: false in the file, unless you need it.")
+	}
 	warnFiles(files, extra, diags)
 }
 
