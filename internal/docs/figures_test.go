@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/bench"
+	"github.com/kubequorum/terraform-provider-kube/internal/firewall"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak"
 )
@@ -119,4 +120,10 @@ func spread(r bench.Result, least, most float64) string {
 		return "not measured"
 	}
 	return "–"
+}
+
+// TestNetworkTable checks that the table of connections is made of package firewall. With -update
+// it writes the table.
+func TestNetworkTable(t *testing.T) {
+	replaceTable(t, "templates/guides/topologies.md", "network", firewall.Table())
 }

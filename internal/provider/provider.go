@@ -168,7 +168,10 @@ func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.Ep
 // Functions returns the provider's functions, which need no machine and no configuration.
 // Terraform supports functions since 1.8. Older versions do not call this method.
 func (p *kubeProvider) Functions(context.Context) []func() function.Function {
-	return []func() function.Function{newCertificateFunction, newKonnectivityAgentFunction, newKubeconfigFunction}
+	return []func() function.Function{
+		newAlertRulesFunction, newCertificateFunction, newFirewallRulesFunction, newKonnectivityAgentFunction,
+		newKubeconfigFunction, newScrapeConfigsFunction,
+	}
 }
 
 func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource {

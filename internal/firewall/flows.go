@@ -1,0 +1,169 @@
+// Package firewall says which connections a control plane needs, in one table, and renders the
+// rules of each machine from it.
+package firewall
+
+// Role is who sends or receives.
+type Role string
+
+// The roles. Members, Replicas and Balancers are machines of the control plane; a machine may have
+// all three.
+const (
+	Machines          Role = "machines" // all of them
+	Members           Role = "members"
+	Replicas          Role = "replicas"
+	Balancers         Role = "balancers"
+	Operator          Role = "operator" // where Terraform runs, or its bastion
+	Clients           Role = "clients"  // of the API
+	Nodes             Role = "nodes"
+	Monitoring        Role = "monitoring"
+	NameServers       Role = "name_servers"
+	Routers           Role = "routers"
+	ExternalBalancers Role = "external_balancers"
+	Outside           Role = "outside" // any address
+)
+
+// Protocol is an IP protocol.
+type Protocol string
+
+// The protocols.
+const (
+	TCP  Protocol = "tcp"
+	UDP  Protocol = "udp"
+	VRRP Protocol = "vrrp" // IP protocol 112, without ports
+)
+
+// Setting is a port that the configuration may change.
+type Setting string
+
+// The settings of ports.
+const (
+	APIPort      Setting = "port"          // of replicas
+	EndpointPort Setting = "endpoint_port" // of the endpoint
+	SSHPort      Setting = "ssh_port"
+	AgentPort    Setting = "agent_port" // of konnectivity; not set: there is none
+)
+
+// Flow is one kind of connection.
+type Flow struct {
+	Name     string // of the rule: "etcd-peer"
+	From, To Role
+	Protocol Protocol
+	Port     int      // 0: the protocol has none, or it is a Setting without a default
+	Setting  Setting  // "": the port is fixed
+	Kinds    []string // of endpoints that need it; none: all
+	Purpose  string
+}
+
+// Flows is the table of all connections. The documentation is made of it.
+var Flows = []Flow{
+	{
+		Name: "ssh", From: Operator, To: Machines, Protocol: TCP, Port: 22, Setting: SSHPort,
+		Purpose: "everything that the provider does; it reaches etcd and the API inside SSH",
+	},
+	{Name: "etcd-peer", From: Members, To: Members, Protocol: TCP, Port: 2380, Purpose: "Raft between members"},
+	{Name: "etcd-client", From: Replicas, To: Members, Protocol: TCP, Port: 2379, Purpose: "API servers to etcd"},
+	{
+		Name: "etcd-health", From: Members, To: Members, Protocol: TCP, Port: 2379,
+		Purpose: "liveness probes ask the other members before they restart one",
+	},
+	{
+		Name: "api-balancer", From: Balancers, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Kinds: []string{"haproxy"}, Purpose: "requests and health checks",
+	},
+	{
+		Name: "api-client", From: Clients, To: Balancers, Protocol: TCP, Port: 6443, Setting: EndpointPort,
+		Kinds: []string{"haproxy"}, Purpose: "clients to the API",
+	},
+	{
+		Name: "api-node", From: Nodes, To: Balancers, Protocol: TCP, Port: 6443, Setting: EndpointPort,
+		Kinds: []string{"haproxy"}, Purpose: "kubelets and Pods to the API",
+	},
+	{
+		Name: "vrrp", From: Balancers, To: Balancers, Protocol: VRRP, Kinds: []string{"haproxy"},
+		Purpose: "the virtual IP; with `vrrp = \"multicast\"`, sent to 224.0.0.18 or ff02::12",
+	},
+	{
+		Name: "api-external", From: ExternalBalancers, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Kinds: []string{"external"}, Purpose: "requests and health checks",
+	},
+	{
+		Name: "api-client", From: Clients, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Kinds: []string{"dns", "bgp", "kube_vip"}, Purpose: "clients to the API",
+	},
+	{
+		Name: "api-node", From: Nodes, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Kinds: []string{"dns", "bgp", "kube_vip"}, Purpose: "kubelets and Pods to the API",
+	},
+	{
+		Name: "api-survivor", From: Replicas, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Kinds: []string{"dns"}, Purpose: "a replica removes the record of one that does not answer",
+	},
+	{
+		Name: "dns-update", From: Replicas, To: NameServers, Protocol: TCP, Port: 53, Kinds: []string{"dns"},
+		Purpose: "dynamic updates by the machines; the same from where Terraform runs, or from `probe_from`",
+	},
+	{
+		Name: "bgp", From: Replicas, To: Routers, Protocol: TCP, Port: 179, Kinds: []string{"bgp"},
+		Purpose: "sessions that the machines open",
+	},
+	{
+		Name: "bgp", From: Routers, To: Replicas, Protocol: TCP, Port: 179, Kinds: []string{"bgp"},
+		Purpose: "sessions that the routers open",
+	},
+	{
+		Name: "bfd", From: Routers, To: Replicas, Protocol: UDP, Port: 3784, Kinds: []string{"bgp"},
+		Purpose: "BFD of peers in the same network",
+	},
+	{
+		Name: "bfd", From: Replicas, To: Routers, Protocol: UDP, Port: 3784, Kinds: []string{"bgp"},
+		Purpose: "BFD of peers in the same network",
+	},
+	{
+		Name: "bfd-multihop", From: Routers, To: Replicas, Protocol: UDP, Port: 4784, Kinds: []string{"bgp"},
+		Purpose: "BFD of peers with `multihop`",
+	},
+	{
+		Name: "bfd-multihop", From: Replicas, To: Routers, Protocol: UDP, Port: 4784, Kinds: []string{"bgp"},
+		Purpose: "BFD of peers with `multihop`",
+	},
+	{
+		Name: "kubelet", From: Replicas, To: Nodes, Protocol: TCP, Port: 10250,
+		Purpose: "logs, exec, port-forward, metrics of kubelets; not with konnectivity",
+	},
+	{
+		Name: "konnectivity", From: Nodes, To: Replicas, Protocol: TCP, Setting: AgentPort,
+		Purpose: "agents of konnectivity; through the balancers with `haproxy.konnectivity`",
+	},
+	{
+		Name: "konnectivity", From: Nodes, To: Balancers, Protocol: TCP, Setting: AgentPort, Kinds: []string{"haproxy"},
+		Purpose: "agents of konnectivity with `haproxy.konnectivity`",
+	},
+	{
+		Name: "konnectivity", From: Balancers, To: Replicas, Protocol: TCP, Setting: AgentPort, Kinds: []string{"haproxy"},
+		Purpose: "agents of konnectivity with `haproxy.konnectivity`",
+	},
+	{
+		Name: "metrics-apiserver", From: Monitoring, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Purpose: "metrics of kube-apiserver",
+	},
+	{
+		Name: "metrics-controller-manager", From: Monitoring, To: Replicas, Protocol: TCP, Port: 10257,
+		Purpose: "metrics of kube-controller-manager, with `metrics`",
+	},
+	{
+		Name: "metrics-scheduler", From: Monitoring, To: Replicas, Protocol: TCP, Port: 10259,
+		Purpose: "metrics of kube-scheduler, with `metrics`",
+	},
+	{
+		Name: "metrics-etcd", From: Monitoring, To: Members, Protocol: TCP, Port: 2379, Purpose: "metrics of etcd",
+	},
+	{
+		Name: "https", From: Machines, To: Outside, Protocol: TCP, Port: 443,
+		Purpose: "downloads and packages, uploads of snapshots; OIDC issuers and webhooks with a URL",
+	},
+	{Name: "resolver", From: Machines, To: Outside, Protocol: UDP, Port: 53, Purpose: "names of all that"},
+	{
+		Name: "ntp", From: Machines, To: Outside, Protocol: UDP, Port: 123,
+		Purpose: "the time: certificates and leases depend on it",
+	},
+}

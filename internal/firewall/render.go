@@ -1,0 +1,92 @@
+package firewall
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// tableName is the table of the rules in nftables.
+const tableName = "kube_control_plane"
+
+// NFTables returns, for each machine, a file for "nft -f" that drops everything that the control
+// plane does not need. Loading it again replaces the table. Connections of the machine with itself,
+// and what ICMP says about connections, are let in: IPv6 does not work without.
+func (s Site) NFTables() map[string]string {
+	rules := s.Rules()
+	files := map[string]string{}
+	for _, machine := range s.machines(Machines) {
+		var b strings.Builder
+		// The empty table makes the first load work, where there is none to delete.
+		fmt.Fprintf(&b, "table inet %[1]s\ndelete table inet %[1]s\ntable inet %[1]s {\n", tableName)
+		b.WriteString("  chain input {\n    type filter hook input priority filter; policy drop;\n" +
+			"    ct state established,related accept\n    iif lo accept\n" +
+			"    meta l4proto { icmp, ipv6-icmp } accept\n")
+		for _, r := range ingressOf(rules, machine) {
+			fmt.Fprintf(&b, "    %s saddr %s %s accept comment \"%s\"\n", family(r.Remote, "ip", "ip6"), r.Remote,
+				nftPort(r), r.Name)
+		}
+		b.WriteString("  }\n}\n")
+		files[machine.String()] = b.String()
+	}
+	return files
+}
+
+func nftPort(r Rule) string {
+	if r.Protocol == VRRP {
+		return "meta l4proto 112"
+	}
+	return fmt.Sprintf("%s dport %d", r.Protocol, r.Port)
+}
+
+func family(p netip.Prefix, four, six string) string {
+	if p.Addr().Is4() {
+		return four
+	}
+	return six
+}
+
+// RichRules returns, for each machine, firewalld's rich rules for what the control plane needs.
+func (s Site) RichRules() map[string][]string {
+	rules := s.Rules()
+	lists := map[string][]string{}
+	for _, machine := range s.machines(Machines) {
+		list := []string{}
+		for _, r := range ingressOf(rules, machine) {
+			opened := fmt.Sprintf(`port port="%d" protocol="%s"`, r.Port, r.Protocol)
+			if r.Protocol == VRRP {
+				opened = `protocol value="vrrp"`
+			}
+			list = append(list, fmt.Sprintf(`rule family="%s" source address="%s" %s accept`,
+				family(r.Remote, "ipv4", "ipv6"), r.Remote, opened))
+		}
+		lists[machine.String()] = list
+	}
+	return lists
+}
+
+// Table returns the flows as a table for the documentation.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| rule | from | to | protocol | port | endpoints | what for |\n|---|---|---|---|---|---|---|\n")
+	for _, f := range Flows {
+		port := "–"
+		switch {
+		case f.Setting != "" && f.Port != 0:
+			port = fmt.Sprintf("%d (`%s`)", f.Port, f.Setting)
+		case f.Setting != "":
+			port = fmt.Sprintf("`%s`", f.Setting)
+		case f.Port != 0:
+			port = fmt.Sprint(f.Port)
+		}
+		kinds := "all"
+		if len(f.Kinds) > 0 {
+			kinds = "`" + strings.Join(f.Kinds, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", f.Name, words(f.From), words(f.To),
+			strings.ToUpper(string(f.Protocol)), port, kinds, f.Purpose)
+	}
+	return b.String()
+}
+
+func words(r Role) string { return strings.ReplaceAll(string(r), "_", " ") }

@@ -1,0 +1,187 @@
+package firewall
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func addresses(texts ...string) []netip.Addr {
+	var all []netip.Addr
+	for _, text := range texts {
+		all = append(all, netip.MustParseAddr(text))
+	}
+	return all
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// stacked is three machines with all roles.
+func stacked() Site {
+	machines := addresses("10.0.0.12", "10.0.0.11", "10.0.0.13")
+	return Site{
+		Machines: map[Role][]netip.Addr{Members: machines, Replicas: machines, Balancers: machines},
+		Remote: map[Role][]netip.Prefix{
+			Operator: prefixes("10.0.9.5/32"), Clients: prefixes("10.0.0.0/16", "fd00::/8"),
+			Nodes: prefixes("10.0.1.0/24"), Monitoring: prefixes("10.0.9.20/32"),
+		},
+		Endpoint: "haproxy",
+	}
+}
+
+// line is a rule in short.
+func line(r Rule) string {
+	words := []string{r.Name, r.Machine.String(), string(r.Direction), r.Remote.String(), string(r.Protocol)}
+	return strings.Join(words, " ")
+}
+
+func lines(rules []Rule) []string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, line(r))
+	}
+	return all
+}
+
+func TestRules(t *testing.T) {
+	rules := stacked().Rules()
+	have := lines(rules)
+	for _, want := range []string{
+		"ssh 10.0.0.11 ingress 10.0.9.5/32 tcp",
+		"etcd-peer 10.0.0.11 ingress 10.0.0.12/32 tcp",
+		"etcd-peer 10.0.0.11 egress 10.0.0.13/32 tcp",
+		"etcd-client 10.0.0.13 ingress 10.0.0.11/32 tcp",
+		"api-client 10.0.0.12 ingress 10.0.0.0/16 tcp",
+		"vrrp 10.0.0.12 ingress 10.0.0.13/32 vrrp",
+		"kubelet 10.0.0.11 egress 10.0.1.0/24 tcp",
+		"https 10.0.0.11 egress 0.0.0.0/0 tcp",
+		"metrics-scheduler 10.0.0.11 ingress 10.0.9.20/32 tcp",
+	} {
+		if !slices.Contains(have, want) {
+			t.Errorf("%q is not among the rules", want)
+		}
+	}
+	for i, r := range rules {
+		switch {
+		case r.Remote.Addr() == r.Machine:
+			t.Errorf("a machine is let in to itself: %s", have[i])
+		case !r.Remote.Addr().Is4():
+			t.Errorf("an address of another family: %s", have[i])
+		case strings.HasPrefix(r.Name, "konnectivity"), strings.HasPrefix(r.Name, "bgp"), strings.HasPrefix(r.Name, "dns"):
+			t.Errorf("not needed: %s", have[i])
+		case r.Name == "etcd-health":
+			t.Errorf("a rule twice: %s", have[i])
+		case (r.Port == 0) != (r.Protocol == VRRP):
+			t.Errorf("port %d: %s", r.Port, have[i])
+		}
+	}
+}
+
+func TestRulesOfKinds(t *testing.T) {
+	for kind, c := range map[string]struct{ want, never []string }{
+		"haproxy":  {[]string{"vrrp", "api-balancer"}, []string{"bgp", "api-external"}},
+		"external": {[]string{"api-external"}, []string{"vrrp", "api-client", "bgp"}},
+		"dns":      {[]string{"dns-update", "api-client", "api-survivor"}, []string{"vrrp"}},
+		"bgp":      {[]string{"bgp", "bfd", "bfd-multihop", "api-client"}, []string{"vrrp", "dns-update"}},
+		"kube_vip": {[]string{"api-client"}, []string{"vrrp", "bgp"}},
+	} {
+		s := stacked()
+		s.Endpoint, s.Ports = kind, map[Setting]int{AgentPort: 8132, APIPort: 7443, SSHPort: 2222}
+		s.Remote[Routers], s.Remote[NameServers] = prefixes("10.0.2.1/32"), prefixes("10.0.2.53/32")
+		s.Remote[ExternalBalancers] = prefixes("10.0.3.0/24")
+		names := map[string]int{}
+		for _, r := range s.Rules() {
+			names[r.Name] = r.Port
+		}
+		for _, name := range append(c.want, "konnectivity", "ssh") {
+			if _, ok := names[name]; !ok {
+				t.Errorf("%s: no rule %s", kind, name)
+			}
+		}
+		for _, name := range c.never {
+			if _, ok := names[name]; ok {
+				t.Errorf("%s: the rule %s", kind, name)
+			}
+		}
+		if names["metrics-apiserver"] == 6443 || names["ssh"] != 2222 || names["konnectivity"] != 8132 {
+			t.Errorf("%s: other ports than configured: %v", kind, names)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Site)
+		want   string
+	}{
+		"complete":            {func(*Site) {}, ""},
+		"no kind":             {func(s *Site) { s.Endpoint = "vip" }, `endpoint "vip" is no kind`},
+		"no machines":         {func(s *Site) { s.Machines = nil }, "there are no machines"},
+		"no operator":         {func(s *Site) { s.Remote = nil }, "operator is empty"},
+		"no port":             {func(s *Site) { s.Ports = map[Setting]int{APIPort: 65536} }, "port 65536 is no port"},
+		"no machine's":        {func(s *Site) { s.Machines[Members] = addresses("0.0.0.0") }, "not the address of a machine"},
+		"an address of links": {func(s *Site) { s.Machines[Members] = addresses("fe80::1%eth0") }, "not the address"},
+	} {
+		s := stacked()
+		c.change(&s)
+		err := s.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestRendered(t *testing.T) {
+	s := stacked()
+	file := s.NFTables()["10.0.0.11"]
+	for _, want := range []string{
+		"policy drop;", "    iif lo accept\n",
+		"    ip saddr 10.0.9.5/32 tcp dport 22 accept comment \"ssh\"\n",
+		"    ip saddr 10.0.0.12/32 meta l4proto 112 accept comment \"vrrp\"\n",
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("%q is not in\n%s", want, file)
+		}
+	}
+	if strings.Contains(file, "10250") || strings.Contains(file, "fd00") {
+		t.Errorf("what the machine does not accept is in\n%s", file)
+	}
+	rules := s.RichRules()["10.0.0.11"]
+	for _, want := range []string{
+		`rule family="ipv4" source address="10.0.9.5/32" port port="22" protocol="tcp" accept`,
+		`rule family="ipv4" source address="10.0.0.12/32" protocol value="vrrp" accept`,
+	} {
+		if !slices.Contains(rules, want) {
+			t.Errorf("%q is not in\n%s", want, strings.Join(rules, "\n"))
+		}
+	}
+	six := stacked()
+	for role := range six.Machines {
+		six.Machines[role] = addresses("fd00::11", "fd00::12")
+	}
+	if file := six.NFTables()["fd00::11"]; !strings.Contains(file, "ip6 saddr fd00::12/128 tcp dport 2380 accept") {
+		t.Errorf("not with IPv6:\n%s", file)
+	}
+}
+
+// TestFlows: each name is one port or setting, and each flow has its part in the table.
+func TestFlows(t *testing.T) {
+	table := Table()
+	for _, f := range Flows {
+		if f.Purpose == "" || !strings.Contains(table, "| "+f.Name+" |") {
+			t.Errorf("%s is not explained", f.Name)
+		}
+		for _, kind := range f.Kinds {
+			if !slices.Contains(Kinds, kind) {
+				t.Errorf("%s is for %q, which is no kind of endpoint", f.Name, kind)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Alert is one alerting rule.
+type Alert struct {
+	Name        string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for,omitempty"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// Group is a group of rules.
+type Group struct {
+	Name  string  `json:"name"`
+	Rules []Alert `json:"rules"`
+}
+
+// The severities.
+const (
+	warning  = "warning"
+	critical = "critical"
+)
+
+// Groups returns the alerts of a control plane.
+func Groups(f Facts) []Group {
+	var groups []Group
+	if len(f.Members) > 0 {
+		groups = append(groups, Group{f.Cluster + ".etcd", f.complete(f.etcdAlerts())})
+	}
+	if len(f.Replicas) > 0 {
+		groups = append(groups,
+			Group{f.Cluster + ".kube-apiserver", f.complete(f.apiAlerts())},
+			Group{f.Cluster + ".kube-controllers", f.complete(f.controllerAlerts())})
+	}
+	return groups
+}
+
+// complete adds the user's labels, and the cluster, which a rule that aggregates loses.
+func (f Facts) complete(alerts []Alert) []Alert {
+	for i := range alerts {
+		maps.Copy(alerts[i].Labels, f.Labels)
+		alerts[i].Labels["cluster"] = f.Cluster
+	}
+	return alerts
+}
+
+// RuleFile returns the alerts as a rule file of Prometheus.
+func RuleFile(f Facts) (string, error) {
+	text, err := yaml.Marshal(map[string]any{"groups": Groups(f)})
+	if err != nil {
+		return "", fmt.Errorf("render the rules: %w", err)
+	}
+	return string(text), nil
+}
+
+// PrometheusRule returns the alerts as an object of the Prometheus operator, as YAML.
+func PrometheusRule(f Facts) (string, error) {
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+		"metadata": map[string]any{"name": "control-plane-" + f.Cluster}, "spec": map[string]any{"groups": Groups(f)},
+	})
+	if err != nil {
+		return "", fmt.Errorf("render the PrometheusRule: %w", err)
+	}
+	return string(text), nil
+}
+
+// alert returns a rule. The summary says what is wrong, and the action which resource repairs it.
+func alert(name, severity, lasts, expr, summary, action string) Alert {
+	return Alert{
+		Name: name, Expr: expr, For: lasts, Labels: map[string]string{"severity": severity},
+		Annotations: map[string]string{"summary": summary, "action": action},
+	}
+}
+
+// of returns the selector of a job's series, with more matchers ("" for none).
+func (f Facts) of(job, more string) string {
+	if more != "" {
+		more = "," + more
+	}
+	return fmt.Sprintf(`{job="%s",cluster="%s"%s}`, job, f.Cluster, more)
+}
+
+// down returns an alert for each known target of a job. A rule for the job alone would not notice a
+// target that the scrape configuration has lost.
+func (f Facts) down(job, name, severity, resource string) []Alert {
+	var all []Alert
+	for _, t := range f.targets(true) {
+		if t.job != job {
+			continue
+		}
+		a := alert(name, severity, "5m", fmt.Sprintf(`absent(up%s == 1)`, f.of(job, `machine="`+t.machine+`"`)),
+			fmt.Sprintf("%s on %s cannot be scraped.", job, t.machine),
+			fmt.Sprintf(`Run terraform plan: the drift of %s "%s" says what is wrong, and an apply repairs it. If it says `+
+				`nothing, Prometheus does not reach the port.`, resource, t.machine))
+		a.Labels["machine"], a.Labels["job"] = t.machine, job
+		all = append(all, a)
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package monitoring
+
+import "fmt"
+
+// The actions of alerts about a disk, and about space.
+const (
+	diskAction = "Look for what else uses the disk (iostat -x 1), and give etcd a disk of its own: replace " +
+		"kube_etcd_member of {{ $labels.machine }} with another data_dir or machine."
+	spaceAction = "Delete what is not needed, or raise quota-backend-bytes in extra_args of every kube_etcd_member. " +
+		"An apply repairs the alarm NOSPACE."
+)
+
+// etcdAlerts are those of etcd's mixin (contrib/mixin/alerts/alerts.libsonnet), and some that it
+// does not have: learners and mixed versions.
+func (f Facts) etcdAlerts() []Alert {
+	s := f.of(jobEtcd, "")
+	alerts := f.down(jobEtcd, "EtcdMemberDown", critical, "kube_etcd_member")
+	alerts = append(alerts, f.etcdAvailability(s)...)
+	alerts = append(alerts, f.etcdRequests(s)...)
+	return append(alerts, f.etcdStorage(s)...)
+}
+
+func (f Facts) etcdAvailability(s string) []Alert {
+	return []Alert{
+		alert("EtcdInsufficientMembers", critical, "3m",
+			fmt.Sprintf(`(count(up%s == 1) or vector(0)) < %d`, s, len(f.Members)/2+1),
+			"etcd has {{ $value }} members, fewer than its quorum: no write succeeds.",
+			"Start the machines of the members. If their data is lost, restore a snapshot (guide Incidents)."),
+		alert("EtcdNoLeader", critical, "1m", fmt.Sprintf(`etcd_server_has_leader%s == 0`, s),
+			"The member on {{ $labels.machine }} sees no leader.",
+			"Check that the members reach each other at port 2380, and their disks."),
+		alert("EtcdHighNumberOfLeaderChanges", warning, "5m",
+			fmt.Sprintf(`increase((max(etcd_server_leader_changes_seen_total%[1]s) or `+
+				`0 * absent(etcd_server_leader_changes_seen_total%[1]s))[15m:1m]) >= 4`, s),
+			"{{ $value }} leader changes within 15 minutes.",
+			"Look at EtcdHighFsyncDurations and EtcdMemberCommunicationSlow: a slow disk or network is the usual cause."),
+		alert("EtcdLearnerStays", warning, "1h", fmt.Sprintf(`etcd_server_is_learner%s == 1`, s),
+			"The member on {{ $labels.machine }} has been a learner for an hour: it has no vote.",
+			"Run terraform apply: it goes on with the join of kube_etcd_member, and says why it waits."),
+		alert("EtcdMixedVersions", warning, "1h",
+			fmt.Sprintf(`count(count by (server_version) (etcd_server_version%s)) > 1`, s),
+			"The members run {{ $value }} versions of etcd for more than an hour.",
+			"Run terraform apply: it goes on with the upgrade of kube_etcd_member, or says why it does not."),
+	}
+}
+
+func (f Facts) etcdRequests(s string) []Alert {
+	failed := func(percent int) string {
+		return fmt.Sprintf(`100 * sum by (machine) (rate(grpc_server_handled_total%s[5m])) / `+
+			`sum by (machine) (rate(grpc_server_handled_total%s[5m])) > %d`, f.of(jobEtcd, `grpc_code=~"Unknown|`+
+			`FailedPrecondition|ResourceExhausted|Internal|Unavailable|DataLoss|DeadlineExceeded"`), s, percent)
+	}
+	summary := `{{ printf "%.1f" $value }} % of the requests to the member on {{ $labels.machine }} fail.`
+	action := "Read its log (journalctl -u etcd), and run terraform plan: an alarm or drift says what is wrong."
+	alerts := []Alert{
+		alert("EtcdHighNumberOfFailedGRPCRequests", warning, "10m", failed(1), summary, action),
+		alert("EtcdVeryHighNumberOfFailedGRPCRequests", critical, "5m", failed(5), summary, action),
+		alert("EtcdMemberCommunicationSlow", warning, "10m",
+			fmt.Sprintf(`histogram_quantile(0.99, sum by (machine, To, le) `+
+				`(rate(etcd_network_peer_round_trip_time_seconds_bucket%s[5m]))) > 0.15`, s),
+			"The round trip from {{ $labels.machine }} to member {{ $labels.To }} takes {{ $value }} s at the 99th percentile.",
+			"Check the network between these machines."),
+		alert("EtcdHighNumberOfFailedProposals", warning, "15m",
+			fmt.Sprintf(`rate(etcd_server_proposals_failed_total%s[15m]) > 5`, s),
+			"The member on {{ $labels.machine }} fails {{ $value }} proposals a second.",
+			"Look at the alerts about leaders, quorum and disks: proposals fail for one of these."),
+	}
+	if f.Extensive {
+		alerts = append(alerts, alert("EtcdGRPCRequestsSlow", critical, "10m",
+			fmt.Sprintf(`histogram_quantile(0.99, sum by (machine, grpc_method, le) (rate(grpc_server_handling_seconds_bucket%s`+
+				`[5m]))) > 0.15`, f.of(jobEtcd, `grpc_type="unary",grpc_method!="Defragment"`)),
+			"{{ $labels.grpc_method }} of the member on {{ $labels.machine }} takes {{ $value }} s at the 99th percentile.",
+			diskAction))
+	}
+	return alerts
+}
+
+func (f Facts) etcdStorage(s string) []Alert {
+	slow := func(metric string, seconds string) string {
+		return fmt.Sprintf(`histogram_quantile(0.99, sum by (machine, le) (rate(%s_bucket%s[5m]))) > %s`, metric, s, seconds)
+	}
+	const fsync, commit = "etcd_disk_wal_fsync_duration_seconds", "etcd_disk_backend_commit_duration_seconds"
+	flushes := "A flush of the log on {{ $labels.machine }} takes {{ $value }} s at the 99th percentile."
+	return []Alert{
+		alert("EtcdHighFsyncDurations", warning, "10m", slow(fsync, "0.5"), flushes, diskAction),
+		alert("EtcdVeryHighFsyncDurations", critical, "10m", slow(fsync, "1"), flushes, diskAction),
+		alert("EtcdHighCommitDurations", warning, "10m", slow(commit, "0.25"),
+			"A commit of the database on {{ $labels.machine }} takes {{ $value }} s at the 99th percentile.", diskAction),
+		alert("EtcdDatabaseQuotaLowSpace", critical, "10m",
+			fmt.Sprintf(`100 * etcd_mvcc_db_total_size_in_bytes%[1]s / etcd_server_quota_backend_bytes%[1]s > 95`, s),
+			`The database on {{ $labels.machine }} fills {{ printf "%.0f" $value }} % of its quota.`, spaceAction),
+		alert("EtcdExcessiveDatabaseGrowth", warning, "10m",
+			fmt.Sprintf(`predict_linear(etcd_mvcc_db_total_size_in_bytes%[1]s[4h], 4 * 60 * 60) > `+
+				`etcd_server_quota_backend_bytes%[1]s`, s),
+			"The database on {{ $labels.machine }} will reach its quota within four hours.", spaceAction),
+		alert("EtcdDatabaseHighFragmentationRatio", warning, "10m",
+			fmt.Sprintf(`etcd_mvcc_db_total_size_in_use_in_bytes%[1]s / etcd_mvcc_db_total_size_in_bytes%[1]s < 0.5 and `+
+				`etcd_mvcc_db_total_size_in_use_in_bytes%[1]s > 104857600`, s),
+			"Less than half of the database on {{ $labels.machine }} is in use.",
+			"Run etcdctl defrag on one machine after the other; the space becomes free for the disk."),
+	}
+}

@@ -1,0 +1,176 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/monitoring"
+)
+
+// monitoringFunction returns texts for Prometheus that are made of facts about a control plane.
+type monitoringFunction struct {
+	name       string
+	definition function.Definition
+	results    map[string]attr.Type
+	run        func(monitoring.Facts, monitoring.Credentials) (map[string]string, error)
+}
+
+var _ function.Function = (*monitoringFunction)(nil)
+
+const monitoringFacts = "An object: `cluster` (the label `cluster` of all series; required), `members` and " +
+	"`replicas` (maps of addresses by name), and `port` (of the API servers, 6443)"
+
+func newAlertRulesFunction() function.Function {
+	results := map[string]attr.Type{"rules": types.StringType, "prometheus_rule": types.StringType}
+	return &monitoringFunction{
+		name: "alert_rules", results: results,
+		definition: function.Definition{
+			Summary: "Alerts of Prometheus for a control plane",
+			MarkdownDescription: "Returns alerts that are made for one control plane: for each of its members and replicas by " +
+				"name, so that a target that is not scraped any more is noticed, with its quorum and its limits. They are those " +
+				"of the mixins of etcd and Kubernetes that concern a control plane, and some for learners that stay, versions " +
+				"that stay mixed, pending Pods and queues. Each has a `summary` and an `action`, which names the resource and " +
+				"the command that repairs it. `rules` is a rule file; `prometheus_rule` is the same as an object of the " +
+				"Prometheus operator. The labels are those of `scrape_configs`. The result follows from the argument alone.",
+			Parameters: []function.Parameter{function.DynamicParameter{
+				Name: "facts",
+				MarkdownDescription: monitoringFacts + ". The limits `max_requests_inflight` (400) and " +
+					"`max_mutating_requests_inflight` (200) are those of the flags of the API servers. With `extensive_metrics` " +
+					"(the members have the flag `metrics=extensive`), slow requests to etcd are an alert. `labels` are added " +
+					"to each alert.",
+			}},
+			Return: function.ObjectReturn{AttributeTypes: results},
+		},
+		run: func(f monitoring.Facts, _ monitoring.Credentials) (map[string]string, error) {
+			rules, err := monitoring.RuleFile(f)
+			object, err2 := monitoring.PrometheusRule(f)
+			return map[string]string{"rules": rules, "prometheus_rule": object}, errors.Join(err, err2)
+		},
+	}
+}
+
+func newScrapeConfigsFunction() function.Function {
+	results := map[string]attr.Type{"prometheus": types.StringType}
+	return &monitoringFunction{
+		name: "scrape_configs", results: results,
+		definition: function.Definition{
+			Summary: "Scrape configuration of Prometheus for a control plane",
+			MarkdownDescription: "Returns, as `prometheus`, the `scrape_configs` of Prometheus for a control plane: a file " +
+				"that `scrape_config_files` of its configuration names. The jobs are `etcd`, `kube-apiserver`, " +
+				"`kube-controller-manager` and `kube-scheduler`; the labels `cluster` and `machine` are those of `alert_rules`. " +
+				"kube-controller-manager and kube-scheduler need `metrics` of `kube_control_plane_replica`; they sign their " +
+				"certificates themselves, so these two jobs do not verify them. The result follows from the argument alone.",
+			Parameters: []function.Parameter{function.DynamicParameter{
+				Name: "facts",
+				MarkdownDescription: monitoringFacts + ". `ca_file`, `cert_file` and `key_file` are files on Prometheus' machine " +
+					"with the certificates of a `kube_kubeconfig` of the group `system:monitoring` (required). " +
+					"`etcd_ca_file`, `etcd_cert_file` and `etcd_key_file` are those of a client of etcd, which may read and " +
+					"write everything in it. Without them, etcd is scraped at port 2381 without TLS, for which the members need " +
+					"`extra_args = { listen-metrics-urls = … }` and a network that is trusted (guide Hardening).",
+			}},
+			Return: function.ObjectReturn{AttributeTypes: results},
+		},
+		run: func(f monitoring.Facts, c monitoring.Credentials) (map[string]string, error) {
+			if c.CA == "" || c.Cert == "" || c.Key == "" {
+				return nil, errors.New("ca_file, cert_file and key_file are required")
+			}
+			if (c.EtcdCA == "") != (c.EtcdCert == "") || (c.EtcdCA == "") != (c.EtcdKey == "") {
+				return nil, errors.New("etcd_ca_file, etcd_cert_file and etcd_key_file belong together")
+			}
+			text, err := monitoring.ScrapeConfigs(f, c)
+			return map[string]string{"prometheus": text}, err
+		},
+	}
+}
+
+func (f *monitoringFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = f.name
+}
+
+func (f *monitoringFunction) Definition(
+	_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse,
+) {
+	resp.Definition = f.definition
+}
+
+func (f *monitoringFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var argument types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
+		return
+	}
+	facts, credentials, err := factsOf(argument.UnderlyingValue())
+	if errors.Is(err, errUnknown) {
+		resp.Error = resp.Result.Set(ctx, types.ObjectUnknown(f.results))
+		return
+	}
+	var texts map[string]string
+	if err == nil {
+		texts, err = f.run(facts, credentials)
+	}
+	if err != nil {
+		resp.Error = function.NewArgumentFuncError(0, err.Error()+"\nNext step: pass an object with the name of the cluster "+
+			"and the addresses of its machines, as the documentation of "+f.name+" shows")
+		return
+	}
+	values := map[string]attr.Value{}
+	for name, text := range texts {
+		values[name] = types.StringValue(text)
+	}
+	resp.Error = resp.Result.Set(ctx, types.ObjectValueMust(f.results, values))
+}
+
+// factsOf decodes and validates the argument of both functions, which may be the same.
+func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitoring.Credentials, err error) {
+	values, err := objectOf(argument)
+	if err != nil {
+		return facts, credentials, err
+	}
+	files := map[string]*string{
+		"ca_file": &credentials.CA, "cert_file": &credentials.Cert, "key_file": &credentials.Key,
+		"etcd_ca_file": &credentials.EtcdCA, "etcd_cert_file": &credentials.EtcdCert, "etcd_key_file": &credentials.EtcdKey,
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		switch name {
+		case "cluster":
+			facts.Cluster, err = textOf(value)
+		case "members":
+			facts.Members, err = addressMapOf(value)
+		case "replicas":
+			facts.Replicas, err = addressMapOf(value)
+		case "port":
+			facts.Port, err = positiveOf(value, maxPort)
+		case "max_requests_inflight":
+			facts.MaxRequests, err = positiveOf(value, maxInFlight)
+		case "max_mutating_requests_inflight":
+			facts.MaxMutatingRequests, err = positiveOf(value, maxInFlight)
+		case "extensive_metrics":
+			facts.Extensive, err = boolOf(value)
+		case "labels":
+			facts.Labels, err = textMapOf(value)
+		default:
+			if files[name] == nil {
+				return facts, credentials, fmt.Errorf("%s: there is no such attribute", name)
+			}
+			*files[name], err = textOf(value)
+			if err == nil && !path.IsAbs(*files[name]) {
+				err = errors.New("it is no absolute path")
+			}
+		}
+		if err != nil {
+			return facts, credentials, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return facts, credentials, facts.Validate()
+}
+
+// maxInFlight is far above what an API server handles at once.
+const maxInFlight = 1_000_000

@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"sigs.k8s.io/yaml"
+)
+
+func monitoringTexts(f function.Function, facts map[string]attr.Value) (types.Object, *function.FuncError) {
+	kinds := map[string]attr.Type{}
+	for name, value := range facts {
+		kinds[name] = value.Type(context.Background())
+	}
+	resp := function.RunResponse{
+		Result: function.NewResultData(types.ObjectUnknown(f.(*monitoringFunction).results)),
+	}
+	f.Run(context.Background(), function.RunRequest{
+		Arguments: function.NewArgumentsData([]attr.Value{types.DynamicValue(types.ObjectValueMust(kinds, facts))}),
+	}, &resp)
+	if resp.Error != nil {
+		return types.Object{}, resp.Error
+	}
+	return resp.Result.Value().(types.Object), nil
+}
+
+// monitored is a control plane as a configuration describes it.
+func monitored() map[string]attr.Value {
+	machines := types.MapValueMust(types.StringType, map[string]attr.Value{
+		"cp1": types.StringValue("10.0.0.11"), "cp2": types.StringValue("10.0.0.12"), "cp3": types.StringValue("fd00::13"),
+	})
+	return map[string]attr.Value{"cluster": types.StringValue("prod"), "members": machines, "replicas": machines}
+}
+
+func TestAlertRulesFunction(t *testing.T) {
+	facts := monitored()
+	facts["labels"] = types.ObjectValueMust(map[string]attr.Type{"team": types.StringType},
+		map[string]attr.Value{"team": types.StringValue("platform")})
+	got, err := monitoringTexts(newAlertRulesFunction(), facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"rules":           {"machine=\"cp3\"", "team: platform", "EtcdInsufficientMembers", "< 2"},
+		"prometheus_rule": {"kind: PrometheusRule", "name: control-plane-prod"},
+	} {
+		text := got.Attributes()[name].(types.String).ValueString()
+		var parsed map[string]any
+		if err := yaml.UnmarshalStrict([]byte(text), &parsed); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, fragment := range want {
+			if !strings.Contains(text, fragment) {
+				t.Errorf("%s does not contain %q:\n%.2000s", name, fragment, text)
+			}
+		}
+	}
+	if strings.Contains(got.Attributes()["rules"].(types.String).ValueString(), "EtcdGRPCRequestsSlow") {
+		t.Error("an alert without its metric, which members have with metrics=extensive only")
+	}
+}
+
+func TestScrapeConfigsFunction(t *testing.T) {
+	facts := monitored()
+	for _, name := range []string{"ca_file", "cert_file", "key_file"} {
+		facts[name] = types.StringValue("/etc/prometheus/" + name)
+	}
+	got, err := monitoringTexts(newScrapeConfigsFunction(), facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Attributes()["prometheus"].(types.String).ValueString()
+	for _, want := range []string{"10.0.0.11:2381", "'[fd00::13]:10257'", "insecure_skip_verify: true", "machine: cp2"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestMonitoringFunctionsUnknown(t *testing.T) {
+	facts := monitored()
+	facts["members"] = types.MapUnknown(types.StringType)
+	got, err := monitoringTexts(newAlertRulesFunction(), facts)
+	if err != nil || !got.IsUnknown() {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestMonitoringFunctionsRefuse(t *testing.T) {
+	for want, change := range map[string]map[string]attr.Value{
+		"clustre: there is no such attribute":    {"clustre": types.StringValue("prod")},
+		`cluster "prod\"} or up{"`:               {"cluster": types.StringValue(`prod"} or up{`)},
+		"members: it is not a map of strings":    {"members": textsOf("10.0.0.11")},
+		"labels: \"severity\" is no name":        {"labels": oneText("severity", "page")},
+		"the value of \"team\" is a template":    {"labels": oneText("team", "{{ .Secret }}")},
+		`members: name "cp 1"`:                   {"members": oneText("cp 1", "10.0.0.11")},
+		"replicas: ParseAddr":                    {"replicas": oneText("cp1", "cp1.example.com")},
+		"extensive_metrics: it is neither true":  {"extensive_metrics": types.StringValue("yes")},
+		"cert_file: it is no absolute path":      {"cert_file": types.StringValue("client.crt")},
+		"ca_file, cert_file and key_file are re": {},
+	} {
+		facts := monitored()
+		for name, value := range change {
+			facts[name] = value
+		}
+		_, err := monitoringTexts(newScrapeConfigsFunction(), facts)
+		if err == nil || !strings.Contains(err.Text, want) || !strings.Contains(err.Text, "\nNext step: ") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func oneText(name, text string) attr.Value {
+	return types.ObjectValueMust(map[string]attr.Type{name: types.StringType},
+		map[string]attr.Value{name: types.StringValue(text)})
+}

@@ -1,0 +1,323 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/monitoring"
+)
+
+var machines = map[string]netip.Addr{
+	"cp1": netip.MustParseAddr("10.0.0.11"), "cp2": netip.MustParseAddr("10.0.0.12"),
+	"cp3": netip.MustParseAddr("10.0.0.13"),
+}
+
+var facts = monitoring.Facts{
+	Cluster: "prod", Members: machines, Replicas: machines, Extensive: true, Labels: map[string]string{"team": "platform"},
+}
+
+// series returns a series that has values over the whole time, in promtool's notation.
+func series(metric, job, machine, more, values string) string {
+	if more != "" {
+		more = "," + more
+	}
+	return fmt.Sprintf("  %s{job=%q,machine=%q,cluster=\"prod\"%s} %sx900\n", metric, job, machine, more, values)
+}
+
+// of returns the shorthand for series of one job on cp1.
+func of(job string) func(metric, more, values string) string {
+	return func(metric, more, values string) string { return series(metric, job, "cp1", more, values) }
+}
+
+var (
+	etcd      = of("etcd")
+	apiserver = of("kube-apiserver")
+	manager   = of("kube-controller-manager")
+	scheduler = of("kube-scheduler")
+)
+
+// histogram returns the series of a histogram of which all observations are below a bound, but above
+// that before it.
+func histogram(job func(string, string, string) string, metric, more, below, above string) string {
+	bucket := func(le, values string) string {
+		return job(metric+"_bucket", strings.Trim(more+`,le="`+le+`"`, ","), values)
+	}
+	return bucket(below, "0+0") + bucket(above, "0+10") + bucket("+Inf", "0+10") + job(metric+"_count", more, "0+10")
+}
+
+// up returns whether the targets of a job can be scraped.
+func up(job string, values ...string) string {
+	var all string
+	for i, value := range values {
+		if value != "" {
+			all += series("up", job, fmt.Sprintf("cp%d", i+1), "", value)
+		}
+	}
+	return all
+}
+
+// requests returns how many requests of 100 fail.
+func requests(job func(string, string, string) string, metric, good, bad string, percent float64) string {
+	return job(metric, good, fmt.Sprintf("0+%g", 100-percent)) + job(metric, bad, fmt.Sprintf("0+%g", percent))
+}
+
+// cases are input on which an alert fires, and on which it does not.
+var cases = map[string]struct{ bad, good string }{
+	"EtcdMemberDown":            {up("etcd", "1", "1", ""), up("etcd", "1", "1", "1")},
+	"KubeAPIServerDown":         {up("kube-apiserver", "1", "0", "1"), up("kube-apiserver", "1", "1", "1")},
+	"KubeControllerManagerDown": {up("kube-controller-manager", "1", "1"), up("kube-controller-manager", "1", "1", "1")},
+	"KubeSchedulerDown":         {"", up("kube-scheduler", "1", "1", "1")},
+	"EtcdInsufficientMembers":   {up("etcd", "0", "1", "0"), up("etcd", "1", "1", "0")},
+	"EtcdNoLeader":              {etcd("etcd_server_has_leader", "", "0"), etcd("etcd_server_has_leader", "", "1")},
+	"EtcdHighNumberOfLeaderChanges": {
+		etcd("etcd_server_leader_changes_seen_total", "", "0+0.25"), etcd("etcd_server_leader_changes_seen_total", "", "3"),
+	},
+	"EtcdLearnerStays": {etcd("etcd_server_is_learner", "", "1"), etcd("etcd_server_is_learner", "", "0")},
+	"EtcdMixedVersions": {
+		etcd("etcd_server_version", `server_version="3.5.34"`, "1") + series("etcd_server_version", "etcd", "cp2",
+			`server_version="3.6.16"`, "1"),
+		etcd("etcd_server_version", `server_version="3.6.16"`, "1") + series("etcd_server_version", "etcd", "cp2",
+			`server_version="3.6.16"`, "1"),
+	},
+	"EtcdHighNumberOfFailedGRPCRequests": {
+		requests(etcd, "grpc_server_handled_total", `grpc_code="OK"`, `grpc_code="Unavailable"`, 2),
+		requests(etcd, "grpc_server_handled_total", `grpc_code="OK"`, `grpc_code="NotFound"`, 50),
+	},
+	"EtcdVeryHighNumberOfFailedGRPCRequests": {
+		requests(etcd, "grpc_server_handled_total", `grpc_code="OK"`, `grpc_code="Unavailable"`, 6),
+		requests(etcd, "grpc_server_handled_total", `grpc_code="OK"`, `grpc_code="Unavailable"`, 2),
+	},
+	"EtcdMemberCommunicationSlow": {
+		histogram(etcd, "etcd_network_peer_round_trip_time_seconds", `To="2"`, "0.1", "0.2"),
+		histogram(etcd, "etcd_network_peer_round_trip_time_seconds", `To="2"`, "0.05", "0.1"),
+	},
+	"EtcdHighNumberOfFailedProposals": {
+		etcd("etcd_server_proposals_failed_total", "", "0+300"), etcd("etcd_server_proposals_failed_total", "", "0+30"),
+	},
+	"EtcdGRPCRequestsSlow": {
+		histogram(etcd, "grpc_server_handling_seconds", `grpc_type="unary",grpc_method="Range"`, "0.1", "0.25"),
+		histogram(etcd, "grpc_server_handling_seconds", `grpc_type="unary",grpc_method="Defragment"`, "0.1", "0.25"),
+	},
+	"EtcdHighFsyncDurations": {
+		histogram(etcd, "etcd_disk_wal_fsync_duration_seconds", "", "0.512", "1.024"),
+		histogram(etcd, "etcd_disk_wal_fsync_duration_seconds", "", "0.256", "0.5"),
+	},
+	"EtcdVeryHighFsyncDurations": {
+		histogram(etcd, "etcd_disk_wal_fsync_duration_seconds", "", "1.024", "2.048"),
+		histogram(etcd, "etcd_disk_wal_fsync_duration_seconds", "", "0.512", "1"),
+	},
+	"EtcdHighCommitDurations": {
+		histogram(etcd, "etcd_disk_backend_commit_duration_seconds", "", "0.256", "0.512"),
+		histogram(etcd, "etcd_disk_backend_commit_duration_seconds", "", "0.128", "0.25"),
+	},
+	"EtcdDatabaseQuotaLowSpace": {
+		etcd("etcd_mvcc_db_total_size_in_bytes", "", "96") + etcd("etcd_server_quota_backend_bytes", "", "100"),
+		etcd("etcd_mvcc_db_total_size_in_bytes", "", "90") + etcd("etcd_server_quota_backend_bytes", "", "100"),
+	},
+	"EtcdExcessiveDatabaseGrowth": {
+		etcd("etcd_mvcc_db_total_size_in_bytes", "", "0+1") + etcd("etcd_server_quota_backend_bytes", "", "500"),
+		etcd("etcd_mvcc_db_total_size_in_bytes", "", "400") + etcd("etcd_server_quota_backend_bytes", "", "500"),
+	},
+	"EtcdDatabaseHighFragmentationRatio": {
+		etcd("etcd_mvcc_db_total_size_in_bytes", "", "1000000000") +
+			etcd("etcd_mvcc_db_total_size_in_use_in_bytes", "", "400000000"),
+		etcd("etcd_mvcc_db_total_size_in_bytes", "", "100000000") +
+			etcd("etcd_mvcc_db_total_size_in_use_in_bytes", "", "40000000"),
+	},
+	"KubeAPILatencyHigh": {
+		histogram(apiserver, "apiserver_request_sli_duration_seconds", `verb="GET",resource="pods"`, "1", "2"),
+		histogram(apiserver, "apiserver_request_sli_duration_seconds", `verb="WATCH",resource="pods"`, "1", "2"),
+	},
+	"KubeAPIErrorsHigh": {
+		requests(apiserver, "apiserver_request_total", `code="200"`, `code="503"`, 2),
+		requests(apiserver, "apiserver_request_total", `code="200"`, `code="404"`, 50),
+	},
+	"KubeAPIErrorsVeryHigh": {
+		requests(apiserver, "apiserver_request_total", `code="200"`, `code="500"`, 6),
+		requests(apiserver, "apiserver_request_total", `code="200"`, `code="500"`, 2),
+	},
+	"KubeAPIEtcdSlow": {
+		histogram(apiserver, "etcd_request_duration_seconds", `operation="get"`, "0.1", "0.2"),
+		histogram(apiserver, "etcd_request_duration_seconds", `operation="get"`, "0.05", "0.1"),
+	},
+	"KubeAPIRequestsInFlight": {
+		apiserver("apiserver_current_inflight_requests", `request_kind="mutating"`, "170"),
+		apiserver("apiserver_current_inflight_requests", `request_kind="readOnly"`, "170"),
+	},
+	"KubeAPITerminatedRequests": {
+		apiserver("apiserver_request_terminations_total", `code="503"`, "0+30") +
+			apiserver("apiserver_request_total", `code="200"`, "0+70"),
+		apiserver("apiserver_request_terminations_total", `code="503"`, "0+10") +
+			apiserver("apiserver_request_total", `code="200"`, "0+90"),
+	},
+	"KubeClientCertificateExpiration": {
+		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "86400", "604800"),
+		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "604800", "2592000"),
+	},
+	"KubeClientCertificateExpiresSoon": {
+		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "0", "86400"),
+		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "86400", "604800"),
+	},
+	"KubeAggregatedAPIDown": {
+		apiserver("aggregator_unavailable_apiservice", `name="v1beta1.metrics.k8s.io"`, "1"),
+		apiserver("aggregator_unavailable_apiservice", `name="v1beta1.metrics.k8s.io"`, "0"),
+	},
+	"KubeMixedVersions": {
+		apiserver("kubernetes_build_info", `git_version="v1.35.1"`, "1") +
+			series("kubernetes_build_info", "kube-apiserver", "cp2", `git_version="v1.36.3"`, "1"),
+		apiserver("kubernetes_build_info", `git_version="v1.36.3"`, "1") +
+			series("kubernetes_build_info", "kube-apiserver", "cp2", `git_version="v1.36.3"`, "1"),
+	},
+	"KubePodsUnschedulable": {
+		scheduler("scheduler_pending_pods", `queue="unschedulable"`, "3"),
+		scheduler("scheduler_pending_pods", `queue="active"`, "40"),
+	},
+	"KubePodsPending": {
+		scheduler("scheduler_pending_pods", `queue="active"`, "60"),
+		scheduler("scheduler_pending_pods", `queue="active"`, "40"),
+	},
+	"KubeWorkQueueDeep": {
+		manager("workqueue_depth", `name="deployment"`, "120"), manager("workqueue_depth", `name="deployment"`, "80"),
+	},
+	"KubeWorkQueueSlow": {
+		histogram(manager, "workqueue_queue_duration_seconds", `name="deployment"`, "5", "10"),
+		histogram(manager, "workqueue_queue_duration_seconds", `name="deployment"`, "1", "5"),
+	},
+}
+
+const interval = 30 * time.Second
+
+// TestAlerts: each alert fires on bad input for as long as it waits, and does not on good input.
+func TestAlerts(t *testing.T) {
+	rules := map[string][]monitoring.Alert{}
+	for _, group := range monitoring.Groups(facts) {
+		for _, rule := range group.Rules {
+			rules[rule.Name] = append(rules[rule.Name], rule)
+		}
+	}
+	for name := range cases {
+		if rules[name] == nil {
+			t.Errorf("there is no alert %s", name)
+		}
+	}
+	for name, same := range rules {
+		t.Run(name, func(t *testing.T) {
+			c, ok := cases[name]
+			if !ok {
+				t.Fatal("it has no test")
+			}
+			if !anyFires(t, same, c.bad) {
+				t.Error("it does not fire")
+			}
+			if anyFires(t, same, c.good) {
+				t.Error("it fires on good input")
+			}
+		})
+	}
+}
+
+// anyFires reports whether one of the rules has a result for as long as it waits without a break.
+func anyFires(t *testing.T, rules []monitoring.Alert, load string) bool {
+	t.Helper()
+	storage := promqltest.LoadedStorage(t, "load 30s\n"+load)
+	t.Cleanup(func() { _ = storage.Close() })
+	engine := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)
+	for _, rule := range rules {
+		wait, err := model.ParseDuration(rule.For)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Unix(0, 0).Add(time.Duration(wait) + time.Hour)
+		query, err := engine.NewRangeQuery(context.Background(), storage, nil, rule.Expr, time.Unix(0, 0), end, interval)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := query.Exec(context.Background())
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		if matrix, err := result.Matrix(); err != nil {
+			t.Fatal(err)
+		} else if lastsFor(matrix, time.Duration(wait)) {
+			query.Close()
+			return true
+		}
+		query.Close()
+	}
+	return false
+}
+
+func lastsFor(matrix promql.Matrix, wait time.Duration) bool {
+	for _, s := range matrix {
+		begin, last := int64(-1), int64(0)
+		for _, point := range s.Floats {
+			if begin < 0 || point.T-last > interval.Milliseconds() {
+				begin = point.T
+			}
+			last = point.T
+			if last-begin >= wait.Milliseconds() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestRuleFile: Prometheus accepts the rules and their templates.
+func TestRuleFile(t *testing.T) {
+	text, err := monitoring.RuleFile(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, errs := rulefmt.Parse([]byte(text), false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		slog.New(slog.DiscardHandler))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			if rule.Labels["cluster"] != "prod" || rule.Labels["team"] != "platform" || rule.Annotations["action"] == "" {
+				t.Errorf("%s: labels %v, annotations %v", rule.Alert, rule.Labels, rule.Annotations)
+			}
+		}
+	}
+}
+
+// TestScrapeConfigs: Prometheus accepts the configuration, and its targets have the labels of the
+// alerts.
+func TestScrapeConfigs(t *testing.T) {
+	for name, c := range map[string]monitoring.Credentials{
+		"certificates": {"/p/ca.crt", "/p/c.crt", "/p/c.key", "/p/etcd.crt", "/p/e.crt", "/p/e.key"},
+		"etcd without": {CA: "/p/ca.crt", Cert: "/p/c.crt", Key: "/p/c.key"},
+	} {
+		text, err := monitoring.ScrapeConfigs(facts, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := config.Load(text, nil)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		jobs, err := loaded.GetScrapeConfigs()
+		if err != nil || len(jobs) != 4 {
+			t.Errorf("%s: %d jobs, %v", name, len(jobs), err)
+		}
+		for _, machine := range []string{"cp1", "cp2", "cp3"} {
+			if n := strings.Count(text, "machine: "+machine+"\n"); n != 4 {
+				t.Errorf("%s: %s is scraped %d times, want 4", name, machine, n)
+			}
+		}
+	}
+}
