@@ -127,7 +127,7 @@ func (s Site) Rules() []Rule {
 	})
 }
 
-// Ingress returns the rules of one machine for what it accepts.
+// ingressOf returns the rules of one machine for what it accepts.
 func ingressOf(rules []Rule, machine netip.Addr) []Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool {
 		return r.Machine != machine || r.Direction != Ingress

@@ -8,6 +8,7 @@
 # $components has a line for each: unit, URL that says it is ready, URL that says it is live, rule.
 # $state is a directory with a file for each unit: see state.go.
 umask 077
+set -f # the URL of an IPv6 address is a pattern too
 
 status() { # URL: the HTTP status; 000 without an answer
   curl --silent --globoff --insecure --noproxy '*' --max-time "$timeout" --output /dev/null --write-out '%{http_code}' "$1"

@@ -82,11 +82,16 @@ func TestScrapeConfigsFunction(t *testing.T) {
 }
 
 func TestMonitoringFunctionsUnknown(t *testing.T) {
-	facts := monitored()
-	facts["members"] = types.MapUnknown(types.StringType)
-	got, err := monitoringTexts(newAlertRulesFunction(), facts)
-	if err != nil || !got.IsUnknown() {
-		t.Errorf("%v, %v", got, err)
+	for name, members := range map[string]attr.Value{
+		"the map": types.MapUnknown(types.StringType), "its type": types.DynamicUnknown(),
+		"an address": types.MapValueMust(types.StringType, map[string]attr.Value{"cp1": types.StringUnknown()}),
+	} {
+		facts := monitored()
+		facts["members"] = members
+		got, err := monitoringTexts(newAlertRulesFunction(), facts)
+		if err != nil || !got.IsUnknown() {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }
 

@@ -28,14 +28,19 @@ func objectOf(argument attr.Value) (map[string]attr.Value, error) {
 	}
 	values := map[string]attr.Value{}
 	for name, value := range object.Attributes() {
-		if dynamic, ok := value.(types.Dynamic); ok && !dynamic.IsUnknown() {
-			value = dynamic.UnderlyingValue()
-		}
-		if value != nil && !value.IsNull() {
+		if value = underlying(value); value != nil && !value.IsNull() {
 			values[name] = value
 		}
 	}
 	return values, nil
+}
+
+// underlying returns the value that a dynamic one has. One whose type is not known yet stays.
+func underlying(value attr.Value) attr.Value {
+	if dynamic, ok := value.(types.Dynamic); ok && !dynamic.IsUnknown() {
+		return dynamic.UnderlyingValue()
+	}
+	return value
 }
 
 // eachText calls a function for a text, or for each in a collection of texts.
@@ -123,6 +128,9 @@ func boolOf(value attr.Value) (bool, error) {
 
 // textMapOf returns the texts of a map or object, by name.
 func textMapOf(value attr.Value) (map[string]string, error) {
+	if value.IsUnknown() {
+		return nil, errUnknown
+	}
 	var byName map[string]attr.Value
 	switch v := value.(type) {
 	case types.Map:
@@ -132,13 +140,11 @@ func textMapOf(value attr.Value) (map[string]string, error) {
 	default:
 		return nil, errors.New("it is not a map of strings")
 	}
-	if value.IsUnknown() {
-		return nil, errUnknown
-	}
 	texts := map[string]string{}
 	for name, value := range byName {
-		if dynamic, ok := value.(types.Dynamic); ok && !dynamic.IsUnknown() {
-			value = dynamic.UnderlyingValue()
+		value = underlying(value)
+		if value == nil || value.IsNull() {
+			return nil, fmt.Errorf("%q is null", name)
 		}
 		text, err := textOf(value)
 		if err != nil {
