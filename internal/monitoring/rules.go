@@ -7,19 +7,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Alert is one alerting rule.
-type Alert struct {
-	Name        string            `json:"alert"`
+// Rule is an alerting rule, or a recording rule: one of Alert and Record is its name.
+type Rule struct {
+	Alert       string            `json:"alert,omitempty"`
+	Record      string            `json:"record,omitempty"`
 	Expr        string            `json:"expr"`
 	For         string            `json:"for,omitempty"`
 	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Group is a group of rules.
 type Group struct {
-	Name  string  `json:"name"`
-	Rules []Alert `json:"rules"`
+	Name  string `json:"name"`
+	Rules []Rule `json:"rules"`
 }
 
 // The severities.
@@ -28,7 +29,7 @@ const (
 	critical = "critical"
 )
 
-// Groups returns the alerts of a control plane.
+// Groups returns the rules of a control plane.
 func Groups(f Facts) []Group {
 	var groups []Group
 	if len(f.Members) > 0 {
@@ -37,21 +38,24 @@ func Groups(f Facts) []Group {
 	if len(f.Replicas) > 0 {
 		groups = append(groups,
 			Group{f.Cluster + ".kube-apiserver", f.complete(f.apiAlerts())},
+			Group{f.Cluster + ".kube-apiserver-burnrate", f.complete(f.burnRateRules())},
 			Group{f.Cluster + ".kube-controllers", f.complete(f.controllerAlerts())})
 	}
 	return groups
 }
 
-// complete adds the user's labels, and the cluster, which a rule that aggregates loses.
-func (f Facts) complete(alerts []Alert) []Alert {
-	for i := range alerts {
-		maps.Copy(alerts[i].Labels, f.Labels)
-		alerts[i].Labels["cluster"] = f.Cluster
+// complete adds the cluster, which a rule that aggregates loses, and the user's labels of alerts.
+func (f Facts) complete(rules []Rule) []Rule {
+	for i := range rules {
+		if rules[i].Alert != "" {
+			maps.Copy(rules[i].Labels, f.Labels)
+		}
+		rules[i].Labels["cluster"] = f.Cluster
 	}
-	return alerts
+	return rules
 }
 
-// RuleFile returns the alerts as a rule file of Prometheus.
+// RuleFile returns the rules as a rule file of Prometheus.
 func RuleFile(f Facts) (string, error) {
 	text, err := yaml.Marshal(map[string]any{"groups": Groups(f)})
 	if err != nil {
@@ -60,11 +64,11 @@ func RuleFile(f Facts) (string, error) {
 	return string(text), nil
 }
 
-// PrometheusRule returns the alerts as an object of the Prometheus operator, as YAML.
+// PrometheusRule returns the rules as an object of the Prometheus operator, as YAML.
 func PrometheusRule(f Facts) (string, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
-		"metadata": map[string]any{"name": "control-plane-" + f.Cluster}, "spec": map[string]any{"groups": Groups(f)},
+		"metadata": map[string]any{"name": f.objectName("")}, "spec": map[string]any{"groups": Groups(f)},
 	})
 	if err != nil {
 		return "", fmt.Errorf("render the PrometheusRule: %w", err)
@@ -73,9 +77,9 @@ func PrometheusRule(f Facts) (string, error) {
 }
 
 // alert returns a rule. The summary says what is wrong, and the action which resource repairs it.
-func alert(name, severity, lasts, expr, summary, action string) Alert {
-	return Alert{
-		Name: name, Expr: expr, For: lasts, Labels: map[string]string{"severity": severity},
+func alert(name, severity, lasts, expr, summary, action string) Rule {
+	return Rule{
+		Alert: name, Expr: expr, For: lasts, Labels: map[string]string{"severity": severity},
 		Annotations: map[string]string{"summary": summary, "action": action},
 	}
 }
@@ -90,8 +94,8 @@ func (f Facts) of(job, more string) string {
 
 // down returns an alert for each known target of a job. A rule for the job alone would not notice a
 // target that the scrape configuration has lost.
-func (f Facts) down(job, name, severity, resource string) []Alert {
-	var all []Alert
+func (f Facts) down(job, name, severity, resource string) []Rule {
+	var all []Rule
 	for _, t := range f.targets(true) {
 		if t.job != job {
 			continue

@@ -10,9 +10,13 @@ const (
 		"An apply repairs the alarm NOSPACE."
 )
 
+// failedCodes matches requests that fail for a reason that is not the client's.
+const failedCodes = `grpc_code=~"Unknown|FailedPrecondition|ResourceExhausted|Internal|Unavailable|DataLoss|` +
+	`DeadlineExceeded"`
+
 // etcdAlerts are those of etcd's mixin (contrib/mixin/alerts/alerts.libsonnet), and some that it
 // does not have: learners and mixed versions.
-func (f Facts) etcdAlerts() []Alert {
+func (f Facts) etcdAlerts() []Rule {
 	s := f.of(jobEtcd, "")
 	alerts := f.down(jobEtcd, "EtcdMemberDown", critical, "kube_etcd_member")
 	alerts = append(alerts, f.etcdAvailability(s)...)
@@ -20,8 +24,8 @@ func (f Facts) etcdAlerts() []Alert {
 	return append(alerts, f.etcdStorage(s)...)
 }
 
-func (f Facts) etcdAvailability(s string) []Alert {
-	return []Alert{
+func (f Facts) etcdAvailability(s string) []Rule {
+	return []Rule{
 		alert("EtcdInsufficientMembers", critical, "3m",
 			fmt.Sprintf(`(count(up%s == 1) or vector(0)) < %d`, s, len(f.Members)/2+1),
 			"etcd has {{ $value }} members, fewer than its quorum: no write succeeds.",
@@ -44,15 +48,14 @@ func (f Facts) etcdAvailability(s string) []Alert {
 	}
 }
 
-func (f Facts) etcdRequests(s string) []Alert {
+func (f Facts) etcdRequests(s string) []Rule {
 	failed := func(percent int) string {
 		return fmt.Sprintf(`100 * sum by (machine) (rate(grpc_server_handled_total%s[5m])) / `+
-			`sum by (machine) (rate(grpc_server_handled_total%s[5m])) > %d`, f.of(jobEtcd, `grpc_code=~"Unknown|`+
-			`FailedPrecondition|ResourceExhausted|Internal|Unavailable|DataLoss|DeadlineExceeded"`), s, percent)
+			`sum by (machine) (rate(grpc_server_handled_total%s[5m])) > %d`, f.of(jobEtcd, failedCodes), s, percent)
 	}
 	summary := `{{ printf "%.1f" $value }} % of the requests to the member on {{ $labels.machine }} fail.`
 	action := "Read its log (journalctl -u etcd), and run terraform plan: an alarm or drift says what is wrong."
-	alerts := []Alert{
+	alerts := []Rule{
 		alert("EtcdHighNumberOfFailedGRPCRequests", warning, "10m", failed(1), summary, action),
 		alert("EtcdVeryHighNumberOfFailedGRPCRequests", critical, "5m", failed(5), summary, action),
 		alert("EtcdMemberCommunicationSlow", warning, "10m",
@@ -75,13 +78,13 @@ func (f Facts) etcdRequests(s string) []Alert {
 	return alerts
 }
 
-func (f Facts) etcdStorage(s string) []Alert {
+func (f Facts) etcdStorage(s string) []Rule {
 	slow := func(metric string, seconds string) string {
 		return fmt.Sprintf(`histogram_quantile(0.99, sum by (machine, le) (rate(%s_bucket%s[5m]))) > %s`, metric, s, seconds)
 	}
 	const fsync, commit = "etcd_disk_wal_fsync_duration_seconds", "etcd_disk_backend_commit_duration_seconds"
 	flushes := "A flush of the log on {{ $labels.machine }} takes {{ $value }} s at the 99th percentile."
-	return []Alert{
+	return []Rule{
 		alert("EtcdHighFsyncDurations", warning, "10m", slow(fsync, "0.5"), flushes, diskAction),
 		alert("EtcdVeryHighFsyncDurations", critical, "10m", slow(fsync, "1"), flushes, diskAction),
 		alert("EtcdHighCommitDurations", warning, "10m", slow(commit, "0.25"),

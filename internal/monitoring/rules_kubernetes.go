@@ -6,23 +6,22 @@ import (
 )
 
 // apiAlerts are those of kubernetes-mixin that concern API servers (alerts/kube_apiserver.libsonnet),
-// and limits of latency, errors and requests in flight. The mixin's burn rate of an error budget needs
-// recording rules over 30 days, and is left to it.
-func (f Facts) apiAlerts() []Alert {
+// and limits of latency, errors and requests in flight.
+func (f Facts) apiAlerts() []Rule {
 	s := f.of(jobAPIServer, "")
 	alerts := f.down(jobAPIServer, "KubeAPIServerDown", critical, "kube_control_plane_replica")
 	alerts = append(alerts, f.apiRequests(s)...)
 	return append(alerts, f.apiState(s)...)
 }
 
-func (f Facts) apiRequests(s string) []Alert {
+func (f Facts) apiRequests(s string) []Rule {
 	failed := func(percent int) string {
 		return fmt.Sprintf(`100 * sum by (cluster) (rate(apiserver_request_total%s[5m])) / sum by (cluster) `+
 			`(rate(apiserver_request_total%s[5m])) > %d`, f.of(jobAPIServer, `code=~"5.."`), s, percent)
 	}
 	summary := `{{ printf "%.1f" $value }} % of the requests to the API fail with a 5xx.`
 	action := "Read the log of the API servers (journalctl -u kube-apiserver), and look at the alerts about etcd."
-	inFlight := func(kind string, limit int) Alert {
+	inFlight := func(kind string, limit int) Rule {
 		return alert("KubeAPIRequestsInFlight", warning, "5m", fmt.Sprintf(`max by (machine, request_kind) `+
 			`(max_over_time(apiserver_current_inflight_requests%s[1m])) > %d`,
 			f.of(jobAPIServer, `request_kind="`+kind+`"`), limit*8/10),
@@ -30,11 +29,11 @@ func (f Facts) apiRequests(s string) []Alert {
 			"Look for the client that sends them (apiserver_flowcontrol_request_concurrency_in_use), or raise the flag in "+
 				"extra_args of kube_control_plane_replica.")
 	}
-	return []Alert{
+	return []Rule{
 		alert("KubeAPILatencyHigh", warning, "10m",
 			fmt.Sprintf(`histogram_quantile(0.99, sum by (cluster, verb, resource, le) `+
 				`(rate(apiserver_request_sli_duration_seconds_bucket%s[5m]))) > 1`,
-				f.of(jobAPIServer, `verb=~"GET|POST|PUT|PATCH|DELETE",subresource!~"proxy|attach|log|exec|portforward"`)),
+				f.of(jobAPIServer, `verb=~"GET|POST|PUT|PATCH|DELETE",`+notLong)),
 			"{{ $labels.verb }} {{ $labels.resource }} takes {{ $value }} s at the 99th percentile.",
 			"Look at KubeAPIEtcdSlow, the load, and webhooks (apiserver_admission_webhook_admission_duration_seconds)."),
 		alert("KubeAPIErrorsHigh", warning, "10m", failed(1), summary, action),
@@ -55,7 +54,7 @@ func (f Facts) apiRequests(s string) []Alert {
 	}
 }
 
-func (f Facts) apiState(s string) []Alert {
+func (f Facts) apiState(s string) []Rule {
 	expires := func(seconds int) string {
 		const metric = "apiserver_client_certificate_expiration_seconds"
 		return fmt.Sprintf(`histogram_quantile(0.01, sum by (cluster, le) (rate(%[1]s_bucket%[2]s[5m]))) < %[3]d `+
@@ -65,7 +64,7 @@ func (f Facts) apiState(s string) []Alert {
 	summary := "A client of the API uses a certificate that expires in {{ $value | humanizeDuration }}."
 	action := "Run terraform plan: certificates of this control plane that are due are in the drift, and an apply " +
 		"renews them. If there is none, it is a kubelet's or a user's."
-	return []Alert{
+	return []Rule{
 		alert("KubeClientCertificateExpiration", warning, "5m", expires(7*day), summary, action),
 		alert("KubeClientCertificateExpiresSoon", critical, "5m", expires(day), summary, action),
 		alert("KubeAggregatedAPIDown", warning, "5m",
@@ -81,7 +80,7 @@ func (f Facts) apiState(s string) []Alert {
 }
 
 // controllerAlerts are about controller-manager and scheduler, and what they work on.
-func (f Facts) controllerAlerts() []Alert {
+func (f Facts) controllerAlerts() []Rule {
 	m, s := f.of(jobControllerManager, ""), f.of(jobScheduler, "")
 	alerts := f.down(jobControllerManager, "KubeControllerManagerDown", warning, "kube_control_plane_replica")
 	alerts = append(alerts, f.down(jobScheduler, "KubeSchedulerDown", warning, "kube_control_plane_replica")...)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -34,18 +33,19 @@ func newAlertRulesFunction() function.Function {
 		name: "alert_rules", results: results,
 		definition: function.Definition{
 			Summary: "Alerts of Prometheus for a control plane",
-			MarkdownDescription: "Returns alerts that are made for one control plane: for each of its members and replicas by " +
-				"name, so that a target that is not scraped any more is noticed, with its quorum and its limits. They are those " +
-				"of the mixins of etcd and Kubernetes that concern a control plane, and some for learners that stay, versions " +
-				"that stay mixed, pending Pods and queues. Each has a `summary` and an `action`, which names the resource and " +
-				"the command that repairs it. `rules` is a rule file; `prometheus_rule` is the same as an object of the " +
-				"Prometheus operator. The labels are those of `scrape_configs`. The result follows from the argument alone.",
+			MarkdownDescription: "Returns alerts that are made for one control plane: for each of its members and " +
+				"replicas by name, so that a target that is not scraped any more is noticed, with its quorum and its " +
+				"limits. They are those of the mixins of etcd and Kubernetes that concern a control plane, with the burn " +
+				"rate of an error budget, and some for learners that stay, versions that stay mixed, pending Pods and " +
+				"queues. Each has a `summary` and an `action`, which names the resource and the command that repairs it. " +
+				"`rules` is a rule file; `prometheus_rule` is the same as an object of the Prometheus operator. The " +
+				"labels are those of `scrape_configs`. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{
 				Name: "facts",
 				MarkdownDescription: monitoringFacts + ". The limits `max_requests_inflight` (400) and " +
-					"`max_mutating_requests_inflight` (200) are those of the flags of the API servers. With `extensive_metrics` " +
-					"(the members have the flag `metrics=extensive`), slow requests to etcd are an alert. `labels` are added " +
-					"to each alert.",
+					"`max_mutating_requests_inflight` (200) are those of the flags of the API servers. With " +
+					"`extensive_metrics` (the members have the flag `metrics=extensive`), slow requests to etcd are an " +
+					"alert. `labels` are added to each alert.",
 			}},
 			Return: function.ObjectReturn{AttributeTypes: results},
 		},
@@ -57,36 +57,64 @@ func newAlertRulesFunction() function.Function {
 	}
 }
 
+func newDashboardsFunction() function.Function {
+	results := map[string]attr.Type{"etcd": types.StringType, "kubernetes": types.StringType}
+	return &monitoringFunction{
+		name: "dashboards", results: results,
+		definition: function.Definition{
+			Summary: "Dashboards of Grafana for a control plane",
+			MarkdownDescription: "Returns two dashboards of Grafana, as JSON to import or provision: `etcd` (null " +
+				"without members), and `kubernetes` (null without replicas) with API servers, controller managers and " +
+				"schedulers. They query what `scrape_configs` and `alert_rules` of the same facts scrape and record. The " +
+				"lines in the panels are the thresholds of the alerts. The data source is a variable of the dashboard. An " +
+				"import of the same control plane replaces the dashboards. The result follows from the argument alone.",
+			Parameters: []function.Parameter{function.DynamicParameter{
+				Name: "facts",
+				MarkdownDescription: monitoringFacts + ", and the limits of `alert_rules`. What the other functions take " +
+					"is ignored.",
+			}},
+			Return: function.ObjectReturn{AttributeTypes: results},
+		},
+		run: func(f monitoring.Facts, _ monitoring.Credentials) (map[string]string, error) {
+			etcd, err := monitoring.DashboardETCD(f)
+			kubernetes, err2 := monitoring.DashboardKubernetes(f)
+			return map[string]string{"etcd": etcd, "kubernetes": kubernetes}, errors.Join(err, err2)
+		},
+	}
+}
+
 func newScrapeConfigsFunction() function.Function {
-	results := map[string]attr.Type{"prometheus": types.StringType}
+	results := map[string]attr.Type{"prometheus": types.StringType, "scrape_config_objects": types.StringType}
 	return &monitoringFunction{
 		name: "scrape_configs", results: results,
 		definition: function.Definition{
 			Summary: "Scrape configuration of Prometheus for a control plane",
-			MarkdownDescription: "Returns, as `prometheus`, the `scrape_configs` of Prometheus for a control plane: a file " +
-				"that `scrape_config_files` of its configuration names. The jobs are `etcd`, `kube-apiserver`, " +
-				"`kube-controller-manager` and `kube-scheduler`; the labels `cluster` and `machine` are those of `alert_rules`. " +
-				"kube-controller-manager and kube-scheduler need `metrics` of `kube_control_plane_replica`; they sign their " +
-				"certificates themselves, so these two jobs do not verify them. The result follows from the argument alone.",
+			MarkdownDescription: "Returns the `scrape_configs` of Prometheus for a control plane. `prometheus` is a " +
+				"file that `scrape_config_files` of its configuration names; null without `cert_file`. " +
+				"`scrape_config_objects` are the same as objects `ScrapeConfig` of the Prometheus operator, YAML " +
+				"documents; null without `secret`. The jobs are `etcd`, `kube-apiserver`, `kube-controller-manager` and " +
+				"`kube-scheduler`; the labels `cluster` and `machine` are those of `alert_rules`. kube-controller-manager " +
+				"and kube-scheduler need `metrics` of `kube_control_plane_replica`; they sign their certificates " +
+				"themselves, so these two jobs do not verify them. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{
 				Name: "facts",
-				MarkdownDescription: monitoringFacts + ". `ca_file`, `cert_file` and `key_file` are files on Prometheus' machine " +
-					"with the certificates of a `kube_kubeconfig` of the group `system:monitoring` (required). " +
-					"`etcd_ca_file`, `etcd_cert_file` and `etcd_key_file` are those of a client of etcd, which may read and " +
-					"write everything in it. Without them, etcd is scraped at port 2381 without TLS, for which the members need " +
-					"`extra_args = { listen-metrics-urls = … }` and a network that is trusted (guide Hardening).",
+				MarkdownDescription: monitoringFacts + ". `ca_file`, `cert_file` and `key_file` are files on Prometheus' " +
+					"machine with the certificates of a `kube_kubeconfig` of the group `system:monitoring`; `secret` names a " +
+					"Secret with the same as `ca.crt`, `tls.crt` and `tls.key`. Files or a Secret are required. " +
+					"`etcd_ca_file`, `etcd_cert_file` and `etcd_key_file`, or `etcd_secret`, are those of a client of etcd, " +
+					"which may read and write everything in it. Without them, etcd is scraped at port 2381 without TLS, for " +
+					"which the members need `extra_args = { listen-metrics-urls = … }` and a network that is trusted (guide " +
+					"Hardening).",
 			}},
 			Return: function.ObjectReturn{AttributeTypes: results},
 		},
 		run: func(f monitoring.Facts, c monitoring.Credentials) (map[string]string, error) {
-			if c.CA == "" || c.Cert == "" || c.Key == "" {
-				return nil, errors.New("ca_file, cert_file and key_file are required")
-			}
-			if (c.EtcdCA == "") != (c.EtcdCert == "") || (c.EtcdCA == "") != (c.EtcdKey == "") {
-				return nil, errors.New("etcd_ca_file, etcd_cert_file and etcd_key_file belong together")
+			if err := c.Validate(); err != nil {
+				return nil, err
 			}
 			text, err := monitoring.ScrapeConfigs(f, c)
-			return map[string]string{"prometheus": text}, err
+			objects, err2 := monitoring.ScrapeConfigObjects(f, c)
+			return map[string]string{"prometheus": text, "scrape_config_objects": objects}, errors.Join(err, err2)
 		},
 	}
 }
@@ -123,17 +151,21 @@ func (f *monitoringFunction) Run(ctx context.Context, req function.RunRequest, r
 	values := map[string]attr.Value{}
 	for name, text := range texts {
 		values[name] = types.StringValue(text)
+		if text == "" {
+			values[name] = types.StringNull()
+		}
 	}
 	resp.Error = resp.Result.Set(ctx, types.ObjectValueMust(f.results, values))
 }
 
-// factsOf decodes and validates the argument of both functions, which may be the same.
+// factsOf decodes and validates the argument of these functions, which may be the same.
 func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitoring.Credentials, err error) {
 	values, err := objectOf(argument)
 	if err != nil {
 		return facts, credentials, err
 	}
-	files := map[string]*string{
+	texts := map[string]*string{
+		"secret": &credentials.Secret, "etcd_secret": &credentials.EtcdSecret,
 		"ca_file": &credentials.CA, "cert_file": &credentials.Cert, "key_file": &credentials.Key,
 		"etcd_ca_file": &credentials.EtcdCA, "etcd_cert_file": &credentials.EtcdCert, "etcd_key_file": &credentials.EtcdKey,
 	}
@@ -157,13 +189,10 @@ func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitorin
 		case "labels":
 			facts.Labels, err = textMapOf(value)
 		default:
-			if files[name] == nil {
+			if texts[name] == nil {
 				return facts, credentials, fmt.Errorf("%s: there is no such attribute", name)
 			}
-			*files[name], err = textOf(value)
-			if err == nil && !path.IsAbs(*files[name]) {
-				err = errors.New("it is no absolute path")
-			}
+			*texts[name], err = textOf(value)
 		}
 		if err != nil {
 			return facts, credentials, fmt.Errorf("%s: %w", name, err)

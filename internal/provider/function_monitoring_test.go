@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -81,6 +82,45 @@ func TestScrapeConfigsFunction(t *testing.T) {
 	}
 }
 
+func TestDashboardsFunction(t *testing.T) {
+	facts := monitored()
+	facts["max_requests_inflight"] = types.NumberValue(big.NewFloat(800))
+	got, err := monitoringTexts(newDashboardsFunction(), facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"etcd": "prod / etcd", "kubernetes": `readOnly\"} / 800`} {
+		if text := got.Attributes()[name].(types.String).ValueString(); !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	delete(facts, "replicas")
+	got, err = monitoringTexts(newDashboardsFunction(), facts)
+	if err != nil || !got.Attributes()["kubernetes"].IsNull() || got.Attributes()["etcd"].IsNull() {
+		t.Errorf("without replicas: %v, %v", got, err)
+	}
+}
+
+func TestScrapeConfigObjects(t *testing.T) {
+	facts := monitored()
+	facts["cluster"], facts["secret"] = types.StringValue("Prod.eu_1"), types.StringValue("prometheus")
+	got, err := monitoringTexts(newScrapeConfigsFunction(), facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Attributes()["prometheus"].IsNull() {
+		t.Error("there is a configuration file without the files of its credentials")
+	}
+	text := got.Attributes()["scrape_config_objects"].(types.String).ValueString()
+	for _, want := range []string{
+		"name: control-plane-prod-eu-1-kube-scheduler\n", "cluster: Prod.eu_1", "10.0.0.11:2381", "scheme: HTTPS",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
 func TestMonitoringFunctionsUnknown(t *testing.T) {
 	for name, members := range map[string]attr.Value{
 		"the map": types.MapUnknown(types.StringType), "its type": types.DynamicUnknown(),
@@ -97,16 +137,34 @@ func TestMonitoringFunctionsUnknown(t *testing.T) {
 
 func TestMonitoringFunctionsRefuse(t *testing.T) {
 	for want, change := range map[string]map[string]attr.Value{
-		"clustre: there is no such attribute":    {"clustre": types.StringValue("prod")},
-		`cluster "prod\"} or up{"`:               {"cluster": types.StringValue(`prod"} or up{`)},
-		"members: it is not a map of strings":    {"members": textsOf("10.0.0.11")},
-		"labels: \"severity\" is no name":        {"labels": oneText("severity", "page")},
-		"the value of \"team\" is a template":    {"labels": oneText("team", "{{ .Secret }}")},
-		`members: name "cp 1"`:                   {"members": oneText("cp 1", "10.0.0.11")},
-		"replicas: ParseAddr":                    {"replicas": oneText("cp1", "cp1.example.com")},
-		"extensive_metrics: it is neither true":  {"extensive_metrics": types.StringValue("yes")},
-		"cert_file: it is no absolute path":      {"cert_file": types.StringValue("client.crt")},
+		"clustre: there is no such attribute":   {"clustre": types.StringValue("prod")},
+		`cluster "prod\"} or up{"`:              {"cluster": types.StringValue(`prod"} or up{`)},
+		"members: it is not a map of strings":   {"members": textsOf("10.0.0.11")},
+		"labels: \"severity\" is no name":       {"labels": oneText("severity", "page")},
+		"the value of \"team\" is a template":   {"labels": oneText("team", "{{ .Secret }}")},
+		`members: name "cp 1"`:                  {"members": oneText("cp 1", "10.0.0.11")},
+		"replicas: ParseAddr":                   {"replicas": oneText("cp1", "cp1.example.com")},
+		"extensive_metrics: it is neither true": {"extensive_metrics": types.StringValue("yes")},
+		`"client.crt" is no absolute path`: {
+			"ca_file": types.StringValue("/ca.crt"), "cert_file": types.StringValue("client.crt"),
+			"key_file": types.StringValue("/client.key"),
+		},
 		"ca_file, cert_file and key_file are re": {},
+		"ca_file, cert_file and key_file belong": {
+			"secret": types.StringValue("prometheus"), "ca_file": types.StringValue("/ca.crt"),
+		},
+		"etcd_ca_file, etcd_cert_file and etcd_key_file belong": {
+			"secret": types.StringValue("prometheus"), "etcd_ca_file": types.StringValue("/ca.crt"),
+		},
+		"are used with ca_file": {
+			"secret": types.StringValue("prometheus"), "etcd_ca_file": types.StringValue("/ca.crt"),
+			"etcd_cert_file": types.StringValue("/etcd.crt"), "etcd_key_file": types.StringValue("/etcd.key"),
+		},
+		`"Prometheus" is no name of a Secret`: {"secret": types.StringValue("Prometheus")},
+		"etcd_secret is used with secret only": {
+			"etcd_secret": types.StringValue("etcd"), "ca_file": types.StringValue("/ca.crt"),
+			"cert_file": types.StringValue("/client.crt"), "key_file": types.StringValue("/client.key"),
+		},
 	} {
 		facts := monitored()
 		for name, value := range change {

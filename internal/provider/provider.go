@@ -169,8 +169,8 @@ func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.Ep
 // Terraform supports functions since 1.8. Older versions do not call this method.
 func (p *kubeProvider) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
-		newAlertRulesFunction, newCertificateFunction, newFirewallRulesFunction, newKonnectivityAgentFunction,
-		newKubeconfigFunction, newScrapeConfigsFunction,
+		newAlertRulesFunction, newCertificateFunction, newDashboardsFunction, newFirewallRulesFunction,
+		newKonnectivityAgentFunction, newKubeconfigFunction, newScrapeConfigsFunction,
 	}
 }
 

@@ -37,6 +37,19 @@ output "etcd_client_urls" {
   value       = [for member in kube_etcd_member.this : member.client_url]
 }
 
+output "monitoring" {
+  description = "What the functions alert_rules and dashboards take. For scrape_configs, merge it with the files or the Secret of the credentials."
+  value = {
+    cluster                        = var.cluster_name
+    members                        = local.with["etcd"]
+    replicas                       = local.with["replica"]
+    port                           = var.kubernetes.port
+    max_requests_inflight          = try(tonumber(var.kubernetes.extra_args.apiserver["max-requests-inflight"]), null)
+    max_mutating_requests_inflight = try(tonumber(var.kubernetes.extra_args.apiserver["max-mutating-requests-inflight"]), null)
+    extensive_metrics              = try(var.etcd.extra_args["metrics"] == "extensive", false)
+  }
+}
+
 # Values that change on their own, such as the leader, are not outputs: every plan
 # would show a change. Read them from the data source kube_control_plane.
 output "drift" {

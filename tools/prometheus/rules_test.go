@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -63,6 +62,17 @@ func up(job string, values ...string) string {
 	for i, value := range values {
 		if value != "" {
 			all += series("up", job, fmt.Sprintf("cp%d", i+1), "", value)
+		}
+	}
+	return all
+}
+
+// burnRates returns what is recorded of the error budget, for windows.
+func burnRates(byWindow map[string]float64) string {
+	var all string
+	for window, value := range byWindow {
+		for _, verb := range []string{"read", "write"} {
+			all += fmt.Sprintf("  cluster_verb:apiserver_request:burnrate%s{cluster=\"prod\",verb=%q} %gx900\n", window, verb, value)
 		}
 	}
 	return all
@@ -162,6 +172,10 @@ var cases = map[string]struct{ bad, good string }{
 		apiserver("apiserver_request_terminations_total", `code="503"`, "0+10") +
 			apiserver("apiserver_request_total", `code="200"`, "0+90"),
 	},
+	"KubeAPIErrorBudgetBurn": {
+		burnRates(map[string]float64{"1h": 0.2, "5m": 0.2}),
+		burnRates(map[string]float64{"1h": 0.2, "5m": 0.1, "6h": 0.05, "30m": 0.1, "1d": 0.04, "2h": 0.02}),
+	},
 	"KubeClientCertificateExpiration": {
 		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "86400", "604800"),
 		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "604800", "2592000"),
@@ -201,10 +215,12 @@ const interval = 30 * time.Second
 
 // TestAlerts: each alert fires on bad input for as long as it waits, and does not on good input.
 func TestAlerts(t *testing.T) {
-	rules := map[string][]monitoring.Alert{}
+	rules := map[string][]monitoring.Rule{}
 	for _, group := range monitoring.Groups(facts) {
 		for _, rule := range group.Rules {
-			rules[rule.Name] = append(rules[rule.Name], rule)
+			if rule.Alert != "" {
+				rules[rule.Alert] = append(rules[rule.Alert], rule)
+			}
 		}
 	}
 	for name := range cases {
@@ -229,7 +245,7 @@ func TestAlerts(t *testing.T) {
 }
 
 // anyFires reports whether one of the rules has a result for as long as it waits without a break.
-func anyFires(t *testing.T, rules []monitoring.Alert, load string) bool {
+func anyFires(t *testing.T, rules []monitoring.Rule, load string) bool {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 30s\n"+load)
 	t.Cleanup(func() { _ = storage.Close() })
@@ -288,35 +304,11 @@ func TestRuleFile(t *testing.T) {
 	}
 	for _, group := range groups.Groups {
 		for _, rule := range group.Rules {
+			if rule.Record != "" {
+				continue
+			}
 			if rule.Labels["cluster"] != "prod" || rule.Labels["team"] != "platform" || rule.Annotations["action"] == "" {
 				t.Errorf("%s: labels %v, annotations %v", rule.Alert, rule.Labels, rule.Annotations)
-			}
-		}
-	}
-}
-
-// TestScrapeConfigs: Prometheus accepts the configuration, and its targets have the labels of the
-// alerts.
-func TestScrapeConfigs(t *testing.T) {
-	for name, c := range map[string]monitoring.Credentials{
-		"certificates": {"/p/ca.crt", "/p/c.crt", "/p/c.key", "/p/etcd.crt", "/p/e.crt", "/p/e.key"},
-		"etcd without": {CA: "/p/ca.crt", Cert: "/p/c.crt", Key: "/p/c.key"},
-	} {
-		text, err := monitoring.ScrapeConfigs(facts, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		loaded, err := config.Load(text, nil)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, text)
-		}
-		jobs, err := loaded.GetScrapeConfigs()
-		if err != nil || len(jobs) != 4 {
-			t.Errorf("%s: %d jobs, %v", name, len(jobs), err)
-		}
-		for _, machine := range []string{"cp1", "cp2", "cp3"} {
-			if n := strings.Count(text, "machine: "+machine+"\n"); n != 4 {
-				t.Errorf("%s: %s is scraped %d times, want 4", name, machine, n)
 			}
 		}
 	}

@@ -45,6 +45,25 @@ run "hardened" {
   }
 }
 
+run "monitoring" {
+  command = plan
+
+  variables {
+    etcd       = { version = "3.6.16", extra_args = { metrics = "extensive" } }
+    kubernetes = { version = "1.36.3", extra_args = { apiserver = { max-requests-inflight = "800" } } }
+  }
+
+  assert {
+    condition = (output.monitoring.max_requests_inflight == 800 && output.monitoring.max_mutating_requests_inflight == null &&
+    output.monitoring.extensive_metrics)
+    error_message = "The limits of requests and the metrics of etcd are those of the flags."
+  }
+  assert {
+    condition     = strcontains(provider::kube::alert_rules(output.monitoring).rules, "> 640")
+    error_message = "The functions take the output, and alerts have the limits of the flags."
+  }
+}
+
 run "konnectivity" {
   command = plan
 

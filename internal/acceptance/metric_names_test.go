@@ -1,0 +1,115 @@
+package acceptance
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/monitoring"
+)
+
+// extensiveMetrics has the durations of requests to etcd, which an alert needs.
+const extensiveMetrics = `
+resource "kube_etcd_member" "this" {
+  extra_args = { metrics = "extensive" }
+}
+`
+
+// TestMetricNames: every metric that an alert or a dashboard queries is served. A metric that a
+// release renames would make an alert silent.
+func TestMetricNames(t *testing.T) {
+	names := []string{"cp1", "cp2"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	override(t, w, extensiveMetrics+metricsOverride)
+	apply(t, w)
+	admin := credentialsOf(t, outputOf(t, w, "kubeconfig"))
+	provokeMetrics(t, admin)
+	machines := map[string]netip.Addr{}
+	for _, name := range names {
+		machines[name] = shared.lab.Machine(name).Address
+	}
+	needed := monitoring.Metrics(monitoring.Facts{
+		Cluster: "a", Members: machines, Replicas: machines, Extensive: true,
+	})
+	missing := needed
+	for end := time.Now().Add(2 * time.Minute); len(missing) > 0; time.Sleep(time.Second) {
+		served := map[string]bool{}
+		for _, name := range names {
+			addServed(served, scraped(t, admin, name))
+		}
+		missing = slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return served[name] })
+		if len(missing) > 0 && time.Now().After(end) {
+			t.Fatalf("nothing serves %q", missing)
+		}
+	}
+	t.Logf("all of %d metrics are served", len(needed))
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// provokeMetrics makes happen what some metrics wait for before they are served: a Pod to schedule,
+// a request that is cut off, and an aggregated API.
+func provokeMetrics(t *testing.T, admin credentials) {
+	t.Helper()
+	pod := map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "unschedulable"},
+		"spec": map[string]any{
+			"automountServiceAccountToken": false,
+			"containers":                   []any{map[string]any{"name": "none", "image": "none"}},
+		},
+	}
+	// A Pod is refused until its namespace has a service account.
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		code, text, err := admin.call(t.Context(), endpointURL, http.MethodPost, "/api/v1/namespaces/default/pods", pod, nil)
+		if code == http.StatusCreated {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("create a Pod: HTTP %d, %v: %s", code, err, text)
+		}
+	}
+	admin.must(t, endpointURL, http.MethodPost, "/apis/apiregistration.k8s.io/v1/apiservices", map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1.none.example.com"},
+		"spec": map[string]any{
+			"group": "none.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+			"insecureSkipTLSVerify": true, "service": map[string]any{"name": "none", "namespace": "default"},
+		},
+	}, nil)
+	for _, server := range servers("cp1", "cp2") {
+		code, text, err := admin.call(t.Context(), server, http.MethodGet, "/api/v1/configmaps?timeout=1ns", nil, nil)
+		if err != nil || code != http.StatusGatewayTimeout {
+			t.Fatalf("a request without time: HTTP %d, %v: %s", code, err, text)
+		}
+	}
+}
+
+// scraped returns the metrics of all components on a machine.
+func scraped(t *testing.T, admin credentials, name string) string {
+	t.Helper()
+	all := []string{onMachine(t, shared.lab.Machine(name), "cd /etc/kubernetes/pki && curl -sS --fail "+
+		"--cacert etcd/ca.crt --cert apiserver-etcd-client.crt --key apiserver-etcd-client.key "+
+		"https://127.0.0.1:2379/metrics")}
+	for _, port := range []string{"6443", "10257", "10259"} {
+		code, text, err := admin.insecure().call(t.Context(), "https://"+address(name)+":"+port, http.MethodGet,
+			"/metrics", nil, nil)
+		if err != nil || code != http.StatusOK {
+			t.Fatalf("metrics of port %s on %s: HTTP %d, %v", port, name, code, err)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// addServed adds the names of the series in the text format of Prometheus.
+func addServed(served map[string]bool, text string) {
+	for line := range strings.Lines(text) {
+		if end := strings.IndexAny(line, "{ "); end > 0 && line[0] != '#' {
+			served[line[:end]] = true
+		}
+	}
+}
