@@ -1,0 +1,57 @@
+# Three machines with all roles, and what Prometheus and Grafana need for them:
+# configuration, alerts, dashboards, and a certificate that may read metrics only.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    kube = {
+      source  = "kubequorum/kube"
+      version = "~> 0.1.0"
+    }
+  }
+}
+
+provider "kube" {
+  ssh = {
+    user        = var.ssh_user
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+  }
+  artifacts = var.artifacts
+}
+
+module "control_plane" {
+  # In a repository of your own: github.com/kubequorum/terraform-provider-kube//modules/control-plane?ref=v0.1.0
+  source = "../../modules/control-plane"
+
+  cluster_name = "prod"
+  endpoint     = { address = var.endpoint_address }
+  etcd = {
+    version = "3.6.16"
+    # Everybody in the network of the machines may read etcd's metrics here: close the port to others.
+    extra_args = { listen-metrics-urls = "http://0.0.0.0:2381" }
+  }
+  kubernetes = {
+    version = "1.36.3"
+    metrics = { address = "0.0.0.0" } # of kube-controller-manager and kube-scheduler, for clients with the right to read them
+  }
+  pki      = { deletion_protection = false } # to try it out: keep it on for a cluster that matters
+  machines = { for name, address in var.machines : name => { address = address } }
+}
+
+# May read metrics, and nothing else.
+resource "kube_kubeconfig" "prometheus" {
+  pki    = module.control_plane.pki
+  server = module.control_plane.url
+  user   = "prometheus"
+  groups = ["system:monitoring"]
+}
+
+locals {
+  # Alerts for machines that an apply adds or removes come and go with it.
+  scraped = merge(module.control_plane.monitoring, {
+    ca_file   = "${var.credentials_directory}/ca.crt"
+    cert_file = "${var.credentials_directory}/client.crt"
+    key_file  = "${var.credentials_directory}/client.key"
+  })
+}
