@@ -39,7 +39,8 @@ type Imported struct {
 	Audit          component.Audit // a default is 0 or ""
 	// Authentication is read from the API server's file; the order in its JWT may differ.
 	Authentication component.Authentication
-	Limits         map[string]component.Limits // of every component
+	Limits         map[string]component.Limits  // of every component
+	Environment    map[string]map[string]string // of components that have variables
 	// ConfigFiles are the files of the user. The content of a write-only one is not read.
 	ConfigFiles map[string]component.ConfigFile
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.

@@ -158,9 +158,12 @@ func (i *Imported) deriveSettings(flags, extra map[string]string, files map[stri
 			return group == component.KonnectivityServer
 		})
 	}
-	i.Limits = map[string]component.Limits{}
+	i.Limits, i.Environment = map[string]component.Limits{}, map[string]map[string]string{}
 	for _, name := range release.Components() {
 		i.Limits[name] = unit.Limits(files[unit.Path(name)].Content)
+		if variables := unit.Environment(files[unit.Path(name)].Content); variables != nil {
+			i.Environment[name] = variables
+		}
 	}
 }
 

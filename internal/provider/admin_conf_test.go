@@ -54,7 +54,7 @@ func bareReplica() replicaModel {
 		types.SetNull(types.StringType)
 	return replicaModel{
 		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, RepeatedArgs: object, Audit: object,
-		Authentication: object, Resources: object,
+		Authentication: object, Resources: object, Environment: object,
 		AdditionalEndpoints: types.ListNull(types.ObjectType{AttrTypes: registrationTypes}),
 
 		Etcd: set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,

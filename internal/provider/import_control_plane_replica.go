@@ -71,6 +71,7 @@ func (r *replicaResource) ImportState(
 	i.set("audit", supplied.Audit)
 	i.set("authentication", supplied.Authentication)
 	i.set("resources", supplied.Resources)
+	i.set("environment", observedEnvironment(observed.Environment))
 	i.set("supplementary_groups", supplied.Groups)
 	i.set("konnectivity", supplied.Konnectivity)
 	i.files(observed, supplied.Files)

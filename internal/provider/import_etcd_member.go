@@ -44,6 +44,7 @@ func (r *etcdMemberResource) ImportState(
 	i.set("peers", observed.Peers)
 	i.set("version", observed.Version)
 	i.set("extra_args", observed.ExtraArgs)
+	i.set("environment", observed.Environment)
 	i.set("data_dir", observed.DataDir)
 	i.set("upgrade_snapshots_kept", int64(observed.SnapshotsKept))
 	i.set("archives_kept", int64(observed.ArchivesKept))

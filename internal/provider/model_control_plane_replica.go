@@ -34,6 +34,7 @@ type replicaModel struct {
 	ExtraSANs           types.Set    `tfsdk:"extra_sans"`
 	ExtraArgs           types.Object `tfsdk:"extra_args"`
 	RepeatedArgs        types.Object `tfsdk:"repeated_args"`
+	Environment         types.Object `tfsdk:"environment"`
 	EarlyRenewal        types.String `tfsdk:"early_renewal"`
 
 	Files       types.Map `tfsdk:"files"`
@@ -137,6 +138,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		[2]attr.Value{m.Files, before.Files},
 		[2]attr.Value{m.FileDigests, before.FileDigests},
 		[2]attr.Value{m.RepeatedArgs, before.RepeatedArgs},
+		[2]attr.Value{m.Environment, before.Environment},
 		[2]attr.Value{m.Audit, before.Audit},
 		[2]attr.Value{m.Authentication, before.Authentication},
 		[2]attr.Value{m.Resources, before.Resources},

@@ -18,20 +18,21 @@ import (
 type etcdMemberModel struct {
 	machineModel
 
-	Name      types.String `tfsdk:"name"`
-	Host      types.Object `tfsdk:"host"`
-	Peers     types.Map    `tfsdk:"peers"`
-	Signed    types.Object `tfsdk:"signed"`
-	Version   types.String `tfsdk:"version"`
-	ExtraArgs types.Map    `tfsdk:"extra_args"`
-	Resources types.Object `tfsdk:"resources"`
-	Kept      types.Int64  `tfsdk:"upgrade_snapshots_kept"`
-	Archives  types.Int64  `tfsdk:"archives_kept"`
-	Snapshots types.Object `tfsdk:"snapshots"`
-	Liveness  types.Bool   `tfsdk:"liveness_probe"`
-	DataDir   types.String `tfsdk:"data_dir"`
-	OnDestroy types.String `tfsdk:"on_destroy"`
-	Early     types.String `tfsdk:"early_renewal"`
+	Name        types.String `tfsdk:"name"`
+	Host        types.Object `tfsdk:"host"`
+	Peers       types.Map    `tfsdk:"peers"`
+	Signed      types.Object `tfsdk:"signed"`
+	Version     types.String `tfsdk:"version"`
+	ExtraArgs   types.Map    `tfsdk:"extra_args"`
+	Environment types.Map    `tfsdk:"environment"`
+	Resources   types.Object `tfsdk:"resources"`
+	Kept        types.Int64  `tfsdk:"upgrade_snapshots_kept"`
+	Archives    types.Int64  `tfsdk:"archives_kept"`
+	Snapshots   types.Object `tfsdk:"snapshots"`
+	Liveness    types.Bool   `tfsdk:"liveness_probe"`
+	DataDir     types.String `tfsdk:"data_dir"`
+	OnDestroy   types.String `tfsdk:"on_destroy"`
+	Early       types.String `tfsdk:"early_renewal"`
 
 	ClientURL types.String `tfsdk:"client_url"`
 	PeerURL   types.String `tfsdk:"peer_url"`
@@ -83,6 +84,7 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.Environment, before.Environment},
 		[2]attr.Value{m.Resources, before.Resources},
 		[2]attr.Value{m.Early, before.Early},
 		[2]attr.Value{m.Kept, before.Kept},

@@ -69,6 +69,7 @@ func (r *replicaResource) ValidateConfig(
 		}
 	}
 	model.validateArgs(ctx, &resp.Diagnostics)
+	model.validateEnvironment(ctx, &resp.Diagnostics)
 }
 
 // ModifyPlan keeps the observed values unless the machine is changed.
@@ -221,6 +222,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			MetricsAddress:  metricsAddress(m.Metrics),
 			Audit:           m.audit(ctx),
 			Limits:          m.limits(ctx),
+			Environment:     m.environment(ctx, diags),
 			ConfigFiles:     m.configFiles(ctx),
 			Konnectivity:    m.konnectivity(ctx),
 			Settings:        m.settings(ctx),

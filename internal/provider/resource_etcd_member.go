@@ -63,6 +63,7 @@ func (r *etcdMemberResource) ValidateConfig(
 		}
 	}
 	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
+	model.validateEnvironment(ctx, &resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
 			stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
@@ -175,6 +176,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			Version:       m.Version.ValueString(),
 			ExtraArgs:     stringMapOf(ctx, m.ExtraArgs, diags),
 			Limits:        limitsOf(ctx, m.Resources),
+			Environment:   stringMapOf(ctx, m.Environment, diags),
 			Settings:      m.settings(ctx),
 			DataDir:       m.DataDir.ValueString(),
 			OnDestroy:     machine.OnDestroy(m.OnDestroy.ValueString()),

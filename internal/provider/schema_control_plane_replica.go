@@ -127,6 +127,7 @@ func replicaArguments() map[string]schema.Attribute {
 				"scheduler":          repeatedArgsSchema("kube-scheduler"),
 			},
 		},
+		"environment": replicaEnvironmentSchema(),
 	}
 }
 

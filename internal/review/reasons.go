@@ -61,6 +61,7 @@ func arguments(kind string) map[string]argument {
 			"snapshots":              {label: "scheduled snapshots"},
 			"liveness_probe":         {label: "liveness probe", shown: true},
 			"resources":              {label: "resource limits", effect: Restart, shown: true},
+			"environment":            {label: "environment variables", effect: Restart},
 			"name":                   {label: "name", effect: Restart, shown: true},
 		},
 		"kube_control_plane_replica": {
@@ -82,6 +83,7 @@ func arguments(kind string) map[string]argument {
 			"metrics":              {label: "metrics address", effect: Restart, shown: true},
 			"authentication":       {label: "authentication", effect: Restart},
 			"resources":            {label: "resource limits", effect: Restart, shown: true},
+			"environment":          {label: "environment variables", effect: Restart},
 			"name":                 {label: "name", effect: Restart, shown: true},
 			"supplementary_groups": {label: "supplementary groups", effect: Restart, shown: true},
 			"konnectivity":         {label: "konnectivity", effect: Restart, shown: true},

@@ -116,6 +116,7 @@ resource "kube_etcd_member" "this" {
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
   liveness_probe         = var.etcd.liveness_probe
+  environment            = var.etcd.environment
   resources              = var.etcd.resources
   signed                 = try(var.signed[each.key].etcd_member, null)
   early_renewal          = var.pki.early_renewal
@@ -138,6 +139,7 @@ resource "kube_control_plane_replica" "this" {
   extra_sans     = var.kubernetes.extra_sans
   extra_args     = var.kubernetes.extra_args
   repeated_args  = var.kubernetes.repeated_args
+  environment    = var.kubernetes.environment
   admin_conf     = var.kubernetes.admin_conf
   liveness_probe = var.kubernetes.liveness_probe
   metrics        = var.kubernetes.metrics

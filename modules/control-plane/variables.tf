@@ -141,6 +141,7 @@ variable "etcd" {
       environment_file = optional(string)
     }))
     liveness_probe = optional(bool, true)
+    environment    = optional(map(string))
     resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
     timeouts       = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
@@ -154,6 +155,7 @@ variable "kubernetes" {
     The defaults of audit, authentication and resources are described in the guide "Hardening".
     supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
     repeated_args are flags that are given once for each value, such as service-account-issuer.
+    environment has environment variables of the components, such as HTTPS_PROXY. They are no secrets.
     files are placed in /etc/kubernetes/files, where flags in extra_args name them. A file without content takes it from secret_files.
     konnectivity is the path from API servers to Services, Pods and nodes, for machines that do not reach them. Balancers of the module get its port.
     members selects the etcd members that a replica uses: "own" (the member on its machine, or all members if it has none) or "all".
@@ -171,6 +173,11 @@ variable "kubernetes" {
       apiserver          = optional(map(list(string)))
       controller_manager = optional(map(list(string)))
       scheduler          = optional(map(list(string)))
+    }))
+    environment = optional(object({
+      apiserver          = optional(map(string))
+      controller_manager = optional(map(string))
+      scheduler          = optional(map(string))
     }))
     extra_sans     = optional(set(string), [])
     admin_conf     = optional(bool, true)

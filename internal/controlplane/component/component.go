@@ -29,7 +29,8 @@ type Component struct {
 	// Certificates are the files whose expiry the component depends on.
 	Certificates []string
 	Limits       Limits
-	Groups       []string // additional groups of the machine; sorted
+	Environment  map[string]string // variables; nil for none
+	Groups       []string          // additional groups of the machine; sorted
 	Probe        probe
 	StopTimeout  time.Duration // how long it may take to stop; 0 means the runtime's default
 	// Listens are the ports that it opens in addition to that of its probe.
@@ -77,6 +78,7 @@ func Of(s Replica) []Component {
 	}
 	for i := range all {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
+		all[i].Environment = s.Environment[all[i].Name]
 	}
 	if s.Previous != nil {
 		for i := range all {

@@ -40,6 +40,8 @@ type Replica struct {
 	// request, and what is logged about it, would depend on the replica that serves it.
 	Authentication Authentication
 	Limits         map[string]Limits // by component
+	// Environment has variables by component and name. Their values are no secrets.
+	Environment map[string]map[string]string
 	// Konnectivity configures the proxy server through which the API server reaches Services, Pods
 	// and nodes; nil means that it reaches them directly.
 	Konnectivity *Konnectivity
@@ -48,7 +50,7 @@ type Replica struct {
 	// SupplementaryGroups are additional groups of the API server on the machine, such as the
 	// group that may open the socket of a KMS plugin.
 	SupplementaryGroups []string
-	// Settings are Audit, Authentication, Limits, SupplementaryGroups, Konnectivity and ConfigFiles
+	// Settings are Audit, Authentication, Limits, Environment, SupplementaryGroups, Konnectivity and ConfigFiles
 	// (without their contents) as written in the configuration, as JSON. They are stored on the machine
 	// for an import.
 	Settings json.RawMessage

@@ -73,6 +73,7 @@ func text(c component.Component) string {
 	line("Restart=always")
 	line("RestartSec=2")
 	b.WriteString(systemd.Limits(c.Limits).Lines())
+	b.WriteString(systemd.EnvironmentLines(c.Environment))
 	b.WriteString(serviceSettings)
 	b.WriteString(systemd.InstallSection)
 	return b.String()
@@ -107,6 +108,9 @@ func Groups(unit string) []string {
 
 // Limits returns the limits of a unit. Values that Validate would reject are dropped.
 func Limits(unit string) component.Limits { return component.Limits(systemd.LimitsIn(unit)) }
+
+// Environment returns the variables of a unit, nil for none. Those that Validate would reject are dropped.
+func Environment(unit string) map[string]string { return systemd.EnvironmentIn(unit) }
 
 // after orders the other components after the API server. At boot they start when it serves,
 // instead of competing with it for the CPU. At shutdown they stop before it. The API server itself is

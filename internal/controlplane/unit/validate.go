@@ -19,6 +19,11 @@ func Validate(s component.Replica) error {
 			return invalid(s, "resources", err)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		if err := systemd.ValidateEnvironment(s.Environment[name]); err != nil {
+			return invalid(s, "environment", err)
+		}
+	}
 	for _, socket := range s.Sockets() {
 		if err := checkVisible(socket); err != nil {
 			return invalid(s, "pki", err)

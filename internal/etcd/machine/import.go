@@ -34,6 +34,7 @@ type Imported struct {
 	LivenessProbe bool
 	EarlyRenewal  time.Duration
 	Limits        systemd.Limits
+	Environment   map[string]string
 	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
 	// Alone means that the cluster did not list its members, so Peers contains only this
 	// one.
@@ -75,7 +76,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
 		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(),
 		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
-		Limits: systemd.LimitsIn(unit.Content), Settings: recorded.Settings,
+		Limits: systemd.LimitsIn(unit.Content), Environment: systemd.EnvironmentIn(unit.Content), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files), LivenessProbe: timer.Managed(facts.Files[LivenessTimerPath]),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}

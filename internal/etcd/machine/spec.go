@@ -26,9 +26,11 @@ type Spec struct {
 	Version   string            // "3.6.16"
 	ExtraArgs map[string]string // flag without dashes → value; override the defaults
 	Limits    systemd.Limits    // of the unit; a change restarts the member
-	DataDir   string            // "" means /var/lib/etcd
-	OnDestroy OnDestroy
-	Source    host.Source
+	// Environment has variables of the unit; a change restarts the member. Their values are no secrets.
+	Environment map[string]string
+	DataDir     string // "" means /var/lib/etcd
+	OnDestroy   OnDestroy
+	Source      host.Source
 	// EarlyRenewal is how long before its expiry a certificate is renewed; 0 means a third
 	// of its lifetime.
 	EarlyRenewal time.Duration

@@ -1,0 +1,43 @@
+package systemd
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+func TestEnvironment(t *testing.T) {
+	want := map[string]string{
+		"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8,.svc", "GODEBUG": "a=1,b=2", "EMPTY": "",
+		"QUOTED": `a "b" \n 'c'; $HOME $$ %n %% ` + "ü", "_1": " spaces ", memoryLimitVariable: "1GiB",
+	}
+	if err := ValidateEnvironment(want); err != nil {
+		t.Fatal(err)
+	}
+	limits := Limits{MemoryMax: "1G"}
+	unit := "[Service]\nEnvironmentFile=-/etc/etcd.env\n" + limits.Lines() + EnvironmentLines(want) + "Environment=BY=hand\n"
+	if got := EnvironmentIn(unit); !maps.Equal(got, want) {
+		t.Errorf("%q\nis read as %q", unit, got)
+	}
+	if got := EnvironmentIn("[Service]\n" + limits.Lines()); got != nil {
+		t.Errorf("without variables: %q", got)
+	}
+	if LimitsIn(unit) != limits {
+		t.Errorf("limits are read as %+v", LimitsIn(unit))
+	}
+}
+
+func TestEnvironmentRefused(t *testing.T) {
+	for want, variables := range map[string]map[string]string{
+		`"A B" is no name`:       {"A B": "1"},
+		`"" is no name`:          {"": "1"},
+		`"1A" is no name`:        {"1A": "1"},
+		`"A=B" is no name`:       {"A=B": "1"},
+		"the value of A contain": {"A": "1\nExecStartPre=/bin/true"},
+		"the value of B contain": {"B": "1\x00"},
+	} {
+		if err := ValidateEnvironment(variables); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", variables, err)
+		}
+	}
+}
