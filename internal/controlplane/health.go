@@ -2,15 +2,10 @@ package controlplane
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	core "k8s.io/api/core/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -98,97 +93,5 @@ func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 		out.CertificateExpiry = earlier(out.CertificateExpiry, status.CertificateExpiry)
 	}
 	out.CertificateExpiry = earlier(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
-	return out
-}
-
-// MachineReview is the health of a machine, with additional data for a review.
-type MachineReview struct {
-	Health
-	Processes map[string]host.Process // by component
-	Files     map[string]string       // content of the files that the named flags of the API server point to, by flag
-}
-
-// Node is one node of the cluster.
-type Node struct {
-	Name      string
-	Addresses []string
-	Taints    []string // "KEY:EFFECT"
-}
-
-// Review is Health with, for each machine, the processes of its components and the files that
-// the given flags of its API server name. Those files must not contain secrets.
-func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []MachineReview {
-	out := make([]MachineReview, len(addresses))
-	script := host.ProcessScript(unit.NamesOf(release.Components())...) + filesScript(flags)
-	var machines sync.WaitGroup
-	for i, address := range addresses {
-		machines.Go(func() {
-			h, output := healthAt(ctx, r.machine(address), b, script)
-			out[i] = parseReview(h, output)
-		})
-	}
-	machines.Wait()
-	return out
-}
-
-// filesScript prints the files that the API server's process was started with.
-func filesScript(flags []string) host.Script {
-	return `pid=` + unit.MainPID(release.APIServer) + `
-if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
-  file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
-  [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"
-done; fi
-`
-}
-
-// parseReview parses the output of Review's script.
-func parseReview(h Health, output string) MachineReview {
-	r := MachineReview{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
-	for name, process := range host.ReadProcesses(output) {
-		r.Processes[unit.Component(name)] = process
-	}
-	for line := range strings.Lines(output) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(fields) != 3 || fields[0] != "file" {
-			continue
-		}
-		if text, err := base64.StdEncoding.DecodeString(fields[2]); err == nil {
-			r.Files[fields[1]] = string(text)
-		}
-	}
-	return r
-}
-
-var errNoReadyAPIServer = errors.New("no API server of a replica that can be looked at is ready")
-
-// Nodes lists the nodes of the cluster through the first replica that answers.
-func (r *Replicas) Nodes(ctx context.Context, seen []MachineReview, b *pki.Bundle) ([]Node, error) {
-	err := errNoReadyAPIServer
-	for _, replica := range seen {
-		if len(replica.Components) == 0 || !replica.Components[0].Healthy {
-			continue
-		}
-		var nodes []core.Node
-		s := component.Replica{Name: replica.Name, Address: replica.Address, Port: replica.Port, Bundle: b}
-		if nodes, err = client.New(r.machine(s.Address), s).Nodes(ctx); err == nil {
-			return nodesOf(nodes), nil
-		}
-		err = fmt.Errorf("ask replica %s (%s) for the nodes: %w", replica.Name, replica.Address, err)
-	}
-	return nil, err
-}
-
-func nodesOf(all []core.Node) []Node {
-	var out []Node
-	for _, node := range all {
-		n := Node{Name: node.Name}
-		for _, address := range node.Status.Addresses {
-			n.Addresses = append(n.Addresses, address.Address)
-		}
-		for _, taint := range node.Spec.Taints {
-			n.Taints = append(n.Taints, taint.Key+":"+string(taint.Effect))
-		}
-		out = append(out, n)
-	}
 	return out
 }

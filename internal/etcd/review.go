@@ -3,16 +3,10 @@ package etcd
 import (
 	"context"
 	"encoding/base64"
-	"errors"
-	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -26,15 +20,24 @@ import (
 type ObservedMember struct {
 	Address string
 	Process host.Process
-	OwnDisk bool   // the data directory is not on the file system of /
-	Disk    string // the mount point of that file system; "" if there is no such directory
-	Memory  bool   // that file system is in memory
+	OwnDisk bool     // the data directory is not on the file system of /
+	Disk    string   // the mount point of that file system; "" if there is no such directory
+	Memory  bool     // that file system is in memory
+	Devices []string // the whole disks below that file system; empty: not known
+	Sharing []string // mount points of other file systems on these disks
 	Timers  []Timer
 	// Scheduled is the timer for the scheduled snapshots of a Spec; nil: there is none.
 	Scheduled *Scheduled
 	FsyncErr  error         // why Fsync and Fsyncs are unknown
 	Fsync     time.Duration // an upper bound of the 99th percentile of the log's fsync durations since the start
 	Fsyncs    uint64        // the number of fsyncs
+
+	Compaction Compaction
+	Profiles   client.Answer // to a request for the page of profiles
+	TLS        ObservedTLS
+	// Scrapers are connected to the listener for metrics alone. ScrapersErr is why they are not known.
+	Scrapers    []host.Client
+	ScrapersErr error
 }
 
 // Timer is a systemd timer, not the provider's, whose name or command contains etcd.
@@ -52,22 +55,26 @@ type Scheduled struct {
 	Sent    time.Time // when the newest snapshot uploaded from here was saved; zero: none
 	Ran     time.Time // zero: never
 	Next    time.Time // zero: the timer does not run
+	// Interval is the longest time between two of the next runs; 0: not known.
+	Interval time.Duration
 }
 
 // Review returns Health with a Reading of every machine that could be observed. It never
 // fails either.
 func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Health, []ObservedMember) {
 	cl := c.named(b.ClusterID)
-	latencies := make(chan map[string]latency, 1)
-	go func() { latencies <- cl.latencies(ctx, hosts, b) }()
+	asked := make(chan map[string]answers, 1)
+	go func() { asked <- cl.askMembers(ctx, hosts, b) }()
 	q := healthQuery()
 	q.Script = reviewScript
 	health := cl.health(ctx, hosts, b, q)
-	measured := <-latencies
+	said := <-asked
 	var members []ObservedMember
 	for _, m := range health.Machines {
 		if m.Err == nil {
-			members = append(members, observedMember(m.Address, m.output, measured[m.Address]))
+			o := observedMember(m.Address, m.output, said[m.Address])
+			o.TLS = observedTLS(m.output, m.Address, b, time.Now())
+			members = append(members, o)
 		}
 	}
 	return health, members
@@ -75,13 +82,18 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 
 // reviewScript reads the process, the disk of its data, and timers. It distinguishes the
 // provider's own timer from others by the content of its file.
-var reviewScript = host.ProcessScript(layout.Unit) + `
+var reviewScript = host.ProcessScript(layout.Unit) + host.ClientFunctions + reviewFunctions + `
 pid=$(systemctl show --property=MainPID --value ` + layout.Unit + `)
 dir=
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
 dir=${dir:-` + layout.DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" \
   "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
+disks_below "$dir"
+if [ "${pid:-0}" -gt 0 ]; then
+  certificates "$pid"
+  clients $(metrics_ports "$pid")
+fi
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
 ours=
 if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.ServicePath + `; then
@@ -93,6 +105,7 @@ if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.
   printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshot.Service + `)" "$uploads" \
     "$(property LastTriggerUSec ` + snapshot.Timer + `)" "$next" \
     "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
+  runs "$(property TimersCalendar ` + snapshot.Timer + ` | sed -n 's/.*OnCalendar=\(.*\) ; next_elapse.*/\1/p')"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
   [ "$timer" != "$ours" ] && [ "$timer" != ` + machine.LivenessTimer + ` ] || continue
@@ -109,35 +122,67 @@ done
 const mostTimers = 200
 
 // observedMember parses the output of reviewScript.
-func observedMember(address, output string, measured latency) ObservedMember {
+func observedMember(address, output string, said answers) ObservedMember {
 	r := ObservedMember{
-		Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: measured.err,
-		Fsync: measured.bound, Fsyncs: measured.count,
+		Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: said.fsync.err,
+		Fsync: said.fsync.bound, Fsyncs: said.fsync.count, Compaction: said.compaction, Profiles: said.profiles,
 	}
+	r.Devices, r.Sharing = observedDisks(output)
+	r.Scrapers, r.ScrapersErr = observedScrapers(output)
+	var runs []time.Time
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
+		case len(fields) == 2 && fields[0] == "run" && len(runs) < mostRuns:
+			runs = append(runs, timeIn(systemdTime, fields[1]))
 		case len(fields) == 5 && fields[0] == "disk":
 			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], problem.Line(fields[3]), fields[4] == "tmpfs" ||
 				fields[4] == "ramfs"
 		case len(fields) == 6 && fields[0] == "scheduled":
-			sent, _, _ := strings.Cut(fields[5], "-")
-			r.Scheduled = &Scheduled{
-				Failed: fields[1] != "success", Uploads: fields[2] == "yes",
-				Ran: timeIn(systemdTime, fields[3]), Next: timeIn(systemdTime, fields[4]), Sent: timeIn(snapshot.TimeLayout, sent),
+			r.Scheduled = scheduledIn(fields[1:])
+		case len(fields) == 5 && fields[0] == "timer" && len(r.Timers) < mostTimers:
+			if timer, ok := timerIn(fields[1:]); ok {
+				r.Timers = append(r.Timers, timer)
 			}
-		case len(fields) == 5 && fields[0] == "timer":
-			command, err := base64.StdEncoding.DecodeString(fields[4])
-			if err != nil || len(r.Timers) >= mostTimers {
-				continue // truncated
-			}
-			r.Timers = append(r.Timers, Timer{
-				Name: problem.Line(fields[1]), Command: problem.Line(string(command)),
-				Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3]),
-			})
 		}
 	}
+	if r.Scheduled != nil {
+		r.Scheduled.Interval = longestGap(runs)
+	}
 	return r
+}
+
+func scheduledIn(fields []string) *Scheduled {
+	sent, _, _ := strings.Cut(fields[4], "-")
+	return &Scheduled{
+		Failed: fields[0] != "success", Uploads: fields[1] == "yes",
+		Ran: timeIn(systemdTime, fields[2]), Next: timeIn(systemdTime, fields[3]), Sent: timeIn(snapshot.TimeLayout, sent),
+	}
+}
+
+// timerIn parses a timer. ok is false if the line was truncated.
+func timerIn(fields []string) (t Timer, ok bool) {
+	command, err := base64.StdEncoding.DecodeString(fields[3])
+	return Timer{
+		Name: problem.Line(fields[0]), Command: problem.Line(string(command)),
+		Failed: fields[1] != "success", Ran: timeIn(systemdTime, fields[2]),
+	}, err == nil
+}
+
+// mostRuns is how many of the next runs of a timer are read: a week of hours.
+const mostRuns = 170
+
+// longestGap returns the longest time between two runs, in their order; 0 if it is not known.
+func longestGap(runs []time.Time) time.Duration {
+	longest := time.Duration(0)
+	for i := 1; i < len(runs); i++ {
+		gap := runs[i].Sub(runs[i-1])
+		if runs[i-1].IsZero() || gap <= 0 {
+			return 0
+		}
+		longest = max(longest, gap)
+	}
+	return longest
 }
 
 // systemdTime is how systemctl prints a time under TZ=UTC.
@@ -150,84 +195,4 @@ func timeIn(layout, text string) time.Time {
 		return time.Time{}
 	}
 	return read
-}
-
-// latency is how long a member's log takes to reach the disk.
-type latency struct {
-	bound time.Duration
-	count uint64
-	err   error
-}
-
-// latencies queries the members on all machines in parallel.
-func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) map[string]latency {
-	addresses := hostAddresses(hosts)
-	all := make(map[string]latency, len(addresses))
-	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
-	if err != nil {
-		for _, address := range addresses {
-			all[address] = latency{err: err}
-		}
-		return all
-	}
-	defer clients.Close()
-	var mu sync.Mutex
-	var asking sync.WaitGroup
-	for _, address := range addresses {
-		asking.Go(func() {
-			text, err := clients.GetHTTP(ctx, address, "/metrics", 8<<20)
-			measured := latency{err: err}
-			if err == nil {
-				measured = fsyncIn(string(text))
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all[address] = measured
-		})
-	}
-	asking.Wait()
-	return all
-}
-
-// fsyncHistogram is etcd's metric of how long its log takes to reach the disk.
-const fsyncHistogram = "etcd_disk_wal_fsync_duration_seconds"
-
-var errNoFsync = errors.New("the metrics of the member do not contain " + fsyncHistogram)
-
-// fsyncIn parses the histogram from a page of metrics. It returns the bound of the first
-// bucket that contains 99 of 100.
-func fsyncIn(metrics string) latency {
-	type bucket struct {
-		bound float64
-		count uint64
-	}
-	var buckets []bucket
-	for line := range strings.Lines(metrics) {
-		rest, ok := strings.CutPrefix(line, fsyncHistogram+`_bucket{le="`)
-		bound, count, cut := strings.Cut(strings.TrimSpace(rest), `"} `)
-		if !ok || !cut {
-			continue
-		}
-		le, boundErr := strconv.ParseFloat(bound, 64) // accepts "+Inf"
-		n, countErr := strconv.ParseFloat(count, 64)
-		if err := errors.Join(boundErr, countErr); err != nil {
-			return latency{err: fmt.Errorf("read %s: %w", fsyncHistogram, err)}
-		}
-		if valid := le > 0 && (le < 1e6 || math.IsInf(le, 1)) && n >= 0 && n < 1<<53; !valid { // NaN is not
-			return latency{err: fmt.Errorf("read %s: a bucket %s of %s", fsyncHistogram, problem.Quote(bound),
-				problem.Quote(count))}
-		}
-		buckets = append(buckets, bucket{le, uint64(n)})
-	}
-	if len(buckets) == 0 {
-		return latency{err: errNoFsync}
-	}
-	all := buckets[len(buckets)-1].count
-	for _, b := range buckets {
-		if float64(b.count) >= 0.99*float64(all) && !math.IsInf(b.bound, 1) {
-			return latency{bound: time.Duration(b.bound * float64(time.Second)), count: all}
-		}
-	}
-	// Slower than the last bound (8.192 s).
-	return latency{bound: time.Minute, count: all}
 }

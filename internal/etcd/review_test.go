@@ -7,20 +7,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 func TestObservedMember(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") + "\n" +
+	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") +
+		"\tMemoryMin=0 CPUWeight=300\n" +
 		"disk\t64769\t64768\t/var/lib/etcd\text2/ext3\n" +
 		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
 		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t20261122T030001Z-cp1.db.sent\n" +
+		"run\tSun 2026-11-22 04:00:00 UTC\nrun\tSun 2026-11-22 05:00:00 UTC\nrun\tSun 2026-11-22 07:00:00 UTC\n" +
+		"data\t8:17\tsdb $(id) \nmount\t8:17\t/data\tsdb \nmount\t8:1\t/\tsda \nmount\t8:18\t/home\tsda sdb \n" +
+		"mount\t8:18\t/home\tsdb \nmount\tswap\tswap\tsdb \ndata\t8:1\tsda \n" +
 		"timer\tetcd-defrag.timer\texit-code\tn/a\t" + encoded("x") + "\n"
-	got := observedMember("10.0.0.11", output, latency{bound: time.Millisecond, count: 7})
+	got := observedMember("10.0.0.11", output, answers{
+		fsync: latency{bound: time.Millisecond, count: 7}, profiles: client.Answer{Status: 404},
+	})
 	want := ObservedMember{
 		Address: "10.0.0.11", OwnDisk: true, Disk: "/var/lib/etcd", Fsync: time.Millisecond, Fsyncs: 7,
-		Process: host.Process{Running: true, MemoryMax: "1073741824", Flags: map[string]string{"name": "cp1"}},
+		Process: host.Process{
+			Running: true, MemoryMax: "1073741824", CPUWeight: "300", Flags: map[string]string{"name": "cp1"},
+		},
+		Devices: []string{"sdb"}, Sharing: []string{"/home", "swap"}, Profiles: client.Answer{Status: 404},
+		ScrapersErr: errNoMetricsListener,
 		Timers: []Timer{
 			{
 				Name: "etcd-snapshot.timer", Command: "{ path=/usr/bin/snapshot }",
@@ -30,13 +41,13 @@ func TestObservedMember(t *testing.T) {
 		},
 		Scheduled: &Scheduled{
 			Uploads: true, Sent: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC),
-			Ran: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Next: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC),
+			Ran: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Next: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC), Interval: 2 * time.Hour,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	bare := observedMember("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", latency{err: errNoFsync})
+	bare := observedMember("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", silent(errNoFsync))
 	if !reflect.DeepEqual(bare.Scheduled, &Scheduled{Failed: true}) {
 		t.Errorf("of snapshots that never ended well: %+v", bare.Scheduled)
 	}

@@ -26,12 +26,17 @@ func FuzzParseApplied(f *testing.F) {
 
 // FuzzReadProcesses verifies that flags have names of flags, and a limited size.
 func FuzzReadProcesses(f *testing.F) {
-	f.Add("process\tetcd.service\t1024\tinfinity\tL2V0Y2QALS1uYW1lPWNwMQA=\n")
-	f.Add("process\tx\t$(id)\t-1\tAA==\nprocess\tx\t1\t1\t!!\n")
+	f.Add("process\tetcd.service\t1024\tinfinity\tL2V0Y2QALS1uYW1lPWNwMQA=\tMemoryMin=1 CPUWeight=200\n")
+	f.Add("process\tx\t$(id)\t-1\tAA==\tIOWeight=99999999999999999999\nprocess\tx\t1\t1\t!!\tCPUWeight=$(id)\n")
 	f.Fuzz(func(t *testing.T, output string) {
 		for unit, p := range ReadProcesses(output) {
 			if len(p.Flags) > maxFlags {
 				t.Errorf("%s has %d flags", unit, len(p.Flags))
+			}
+			for _, value := range []string{p.MemoryMin, p.CPUWeight, p.IOWeight} {
+				if value != "" && !reservationPattern.MatchString(value) {
+					t.Errorf("%s reserves %q", unit, value)
+				}
 			}
 			for name, value := range p.Flags {
 				if !flagPattern.MatchString(name) || len(value) > maxFlagLength {

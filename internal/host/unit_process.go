@@ -1,8 +1,10 @@
 package host
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/base64"
+	"regexp"
 	"strings"
 )
 
@@ -13,6 +15,11 @@ type Process struct {
 	// The limits of the unit as systemd prints them; "" if unset.
 	MemoryMax string
 	CPUQuota  string // CPU time per second: "2s" is two CPUs
+	// What systemd reserves for the unit: bytes of memory, and shares of processors and disks; "" if
+	// unset.
+	MemoryMin string
+	CPUWeight string
+	IOWeight  string
 }
 
 //go:embed unit_process.sh
@@ -28,11 +35,12 @@ func ReadProcesses(output string) map[string]Process {
 	processes := map[string]Process{}
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(fields) != 5 || fields[0] != "process" {
+		if len(fields) != 6 || fields[0] != "process" {
 			continue
 		}
 		p := Process{MemoryMax: parseLimit(fields[2]), CPUQuota: parseLimit(fields[3])}
 		p.Flags, p.Running = parseFlags(fields[4])
+		p.parseReservations(fields[5])
 		processes[fields[1]] = p
 	}
 	return processes
@@ -61,4 +69,21 @@ func parseLimit(text string) string {
 		return ""
 	}
 	return text
+}
+
+// reservationPattern matches a number of bytes, or a weight.
+var reservationPattern = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+
+// parseReservations parses the properties of a unit, "NAME=VALUE NAME=VALUE ". MemoryLow= protects
+// memory as well, as long as there is some elsewhere.
+func (p *Process) parseReservations(text string) {
+	values := map[string]string{}
+	for _, word := range strings.Fields(text) {
+		name, value, _ := strings.Cut(word, "=")
+		if reservationPattern.MatchString(value) {
+			values[name] = value
+		}
+	}
+	p.MemoryMin = cmp.Or(values["MemoryMin"], values["MemoryLow"])
+	p.CPUWeight, p.IOWeight = values["CPUWeight"], values["IOWeight"]
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	etcdclient "github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
@@ -26,6 +29,10 @@ func wholeReview(t *testing.T) reviewData {
 			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true,
 			Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
 			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: observed}}, Scheduled: &etcd.Scheduled{Uploads: true},
+			Devices: []string{"sdb"}, Sharing: []string{"/"}, Profiles: etcdclient.Answer{Status: 404},
+			Compaction: etcd.Compaction{Revision: 7, Last: observed, Uptime: time.Hour},
+			TLS:        etcd.ObservedTLS{Clients: etcd.ObservedSide{Key: "a"}, Peers: etcd.ObservedSide{Key: "b"}},
+			Scrapers:   []host.Client{{Port: 2381, Address: "10.0.0.9", Ago: time.Second}},
 		})
 	}
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
@@ -33,10 +40,17 @@ func wholeReview(t *testing.T) reviewData {
 		r.replicas = append(r.replicas, controlplane.MachineReview{
 			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
 			Processes: map[string]host.Process{
-				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, release.Scheduler: {MemoryMax: "1"},
+				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, release.Scheduler: {MemoryMax: "1", CPUWeight: "200"},
 			},
+			Profiles: map[string]client.Answer{release.APIServer: {Status: 404}},
+			Scrapers: map[string][]host.Client{release.Scheduler: {{Address: "127.0.0.1", Process: "agent"}}},
+			Scraped:  &controlplane.Scrape{User: "prometheus", Address: "10.0.0.9", At: observed.Add(-time.Minute)},
 		})
 	}
+	r.alerts = []client.Alert{
+		{Name: "A", Expr: "up == 0"}, {Name: "B", Expr: "apiserver_client_certificate_expiration_seconds_bucket < 1"},
+	}
+	r.stored = map[string]controlplane.Stored{"secrets": {Objects: 3, Clear: 1}}
 	r.nodes = []controlplane.Node{{Name: "cp1", Addresses: []string{"10.0.0.11"}, Taints: []string{"a:NoSchedule"}}}
 	return r
 }
@@ -60,6 +74,18 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("endpoint %+v", e.Endpoint)
 	case len(e.Certificates) != 7 || len(e.Nodes) != 1 || len(e.SignedOutside) != 0 || e.Encryption.Provider != "":
 		t.Errorf("%+v", e)
+	case len(member.Devices) != 1 || len(member.Sharing) != 1 || member.Profiling.Status != 404 ||
+		member.Compaction != readiness.Compaction{Revision: 7, Last: observed, Uptime: time.Hour} || member.TLS.Unread != "" ||
+		member.TLS.Clients.Key != "a" || member.TLS.Peers.Key != "b" ||
+		member.Process.Scrapes.Last[0] != readiness.Scrape{By: "10.0.0.9", Ago: time.Second}:
+		t.Errorf("member %+v", member)
+	case replica.Scheduler.CPUWeight != "200" || replica.Profiling[release.APIServer].Status != 404 ||
+		replica.APIServer.Scrapes.Last[0] != readiness.Scrape{By: "prometheus (10.0.0.9)", Ago: time.Minute} ||
+		replica.Scheduler.Scrapes.Last[0].By != "agent on the machine" || len(replica.ControllerManager.Scrapes.Last) != 0:
+		t.Errorf("replica %+v", replica)
+	case e.Alerts.Rules != 2 || len(e.Alerts.Certificates) != 1 || e.Alerts.Certificates[0] != "B" ||
+		e.Encryption.Stored["secrets"].Clear != 1:
+		t.Errorf("alerts %+v, encryption %+v", e.Alerts, e.Encryption)
 	}
 	for name, c := range map[string]struct {
 		change func(r *reviewData)
@@ -86,6 +112,24 @@ func TestEvidence(t *testing.T) {
 		"no metrics": {
 			func(r *reviewData) { r.members[0].FsyncErr = errors.New("connection refused") },
 			func(e readiness.Evidence) bool { return e.Members[0].FsyncUnread == "connection refused" },
+		},
+		"nothing but reasons": {
+			func(r *reviewData) {
+				broken := errors.New("broken")
+				r.alertErr, r.storeErr = broken, broken
+				m := &r.members[0]
+				m.Compaction.Err, m.Profiles.Err, m.TLS.Err, m.ScrapersErr = broken, broken, broken, broken
+				p := &r.replicas[0]
+				p.ScrapersErr, p.ScrapedErr, p.Scraped, p.Profiles[release.APIServer] = broken, broken, nil, client.Answer{Err: broken}
+			},
+			func(e readiness.Evidence) bool {
+				m, p := e.Members[0], e.Replicas[0]
+				return !slices.ContainsFunc([]string{
+					e.Alerts.Unread, e.Encryption.StoredUnread, m.Compaction.Unread, m.Profiling.Unread, m.TLS.Unread,
+					m.Process.Scrapes.Unseen, p.APIServer.Scrapes.Unseen, p.Scheduler.Scrapes.Unseen,
+					p.Profiling[release.APIServer].Unread,
+				}, func(why string) bool { return why != "broken" })
+			},
 		},
 		"a member that the arguments do not name": {
 			func(r *reviewData) { r.etcd.Machines = r.etcd.Machines[:2] },

@@ -29,10 +29,6 @@ func isZero(value string) bool {
 	return err == nil && n == 0
 }
 
-func containsAny(text string, words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
-}
-
 // listOf splits a comma-separated flag.
 func listOf(value string) []string {
 	return slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return name == "" })
@@ -80,24 +76,6 @@ func judgeExternal(e Endpoint, ready int) verdict {
 		return warn("%s", words)
 	}
 	return pass("%s, which answers", words)
-}
-
-func judgeEncryption(e Evidence) verdict {
-	switch {
-	case e.Encryption.Unread != "":
-		return unknown("%s", e.Encryption.Unread)
-	case e.Encryption.Provider == "" || e.Encryption.Provider == "identity":
-		return fail("encryption is not set on the bundle: Secrets are stored unencrypted")
-	case len(e.Encryption.Resources) > 0 && !slices.Contains(e.Encryption.Resources, "secrets"):
-		return fail("%s is encrypted with %s, but secrets are not encrypted", strings.Join(e.Encryption.Resources, ", "),
-			e.Encryption.Provider)
-	}
-	return everyAPIServer(e, func(flags, _ map[string]string) verdict {
-		if flags["encryption-provider-config"] == "" {
-			return fail("the API server runs without --encryption-provider-config")
-		}
-		return pass("%s", e.Encryption.Provider)
-	})
 }
 
 func judgeRequests(e Evidence) verdict {
@@ -193,6 +171,11 @@ func authenticationOf(flags, files map[string]string) (config authentication, na
 // healthPaths are the paths that a balancer requests without credentials.
 var healthPaths = []string{"/livez", "/readyz", "/healthz"}
 
+// everywhere describes what requests without credentials reach if no path is named: RBAC decides,
+// and these are what every cluster grants them (bootstrappolicy, system:public-info-viewer).
+const everywhere = "/healthz, /livez, /readyz, /version and all that RBAC grants to system:anonymous and " +
+	"system:unauthenticated"
+
 func judgeAnonymous(e Evidence) verdict {
 	return everyAPIServer(e, func(flags, files map[string]string) verdict {
 		config, _, read := authenticationOf(flags, files)
@@ -200,24 +183,24 @@ func judgeAnonymous(e Evidence) verdict {
 		case !read:
 			return unknown("%s cannot be read", flags["authentication-config"])
 		case config.Anonymous == nil && !isOn(flags, "anonymous-auth", true):
-			return pass("disabled")
+			return pass("no path is open")
 		case config.Anonymous == nil:
-			return fail("enabled for all paths that RBAC allows to system:anonymous")
+			return fail("open: %s", everywhere)
 		case !config.Anonymous.Enabled:
-			return pass("disabled")
+			return pass("no path is open")
 		case len(config.Anonymous.Conditions) == 0:
-			return fail("enabled for all paths that RBAC allows to system:anonymous")
+			return fail("open: %s", everywhere)
 		}
-		var more []string
+		var open, more []string
 		for _, condition := range config.Anonymous.Conditions {
-			if !slices.Contains(healthPaths, condition.Path) {
+			if open = append(open, condition.Path); !slices.Contains(healthPaths, condition.Path) {
 				more = append(more, condition.Path)
 			}
 		}
 		if len(more) > 0 {
-			return warn("enabled for the health paths and %s", strings.Join(more, ", "))
+			return warn("open: %s; these are not health paths: %s", strings.Join(open, ", "), strings.Join(more, ", "))
 		}
-		return pass("enabled for the health paths only")
+		return pass("open: %s", strings.Join(open, ", "))
 	})
 }
 

@@ -9,7 +9,8 @@ import (
 
 // policy has the relevant fields of an audit.k8s.io/v1 file.
 type policy struct {
-	Rules []rule `json:"rules"`
+	OmitStages []string `json:"omitStages"`
+	Rules      []rule   `json:"rules"`
 }
 
 type rule struct {
@@ -20,6 +21,7 @@ type rule struct {
 	Namespaces      []string    `json:"namespaces"`
 	NonResourceURLs []string    `json:"nonResourceURLs"`
 	Resources       []resources `json:"resources"`
+	OmitStages      []string    `json:"omitStages"`
 }
 
 type resources struct {
@@ -28,42 +30,127 @@ type resources struct {
 	ResourceNames []string `json:"resourceNames"`
 }
 
-// request is a request that any user may send.
+// request is what somebody asks of an API server.
 type request struct {
 	what, verb, group, resource string
+	namespaced                  bool
+	path                        string // instead of a resource
 }
 
-// auditedRequests are the requests that have to be logged.
-var auditedRequests = []request{
-	{"reads of Secrets", "get", "", "secrets"},
-	{"changes of Secrets", "update", "", "secrets"},
-	{"changes of RBAC", "create", "rbac.authorization.k8s.io", "clusterrolebindings"},
-	{"changes of RBAC", "update", "rbac.authorization.k8s.io", "roles"},
-	{"exec", "create", "", "pods/exec"},
-}
+const rbacGroup = "rbac.authorization.k8s.io"
 
-// level returns the level at which a request of any user is logged. The first matching rule
-// decides, and without a match the request is not logged (apiserver's audit/policy/checker.go).
-// A rule for specific users or namespaces does not match any user.
-func (p policy) level(r request) string {
-	for _, rule := range p.Rules {
-		if rule.matches(r) {
-			return rule.Level
+// auditedRequests returns the requests that have to be logged: every verb that reads or changes
+// Secrets and roles, and exec, which is a GET by WebSocket and a POST by SPDY.
+func auditedRequests() []request {
+	var all []request
+	for _, verb := range []string{"get", "list", "watch"} {
+		all = append(all, request{what: "reads of Secrets", verb: verb, resource: "secrets", namespaced: true})
+	}
+	for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+		all = append(all, request{what: "changes of Secrets", verb: verb, resource: "secrets", namespaced: true})
+	}
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+		what := "changes of RBAC"
+		if slices.Contains([]string{"get", "list", "watch"}, verb) {
+			what = "reads of RBAC"
 		}
+		for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
+			all = append(all, request{
+				what: what, verb: verb, group: rbacGroup, resource: resource,
+				namespaced: !strings.HasPrefix(resource, "cluster"),
+			})
+		}
+	}
+	for _, verb := range []string{"get", "create"} {
+		all = append(all, request{what: "exec", verb: verb, resource: "pods/exec", namespaced: true})
+	}
+	return all
+}
+
+// identity is who asks: a user, with the groups that every user has.
+type identity struct {
+	user   string
+	groups []string
+}
+
+// someone is the name of a user or namespace that no rule names.
+const someone = "\x00"
+
+// mostNames limits the users, groups and namespaces of a policy that are looked at, and mostRules
+// its rules.
+const (
+	mostNames = 30
+	mostRules = 500
+)
+
+// identities returns those whose requests have to be logged: a user that no rule names, the
+// administrators, and the users and groups of people that rules name. What the system itself does
+// may be left out.
+func (p policy) identities() []identity {
+	all := []identity{{user: someone}, {user: someone, groups: []string{"system:masters"}}}
+	for _, r := range p.Rules {
+		for _, user := range r.Users {
+			if !strings.HasPrefix(user, "system:") {
+				all = append(all, identity{user: user})
+			}
+		}
+		for _, group := range r.UserGroups {
+			if !strings.HasPrefix(group, "system:") {
+				all = append(all, identity{user: someone, groups: []string{group}})
+			}
+		}
+	}
+	return all
+}
+
+func (p policy) namespaces() []string {
+	all := []string{someone}
+	for _, r := range p.Rules {
+		all = append(all, r.Namespaces...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// level returns the level at which a request is logged. The first matching rule decides, and
+// without a match the request is not logged (apiserver's audit/policy/checker.go).
+func (p policy) level(q request, by identity, namespace string) string {
+	for _, r := range p.Rules {
+		if !r.matches(q, by, namespace) {
+			continue
+		}
+		omits := func(stage string) bool {
+			return slices.Contains(p.OmitStages, stage) || slices.Contains(r.OmitStages, stage)
+		}
+		if r.Level == "" || omits("RequestReceived") && omits("ResponseComplete") {
+			return "None"
+		}
+		return r.Level
 	}
 	return "None"
 }
 
-func (r rule) matches(q request) bool {
-	anyone := len(r.Users) == 0 && (len(r.UserGroups) == 0 || slices.Contains(r.UserGroups, "system:authenticated"))
-	if !anyone || len(r.Namespaces) > 0 || len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb) &&
-		!slices.Contains(r.Verbs, "*") {
+func (r rule) matches(q request, by identity, namespace string) bool {
+	in := func(group string) bool { return slices.Contains(r.UserGroups, group) }
+	switch {
+	case len(r.Users) > 0 && !slices.Contains(r.Users, by.user),
+		len(r.UserGroups) > 0 && !in("system:authenticated") && !slices.ContainsFunc(by.groups, in),
+		len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb) && !slices.Contains(r.Verbs, "*"):
 		return false
-	}
-	if len(r.Resources) == 0 {
+	case q.path != "":
+		return len(r.Namespaces)+len(r.Resources)+len(r.NonResourceURLs) == 0 ||
+			slices.ContainsFunc(r.NonResourceURLs, func(pattern string) bool { return matchesPath(pattern, q.path) })
+	case len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, namespace):
+		return false
+	case len(r.Resources) == 0:
 		return len(r.NonResourceURLs) == 0
 	}
 	return slices.ContainsFunc(r.Resources, func(of resources) bool { return of.matches(q) })
+}
+
+func matchesPath(pattern, path string) bool {
+	prefix, open := strings.CutSuffix(pattern, "*")
+	return pattern == path || open && strings.HasPrefix(path, prefix)
 }
 
 func (of resources) matches(q request) bool {
@@ -79,18 +166,29 @@ func (of resources) matches(q request) bool {
 	})
 }
 
+// readPolicy returns the policy of an API server, or why there is none to look at.
+func readPolicy(flags, files map[string]string) (p policy, why verdict) {
+	switch {
+	case flags["audit-log-path"] == "" && flags["audit-webhook-config-file"] == "":
+		return p, fail("no audit log is configured")
+	case flags["audit-policy-file"] == "":
+		return p, fail("no audit policy is configured, so nothing is logged")
+	}
+	text, read := files["audit-policy-file"]
+	if err := yaml.Unmarshal([]byte(text), &p); err != nil || !read {
+		return p, unknown("%s cannot be read", flags["audit-policy-file"])
+	}
+	if len(p.Rules) > mostRules || len(p.identities()) > mostNames || len(p.namespaces()) > mostNames {
+		return p, unknown("%s has too many rules, users or namespaces to be checked", flags["audit-policy-file"])
+	}
+	return p, pass("")
+}
+
 func judgeAudit(e Evidence) verdict {
 	return everyAPIServer(e, func(flags, files map[string]string) verdict {
-		switch {
-		case flags["audit-log-path"] == "" && flags["audit-webhook-config-file"] == "":
-			return fail("no audit log is configured")
-		case flags["audit-policy-file"] == "":
-			return fail("no audit policy is configured, so nothing is logged")
-		}
-		var p policy
-		text, read := files["audit-policy-file"]
-		if err := yaml.Unmarshal([]byte(text), &p); err != nil || !read {
-			return unknown("%s cannot be read", flags["audit-policy-file"])
+		p, why := readPolicy(flags, files)
+		if why.status != Pass {
+			return why
 		}
 		return p.judge()
 	})
@@ -99,19 +197,39 @@ func judgeAudit(e Evidence) verdict {
 // judge checks that each of the requests is logged, and that the content of Secrets is not.
 func (p policy) judge() verdict {
 	var lacks, bodies []string
-	for _, r := range auditedRequests {
-		switch level := p.level(r); {
-		case level == "None" || level == "":
-			lacks = append(lacks, r.what)
-		case r.resource == "secrets" && level != "Metadata":
-			bodies = append(bodies, r.what)
+	for _, q := range auditedRequests() {
+		for _, level := range p.levels(q) {
+			switch {
+			case level == "None":
+				lacks = append(lacks, q.what)
+			case q.resource == "secrets" && level != "Metadata":
+				bodies = append(bodies, q.what)
+			}
 		}
 	}
 	switch {
 	case len(lacks) > 0:
-		return fail("the policy does not cover %s", strings.Join(slices.Compact(lacks), ", "))
+		return fail("the policy does not cover %s of every user in every namespace",
+			strings.Join(slices.Compact(lacks), ", "))
 	case len(bodies) > 0:
-		return warn("the log contains the content of Secrets: %s are logged with bodies", strings.Join(bodies, ", "))
+		return warn("the log contains the content of Secrets: %s are logged with bodies",
+			strings.Join(slices.Compact(bodies), ", "))
 	}
-	return pass("the policy covers Secrets, RBAC and exec")
+	return pass("the policy covers Secrets, RBAC and exec in every verb that reads or changes them")
+}
+
+// levels returns the levels of a request for all users and namespaces, without duplicates.
+func (p policy) levels(q request) []string {
+	namespaces := []string{""}
+	if q.namespaced {
+		namespaces = p.namespaces()
+	}
+	var all []string
+	for _, by := range p.identities() {
+		for _, namespace := range namespaces {
+			all = append(all, p.level(q, by, namespace))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

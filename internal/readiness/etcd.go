@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,29 +34,47 @@ func judgeVoters(e Evidence) verdict {
 
 func judgeDisk(e Evidence) verdict {
 	return everyMember(e, func(m Member) verdict {
-		place := "its data is on the root file system"
-		if m.OwnDisk {
-			place = "its data is on a separate file system, " + m.Disk
-		}
-		if m.Disk == "" {
-			return unknown("the file system of its data could not be determined")
-		}
-		if m.Memory {
-			return fail("its data is on an in-memory file system, %s: it is lost when the machine stops", m.Disk)
+		place, own := m.place()
+		if own.status == Fail || own.status == Unknown {
+			return own
 		}
 		switch latency := fmt.Sprintf("99 %% of its fsyncs take up to %s", m.Fsync); {
 		case m.FsyncUnread != "":
 			return unknown("%s; the fsync latency is unknown: %s", place, m.FsyncUnread)
 		case m.Fsyncs == 0:
 			return unknown("%s; no fsync has been measured yet", place)
-		case m.OwnDisk && m.Fsync <= fastFsync:
-			return pass("%s; %s", place, latency)
-		case m.OwnDisk || m.Fsync <= fastFsync:
-			return warn("%s; %s", place, latency)
-		default:
+		case m.Fsync <= fastFsync:
+			return verdict{own.status, place + "; " + latency}
+		case own.status == Warn:
 			return fail("%s; %s", place, latency)
+		default:
+			return verdict{worse(own.status, Warn), place + "; " + latency}
 		}
 	})
+}
+
+// place describes where the data of a member is. A disk has one queue, so a partition of the disk
+// that others write to is no disk of its own, and neither is a file on it.
+func (m Member) place() (words string, own verdict) {
+	loops := func(device string) bool { return strings.HasPrefix(device, "loop") }
+	devices := strings.Join(m.Devices, ", ")
+	switch {
+	case m.Disk == "":
+		return "", unknown("the file system of its data could not be determined")
+	case m.Memory:
+		return "", fail("its data is on an in-memory file system, %s: it is lost when the machine stops", m.Disk)
+	case !m.OwnDisk:
+		return "its data is on the root file system", warn("")
+	case len(m.Devices) == 0:
+		return fmt.Sprintf("its data is on a file system of its own, %s, whose disk does not show", m.Disk), notShown("")
+	case len(m.Sharing) > 0:
+		return fmt.Sprintf("its data is on a file system of its own, %s, but the disk %s is shared with %s", m.Disk,
+			devices, strings.Join(m.Sharing, ", ")), warn("")
+	case slices.ContainsFunc(m.Devices, loops):
+		return fmt.Sprintf("its data is on a file system of its own, %s, in a file of another one (%s)", m.Disk,
+			devices), warn("")
+	}
+	return fmt.Sprintf("its data is on a disk of its own, %s at %s", devices, m.Disk), pass("")
 }
 
 func judgeQuota(e Evidence) verdict {
@@ -76,65 +95,4 @@ func judgeQuota(e Evidence) verdict {
 		}
 		return pass("%s", words)
 	})
-}
-
-func judgeEtcdTLS(e Evidence) verdict {
-	return everyMember(e, func(m Member) verdict {
-		if !m.Process.Running {
-			return unknown("etcd is not running")
-		}
-		flags := m.Process.Flags
-		var lacks []string
-		for _, flag := range []string{
-			"cert-file", "key-file", "trusted-ca-file", "peer-cert-file", "peer-key-file",
-			"peer-trusted-ca-file",
-		} {
-			if flags[flag] == "" {
-				lacks = append(lacks, "--"+flag)
-			}
-		}
-		for _, flag := range []string{"client-cert-auth", "peer-client-cert-auth"} {
-			if !isOn(flags, flag, false) {
-				lacks = append(lacks, "--"+flag)
-			}
-		}
-		switch {
-		case len(lacks) > 0:
-			return fail("not set: %s", strings.Join(lacks, ", "))
-		case flags["cert-file"] == flags["peer-cert-file"] || flags["key-file"] == flags["peer-key-file"]:
-			return warn("the same certificate, %s, is served to peers and clients", flags["cert-file"])
-		}
-		return pass("client certificates are required; %s and %s are served", flags["cert-file"], flags["peer-cert-file"])
-	})
-}
-
-// judgeCompaction checks that the history is compacted. API servers compact every five minutes
-// by default (--etcd-compaction-interval). etcd can also compact on its own.
-func judgeCompaction(e Evidence) verdict {
-	byServers := everyReplica(e, func(r Replica) verdict {
-		every, set := r.APIServer.Flags["etcd-compaction-interval"]
-		switch {
-		case !r.APIServer.Running:
-			return unknown("the API server is not running")
-		case !set:
-			return pass("the API servers compact every 5 minutes")
-		case isZero(every):
-			return fail("compaction by the API server is disabled")
-		}
-		return pass("the API server compacts every %s", every)
-	})
-	if byServers.status == Pass {
-		return byServers
-	}
-	byItself := everyMember(e, func(m Member) verdict {
-		if retention := m.Process.Flags["auto-compaction-retention"]; m.Process.Running && !isZero(retention) &&
-			retention != "" {
-			return pass("etcd compacts automatically and keeps %s", retention)
-		}
-		return fail("automatic compaction of etcd is disabled")
-	})
-	if byItself.status == Pass {
-		return byItself
-	}
-	return byServers
 }

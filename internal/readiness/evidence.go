@@ -14,6 +14,7 @@ type Evidence struct {
 	Encryption     Encryption
 	Certificates   []Certificate
 	SignedOutside  []string // authorities with an external key, whose certificates no apply renews
+	Alerts         Alerts
 	Nodes          []Node
 	NodesUnread    string
 }
@@ -34,11 +35,18 @@ type Member struct {
 	Quota         int64  // bytes; 0: not known; negative: none
 	OwnDisk       bool   // its data is not on the root file system
 	Disk          string // mount point of the data; "": not known
-	Memory        bool   // the mount point is a file system in memory
+	// Devices are the whole disks below that file system, as the kernel names them: "sdb",
+	// "nvme0n1", "loop0". Empty: not known, as of a file system in the network.
+	Devices []string
+	Sharing []string // mount points of other file systems that use one of these disks
+	Memory  bool     // the mount point is a file system in memory
 	// FsyncUnread is why the latency of its log is not known.
 	FsyncUnread string
 	Fsync       time.Duration // 99th percentile since the member started
 	Fsyncs      uint64        // number of measurements
+	Compaction  Compaction
+	TLS         TLS
+	Profiling   Answer // of its page of profiles
 	Schedules   []Schedule
 	Scheduled   *Scheduled // nil: not set up
 }
@@ -50,6 +58,61 @@ type Process struct {
 	// The limits that systemd sets; "" means no limit.
 	MemoryMax string
 	CPUQuota  string
+	// What systemd reserves: memory that is not reclaimed, and shares of processors and disks when
+	// there is too little for all; "" means nothing more than others get.
+	MemoryMin string
+	CPUWeight string
+	IOWeight  string
+	Scrapes   Scrapes
+}
+
+// Scrapes is who reads the metrics of a process.
+type Scrapes struct {
+	Unseen string // why that does not show; "" if it does
+	Last   []Scrape
+}
+
+// Scrape is a reader of metrics.
+type Scrape struct {
+	By  string        // such as an address, or a user
+	Ago time.Duration // since it has last read them
+}
+
+// Answer is a process's answer to a request for a page. The zero value is none.
+type Answer struct {
+	Status int    // of HTTP
+	Unread string // why there is no answer
+}
+
+// Compaction is how a member's history is compacted.
+type Compaction struct {
+	Unread   string
+	Revision uint64        // up to which it is compacted; 0: never
+	Last     time.Time     // of the last compaction since the process started; zero: none
+	Uptime   time.Duration // of the process
+}
+
+// TLS is what the files of a member say.
+type TLS struct {
+	Unread  string
+	Clients Side // what clients get, and who they may be
+	Peers   Side
+}
+
+// Side is one of a member's two servers.
+type Side struct {
+	Key     string // identifies the public key of the certificate
+	Refused string // why a client of the member refuses that certificate; "" if none does
+	// Foreign are other authorities of this control plane that the trusted file contains.
+	Foreign []string
+}
+
+// Alerts are the alerting rules that the API of the cluster has (objects of the Prometheus
+// operator).
+type Alerts struct {
+	Unread       string
+	Rules        int
+	Certificates []string // the alerts that look at the end of certificates
 }
 
 // Schedule is a systemd timer, not made by this provider, whose name or command mentions etcd.
@@ -67,6 +130,8 @@ type Scheduled struct {
 	Sent    time.Time // when the newest snapshot uploaded from here was saved; zero: none
 	Ran     time.Time // zero: never
 	Next    time.Time // zero: it is stopped
+	// Interval is the longest time between two runs; 0: not known.
+	Interval time.Duration
 }
 
 // Endpoint is the path to the API servers.
@@ -87,6 +152,7 @@ type Replica struct {
 	APIServer         Process
 	ControllerManager Process
 	Scheduler         Process
+	Profiling         map[string]Answer // of each component's page of profiles, by its name
 	// Files are the files that flags of the API server name, by flag. Files with secrets are
 	// excluded.
 	Files map[string]string
@@ -97,6 +163,17 @@ type Encryption struct {
 	Unread    string
 	Provider  string // "" or "identity": in the clear
 	Resources []string
+	Stored    map[string]Stored // what etcd has, by resource; those that are to be encrypted
+	// StoredUnread is why that is not known.
+	StoredUnread string
+}
+
+// Stored counts objects by the form in which etcd has them.
+type Stored struct {
+	Objects int
+	Clear   int  // not encrypted
+	Other   int  // encrypted, and not as the API servers would write them now
+	Partly  bool // there are more, which were not looked at
 }
 
 // Certificate is a leaf certificate or the certificate of an authority.

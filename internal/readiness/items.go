@@ -14,21 +14,23 @@ var items = []item{
 		"kube_control_plane_replica resources until there are three, and list two or more machines in " +
 		"haproxy.hosts of the kube_control_plane_endpoint, or in external.targets and the balancer, or in dns.targets, " +
 		"bgp.targets or kube_vip.targets"},
-	{"encryption", "Secrets are encrypted at rest", judgeEncryption, "set encryption on the kube_pki_bundle, and " +
-		"apply its three stages (rotation.encryption)"},
+	{"encryption", "Secrets are encrypted at rest, and none is stored in the clear", judgeEncryption, "set " +
+		"encryption on the kube_pki_bundle, and apply its three stages (rotation.encryption), the second of which " +
+		"rewrites what is stored"},
 	{"audit", "Audit log with a policy that covers Secrets, RBAC and exec", judgeAudit, "leave audit of the " +
-		"kube_control_plane_replica enabled, and let audit.policy log Secrets at level Metadata, changes of RBAC, " +
-		"and exec"},
+		"kube_control_plane_replica enabled, and let audit.policy log every read and change of Secrets at level " +
+		"Metadata, every read and change of RBAC, and exec by get and create, for all users and namespaces"},
 	{
-		"certificates", "Certificates are renewed, and none expires within 30 days", judgeCertificates,
+		"certificates", "Certificates are renewed, none expires within 30 days, and an alert is there", judgeCertificates,
 		"apply to renew certificates that are due (early_renewal); rotate CAs with rotation of the kube_pki_bundle; " +
-			"have externally signed certificates signed again with kube_certificate_requests and signed",
+			"have externally signed certificates signed again with kube_certificate_requests and signed; load the " +
+			"alerts of provider::kube::alert_rules, and accept this item if your Prometheus is outside of the cluster",
 	},
-	{"snapshots", "Scheduled etcd snapshots, stored off the machine", judgeSnapshots, "set snapshots, with " +
-		"upload, on every kube_etcd_member; or save and copy snapshots with your own systemd timer on the " +
-		"members' machines"},
-	{"etcd-disk", "etcd data on a separate disk with fast fsync", judgeDisk, "mount a separate disk (SSD) at " +
-		"data_dir of the kube_etcd_member"},
+	{"snapshots", "etcd snapshots at least hourly, stored off the machine", judgeSnapshots, "set snapshots, with " +
+		"upload, on every kube_etcd_member, and read journalctl -u etcd-snapshot.service on the machine of the " +
+		"leader; accept this item if another system saves snapshots and tells somebody when it fails"},
+	{"etcd-disk", "etcd data on a disk of its own with fast fsync", judgeDisk, "mount a separate disk (SSD), not a " +
+		"partition of the system's, at data_dir of the kube_etcd_member"},
 	{"request-limits", "API priority and fairness limits requests", judgeRequests, "remove " +
 		"enable-priority-and-fairness, max-requests-inflight and max-mutating-requests-inflight from " +
 		"extra_args.apiserver of the kube_control_plane_replica"},
@@ -54,20 +56,20 @@ var items = []item{
 	{"profiling", "Profiling is disabled", judgeProfiling, "remove profiling and enable-pprof from extra_args of " +
 		"the kube_control_plane_replica and kube_etcd_member"},
 	{"etcd-tls", "TLS with separate certificates for etcd peers and clients", judgeEtcdTLS, "remove the " +
-		"certificate flags from extra_args of the kube_etcd_member"},
+		"certificate flags from extra_args of the kube_etcd_member, and apply"},
 	{"taints", "Control-plane machines that are nodes are tainted", judgeTaints, "run kubectl taint nodes NAME " +
 		"node-role.kubernetes.io/control-plane:NoSchedule, or set registerWithTaints in the kubelet's " +
 		"configuration"},
-	{"resources", "Components have resource limits", judgeResources, "set resources on the " +
-		"kube_control_plane_replica and the kube_etcd_member"},
-	{"compaction", "etcd's history is compacted", judgeCompaction, "remove etcd-compaction-interval from " +
-		"extra_args.apiserver of the kube_control_plane_replica"},
+	{"resources", "Components have resource limits and reservations", judgeResources, "set resources on the " +
+		"kube_control_plane_replica and the kube_etcd_member; systemd's MemoryMin=, CPUWeight= and IOWeight= reserve"},
+	{"compaction", "etcd's history is compacted, at least every hour", judgeCompaction, "remove " +
+		"etcd-compaction-interval from extra_args.apiserver of the kube_control_plane_replica; read journalctl -u " +
+		"kube-apiserver for compactions that fail"},
 	{"oidc", "Users authenticate with OIDC or structured authentication", judgeOIDC, "set authentication.jwt of " +
 		"the kube_control_plane_replica"},
 	{
-		"metrics", "Metrics can be scraped", judgeMetrics,
-		`recover the components that do not serve metrics; ` +
-			`set extra_args = { "listen-metrics-urls" = … } on the kube_etcd_member, ` +
-			`and leave secure-port of controller-manager and scheduler at its default`,
+		"metrics", "The metrics of all components are scraped", judgeMetrics,
+		`set metrics of the kube_control_plane_replica and extra_args = { "listen-metrics-urls" = … } of the ` +
+			`kube_etcd_member, and let Prometheus scrape them (provider::kube::scrape_configs)`,
 	},
 }

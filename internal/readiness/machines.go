@@ -2,8 +2,6 @@ package readiness
 
 import (
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -37,8 +35,22 @@ func judgeCertificates(e Evidence) verdict {
 			"to expire is that of %s, on %s",
 			strings.Join(e.SignedOutside, ", "), first.Of, first.End.UTC().Format(time.DateOnly))
 	}
-	return pass("every apply renews certificates that are due; the first to expire is that of %s, on %s", first.Of,
+	ends := fmt.Sprintf("every apply renews certificates that are due; the first to expire is that of %s, on %s", first.Of,
 		first.End.UTC().Format(time.DateOnly))
+	return e.Alerts.judge(ends)
+}
+
+// judge judges whether somebody is told before certificates expire, because no apply ran.
+func (a Alerts) judge(ends string) verdict {
+	switch {
+	case a.Unread != "":
+		return unknown("%s; whether an alert is there is unknown: %s", ends, a.Unread)
+	case len(a.Certificates) > 0:
+		return pass("%s; before that, %s is raised", ends, listed(slices.Sorted(slices.Values(a.Certificates))))
+	case a.Rules > 0:
+		return warn("%s; none of the %d alerts in the cluster's PrometheusRules looks at that", ends, a.Rules)
+	}
+	return notShown("%s; whether an alert is there does not show: the cluster has no PrometheusRule", ends)
 }
 
 // unreadOf returns the machines that could not be observed, without duplicates.
@@ -92,68 +104,6 @@ func worst(a, b verdict) verdict {
 	return out
 }
 
-func judgeProfiling(e Evidence) verdict {
-	replicas := everyReplica(e, func(r Replica) verdict {
-		var on, silent []string
-		for _, p := range r.processes() {
-			switch {
-			case !p.Running:
-				silent = append(silent, p.name)
-			case isOn(p.Flags, "profiling", true):
-				on = append(on, p.name)
-			}
-		}
-		switch {
-		case len(on) > 0:
-			return fail("enabled for %s", strings.Join(on, ", "))
-		case len(silent) > 0:
-			return unknown("%s is not running", strings.Join(silent, ", "))
-		}
-		return pass("disabled")
-	})
-	members := everyMember(e, func(m Member) verdict {
-		switch {
-		case !m.Process.Running:
-			return unknown("etcd is not running")
-		case isOn(m.Process.Flags, "enable-pprof", false):
-			return fail("enabled")
-		}
-		return pass("disabled")
-	})
-	return worst(replicas, members)
-}
-
-func judgeResources(e Evidence) verdict {
-	limited := func(processes []named) (verdict, int) {
-		var without []string
-		for _, p := range processes {
-			if p.MemoryMax == "" && p.CPUQuota == "" {
-				without = append(without, p.name)
-			}
-		}
-		if len(without) == 0 {
-			return pass("all have limits"), 0
-		}
-		return warn("without a limit: %s", strings.Join(without, ", ")), len(without)
-	}
-	bare, all := 0, 0
-	replicas := everyReplica(e, func(r Replica) verdict {
-		v, without := limited(r.processes())
-		bare, all = bare+without, all+3
-		return v
-	})
-	members := everyMember(e, func(m Member) verdict {
-		v, without := limited([]named{{"etcd", m.Process}})
-		bare, all = bare+without, all+1
-		return v
-	})
-	out := worst(replicas, members)
-	if out.status == Warn && bare == all {
-		return fail("no component has limits")
-	}
-	return out
-}
-
 func judgeTaints(e Evidence) verdict {
 	if e.NodesUnread != "" {
 		return unknown("%s", e.NodesUnread)
@@ -190,50 +140,6 @@ func repelsPods(taint string) bool {
 	key, effect, _ := strings.Cut(taint, ":")
 	return (effect == "NoSchedule" || effect == "NoExecute") && !strings.HasPrefix(key, "node.kubernetes.io/") &&
 		!strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
-}
-
-// judgeMetrics checks that metrics can be scraped. An API server serves them on the API's port.
-// By kubeadm's defaults, the other components serve them on the loopback address only, for an
-// agent on the machine.
-func judgeMetrics(e Evidence) verdict {
-	replicas := everyReplica(e, func(r Replica) verdict {
-		near := false
-		for _, p := range r.processes() {
-			switch {
-			case !p.Running:
-				return unknown("%s is not running", p.name)
-			case metricsDisabled(p.Flags):
-				return fail("%s has no port", p.name)
-			}
-			near = near || isLoopback(p.Flags["bind-address"])
-		}
-		if near {
-			return pass("controller-manager and scheduler serve them to agents on the machine")
-		}
-		return pass("all serve them")
-	})
-	members := everyMember(e, func(m Member) verdict {
-		if m.FsyncUnread != "" {
-			return unknown("not served: %s", m.FsyncUnread)
-		}
-		for _, text := range listOf(m.Process.Flags["listen-metrics-urls"]) {
-			if u, err := url.Parse(text); err == nil && !isLoopback(u.Hostname()) {
-				return pass("served at %s", text)
-			}
-		}
-		return pass("served to clients with a certificate, and to agents on the machine")
-	})
-	return worst(replicas, members)
-}
-
-func metricsDisabled(flags map[string]string) bool {
-	port, set := flags["secure-port"]
-	return set && isZero(port)
-}
-
-func isLoopback(address string) bool {
-	ip := net.ParseIP(address)
-	return address == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // String formats a finding for test messages and logs.

@@ -21,7 +21,12 @@ const (
 	Fail    Status = "fail"
 )
 
-var severity = []Status{Pass, Warn, Unknown, Fail}
+// unseen is what machines that answer do not show. It is reported as Unknown, and can be accepted:
+// what could not be observed for a failure is worse, because it may be different from one hour to
+// the next.
+const unseen Status = "unseen"
+
+var severity = []Status{Pass, Warn, unseen, Unknown, Fail}
 
 // worse returns the worse of two outcomes.
 func worse(a, b Status) Status {
@@ -35,6 +40,10 @@ type Finding struct {
 	Status   Status
 	Evidence string // the observed state
 	Remedy   string // "" if it passes
+	// Acceptable says that a user may decide to live with it: a warning, or what machines do not
+	// show.
+	Acceptable bool
+	Accepted   bool // the user did, and it is acceptable
 }
 
 // verdict is the result of an item's rule.
@@ -49,13 +58,33 @@ func fail(format string, args ...any) verdict { return verdict{Fail, fmt.Sprintf
 func unknown(format string, args ...any) verdict {
 	return verdict{Unknown, fmt.Sprintf(format, args...)}
 }
+func notShown(format string, args ...any) verdict {
+	return verdict{unseen, fmt.Sprintf(format, args...)}
+}
 
-// Judge judges every item, in the order of the review.
-func Judge(e Evidence) []Finding {
+// IDs returns the identifiers of all items, in the order of the review.
+func IDs() []string {
+	var ids []string
+	for _, item := range items {
+		ids = append(ids, item.id)
+	}
+	return ids
+}
+
+// Judge judges every item, in the order of the review. accepted has the identifiers of the items
+// that need not pass: a warning, or what machines do not show.
+func Judge(e Evidence, accepted ...string) []Finding {
 	var findings []Finding
 	for _, item := range items {
 		v := item.judge(e)
-		f := Finding{ID: item.id, Title: item.title, Status: v.status, Evidence: v.evidence}
+		f := Finding{
+			ID: item.id, Title: item.title, Status: v.status, Evidence: v.evidence,
+			Acceptable: v.status == Warn || v.status == unseen,
+		}
+		f.Accepted = f.Acceptable && slices.Contains(accepted, item.id)
+		if v.status == unseen {
+			f.Status = Unknown
+		}
 		if v.status != Pass {
 			f.Remedy = item.remedy
 		}
@@ -75,10 +104,10 @@ func Score(findings []Finding) int {
 	return passed
 }
 
-// Ready reports whether no item fails and no item is unknown.
+// Ready reports whether every item passes or is accepted.
 func Ready(findings []Finding) bool {
 	return len(findings) > 0 && !slices.ContainsFunc(findings, func(f Finding) bool {
-		return f.Status == Fail || f.Status == Unknown
+		return f.Status != Pass && !f.Accepted
 	})
 }
 

@@ -2,39 +2,25 @@ package readiness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// uploadPrograms are substrings of commands that copy a file to another machine.
-var uploadPrograms = []string{
-	"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp",
-	"aws s3", "mc cp", "borg",
-}
+const (
+	// longestInterval is how seldom snapshots may be saved: what was written since is lost.
+	longestInterval = time.Hour
+	// clockTolerance is how much a machine's clock may be ahead.
+	clockTolerance = 5 * time.Minute
+)
 
+// judgeSnapshots judges the provider's own timer. Of other timers, machines show that they run, and
+// not whether a snapshot arrived elsewhere.
 func judgeSnapshots(e Evidence) verdict {
-	var words []string
-	status := Fail
-	if v, there := judgeScheduled(e.Members); there {
-		words, status = append(words, v.evidence), v.status
-	}
-	for _, m := range e.Members {
-		for _, s := range m.Schedules {
-			as := Warn
-			word := fmt.Sprintf("%s on %s, but it is unknown whether it stores snapshots elsewhere", s.Name, m.Name)
-			switch {
-			case s.Failed:
-				word = fmt.Sprintf("%s on %s, but its last run failed", s.Name, m.Name)
-			case s.Ran.IsZero():
-				word = fmt.Sprintf("%s on %s, but it has not run yet", s.Name, m.Name)
-			case containsAny(s.Command, uploadPrograms):
-				as, word = Pass, fmt.Sprintf("%s on %s, last run at %s", s.Name, m.Name, s.Ran.UTC().Format(time.RFC3339))
-			}
-			words = append(words, word)
-			if as == Pass || status == Fail {
-				status = as
-			}
-		}
+	own, there := judgeScheduled(e)
+	words, foreign := judgeForeign(e)
+	if there {
+		return verdict{own.status, "timers: " + strings.Join(append([]string{own.evidence}, words...), "; ")}
 	}
 	unread := false
 	for _, m := range e.Members {
@@ -42,57 +28,95 @@ func judgeSnapshots(e Evidence) verdict {
 	}
 	switch {
 	case len(words) > 0:
-		return verdict{status, "timers: " + strings.Join(words, "; ")}
+		return verdict{foreign, "timers: " + strings.Join(words, "; ")}
 	case len(e.Members) == 0 || unread:
 		return unknown("some machines of the members could not be checked for a timer")
 	}
 	return fail("no systemd timer on a member's machine mentions etcd")
 }
 
+// judgeForeign describes the timers that are not the provider's. The best of them counts: one is
+// enough.
+func judgeForeign(e Evidence) (words []string, best Status) {
+	ascending := []Status{Fail, Warn, unseen}
+	best = Fail
+	for _, m := range e.Members {
+		for _, s := range m.Schedules {
+			as, word := Fail, "its last run failed"
+			switch {
+			case s.Failed:
+			case s.Ran.IsZero():
+				as, word = Warn, "it has not run yet"
+			default:
+				as, word = unseen, fmt.Sprintf("last run at %s: whether a snapshot was stored elsewhere does not show",
+					s.Ran.UTC().Format(time.RFC3339))
+			}
+			words = append(words, fmt.Sprintf("%s on %s, %s", s.Name, m.Name, word))
+			best = ascending[max(slices.Index(ascending, best), slices.Index(ascending, as))]
+		}
+	}
+	return words, best
+}
+
+// scheduledFacts are what the timers of all machines say together.
+type scheduledFacts struct {
+	failed, stopped, without []string
+	uploads                  bool
+	sent                     time.Time // of the newest snapshot that was uploaded
+	from                     string    // its machine
+	interval                 time.Duration
+	unclear                  bool // the interval of a timer is not known
+}
+
 // judgeScheduled judges the provider's own timer, which is on the machine of every member. The
 // machine whose member leads saves the snapshot, and each machine uploads what it has saved.
 // there is false if no machine has the timer.
-func judgeScheduled(members []Member) (v verdict, there bool) {
-	var failed, stopped, without []string
-	var newest Scheduled
-	var from string
-	var ran time.Time
-	var period time.Duration
-	uploads := false
-	for _, m := range members {
+func judgeScheduled(e Evidence) (v verdict, there bool) {
+	var f scheduledFacts
+	for _, m := range e.Members {
 		s := m.Scheduled
 		switch {
 		case m.Unread != "":
 			continue
 		case s == nil:
-			without = append(without, m.Name)
+			f.without = append(f.without, m.Name)
 			continue
 		case s.Failed:
-			failed = append(failed, m.Name)
+			f.failed = append(f.failed, m.Name)
 		case s.Next.IsZero():
-			stopped = append(stopped, m.Name)
+			f.stopped = append(f.stopped, m.Name)
 		}
-		there, uploads = true, uploads || s.Uploads
-		if s.Sent.After(newest.Sent) {
-			newest, from = *s, m.Name
-		}
-		if s.Ran.After(ran) && s.Next.After(s.Ran) {
-			ran, period = s.Ran, s.Next.Sub(s.Ran)
+		there, f.uploads = true, f.uploads || s.Uploads
+		f.unclear = f.unclear || s.Interval <= 0
+		f.interval = max(f.interval, s.Interval)
+		if s.Sent.After(f.sent) {
+			f.sent, f.from = s.Sent, m.Name
 		}
 	}
+	return f.judge(e.Now), there
+}
+
+func (f scheduledFacts) judge(now time.Time) verdict {
 	const timer = "etcd-snapshot.timer"
-	switch sent := newest.Sent.UTC().Format(time.RFC3339); {
-	case len(failed) > 0:
-		return warn("%s, but its last run failed on %s", timer, strings.Join(failed, ", ")), there
-	case len(without)+len(stopped) > 0:
-		return warn("%s, but it is not running on %s", timer, strings.Join(append(without, stopped...), ", ")), there
-	case !uploads:
-		return warn("%s, but snapshots stay on the machines: upload is not set", timer), there
-	case newest.Sent.IsZero():
-		return warn("%s, but no snapshot has been uploaded yet", timer), there
-	case !ran.IsZero() && newest.Sent.Before(ran.Add(-period)):
-		return warn("%s, but no snapshot has been uploaded since that of %s from %s", timer, sent, from), there
-	default:
-		return pass("%s, the last uploaded snapshot is that of %s from %s", timer, sent, from), there
+	sent := f.sent.UTC().Format(time.RFC3339)
+	switch {
+	case f.sent.After(now.Add(clockTolerance)):
+		return unknown("%s, but the last uploaded snapshot is that of %s from %s, which is in the future", timer, sent, f.from)
+	case f.uploads && !f.sent.IsZero() && f.interval > 0 && now.Sub(f.sent) > 2*max(f.interval, time.Minute):
+		return fail("%s, but no snapshot has been uploaded since that of %s from %s, more than two intervals of %s ago",
+			timer, sent, f.from, f.interval)
+	case len(f.failed) > 0:
+		return warn("%s, but its last run failed on %s", timer, strings.Join(f.failed, ", "))
+	case len(f.without)+len(f.stopped) > 0:
+		return warn("%s, but it is not running on %s", timer, strings.Join(append(f.without, f.stopped...), ", "))
+	case !f.uploads:
+		return warn("%s, but snapshots stay on the machines: upload is not set", timer)
+	case f.sent.IsZero():
+		return warn("%s, but no snapshot has been uploaded yet", timer)
+	case f.unclear:
+		return unknown("%s, but how often it runs is not known", timer)
+	case f.interval > longestInterval:
+		return warn("%s, but it runs every %s only: what was written since the last snapshot is lost", timer, f.interval)
 	}
+	return pass("%s every %s, the last uploaded snapshot is that of %s from %s", timer, f.interval, sent, f.from)
 }

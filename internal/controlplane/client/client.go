@@ -27,8 +27,9 @@ const (
 
 // adminAccess is what a typed client needs to connect to a replica's API server.
 type adminAccess struct {
-	rest *rest.Config
-	web  *http.Client
+	rest         *rest.Config
+	web          *http.Client
+	certificates []tls.Certificate
 }
 
 // Client connects to the components of one replica. Its zero value is not usable.
@@ -69,7 +70,7 @@ func (c Client) admin() (access adminAccess, done func(), err error) {
 	return adminAccess{
 		// unlimited: the server has its own limits
 		rest: &rest.Config{Host: c.replica.LocalURL(), UserAgent: "terraform-provider-kube", QPS: -1},
-		web:  web,
+		web:  web, certificates: config.Certificates,
 	}, web.CloseIdleConnections, nil
 }
 

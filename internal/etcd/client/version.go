@@ -64,11 +64,42 @@ func (c *Clients) agreedVersion(ctx context.Context, address string) (string, er
 	return fmt.Sprintf("3.%d", minor), nil
 }
 
+// Answer is the answer to a request for a page. Its status is 0 if there is none.
+type Answer struct {
+	Status int
+	Err    error
+}
+
+// Ask requests a page, and returns the status of the answer.
+func (c *Clients) Ask(ctx context.Context, address, page string) Answer {
+	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
+	defer cancel()
+	response, err := c.request(ctx, address, page)
+	if err != nil {
+		return Answer{Err: err}
+	}
+	defer func() { _ = response.Body.Close() }()
+	return Answer{Status: response.StatusCode}
+}
+
 // GetHTTP reads a page that one member serves next to its API. The page is limited to most
 // bytes.
 func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
 	defer cancel()
+	response, err := c.request(ctx, address, page)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the response status is %s", response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, most))
+}
+
+// request sends a request for a page. The caller closes the body of the response.
+func (c *Clients) request(ctx context.Context, address, page string) (*http.Response, error) {
 	config := c.TLS.Clone()
 	config.ServerName = address
 	transport := &http.Transport{
@@ -80,13 +111,5 @@ func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64)
 	if err != nil {
 		return nil, err
 	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the response status is %s", response.Status)
-	}
-	return io.ReadAll(io.LimitReader(response.Body, most))
+	return transport.RoundTrip(request)
 }

@@ -1,0 +1,23 @@
+# argument UNIT FLAG: prints the value of a flag of the unit's process.
+argument() {
+  pid=$(systemctl show --property=MainPID --value "$1")
+  [ "${pid:-0}" -gt 0 ] && tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$2=//p" | tail -n 1
+}
+
+# port UNIT DEFAULT: prints the port at which a component serves.
+port() {
+  value=$(argument "$1" secure-port)
+  case ${value:-$2} in *[!0-9]*) ;; *) echo "${value:-$2}" ;; esac
+}
+
+# scraped USER: prints the last request for the API server's metrics in the newest part of its audit log, of anybody but
+# USER, which is the provider.
+scraped() {
+  log=$(argument kube-apiserver.service audit-log-path)
+  if [ ! -f "$log" ]; then
+    printf 'scraped\tnone\n'
+    return
+  fi
+  printf 'scraped\t%s\n' "$(tail -c 33554432 "$log" | grep -F '"requestURI":"/metrics"' | grep -F '"code":200' |
+    grep -vF "\"username\":\"$1\"" | tail -n 1 | head -c 65536 | base64 -w 0)"
+}
