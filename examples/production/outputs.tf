@@ -8,3 +8,14 @@ output "kubeconfig" {
   value       = module.control_plane.kubeconfig
   sensitive   = true
 }
+
+output "prometheus_kubeconfig" {
+  description = "A kubeconfig that may read metrics, and nothing else: an age file. The guide Monitoring describes the rest of Prometheus' configuration."
+  value       = kube_kubeconfig.prometheus.content
+  sensitive   = true
+}
+
+output "monitoring" {
+  description = "What the functions alert_rules, dashboards and scrape_configs take."
+  value       = module.control_plane.monitoring
+}

@@ -82,6 +82,17 @@ variable "limits" {
   nullable = false
 }
 
+variable "accepted" {
+  description = <<-EOT
+    Items of the readiness review with which you live, while they are warnings or do not show on the machines.
+    "certificates": whether an alert is there shows only if its PrometheusRule is in this cluster. Remove it if it is.
+    "resources": limits are set, and reservations are not.
+  EOT
+  type        = set(string)
+  default     = ["certificates", "resources"]
+  nullable    = false
+}
+
 variable "seal_identity_file" {
   description = "File with the age identity that opens the private keys in state and plans (age-keygen -o seal.txt)."
   type        = string

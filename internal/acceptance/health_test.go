@@ -342,7 +342,7 @@ func healthReview(t *testing.T, w *workspace.Workspace) {
 		"etcd-voters": "pass", "api-servers": "pass", "encryption": "fail", "snapshots": "fail",
 		"certificates":   "unknown", // there is no alert
 		"request-limits": "pass", "audit": "pass", "anonymous": "pass", "resources": "fail",
-		"authorization":  "pass", "admission": "pass", "insecure-port": "pass", "profiling": "pass", "etcd-tls": "pass",
+		"authorization": "pass", "admission": "pass", "insecure-port": "pass", "profiling": "pass", "etcd-tls": "pass",
 		"taints": "pass", "oidc": "fail",
 		"metrics": "warn", // nobody reads them
 	}
