@@ -1,0 +1,121 @@
+package acceptance
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// noLeader: two of three members are stopped.
+func (s symptoms) noLeader(t *testing.T) {
+	for _, name := range []string{"cp2", "cp3"} {
+		onMachine(t, shared.lab.Machine(name), "systemctl stop etcd")
+	}
+	expectContains(t, s.issues(t), "etcd member cp2 ("+address("cp2")+"): etcd.service is inactive",
+		"etcd member cp3 ("+address("cp3")+"): etcd.service is inactive")
+	for _, name := range []string{"cp2", "cp3"} {
+		s.on(t, name, startMember)
+	}
+	s.repaired(t)
+}
+
+// leaderChanges: the leader stands still for longer than an election takes, as with a disk that does
+// not answer.
+func (s symptoms) leaderChanges(t *testing.T) {
+	found := ""
+	for range 5 {
+		leader := s.leader(t)
+		onMachine(t, shared.lab.Machine(leader),
+			"systemctl kill --signal=STOP etcd; sleep 4; systemctl kill --signal=CONT etcd")
+		await(t, "no member leads", func() bool { return s.leader(t) != "" })
+		if found = s.on(t, leader, lookAtLeaders); strings.Contains(found, "slow disk") {
+			break
+		}
+	}
+	expectContains(t, found, "elected leader", "overloaded likely from slow disk")
+	awaitRotation(t, s.names...)
+}
+
+// leader returns the machine of the leader, or "" if there is none.
+func (s symptoms) leader(t *testing.T) string {
+	t.Helper()
+	for _, name := range s.names {
+		out := onMachine(t, shared.lab.Machine(name), "curl -s --max-time 3 http://127.0.0.1:2381/metrics || true")
+		if strings.Contains(out, "\netcd_server_is_leader 1\n") {
+			return name
+		}
+	}
+	return ""
+}
+
+// pendingPods: no scheduler runs; with one, there is no node.
+func (s symptoms) pendingPods(t *testing.T) {
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), "systemctl stop kube-scheduler")
+	}
+	kubectl(t, s.w, s.admin, "run", "pending", "--namespace=default", "--image=none",
+		`--overrides={"spec":{"automountServiceAccountToken":false}}`)
+	out := s.typed(t, lookAtPods)
+	expectContains(t, out, "LEADER")
+	if strings.Contains(out, "FailedScheduling") {
+		t.Errorf("without a scheduler, there are events:\n%s", out)
+	}
+	expectContains(t, s.issues(t), "kube-scheduler.service is inactive")
+	s.repaired(t)
+	await(t, "no event says why the Pod is pending", func() bool {
+		return strings.Contains(s.typed(t, lookAtPods), "no nodes available to schedule pods")
+	})
+	kubectl(t, s.w, s.admin, "delete", "pod", "pending", "--namespace=default", "--force")
+}
+
+// nodesNotReady: a node whose kubelet never answers.
+func (s symptoms) nodesNotReady(t *testing.T) {
+	node := writeFile(t, s.w, "node.yaml", "{apiVersion: v1, kind: Node, metadata: {name: worker}}\n")
+	kubectl(t, s.w, s.admin, "create", "--filename="+node)
+	awaitFor(t, 3*time.Minute, "nothing says why the node is not ready", func() bool {
+		return strings.Contains(s.typed(t, lookAtNodes), "Kubelet never posted node status")
+	})
+	kubectl(t, s.w, s.admin, "delete", "node", "worker")
+}
+
+// expiringCertificate: an API server's certificate is replaced by one for two days, as a script
+// would issue it.
+func (s symptoms) expiringCertificate(t *testing.T) {
+	onMachine(t, shared.lab.Machine("cp2"), `set -e
+cd /etc/kubernetes/pki
+openssl x509 -x509toreq -in apiserver.crt -signkey apiserver.key -copy_extensions copyall -out /tmp/request
+openssl x509 -req -in /tmp/request -CA ca-signing.crt -CAkey ca.key -days 2 -copy_extensions copyall -out /tmp/issued 2>&1
+cat /tmp/issued >apiserver.crt
+rm /tmp/request /tmp/issued`)
+	soon := time.Now().UTC().AddDate(0, 0, 2).Format("Jan _2 ")
+	await(t, "the API server does not present the certificate", func() bool {
+		return strings.Contains(s.on(t, "cp1", lookAtCertificate), "notAfter="+soon)
+	})
+	expectContains(t, s.issues(t), "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate expires on ")
+	s.repaired(t)
+	await(t, "the API server presents the old certificate", func() bool {
+		return !strings.Contains(s.on(t, "cp1", lookAtCertificate), "notAfter="+soon)
+	})
+}
+
+// lostVirtualIP: no keepalived runs.
+func (s symptoms) lostVirtualIP(t *testing.T) {
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), "systemctl stop kube-endpoint-keepalived")
+	}
+	expectContains(t, s.issues(t), "no balancer has it")
+	expectContains(t, s.on(t, "cp1", lookAtVirtualIP), "inactive")
+	s.repaired(t)
+}
+
+// slowDisk: something else writes to the disk of etcd.
+func (s symptoms) slowDisk(t *testing.T) {
+	m := shared.lab.Machine("cp1")
+	onMachine(t, m, "systemd-run --quiet --unit=writer dd if=/dev/zero of=/var/tmp/writer bs=64K count=50000 oflag=dsync")
+	out := s.on(t, "cp1", lookAtDisk)
+	onMachine(t, m, "systemctl stop writer; systemctl reset-failed writer 2>/dev/null; rm -f /var/tmp/writer /tmp/written")
+	flushes, writers, _ := strings.Cut(out, "\n")
+	first, _, _ := strings.Cut(writers, "\n")
+	expectContains(t, flushes, "99 % of the flushes take up to ")
+	expectContains(t, first, " dd")
+}
