@@ -70,8 +70,8 @@ func (s *site) pullPlug(ctx context.Context) (plug, error) {
 }
 
 func (p plug) String() string {
-	return fmt.Sprintf("%s: virtual IP %d ms, reads %d ms, writes %d ms, %d requests failed, %d refused, load %s", p.victim,
-		p.address.Milliseconds(), p.reads.Milliseconds(), p.writes.Milliseconds(), p.failed, p.refused, p.load)
+	return fmt.Sprintf("%s: virtual IP %d ms, reads %d ms, writes %d ms, %d requests failed, %d refused, load %s",
+		p.victim, p.address.Milliseconds(), p.reads.Milliseconds(), p.writes.Milliseconds(), p.failed, p.refused, p.load)
 }
 
 // plugResults returns the three promises with minimum, median and maximum, and each time in the detail.

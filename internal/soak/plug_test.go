@@ -15,16 +15,18 @@ func TestLongestOutage(t *testing.T) {
 	at := func(ms int, err error) dial {
 		return dial{begun.Add(time.Duration(ms) * time.Millisecond), 5 * time.Millisecond, err}
 	}
-	lost := errors.New("i/o timeout")
+	lost, out := errors.New("i/o timeout"), 65*time.Millisecond
 	for name, c := range map[string]struct {
 		dials   []dial
 		want    time.Duration
 		refused int
 	}{
-		"none":                 {nil, 0, 0},
-		"all succeed":          {[]dial{at(0, nil), at(20, nil), at(900, nil)}, 0, 0},
-		"one outage":           {[]dial{at(0, nil), at(20, nil), at(40, lost), at(60, lost), at(80, nil)}, 65 * time.Millisecond, 0},
-		"the longer of two":    {[]dial{at(0, nil), at(20, lost), at(40, nil), at(60, lost), at(80, refused), at(100, nil)}, 65 * time.Millisecond, 1},
+		"none":        {nil, 0, 0},
+		"all succeed": {[]dial{at(0, nil), at(20, nil), at(900, nil)}, 0, 0},
+		"one outage":  {[]dial{at(0, nil), at(20, nil), at(40, lost), at(60, lost), at(80, nil)}, out, 0},
+		"the longer of two": {
+			[]dial{at(0, nil), at(20, lost), at(40, nil), at(60, lost), at(80, refused), at(100, nil)}, out, 1,
+		},
 		"it never was there":   {[]dial{at(0, lost), at(20, nil)}, 0, 0},
 		"refused all the time": {[]dial{at(0, refused), at(20, refused)}, 0, 2},
 	} {

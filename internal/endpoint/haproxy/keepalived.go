@@ -75,8 +75,8 @@ track_file haproxy_stopped {
         haproxy_stopped
 %s    }
 }
-`, name, realtimePriority, realtimeLimit.Microseconds(), s.announceEvery(), stoppedPath, file, device, s.routerID(), s.priority(name),
-		s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddress(device), tracked)
+`, name, realtimePriority, realtimeLimit.Microseconds(), s.announceEvery(), stoppedPath, file, device, s.routerID(),
+		s.priority(name), s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddress(device), tracked)
 }
 
 // waiting returns the definition of the file that keeps keepalived from taking the address, and the

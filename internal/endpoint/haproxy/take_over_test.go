@@ -28,11 +28,11 @@ func TestForeign(t *testing.T) {
 	}{
 		"an API server of the cluster":         {"10.0.0.11", known(0), own, nil, now, ""},
 		"before a rotation ends":               {"10.0.0.11", known(2), own, nil, now, ""},
-		"another cluster's":                    {"10.0.0.11", known(0), chainOf(t, other), nil, now, "not of this cluster's authority"},
+		"another cluster's":                    {"10.0.0.11", known(0), chainOf(t, other), nil, now, "not of this cluster's"},
 		"no authority is known":                {"10.0.0.11", "", own, nil, now, "not of this cluster's authority"},
 		"an API server without the address":    {"10.0.0.100", known(0), own, nil, now, "does not name the address"},
 		"one that has expired":                 {"10.0.0.11", known(0), own, nil, now.Add(48 * time.Hour), "not of this"},
-		"a machine that does not listen there": {"10.0.0.11", known(0), nil, errors.New("connection refused"), now, "refused"},
+		"a machine that does not listen there": {"10.0.0.11", known(0), nil, errors.New("no route"), now, "no route"},
 		"no certificate":                       {"10.0.0.11", known(0), nil, nil, now, "not of this cluster's authority"},
 	} {
 		got := foreign(c.address, c.authorities, c.chain, c.failed, c.now)
