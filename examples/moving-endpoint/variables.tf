@@ -27,6 +27,12 @@ variable "balancer" {
   type        = string
 }
 
+variable "take_over" {
+  description = "How the endpoint \"virtual_ip\" takes its address over from the balancer, if that has the same one: \"prepare\" until the replicas are registered, then \"announce\", and null when the balancer has given it up."
+  type        = string
+  default     = null
+}
+
 variable "ssh_user" {
   description = "User on the machines: root, or a user who can sudo without a password."
   type        = string

@@ -48,10 +48,12 @@ until birdc show status >/dev/null; do sleep 0.05; done
 `
 
 // siblingConfig is a session with the router of another zone. A route of a router's own zone is
-// preferred, because it is external.
+// preferred, because it is external. The routers are in one network: without "direct", bird looks for
+// the next hop of an internal session in its own table, which has no route to it.
 const siblingConfig = `protocol bgp sibling_%[3]d {
   local %[1]s as %[4]d;
   neighbor %[2]s as %[4]d;
+  direct;
   hold time 3;
   error wait time 1, 2;
   bfd yes;

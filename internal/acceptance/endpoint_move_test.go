@@ -29,7 +29,8 @@ until ip -o address show to %[2]s | grep -q .; do sleep 0.1; done
 sleep 2 # two more announcements`
 
 // TestMoveEndpoint moves a control plane from a virtual IP to a balancer that others look after, and
-// back, while clients of both addresses work. Then the balancer takes over the virtual IP itself.
+// back, while clients of both addresses work. Then the balancer takes over the virtual IP itself, and
+// HAProxy takes it back.
 func TestMoveEndpoint(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := storyIn(t, append(names, "cp4"), checkout(t), "examples/moving-endpoint")
@@ -43,13 +44,22 @@ func TestMoveEndpoint(t *testing.T) {
 	onMachine(t, lb, `apt-get install -y -q haproxy keepalived >/dev/null 2>&1
 systemctl disable --quiet --now haproxy keepalived`)
 	vip, balancer := w.VIP(), lb.Address.String()
-	use := func(balancer string, endpoints ...string) {
+	takeOver := ""
+	write := func(balancer string, endpoints ...string) {
 		t.Helper()
-		if err := w.WriteJSON("z.auto.tfvars.json", map[string]any{
+		values := map[string]any{
 			"machines": addresses(names), "endpoints": endpoints, "endpoint_address": vip, "balancer": balancer,
-		}); err != nil {
+		}
+		if takeOver != "" {
+			values["take_over"] = takeOver
+		}
+		if err := w.WriteJSON("z.auto.tfvars.json", values); err != nil {
 			t.Fatal(err)
 		}
+	}
+	use := func(balancer string, endpoints ...string) {
+		t.Helper()
+		write(balancer, endpoints...)
 		apply(t, w)
 	}
 	at := func(address string) string { // the kubeconfig for clients of one address
@@ -100,6 +110,25 @@ systemctl disable --quiet --now haproxy keepalived`)
 	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), "test ! -e /etc/haproxy/kube")
 	}
+	expectEmptyPlan(t, w)
+
+	// HAProxy takes it back, while the balancer still has it.
+	write(vip, "balancer", "virtual_ip")
+	expectContains(t, refused(t, w), vip+" is in use", "haproxy.take_over")
+	atVIP = startClients(t, load.Config{Kubeconfig: at(vip), Criteria: moved()})
+	takeOver = "prepare"
+	use(vip, "balancer", "virtual_ip")
+	if got := holders(t, names...); len(got) > 0 {
+		t.Errorf("%v took the address before it was to be announced", got)
+	}
+	takeOver = "announce"
+	use(vip, "virtual_ip", "balancer")
+	holder(t, names...)
+	onMachine(t, lb, "systemctl stop keepalived haproxy")
+	takeOver = ""
+	use(vip, "virtual_ip")
+	undisturbed(t, atVIP)
+	holder(t, names...)
 	expectEmptyPlan(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)

@@ -18,6 +18,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -330,6 +331,8 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		VirtualRouterID: int(balancers.VirtualRouterID.ValueInt64()),
 		VRRP:            balancers.VRRP.ValueString(),
 		InstallPackages: balancers.InstallPackages.ValueBool(),
+		TakeOver:        balancers.TakeOver.ValueString(),
+		Authorities:     m.bundle.Known(pki.Kubernetes),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
 		Konnectivity:    balancers.konnectivity(ctx),

@@ -5,8 +5,8 @@ import "slices"
 // Scenarios returns all scenarios in the order in which they run.
 func Scenarios() []Scenario {
 	return slices.Concat(
-		[]Scenario{loadScenario(), deadMachineScenario()}, carelessScenarios(), twoProcessScenarios(), upgradeScenarios(),
-		accidentScenarios(),
+		[]Scenario{loadScenario(), deadMachineScenario(), plugScenario()}, carelessScenarios(), twoProcessScenarios(),
+		upgradeScenarios(), accidentScenarios(),
 		controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
 	)
 }

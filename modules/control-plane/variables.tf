@@ -47,6 +47,7 @@ variable "endpoint" {
   description = <<-EOT
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
     With address6, an unused IPv6 address, the API has a second one, on the same machine.
+    With take_over, the address is taken over from a balancer of this control plane: "prepare", then "announce" (guide Topologies).
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
     With bgp, an address that the machines with the role "replica" announce to their routers.
@@ -60,6 +61,7 @@ variable "endpoint" {
     interface         = optional(string)
     virtual_router_id = optional(number)
     vrrp              = optional(string)
+    take_over         = optional(string)
     install_packages  = optional(bool, true)
     external = optional(object({
       health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})

@@ -27,6 +27,9 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err := preflight(s, seen); err != nil {
 		return endpoint.Status{}, err
 	}
+	if err := checkTakeOver(ctx, s, seen); err != nil {
+		return endpoint.Status{}, err
+	}
 	if err := checkBarriers(ctx, s, "created", seen); err != nil {
 		return endpoint.Status{}, err
 	}

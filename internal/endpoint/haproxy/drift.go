@@ -36,6 +36,9 @@ func drift(s Spec, name string, b balancer) []string {
 	if _, observed := b.facts.Files[caPath]; observed && s.CACertificate == "" {
 		differences = append(differences, caPath+" exists and is not wanted")
 	}
+	if _, observed := b.facts.Files[waitingPath]; observed && !s.waits() {
+		differences = append(differences, waitingPath+" exists and is not wanted")
+	}
 	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
 }
 

@@ -27,6 +27,12 @@ const (
 	Multicast = "multicast"
 )
 
+// The steps in which an endpoint takes its address over from a machine that serves the cluster there.
+const (
+	Prepare  = "prepare"  // everything runs, and no host has the address
+	Announce = "announce" // one host has it, and announces it each second
+)
+
 // Spec is the wanted state of one endpoint.
 type Spec struct {
 	ClusterID       string                // the cluster that owns the endpoint: two clusters never share a host
@@ -42,6 +48,8 @@ type Spec struct {
 	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
+	TakeOver        string                // Prepare or Announce, while another machine has the address; "" means neither
+	Authorities     string                // PEM: those of the cluster's API servers, by which TakeOver recognizes them
 	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
 	// no longer in Hosts.
 	Abandon host.Abandoned
@@ -75,6 +83,9 @@ func (s Spec) vips() []string {
 
 func (s Spec) multicast() bool { return s.VRRP == Multicast }
 
+// waits reports whether no host is to have the address yet.
+func (s Spec) waits() bool { return s.TakeOver == Prepare }
+
 func (s Spec) addresses() map[string]string {
 	addresses := make(map[string]string, len(s.Hosts))
 	for name, machine := range s.Hosts {
@@ -98,6 +109,9 @@ func (s Spec) validate() error {
 	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
+	}
+	if s.TakeOver != "" && s.TakeOver != Prepare && s.TakeOver != Announce {
+		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.TakeOver, Prepare, Announce))
 	}
 	if s.Interface != "" {
 		checks = append(checks, validateInterface(s.Interface))

@@ -43,6 +43,9 @@ func allHealthy(s Spec, seen map[string]balancer) bool {
 			return false
 		}
 	}
+	if s.waits() {
+		return len(holders(s.Address, seen)) == 0
+	}
 	return oneHolder(s, seen)
 }
 
@@ -57,10 +60,14 @@ func notHealthyError(s Spec, seen map[string]balancer) error {
 		}
 		lines = append(lines, line)
 	}
+	holder := "exactly one host"
+	if s.waits() {
+		holder = "no host"
+	}
 	return &problem.Problem{
 		Summary: "Endpoint " + s.Address + " does not answer",
-		Cause: fmt.Sprintf("after %s there is not exactly one host that holds %s with HAProxy and keepalived "+
-			"running on all", healthTimeout, strings.Join(s.vips(), " and ")),
+		Cause: fmt.Sprintf("after %s, it is not so that %s holds %s and HAProxy and keepalived run on all", healthTimeout,
+			holder, strings.Join(s.vips(), " and ")),
 		Unchanged: "the configuration is in place on every reachable host.",
 		Next: "read the journal of " + haproxyUnit + " and " + keepalivedUnit +
 			" on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",

@@ -35,6 +35,7 @@ type Imported struct {
 	CACertificate   string
 	DrainTimeout    time.Duration
 	Konnectivity    *Konnectivity // Targets is nil if they are Hosts
+	TakeOver        string
 	// Replicas are the addresses of the machines in rotation. Their registrations may have a
 	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
@@ -87,6 +88,7 @@ type installed struct {
 	routerID     int
 	// multicast is set if advertisements have no other recipients; peers is empty then.
 	multicast bool
+	takeOver  string
 	ca        string
 	replicas  []string
 	record    *record
@@ -99,6 +101,7 @@ var (
 	deviceLine = regexp.MustCompile(`(?m)^\s*interface (\S+)`)
 	idLine     = regexp.MustCompile(`(?m)^\s*virtual_router_id (\d+)`)
 	sourceLine = regexp.MustCompile(`(?m)^\s*(?:unicast|mcast)_src_ip (\S+)`)
+	garpLine   = regexp.MustCompile(`(?m)^\s*vrrp_garp_master_refresh (\d+)$`)
 	peersBlock = regexp.MustCompile(`(?s)unicast_peer \{(.*?)\}`)
 )
 
@@ -117,6 +120,12 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
+	}
+	switch {
+	case strings.Contains(vrrp, waitingPath):
+		out.takeOver = Prepare
+	case first(garpLine, vrrp) == strconv.Itoa(announceTakeOver):
+		out.takeOver = Announce
 	}
 	var err, agents, numbers error
 	api, tunnels, _ := strings.Cut(balancer.Content, konnectivityHeading)
@@ -197,7 +206,7 @@ func (p installed) imported() Imported {
 		ClusterID: p.owner.ClusterID,
 		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
-		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
+		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout), TakeOver: p.takeOver,
 	}
 	if p.vip6.IsValid() {
 		out.Address6 = p.vip6.Addr().String()

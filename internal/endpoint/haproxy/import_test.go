@@ -39,6 +39,8 @@ func TestImportReadsBack(t *testing.T) {
 		"alone":                  {specOf("10.0.0.100", map[string]string{"cp1": "10.0.0.11"}), "eth0", func(*Spec) {}},
 		"the usual device named": {threeHosts(), "eth0", func(s *Spec) { s.Interface = "eth0" }},
 		"another device":         {threeHosts(), "eth1", func(s *Spec) { s.Interface = "eth1" }},
+		"waits":                  {threeHosts(), "eth0", func(s *Spec) { s.TakeOver = Prepare }},
+		"takes over":             {threeHosts(), "eth0", func(s *Spec) { s.TakeOver = Announce }},
 		"port, id, CA": {threeHosts(), "eth0", func(s *Spec) {
 			s.Port, s.VirtualRouterID, s.CACertificate, s.DrainTimeout = 7443, 51, bundles(t)[0].CA.Certificate, time.Minute
 		}},
@@ -57,7 +59,7 @@ func TestImportReadsBack(t *testing.T) {
 				VirtualRouterID: s.VirtualRouterID,
 				InstallPackages: s.InstallPackages, CACertificate: s.CACertificate,
 				DrainTimeout: orDefault(s.DrainTimeout, endpoint.DefaultDrainTimeout),
-				Replicas:     []string{"10.0.0.11", "10.0.0.19"},
+				Replicas:     []string{"10.0.0.11", "10.0.0.19"}, TakeOver: s.TakeOver,
 			}
 			if got := part.imported(); !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)

@@ -43,6 +43,7 @@ const realtimeLimit = time.Second
 // instances in a synchronization group would be two elections that can contradict each other, and
 // a reload that adds the second one would let go of the first address.
 func renderKeepalived(s Spec, name, device string) string {
+	file, tracked := s.waiting()
 	return fmt.Sprintf(`# Managed by terraform-provider-kube.
 global_defs {
     router_id %s
@@ -51,7 +52,7 @@ global_defs {
     vrrp_rlimit_rttime %d
     vrrp_garp_master_delay 1
     vrrp_garp_master_repeat 3
-    vrrp_garp_master_refresh 10
+    vrrp_garp_master_refresh %d
     vrrp_garp_master_refresh_repeat 1
 }
 
@@ -60,7 +61,7 @@ track_file haproxy_stopped {
     weight 0
 }
 
-vrrp_instance kube_endpoint {
+%svrrp_instance kube_endpoint {
     state BACKUP
     nopreempt
     interface %s
@@ -72,11 +73,35 @@ vrrp_instance kube_endpoint {
     }
 %s    track_file {
         haproxy_stopped
-    }
+%s    }
 }
-`, name, realtimePriority, realtimeLimit.Microseconds(), stoppedPath, device, s.routerID(), s.priority(name),
-		s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddress(device))
+`, name, realtimePriority, realtimeLimit.Microseconds(), s.announceEvery(), stoppedPath, file, device, s.routerID(),
+		s.priority(name), s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddress(device), tracked)
 }
+
+// waiting returns the definition of the file that keeps keepalived from taking the address, and the
+// line of the instance that tracks it.
+func (s Spec) waiting() (file, tracked string) {
+	if !s.waits() {
+		return "", ""
+	}
+	return fmt.Sprintf("track_file waiting {\n    file %s\n    weight 0\n}\n\n", waitingPath), "        waiting\n"
+}
+
+// announceEvery returns after how many seconds the holder announces its addresses again. One that takes
+// them over does so each second: when the previous machine gives them up, those that it has told last
+// would otherwise send their packets to it for as long.
+func (s Spec) announceEvery() int {
+	if s.TakeOver == Announce {
+		return announceTakeOver
+	}
+	return announceSteady
+}
+
+const (
+	announceSteady   = 10
+	announceTakeOver = 1
+)
 
 // priority returns a different value for each host, so that no election ends in a tie.
 func (s Spec) priority(name string) int {

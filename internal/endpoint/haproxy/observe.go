@@ -28,7 +28,7 @@ func balancerQuery(s Spec, probing bool) host.Query {
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
 	return packages.HAProxy().Extend(host.Query{
-		Files: []string{askPath, reloadPath, caPath},
+		Files: []string{askPath, reloadPath, caPath, waitingPath},
 		Contents: []string{
 			endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit,
 			unitDir + keepalivedUnit,

@@ -6,6 +6,7 @@ const (
 	endpointPath = configDir + "/10-endpoint.cfg"
 	backendsPath = configDir + "/20-backends.cfg"
 	caPath       = configDir + "/ca.crt"
+	waitingPath  = configDir + "/waiting" // keepalived takes no address while it is there
 
 	keepalivedDir  = "/etc/keepalived"
 	keepalivedPath = keepalivedDir + "/kube.conf"

@@ -19,7 +19,7 @@ func preflight(s Spec, seen map[string]balancer) error {
 		}
 	}
 	for _, address := range s.vips() {
-		if len(holders(address, seen)) == 0 {
+		if len(holders(address, seen)) == 0 && s.TakeOver == "" {
 			reasons = append(reasons, addressInUse(address, seen)...)
 		}
 	}
@@ -111,7 +111,8 @@ func wildcardListener(b balancer, port int) string {
 func addressInUse(address string, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
 		if who := seen[name].macs[address]; who != "" {
-			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts",
+			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts "+
+				"(to take it over from a balancer of this control plane, set haproxy.take_over, see the guide Topologies)",
 				address, name, who)}
 		}
 	}

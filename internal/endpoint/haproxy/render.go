@@ -43,8 +43,14 @@ func files(s Spec, name string, b balancer) []host.File {
 	if s.CACertificate != "" {
 		wanted = append(wanted, text(caPath, s.CACertificate))
 	}
+	if s.waits() {
+		wanted = append(wanted, text(waitingPath, waitingText))
+	}
 	return wanted
 }
+
+// waitingText is a number for keepalived: with any but 0, it is in the state FAULT.
+const waitingText = "1\n"
 
 // change returns the change that configures the named host. It includes the list of servers,
 // unless a replica is registered or deregistered in the meantime.
@@ -68,7 +74,10 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 		Vars:   with(s.ownerVars(), map[string]string{"listed": listed, "servers": servers}),
 	}
 	if s.CACertificate == "" {
-		c.Remove = []string{caPath}
+		c.Remove = append(c.Remove, caPath)
+	}
+	if !s.waits() {
+		c.Remove = append(c.Remove, waitingPath)
 	}
 	return c
 }

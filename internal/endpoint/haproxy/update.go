@@ -22,7 +22,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
 	adding := s.Address6 != "" && s.Address6 != before.Address6
-	seen, err := observe(ctx, s, balancerQuery(s, adding))
+	seen, err := observe(ctx, s, balancerQuery(s, adding || before.waits()))
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
@@ -37,7 +37,13 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := requireAllHosts(before, s, seen); err != nil {
 		return endpoint.Status{}, err
 	}
+	if err := refuseToWait(s, reachable); err != nil {
+		return endpoint.Status{}, err
+	}
 	if err := preflight(s, reachable); err != nil {
+		return endpoint.Status{}, err
+	}
+	if err := checkTakeOver(ctx, s, reachable); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := checkBarriers(ctx, s, "changed", reachable); err != nil {
@@ -108,7 +114,8 @@ func lostAddresses(s Spec, seen map[string]balancer) []string {
 func (s Spec) rendersLike(other Spec) bool {
 	return slices.Equal(s.vips(), other.vips()) && s.port() == other.port() &&
 		maps.Equal(s.addresses(), other.addresses()) && s.Interface == other.Interface &&
-		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast()
+		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast() &&
+		s.waits() == other.waits()
 }
 
 // updateOrder returns the established hosts, the VIP's holder last, then the new hosts.

@@ -1,0 +1,119 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits for a pulled plug, each for the worst of all times.
+const (
+	plugs           = 20 // unless the soak has a sample
+	plugAddressBack = time.Second
+	plugWritesBack  = 2 * time.Second
+)
+
+func plugScenario() Scenario { return Scenario{Name: "pulled plug", Run: pulledPlugs} }
+
+// plug is what is noticed when the machine with the virtual IP and etcd's leader loses its power.
+type plug struct {
+	victim  string
+	address time.Duration // until connections to the virtual IP are accepted again
+	reads   time.Duration // the longest time of a client without one
+	writes  time.Duration
+	failed  int // requests of all clients
+	refused int // of them, and connections: whoever had the address answered that it does not serve
+	load    string
+}
+
+// pulledPlugs powers off the machine with the virtual IP and etcd's leader, many times. Connections
+// to the virtual IP show when another machine has it, and clients show when it serves.
+func pulledPlugs(ctx context.Context, e *Env) ([]Result, error) {
+	s, err := newSite(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var all []plug
+	for range cmp.Or(e.Points, plugs) {
+		p, err := s.pullPlug(ctx)
+		if err != nil {
+			return plugResults(all), err
+		}
+		fmt.Fprintf(e.Log, "pulled plug %d: %s\n", len(all)+1, p)
+		all = append(all, p)
+	}
+	return plugResults(all), s.checkConverged(ctx)
+}
+
+func (s *site) pullPlug(ctx context.Context) (plug, error) {
+	victim, err := s.holder(ctx)
+	if err != nil {
+		return plug{}, err
+	}
+	p := plug{victim: victim.Name, load: computerLoad()}
+	dialer := startDialer(ctx, net.JoinHostPort(s.work.VIP(), "6443"))
+	report, err := s.lose(ctx, outage())
+	dials := dialer.stop()
+	p.address, p.refused = longestOutage(dials), refusals(dials)
+	p.failed = report.Failed()
+	for _, client := range report.Clients {
+		p.reads, p.writes = max(p.reads, client.Reads.Gap.Length), max(p.writes, client.Writes.Gap.Length)
+		p.refused += client.All.Refused + client.DialsRefused
+	}
+	return p, err
+}
+
+func (p plug) String() string {
+	return fmt.Sprintf("%s: virtual IP %d ms, reads %d ms, writes %d ms, %d requests failed, %d refused, load %s",
+		p.victim, p.address.Milliseconds(), p.reads.Milliseconds(), p.writes.Milliseconds(), p.failed, p.refused, p.load)
+}
+
+// plugResults returns the three promises with minimum, median and maximum, and each time in the detail.
+func plugResults(all []plug) []Result {
+	address := Result{Name: fmt.Sprintf("pulled plug: the virtual IP is back within %s", plugAddressBack)}
+	writes := Result{Name: fmt.Sprintf("pulled plug: the first write through it within %s", plugWritesBack)}
+	refused := Result{Name: "pulled plug: nothing is refused by those that survive"}
+	var back, read, written, failures, refusals []int
+	for _, p := range all {
+		address.count(p.address <= plugAddressBack)
+		writes.count(p.writes <= plugWritesBack)
+		refused.count(p.refused == 0)
+		back, read = append(back, int(p.address.Milliseconds())), append(read, int(p.reads.Milliseconds()))
+		written = append(written, int(p.writes.Milliseconds()))
+		failures, refusals = append(failures, p.failed), append(refusals, p.refused)
+	}
+	address.Detail = spread(back, "ms") + "; first read: " + spread(read, "ms")
+	for _, p := range all {
+		address.Detail += "\n" + p.String()
+	}
+	writes.Detail = spread(written, "ms")
+	refused.Detail = spread(refusals, "") + "; failed requests: " + spread(failures, "")
+	return []Result{address, writes, refused}
+}
+
+// spread describes minimum, median and maximum. The median of an even number is the lower one.
+func spread(all []int, unit string) string {
+	if len(all) == 0 {
+		return "not measured"
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	text := fmt.Sprintf("minimum %d, median %d, maximum %d %s", sorted[0], sorted[(len(sorted)-1)/2],
+		sorted[len(sorted)-1], unit)
+	return strings.TrimSpace(text)
+}
+
+// computerLoad describes how busy this computer is, which delays everything that is measured.
+func computerLoad() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s on %d processors", fields[0], runtime.NumCPU())
+}
