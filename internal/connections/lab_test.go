@@ -187,7 +187,11 @@ func TestListenerEndsOnMachines(t *testing.T) {
 	address := fmt.Sprintf("%s:2380", p.m1.Address)
 	for name, end := range map[string]func(cancel func()){
 		"cancelled":       func(cancel func()) { cancel() },
-		"connection lost": func(func()) { p.shell(p.m1, "pkill -KILL -f '^sshd: root@notty' || pkill -KILL -f 'sshd: roo[t]'; true") },
+		"connection lost": func(func()) {
+			if err := p.m1.HangUp(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"shell killed":    func(func()) { p.shell(p.m1, "pkill -KILL -f '^sh -euc .*systemd-socket-activat[e]'") },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
