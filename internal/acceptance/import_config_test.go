@@ -19,7 +19,7 @@ const settingsFile = "settings_override.tf"
 // which cannot be derived from a machine.
 const (
 	memberSettings = `
-  resources = { memory_high = "2G", cpu_quota = "200%%" }
+  resources = { memory_high = "2G", cpu_quota = "200%%", memory_min = "5%%", cpu_weight = 1000, io_weight = 500 }
   snapshots = { schedule = "*-01-31 00:00", kept = 7, upload = "cp \"$SNAPSHOT\" '/srv/'\n" }
 `
 	replicaSettings = `
@@ -44,7 +44,7 @@ const (
   }
   resources = {
     apiserver          = { memory_high = "3G", memory_max = "4096M", cpu_quota = "200%%" }
-    controller_manager = { memory_max = "1G" }
+    controller_manager = { memory_max = "1G", cpu_weight = 200 }
     scheduler          = {}
   }
 `

@@ -3,12 +3,16 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // Create installs and starts the three components, waits until all are ready, ensures the
@@ -50,6 +54,9 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	if err := checkBarriers(ctx, s); err != nil {
 		return Status{}, err
 	}
+	if err := r.checkConnections(ctx, s, f); err != nil {
+		return Status{}, err
+	}
 	if err := r.awaitRotation(ctx, s, f); err != nil {
 		return Status{}, err
 	}
@@ -83,6 +90,33 @@ func checkBarriers(ctx context.Context, s Spec) error {
 		return err
 	}
 	return machine.Unsuitable(s.Replica, problems)
+}
+
+// checkConnections returns an error if a connection between the replica's machine, on which nothing of it
+// is yet, and another one is closed.
+func (r *Replicas) checkConnections(ctx context.Context, s Spec, f machine.Observed) error {
+	if !f.IsEmpty(s.Replica) {
+		return nil
+	}
+	sides := map[netip.Addr]connections.Side{}
+	for _, rule := range s.Rules {
+		for _, address := range []netip.Addr{rule.Machine, rule.Remote.Addr()} {
+			own := address.String() == s.Address
+			sides[address] = connections.Side{Machine: connections.SSH{Host: r.machine(address.String())}, Bare: own}
+		}
+	}
+	var lines []string
+	for _, c := range connections.Check(ctx, s.Rules, sides) {
+		lines = append(lines, c.String())
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Control-plane replica cannot be created: closed connections", Host: s.Machine(),
+		Cause:     "connections that it needs are closed between its machine and others",
+		Unchanged: problem.Nothing, Next: connections.Next, Detail: "  " + strings.Join(lines, "\n  "),
+	}
 }
 
 // ErrAdopted means that Create found the replica running, and changing it failed.

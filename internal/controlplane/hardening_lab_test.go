@@ -177,7 +177,9 @@ func (st *stage) changesSettings() {
 			s.Authentication = component.Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{clusterInfo}}
 		}, []string{release.APIServer}},
 		{"limit", func(s *Spec) {
-			s.Limits = map[string]component.Limits{release.Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
+			s.Limits = map[string]component.Limits{release.Scheduler: {
+				MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%", MemoryMin: "10%", CPUWeight: 500, IOWeight: 200,
+			}}
 		}, []string{release.Scheduler}},
 	} {
 		before := st.pids()
@@ -191,6 +193,11 @@ func (st *stage) changesSettings() {
 	st.opensHealthAlone()
 	st.expect("limits", st.run("systemctl show --property=MemoryHigh,MemoryMax,CPUQuotaPerSecUSec kube-scheduler | sort"),
 		"CPUQuotaPerSecUSec=2s\nMemoryHigh=1073741824\nMemoryMax=2147483648\n")
+	st.expect("slice", st.run("systemctl show --property=Slice --value kube-scheduler"), "kubescheduler.slice\n")
+	st.expect("reservations", st.run("systemctl show --property=CPUWeight,IOWeight kubescheduler.slice | sort"),
+		"CPUWeight=500\nIOWeight=200\n")
+	st.expect("reserved memory", st.run("[ $(systemctl show --property=MemoryMin --value kubescheduler.slice) -gt 0 ] && echo some"),
+		"some\n")
 	st.run(`tr '\0' '\n' </proc/$(systemctl show --property=MainPID --value kube-scheduler)/environ |
 		grep -x GOMEMLIMIT=966367641`)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/firewall"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -88,6 +89,9 @@ type Spec struct {
 	// Store is the etcd cluster behind EtcdURLs. Without it, a rotation of encryption rewrites
 	// all objects without checking, and the version of etcd is unknown.
 	Store Store
+	// Rules are what its machine accepts from others of the control plane, and they from it. A Create
+	// tries them.
+	Rules []firewall.Rule
 }
 
 // InRotation is where a replica is in rotation.

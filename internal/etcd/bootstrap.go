@@ -38,6 +38,10 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		b.results[name] = outcome{err: err}
 		delete(fit, name)
 	}
+	for name, err := range cl.checkConnections(b.ctx, fit, s) {
+		b.results[name] = outcome{err: err}
+		delete(fit, name)
+	}
 	if len(fit) == 0 {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/etcd/pkg/v3/flags"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -202,6 +203,9 @@ func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error)
 	defer m.mu.Unlock()
 	return nil, m.reach()
 }
+
+// Listen does not listen: all machines are on this computer, where nothing is closed.
+func (m *testMachine) Listen(context.Context, []string) connections.Listener { return connections.Deaf() }
 
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
 	return "the unit's log", nil

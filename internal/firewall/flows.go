@@ -79,6 +79,10 @@ var Flows = []Flow{
 		Kinds: []string{"haproxy"}, Purpose: "kubelets and Pods to the API",
 	},
 	{
+		Name: "api-check", From: Balancers, To: Balancers, Protocol: TCP, Port: 6443, Setting: EndpointPort,
+		Kinds: []string{"haproxy"}, Purpose: "a create checks that the other balancers reach the virtual IP",
+	},
+	{
 		Name: "vrrp", From: Balancers, To: Balancers, Protocol: VRRP, Kinds: []string{"haproxy"},
 		Purpose: "the virtual IP; with `vrrp = \"multicast\"`, sent to 224.0.0.18 or ff02::12",
 	},

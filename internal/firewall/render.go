@@ -23,13 +23,35 @@ func (s Site) NFTables() map[string]string {
 			"    ct state established,related accept\n    iif lo accept\n" +
 			"    meta l4proto { icmp, ipv6-icmp } accept\n")
 		for _, r := range ingressOf(rules, machine) {
-			fmt.Fprintf(&b, "    %s saddr %s %s accept comment \"%s\"\n", family(r.Remote, "ip", "ip6"), r.Remote,
-				nftPort(r), r.Name)
+			fmt.Fprintf(&b, "    %s comment \"%s\"\n", r.nftables(), r.Name)
 		}
 		b.WriteString("  }\n}\n")
 		files[machine.String()] = b.String()
 	}
 	return files
+}
+
+// nftables returns an ingress rule as nftables has it.
+func (r Rule) nftables() string {
+	return fmt.Sprintf("%s saddr %s %s accept", family(r.Remote, "ip", "ip6"), r.Remote, nftPort(r))
+}
+
+// richRule returns an ingress rule as firewalld has it.
+func (r Rule) richRule() string {
+	opened := fmt.Sprintf(`port port="%d" protocol="%s"`, r.Port, r.Protocol)
+	if r.Protocol == VRRP {
+		opened = `protocol value="vrrp"`
+	}
+	return fmt.Sprintf(`rule family="%s" source address="%s" %s accept`, family(r.Remote, "ipv4", "ipv6"), r.Remote, opened)
+}
+
+// Missing says which rule of a firewall is missing, in words and as the usual firewalls have it, if the
+// connections of an ingress rule are closed.
+func (r Rule) Missing() string {
+	return fmt.Sprintf("let %[1]s %[2]d in on %[3]s from %[4]s (ingress; nftables: %[5]s; firewalld: firewall-cmd "+
+		"--permanent --add-rich-rule='%[6]s'; security group: inbound %[1]s %[2]d from %[7]s). If %[3]s lets it in already, "+
+		"let %[1]s %[2]d out on %[4]s to %[3]s (egress), and through what is between them",
+		strings.ToUpper(string(r.Protocol)), r.Port, r.Machine, r.Remote.Addr(), r.nftables(), r.richRule(), r.Remote)
 }
 
 func nftPort(r Rule) string {
@@ -53,12 +75,7 @@ func (s Site) RichRules() map[string][]string {
 	for _, machine := range s.machines(Machines) {
 		list := []string{}
 		for _, r := range ingressOf(rules, machine) {
-			opened := fmt.Sprintf(`port port="%d" protocol="%s"`, r.Port, r.Protocol)
-			if r.Protocol == VRRP {
-				opened = `protocol value="vrrp"`
-			}
-			list = append(list, fmt.Sprintf(`rule family="%s" source address="%s" %s accept`,
-				family(r.Remote, "ipv4", "ipv6"), r.Remote, opened))
+			list = append(list, r.richRule())
 		}
 		lists[machine.String()] = list
 	}

@@ -127,6 +127,15 @@ func (s Site) Rules() []Rule {
 	})
 }
 
+// Between returns the rules for what one machine accepts from another over TCP. Other protocols have no
+// connections that could be tried.
+func (s Site) Between() []Rule {
+	return slices.DeleteFunc(s.Rules(), func(r Rule) bool {
+		return r.Direction != Ingress || r.Protocol != TCP || !r.Remote.IsSingleIP() ||
+			!slices.Contains(s.machines(Machines), r.Remote.Addr())
+	})
+}
+
 // ingressOf returns the rules of one machine for what it accepts.
 func ingressOf(rules []Rule, machine netip.Addr) []Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +15,20 @@ import (
 // dialled from it.
 var ErrRefused = errors.New("connection refused")
 
+// ErrUnanswered means that the machine tried to connect, and that nothing at the address has answered, or
+// that something on the way has forbidden it.
+var ErrUnanswered = errors.New("no connection")
+
 // ErrForwarding means that the machine's sshd opens no TCP connections for its clients.
 var ErrForwarding = errors.New("sshd forbids TCP forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in " +
 	"its configuration)")
 
-// classifyDialError recognises the two answers of sshd that describe the listener. No other
-// failure does.
+// unanswered are the errors of connect(2), as sshd passes them on, of a connection that was not answered, or
+// forbidden by ICMP: a firewall that drops or rejects gives one of them, and a closed port gives none.
+var unanswered = []string{"timed out", "no route to host", "permission denied", "operation not permitted"}
+
+// classifyDialError recognises the answers of sshd that describe the other end. No other failure
+// does.
 func classifyDialError(err error) error {
 	var open *ssh.OpenChannelError
 	switch {
@@ -29,6 +38,10 @@ func classifyDialError(err error) error {
 		return fmt.Errorf("%s: %w", oneLine(open.Message), ErrForwarding)
 	case open.Reason == ssh.ConnectionFailed && strings.Contains(strings.ToLower(open.Message), "refused"):
 		return fmt.Errorf("%s: %w", oneLine(open.Message), ErrRefused)
+	case open.Reason == ssh.ConnectionFailed && slices.ContainsFunc(unanswered, func(text string) bool {
+		return strings.Contains(strings.ToLower(open.Message), text)
+	}):
+		return fmt.Errorf("%s: %w", oneLine(open.Message), ErrUnanswered)
 	}
 	return err
 }

@@ -79,12 +79,15 @@ func TestLimitsOf(t *testing.T) {
 	limits := nested(t, limitsSchema("x"), map[string]attr.Value{
 		"memory_max": types.StringValue("1G"),
 		"cpu_quota":  types.StringValue("50%"),
+		"memory_min": types.StringValue("10%"),
+		"cpu_weight": types.Int64Value(1000),
+		"io_weight":  types.Int64Value(200),
 	})
 	resources := nested(t, replicaHardening()["resources"], map[string]attr.Value{"scheduler": limits})
 	have := (replicaModel{Resources: resources}).limits(t.Context())
 	want := map[string]component.Limits{
 		"kube-apiserver": {}, "kube-controller-manager": {},
-		"kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"},
+		"kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%", MemoryMin: "10%", CPUWeight: 1000, IOWeight: 200},
 	}
 	if !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v", have)
@@ -116,6 +119,15 @@ func TestValidateHardening(t *testing.T) {
 			"limits",
 			replicaModel{Resources: nested(t, replicaHardening()["resources"],
 				map[string]attr.Value{"apiserver": limits(types.StringValue("2G"))})},
+			true,
+		},
+		{
+			"more reserved than allowed",
+			replicaModel{Resources: nested(t, replicaHardening()["resources"], map[string]attr.Value{
+				"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{
+					"memory_min": types.StringValue("2G"), "memory_max": types.StringValue("1G"),
+				}),
+			})},
 			true,
 		},
 		{

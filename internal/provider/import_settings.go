@@ -86,7 +86,8 @@ func observedLimits(l systemd.Limits) *limitsModel {
 	}
 	return &limitsModel{
 		MemoryHigh: unlessZero(l.MemoryHigh), MemoryMax: unlessZero(l.MemoryMax),
-		CPUQuota: unlessZero(l.CPUQuota),
+		CPUQuota: unlessZero(l.CPUQuota), MemoryMin: unlessZero(l.MemoryMin),
+		CPUWeight: unlessZero(l.CPUWeight), IOWeight: unlessZero(l.IOWeight),
 	}
 }
 

@@ -239,6 +239,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		Source:    r.session.source,
 		Registrar: r.session.registrars.For(registration),
 		Store:     r.session.storeAt(urls, m.bundle),
+		Rules:     replicaRules(addressOf(m.Host).ValueString(), int(m.Port.ValueInt64()), urls, registration),
 	}
 }
 

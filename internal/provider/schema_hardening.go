@@ -127,10 +127,20 @@ func limitsSchema(unit string) schema.Attribute {
 				"Default: no limit. A change restarts it.",
 		}
 	}
+	weight := func(of string) schema.Attribute {
+		return schema.Int64Attribute{
+			Optional: true, Validators: []validator.Int64{int64validator.Between(1, systemd.MaxWeight)},
+			MarkdownDescription: "Its share of the " + of + " while they are busy, against 100 of every other slice, such as " +
+				"`system.slice` with all other services. Between 1 and 10000. Default: the machine's (100, within " +
+				"`system.slice`). A change restarts it.",
+		}
+	}
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Limits of " + unit + ". Default: none. With a memory limit, `GOMEMLIMIT` is set to " +
-			"nine tenths of the lower one. A change restarts it, on one machine at a time.",
+		MarkdownDescription: "Limits of " + unit + ", and what is reserved for it (`memory_min`, `cpu_weight`, " +
+			"`io_weight`). Default: none. With a memory limit, `GOMEMLIMIT` is set to nine tenths of the lower one. With a " +
+			"reservation, it is in a systemd slice of its own, `" + systemd.Slice(unit) + "`. A change restarts it, on one " +
+			"machine at a time.",
 		Attributes: map[string]schema.Attribute{
 			"memory_high": memory("Above this, it is throttled and its memory is reclaimed."),
 			"memory_max":  memory("Above this, it is killed and restarted."),
@@ -139,6 +149,14 @@ func limitsSchema(unit string) schema.Attribute {
 				MarkdownDescription: "CPU time as a percentage of one CPU: `200%` is two CPUs. Default: no limit. " +
 					"A change restarts it.",
 			},
+			"memory_min": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{checked("amount of memory", systemd.ValidateReservation)},
+				MarkdownDescription: "This much is not reclaimed from it, whatever others on the machine need. In bytes, with " +
+					"the suffix `K`, `M`, `G` or `T`, or in percent of the machine's memory, such as `10%`. Needs cgroup v2; " +
+					"without, it does nothing. Default: nothing. A change restarts it.",
+			},
+			"cpu_weight": weight("processors"),
+			"io_weight":  weight("disks"),
 		},
 	}
 }

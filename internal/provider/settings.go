@@ -52,6 +52,9 @@ type limitsModel struct {
 	MemoryHigh *string `tfsdk:"memory_high" json:"memory_high,omitempty"`
 	MemoryMax  *string `tfsdk:"memory_max" json:"memory_max,omitempty"`
 	CPUQuota   *string `tfsdk:"cpu_quota" json:"cpu_quota,omitempty"`
+	MemoryMin  *string `tfsdk:"memory_min" json:"memory_min,omitempty"`
+	CPUWeight  *int    `tfsdk:"cpu_weight" json:"cpu_weight,omitempty"`
+	IOWeight   *int    `tfsdk:"io_weight" json:"io_weight,omitempty"`
 }
 
 // decodeObject decodes an object into its model. Null and unknown objects return nil.
@@ -97,7 +100,10 @@ func (m *limitsModel) limits() systemd.Limits {
 	if m == nil {
 		return systemd.Limits{}
 	}
-	return systemd.Limits{MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota)}
+	return systemd.Limits{
+		MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota),
+		MemoryMin: orZero(m.MemoryMin), CPUWeight: orZero(m.CPUWeight), IOWeight: orZero(m.IOWeight),
+	}
 }
 
 // orZero returns the value that p points to, or the zero value.

@@ -104,7 +104,10 @@ func inputSettings(t *testing.T) map[string]replicaModel {
 			Resources: nested(t, resources, map[string]attr.Value{
 				"apiserver":          limits(map[string]attr.Value{"memory_high": text("3G"), "memory_max": text("4096M")}),
 				"controller_manager": limits(map[string]attr.Value{"memory_max": text("1G")}),
-				"scheduler":          limits(map[string]attr.Value{"cpu_quota": text("150%")}),
+				"scheduler": limits(map[string]attr.Value{
+					"cpu_quota": text("150%"), "memory_min": text("64M"), "cpu_weight": types.Int64Value(200),
+					"io_weight": types.Int64Value(50),
+				}),
 			}),
 		},
 		"off": {
@@ -196,10 +199,12 @@ func TestSettingsChanged(t *testing.T) {
 func TestMemberLimitsReadBack(t *testing.T) {
 	of := etcdMemberSchema(t.Context())
 	kind := of.Attributes["resources"]
-	limits := systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"}
+	limits := systemd.Limits{MemoryMax: "2G", CPUQuota: "150%", MemoryMin: "10%", IOWeight: 1000}
 	set := nested(t, kind, map[string]attr.Value{
 		"memory_max": types.StringValue("2G"),
 		"cpu_quota":  types.StringValue("150%"),
+		"memory_min": types.StringValue("10%"),
+		"io_weight":  types.Int64Value(1000),
 	})
 	null := types.ObjectNull(kind.GetType().(types.ObjectType).AttrTypes)
 	for _, c := range []struct {

@@ -15,11 +15,11 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := Limits{MemoryMax: "1G"}
-	unit := "[Service]\nEnvironmentFile=-/etc/etcd.env\n" + limits.Lines() + EnvironmentLines(want) + "Environment=BY=hand\n"
+	unit := "[Service]\nEnvironmentFile=-/etc/etcd.env\n" + limits.Lines("etcd.service") + EnvironmentLines(want) + "Environment=BY=hand\n"
 	if got := EnvironmentIn(unit); !maps.Equal(got, want) {
 		t.Errorf("%q\nis read as %q", unit, got)
 	}
-	if got := EnvironmentIn("[Service]\n" + limits.Lines()); got != nil {
+	if got := EnvironmentIn("[Service]\n" + limits.Lines("etcd.service")); got != nil {
 		t.Errorf("without variables: %q", got)
 	}
 	if LimitsIn(unit) != limits {

@@ -7,12 +7,17 @@ import (
 	"strings"
 )
 
-// Limits restrict the resources that a unit may use (systemd.resource-control(5)). "" means no
-// limit.
+// Limits restrict the resources that a unit may use (systemd.resource-control(5)), and reserve some for
+// it. "" means no limit.
 type Limits struct {
 	MemoryHigh string // bytes, with K, M, G or T; above it the unit is throttled and its memory reclaimed
 	MemoryMax  string // above it the unit is killed and restarted
 	CPUQuota   string // percent of one CPU: "200%" is two CPUs
+
+	// What the unit gets although others on the machine want more:
+	MemoryMin string // bytes, with K, M, G or T, or percent of the machine's memory: not reclaimed
+	CPUWeight int    // 1 to 10000, while processors are busy; 0 is not set: 100, and no slice of its own
+	IOWeight  int    // the same for disks
 }
 
 // goShare is the fraction of the lower memory limit that is set as GOMEMLIMIT. Without it,
@@ -59,11 +64,11 @@ func (l Limits) Validate() error {
 	if l.MemoryHigh != "" && l.MemoryMax != "" && bytesOf(l.MemoryHigh) > bytesOf(l.MemoryMax) {
 		return fmt.Errorf("the unit is killed at %s of memory, before it is slowed at %s", l.MemoryMax, l.MemoryHigh)
 	}
-	return nil
+	return l.validateReservations()
 }
 
-// Lines returns the settings for the [Service] section of a unit. It returns "" without limits.
-func (l Limits) Lines() string {
+// Lines returns the settings for the [Service] section of the named unit. It returns "" without limits.
+func (l Limits) Lines(unit string) string {
 	var b strings.Builder
 	set := func(name, value string) {
 		if value != "" {
@@ -76,6 +81,7 @@ func (l Limits) Lines() string {
 	if limit := l.lowerMemory(); limit > 0 {
 		set("Environment", "GOMEMLIMIT="+strconv.FormatInt(int64(float64(limit)*goShare), 10))
 	}
+	b.WriteString(l.reservationLines(unit))
 	return b.String()
 }
 
@@ -92,6 +98,8 @@ func LimitsIn(unit string) Limits {
 			l.MemoryMax = value
 		case name == "CPUQuota" && ValidateCPU(value) == nil:
 			l.CPUQuota = value
+		default:
+			l.readReservation(name, value)
 		}
 	}
 	return l

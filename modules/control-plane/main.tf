@@ -9,6 +9,24 @@ locals {
   # Whether a replica uses only the etcd member on its own machine.
   own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
 
+  # What is reserved on machines that carry both etcd and a replica. Percentages follow the machine's size.
+  reserved = {
+    etcd               = { memory_min = "10%", cpu_weight = 1000, io_weight = 1000 }
+    apiserver          = { memory_min = "20%", cpu_weight = 500, io_weight = 200 }
+    controller_manager = { memory_min = "3%", cpu_weight = 200 }
+    scheduler          = { memory_min = "2%", cpu_weight = 200 }
+  }
+  given = {
+    etcd               = var.etcd.resources
+    apiserver          = try(var.kubernetes.resources.apiserver, null)
+    controller_manager = try(var.kubernetes.resources.controller_manager, null)
+    scheduler          = try(var.kubernetes.resources.scheduler, null)
+  }
+  resources = { for machine, settings in var.machines : machine => { for component, reserved in local.reserved : component => merge(
+    { for name, value in reserved : name => value if var.reservations && length(setintersection(settings.roles, ["etcd", "replica"])) == 2 },
+    { for name, value in local.given[component] == null ? {} : local.given[component] : name => value if value != null },
+  ) } }
+
   # Whether the endpoint is a virtual IP on balancers.
   balanced = alltrue([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind == null])
 }
@@ -118,7 +136,7 @@ resource "kube_etcd_member" "this" {
   snapshots              = var.etcd.snapshots
   liveness_probe         = var.etcd.liveness_probe
   environment            = var.etcd.environment
-  resources              = var.etcd.resources
+  resources              = length(local.resources[each.key].etcd) == 0 ? null : local.resources[each.key].etcd
   signed                 = try(var.signed[each.key].etcd_member, null)
   early_renewal          = var.pki.early_renewal
   timeouts               = var.etcd.timeouts
@@ -146,9 +164,11 @@ resource "kube_control_plane_replica" "this" {
   metrics        = var.kubernetes.metrics
   audit          = var.kubernetes.audit
   authentication = var.kubernetes.authentication
-  resources      = var.kubernetes.resources
-  signed         = try(var.signed[each.key].replica, null)
-  early_renewal  = var.pki.early_renewal
+  resources = sum([for component in ["apiserver", "controller_manager", "scheduler"] : length(local.resources[each.key][component])]) == 0 ? null : {
+    for component in ["apiserver", "controller_manager", "scheduler"] : component => local.resources[each.key][component] if length(local.resources[each.key][component]) > 0
+  }
+  signed        = try(var.signed[each.key].replica, null)
+  early_renewal = var.pki.early_renewal
 
   files = var.kubernetes.files == null ? null : { for name, file in var.kubernetes.files : name => {
     content    = file.content

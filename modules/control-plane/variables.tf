@@ -144,8 +144,15 @@ variable "etcd" {
     }))
     liveness_probe = optional(bool, true)
     environment    = optional(map(string))
-    resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
-    timeouts       = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+    resources = optional(object({
+      memory_high = optional(string)
+      memory_max  = optional(string)
+      cpu_quota   = optional(string)
+      memory_min  = optional(string)
+      cpu_weight  = optional(number)
+      io_weight   = optional(number)
+    }))
+    timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 }
@@ -197,9 +204,30 @@ variable "kubernetes" {
       anonymous_paths = optional(set(string))
     }))
     resources = optional(object({
-      apiserver          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
-      controller_manager = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
-      scheduler          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+      apiserver = optional(object({
+        memory_high = optional(string)
+        memory_max  = optional(string)
+        cpu_quota   = optional(string)
+        memory_min  = optional(string)
+        cpu_weight  = optional(number)
+        io_weight   = optional(number)
+      }))
+      controller_manager = optional(object({
+        memory_high = optional(string)
+        memory_max  = optional(string)
+        cpu_quota   = optional(string)
+        memory_min  = optional(string)
+        cpu_weight  = optional(number)
+        io_weight   = optional(number)
+      }))
+      scheduler = optional(object({
+        memory_high = optional(string)
+        memory_max  = optional(string)
+        cpu_quota   = optional(string)
+        memory_min  = optional(string)
+        cpu_weight  = optional(number)
+        io_weight   = optional(number)
+      }))
     }))
     supplementary_groups = optional(set(string))
     konnectivity = optional(object({
@@ -220,6 +248,16 @@ variable "kubernetes" {
     condition     = contains(["own", "all"], var.kubernetes.members)
     error_message = "members must be \"own\" or \"all\"."
   }
+}
+
+variable "reservations" {
+  description = <<-EOT
+    Whether machines with etcd and a replica reserve memory (in percent of the machine's), processors and disks for them, against what else runs there.
+    memory_min, cpu_weight and io_weight in resources override each of the values. A change restarts one member or replica at a time.
+  EOT
+  type        = bool
+  default     = true
+  nullable    = false
 }
 
 variable "secret_files" {

@@ -53,6 +53,10 @@ type Limits struct {
 	MemoryHigh string // bytes, with K, M, G or T; above it the component is throttled
 	MemoryMax  string // above it the component is killed and restarted
 	CPUQuota   string // percent of one CPU: "200%" is two CPUs
+
+	MemoryMin string // as MemoryMax, or percent of the machine's memory: reserved for the component
+	CPUWeight int    // against others on the machine, while processors are busy; 0 is not set
+	IOWeight  int    // the same for disks
 }
 
 // probe is the readiness endpoint of a component.

@@ -72,7 +72,7 @@ func text(c component.Component) string {
 	service(c, line)
 	line("Restart=always")
 	line("RestartSec=2")
-	b.WriteString(systemd.Limits(c.Limits).Lines())
+	b.WriteString(systemd.Limits(c.Limits).Lines(Name(c.Name)))
 	b.WriteString(systemd.EnvironmentLines(c.Environment))
 	b.WriteString(serviceSettings)
 	b.WriteString(systemd.InstallSection)

@@ -33,6 +33,9 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err := checkBarriers(ctx, s, "created", seen); err != nil {
 		return endpoint.Status{}, err
 	}
+	if err := checkConnections(ctx, s, seen); err != nil {
+		return endpoint.Status{}, err
+	}
 	if err := checkTrust(ctx, s, "created", seen); err != nil {
 		return endpoint.Status{}, err
 	}

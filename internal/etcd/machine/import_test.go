@@ -62,8 +62,8 @@ func TestImportReadsBack(t *testing.T) {
 		"scheduled snapshots that stay": func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: "hourly", Kept: 24} },
 		"early renewal":                 func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
 		"limits": func(s *Spec) {
-			s.Limits, s.Settings = systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"},
-				json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
+			s.Limits, s.Settings = systemd.Limits{MemoryMax: "2G", CPUQuota: "150%", MemoryMin: "10%", CPUWeight: 1000},
+				json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%","memory_min":"10%","cpu_weight":1000}}`)
 		},
 		"empty limits": func(s *Spec) { s.Settings = json.RawMessage(`{"resources":{}}`) },
 		"IPv6":         func(*Spec) {},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -28,6 +29,8 @@ type Machine interface {
 	UnitLog(ctx context.Context, unit string, lines int) (string, error)
 	// Barriers returns why what the member needs of the machine is not met: see barrier.Problems.
 	Barriers(ctx context.Context, n barrier.Needs) ([]string, error)
+	// Listen accepts connections at addresses of the machine: see connections.Listen.
+	Listen(ctx context.Context, addresses []string) connections.Listener
 }
 
 // Verb is what happens to the unit and the data after a change of files.
@@ -64,6 +67,11 @@ type SSH struct{ *host.Host }
 // Barriers asks firewalld and SELinux.
 func (m SSH) Barriers(ctx context.Context, n barrier.Needs) ([]string, error) {
 	return barrier.Problems(ctx, m.Host, n)
+}
+
+// Listen accepts connections at addresses of the machine.
+func (m SSH) Listen(ctx context.Context, addresses []string) connections.Listener {
+	return connections.Listen(ctx, m.Host, addresses)
 }
 
 // Change applies c and runs a.

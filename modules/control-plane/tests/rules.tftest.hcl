@@ -45,6 +45,50 @@ run "hardened" {
   }
 }
 
+run "reserved" {
+  command = plan
+
+  variables {
+    machines = {
+      cp1 = { address = "10.0.0.11" }
+      cp2 = { address = "10.0.0.12", roles = ["replica", "balancer"] }
+      cp3 = { address = "10.0.0.13", roles = ["etcd"] }
+      cp4 = { address = "10.0.0.14", roles = ["etcd"] }
+    }
+    etcd       = { version = "3.6.16", resources = { memory_max = "8G", cpu_weight = 2000 } }
+    kubernetes = { version = "1.36.3", resources = { scheduler = { memory_max = "1G", memory_min = "64M" } } }
+  }
+
+  assert {
+    condition = (kube_etcd_member.this["cp1"].resources.memory_min == "10%" && kube_etcd_member.this["cp1"].resources.cpu_weight == 2000 &&
+    kube_etcd_member.this["cp1"].resources.memory_max == "8G" && kube_etcd_member.this["cp1"].resources.io_weight == 1000)
+    error_message = "A machine with etcd and a replica reserves for etcd, and settings win."
+  }
+  assert {
+    condition = (kube_control_plane_replica.this["cp1"].resources.apiserver.memory_min == "20%" &&
+    kube_control_plane_replica.this["cp1"].resources.scheduler.memory_min == "64M" && kube_control_plane_replica.this["cp1"].resources.scheduler.cpu_weight == 200)
+    error_message = "A machine with etcd and a replica reserves for the components, and settings win."
+  }
+  assert {
+    condition = (kube_etcd_member.this["cp3"].resources.memory_min == null && kube_etcd_member.this["cp3"].resources.cpu_weight == 2000 &&
+    kube_control_plane_replica.this["cp2"].resources.apiserver == null && kube_control_plane_replica.this["cp2"].resources.scheduler.memory_min == "64M")
+    error_message = "Machines with one of the two have what was set."
+  }
+}
+
+run "nothing_reserved" {
+  command = plan
+
+  variables {
+    reservations = false
+  }
+
+  assert {
+    condition     = alltrue(concat([for r in kube_control_plane_replica.this : r.resources == null], [for m in kube_etcd_member.this : m.resources == null]))
+    error_message = "Without reservations, nothing is set."
+  }
+}
+
 run "monitoring" {
   command = plan
 
