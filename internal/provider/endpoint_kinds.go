@@ -333,6 +333,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
 		Konnectivity:    balancers.konnectivity(ctx),
+		Metrics:         balancers.metrics(ctx),
 		Abandon:         r.session.abandon,
 		Registered:      r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
 	}}

@@ -142,6 +142,7 @@ func haproxySchema() schema.Attribute {
 					"less than a second. Default: `unicast`.",
 			},
 			"konnectivity": tunnelSchema(),
+			"metrics":      balancerMetricsSchema(),
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they " +

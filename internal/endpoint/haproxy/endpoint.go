@@ -42,6 +42,7 @@ type Spec struct {
 	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
+	Metrics         *Metrics              // where HAProxy's metrics are served; nil means nowhere
 	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
 	// no longer in Hosts.
 	Abandon host.Abandoned
@@ -95,7 +96,7 @@ func (s Spec) validate() error {
 	if s.Address6 != "" {
 		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
 	}
-	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()))
+	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()), ValidateMetrics(s.Metrics, s.port(), s.Konnectivity))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
 	}

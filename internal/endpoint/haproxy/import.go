@@ -35,6 +35,7 @@ type Imported struct {
 	CACertificate   string
 	DrainTimeout    time.Duration
 	Konnectivity    *Konnectivity // Targets is nil if they are Hosts
+	Metrics         *Metrics
 	// Replicas are the addresses of the machines in rotation. Their registrations may have a
 	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
@@ -82,6 +83,7 @@ type installed struct {
 	vip6    netip.AddrPort // invalid if there is none
 	// konnectivity is the port of agents, with all targets; nil if there is none.
 	konnectivity *Konnectivity
+	metrics      *Metrics // nil if there are none
 	device       string
 	usual        string // the interface that has the machine's address
 	routerID     int
@@ -118,15 +120,17 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
 	}
-	var err, agents, numbers error
-	api, tunnels, _ := strings.Cut(balancer.Content, konnectivityHeading)
+	var err, agents, exporter, numbers error
+	proxies, metrics, _ := strings.Cut(balancer.Content, metricsHeading)
+	out.metrics, exporter = metricsIn(metrics)
+	api, tunnels, _ := strings.Cut(proxies, konnectivityHeading)
 	out.konnectivity, agents = konnectivityIn(tunnels)
 	out.vip, err = netip.ParseAddrPort(first(bindLine, api))
 	if binds := bindLine.FindAllStringSubmatch(api, -1); err == nil && len(binds) > 1 {
 		out.vip6, err = netip.ParseAddrPort(binds[1][1])
 	}
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
-	if err := errors.Join(err, agents, numbers, out.validate()); err != nil {
+	if err := errors.Join(err, agents, exporter, numbers, out.validate()); err != nil {
 		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+
 			" was changed by hand, so that they do not say what the endpoint is: "+
 			printable(strings.ReplaceAll(err.Error(), "\n", "; ")),
@@ -195,7 +199,7 @@ func (p installed) imported() Imported {
 	}
 	out := Imported{
 		ClusterID: p.owner.ClusterID,
-		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
+		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas, Metrics: p.metrics,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
 	}

@@ -34,7 +34,7 @@ func balancerQuery(s Spec, probing bool) host.Query {
 			unitDir + keepalivedUnit,
 		},
 		Units:  []string{haproxyUnit, keepalivedUnit},
-		Ports:  []int{s.port()},
+		Ports:  s.ports(),
 		Script: script,
 		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
 	})

@@ -71,6 +71,9 @@ func hostProblems(s Spec, b balancer) []string {
 				listener, s.Konnectivity.Port, strings.Join(s.vips(), " and ")))
 		}
 	}
+	if reason := metricsPortProblem(s, b); reason != "" {
+		reasons = append(reasons, reason)
+	}
 	switch {
 	case b.device == "" && s.Interface != "":
 		reasons = append(reasons, "there is no interface "+s.Interface+" with an address")
