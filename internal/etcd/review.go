@@ -95,7 +95,8 @@ if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.
     "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
-  [ "$timer" != "$ours" ] && [ "$timer" != ` + machine.LivenessTimer + ` ] || continue
+  [ "$timer" != "$ours" ] && [ "$timer" != ` + machine.LivenessTimer + ` ] && [ "$timer" != ` +
+	machine.FactsTimer + ` ] || continue
   service=$(property Unit "$timer")
   command=$(property ExecStart "$service")
   case "$timer $service $command" in *etcd*)

@@ -334,7 +334,9 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		DrainTimeout:    drain,
 		Konnectivity:    balancers.konnectivity(ctx),
 		Metrics:         balancers.metrics(ctx),
-		Abandon:         r.session.abandon,
-		Registered:      r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
+
+		TextfileDirectory: balancers.textfileDirectory(),
+		Abandon:           r.session.abandon,
+		Registered:        r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
 	}}
 }

@@ -19,11 +19,14 @@ import (
 
 // balancerMetricsModel is where balancers serve metrics.
 type balancerMetricsModel struct {
-	Address *string `tfsdk:"address"`
-	Port    *int    `tfsdk:"port"`
+	Address   *string `tfsdk:"address"`
+	Port      *int    `tfsdk:"port"`
+	Textfiles *string `tfsdk:"textfile_directory"`
 }
 
-var balancerMetricsTypes = map[string]attr.Type{"address": types.StringType, "port": types.Int64Type}
+var balancerMetricsTypes = map[string]attr.Type{
+	"address": types.StringType, "port": types.Int64Type, "textfile_directory": types.StringType,
+}
 
 func balancerMetricsSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
@@ -31,17 +34,26 @@ func balancerMetricsSchema() schema.Attribute {
 		MarkdownDescription: "Lets a monitoring system scrape HAProxy's own metrics from other machines, at `/metrics` of " +
 			"each of `hosts`, without TLS and without a login: they have the names, states and numbers of connections of " +
 			"the replicas, and no content. Open the port for the monitoring system only (see " +
-			"`provider::kube::firewall_rules`). Default: none. A change reloads HAProxy.",
+			"`provider::kube::firewall_rules`). With `textfile_directory`, facts about the endpoint are written for " +
+			"node_exporter. Default: none. A change reloads HAProxy at most.",
 		Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
-				Required:            true,
-				Validators:          []validator.String{stringvalidator.OneOf("0.0.0.0", "::")},
-				MarkdownDescription: "`0.0.0.0`, or `::` for IPv6 and IPv4: all addresses of the machine. A change reloads HAProxy.",
+				Optional: true,
+				Validators: []validator.String{
+					stringvalidator.OneOf("0.0.0.0", "::"),
+					stringvalidator.AtLeastOneOf(path.MatchRelative().AtParent().AtName("textfile_directory")),
+				},
+				MarkdownDescription: "`0.0.0.0`, or `::` for IPv6 and IPv4: all addresses of the machine. Default: none; " +
+					"nothing listens. A change reloads HAProxy.",
 			},
 			"port": schema.Int64Attribute{
-				Optional: true, Validators: []validator.Int64{int64validator.Between(1024, 65535)},
+				Optional: true, Validators: []validator.Int64{
+					int64validator.Between(1024, 65535),
+					int64validator.AlsoRequires(path.MatchRelative().AtParent().AtName("address")),
+				},
 				MarkdownDescription: "TCP port. Default `8405`. A change reloads HAProxy.",
 			},
+			"textfile_directory": textfileSchema("which machine has the virtual IP, and how often it moved"),
 		},
 	}
 }
@@ -59,14 +71,23 @@ func (m haproxyModel) metrics(ctx context.Context) *haproxy.Metrics {
 	return &out
 }
 
+// textfileDirectory returns the directory of facts, or "".
+func (m haproxyModel) textfileDirectory() string { return textfileDirectory(m.Metrics) }
+
 // observedBalancerMetrics returns the configuration of an imported endpoint. The default is not set.
-func observedBalancerMetrics(m *haproxy.Metrics) *balancerMetricsModel {
-	if m == nil {
+func observedBalancerMetrics(m *haproxy.Metrics, directory string) *balancerMetricsModel {
+	if m == nil && directory == "" {
 		return nil
 	}
-	out := balancerMetricsModel{Address: &m.Address}
-	if m.Port != haproxy.DefaultMetricsPort {
-		out.Port = &m.Port
+	var out balancerMetricsModel
+	if m != nil {
+		out.Address = &m.Address
+		if m.Port != haproxy.DefaultMetricsPort {
+			out.Port = &m.Port
+		}
+	}
+	if directory != "" {
+		out.Textfiles = &directory
 	}
 	return &out
 }

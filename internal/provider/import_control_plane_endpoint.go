@@ -70,7 +70,7 @@ func (r *endpointResource) ImportState(
 	i.set("haproxy.vrrp", stringOrNull(observed.VRRP))
 	i.set("haproxy.install_packages", observed.InstallPackages)
 	i.set("haproxy.konnectivity", observedTunnel(observed.Konnectivity))
-	i.set("haproxy.metrics", observedBalancerMetrics(observed.Metrics))
+	i.set("haproxy.metrics", observedBalancerMetrics(observed.Metrics, observed.TextfileDirectory))
 	i.set("ca_certificate", stringOrNull(observed.CACertificate))
 	drain := r.drainOf(ctx, observed)
 	i.set("drain_timeout", durationText(drain))

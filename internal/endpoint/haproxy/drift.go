@@ -36,6 +36,7 @@ func drift(s Spec, name string, b balancer) []string {
 	if _, observed := b.facts.Files[caPath]; observed && s.CACertificate == "" {
 		differences = append(differences, caPath+" exists and is not wanted")
 	}
+	differences = append(differences, s.facts().Job().Drift(b.facts)...)
 	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 )
 
 // How the hosts send VRRP advertisements.
@@ -43,6 +44,9 @@ type Spec struct {
 	DrainTimeout    time.Duration         // 0 means 10 s
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
 	Metrics         *Metrics              // where HAProxy's metrics are served; nil means nowhere
+	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the endpoint are
+	// written; "" means nowhere.
+	TextfileDirectory string
 	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
 	// no longer in Hosts.
 	Abandon host.Abandoned
@@ -99,6 +103,9 @@ func (s Spec) validate() error {
 	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()), ValidateMetrics(s.Metrics, s.port(), s.Konnectivity))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
+	}
+	if s.TextfileDirectory != "" {
+		checks = append(checks, textfile.ValidateDirectory(s.TextfileDirectory))
 	}
 	if s.Interface != "" {
 		checks = append(checks, validateInterface(s.Interface))

@@ -36,6 +36,8 @@ type Imported struct {
 	DrainTimeout    time.Duration
 	Konnectivity    *Konnectivity // Targets is nil if they are Hosts
 	Metrics         *Metrics
+	// TextfileDirectory is that of Spec.
+	TextfileDirectory string
 	// Replicas are the addresses of the machines in rotation. Their registrations may have a
 	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
@@ -68,8 +70,10 @@ func Import(ctx context.Context, h *host.Host, machine func(address string) *hos
 
 func importQuery() host.Query {
 	return host.Query{
-		Contents: []string{endpointPath, backendsPath, keepalivedPath, caPath, recordPath},
-		Script:   "ip -o address show",
+		Contents: []string{
+			endpointPath, backendsPath, keepalivedPath, caPath, recordPath, noFacts.Script, noFacts.Job().TimerPath(),
+		},
+		Script: "ip -o address show",
 	}
 }
 
@@ -84,6 +88,7 @@ type installed struct {
 	// konnectivity is the port of agents, with all targets; nil if there is none.
 	konnectivity *Konnectivity
 	metrics      *Metrics // nil if there are none
+	textfiles    string   // the directory of facts
 	device       string
 	usual        string // the interface that has the machine's address
 	routerID     int
@@ -119,6 +124,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
+		textfiles: noFacts.DirectoryIn(facts.Files),
 	}
 	var err, agents, exporter, numbers error
 	proxies, metrics, _ := strings.Cut(balancer.Content, metricsHeading)
@@ -200,7 +206,8 @@ func (p installed) imported() Imported {
 	out := Imported{
 		ClusterID: p.owner.ClusterID,
 		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas, Metrics: p.metrics,
-		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
+		TextfileDirectory: p.textfiles,
+		Interface:         recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
 	}
 	if p.vip6.IsValid() {

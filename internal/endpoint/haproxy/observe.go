@@ -27,7 +27,7 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		script += probeScript
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
-	return packages.HAProxy().Extend(host.Query{
+	q := host.Query{
 		Files: []string{askPath, reloadPath, caPath},
 		Contents: []string{
 			endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit,
@@ -37,7 +37,9 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		Ports:  s.ports(),
 		Script: script,
 		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
-	})
+	}
+	s.facts().AddTo(&q)
+	return packages.HAProxy().Extend(q)
 }
 
 // statsCommand prints HAProxy's statistics of servers.

@@ -71,6 +71,7 @@ func hostProblems(s Spec, b balancer) []string {
 				listener, s.Konnectivity.Port, strings.Join(s.vips(), " and ")))
 		}
 	}
+	reasons = append(reasons, s.facts().Problems(b.facts)...)
 	if reason := metricsPortProblem(s, b); reason != "" {
 		reasons = append(reasons, reason)
 	}

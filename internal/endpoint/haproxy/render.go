@@ -70,6 +70,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 	if s.CACertificate == "" {
 		c.Remove = []string{caPath}
 	}
+	s.addFacts(&c, b)
 	return c
 }
 
