@@ -47,9 +47,8 @@ func apply(ctx context.Context, s Spec, d changes) error {
 		change.Script = host.Discard(machine.CreatingPath) + change.Script // the record is written
 	}
 	change.Script += host.Flush(unit.EnabledDir, component.KubernetesDir)
-	if job := machine.Liveness(s.Replica).Job(); len(job.Files) > 0 {
-		change.Dirs, change.Links = append(change.Dirs, timer.WantsDir), append(change.Links, job.Link())
-	}
+	links, dirs := timer.Links(machine.Jobs(s.Replica))
+	change.Dirs, change.Links = append(change.Dirs, dirs...), append(change.Links, links...)
 	change.Script += d.timers
 	if len(d.stopFirst) > 0 {
 		change.Script += unit.Pause(d.stopFirst)

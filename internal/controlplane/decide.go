@@ -95,9 +95,8 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 			remove = append(append(remove, edits...), unit.DropInDir(c.Name))
 		}
 	}
-	probe := machine.Liveness(s).Job()
-	probes, action := probe.Repair(f.Facts)
-	files, remove = append(files, probes.Files...), append(remove, probes.Remove...)
+	own, over, timers := machine.RepairTimers(s, f.Facts)
+	files, remove = append(files, own...), append(remove, over...)
 	after := f.Digests()
 	for _, file := range files {
 		after[file.Path] = machine.Digest(file.Content)
@@ -106,7 +105,7 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	// The record comes last: it must not name files that do not exist yet.
 	files = append(files, machine.NewRecord(s, after).File())
 	d := changes{
-		files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later, timers: probe.Script(action),
+		files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later, timers: timers,
 	}
 	if err := decideConfigFiles(s, f, &d); err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)

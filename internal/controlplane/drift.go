@@ -41,7 +41,9 @@ func drift(s component.Replica, f machine.Observed, now time.Time) []string {
 	for _, k := range component.Kubeconfigs(s) {
 		problems = append(problems, machine.KubeconfigProblems(s, k, f, now)...)
 	}
-	problems = append(problems, machine.Liveness(s).Job().Drift(f.Facts)...)
+	for _, job := range machine.Jobs(s) {
+		problems = append(problems, job.Drift(f.Facts)...)
+	}
 	for i, text := range problems {
 		problems[i] = s.Machine() + ": " + text
 	}

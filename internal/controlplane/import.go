@@ -34,9 +34,11 @@ type Imported struct {
 	LivenessProbe bool
 	// MetricsAddress is that of component.Replica.
 	MetricsAddress string
-	ExtraArgs      map[string]map[string]string // empty: none configured; a component without any: null
-	EarlyRenewal   time.Duration
-	Audit          component.Audit // a default is 0 or ""
+	// TextfileDirectory is that of component.Replica.
+	TextfileDirectory string
+	ExtraArgs         map[string]map[string]string // empty: none configured; a component without any: null
+	EarlyRenewal      time.Duration
+	Audit             component.Audit // a default is 0 or ""
 	// Authentication is read from the API server's file; the order in its JWT may differ.
 	Authentication component.Authentication
 	Limits         map[string]component.Limits  // of every component

@@ -30,6 +30,7 @@ func deriveImport(
 		NoAdminConf:  !issued(r, component.AdminConf), LivenessProbe: timer.Managed(files[machine.LivenessTimerPath]),
 		PodCIDRs: recordedIfSame(configured.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
 	}
+	out.TextfileDirectory = machine.TextfileDirectoryIn(files)
 	if at := flags[release.ControllerManager]["bind-address"]; component.ValidateMetricsAddress(at) == nil {
 		out.MetricsAddress = at
 	}

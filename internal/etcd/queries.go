@@ -113,10 +113,11 @@ func holds(record, clusterID string) (bool, error) {
 // the caller may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
-		Contents: append([]string{layout.UnitPath, layout.RecordPath, machine.LivenessTimerPath}, snapshot.Paths...),
-		Dirs:     []string{layout.DefaultDataDir},
-		Units:    []string{layout.Unit},
-		Script:   machine.ListScript,
+		Contents: slices.Concat([]string{layout.UnitPath, layout.RecordPath, machine.LivenessTimerPath}, machine.FactsPaths,
+			snapshot.Paths),
+		Dirs:   []string{layout.DefaultDataDir},
+		Units:  []string{layout.Unit},
+		Script: machine.ListScript,
 		Vars: map[string]string{
 			"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()),
 			"pki": layout.PKIDir,

@@ -108,7 +108,8 @@ if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.
   runs "$(property TimersCalendar ` + snapshot.Timer + ` | sed -n 's/.*OnCalendar=\(.*\) ; next_elapse.*/\1/p')"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
-  [ "$timer" != "$ours" ] && [ "$timer" != ` + machine.LivenessTimer + ` ] || continue
+  [ "$timer" != "$ours" ] && [ "$timer" != ` + machine.LivenessTimer + ` ] && [ "$timer" != ` +
+	machine.FactsTimer + ` ] || continue
   service=$(property Unit "$timer")
   command=$(property ExecStart "$service")
   case "$timer $service $command" in *etcd*)

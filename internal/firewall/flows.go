@@ -41,6 +41,10 @@ const (
 	EndpointPort Setting = "endpoint_port" // of the endpoint
 	SSHPort      Setting = "ssh_port"
 	AgentPort    Setting = "agent_port" // of konnectivity; not set: there is none
+
+	EtcdMetricsPort     Setting = "etcd_metrics_port"     // of etcd's listener for metrics; not set: it is local
+	BalancerMetricsPort Setting = "balancer_metrics_port" // of HAProxy's metrics; not set: there are none
+	NodeExporterPort    Setting = "node_exporter_port"    // not set: there is none
 )
 
 // Flow is one kind of connection.
@@ -160,6 +164,18 @@ var Flows = []Flow{
 	},
 	{
 		Name: "metrics-etcd", From: Monitoring, To: Members, Protocol: TCP, Port: 2379, Purpose: "metrics of etcd",
+	},
+	{
+		Name: "metrics-etcd-listener", From: Monitoring, To: Members, Protocol: TCP, Setting: EtcdMetricsPort,
+		Purpose: "metrics of etcd, with `listen-metrics-urls`",
+	},
+	{
+		Name: "metrics-haproxy", From: Monitoring, To: Balancers, Protocol: TCP, Setting: BalancerMetricsPort,
+		Kinds: []string{"haproxy"}, Purpose: "metrics of HAProxy, with `haproxy.metrics`",
+	},
+	{
+		Name: "metrics-node", From: Monitoring, To: Machines, Protocol: TCP, Setting: NodeExporterPort,
+		Purpose: "metrics of node_exporter, with the facts of `metrics.textfile_directory`",
 	},
 	{
 		Name: "https", From: Machines, To: Outside, Protocol: TCP, Port: 443,

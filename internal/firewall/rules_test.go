@@ -86,21 +86,23 @@ func TestRules(t *testing.T) {
 
 func TestRulesOfKinds(t *testing.T) {
 	for kind, c := range map[string]struct{ want, never []string }{
-		"haproxy":  {[]string{"vrrp", "api-balancer"}, []string{"bgp", "api-external"}},
-		"external": {[]string{"api-external"}, []string{"vrrp", "api-client", "bgp"}},
+		"haproxy":  {[]string{"vrrp", "api-balancer", "metrics-haproxy"}, []string{"bgp", "api-external"}},
+		"external": {[]string{"api-external"}, []string{"vrrp", "api-client", "bgp", "metrics-haproxy"}},
 		"dns":      {[]string{"dns-update", "api-client", "api-survivor"}, []string{"vrrp"}},
 		"bgp":      {[]string{"bgp", "bfd", "bfd-multihop", "api-client"}, []string{"vrrp", "dns-update"}},
 		"kube_vip": {[]string{"api-client"}, []string{"vrrp", "bgp"}},
 	} {
 		s := stacked()
-		s.Endpoint, s.Ports = kind, map[Setting]int{AgentPort: 8132, APIPort: 7443, SSHPort: 2222}
+		s.Endpoint, s.Ports = kind, map[Setting]int{
+			AgentPort: 8132, APIPort: 7443, SSHPort: 2222, BalancerMetricsPort: 8405, NodeExporterPort: 9100,
+		}
 		s.Remote[Routers], s.Remote[NameServers] = prefixes("10.0.2.1/32"), prefixes("10.0.2.53/32")
 		s.Remote[ExternalBalancers] = prefixes("10.0.3.0/24")
 		names := map[string]int{}
 		for _, r := range s.Rules() {
 			names[r.Name] = r.Port
 		}
-		for _, name := range append(c.want, "konnectivity", "ssh") {
+		for _, name := range append(c.want, "konnectivity", "ssh", "metrics-node") {
 			if _, ok := names[name]; !ok {
 				t.Errorf("%s: no rule %s", kind, name)
 			}

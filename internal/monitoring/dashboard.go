@@ -168,6 +168,16 @@ func DashboardKubernetes(f Facts) (string, error) {
 	return render(f.newDashboard("kubernetes", "Kubernetes control plane", f.kubernetesPanels()))
 }
 
+// DashboardOperations returns the dashboard of balancers and of what only the provider knows, as JSON. It
+// is empty without both.
+func DashboardOperations(f Facts) (string, error) {
+	panels := f.operationsPanels()
+	if len(panels) == 0 {
+		return "", nil
+	}
+	return render(f.newDashboard("operations", "Operations", panels))
+}
+
 func render(d dashboard) (string, error) {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {

@@ -19,7 +19,7 @@ func Metrics(f Facts) []string {
 			queries = append(queries, rule.Expr)
 		}
 	}
-	for _, p := range append(f.etcdPanels(), f.kubernetesPanels()...) {
+	for _, p := range slices.Concat(f.etcdPanels(), f.kubernetesPanels(), f.operationsPanels()) {
 		for _, target := range p.Targets {
 			queries = append(queries, target.Expr)
 		}

@@ -3,6 +3,7 @@
 package monitoring
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,12 @@ type Facts struct {
 	Cluster  string                // the label cluster of all series
 	Members  map[string]netip.Addr // by name
 	Replicas map[string]netip.Addr
+	// Balancers are the machines whose HAProxy serves metrics; none: nothing is known about them.
+	Balancers    map[string]netip.Addr
+	BalancerPort int // of these metrics; 0 means 8405
+	// NodePort is the port of node_exporter on all machines, which has the facts that the resources
+	// write (metrics.textfile_directory); 0: there is none.
+	NodePort int
 	Port     int // of the API servers; 0 means 6443
 	// MaxRequests and MaxMutatingRequests are the flags max-requests-inflight and
 	// max-mutating-requests-inflight of the API servers; 0 means their defaults.
@@ -28,11 +35,14 @@ type Facts struct {
 	Extensive bool
 	// Labels are added to every alert.
 	Labels map[string]string
+	// WaitFactor multiplies how long alerts wait before they fire; 0 means 1.
+	WaitFactor float64
 }
 
 // The defaults of kube-apiserver.
 const (
 	defaultPort                = 6443
+	defaultBalancerPort        = 8405
 	defaultMaxRequests         = 400
 	defaultMaxMutatingRequests = 200
 )
@@ -43,6 +53,8 @@ const (
 	jobAPIServer         = "kube-apiserver"
 	jobControllerManager = "kube-controller-manager"
 	jobScheduler         = "kube-scheduler"
+	jobHAProxy           = "haproxy"
+	jobNode              = "node" // node_exporter
 )
 
 var (
@@ -55,10 +67,27 @@ func (f Facts) Validate() error {
 	if !plainName.MatchString(f.Cluster) {
 		return fmt.Errorf("cluster %q: want letters, digits and ._-, at most 63", f.Cluster)
 	}
-	if len(f.Members)+len(f.Replicas) == 0 {
-		return errors.New("there are neither members nor replicas")
+	if len(f.Members)+len(f.Replicas)+len(f.Balancers) == 0 {
+		return errors.New("there are neither members nor replicas nor balancers")
 	}
-	for role, machines := range map[string]map[string]netip.Addr{"members": f.Members, "replicas": f.Replicas} {
+	if err := f.validateMachines(); err != nil {
+		return err
+	}
+	if f.Port < 0 || f.Port > 65535 || f.BalancerPort < 0 || f.BalancerPort > 65535 || f.NodePort < 0 ||
+		f.NodePort > 65535 || f.MaxRequests < 0 || f.MaxMutatingRequests < 0 {
+		return errors.New("a port or a limit is out of range")
+	}
+	if f.WaitFactor < 0 || f.WaitFactor > 100 {
+		return errors.New("the factor of waits is not between 0 and 100")
+	}
+	return f.validateLabels()
+}
+
+func (f Facts) validateMachines() error {
+	known := map[string]netip.Addr{}
+	for role, machines := range map[string]map[string]netip.Addr{
+		"members": f.Members, "replicas": f.Replicas, "balancers": f.Balancers,
+	} {
 		for name, address := range machines {
 			if !plainName.MatchString(name) {
 				return fmt.Errorf("%s: name %q: want letters, digits and ._-, at most 63", role, name)
@@ -66,11 +95,16 @@ func (f Facts) Validate() error {
 			if !address.IsValid() || address.IsUnspecified() || address.Zone() != "" {
 				return fmt.Errorf("%s: %s is not the address of a machine", role, address)
 			}
+			if other, twice := known[name]; twice && other != address {
+				return fmt.Errorf("the machine %s has the addresses %s and %s", name, other, address)
+			}
+			known[name] = address
 		}
 	}
-	if f.Port < 0 || f.Port > 65535 || f.MaxRequests < 0 || f.MaxMutatingRequests < 0 {
-		return errors.New("a port or a limit is out of range")
-	}
+	return nil
+}
+
+func (f Facts) validateLabels() error {
 	for name, value := range f.Labels {
 		if !labelName.MatchString(name) || strings.HasPrefix(name, "__") || slices.Contains(ownLabels, name) {
 			return fmt.Errorf("labels: %q is no name for a label of an alert", name)
@@ -83,7 +117,7 @@ func (f Facts) Validate() error {
 }
 
 // ownLabels are those that alerts have already.
-var ownLabels = []string{"alertname", "cluster", "job", "machine", "severity"}
+var ownLabels = []string{"alertname", "cluster", "job", "machine", "resource", "severity"}
 
 // target is one process that is scraped.
 type target struct {
@@ -104,20 +138,33 @@ func (f Facts) targets(asClient bool) []target {
 		etcdPort = etcdClientPort
 	}
 	var all []target
-	port := f.Port
-	if port == 0 {
-		port = defaultPort
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.Members)) {
-		all = append(all, target{jobEtcd, name, at(f.Members[name], etcdPort)})
-	}
 	for _, job := range []struct {
-		name string
-		port int
-	}{{jobAPIServer, port}, {jobControllerManager, 10257}, {jobScheduler, 10259}} {
-		for _, name := range slices.Sorted(maps.Keys(f.Replicas)) {
-			all = append(all, target{job.name, name, at(f.Replicas[name], job.port)})
+		name     string
+		machines map[string]netip.Addr
+		port     int
+	}{
+		{jobEtcd, f.Members, etcdPort},
+		{jobAPIServer, f.Replicas, cmp.Or(f.Port, defaultPort)},
+		{jobControllerManager, f.Replicas, 10257},
+		{jobScheduler, f.Replicas, 10259},
+		{jobHAProxy, f.Balancers, cmp.Or(f.BalancerPort, defaultBalancerPort)},
+		{jobNode, f.nodes(), f.NodePort},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(job.machines)) {
+			all = append(all, target{job.name, name, at(job.machines[name], job.port)})
 		}
+	}
+	return all
+}
+
+// nodes returns all machines by name, if they have a node_exporter.
+func (f Facts) nodes() map[string]netip.Addr {
+	if f.NodePort == 0 {
+		return nil
+	}
+	all := map[string]netip.Addr{}
+	for _, machines := range []map[string]netip.Addr{f.Members, f.Replicas, f.Balancers} {
+		maps.Copy(all, machines)
 	}
 	return all
 }

@@ -3,6 +3,8 @@ package monitoring
 import (
 	"fmt"
 	"maps"
+	"math"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -41,7 +43,22 @@ func Groups(f Facts) []Group {
 			Group{f.Cluster + ".kube-apiserver-burnrate", f.complete(f.burnRateRules())},
 			Group{f.Cluster + ".kube-controllers", f.complete(f.controllerAlerts())})
 	}
+	if len(f.Balancers) > 0 {
+		groups = append(groups, Group{f.Cluster + ".haproxy", f.complete(f.balancerAlerts())})
+	}
+	if f.NodePort != 0 {
+		groups = append(groups, Group{f.Cluster + ".facts", f.complete(f.factAlerts())})
+	}
 	return groups
+}
+
+// wait returns how long an alert waits with the factor of the user.
+func (f Facts) wait(lasts string) string {
+	d, err := time.ParseDuration(lasts)
+	if err != nil || f.WaitFactor == 0 {
+		return lasts
+	}
+	return fmt.Sprintf("%ds", int(math.Ceil(d.Seconds()*f.WaitFactor)))
 }
 
 // complete adds the cluster, which a rule that aggregates loses, and the user's labels of alerts.
@@ -49,6 +66,7 @@ func (f Facts) complete(rules []Rule) []Rule {
 	for i := range rules {
 		if rules[i].Alert != "" {
 			maps.Copy(rules[i].Labels, f.Labels)
+			rules[i].For = f.wait(rules[i].For)
 		}
 		rules[i].Labels["cluster"] = f.Cluster
 	}

@@ -88,7 +88,7 @@ func (f Facts) jobs(etcdAsClient bool) []job {
 	for _, t := range f.targets(etcdAsClient) {
 		if len(jobs) == 0 || jobs[len(jobs)-1].name != t.job {
 			jobs = append(jobs, job{
-				name: t.job, tls: t.job != jobEtcd || etcdAsClient,
+				name: t.job, tls: t.job != jobHAProxy && t.job != jobNode && (t.job != jobEtcd || etcdAsClient),
 				verify: t.job == jobEtcd || t.job == jobAPIServer,
 			})
 		}

@@ -336,7 +336,10 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
 		Konnectivity:    balancers.konnectivity(ctx),
-		Abandon:         r.session.abandon,
-		Registered:      r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
+		Metrics:         balancers.metrics(ctx),
+
+		TextfileDirectory: balancers.textfileDirectory(),
+		Abandon:           r.session.abandon,
+		Registered:        r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
 	}}
 }

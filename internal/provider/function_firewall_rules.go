@@ -60,7 +60,8 @@ func (f *firewallRulesFunction) Definition(
 				"`monitoring`, `name_servers`, `routers` and `external_balancers`. Each is a list, set or map of addresses, or, " +
 				"for all but the machines, of CIDRs. `endpoint` is the kind of endpoint (`haproxy`, the default, `external`, " +
 				"`dns`, `bgp` or `kube_vip`). The ports `port` (of replicas, 6443), `endpoint_port` (6443) and `ssh_port` (22) " +
-				"have defaults; with `agent_port`, agents of konnectivity are let in.",
+				"have defaults; with `agent_port`, agents of konnectivity are let in, and with `etcd_metrics_port`, " +
+				"`balancer_metrics_port` and `node_exporter_port`, `monitoring` is at these ports.",
 		}},
 		Return: function.ObjectReturn{AttributeTypes: firewallTypes},
 	}
@@ -93,7 +94,10 @@ var (
 		firewall.Operator, firewall.Clients, firewall.Nodes, firewall.Monitoring, firewall.NameServers, firewall.Routers,
 		firewall.ExternalBalancers,
 	}
-	portSettings = []firewall.Setting{firewall.APIPort, firewall.EndpointPort, firewall.SSHPort, firewall.AgentPort}
+	portSettings = []firewall.Setting{
+		firewall.APIPort, firewall.EndpointPort, firewall.SSHPort, firewall.AgentPort, firewall.EtcdMetricsPort,
+		firewall.BalancerMetricsPort, firewall.NodeExporterPort,
+	}
 )
 
 const maxPort = 65535

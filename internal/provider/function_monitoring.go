@@ -25,7 +25,10 @@ type monitoringFunction struct {
 var _ function.Function = (*monitoringFunction)(nil)
 
 const monitoringFacts = "An object: `cluster` (the label `cluster` of all series; required), `members` and " +
-	"`replicas` (maps of addresses by name), and `port` (of the API servers, 6443)"
+	"`replicas` (maps of addresses by name), and `port` (of the API servers, 6443). `balancers` is such a map of the " +
+	"machines whose HAProxy has `metrics`, at `balancer_metrics_port` (8405). `node_exporter_port` is the port of " +
+	"node_exporter on all machines, where the resources write facts (`metrics.textfile_directory`). Without these, " +
+	"nothing is said about them"
 
 func newAlertRulesFunction() function.Function {
 	results := map[string]attr.Type{"rules": types.StringType, "prometheus_rule": types.StringType}
@@ -37,7 +40,9 @@ func newAlertRulesFunction() function.Function {
 				"replicas by name, so that a target that is not scraped any more is noticed, with its quorum and its " +
 				"limits. They are those of the mixins of etcd and Kubernetes that concern a control plane, with the burn " +
 				"rate of an error budget, and some for learners that stay, versions that stay mixed, pending Pods and " +
-				"queues. Each has a `summary` and an `action`, which names the resource and the command that repairs it. " +
+				"queues. With `balancers`, there are alerts about HAProxy; with `node_exporter_port`, about certificates that " +
+				"end or are not served, snapshots that are old, fail or are not sent, rotations that stand still, the virtual " +
+				"IP, and clocks. Each has a `summary` and an `action`, which names the resource and the command that repairs it. " +
 				"`rules` is a rule file; `prometheus_rule` is the same as an object of the Prometheus operator. The " +
 				"labels are those of `scrape_configs`. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{
@@ -45,7 +50,7 @@ func newAlertRulesFunction() function.Function {
 				MarkdownDescription: monitoringFacts + ". The limits `max_requests_inflight` (400) and " +
 					"`max_mutating_requests_inflight` (200) are those of the flags of the API servers. With " +
 					"`extensive_metrics` (the members have the flag `metrics=extensive`), slow requests to etcd are an " +
-					"alert. `labels` are added to each alert.",
+					"alert. `labels` are added to each alert. `wait_factor` multiplies how long alerts wait before they fire (1).",
 			}},
 			Return: function.ObjectReturn{AttributeTypes: results},
 		},
@@ -58,14 +63,17 @@ func newAlertRulesFunction() function.Function {
 }
 
 func newDashboardsFunction() function.Function {
-	results := map[string]attr.Type{"etcd": types.StringType, "kubernetes": types.StringType}
+	results := map[string]attr.Type{
+		"etcd": types.StringType, "kubernetes": types.StringType, "operations": types.StringType,
+	}
 	return &monitoringFunction{
 		name: "dashboards", results: results,
 		definition: function.Definition{
 			Summary: "Dashboards of Grafana for a control plane",
-			MarkdownDescription: "Returns two dashboards of Grafana, as JSON to import or provision: `etcd` (null " +
-				"without members), and `kubernetes` (null without replicas) with API servers, controller managers and " +
-				"schedulers. They query what `scrape_configs` and `alert_rules` of the same facts scrape and record. The " +
+			MarkdownDescription: "Returns three dashboards of Grafana, as JSON to import or provision: `etcd` (null " +
+				"without members); `kubernetes` (null without replicas) with API servers, controller managers and " +
+				"schedulers; and `operations` (null without `balancers` and `node_exporter_port`) with balancers, " +
+				"certificates, snapshots, rotations and the virtual IP. They query what `scrape_configs` and `alert_rules` of the same facts scrape and record. The " +
 				"lines in the panels are the thresholds of the alerts. The data source is a variable of the dashboard. An " +
 				"import of the same control plane replaces the dashboards. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{
@@ -78,7 +86,9 @@ func newDashboardsFunction() function.Function {
 		run: func(f monitoring.Facts, _ monitoring.Credentials) (map[string]string, error) {
 			etcd, err := monitoring.DashboardETCD(f)
 			kubernetes, err2 := monitoring.DashboardKubernetes(f)
-			return map[string]string{"etcd": etcd, "kubernetes": kubernetes}, errors.Join(err, err2)
+			operations, err3 := monitoring.DashboardOperations(f)
+			return map[string]string{"etcd": etcd, "kubernetes": kubernetes, "operations": operations},
+				errors.Join(err, err2, err3)
 		},
 	}
 }
@@ -92,8 +102,9 @@ func newScrapeConfigsFunction() function.Function {
 			MarkdownDescription: "Returns the `scrape_configs` of Prometheus for a control plane. `prometheus` is a " +
 				"file that `scrape_config_files` of its configuration names; null without `cert_file`. " +
 				"`scrape_config_objects` are the same as objects `ScrapeConfig` of the Prometheus operator, YAML " +
-				"documents; null without `secret`. The jobs are `etcd`, `kube-apiserver`, `kube-controller-manager` and " +
-				"`kube-scheduler`; the labels `cluster` and `machine` are those of `alert_rules`. kube-controller-manager " +
+				"documents; null without `secret`. The jobs are `etcd`, `kube-apiserver`, `kube-controller-manager`, " +
+				"`kube-scheduler`, `haproxy` (with `balancers`) and `node` (with `node_exporter_port`), the last two without " +
+				"TLS; the labels `cluster` and `machine` are those of `alert_rules`. kube-controller-manager " +
 				"and kube-scheduler need `metrics` of `kube_control_plane_replica`; they sign their certificates " +
 				"themselves, so these two jobs do not verify them. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{
@@ -178,6 +189,14 @@ func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitorin
 			facts.Members, err = addressMapOf(value)
 		case "replicas":
 			facts.Replicas, err = addressMapOf(value)
+		case "balancers":
+			facts.Balancers, err = addressMapOf(value)
+		case "balancer_metrics_port":
+			facts.BalancerPort, err = positiveOf(value, maxPort)
+		case "node_exporter_port":
+			facts.NodePort, err = positiveOf(value, maxPort)
+		case "wait_factor":
+			facts.WaitFactor, err = factorOf(value)
 		case "port":
 			facts.Port, err = positiveOf(value, maxPort)
 		case "max_requests_inflight":

@@ -101,6 +101,38 @@ func TestDashboardsFunction(t *testing.T) {
 	}
 }
 
+// TestMonitoringOfOperations: balancers and facts have jobs, alerts and a dashboard, and waits have a factor.
+func TestMonitoringOfOperations(t *testing.T) {
+	facts := monitored()
+	facts["balancers"], facts["node_exporter_port"] = facts["replicas"], types.NumberValue(big.NewFloat(9100))
+	facts["wait_factor"], facts["secret"] = types.NumberValue(big.NewFloat(0.1)), types.StringValue("prometheus")
+	for name, c := range map[string]struct {
+		f    function.Function
+		want []string
+	}{
+		"rules": {newAlertRulesFunction(), []string{"HAProxyDown", "EtcdSnapshotTooOld", "for: 30s", "for: 60s"}},
+		"scrape_config_objects": {
+			newScrapeConfigsFunction(), []string{"10.0.0.12:8405", "'[fd00::13]:9100'", "jobName: haproxy", "jobName: node"},
+		},
+		"operations": {newDashboardsFunction(), []string{"prod / Operations", "Virtual IP"}},
+	} {
+		got, err := monitoringTexts(c.f, facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := got.Attributes()[name].(types.String).ValueString()
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%.3000s", name, want, text)
+			}
+		}
+	}
+	got, err := monitoringTexts(newDashboardsFunction(), monitored())
+	if err != nil || !got.Attributes()["operations"].IsNull() {
+		t.Errorf("without both: %v, %v", got, err)
+	}
+}
+
 func TestScrapeConfigObjects(t *testing.T) {
 	facts := monitored()
 	facts["cluster"], facts["secret"] = types.StringValue("Prod.eu_1"), types.StringValue("prometheus")
@@ -142,6 +174,9 @@ func TestMonitoringFunctionsRefuse(t *testing.T) {
 		"members: it is not a map of strings":   {"members": textsOf("10.0.0.11")},
 		"labels: \"severity\" is no name":       {"labels": oneText("severity", "page")},
 		"the value of \"team\" is a template":   {"labels": oneText("team", "{{ .Secret }}")},
+		"wait_factor: it is no number from":     {"wait_factor": types.NumberValue(big.NewFloat(0))},
+		"node_exporter_port: it is no whole":    {"node_exporter_port": types.NumberValue(big.NewFloat(70000))},
+		"the machine cp1 has the addresses":     {"balancers": oneText("cp1", "10.0.0.99")},
 		`members: name "cp 1"`:                  {"members": oneText("cp 1", "10.0.0.11")},
 		"replicas: ParseAddr":                   {"replicas": oneText("cp1", "cp1.example.com")},
 		"extensive_metrics: it is neither true": {"extensive_metrics": types.StringValue("yes")},

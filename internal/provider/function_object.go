@@ -171,3 +171,19 @@ func addressMapOf(value attr.Value) (map[string]netip.Addr, error) {
 	}
 	return addresses, nil
 }
+
+// factorOf returns a number above 0 that multiplies something.
+func factorOf(value attr.Value) (float64, error) {
+	number, ok := value.(types.Number)
+	switch {
+	case value.IsUnknown():
+		return 0, errUnknown
+	case !ok:
+		return 0, errors.New("it is not a number")
+	}
+	factor, _ := number.ValueBigFloat().Float64()
+	if factor < 0.01 || factor > 100 {
+		return 0, errors.New("it is no number from 0.01 to 100")
+	}
+	return factor, nil
+}

@@ -63,8 +63,9 @@ func (r *replicaResource) ImportState(
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("admin_conf", !observed.NoAdminConf)
 	i.set("liveness_probe", observed.LivenessProbe)
-	if observed.MetricsAddress != "" {
-		i.set("metrics.address", observed.MetricsAddress)
+	if observed.MetricsAddress != "" || observed.TextfileDirectory != "" {
+		i.set("metrics.address", stringOrNull(observed.MetricsAddress))
+		i.set("metrics.textfile_directory", stringOrNull(observed.TextfileDirectory))
 	}
 	i.extraArgs(observed)
 	supplied := settingsOfReplica(observed)

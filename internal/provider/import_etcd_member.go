@@ -50,6 +50,9 @@ func (r *etcdMemberResource) ImportState(
 	i.set("archives_kept", int64(observed.ArchivesKept))
 	i.setSnapshots(observed.Snapshots)
 	i.set("liveness_probe", observed.LivenessProbe)
+	if observed.TextfileDirectory != "" {
+		i.set("metrics.textfile_directory", observed.TextfileDirectory)
+	}
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("resources", limitsOfMember(observed))
 	i.set("on_destroy", string(machine.Archive))

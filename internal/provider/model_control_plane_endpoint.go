@@ -40,12 +40,14 @@ type haproxyModel struct {
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
 	TakeOver        types.String `tfsdk:"take_over"`
 	Konnectivity    types.Object `tfsdk:"konnectivity"`
+	Metrics         types.Object `tfsdk:"metrics"`
 }
 
 // balancers decodes the haproxy attribute. If it is unknown, all of the result is unknown.
 func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) haproxyModel {
 	model := haproxyModel{Hosts: types.MapUnknown(types.StringType), Address6: types.StringUnknown()}
 	model.Konnectivity = types.ObjectUnknown(tunnelTypes)
+	model.Metrics = types.ObjectUnknown(balancerMetricsTypes)
 	if allKnown(m.HAProxy) {
 		diags.Append(m.HAProxy.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	}

@@ -30,6 +30,7 @@ type etcdMemberModel struct {
 	Archives    types.Int64  `tfsdk:"archives_kept"`
 	Snapshots   types.Object `tfsdk:"snapshots"`
 	Liveness    types.Bool   `tfsdk:"liveness_probe"`
+	Metrics     types.Object `tfsdk:"metrics"`
 	DataDir     types.String `tfsdk:"data_dir"`
 	OnDestroy   types.String `tfsdk:"on_destroy"`
 	Early       types.String `tfsdk:"early_renewal"`
@@ -90,6 +91,7 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 		[2]attr.Value{m.Kept, before.Kept},
 		[2]attr.Value{m.Snapshots, before.Snapshots},
 		[2]attr.Value{m.Liveness, before.Liveness},
+		[2]attr.Value{m.Metrics, before.Metrics},
 	)
 }
 

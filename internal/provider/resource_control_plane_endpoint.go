@@ -157,6 +157,7 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 			addInvalid(diags, path.Root("haproxy").AtName("konnectivity"), "Invalid port of konnectivity", err)
 		}
 	}
+	validateBalancerMetrics(ctx, model, balancers, diags)
 	if diags.HasError() || !allKnown(balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
 		return
 	}

@@ -185,7 +185,9 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			ArchivesKept:  int(m.Archives.ValueInt64()),
 			Snapshots:     snapshotsOf(m.Snapshots),
 			LivenessProbe: m.Liveness.ValueBool(),
-			EarlyRenewal:  early,
+
+			TextfileDirectory: textfileDirectory(m.Metrics),
+			EarlyRenewal:      early,
 		},
 		Peers:      r.session.machines(stringMapOf(ctx, m.Peers, diags)),
 		APIServers: r.session.replicas,

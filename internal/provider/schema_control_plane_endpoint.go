@@ -151,6 +151,7 @@ func haproxySchema() schema.Attribute {
 					"change reloads keepalived. Default: none, and an address that another machine has is refused.",
 			},
 			"konnectivity": tunnelSchema(),
+			"metrics":      balancerMetricsSchema(),
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they " +

@@ -79,6 +79,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"environment": environmentSchema(environmentUse + "Names that begin with `ETCD_` are refused: they are flags, see " +
 			"`extra_args`. Default: none. A change restarts the members one at a time, the leader last."),
 		"resources": limitsSchema("etcd"),
+		"metrics":   memberMetricsSchema(),
 		"liveness_probe": livenessSchema("A member that has failed eight probes in a row is restarted, if all " +
 			"other members are healthy and no other member or API server of the cluster was restarted within four " +
 			"minutes."),

@@ -1,11 +1,14 @@
 package provider
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 )
 
 // metricsSchema says where controller-manager and scheduler can be scraped.
@@ -15,16 +18,53 @@ func metricsSchema() schema.SingleNestedAttribute {
 		MarkdownDescription: "Lets a monitoring system scrape kube-controller-manager (port 10257) and kube-scheduler " +
 			"(port 10259) from other machines, over TLS. They serve metrics only to clients that the API server " +
 			"authorizes: those of the group `system:monitoring`, for example (a `kube_kubeconfig` with that group has " +
-			"no other rights). kube-apiserver needs no setting. By default, both listen on 127.0.0.1. A change " +
-			"restarts both, not the API server.",
+			"no other rights). kube-apiserver needs no setting. By default, both listen on 127.0.0.1. A change of the " +
+			"address restarts both, not the API server. With `textfile_directory`, facts about the replica are written " +
+			"for node_exporter.",
 		Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
-				Required:            true,
-				Validators:          []validator.String{checked("metrics address", component.ValidateMetricsAddress)},
-				MarkdownDescription: "`0.0.0.0`, or `::` for IPv6 and IPv4: all addresses of the machine.",
+				Optional: true,
+				Validators: []validator.String{
+					checked("metrics address", component.ValidateMetricsAddress),
+					stringvalidator.AtLeastOneOf(path.MatchRelative().AtParent().AtName("textfile_directory")),
+				},
+				MarkdownDescription: "`0.0.0.0`, or `::` for IPv6 and IPv4: all addresses of the machine. Default: 127.0.0.1.",
 			},
+			"textfile_directory": textfileSchema("certificates on disk and as they are served, versions that run, and stages " +
+				"of rotations"),
 		},
 	}
+}
+
+// memberMetricsSchema says where facts about a member are written.
+func memberMetricsSchema() schema.SingleNestedAttribute {
+	directory := textfileSchema("certificates on disk and as they are served, the version that runs, scheduled " +
+		"snapshots, since when it is a learner, and the stage of a rotation")
+	directory.Optional, directory.Required = false, true
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Facts about the member for a monitoring system. etcd's own metrics need no setting. Default: " +
+			"none. A change restarts nothing.",
+		Attributes: map[string]schema.Attribute{"textfile_directory": directory},
+	}
+}
+
+// textfileSchema is the directory for facts.
+func textfileSchema(facts string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{checked("directory", textfile.ValidateDirectory)},
+		MarkdownDescription: "Directory of node_exporter's textfile collector, such as " +
+			"`/var/lib/prometheus/node-exporter`. A timer on the machine writes facts there that no component serves: " +
+			facts + ", and the offset of the clock (guide [Monitoring](../guides/monitoring.md)). Nothing is written until " +
+			"the directory exists. The machine needs `openssl` and `curl`. Default: none. A change restarts nothing.",
+	}
+}
+
+// textfileDirectory returns the directory of facts in an object of these schemas, or "".
+func textfileDirectory(metrics types.Object) string {
+	directory, _ := metrics.Attributes()["textfile_directory"].(types.String)
+	return directory.ValueString()
 }
 
 // metricsAddress returns the address of an object of metricsSchema, or "".

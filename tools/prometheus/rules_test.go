@@ -24,7 +24,7 @@ var machines = map[string]netip.Addr{
 }
 
 var facts = monitoring.Facts{
-	Cluster: "prod", Members: machines, Replicas: machines, Extensive: true, Labels: map[string]string{"team": "platform"},
+	Cluster: "prod", Members: machines, Replicas: machines, Balancers: machines, NodePort: 9100, Extensive: true, Labels: map[string]string{"team": "platform"},
 }
 
 // series returns a series that has values over the whole time, in promtool's notation.
@@ -45,6 +45,8 @@ var (
 	apiserver = of("kube-apiserver")
 	manager   = of("kube-controller-manager")
 	scheduler = of("kube-scheduler")
+	haproxy   = of("haproxy")
+	node      = of("node")
 )
 
 // histogram returns the series of a histogram of which all observations are below a bound, but above

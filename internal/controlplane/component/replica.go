@@ -71,6 +71,9 @@ type Replica struct {
 	MetricsAddress string
 	// LivenessProbe restarts components that hang. A change restarts nothing.
 	LivenessProbe bool
+	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the replica are
+	// written; "": nowhere. A change restarts nothing.
+	TextfileDirectory string
 	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
 	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration

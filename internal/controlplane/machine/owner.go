@@ -76,7 +76,7 @@ func sharesCertificate(a, b string) bool {
 // is not, and that nothing was removed.
 func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript() + noProbe.Job().StopScript() + unit.Stop() + cleanScript(s, f.writtenPaths()),
+		Script: guardScript() + stopTimers() + unit.Stop() + cleanScript(s, f.writtenPaths()),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err
@@ -120,9 +120,7 @@ func cleanScript(s component.Replica, written []string) host.Script {
 			files = append(files, file)
 		}
 	}
-	job := noProbe.Job()
-	return job.ClearScript() + host.Discard(noProbe.Script) +
-		host.Discard(definitions()...) + unit.Reload() + host.Discard(files...) +
+	return clearTimers() + host.Discard(definitions()...) + unit.Reload() + host.Discard(files...) +
 		`if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `

@@ -31,7 +31,7 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 // earlier, interrupted call for the same replica are not a reason.
 func Preflight(s component.Replica, f Observed) error {
 	failed := slices.Concat(hostProblems(s, f), OwnershipProblems(s, f), portProblems(s, f), Liveness(s).Problems(f.Facts),
-		f.Problems)
+		Facts(s).Problems(f.Facts), f.Problems)
 	if len(failed) == 0 {
 		return nil
 	}

@@ -49,6 +49,7 @@ func Query(s component.Replica) host.Query {
 	}
 	konnectivityQuery(&q, s)
 	Liveness(s).AddTo(&q)
+	Facts(s).AddTo(&q)
 	return q
 }
 
@@ -104,8 +105,9 @@ func PausedQuery() host.Query {
 // ImportQuery queries what an import requires.
 func ImportQuery() host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath),
-		Dirs:     []string{ManifestDir},
+		Contents: slices.Concat(component.SettingPaths(), FactsPaths,
+			[]string{RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath}),
+		Dirs: []string{ManifestDir},
 	}
 	for _, name := range component.Names() {
 		q.Contents = append(q.Contents, unit.Path(name))

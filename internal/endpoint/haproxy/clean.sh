@@ -4,6 +4,15 @@
 until mkdir -p "$config" && lock; do :; done
 unless_other
 
+for unit in kube-endpoint-facts.timer kube-endpoint-facts.service; do
+  systemctl stop "$unit" 2>/dev/null || true
+  systemctl reset-failed "$unit" 2>/dev/null || true
+  rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/timers.target.wants/$unit"
+done
+rm -f /var/lib/systemd/timers/stamp-kube-endpoint-facts.timer
+rmdir /etc/systemd/system/timers.target.wants 2>/dev/null || true
+[ ! -e /opt/kube/endpoint/facts.sh ] || /bin/sh /opt/kube/endpoint/facts.sh remove || true
+
 for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
   if systemctl cat "$unit" >/dev/null 2>&1; then
     systemctl stop "$unit"

@@ -39,6 +39,7 @@ func drift(s Spec, name string, b balancer) []string {
 	if _, observed := b.facts.Files[waitingPath]; observed && !s.waits() {
 		differences = append(differences, waitingPath+" exists and is not wanted")
 	}
+	differences = append(differences, s.facts().Job().Drift(b.facts)...)
 	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
 }
 

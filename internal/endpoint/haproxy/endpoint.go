@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 )
 
 // How the hosts send VRRP advertisements.
@@ -50,6 +51,10 @@ type Spec struct {
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
 	TakeOver        string                // Prepare or Announce, while another machine has the address; "" means neither
 	Authorities     string                // PEM: those of the cluster's API servers, by which TakeOver recognizes them
+	Metrics         *Metrics              // where HAProxy's metrics are served; nil means nowhere
+	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the endpoint are
+	// written; "" means nowhere.
+	TextfileDirectory string
 	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
 	// no longer in Hosts.
 	Abandon host.Abandoned
@@ -106,12 +111,15 @@ func (s Spec) validate() error {
 	if s.Address6 != "" {
 		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
 	}
-	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()))
+	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()), ValidateMetrics(s.Metrics, s.port(), s.Konnectivity))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
 	}
 	if s.TakeOver != "" && s.TakeOver != Prepare && s.TakeOver != Announce {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.TakeOver, Prepare, Announce))
+	}
+	if s.TextfileDirectory != "" {
+		checks = append(checks, textfile.ValidateDirectory(s.TextfileDirectory))
 	}
 	if s.Interface != "" {
 		checks = append(checks, validateInterface(s.Interface))

@@ -59,7 +59,7 @@ defaults
 frontend %s
 %s    default_backend %s
 `, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.bindsAt(s.port()), proxyName) +
-		renderKonnectivity(s)
+		renderKonnectivity(s) + renderMetrics(s.Metrics)
 }
 
 // connectionLine is HAProxy's log line of a connection: the client, the local address and port,

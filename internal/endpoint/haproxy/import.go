@@ -36,6 +36,9 @@ type Imported struct {
 	DrainTimeout    time.Duration
 	Konnectivity    *Konnectivity // Targets is nil if they are Hosts
 	TakeOver        string
+	Metrics         *Metrics
+	// TextfileDirectory is that of Spec.
+	TextfileDirectory string
 	// Replicas are the addresses of the machines in rotation. Their registrations may have a
 	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
@@ -68,8 +71,10 @@ func Import(ctx context.Context, h *host.Host, machine func(address string) *hos
 
 func importQuery() host.Query {
 	return host.Query{
-		Contents: []string{endpointPath, backendsPath, keepalivedPath, caPath, recordPath},
-		Script:   "ip -o address show",
+		Contents: []string{
+			endpointPath, backendsPath, keepalivedPath, caPath, recordPath, noFacts.Script, noFacts.Job().TimerPath(),
+		},
+		Script: "ip -o address show",
 	}
 }
 
@@ -83,6 +88,8 @@ type installed struct {
 	vip6    netip.AddrPort // invalid if there is none
 	// konnectivity is the port of agents, with all targets; nil if there is none.
 	konnectivity *Konnectivity
+	metrics      *Metrics // nil if there are none
+	textfiles    string   // the directory of facts
 	device       string
 	usual        string // the interface that has the machine's address
 	routerID     int
@@ -120,6 +127,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
+		textfiles: noFacts.DirectoryIn(facts.Files),
 	}
 	switch {
 	case strings.Contains(vrrp, waitingPath):
@@ -127,15 +135,17 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	case first(garpLine, vrrp) == strconv.Itoa(announceTakeOver):
 		out.takeOver = Announce
 	}
-	var err, agents, numbers error
-	api, tunnels, _ := strings.Cut(balancer.Content, konnectivityHeading)
+	var err, agents, exporter, numbers error
+	proxies, metrics, _ := strings.Cut(balancer.Content, metricsHeading)
+	out.metrics, exporter = metricsIn(metrics)
+	api, tunnels, _ := strings.Cut(proxies, konnectivityHeading)
 	out.konnectivity, agents = konnectivityIn(tunnels)
 	out.vip, err = netip.ParseAddrPort(first(bindLine, api))
 	if binds := bindLine.FindAllStringSubmatch(api, -1); err == nil && len(binds) > 1 {
 		out.vip6, err = netip.ParseAddrPort(binds[1][1])
 	}
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
-	if err := errors.Join(err, agents, numbers, out.validate()); err != nil {
+	if err := errors.Join(err, agents, exporter, numbers, out.validate()); err != nil {
 		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+
 			" was changed by hand, so that they do not say what the endpoint is: "+
 			printable(strings.ReplaceAll(err.Error(), "\n", "; ")),
@@ -204,9 +214,10 @@ func (p installed) imported() Imported {
 	}
 	out := Imported{
 		ClusterID: p.owner.ClusterID,
-		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
+		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas, Metrics: p.metrics,
+		TextfileDirectory: p.textfiles, TakeOver: p.takeOver,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
-		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout), TakeOver: p.takeOver,
+		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
 	}
 	if p.vip6.IsValid() {
 		out.Address6 = p.vip6.Addr().String()

@@ -27,17 +27,19 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		script += probeScript
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
-	return packages.HAProxy().Extend(host.Query{
+	q := host.Query{
 		Files: []string{askPath, reloadPath, caPath, waitingPath},
 		Contents: []string{
 			endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit,
 			unitDir + keepalivedUnit,
 		},
 		Units:  []string{haproxyUnit, keepalivedUnit},
-		Ports:  []int{s.port()},
+		Ports:  s.ports(),
 		Script: script,
 		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
-	})
+	}
+	s.facts().AddTo(&q)
+	return packages.HAProxy().Extend(q)
 }
 
 // statsCommand prints HAProxy's statistics of servers.

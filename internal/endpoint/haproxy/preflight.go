@@ -71,6 +71,10 @@ func hostProblems(s Spec, b balancer) []string {
 				listener, s.Konnectivity.Port, strings.Join(s.vips(), " and ")))
 		}
 	}
+	reasons = append(reasons, s.facts().Problems(b.facts)...)
+	if reason := metricsPortProblem(s, b); reason != "" {
+		reasons = append(reasons, reason)
+	}
 	switch {
 	case b.device == "" && s.Interface != "":
 		reasons = append(reasons, "there is no interface "+s.Interface+" with an address")

@@ -79,6 +79,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 	if !s.waits() {
 		c.Remove = append(c.Remove, waitingPath)
 	}
+	s.addFacts(&c, b)
 	return c
 }
 

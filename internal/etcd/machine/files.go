@@ -75,14 +75,8 @@ func baseChange(s Spec) host.Change {
 		},
 		Links: []host.Link{UnitLink},
 	}
-	for _, job := range s.jobs() {
-		if len(job.Files) > 0 {
-			c.Links = append(c.Links, job.Link())
-		}
-	}
-	if len(c.Links) > 1 {
-		c.Dirs = append(c.Dirs, timer.WantsDir)
-	}
+	links, dirs := timer.Links(s.jobs())
+	c.Links, c.Dirs = append(c.Links, links...), append(c.Dirs, dirs...)
 	return c
 }
 

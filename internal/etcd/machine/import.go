@@ -32,10 +32,12 @@ type Imported struct {
 	ArchivesKept  int
 	Snapshots     *snapshot.Settings // nil: none
 	LivenessProbe bool
-	EarlyRenewal  time.Duration
-	Limits        systemd.Limits
-	Environment   map[string]string
-	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
+	// TextfileDirectory is that of Spec.
+	TextfileDirectory string
+	EarlyRenewal      time.Duration
+	Limits            systemd.Limits
+	Environment       map[string]string
+	Settings          json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
 	// Alone means that the cluster did not list its members, so Peers contains only this
 	// one.
 	Alone bool
@@ -78,6 +80,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Environment: systemd.EnvironmentIn(unit.Content), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files), LivenessProbe: timer.Managed(facts.Files[LivenessTimerPath]),
+		TextfileDirectory: noFacts.DirectoryIn(facts.Files),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)

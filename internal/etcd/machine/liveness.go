@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -41,29 +39,18 @@ func (s Spec) liveness() liveness.Probe {
 }
 
 // jobs returns what timers start on the member's machine.
-func (s Spec) jobs() []timer.Job { return []timer.Job{s.SnapshotMember().Job(), s.liveness().Job()} }
+func (s Spec) jobs() []timer.Job {
+	return []timer.Job{s.SnapshotMember().Job(), s.liveness().Job(), s.facts().Job()}
+}
 
-// repairTimers returns what brings the timers of a machine to s, and the commands that follow. The
-// jobs share the directory of their links.
+// repairTimers returns what brings the timers of a machine to s, and the commands that follow.
 func (s Spec) repairTimers(facts host.Facts) (files []host.File, remove []string, timers host.Script) {
-	wanted := false
-	for _, job := range s.jobs() {
-		change, action := job.Repair(facts)
-		files, remove = append(files, change.Files...), append(remove, change.Remove...)
-		timers += job.Script(action)
-		wanted = wanted || len(job.Files) > 0
-	}
-	shared := func(p string) bool { return p == timer.WantsDir.Path }
-	emptied := slices.ContainsFunc(remove, shared)
-	remove = slices.DeleteFunc(remove, shared)
-	if emptied && !wanted {
-		remove = append(remove, timer.WantsDir.Path)
-	}
-	return files, remove, timers
+	files, remove, timers = timer.Repair(s.jobs(), facts)
+	return files, append(remove, s.facts().Stale(facts.Files)...), timers
 }
 
 // noJobs identifies all that timers may start on the machine of a member.
-func noJobs() []timer.Job { return []timer.Job{snapshot.Member{}.Job(), noProbe.Job()} }
+func noJobs() []timer.Job { return []timer.Job{snapshot.Member{}.Job(), noProbe.Job(), noFacts.Job()} }
 
 // stopTimers stops what probes the member, or saves its snapshots, before it is stopped.
 func stopTimers() host.Script {
@@ -71,7 +58,7 @@ func stopTimers() host.Script {
 	for _, job := range noJobs() {
 		script += job.StopScript()
 	}
-	return script
+	return script + noFacts.ForgetScript()
 }
 
 // clearTimers removes the units of the timers. The rest is in the directory of the member's

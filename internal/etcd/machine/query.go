@@ -22,6 +22,7 @@ func Query(s Spec) host.Query {
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
 	s.liveness().AddTo(&q)
+	s.facts().AddTo(&q)
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, CertificatePath(leaf))
 		q.Files = append(q.Files, keyPath(leaf))

@@ -46,6 +46,9 @@ type Spec struct {
 	Snapshots    *snapshot.Settings // on a schedule; nil: none. A change restarts nothing
 	// LivenessProbe restarts the member when it hangs. A change restarts nothing.
 	LivenessProbe bool
+	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the member are
+	// written; "": nowhere. A change restarts nothing.
+	TextfileDirectory string
 }
 
 // OnDestroy is what happens to the data directory of a member that is removed.

@@ -8,6 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
@@ -68,6 +69,17 @@ func (m Member) Files() []host.File {
 		files = append(files, host.File{Path: UploadPath, Content: []byte(m.Settings.Upload), Mode: 0o600})
 	}
 	return files
+}
+
+// Facts returns where facts about the scheduled snapshots of m are; nil without any.
+func (m Member) Facts() *textfile.Snapshots {
+	if m.Settings == nil {
+		return nil
+	}
+	return &textfile.Snapshots{
+		Dir: scheduledDir(m.DataDir), Calendar: m.Settings.Schedule, Timer: TimerPath, Service: Service,
+		Upload: m.Settings.Upload != "",
+	}
 }
 
 // renderTimer renders the timer. All machines check at the same time which member

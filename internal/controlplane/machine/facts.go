@@ -1,0 +1,78 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
+)
+
+// noFacts is the writer of facts of a machine that has none.
+var noFacts = textfile.Writer{
+	Resource: "kube_control_plane_replica", Name: "kube-facts", Script: component.KubernetesDir + "/facts.sh",
+	Period: 30 * time.Second,
+}
+
+// FactsPaths are the files that show where facts are written.
+var FactsPaths = []string{noFacts.Script, noFacts.Job().TimerPath()}
+
+// TextfileDirectoryIn returns the directory to which a machine writes facts; "" if it writes none.
+func TextfileDirectoryIn(files map[string]host.FileState) string { return noFacts.DirectoryIn(files) }
+
+// Facts returns the writer of the facts of s.
+func Facts(s component.Replica) textfile.Writer {
+	w := noFacts
+	w.Directory = s.TextfileDirectory
+	if w.Directory == "" {
+		return w
+	}
+	for _, c := range component.Of(s) {
+		w.Programs = append(w.Programs, textfile.Program{Name: c.Name, Unit: unit.Name(c.Name)})
+	}
+	w.Certificates = append(w.Certificates, textfile.Certificate{File: component.CACert})
+	for _, c := range component.Certificates(s) {
+		certificate := textfile.Certificate{File: c.Path}
+		if c.Path == component.APIServerCert {
+			certificate.At = s.ServingAddress()
+		}
+		w.Certificates = append(w.Certificates, certificate)
+	}
+	for _, k := range component.Kubeconfigs(s) {
+		w.Certificates = append(w.Certificates, textfile.Certificate{File: k.Path})
+	}
+	w.Record = RecordPath
+	return w
+}
+
+// Jobs returns what timers start on the machine of s.
+func Jobs(s component.Replica) []timer.Job { return []timer.Job{Liveness(s).Job(), Facts(s).Job()} }
+
+// noJobs identifies all that timers may start on the machine of a replica.
+func noJobs() []timer.Job { return []timer.Job{noProbe.Job(), noFacts.Job()} }
+
+// RepairTimers returns what brings the timers of a machine to s, and the commands that follow.
+func RepairTimers(s component.Replica, facts host.Facts) (files []host.File, remove []string, timers host.Script) {
+	files, remove, timers = timer.Repair(Jobs(s), facts)
+	return files, append(remove, Facts(s).Stale(facts.Files)...), timers
+}
+
+// stopTimers stops what probes the components, and what writes facts about them.
+func stopTimers() host.Script {
+	var script host.Script
+	for _, job := range noJobs() {
+		script += job.StopScript()
+	}
+	return script + noFacts.ForgetScript()
+}
+
+// clearTimers removes what the timers start.
+func clearTimers() host.Script {
+	var script host.Script
+	for _, job := range noJobs() {
+		script += job.ClearScript()
+	}
+	return script + host.Discard(noProbe.Script, noFacts.Script)
+}

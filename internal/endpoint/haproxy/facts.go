@@ -1,0 +1,39 @@
+package haproxy
+
+import (
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
+)
+
+// noFacts is the writer of facts of a machine that has none. clean.sh removes what it has.
+var noFacts = textfile.Writer{
+	Resource: "kube_control_plane_endpoint", Name: "kube-endpoint-facts", Script: programDir + "/facts.sh",
+	Period: 10 * time.Second,
+}
+
+// facts returns the writer of the endpoint's facts.
+func (s Spec) facts() textfile.Writer {
+	w := noFacts
+	if w.Directory = s.TextfileDirectory; w.Directory == "" {
+		return w
+	}
+	if s.CACertificate != "" {
+		w.Certificates = []textfile.Certificate{{File: caPath}}
+	}
+	w.Addresses = s.vips()
+	return w
+}
+
+// addFacts adds what brings the timer of facts on a host to s. What it removes, and the commands, come
+// after everything else.
+func (s Spec) addFacts(c *host.Change, b balancer) {
+	jobs := []timer.Job{s.facts().Job()}
+	files, remove, commands := timer.Repair(jobs, b.facts)
+	links, dirs := timer.Links(jobs)
+	c.Files, c.Dirs, c.Links = append(c.Files, files...), append(c.Dirs, dirs...), append(c.Links, links...)
+	c.Remove = append(append(c.Remove, remove...), s.facts().Stale(b.facts.Files)...)
+	c.Script += "\n" + commands
+}

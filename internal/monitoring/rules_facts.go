@@ -1,0 +1,145 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// The resources that write facts for node_exporter (metrics.textfile_directory).
+const (
+	memberResource   = "kube_etcd_member"
+	replicaResource  = "kube_control_plane_replica"
+	endpointResource = "kube_control_plane_endpoint"
+)
+
+// planAction is what repairs what a plan shows.
+const planAction = "Run terraform plan: the drift of {{ $labels.resource }} on {{ $labels.machine }} says what is wrong, " +
+	"and an apply repairs it."
+
+// fact returns the series of a metric that resources write about their machine.
+func (f Facts) fact(metric, more string) string { return metric + f.of(jobNode, more) }
+
+// factAlerts are about what only the provider knows, and no component serves.
+func (f Facts) factAlerts() []Rule {
+	return slices.Concat(f.factsMissing(), f.certificateAlerts(), f.snapshotAlerts(), f.rotationAlerts(),
+		f.addressAlerts(), f.machineAlerts())
+}
+
+// factsMissing are alerts for each machine and resource by name: without facts, the others are silent.
+func (f Facts) factsMissing() []Rule {
+	var all []Rule
+	for _, role := range []struct {
+		resource string
+		machines map[string]netip.Addr
+	}{{memberResource, f.Members}, {replicaResource, f.Replicas}, {endpointResource, f.Balancers}} {
+		for _, name := range slices.Sorted(maps.Keys(role.machines)) {
+			written := f.fact("kube_facts_written_timestamp_seconds", fmt.Sprintf(`machine="%s",resource="%s"`, name, role.resource))
+			a := alert("KubeFactsMissing", warning, "5m", fmt.Sprintf(`absent(time() - %s < 600)`, written),
+				fmt.Sprintf("%s on %s writes no facts: alerts about certificates, snapshots, rotations and addresses there are "+
+					"silent.", role.resource, name),
+				fmt.Sprintf(`Check node_exporter and its textfile directory on the machine, and run terraform plan: the drift of `+
+					`%s "%s" says whether its timer runs.`, role.resource, name))
+			a.Labels["machine"], a.Labels["resource"] = name, role.resource
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func (f Facts) certificateAlerts() []Rule {
+	onDisk := f.fact("kube_certificate_not_after_timestamp_seconds", "")
+	ends := func(days string) string { return fmt.Sprintf(`%s - time() < %s * 86400`, onDisk, days) }
+	summary := "{{ $labels.file }} on {{ $labels.machine }} ends in {{ $value | humanizeDuration }}."
+	renew := "Run terraform apply: it renews certificates of {{ $labels.resource }} that are due. A CA is renewed by a " +
+		"rotation of kube_pki_bundle."
+	return []Rule{
+		alert("KubeCertificateExpires", warning, "15m", ends("7"), summary, renew),
+		alert("KubeCertificateExpiresSoon", critical, "5m", ends("1"), summary, renew),
+		alert("KubeCertificateNotServed", warning, "15m",
+			fmt.Sprintf(`%s - on (cluster, machine, resource, file) %s > 60`, onDisk,
+				f.fact("kube_served_certificate_not_after_timestamp_seconds", "")),
+			"{{ $labels.file }} on {{ $labels.machine }} was renewed, but an older certificate is served.",
+			planAction+" If it shows nothing, restart what serves the file, one machine at a time: etcd.service, or "+
+				"kube-apiserver.service."),
+	}
+}
+
+func (f Facts) snapshotAlerts() []Rule {
+	newest := fmt.Sprintf(`max by (cluster) (%s or %s)`, f.fact("kube_etcd_snapshot_saved_timestamp_seconds", ""),
+		f.fact("kube_etcd_snapshots_scheduled_timestamp_seconds", ""))
+	interval := f.fact("kube_etcd_snapshot_interval_seconds", "")
+	return []Rule{
+		alert("EtcdSnapshotTooOld", critical, "10m",
+			fmt.Sprintf(`time() - %s > 2 * max by (cluster) (%s)`, newest, interval),
+			"The last snapshot of etcd that was saved and verified is {{ $value | humanizeDuration }} old, more than two "+
+				"intervals of its schedule.",
+			"Run journalctl -u etcd-snapshot on the machine of the leader. An apply of kube_etcd_member repairs its timer."),
+		alert("EtcdSnapshotFailed", warning, "5m", f.fact("kube_etcd_snapshot_last_run_success", "")+" == 0",
+			"The last scheduled snapshot on {{ $labels.machine }} was not saved, not verified or not sent.",
+			"Run journalctl -u etcd-snapshot on {{ $labels.machine }}: it says what failed. The next run tries again."),
+		alert("EtcdSnapshotNotSent", warning, "10m",
+			fmt.Sprintf(`time() - %s > on (cluster, machine, resource) 2 * %s`,
+				f.fact("kube_etcd_snapshot_unsent_since_timestamp_seconds", ""), interval),
+			"A snapshot on {{ $labels.machine }} has waited {{ $value | humanizeDuration }} to be sent: it is on the machines "+
+				"that it is to be restored without.",
+			"Run journalctl -u etcd-snapshot on {{ $labels.machine }}: it has the output of the upload command in snapshots of "+
+				"kube_etcd_member."),
+	}
+}
+
+func (f Facts) rotationAlerts() []Rule {
+	generation := f.fact("kube_rotation_generation", "")
+	return []Rule{
+		alert("KubeRotationStandsStill", warning, "1h",
+			fmt.Sprintf(`time() - min by (cluster, part) (%s) > 7 * 86400`, f.fact("kube_rotation_since_timestamp_seconds", "")),
+			"The rotation of {{ $labels.part }} has been at one stage for {{ $value | humanizeDuration }}.",
+			"Raise rotation.{{ $labels.part }} of kube_pki_bundle by one and apply, until the rotation is complete (guide "+
+				"Rotation)."),
+		alert("KubeRotationIncomplete", warning, "4h",
+			fmt.Sprintf(`max by (cluster, part) (%[1]s) != min by (cluster, part) (%[1]s)`, generation),
+			"Machines are at different stages of the rotation of {{ $labels.part }}.",
+			"Run terraform apply: it takes the machines that are behind to the stage of kube_pki_bundle, or says why it does "+
+				"not."),
+	}
+}
+
+func (f Facts) addressAlerts() []Rule {
+	held := fmt.Sprintf(`sum by (cluster, address) (%s)`, f.fact("kube_virtual_ip_held", ""))
+	if len(f.Balancers) == 0 {
+		return nil
+	}
+	return []Rule{
+		alert("KubeVirtualIPOnTwoMachines", critical, "2m", held+" > 1",
+			"{{ $value }} machines have the virtual IP {{ $labels.address }}.",
+			"Check that the balancers reach each other by VRRP (IP protocol 112), and run terraform plan: the drift of "+
+				"kube_control_plane_endpoint says what is wrong."),
+		alert("KubeVirtualIPOnNoMachine", critical, "2m", held+" == 0",
+			"No machine has the virtual IP {{ $labels.address }}: clients do not reach the API.",
+			"Run systemctl status kube-endpoint-keepalived kube-endpoint-haproxy on the balancers. An apply of "+
+				"kube_control_plane_endpoint repairs them."),
+		alert("KubeVirtualIPMoves", warning, "0s",
+			fmt.Sprintf(`sum by (cluster, address) (increase(%s[1h])) > 2.5`, f.fact("kube_virtual_ip_moves_total", "")),
+			`The virtual IP {{ $labels.address }} has moved {{ printf "%.0f" $value }} times within an hour.`,
+			"Run journalctl -u kube-endpoint-keepalived on the balancers: a busy machine or a lossy network between them is the "+
+				"usual cause."),
+	}
+}
+
+func (f Facts) machineAlerts() []Rule {
+	return []Rule{
+		alert("KubeComponentVersionsMixed", warning, "4h",
+			fmt.Sprintf(`count by (cluster, component) (count by (cluster, component, version) (%s)) > 1`,
+				f.fact("kube_component_version_info", "")),
+			"{{ $value }} versions of {{ $labels.component }} run for more than four hours.",
+			"Run terraform apply: it goes on with the upgrade, or says why it does not."),
+		alert("EtcdLearnerSince", warning, "5m",
+			fmt.Sprintf(`time() - %s > 3600`, f.fact("kube_etcd_learner_since_timestamp_seconds", "")),
+			"The member on {{ $labels.machine }} has been a learner for {{ $value | humanizeDuration }}: it has no vote.",
+			"Run terraform apply: it goes on with the join of kube_etcd_member, and says why it waits."),
+		alert("KubeClockOffset", warning, "10m", fmt.Sprintf(`abs(%s) > 0.5`, f.fact("kube_clock_offset_seconds", "")),
+			"The clock of {{ $labels.machine }} is {{ $value }} s off.",
+			"Check chrony or systemd-timesyncd there: leases, certificates and the ages of snapshots depend on the time."),
+	}
+}

@@ -1,0 +1,280 @@
+package textfile
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scripted is a writer whose script runs on this computer.
+type scripted struct {
+	Writer
+	dir string
+}
+
+func newScripted(t *testing.T) scripted {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"out", "work", "snapshots"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scripted{Writer{Resource: "kube_etcd_member", Name: "etcd-facts", Directory: dir + "/out"}, dir}
+}
+
+func (s scripted) write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs one round, and returns the series by name.
+func (s scripted) run(t *testing.T, arguments ...string) map[string]string {
+	t.Helper()
+	script := strings.ReplaceAll(s.script(), "work=/run/"+s.Name, "work="+s.dir+"/work")
+	path := s.write(t, "facts.sh", script)
+	if out, err := exec.Command("/bin/sh", append([]string{path}, arguments...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(s.Output())
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed(t, string(text))
+}
+
+var sampleForm = regexp.MustCompile(`^(kube_[a-z_]+)\{([a-z]+="[^"\\]*",?)+\} -?[0-9.e+-]+$`)
+
+// parsed checks the text: each series has its value once, and follows the description of its metric.
+func parsed(t *testing.T, text string) map[string]string {
+	t.Helper()
+	series, described, last := map[string]string{}, map[string]bool{}, ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			last, _, _ = strings.Cut(name, " ")
+			if described[last] {
+				t.Errorf("%s is described twice", last)
+			}
+			described[last] = true
+		}
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		match := sampleForm.FindStringSubmatch(line)
+		if match == nil || match[1] != last {
+			t.Fatalf("%q is no sample of %s", line, last)
+		}
+		at := strings.LastIndex(line, " ")
+		if _, twice := series[line[:at]]; twice {
+			t.Errorf("%s is there twice", line[:at])
+		}
+		series[line[:at]] = line[at+1:]
+	}
+	return series
+}
+
+// certificate returns a certificate that ends at a time, and its key.
+func certificate(t *testing.T, end time.Time) (string, tls.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return text, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// serve serves a certificate to whoever has a certificate of his own, as etcd does.
+func serve(t *testing.T, served tls.Certificate) string {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{served}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func(conn net.Conn) {
+				_ = conn.(*tls.Conn).Handshake()
+				_ = conn.Close()
+			}(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// TestCertificates: the end of a certificate on disk, in a kubeconfig, and as it is served.
+func TestCertificates(t *testing.T) {
+	s := newScripted(t)
+	old, new := time.Now().Add(time.Hour).Truncate(time.Second), time.Now().Add(48*time.Hour).Truncate(time.Second)
+	_, pair := certificate(t, old)
+	text, _ := certificate(t, new)
+	renewed := s.write(t, "server.crt", text)
+	login := s.write(t, "user.conf", "users:\n- name: x\n  user:\n    client-certificate-data: "+
+		base64.StdEncoding.EncodeToString([]byte(text))+"\n    client-key-data: none\n")
+	broken := s.write(t, "broken.crt", "no certificate")
+	s.Certificates = []Certificate{
+		{File: renewed, At: serve(t, pair)}, {File: login}, {File: broken, At: "127.0.0.1:1"}, {File: s.dir + "/missing.crt"},
+	}
+	got := s.run(t)
+	of := func(metric, file string) string {
+		return got[fmt.Sprintf(`kube_%s_timestamp_seconds{resource="kube_etcd_member",file="%s"}`, metric, file)]
+	}
+	for _, c := range []struct{ metric, file, want string }{
+		{"certificate_not_after", renewed, fmt.Sprint(new.Unix())},
+		{"served_certificate_not_after", renewed, fmt.Sprint(old.Unix())},
+		{"certificate_not_after", login, fmt.Sprint(new.Unix())},
+		{"certificate_not_after", broken, ""}, {"served_certificate_not_after", broken, ""},
+		{"certificate_not_after", s.dir + "/missing.crt", ""},
+	} {
+		if value := of(c.metric, c.file); value != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.metric, c.file, value, c.want)
+		}
+	}
+}
+
+// TestSnapshots: what was saved last, sent last, and waits longest to be sent.
+func TestSnapshots(t *testing.T) {
+	s := newScripted(t)
+	at := func(name string, modified int64) {
+		path := s.write(t, name, "x")
+		if err := os.Chtimes(path, time.Unix(modified, 0), time.Unix(modified, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at("snapshots/20260101T000000Z-cp1.db", 1000)
+	at("snapshots/20260101T000000Z-cp1.db.sent", 1010)
+	at("snapshots/20260102T000000Z-cp1.db", 2000)
+	at("snapshots/20260103T000000Z-cp1.db", 3000)
+	at("snapshots/20260104T000000Z-cp1.db.part", 4000)
+	at("timer", 500)
+	s.Snapshots = &Snapshots{
+		Dir: s.dir + "/snapshots", Calendar: "daily", Timer: s.dir + "/timer", Service: "none.service", Upload: true,
+	}
+	want := map[string]string{"s_scheduled": "500", "_saved": "3000", "_sent": "1010", "_unsent_since": "2000"}
+	if _, err := exec.LookPath("systemd-analyze"); err == nil {
+		want["_interval"] = "86400"
+	}
+	got := s.run(t)
+	for name, value := range want {
+		metric := "kube_etcd_snapshot" + name + "_timestamp_seconds"
+		if name == "_interval" {
+			metric = "kube_etcd_snapshot_interval_seconds"
+		}
+		if have := got[metric+`{resource="kube_etcd_member"}`]; have != value {
+			t.Errorf("%s is %q, want %s", metric, have, value)
+		}
+	}
+}
+
+// TestBeginnings: what lasts keeps its beginning from round to round, and counts go on.
+func TestBeginnings(t *testing.T) {
+	s := newScripted(t)
+	s.Addresses = []string{"127.0.0.1", "192.0.2.1"}
+	s.Record = s.write(t, "replica.json", `{
+  "port": 6443,
+  "generations": {
+    "kubernetes": 4,
+    "service-account": 3
+  },
+  "configured": {
+    "early": 5
+  }
+}`)
+	since := `kube_rotation_since_timestamp_seconds{resource="kube_etcd_member",part="kubernetes",generation="4"}`
+	held := `kube_virtual_ip_held{resource="kube_etcd_member",address="127.0.0.1"}`
+	moves := `kube_virtual_ip_moves_total{resource="kube_etcd_member",address="127.0.0.1"}`
+	first := s.run(t)
+	if first[since] == "" || first[held] != "1" || first[moves] != "0" ||
+		first[strings.ReplaceAll(held, "127.0.0.1", "192.0.2.1")] != "0" {
+		t.Fatalf("at first: %v", first)
+	}
+	for series := range first {
+		if strings.Contains(series, `part="early"`) || strings.Contains(series, `since`) && strings.Contains(series, "account") {
+			t.Errorf("no rotation: %s", series)
+		}
+	}
+	text, err := os.ReadFile(s.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.NewReplacer(since+" "+first[since], since+" 1000", held+" 1", held+" 0", moves+" 0", moves+" 6").
+		Replace(string(text))
+	if err := os.WriteFile(s.Output(), []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second := s.run(t)
+	if second[since] != "1000" || second[held] != "1" || second[moves] != "7" {
+		t.Errorf("then: since %s, held %s, moves %s", second[since], second[held], second[moves])
+	}
+	s.Record = s.write(t, "member.json", "{\n  \"generation\": 6\n}\n")
+	third := s.run(t)
+	if _, still := third[since]; still ||
+		third[`kube_rotation_generation{resource="kube_etcd_member",part="etcd"}`] != "6" || third[moves] != "7" {
+		t.Errorf("at last: %v", third)
+	}
+}
+
+// TestOutput: nothing is written without the directory, a link there is replaced and not followed,
+// and an end leaves nothing.
+func TestOutput(t *testing.T) {
+	s := newScripted(t)
+	victim := s.write(t, "victim", "kept")
+	for _, name := range []string{s.Output(), s.Output() + ".new"} {
+		if err := os.Symlink(victim, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.run(t)
+	if content, err := os.ReadFile(victim); err != nil || string(content) != "kept" {
+		t.Errorf("a link was followed: %q, %v", content, err)
+	}
+	if got[`kube_facts_written_timestamp_seconds{resource="kube_etcd_member"}`] == "" {
+		t.Errorf("wrote %v", got)
+	}
+	if info, err := os.Lstat(s.Output()); err != nil || info.Mode() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if left := s.run(t, "remove"); left != nil {
+		t.Errorf("left after the end: %v", left)
+	}
+	if err := os.Remove(s.Directory); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.run(t); got != nil {
+		t.Errorf("wrote without a directory: %v", got)
+	}
+}

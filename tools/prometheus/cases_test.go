@@ -1,0 +1,126 @@
+package prometheus
+
+import (
+	"fmt"
+	"maps"
+)
+
+func init() { maps.Copy(cases, operationsCases()) }
+
+// server returns the state of a server of the API in HAProxy.
+func server(machine, name, state string) string {
+	var all string
+	for _, s := range []string{"UP", "DOWN", "MAINT", "DRAIN"} {
+		value := "0"
+		if s == state {
+			value = "1"
+		}
+		all += series("haproxy_server_status", "haproxy", machine,
+			fmt.Sprintf(`proxy="kube-apiserver",server=%q,state=%q`, name, s), value)
+	}
+	return all
+}
+
+// written returns when facts of all machines were written: the clock of these tests begins at 0.
+func written(values string) string {
+	var all string
+	for machine := range machines {
+		for _, resource := range []string{"kube_etcd_member", "kube_control_plane_replica", "kube_control_plane_endpoint"} {
+			all += series("kube_facts_written_timestamp_seconds", "node", machine, fmt.Sprintf("resource=%q", resource), values)
+		}
+	}
+	return all
+}
+
+// member returns a fact about the member on cp1.
+func member(metric, more, values string) string {
+	if more != "" {
+		more = "," + more
+	}
+	return node(metric, `resource="kube_etcd_member"`+more, values)
+}
+
+const day = 86400
+
+// operationsCases are input for the alerts about balancers and facts.
+func operationsCases() map[string]struct{ bad, good string } {
+	certificate := func(onDisk, served int) string {
+		file := `file="/etc/kubernetes/pki/etcd/server.crt"`
+		return member("kube_certificate_not_after_timestamp_seconds", file, fmt.Sprint(onDisk)) +
+			member("kube_served_certificate_not_after_timestamp_seconds", file, fmt.Sprint(served))
+	}
+	hourly := member("kube_etcd_snapshot_interval_seconds", "", "3600")
+	vip := func(values ...string) string {
+		var all string
+		for i, value := range values {
+			all += series("kube_virtual_ip_held", "node", fmt.Sprintf("cp%d", i+1), `address="10.0.0.100"`, value)
+		}
+		return all
+	}
+	generations := func(a, b string) string {
+		return series("kube_rotation_generation", "node", "cp1", `part="kubernetes"`, a) +
+			series("kube_rotation_generation", "node", "cp2", `part="kubernetes"`, b)
+	}
+	version := func(machine, component, version string) string {
+		return series("kube_component_version_info", "node", machine, fmt.Sprintf("component=%q,version=%q", component, version), "1")
+	}
+	session := func(current string) string {
+		return haproxy("haproxy_frontend_current_sessions", `proxy="kube-apiserver"`, current) +
+			haproxy("haproxy_frontend_limit_sessions", `proxy="kube-apiserver"`, "1000")
+	}
+	return map[string]struct{ bad, good string }{
+		"HAProxyDown":          {up("haproxy", "1", "1"), up("haproxy", "1", "1", "1")},
+		"HAProxyServerDown":    {server("cp1", "cp2", "DOWN"), server("cp1", "cp2", "DRAIN")},
+		"HAProxyServerDrained": {server("cp1", "cp2", "MAINT"), server("cp1", "cp2", "UP")},
+		"HAProxyNoServers": {
+			haproxy("haproxy_backend_active_servers", `proxy="kube-apiserver"`, "0"),
+			haproxy("haproxy_backend_active_servers", `proxy="kube-apiserver"`, "1") +
+				haproxy("haproxy_backend_active_servers", `proxy="konnectivity"`, "0"),
+		},
+		"HAProxyServersDiffer": {
+			server("cp1", "cp1", "UP") + server("cp1", "cp2", "UP") + server("cp2", "cp1", "UP"),
+			server("cp1", "cp1", "UP") + server("cp1", "cp2", "DOWN") + server("cp2", "cp1", "UP") + server("cp2", "cp2", "UP"),
+		},
+		"HAProxySessionsNearLimit": {session("900"), session("700")},
+		"KubeFactsMissing":         {written("0"), written("0+30")},
+		"KubeCertificateExpires":   {certificate(7*day, 7*day), certificate(9*day, 9*day)},
+		"KubeCertificateExpiresSoon": {
+			certificate(day, day), certificate(3*day, 3*day),
+		},
+		"KubeCertificateNotServed": {certificate(365*day, 90*day), certificate(365*day, 365*day)},
+		"EtcdSnapshotTooOld": {
+			hourly + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0"),
+			hourly + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0") +
+				series("kube_etcd_snapshot_saved_timestamp_seconds", "node", "cp2", `resource="kube_etcd_member"`, "0+30"),
+		},
+		"EtcdSnapshotFailed": {
+			member("kube_etcd_snapshot_last_run_success", "", "0"), member("kube_etcd_snapshot_last_run_success", "", "1"),
+		},
+		"EtcdSnapshotNotSent": {
+			hourly + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0"),
+			hourly + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0+30"),
+		},
+		"KubeRotationStandsStill": {
+			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-8*day)),
+			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-6*day)),
+		},
+		"KubeRotationIncomplete":     {generations("4", "3"), generations("4", "4")},
+		"KubeVirtualIPOnTwoMachines": {vip("1", "1", "0"), vip("1", "0", "0")},
+		"KubeVirtualIPOnNoMachine":   {vip("0", "0", "0"), vip("0", "1", "0")},
+		"KubeVirtualIPMoves": {
+			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.1"),
+			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.01"),
+		},
+		"KubeComponentVersionsMixed": {
+			version("cp1", "etcd", "3.6.16") + version("cp2", "etcd", "3.5.34"),
+			version("cp1", "etcd", "3.6.16") + version("cp2", "kube-scheduler", "1.36.3"),
+		},
+		"EtcdLearnerSince": {
+			member("kube_etcd_learner_since_timestamp_seconds", "", "-3600"),
+			member("kube_etcd_learner_since_timestamp_seconds", "", "0+30"),
+		},
+		"KubeClockOffset": {
+			member("kube_clock_offset_seconds", "", "-0.7"), member("kube_clock_offset_seconds", "", "0.1"),
+		},
+	}
+}
