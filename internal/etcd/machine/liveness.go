@@ -53,6 +53,9 @@ func (s Spec) repairTimers(facts host.Facts) (files []host.File, remove []string
 		timers += job.Script(action)
 		wanted = wanted || len(job.Files) > 0
 	}
+	if m := s.SnapshotMember(); len(m.LeftPrograms(facts)) > 0 {
+		timers += m.RemovePrograms()
+	}
 	shared := func(p string) bool { return p == timer.WantsDir.Path }
 	emptied := slices.ContainsFunc(remove, shared)
 	remove = slices.DeleteFunc(remove, shared)
