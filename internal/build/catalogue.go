@@ -127,6 +127,11 @@ func tools() []set {
 			programs: []program{{"gobgp", "github.com/osrg/gobgp/v4/cmd/gobgp"}},
 		},
 		{
+			name: "versitygw", product: "versitygw", kind: tool, folder: "versitygw", versionOf: "github.com/versity/versitygw",
+			programs: []program{{"versitygw", "github.com/versity/versitygw/cmd/versitygw"}},
+			stamp:    func(version string) []string { return []string{"-X", "main.Version=v" + version} },
+		},
+		{
 			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
 			versionOf: "github.com/rhysd/actionlint",
 			programs:  []program{{"actionlint", "github.com/rhysd/actionlint/cmd/actionlint"}},

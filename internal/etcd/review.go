@@ -99,7 +99,7 @@ ours=
 if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.ServicePath + `; then
   ours=` + snapshot.Timer + `
   uploads=no
-  [ ! -e ` + snapshot.UploadPath + ` ] || uploads=yes
+  [ ! -e ` + snapshot.UploadPath + ` ] && [ ! -e ` + snapshot.StorePath + ` ] || uploads=yes
   next=
   ! systemctl is-active --quiet ` + snapshot.Timer + ` || next=$(property NextElapseUSecRealtime ` + snapshot.Timer + `)
   printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshot.Service + `)" "$uploads" \

@@ -35,11 +35,15 @@ type URLTemplate struct {
 func DefaultSource() Source {
 	const (
 		kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/{name}"
-		etcd       = "https://github.com/etcd-io/etcd/releases/download/v{version}/"
+		store      = "https://github.com/kubequorum/terraform-provider-kube/releases/download/v{version}/" +
+			"{name}_{version}_linux_{arch}"
+		etcd = "https://github.com/etcd-io/etcd/releases/download/v{version}/"
 	)
 	return Source{URLs: map[string]URLTemplate{
-		"kubernetes": {URL: kubernetes, Checksum: kubernetes + ".sha256"},
-		"etcd":       {URL: etcd + "etcd-v{version}-linux-{arch}.tar.gz", Checksum: etcd + "SHA256SUMS"},
+		"kubernetes":          {URL: kubernetes, Checksum: kubernetes + ".sha256"},
+		// the version is the provider's own
+		"kube-snapshot-store": {URL: store, Checksum: store + ".sha256"},
+		"etcd":                {URL: etcd + "etcd-v{version}-linux-{arch}.tar.gz", Checksum: etcd + "SHA256SUMS"},
 	}}
 }
 

@@ -121,6 +121,9 @@ func TestRefuseStranger(t *testing.T) {
 	}
 }
 
+// recipient is a public key of age.
+const recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+
 // TestSetSnapshots checks that an import reads the settings of the configuration.
 func TestSetSnapshots(t *testing.T) {
 	schema := etcdMemberSchema(t.Context())
@@ -128,6 +131,14 @@ func TestSetSnapshots(t *testing.T) {
 		"none":       nil,
 		"everything": {Schedule: "daily", Kept: 7, Upload: "cp \"$SNAPSHOT\" /b/\n", EnvironmentFile: "/etc/b.env"},
 		"little":     {Schedule: "hourly", Kept: 24},
+		"a bucket": {Schedule: "hourly", Kept: 24, S3: &snapshot.S3{
+			Endpoint: "https://s3.example.com", Region: "eu-central-1", Bucket: "backups", Prefix: "etcd/prod",
+			CredentialsFile: "/etc/s3", CACertificate: "a certificate", Recipients: []string{recipient}, Kept: 0,
+			ObjectLock: &snapshot.ObjectLock{Mode: "compliance", Days: 30},
+		}},
+		"a plain bucket": {Schedule: "hourly", Kept: 24, S3: &snapshot.S3{
+			Endpoint: "https://s3.example.com", Bucket: "backups", CredentialsFile: "/etc/s3", Kept: 7,
+		}},
 	} {
 		resp := &resource.ImportStateResponse{State: tfsdk.State{
 			Schema: schema,

@@ -105,6 +105,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	s := &session{
 		clusters: etcd.NewClusters(),
 		versions: newVersions(),
+		version:  p.version,
 	}
 	if elementsKnown(ctx, model.Abandon) {
 		s.abandon = host.AbandonedAt(stringsOf(ctx, model.Abandon, &resp.Diagnostics)...)

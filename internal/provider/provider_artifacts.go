@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -18,6 +19,7 @@ type artifactsModel struct {
 	Directory  types.String `tfsdk:"directory"`
 	Etcd       *urlModel    `tfsdk:"etcd"`
 	Kubernetes *urlModel    `tfsdk:"kubernetes"`
+	Store      *urlModel    `tfsdk:"snapshot_store"`
 }
 
 type urlModel struct {
@@ -38,10 +40,14 @@ func artifactsSchema() schema.Attribute {
 				MarkdownDescription: "Local directory that is uploaded over SSH (air-gapped). Default: none; the " +
 					"machines download the programs. It contains `etcd-vVERSION/` with `etcd`, `etcdctl` and " +
 					"`etcdutl`, and `kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and " +
-					"`kube-scheduler`.",
+					"`kube-scheduler`. With `snapshots.s3` of a member, it also contains " +
+					"`kube-snapshot-store-vVERSION/` with `kube-snapshot-store`, where `VERSION` is the provider's: rename " +
+					"`kube-snapshot-store_VERSION_linux_ARCH` of the provider's release.",
 			},
 			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
 			"kubernetes": urlSchema("Kubernetes", host.DefaultSource().URLs["kubernetes"]),
+			"snapshot_store": urlSchema("`kube-snapshot-store`, which machines with `snapshots.s3` need and whose version "+
+				"is the provider's", host.DefaultSource().URLs[snapshot.StoreProduct]),
 		},
 	}
 }
@@ -77,7 +83,9 @@ func decodeArtifacts(ctx context.Context, object types.Object) (host.Source, dia
 		return source, diags
 	}
 	source.Directory = model.Directory.ValueString()
-	for product, urls := range map[string]*urlModel{"etcd": model.Etcd, "kubernetes": model.Kubernetes} {
+	for product, urls := range map[string]*urlModel{
+		"etcd": model.Etcd, "kubernetes": model.Kubernetes, snapshot.StoreProduct: model.Store,
+	} {
 		if urls != nil {
 			source.URLs[product] = host.URLTemplate{URL: urls.URL.ValueString(), Checksum: urls.Checksum.ValueString()}
 		}
@@ -87,6 +95,7 @@ func decodeArtifacts(ctx context.Context, object types.Object) (host.Source, dia
 		if errors.As(err, &setting) { // urls.etcd.checksum of package host is etcd.checksum_url here
 			field := strings.TrimPrefix(setting.Field, "urls.")
 			field = strings.Replace(field, ".checksum", ".checksum_url", 1)
+			field = strings.Replace(field, snapshot.StoreProduct, "snapshot_store", 1)
 			err = &host.ConfigError{Field: field, Err: setting.Err}
 		}
 		addConfigError(&diags, path.Root("artifacts"), "Invalid artifact source", err)

@@ -63,6 +63,7 @@ func (r *etcdMemberResource) ValidateConfig(
 		}
 	}
 	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
+	model.validateStore(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
@@ -87,6 +88,7 @@ func (r *etcdMemberResource) ModifyPlan(
 	}
 	plan.derive(ctx, &resp.Diagnostics)
 	plan.warnEvenPeers(&resp.Diagnostics)
+	plan.warnReadableSnapshots(&resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
 	if state == nil {
 		r.session.disruption().created(memberKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
@@ -184,6 +186,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			SnapshotsKept: int(m.Kept.ValueInt64()),
 			ArchivesKept:  int(m.Archives.ValueInt64()),
 			Snapshots:     snapshotsOf(m.Snapshots),
+			StoreVersion:  r.session.version,
 			LivenessProbe: m.Liveness.ValueBool(),
 
 			TextfileDirectory: textfileDirectory(m.Metrics),

@@ -22,6 +22,7 @@ import (
 type session struct {
 	pool     *host.Pool // nil until all of the provider's settings are known
 	source   host.Source
+	version  string // the provider's, and that of kube-snapshot-store
 	clusters *etcd.Clusters
 	replicas *controlplane.Replicas
 

@@ -46,12 +46,13 @@ func snapshotsSchema() schema.Attribute {
 					"`SNAPSHOT_NAME` (the file's unique name), `CLUSTER`, `MEMBER` (the member on the machine " +
 					"that saved it) and the variables of `environment_file`. If they fail, the service fails, and " +
 					"the next run tries again, oldest first. They are stored in the state and in plans: put " +
-					"secrets into `environment_file`. Default: none; snapshots stay on the machines.",
+					"secrets into `environment_file`. Conflicts with `s3`. Default: none; snapshots stay on the machines.",
 			},
+			"s3": storeSchema(),
 			"environment_file": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("environment file", snapshot.ValidateEnvironmentFile)},
 				MarkdownDescription: "Absolute path of a file on each machine with lines `NAME=value`, such as " +
-					"the credentials of `upload`. systemd reads it when a run starts; Terraform never reads it. " +
+					"the credentials of `upload`, or `HTTPS_PROXY` for `s3`. systemd reads it when a run starts; Terraform never reads it. " +
 					"It must exist before the apply. Default: none.",
 			},
 		},
@@ -70,7 +71,7 @@ func snapshotsOf(object types.Object) *snapshot.Settings {
 	kept, _ := object.Attributes()["kept"].(types.Int64)
 	return &snapshot.Settings{
 		Schedule: text("schedule"), Kept: int(kept.ValueInt64()), Upload: text("upload"),
-		EnvironmentFile: text("environment_file"),
+		EnvironmentFile: text("environment_file"), S3: storeOf(object.Attributes()["s3"]),
 	}
 }
 
@@ -87,4 +88,5 @@ func (i importer) setSnapshots(observed *snapshot.Settings) {
 	if observed.EnvironmentFile != "" {
 		i.set("snapshots.environment_file", observed.EnvironmentFile)
 	}
+	i.setStore(observed.S3)
 }

@@ -28,9 +28,9 @@ type Job struct {
 	// Paths contains the files that any job of this name may have, in the order in which they
 	// are removed: the units, which identify them as the provider's, come last.
 	Paths []string
-	// UserFile is the file among them that holds commands of the user and therefore has no
-	// header of the provider; "": none.
-	UserFile string
+	// UserFiles are the files among them that have no header of the provider: commands of the user,
+	// or a format without comments.
+	UserFiles []string
 }
 
 // Timer returns the name of the timer.
@@ -106,10 +106,12 @@ func (j Job) ClearScript() host.Script {
 func Managed(file host.FileState) bool { return strings.HasPrefix(file.Content, systemd.Managed) }
 
 func (j Job) managed(files map[string]host.FileState, p string) bool {
-	if p != j.UserFile {
+	if !slices.Contains(j.UserFiles, p) {
 		return Managed(files[p])
 	}
-	return slices.ContainsFunc(j.Paths, func(other string) bool { return other != p && Managed(files[other]) })
+	return slices.ContainsFunc(j.Paths, func(other string) bool {
+		return !slices.Contains(j.UserFiles, other) && Managed(files[other])
+	})
 }
 
 // leftovers returns the provider's files of the job that are not wanted.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -133,6 +134,9 @@ func fileDrift(s Spec, f Observed) []string {
 	}
 	for _, missing := range MissingArtifacts(s, f) {
 		words = append(words, missing+" is missing")
+	}
+	for _, version := range s.SnapshotMember().LeftPrograms(f.Facts) {
+		words = append(words, fmt.Sprintf("%s %s is installed, and nothing uses it", snapshot.StoreProduct, version))
 	}
 	if f.Pending {
 		words = append(words, layout.EnvPath+" was not removed: the start of the member was not completed")

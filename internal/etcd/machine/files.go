@@ -103,13 +103,17 @@ func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change ho
 	return change, timers
 }
 
+// artifacts returns all programs of s: etcd's, and what its snapshots need.
+func (s Spec) artifacts() []host.Artifact {
+	return append(Artifacts(s.Version), s.SnapshotMember().Artifacts()...)
+}
+
 // MissingArtifacts lists the programs that are not installed. Install verifies them before
 // it renames them into place, so their existence is sufficient.
 func MissingArtifacts(s Spec, f Observed) []string {
-	installed := f.Facts.Dirs[ArtifactDir(s.Version)]
 	var missing []string
-	for _, a := range Artifacts(s.Version) {
-		if !slices.Contains(installed, path.Base(a.Path())) {
+	for _, a := range s.artifacts() {
+		if !slices.Contains(f.Facts.Dirs[path.Dir(a.Path())], a.Name) {
 			missing = append(missing, a.Path())
 		}
 	}
@@ -127,6 +131,24 @@ func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
 			Summary: "etcd not installed", Host: s.Label(), Cause: err.Error(), Err: err,
 			Unchanged: "no etcd was started, stopped or changed.",
 			Next:      "check the artifact source of the provider and the version",
+		}
+	}
+	return installStore(ctx, m, s)
+}
+
+// installStore installs the program that uploads snapshots to a bucket.
+func installStore(ctx context.Context, m Machine, s Spec) error {
+	programs := s.SnapshotMember().Artifacts()
+	if len(programs) == 0 {
+		return nil
+	}
+	if _, err := m.Install(ctx, s.Source, programs); err != nil {
+		return &problem.Problem{
+			Summary: snapshot.StoreProduct + " not installed", Host: s.Label(), Cause: err.Error(), Err: err,
+			Unchanged: "no etcd was started, stopped or changed.",
+			Next: fmt.Sprintf("check the artifact source of the provider: artifacts.snapshot_store, or %s-v%s/%s in "+
+				"artifacts.directory, as it is released with the provider; or omit snapshots.s3", snapshot.StoreProduct,
+				s.StoreVersion, snapshot.StoreProduct),
 		}
 	}
 	return nil

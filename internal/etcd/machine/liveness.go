@@ -46,6 +46,9 @@ func (s Spec) jobs() []timer.Job {
 // repairTimers returns what brings the timers of a machine to s, and the commands that follow.
 func (s Spec) repairTimers(facts host.Facts) (files []host.File, remove []string, timers host.Script) {
 	files, remove, timers = timer.Repair(s.jobs(), facts)
+	if m := s.SnapshotMember(); len(m.LeftPrograms(facts)) > 0 {
+		timers += m.RemovePrograms()
+	}
 	return files, append(remove, s.facts().Stale(facts.Files)...), timers
 }
 

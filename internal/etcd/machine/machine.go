@@ -112,6 +112,7 @@ func (a Action) verbScript() host.Script {
 func (a Action) removedFrom() []string {
 	return []string{
 		a.DataDir, path.Dir(a.DataDir), layout.ConfigDir, layout.PKIDir, "/opt/kube/" + layout.Product,
+		"/opt/kube/" + snapshot.StoreProduct,
 		path.Dir(layout.UnitPath), path.Dir(UnitLink.Path), timer.WantsDir.Path,
 		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc",
 	}
@@ -156,7 +157,7 @@ func clearScript() host.Script {
 	}
 	return clearTimers() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
 rmdir -p ` + layout.PKIDir + ` 2>/dev/null || true
-rm -rf /opt/kube/` + layout.Product + `
+rm -rf /opt/kube/` + layout.Product + ` /opt/kube/` + snapshot.StoreProduct + `
 rmdir /opt/kube 2>/dev/null || true
 systemctl daemon-reload
 if getent passwd ` + layout.User + ` >/dev/null; then userdel ` + layout.User + ` 2>/dev/null || true; fi

@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -225,8 +226,12 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 	}
 	facts.Dirs[s.Directory()] = []string{"member"}
 	facts.Dirs[ArtifactDir(s.Version)] = nil
-	for _, a := range Artifacts(s.Version) {
-		facts.Dirs[ArtifactDir(s.Version)] = append(facts.Dirs[ArtifactDir(s.Version)], a.Name)
+	for _, dir := range s.SnapshotMember().StoreDirs() {
+		delete(facts.Dirs, dir)
+	}
+	for _, a := range s.artifacts() {
+		dir := path.Dir(a.Path())
+		facts.Dirs[dir] = append(facts.Dirs[dir], a.Name)
 	}
 	facts.Units = map[string]host.UnitState{layout.Unit: {
 		Load: "loaded", Active: "active", Sub: "running",

@@ -20,6 +20,7 @@ func Query(s Spec) host.Query {
 		Disks: []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
+	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
 	s.liveness().AddTo(&q)
 	s.facts().AddTo(&q)

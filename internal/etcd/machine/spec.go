@@ -44,6 +44,7 @@ type Spec struct {
 	// means DefaultArchivesKept. Changing it does not change the machine.
 	ArchivesKept int
 	Snapshots    *snapshot.Settings // on a schedule; nil: none. A change restarts nothing
+	StoreVersion string             // of kube-snapshot-store, which uploads them to a bucket
 	// LivenessProbe restarts the member when it hangs. A change restarts nothing.
 	LivenessProbe bool
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the member are
@@ -92,8 +93,9 @@ func (s Spec) Label() string { return membership.Label(s.Name, s.Host.Address())
 // SnapshotMember returns the member as package snapshot describes it.
 func (s Spec) SnapshotMember() snapshot.Member {
 	m := snapshot.Member{Name: s.Name, ClientURL: s.ClientURL(), DataDir: s.Directory(), Settings: s.Snapshots}
+	m.StoreVersion = s.StoreVersion
 	if s.Bundle != nil {
-		m.ClusterName = s.Bundle.ClusterName
+		m.ClusterID, m.ClusterName = s.Bundle.ClusterID, s.Bundle.ClusterName
 	}
 	return m
 }

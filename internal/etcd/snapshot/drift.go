@@ -15,7 +15,7 @@ import (
 
 // Job returns the timer of the scheduled snapshots of m, with its files.
 func (m Member) Job() timer.Job {
-	return timer.Job{Name: jobName, Files: m.Files(), Paths: Paths, UserFile: UploadPath}
+	return timer.Job{Name: jobName, Files: m.Files(), Paths: Paths, UserFiles: []string{UploadPath, StorePath}}
 }
 
 // Problems lists what keeps the scheduled snapshots of m from being set up on the
@@ -29,11 +29,13 @@ func (m Member) Problems(facts host.Facts) []string {
 	return problems
 }
 
-// Output of questions.sh for a schedule and an environment file that the machine cannot
-// use.
+// Output of questions.sh for a schedule, an environment file and a credentials file that the
+// machine cannot use.
 const (
 	BadCalendar   = "calendar"
 	NoEnvironment = "environment"
+	NoCredentials = "credentials"
+	OpenToOthers  = "credentials-mode"
 )
 
 //go:embed questions.sh
@@ -45,7 +47,13 @@ func (m Member) Questions() (script host.Script, vars map[string]string) {
 	if m.Settings == nil {
 		return "", nil
 	}
-	return questionsScript, map[string]string{"schedule": m.Settings.Schedule, "environment": m.Settings.EnvironmentFile}
+	credentials := ""
+	if m.Settings.S3 != nil {
+		credentials = m.Settings.S3.CredentialsFile
+	}
+	return questionsScript, map[string]string{
+		"schedule": m.Settings.Schedule, "environment": m.Settings.EnvironmentFile, "credentials": credentials,
+	}
 }
 
 // answers returns the problems in the output of the script of Questions.
@@ -59,6 +67,18 @@ func (m Member) answers(output string) []string {
 	if slices.Contains(reported, NoEnvironment) {
 		problems = append(problems, fmt.Sprintf("environment_file %s of snapshots does not exist: "+
 			"create it on the machine first", m.Settings.EnvironmentFile))
+	}
+	if m.Settings.S3 == nil {
+		return problems
+	}
+	if slices.Contains(reported, NoCredentials) {
+		problems = append(problems, fmt.Sprintf("s3.credentials_file %s of snapshots does not exist: "+
+			"create it on the machine first, with mode 0600", m.Settings.S3.CredentialsFile))
+	}
+	if slices.Contains(reported, OpenToOthers) {
+		problems = append(problems, fmt.Sprintf("s3.credentials_file %s of snapshots is open to other users: "+
+			"give it mode 0600 and the owner root, and replace the credentials if others have had access",
+			m.Settings.S3.CredentialsFile))
 	}
 	return problems
 }

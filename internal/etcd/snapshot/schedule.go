@@ -19,15 +19,19 @@ type Settings struct {
 	Kept            int    // the number of newest snapshots to keep on a machine
 	Upload          string // shell commands that upload a snapshot; "": it stays on the machine only
 	EnvironmentFile string // on the machine, for the upload; "": none
+	S3              *S3    // the bucket to which snapshots are uploaded, instead of by Upload; nil: none
 }
 
 // Member is a member with the settings of its scheduled snapshots.
 type Member struct {
 	Name        string
+	ClusterID   string
 	ClusterName string
 	ClientURL   string
 	DataDir     string
 	Settings    *Settings // nil: no snapshots are scheduled
+	// StoreVersion is the version of kube-snapshot-store, which is released with the provider.
+	StoreVersion string
 }
 
 // Defaults of the schedule and the retention.
@@ -49,7 +53,7 @@ const (
 
 // Paths contains all files of scheduled snapshots, in the order in which they are
 // removed: those that identify them as the provider's are removed last.
-var Paths = []string{UploadPath, ScriptPath, ServicePath, TimerPath}
+var Paths = []string{UploadPath, StorePath, ScriptPath, ServicePath, TimerPath}
 
 // scheduledDir returns the directory of scheduled snapshots. It is in the archive, so a
 // destroy leaves them in place.
@@ -67,6 +71,9 @@ func (m Member) Files() []host.File {
 	}
 	if m.Settings.Upload != "" {
 		files = append(files, host.File{Path: UploadPath, Content: []byte(m.Settings.Upload), Mode: 0o600})
+	}
+	if m.Settings.S3 != nil {
+		files = append(files, host.File{Path: StorePath, Content: m.renderStore(), Mode: 0o600})
 	}
 	return files
 }
@@ -150,13 +157,16 @@ var scheduledScript host.Script
 
 // renderScript renders the script that the service runs.
 func (m Member) renderScript() string {
-	upload := ""
+	upload, store, kept := "", "", 0
 	if m.Settings.Upload != "" {
 		upload = UploadPath
 	}
+	if m.Settings.S3 != nil {
+		upload, store, kept = StorePath, m.Artifacts()[0].Path(), m.Settings.S3.Kept
+	}
 	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
 		"unit": layout.UnitPath, "endpoint": m.ClientURL, "pki": layout.PKIDir, "dir": scheduledDir(m.DataDir),
-		"upload":  upload,
+		"upload": upload, "store": store, "store_kept": strconv.Itoa(kept),
 		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName,
 		"member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),
 	}) + "\nsave() {\n" + SaveScript + "}\n\n" + scheduledScript)
@@ -182,7 +192,7 @@ func SettingsIn(files map[string]host.FileState) *Settings {
 	}
 	return &Settings{
 		Schedule: lineAfter(unit.Content, scheduleKey), Kept: kept, Upload: files[UploadPath].Content,
-		EnvironmentFile: lineAfter(files[ServicePath].Content, environmentKey),
+		EnvironmentFile: lineAfter(files[ServicePath].Content, environmentKey), S3: storeIn(files[StorePath].Content),
 	}
 }
 

@@ -49,13 +49,25 @@ snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-
 send() {
   for name in $(snapshots); do
     [ ! -e "$dir/$name.sent" ] || continue
-    if ! (cd / && SNAPSHOT="$dir/$name" SNAPSHOT_NAME="$name" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null); then
+    if [ -n "$store" ]; then
+      if ! "$store" -config "$upload" put "$dir/$name" </dev/null; then
+        fail "$name was not uploaded to the bucket; the next run tries again"
+        return
+      fi
+    elif ! (cd / && SNAPSHOT="$dir/$name" SNAPSHOT_NAME="$name" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null); then
       fail "$name was not uploaded: the upload command failed; the next run tries again"
       return
     fi
     : >"$dir/$name.sent"
+    sent=yes
     echo "$name was uploaded"
   done
+}
+
+# sweep removes old snapshots in the bucket, after an upload.
+sweep() {
+  [ -n "$store" ] && [ "$store_kept" -gt 0 ] && [ -n "$sent" ] || return 0
+  "$store" -config "$upload" prune </dev/null || fail "old snapshots in the bucket were not removed; the next run tries again"
 }
 
 # removable lists the snapshots that may be removed, in the order of removal. The new one
@@ -82,6 +94,7 @@ umask 077
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
 file=''
+sent=''
 if ! ask; then
   fail "the member at $endpoint does not answer or has no leader: $said"
 elif [ "$leader" != "$(value MemberID)" ]; then
@@ -92,5 +105,6 @@ elif room; then
   /bin/sh -eu "$0" save "$file" || fail "no snapshot saved"
 fi
 [ -z "$upload" ] || send
+sweep
 prune
 [ -z "$failed" ]

@@ -1,0 +1,219 @@
+package snapshot
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+const testRecipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+
+// stored returns a member whose snapshots go to a bucket.
+func stored() Member {
+	return Member{
+		Name: "cp1", ClusterID: strings.Repeat("ab", 16), ClusterName: "prod", ClientURL: "https://10.0.0.11:2379",
+		DataDir: "/var/lib/etcd", StoreVersion: "1.2.3",
+		Settings: &Settings{Schedule: "hourly", Kept: 3, S3: &S3{
+			Endpoint: "https://s3.example.com", Region: "eu-central-1", Bucket: "backups", Prefix: "etcd/prod",
+			CredentialsFile: "/etc/s3", Recipients: []string{testRecipient}, Kept: 168,
+			ObjectLock: &ObjectLock{Mode: "compliance", Days: 30},
+		}},
+	}
+}
+
+// TestStoreFiles renders the files and derives the configuration from them again.
+func TestStoreFiles(t *testing.T) {
+	m := stored()
+	files := map[string]host.FileState{}
+	for _, f := range m.Files() {
+		files[f.Path] = host.FileState{Content: string(f.Content), Mode: f.Mode}
+	}
+	if got := SettingsIn(files); !reflect.DeepEqual(got, m.Settings) {
+		t.Errorf("derived %+v, want %+v", got, m.Settings)
+	}
+	if mode := files[StorePath].Mode; mode != 0o600 {
+		t.Errorf("the configuration has mode %v", mode)
+	}
+	script := files[ScriptPath].Content
+	for _, want := range []string{
+		"\nstore=/opt/kube/kube-snapshot-store/1.2.3/kube-snapshot-store\n", "\nstore_kept=168\n", "\nupload=" + StorePath + "\n",
+	} {
+		if !strings.Contains(script, want) {
+			t.Errorf("the script lacks %q:\n%s", want, script)
+		}
+	}
+	for _, content := range []string{"", "{", `{"endpoint":"x"}`, `{"endpoint":"https://x","bucket":"../x","credentials_file":"/x"}`} {
+		if got := storeIn(content); got != nil {
+			t.Errorf("of %s: %+v", content, got)
+		}
+	}
+}
+
+// TestStorePrograms removes what nothing uses, and only that.
+func TestStorePrograms(t *testing.T) {
+	with, without := stored(), stored()
+	without.Settings.S3 = nil
+	facts := host.Facts{Dirs: map[string][]string{storeRoot: {"1.2.3", "1.1.0"}}}
+	if left := with.LeftPrograms(facts); !slices.Equal(left, []string{"1.1.0"}) {
+		t.Errorf("left: %q", left)
+	}
+	if left := without.LeftPrograms(facts); len(left) != 2 {
+		t.Errorf("left without a bucket: %q", left)
+	}
+	for _, c := range []struct {
+		m    Member
+		want []string
+	}{{with, []string{"1.2.3"}}, {without, nil}} {
+		root := t.TempDir()
+		for _, version := range []string{"1.2.3", "1.1.0", "it's $odd"} {
+			if err := os.MkdirAll(filepath.Join(root, storeRoot, version), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := strings.ReplaceAll(string(c.m.RemovePrograms()), "/opt/kube", root+"/opt/kube")
+		if out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var have []string
+		entries, _ := os.ReadDir(filepath.Join(root, storeRoot))
+		for _, e := range entries {
+			have = append(have, e.Name())
+		}
+		if !slices.Equal(have, c.want) {
+			t.Errorf("there is %q, want %q", have, c.want)
+		}
+	}
+}
+
+// TestStoreQuestions asks this computer as a machine is asked.
+func TestStoreQuestions(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("not root: the owner of the credentials is not checked")
+	}
+	m := stored()
+	file := filepath.Join(t.TempDir(), "credentials")
+	m.Settings.S3.CredentialsFile = file
+	script, vars := m.Questions()
+	ask := func() string {
+		text := host.Assignments(vars) + "\n" + script
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(text)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if got := m.answers(ask()); len(got) != 1 || !strings.Contains(got[0], "does not exist") {
+		t.Errorf("no file: %q", got)
+	}
+	for mode, want := range map[fs.FileMode]int{0o600: 0, 0o400: 0, 0o640: 1, 0o604: 1} {
+		if os.Geteuid() != 0 {
+			want = 1
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.answers(ask()); len(got) != want || want > 0 && !strings.Contains(got[0], "is open to other users") {
+			t.Errorf("mode %o: %q", mode, got)
+		}
+		_ = os.Remove(file)
+	}
+}
+
+// TestStoreScript runs the parts of the timer's script that send and sweep, with a stand-in for the
+// program that fails as it is told.
+func TestStoreScript(t *testing.T) {
+	_, send, _ := strings.Cut(string(scheduledScript), "# send uploads")
+	send, _, _ = strings.Cut("# "+send, "# removable lists")
+	for what, c := range map[string]struct {
+		kept, fails, want, calls string
+		sent                     bool
+	}{
+		"uploaded":     {"7", "", "was uploaded", "put prune", true},
+		"not uploaded": {"7", "put", "was not uploaded to the bucket; the next run tries again", "put", false},
+		"not swept":    {"7", "prune", "old snapshots in the bucket were not removed", "put prune", true},
+		"never swept":  {"0", "", "was uploaded", "put", true},
+	} {
+		dir := t.TempDir()
+		const name = "20260101T000000Z-cp1.db"
+		program := "#!/bin/sh\necho \"$3\" >>" + dir + "/calls\n[ \"$3\" != \"" + c.fails + "\" ]\n"
+		for file, content := range map[string]string{name: "", "program": program} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := "dir=" + dir + " store=" + dir + "/program store_kept=" + c.kept + " upload=/conf sent='' failed=''\n" +
+			"fail() { echo \"$*\"; }\nsnapshots() { echo " + name + "; }\n" + send + "\nsend\nsweep\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v\n%s", what, err, out)
+		}
+		calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
+		if got := strings.Join(strings.Fields(string(calls)), " "); got != c.calls {
+			t.Errorf("%s: called %q, want %q", what, got, c.calls)
+		}
+		if _, err := os.Stat(filepath.Join(dir, name+".sent")); (err == nil) != c.sent {
+			t.Errorf("%s: marked as sent: %v", what, err == nil)
+		}
+	}
+}
+
+func TestValidateStore(t *testing.T) {
+	good := *stored().Settings.S3
+	changes := map[string]struct {
+		change func(*S3)
+		want   string
+	}{
+		"good":       {func(*S3) {}, ""},
+		"bare":       {func(s *S3) { s.Region, s.Prefix, s.Recipients, s.ObjectLock = "", "", nil, nil }, ""},
+		"scheme":     {func(s *S3) { s.Endpoint = "s3://x" }, "is not the URL"},
+		"path":       {func(s *S3) { s.Endpoint = "https://x/y" }, "is not the URL"},
+		"slash":      {func(s *S3) { s.Endpoint = "https://x/" }, "is not the URL"},
+		"password":   {func(s *S3) { s.Endpoint = "https://a:b@x" }, "is not the URL"},
+		"bucket":     {func(s *S3) { s.Bucket = "A" }, "name of a bucket"},
+		"prefix":     {func(s *S3) { s.Prefix = "/x" }, "is not a path"},
+		"up":         {func(s *S3) { s.Prefix = "../x" }, "is not a path"},
+		"region":     {func(s *S3) { s.Region = "a b" }, "name of a region"},
+		"file":       {func(s *S3) { s.CredentialsFile = "x" }, "clean absolute path"},
+		"identity":   {func(s *S3) { s.Recipients = []string{"AGE-SECRET-KEY-1QQ"} }, "is not a public key of age"},
+		"two":        {func(s *S3) { s.Recipients = []string{testRecipient + "\n" + testRecipient} }, "is not a public key of age"},
+		"all clear":  {func(s *S3) { s.Endpoint, s.Recipients = "http://x", nil }, "use https, or encrypt"},
+		"http + age": {func(s *S3) { s.Endpoint = "http://x:9000" }, ""},
+	}
+	for _, what := range slices.Sorted(maps.Keys(changes)) {
+		s := good
+		changes[what].change(&s)
+		err := s.Validate()
+		etcdtest.WantError(t, what, err, changes[what].want)
+		if err != nil && strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: the error shows a secret: %v", what, err)
+		}
+	}
+}
+
+// TestStoreManaged tells the configuration of the provider from somebody's file with its name.
+func TestStoreManaged(t *testing.T) {
+	m := stored()
+	m.Settings.S3 = nil
+	ours := map[string]host.FileState{TimerPath: {Content: systemd.Managed}, StorePath: {Content: "{}"}}
+	change, _ := m.Job().Repair(host.Facts{Files: ours})
+	if !slices.Contains(change.Remove, StorePath) {
+		t.Errorf("the configuration stays: %q", change.Remove)
+	}
+	change, _ = m.Job().Repair(host.Facts{Files: map[string]host.FileState{StorePath: {Content: "{}"}}})
+	if slices.Contains(change.Remove, StorePath) {
+		t.Errorf("somebody's file is removed: %q", change.Remove)
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// errUnverified is a snapshot in the store that must not be used.
+var errUnverified = errors.New("it is not verified")
+
+// listed is a snapshot in the store.
+type listed struct {
+	Snapshot  string `json:"snapshot"`
+	Size      int64  `json:"size"` // of the object
+	Encrypted bool   `json:"encrypted"`
+	Verified  bool   `json:"verified"`
+	State     string `json:"state"`
+}
+
+// object is an object in the store.
+type object struct {
+	key, etag string
+	size      int64
+}
+
+// objects returns the snapshots in the store, the newest first. Other objects are left out.
+func (s *store) objects(ctx context.Context) ([]object, error) {
+	var all []object
+	for o := range s.client.Client.ListObjects(ctx, s.Bucket, minio.ListObjectsOptions{Prefix: s.directory()}) {
+		if o.Err != nil {
+			return nil, failed(o.Err, "the bucket cannot be listed")
+		}
+		if last, ok := strings.CutPrefix(o.Key, s.directory()); ok && snapshotOf(last) != "" {
+			all = append(all, object{o.Key, o.ETag, o.Size})
+		}
+	}
+	slices.SortFunc(all, func(a, b object) int { return strings.Compare(b.key, a.key) })
+	return all, nil
+}
+
+// list describes the snapshots in the store.
+func (s *store) list(ctx context.Context) ([]listed, error) {
+	objects, err := s.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := []listed{}
+	for _, o := range objects {
+		last := strings.TrimPrefix(o.key, s.directory())
+		l := listed{Snapshot: snapshotOf(last), Size: o.size, Encrypted: strings.HasSuffix(last, encryptedEnd)}
+		_, err := s.verify(ctx, o)
+		if fatal(err) {
+			return nil, err
+		}
+		l.Verified, l.State = err == nil, "verified"
+		if err != nil {
+			l.State = err.Error()
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// verified returns the manifest of a key, if the server has what it describes. It asks for the manifest
+// first: the answer to a failed HEAD has no cause.
+func (s *store) verified(ctx context.Context, key string) (manifest, error) {
+	m, err := s.manifest(ctx, key)
+	if err != nil {
+		return manifest{}, err
+	}
+	have, err := s.client.StatObject(ctx, s.Bucket, key, minio.StatObjectOptions{})
+	switch {
+	case minio.ToErrorResponse(err).Code == minio.NoSuchKey:
+		return manifest{}, fmt.Errorf("%w: it is not in the store", errUnverified)
+	case err != nil:
+		return manifest{}, failed(err, "the store cannot be read")
+	}
+	return m, m.fits(object{key, have.ETag, have.Size})
+}
+
+// verify returns the manifest of an object, if the object is what it describes.
+func (s *store) verify(ctx context.Context, o object) (manifest, error) {
+	m, err := s.manifest(ctx, o.key)
+	if err != nil {
+		return manifest{}, err
+	}
+	return m, m.fits(o)
+}
+
+// fits checks that an object is the one that was uploaded.
+func (m manifest) fits(o object) error {
+	if m.Stored.Size != o.size || m.Stored.ETag != o.etag {
+		return fmt.Errorf("%w: the object is not the one that was uploaded", errUnverified)
+	}
+	return nil
+}
+
+// manifest fetches the manifest of a key.
+func (s *store) manifest(ctx context.Context, key string) (manifest, error) {
+	what := "the manifest of " + strings.TrimPrefix(key, s.directory()) + " cannot be read"
+	body, _, _, err := s.client.GetObject(ctx, s.Bucket, key+manifestEnd, minio.GetObjectOptions{})
+	switch {
+	case minio.ToErrorResponse(err).Code == minio.NoSuchKey:
+		return manifest{}, fmt.Errorf("%w: it has no manifest, so its upload has not ended", errUnverified)
+	case err != nil:
+		return manifest{}, failed(err, "%s", what)
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(body, largestManifest+1))
+	switch {
+	case err != nil:
+		return manifest{}, failed(err, "%s", what)
+	case len(text) > largestManifest:
+		return manifest{}, fmt.Errorf("%w: the manifest is too large", errUnverified)
+	}
+	m, err := parseManifest(text, key, s.Cluster)
+	if err != nil {
+		return manifest{}, fmt.Errorf("%w: %w", errUnverified, err)
+	}
+	return m, nil
+}
+
+// choose returns the snapshot with a name, or the newest verified one if the name is "".
+func (s *store) choose(ctx context.Context, name string) (object, manifest, error) {
+	objects, err := s.objects(ctx)
+	if err != nil {
+		return object{}, manifest{}, err
+	}
+	for _, o := range objects {
+		snapshot := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
+		if name != "" && snapshot != name {
+			continue
+		}
+		m, err := s.verify(ctx, o)
+		if err == nil || fatal(err) {
+			return o, m, err
+		}
+		s.note("%s is skipped: %v", snapshot, err)
+	}
+	if name != "" {
+		return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s", name)
+	}
+	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster, s.directory())
+}

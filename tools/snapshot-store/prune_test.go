@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// add puts an object into the bucket, without the program.
+func (s *server) add(key, content string) {
+	_, err := s.client.PutObject(s.t.Context(), bucket, key, strings.NewReader(content), int64(len(content)), minio.PutObjectOptions{})
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// TestPruneThousands removes more objects than a listing has, and nothing that is not the cluster's.
+func TestPruneThousands(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config()
+	st := opened(t, c)
+	const many = 1100
+	var group sync.WaitGroup
+	numbers := make(chan int)
+	for range 8 {
+		group.Go(func() {
+			for n := range numbers {
+				s.add(st.directory()+name(n)+encryptedEnd, "cut")
+			}
+		})
+	}
+	for n := range many {
+		numbers <- n
+	}
+	close(numbers)
+	group.Wait()
+	others := []string{
+		"etcd/prod/" + strings.Repeat("f", 32) + "/" + name(1) + encryptedEnd, st.directory() + "notes.txt",
+		st.directory() + "deeper/" + name(1) + encryptedEnd, name(1) + encryptedEnd,
+	}
+	for _, key := range others {
+		s.add(key, "somebody's")
+	}
+	s.add(st.directory()+name(2)+encryptedEnd+manifestEnd, "{}")
+
+	if r, err := st.prune(t.Context()); err != nil || r.Removed != 0 || r.Kept != 0 {
+		t.Fatalf("without a verified snapshot: %+v, %v", r, err)
+	}
+	for n := range 4 {
+		mustPut(t, st, writeSnapshot(t, name(many+n), 1<<16))
+	}
+	s.add(st.directory()+name(many+10)+encryptedEnd, "an upload that has not ended")
+	all, err := st.objects(t.Context())
+	if err != nil || len(all) != many+5 {
+		t.Fatalf("%d are listed, %v", len(all), err)
+	}
+	r, err := st.prune(t.Context())
+	if err != nil || r.Kept != 3 || r.Removed != many+1+2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	left := others
+	for _, n := range []int{many + 1, many + 2, many + 3} {
+		left = append(left, st.directory()+name(n)+encryptedEnd, st.directory()+name(n)+encryptedEnd+manifestEnd)
+	}
+	left = append(left, st.directory()+name(many+10)+encryptedEnd)
+	slices.Sort(left)
+	if keys := s.keys(t.Context()); !slices.Equal(keys, left) {
+		t.Errorf("the bucket has %q, want %q", keys, left)
+	}
+}
+
+// TestPruneLocked keeps what object lock protects, without a failure, and goes on.
+func TestPruneLocked(t *testing.T) {
+	s := newServer(t, true)
+	locked, _ := s.config(func(c *config) { c.ObjectLock, c.Kept = &lock{"compliance", 1}, 1 })
+	free, _ := s.config(func(c *config) { c.Kept = 1 })
+	mustPut(t, opened(t, free), writeSnapshot(t, name(1), 1<<16))
+	mustPut(t, opened(t, locked), writeSnapshot(t, name(2), 1<<16))
+	mustPut(t, opened(t, locked), writeSnapshot(t, name(3), 1<<16))
+	st := opened(t, locked)
+	for i, want := range []pruned{{1, 2, 2}, {1, 0, 2}} {
+		if r, err := st.prune(t.Context()); err != nil || r != want {
+			t.Errorf("run %d: %+v, %v, want %+v", i+1, r, st.explain(err), want)
+		}
+	}
+	all, err := st.list(t.Context())
+	if err != nil || len(all) != 2 || !all[0].Verified || !all[1].Verified {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	// Versions of a key that was written twice are removed too.
+	key := st.directory() + name(0) + encryptedEnd
+	s.add(key, "first")
+	s.add(key, "second")
+	if r, err := st.prune(t.Context()); err != nil || r != (pruned{1, 2, 2}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestLockWithoutLocking uploads with object lock into a bucket that has none.
+func TestLockWithoutLocking(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config(func(c *config) { c.ObjectLock = &lock{"governance", 1} })
+	st := opened(t, c)
+	_, err := st.put(t.Context(), writeSnapshot(t, name(1), 1<<16))
+	wantError(t, "no locking", st.explain(err), "object_lock needs a bucket that was created with it")
+}
+
+// TestPruneRefused reports a removal that fails for another reason than a lock.
+func TestPruneRefused(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config(func(c *config) { c.Kept = 1 })
+	st := opened(t, c)
+	mustPut(t, st, writeSnapshot(t, name(1), 1<<16))
+	mustPut(t, st, writeSnapshot(t, name(2), 1<<16))
+	s.with(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`<Error><Code>AccessDenied</Code><Message>no` + "\x1b[31m" + `pe</Message></Error>`))
+		return true
+	}, func() {
+		_, err := st.prune(t.Context())
+		err = st.explain(err)
+		wantError(t, "refused", err, "was not removed: the credentials in")
+		if strings.ContainsRune(err.Error(), 0x1b) {
+			t.Errorf("the error has escapes: %q", err)
+		}
+	})
+}
+
+// TestPruneCut removes the parts of uploads that were cut more than a day ago, not of newer ones.
+func TestPruneCut(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config(func(c *config) { c.Kept = 1 })
+	st := opened(t, c)
+	mustPut(t, st, writeSnapshot(t, name(1), 1<<16))
+	core := minio.Core{Client: s.client}
+	if _, err := core.NewMultipartUpload(t.Context(), bucket, st.directory()+name(2)+encryptedEnd, minio.PutObjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cuts := func() (n int) {
+		for u := range s.client.ListIncompleteUploads(t.Context(), bucket, "", true) {
+			if u.Err != nil {
+				t.Fatal(u.Err)
+			}
+			n++
+		}
+		return n
+	}
+	if _, err := st.prune(t.Context()); err != nil || cuts() != 1 {
+		t.Fatalf("%d uploads in progress, %v", cuts(), err)
+	}
+	abandoned = 0
+	t.Cleanup(func() { abandoned = 24 * time.Hour })
+	if _, err := st.prune(t.Context()); err != nil || cuts() != 0 {
+		t.Errorf("%d uploads in progress, %v", cuts(), err)
+	}
+}
+
+func TestOldestKept(t *testing.T) {
+	for pattern, want := range map[string]string{ // newest first: v is verified, u is not, ! cannot be read
+		"":      "0 ",
+		"vvvv":  "2 1",
+		"uvuvv": "2 3",
+		"vu":    "1 ",
+		"uuu":   "0 ",
+		"v!":    "1  error",
+		"vv!":   "2 1",
+	} {
+		var objects []object
+		for i := range pattern {
+			objects = append(objects, object{key: fmt.Sprint(i)})
+		}
+		oldest, kept, err := oldestKept(objects, 2, func(o object) (bool, error) {
+			var n int
+			_, _ = fmt.Sscan(o.key, &n)
+			if pattern[n] == '!' {
+				return false, errors.New("no answer")
+			}
+			return pattern[n] == 'v', nil
+		})
+		got := fmt.Sprintf("%d %s", kept, oldest)
+		if err != nil {
+			got += " error"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+// TestKeepAll never removes anything.
+func TestKeepAll(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config(func(c *config) { c.Kept = 0 })
+	st := opened(t, c)
+	mustPut(t, st, writeSnapshot(t, name(1), 1<<16))
+	before := s.keys(t.Context())
+	_, err := st.prune(t.Context())
+	wantError(t, "kept 0", err, "kept is 0")
+	if after := s.keys(t.Context()); !slices.Equal(before, after) {
+		t.Errorf("the bucket has %q", after)
+	}
+	if bytes.Contains([]byte(before[0]), []byte("..")) {
+		t.Error(before)
+	}
+}
