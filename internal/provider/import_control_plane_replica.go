@@ -54,6 +54,9 @@ func (r *replicaResource) ImportState(
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("admin_conf", !observed.NoAdminConf)
 	i.set("liveness_probe", observed.LivenessProbe)
+	if observed.VerifyKubelets {
+		i.set("verify_kubelets", true)
+	}
 	if observed.MetricsAddress != "" {
 		i.set("metrics.address", observed.MetricsAddress)
 	}
