@@ -144,7 +144,7 @@ resource "kube_control_plane_replica" "this" {
   liveness_probe = var.kubernetes.liveness_probe
   metrics        = var.kubernetes.metrics
   audit          = var.kubernetes.audit
-  authentication = var.kubernetes.authentication
+  authentication = local.authentication
   resources      = var.kubernetes.resources
   signed         = try(var.signed[each.key].replica, null)
   early_renewal  = var.pki.early_renewal
@@ -160,7 +160,37 @@ resource "kube_control_plane_replica" "this" {
   additional_endpoints = var.additional_endpoints
   supplementary_groups = var.kubernetes.supplementary_groups
   konnectivity         = var.kubernetes.konnectivity
+  verify_kubelets      = var.kubernetes.verify_kubelets
   timeouts             = var.kubernetes.timeouts
+}
+
+# After all replicas, so that its version follows an upgrade, and nothing joins before.
+resource "kube_node_bootstrap" "this" {
+  count = var.workers == null ? 0 : 1
+
+  pki               = kube_pki_bundle.this.bundle
+  endpoint          = kube_control_plane_endpoint.this.registration
+  version           = var.kubernetes.version
+  service_cidrs     = var.network.service_cidrs
+  pod_cidrs         = var.network.pod_cidrs
+  cluster_domain    = var.network.cluster_domain
+  cluster_dns       = var.workers.cluster_dns
+  kubelet_config    = var.workers.kubelet_config
+  discovery_by_file = var.workers.discovery_by_file
+  adopt             = var.workers.adopt
+
+  depends_on = [kube_control_plane_replica.this]
+}
+
+locals {
+  # kubeadm join reads cluster-info without credentials.
+  discovery = var.workers == null || try(var.workers.discovery_by_file, false) ? [] : [
+    "/api/v1/namespaces/kube-public/configmaps/cluster-info",
+  ]
+  authentication = length(local.discovery) == 0 ? var.kubernetes.authentication : {
+    jwt             = try(var.kubernetes.authentication.jwt, null)
+    anonymous_paths = toset(concat(local.discovery, try(tolist(var.kubernetes.authentication.anonymous_paths), [])))
+  }
 }
 
 resource "kube_kubeconfig" "admin" {
