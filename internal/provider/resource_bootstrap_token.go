@@ -69,7 +69,8 @@ func (r *bootstrapTokenResource) Schema(
 		Attributes: map[string]schema.Attribute{
 			"id": keptString("ID of the token."),
 			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: tokenPKI +
-				" A rotation of that CA changes the join command; the bundle of another cluster replaces the token."},
+				" A change caused by a rotation of that CA or by a new seal updates the join command in place; the bundle of " +
+				"another cluster replaces the token."},
 			"endpoint": clusterEndpointSchema(tokenEndpoint),
 			"triggers": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,

@@ -178,6 +178,7 @@ resource "kube_node_bootstrap" "this" {
   kubelet_config    = var.workers.kubelet_config
   discovery_by_file = var.workers.discovery_by_file
   adopt             = var.workers.adopt
+  timeouts          = var.workers.timeouts
 
   depends_on = [kube_control_plane_replica.this]
 }

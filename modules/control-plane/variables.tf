@@ -159,6 +159,7 @@ variable "workers" {
     cluster_dns       = optional(list(string))
     discovery_by_file = optional(bool, false)
     adopt             = optional(bool, false)
+    timeouts          = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   default = null
 }
