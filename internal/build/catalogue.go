@@ -45,6 +45,7 @@ func catalogue() []set {
 		kubernetes("kubernetes", "kubernetes-1.36", "kubeadm", "kubectl"),
 		kubernetes("kubernetes-1.33", "kubernetes-1.33"),
 		kubernetes("kubernetes-1.34", "kubernetes-1.34"),
+		kubernetesNode("kubernetes-1.34-node", "kubernetes-1.34"),
 		kubernetes("kubernetes-1.35", "kubernetes-1.35"),
 		kubernetes("kubernetes-1.36-before", "kubernetes-1.36-before"),
 	}, tools()...)
@@ -65,11 +66,22 @@ func etcd(name, folder string) set {
 // kubernetes returns the set of one release of Kubernetes: the components of a control plane,
 // and more.
 func kubernetes(name, folder string, more ...string) set {
+	return kubernetesPrograms(name, folder,
+		append([]string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}, more...))
+}
+
+// kubernetesNode returns the set of what a machine needs to join as a node. It is apart from the
+// control plane's, and in the same directory, because few tests need it.
+func kubernetesNode(name, folder string) set {
+	return kubernetesPrograms(name, folder, []string{"kubeadm", "kubelet"})
+}
+
+func kubernetesPrograms(name, folder string, commands []string) set {
 	s := set{
 		name: name, product: "kubernetes", kind: component, folder: folder, versionOf: "k8s.io/kubernetes",
 		stamp: kubernetesStamp,
 	}
-	for _, command := range append([]string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}, more...) {
+	for _, command := range commands {
 		s.programs = append(s.programs, program{command, "k8s.io/kubernetes/cmd/" + command})
 	}
 	return s

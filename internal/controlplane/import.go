@@ -32,6 +32,8 @@ type Imported struct {
 	ExtraSANs     []string
 	NoAdminConf   bool
 	LivenessProbe bool
+	// VerifyKubelets is that of component.Replica.
+	VerifyKubelets bool
 	// MetricsAddress is that of component.Replica.
 	MetricsAddress string
 	// TextfileDirectory is that of component.Replica.

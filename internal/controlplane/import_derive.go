@@ -29,6 +29,8 @@ func deriveImport(
 		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),
 		NoAdminConf:  !issued(r, component.AdminConf), LivenessProbe: timer.Managed(files[machine.LivenessTimerPath]),
 		PodCIDRs: recordedIfSame(configured.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
+		VerifyKubelets: flags[release.APIServer][component.KubeletCAFlag] == component.CACert &&
+			configured.ExtraArgs[release.APIServer][component.KubeletCAFlag] == "",
 	}
 	out.TextfileDirectory = machine.TextfileDirectoryIn(files)
 	if at := flags[release.ControllerManager]["bind-address"]; component.ValidateMetricsAddress(at) == nil {
@@ -41,7 +43,7 @@ func deriveImport(
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint.Address,
 		EndpointHost6: endpoint.Address6, AdditionalHosts: endpoint.Additional,
 		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses,
-		EtcdURLs: out.EtcdURLs, MetricsAddress: out.MetricsAddress,
+		EtcdURLs: out.EtcdURLs, MetricsAddress: out.MetricsAddress, VerifyKubelets: out.VerifyKubelets,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
 		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}

@@ -109,6 +109,8 @@ func (a argument) replaces(ctx context.Context) bool {
 		words = describedBy(ctx, a.PlanModifiers)
 	case schema.MapAttribute:
 		words = describedBy(ctx, a.PlanModifiers)
+	case schema.BoolAttribute:
+		words = describedBy(ctx, a.PlanModifiers)
 	}
 	return slices.ContainsFunc(words, func(of string) bool { return strings.Contains(of, "destroy and recreate") })
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
@@ -35,14 +34,6 @@ func (r *replicaResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_replica", machine.Address())
 	defer cancel()
-	registeredAt := func(text json.RawMessage) (controlplane.RegisteredAt, error) {
-		registration, err := registrationIn(text)
-		return controlplane.RegisteredAt{
-			Address: registration.Address, Address6: registration.Address6,
-			Additional:    registration.AdditionalAddresses(),
-			DetectionTime: registration.LongestDetection(), AllAddresses: registration.OnMachines(),
-		}, err
-	}
 	observed, err := r.session.replicas.Import(ctx, machine, registeredAt)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Control-plane replica not imported", err)
@@ -63,6 +54,9 @@ func (r *replicaResource) ImportState(
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("admin_conf", !observed.NoAdminConf)
 	i.set("liveness_probe", observed.LivenessProbe)
+	if observed.VerifyKubelets {
+		i.set("verify_kubelets", true)
+	}
 	if observed.MetricsAddress != "" || observed.TextfileDirectory != "" {
 		i.set("metrics.address", stringOrNull(observed.MetricsAddress))
 		i.set("metrics.textfile_directory", stringOrNull(observed.TextfileDirectory))

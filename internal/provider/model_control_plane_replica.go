@@ -42,6 +42,7 @@ type replicaModel struct {
 
 	AdminConf      types.Bool   `tfsdk:"admin_conf"`
 	Liveness       types.Bool   `tfsdk:"liveness_probe"`
+	VerifyKubelets types.Bool   `tfsdk:"verify_kubelets"`
 	Metrics        types.Object `tfsdk:"metrics"`
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`
@@ -124,6 +125,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		s.signedChanged(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Liveness, before.Liveness},
+		[2]attr.Value{m.VerifyKubelets, before.VerifyKubelets},
 		[2]attr.Value{m.Metrics, before.Metrics},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.AdditionalEndpoints, before.AdditionalEndpoints},

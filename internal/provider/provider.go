@@ -159,11 +159,13 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 		newReplicaResource,
 		newKubeconfigResource,
 		newCertificateRequestsResource,
+		newNodeBootstrapResource,
+		newBootstrapTokenResource,
 	}
 }
 
 func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
-	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral}
+	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral, newBootstrapTokenEphemeral}
 }
 
 // Functions returns the provider's functions, which need no machine and no configuration.

@@ -219,6 +219,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ExtraArgs:       m.extraArgs(ctx, diags),
 			NoAdminConf:     m.noAdminConf(),
 			LivenessProbe:   m.Liveness.ValueBool(),
+			VerifyKubelets:  m.VerifyKubelets.ValueBool(),
 			MetricsAddress:  metricsAddress(m.Metrics),
 
 			TextfileDirectory: textfileDirectory(m.Metrics),

@@ -27,6 +27,15 @@ func replicaHardening() map[string]schema.Attribute {
 				"lifetime that you choose. A change restarts nothing: `false` removes the file (copies of it stay " +
 				"valid until they expire or the CA is rotated), and `true` issues a new one.",
 		},
+		"verify_kubelets": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the API server verifies the serving certificates of kubelets against the " +
+				"Kubernetes CA (`--kubelet-certificate-authority`), for `kubectl logs`, `exec` and `port-forward`. Each kubelet " +
+				"then needs a certificate of that CA: `serverTLSBootstrap: true` in its configuration (`kubelet_config` of " +
+				"`kube_node_bootstrap`), and somebody who approves its requests, which Kubernetes does not do on its own; until " +
+				"then these commands fail. Default `false`. A change restarts the API servers, one replica at a time; so does " +
+				"each stage of a rotation of that CA.",
+		},
 		"liveness_probe": livenessSchema("A component that has failed eight probes in a row is restarted. " +
 			"An API server is restarted only if etcd works and no other API server or member of the cluster was " +
 			"restarted within four minutes; controller-manager and scheduler only if the API server of their " +

@@ -32,6 +32,7 @@ type session struct {
 	versions      *versions
 	bundles       knownBundles
 	openedBundles openedBundles
+	openTokens    openTokens
 	abandon       host.Abandoned // machines that the user has declared permanently lost
 
 	seal      *pki.Seal // nil: keys are stored in the clear

@@ -81,6 +81,7 @@ func arguments(kind string) map[string]argument {
 			"audit":                {label: "audit log", effect: Restart, shown: true},
 			"admin_conf":           {label: "admin.conf", shown: true},
 			"liveness_probe":       {label: "liveness probe", shown: true},
+			"verify_kubelets":      {label: "verification of kubelets", effect: Restart, shown: true},
 			"metrics":              {label: "metrics address", effect: Restart, shown: true},
 			"authentication":       {label: "authentication", effect: Restart},
 			"resources":            {label: "resource limits", effect: Restart, shown: true},
@@ -110,6 +111,24 @@ func arguments(kind string) map[string]argument {
 			"groups":   {label: "groups", shown: true},
 			"validity": {label: "validity", shown: true},
 		},
+		"kube_node_bootstrap": {
+			"endpoint":          {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
+			"version":           {label: "version of workers", effect: Repair, shown: true},
+			"service_cidrs":     {label: "service CIDRs", effect: Repair},
+			"pod_cidrs":         {label: "pod CIDRs", effect: Repair},
+			"cluster_domain":    {label: "cluster domain", effect: Repair},
+			"cluster_dns":       {label: "addresses of the cluster's DNS", effect: Repair},
+			"kubelet_config":    {label: "configuration of kubelets", effect: Repair},
+			"discovery_by_file": {label: "discovery by file", effect: Repair, shown: true},
+			"adopt":             {label: "whether foreign objects are taken over", effect: Repair, shown: true},
+		},
+		"kube_bootstrap_token": {
+			"endpoint":      {label: "the endpoint's registration", inert: inertRegistration},
+			"triggers":      {label: "triggers"},
+			"description":   {label: "description"},
+			"validity":      {label: "validity", shown: true},
+			"never_expires": {label: "whether it never expires", shown: true},
+		},
 		"kube_certificate_requests": {
 			"etcd_member": {label: "member"},
 			"replica":     {label: "replica"},
@@ -122,11 +141,11 @@ func arguments(kind string) map[string]argument {
 // computed are attributes that the provider observes or generates. Their change is a
 // consequence and never a reason.
 var computed = []string{
-	"backend", "bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
-	"cluster_ca_certificate", "config_digest", "content", "drift", "etcd_ca_certificate", "expires_at",
-	"fingerprints", "front_proxy_ca_certificate", "id", "keys", "learner", "machine_id",
+	"backend", "bundle", "ca_cert_hashes", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key",
+	"client_url", "cluster_ca_certificate", "config_digest", "content", "discovery_file", "drift", "etcd_ca_certificate",
+	"expires_at", "fingerprints", "front_proxy_ca_certificate", "id", "join_command", "keys", "learner", "machine_id",
 	"peer_url", "registered", "registration", "requests", "sealed_for", "service_account_public_key", "stages",
-	"url",
+	"token", "token_id", "url",
 }
 
 // change is a resource before and after: the raw values, to detect differences, and the values

@@ -163,7 +163,7 @@ resource "kube_control_plane_replica" "this" {
   liveness_probe = var.kubernetes.liveness_probe
   metrics        = var.kubernetes.metrics
   audit          = var.kubernetes.audit
-  authentication = var.kubernetes.authentication
+  authentication = local.authentication
   resources = sum([for component in ["apiserver", "controller_manager", "scheduler"] : length(local.resources[each.key][component])]) == 0 ? null : {
     for component in ["apiserver", "controller_manager", "scheduler"] : component => local.resources[each.key][component] if length(local.resources[each.key][component]) > 0
   }
@@ -181,7 +181,38 @@ resource "kube_control_plane_replica" "this" {
   additional_endpoints = var.additional_endpoints
   supplementary_groups = var.kubernetes.supplementary_groups
   konnectivity         = var.kubernetes.konnectivity
+  verify_kubelets      = var.kubernetes.verify_kubelets
   timeouts             = var.kubernetes.timeouts
+}
+
+# After all replicas, so that its version follows an upgrade, and nothing joins before.
+resource "kube_node_bootstrap" "this" {
+  count = var.workers == null ? 0 : 1
+
+  pki               = kube_pki_bundle.this.bundle
+  endpoint          = kube_control_plane_endpoint.this.registration
+  version           = var.kubernetes.version
+  service_cidrs     = var.network.service_cidrs
+  pod_cidrs         = var.network.pod_cidrs
+  cluster_domain    = var.network.cluster_domain
+  cluster_dns       = var.workers.cluster_dns
+  kubelet_config    = var.workers.kubelet_config
+  discovery_by_file = var.workers.discovery_by_file
+  adopt             = var.workers.adopt
+  timeouts          = var.workers.timeouts
+
+  depends_on = [kube_control_plane_replica.this]
+}
+
+locals {
+  # kubeadm join reads cluster-info without credentials.
+  discovery = var.workers == null || try(var.workers.discovery_by_file, false) ? [] : [
+    "/api/v1/namespaces/kube-public/configmaps/cluster-info",
+  ]
+  authentication = length(local.discovery) == 0 ? var.kubernetes.authentication : {
+    jwt             = try(var.kubernetes.authentication.jwt, null)
+    anonymous_paths = toset(concat(local.discovery, try(tolist(var.kubernetes.authentication.anonymous_paths), [])))
+  }
 }
 
 resource "kube_kubeconfig" "admin" {

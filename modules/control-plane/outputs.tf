@@ -37,6 +37,11 @@ output "etcd_client_urls" {
   value       = [for member in kube_etcd_member.this : member.client_url]
 }
 
+output "discovery_file" {
+  description = "Content of a file for kubeadm join --discovery-file, which has no secret; null without workers."
+  value       = one(kube_node_bootstrap.this[*].discovery_file)
+}
+
 output "monitoring" {
   description = "What the functions alert_rules and dashboards take. For scrape_configs, merge it with the files or the Secret of the credentials."
   value = {
@@ -58,5 +63,6 @@ output "drift" {
     kube_control_plane_endpoint.this.drift,
     values(kube_etcd_member.this)[*].drift,
     values(kube_control_plane_replica.this)[*].drift,
+    kube_node_bootstrap.this[*].drift,
   ])
 }

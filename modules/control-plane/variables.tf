@@ -157,6 +157,22 @@ variable "etcd" {
   nullable = false
 }
 
+variable "workers" {
+  description = <<-EOT
+    What kubeadm join of workers needs (guide "Join workers"). Default: null, nothing.
+    The API servers then answer requests for cluster-info without credentials, unless discovery_by_file is true.
+    kubelet_config has fields of a KubeletConfiguration, in YAML. adopt takes over existing objects, such as kubeadm's.
+  EOT
+  type = object({
+    kubelet_config    = optional(string)
+    cluster_dns       = optional(list(string))
+    discovery_by_file = optional(bool, false)
+    adopt             = optional(bool, false)
+    timeouts          = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+  })
+  default = null
+}
+
 variable "kubernetes" {
   description = <<-EOT
     Kubernetes. version is required, so that an update of the module does not upgrade a cluster.
@@ -240,7 +256,8 @@ variable "kubernetes" {
       owner   = optional(string)
       restart = optional(bool)
     })))
-    timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+    verify_kubelets = optional(bool)
+    timeouts        = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 

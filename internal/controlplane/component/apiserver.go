@@ -80,6 +80,10 @@ func APIServer(s Replica) Component {
 		flags["encryption-provider-config"] = EncryptionConfigPath
 		inputs = append(inputs, EncryptionConfigPath)
 	}
+	if s.VerifyKubelets {
+		flags[KubeletCAFlag] = CACert
+		inputs = append(inputs, CACert)
+	}
 	inputs = append(inputs, settingInputs(s)...)
 	groups := slices.Clone(s.SupplementaryGroups)
 	if s.hasKonnectivity() {
@@ -116,6 +120,9 @@ func (s Replica) bindAddress() string {
 	}
 	return "0.0.0.0"
 }
+
+// KubeletCAFlag names the CAs of kubelets' serving certificates (the benchmark's 1.2.5).
+const KubeletCAFlag = "kubelet-certificate-authority"
 
 const admissionFlag = "enable-admission-plugins"
 

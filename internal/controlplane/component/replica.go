@@ -69,6 +69,8 @@ type Replica struct {
 	// MetricsAddress is where controller-manager and scheduler listen, with login: "0.0.0.0" or
 	// "::", so that their metrics can be scraped; "" means 127.0.0.1.
 	MetricsAddress string
+	// VerifyKubelets lets the API server verify the serving certificates of kubelets.
+	VerifyKubelets bool
 	// LivenessProbe restarts components that hang. A change restarts nothing.
 	LivenessProbe bool
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the replica are

@@ -1,0 +1,246 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// namespaceWait is how long a control plane that has just started may take to create kube-public.
+const namespaceWait = 30 * time.Second
+
+// NodeBootstrap is the desired state of what workers need to join.
+type NodeBootstrap struct {
+	nodebootstrap.Settings
+	Registrar Registrar
+	Adopt     bool // take over objects of other field managers
+}
+
+// NodeBootstrapStatus is what was observed.
+type NodeBootstrapStatus struct {
+	Drift []string
+	// Closed are the replicas whose API servers refuse requests without credentials for cluster-info.
+	Closed []string
+}
+
+// existing is an object as wanted and as it is.
+type existing struct {
+	wanted   nodebootstrap.Object
+	unwanted bool           // of earlier settings
+	found    map[string]any // nil if there is none
+	ours     bool
+	others   []string
+}
+
+// onlyOurs reports whether the object exists, and nobody else manages it.
+func (e existing) onlyOurs() bool { return e.found != nil && e.ours && len(e.others) == 0 }
+
+func observeObjects(ctx context.Context, api client.Applied, s nodebootstrap.Settings) ([]existing, error) {
+	objects, err := nodebootstrap.Objects(s)
+	if err != nil {
+		return nil, err
+	}
+	wanted := len(objects)
+	objects = append(objects, nodebootstrap.Unwanted(s)...)
+	out := make([]existing, 0, len(objects))
+	for i, object := range objects {
+		found, err := api.Get(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		e := existing{wanted: object, unwanted: i >= wanted, found: found}
+		if found != nil {
+			e.ours, e.others = nodebootstrap.Owners(found)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// ReadNodeBootstrap compares the objects with s. It changes nothing.
+func (r *Replicas) ReadNodeBootstrap(ctx context.Context, s NodeBootstrap) (NodeBootstrapStatus, error) {
+	replicas, err := r.listed(ctx, s.Bundle, s.Registrar)
+	if err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	api, err := anyReady(ctx, replicas)
+	if err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	defer api.Close()
+	found, err := observeObjects(ctx, api, s.Settings)
+	if err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	return NodeBootstrapStatus{Drift: objectDrift(found), Closed: s.closedTo(ctx, replicas)}, nil
+}
+
+// objectDrift describes what an apply would change.
+func objectDrift(found []existing) []string {
+	var out []string
+	for _, e := range found {
+		if e.unwanted {
+			if e.onlyOurs() {
+				out = append(out, e.wanted.Label()+" exists, but is not wanted")
+			}
+			continue
+		}
+		out = append(out, e.wanted.Differences(e.found)...)
+		if e.found != nil && !e.ours {
+			out = append(out, fmt.Sprintf("%s is managed by %s alone", e.wanted.Label(), strings.Join(e.others, ", ")))
+		}
+	}
+	return out
+}
+
+// closedTo returns the replicas that refuse requests without credentials for cluster-info. One that does not
+// answer is not among them.
+func (s NodeBootstrap) closedTo(ctx context.Context, replicas []reachable) []string {
+	if s.DiscoveryByFile {
+		return nil
+	}
+	var out []string
+	for _, replica := range replicas {
+		if allows, err := replica.client.AllowsDiscovery(ctx); err == nil && !allows {
+			out = append(out, replica.name)
+		}
+	}
+	return out
+}
+
+// ApplyNodeBootstrap makes the objects as s describes them. What is as wanted is not written, so that a worker
+// that is joining reads the same cluster-info twice.
+func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (NodeBootstrapStatus, error) {
+	replicas, err := r.listed(ctx, s.Bundle, s.Registrar)
+	if err != nil {
+		return NodeBootstrapStatus{}, untouched(err)
+	}
+	if err := r.checkNotNewer(ctx, s); err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	api, err := anyReady(ctx, replicas)
+	if err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	defer api.Close()
+	found, err := observeObjects(ctx, api, s.Settings)
+	if err != nil {
+		return NodeBootstrapStatus{}, untouched(err)
+	}
+	if err := mayTakeOver(found, s.Adopt); err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	for _, e := range found {
+		if err := applyObject(ctx, api, e); err != nil {
+			return NodeBootstrapStatus{}, err
+		}
+	}
+	after, err := observeObjects(ctx, api, s.Settings)
+	if err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	return NodeBootstrapStatus{Drift: objectDrift(after), Closed: s.closedTo(ctx, replicas)}, nil
+}
+
+// applyObject takes over what was changed by others: mayTakeOver has allowed it. The role of a binding cannot be
+// changed, so a binding to another role is replaced.
+func applyObject(ctx context.Context, api client.Applied, e existing) error {
+	switch {
+	case e.unwanted && !e.onlyOurs(), !e.unwanted && e.ours && len(e.wanted.Differences(e.found)) == 0:
+		return nil
+	case e.unwanted:
+		problem.Progress(ctx, "deleting %s", e.wanted.Label())
+		return api.Delete(ctx, e.wanted, uidOf(e.found))
+	}
+	problem.Progress(ctx, "applying %s", e.wanted.Label())
+	if role, bound := e.wanted.Fields["roleRef"]; bound && e.found != nil {
+		ref := nodebootstrap.Object{Kind: "roleRef", Fields: map[string]any{"roleRef": role}}
+		if len(ref.Differences(e.found)) > 0 {
+			if err := api.Delete(ctx, e.wanted, uidOf(e.found)); err != nil {
+				return err
+			}
+		}
+	}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, namespaceWait, true, func(ctx context.Context) (bool, error) {
+		last = api.Apply(ctx, e.wanted, true)
+		if apierrors.IsNotFound(last) { // the namespace
+			return false, nil
+		}
+		return last == nil, last
+	})
+	return errors.Join(last, ctxOnly(err, last))
+}
+
+// ctxOnly returns err if last does not explain it.
+func ctxOnly(err, last error) error {
+	if last != nil {
+		return nil
+	}
+	return err
+}
+
+func uidOf(found map[string]any) string {
+	metadata, _ := found["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
+}
+
+// mayTakeOver refuses objects that exist and that the provider does not manage yet.
+func mayTakeOver(found []existing, adopt bool) error {
+	if adopt {
+		return nil
+	}
+	var foreign []string
+	for _, e := range found {
+		if e.found != nil && !e.ours && !e.unwanted {
+			foreign = append(foreign, fmt.Sprintf("%s, managed by %s", e.wanted.Label(), strings.Join(e.others, ", ")))
+		}
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Objects for joining workers belong to somebody else", Attribute: "adopt", Unchanged: problem.Nothing,
+		Cause: "these exist already, and the provider has not applied them: " + strings.Join(foreign, "; "),
+		Next: "set adopt = true to take them over, which overwrites what differs from this resource; or leave them to " +
+			"whoever manages them, and remove this resource.",
+	}
+}
+
+// checkNotNewer refuses a version that a replica does not run yet: kubelets that install it would be newer than
+// that replica.
+func (r *Replicas) checkNotNewer(ctx context.Context, s NodeBootstrap) error {
+	all, err := r.otherReplicas(ctx, Spec{Registrar: s.Registrar, Replica: component.Replica{Bundle: s.Bundle}})
+	if err != nil {
+		return untouched(err)
+	}
+	wanted, err := version.ParseGeneric(s.Version)
+	if err != nil {
+		return untouched(err)
+	}
+	for _, st := range all {
+		running, err := version.ParseGeneric(st.version)
+		if err != nil || !running.LessThan(wanted) {
+			continue // a replica whose version is unknown is not ready, and a reason to repair it
+		}
+		return &problem.Problem{
+			Summary: "Workers would be newer than the control plane", Attribute: "version", Unchanged: problem.Nothing,
+			Cause: fmt.Sprintf("replica %s runs Kubernetes %s, which is older than %s: kubelets may not be newer than any "+
+				"API server", st.machine(), st.version, s.Version),
+			Next: "upgrade all replicas first: refer to them in depends_on, so that this resource follows.",
+		}
+	}
+	return nil
+}
