@@ -42,6 +42,7 @@ type replicaModel struct {
 
 	AdminConf      types.Bool   `tfsdk:"admin_conf"`
 	Liveness       types.Bool   `tfsdk:"liveness_probe"`
+	Maintenance    types.Object `tfsdk:"maintenance"`
 	Metrics        types.Object `tfsdk:"metrics"`
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`

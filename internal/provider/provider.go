@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -32,6 +33,7 @@ var (
 	_ provider.Provider                       = (*kubeProvider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*kubeProvider)(nil)
 	_ provider.ProviderWithFunctions          = (*kubeProvider)(nil)
+	_ provider.ProviderWithActions            = (*kubeProvider)(nil)
 )
 
 // providerModel is the model of the provider block.
@@ -124,6 +126,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s
 	resp.DataSourceData = s
+	resp.ActionData = s
 	if elementsKnown(ctx, model.Seal) {
 		seal, diags := decodeSeal(ctx, model.Seal)
 		resp.Diagnostics.Append(diags...)
@@ -163,6 +166,12 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 
 func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral}
+}
+
+// Actions returns what is done on request. Terraform supports actions since 1.14. Older versions and
+// OpenTofu do not call this method.
+func (p *kubeProvider) Actions(context.Context) []func() action.Action {
+	return []func() action.Action{newSnapshotAction, newDefragmentAction, newMoveLeaderAction, newDrainAction}
 }
 
 // Functions returns the provider's functions, which need no machine and no configuration.

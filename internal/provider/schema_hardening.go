@@ -27,6 +27,7 @@ func replicaHardening() map[string]schema.Attribute {
 				"lifetime that you choose. A change restarts nothing: `false` removes the file (copies of it stay " +
 				"valid until they expire or the CA is rotated), and `true` issues a new one.",
 		},
+		"maintenance": replicaMaintenanceSchema(),
 		"liveness_probe": livenessSchema("A component that has failed eight probes in a row is restarted. " +
 			"An API server is restarted only if etcd works and no other API server or member of the cluster was " +
 			"restarted within four minutes; controller-manager and scheduler only if the API server of their " +
