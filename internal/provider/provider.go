@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -34,6 +35,7 @@ var (
 	_ provider.ProviderWithEphemeralResources = (*kubeProvider)(nil)
 	_ provider.ProviderWithFunctions          = (*kubeProvider)(nil)
 	_ provider.ProviderWithActions            = (*kubeProvider)(nil)
+	_ provider.ProviderWithListResources      = (*kubeProvider)(nil)
 )
 
 // providerModel is the model of the provider block.
@@ -127,6 +129,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	resp.ResourceData = s
 	resp.DataSourceData = s
 	resp.ActionData = s
+	resp.ListResourceData = s
 	if elementsKnown(ctx, model.Seal) {
 		seal, diags := decodeSeal(ctx, model.Seal)
 		resp.Diagnostics.Append(diags...)
@@ -172,6 +175,11 @@ func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.Ep
 // OpenTofu do not call this method.
 func (p *kubeProvider) Actions(context.Context) []func() action.Action {
 	return []func() action.Action{newSnapshotAction, newDefragmentAction, newMoveLeaderAction, newDrainAction}
+}
+
+// ListResources returns what "terraform query" lists. Terraform supports it since 1.14.
+func (p *kubeProvider) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{newMemberList, newReplicaList, newEndpointList}
 }
 
 // Functions returns the provider's functions, which need no machine and no configuration.
