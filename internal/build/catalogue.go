@@ -97,6 +97,13 @@ func tools() []set {
 			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
 		},
 		{
+			// Without its remote backends: see tools/terraform/go.mod.
+			name: "terraform", product: "terraform", kind: tool, folder: "terraform",
+			versionOf: "github.com/hashicorp/terraform",
+			programs:  []program{{"terraform", "github.com/hashicorp/terraform"}},
+			stamp:     func(string) []string { return []string{"-X", "github.com/hashicorp/terraform/version.dev=no"} },
+		},
+		{
 			name: "terragrunt", product: "terragrunt", kind: tool, folder: "terragrunt",
 			versionOf: "github.com/gruntwork-io/terragrunt",
 			programs:  []program{{"terragrunt", "github.com/gruntwork-io/terragrunt"}},

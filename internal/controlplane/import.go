@@ -87,6 +87,7 @@ type Recorded struct {
 	Name         string
 	Port         int
 	Registration json.RawMessage // the registration it was created with
+	Etcd         []string        // client URLs
 }
 
 // Recorded reads the record of a machine.
@@ -98,6 +99,7 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 	observed, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	return Recorded{
 		ClusterID: observed.ClusterID, Name: observed.Name, Port: observed.Port, Registration: observed.Endpoint,
+		Etcd: observed.Etcd,
 	}, err
 }
 

@@ -60,8 +60,14 @@ func (o *Outage) Begins(ctx context.Context) error {
 	defer lock.release(true)
 	o.pause(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
+	return stopForReturn(lock.context(ctx), *s)
+}
+
+// stopForReturn stops the components until startAndRegister starts them again. The mark lets any
+// process do that, if this one ends.
+func stopForReturn(ctx context.Context, s Spec) error {
 	stop := host.Command{Script: "touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())}
-	if _, err := s.Host.Run(lock.context(ctx), stop); err != nil {
+	if _, err := s.Host.Run(ctx, stop); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.Machine(), err)
 	}
 	return nil

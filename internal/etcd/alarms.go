@@ -23,6 +23,20 @@ type alarmRepair struct {
 	outageBegun bool       // the outage of this member was announced, so its end must be announced too
 	acted       bool       // a member was compacted or defragmented, or an alarm was disarmed
 	since       wait.Clock // of the wait for the rules
+
+	summary string // of a refusal
+	kept    string // what a refusal after a first step leaves unchanged
+	next    string // the next step after a wait that timed out
+}
+
+func newAlarmRepair(cl *cluster, s Spec, turn *wait.Turn, clients *client.Clients) *alarmRepair {
+	return &alarmRepair{
+		cl: cl, s: s, turn: turn, clients: clients, summary: "etcd alarm not cleared",
+		kept:     "all keys; the alarm is still raised.",
+		attempts: membership.SpaceAttempts{Compacted: map[uint64]bool{}, Defragmented: map[uint64]bool{}},
+		next: "recover the unhealthy members or destroy the dead ones, repair those with the CORRUPT alarm, then apply " +
+			"again",
+	}
 }
 
 // HasAlarm reports whether an alarm is raised that the Update of the member with this
@@ -41,10 +55,7 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec)
 		return Status{}, err
 	}
 	defer clients.Close()
-	m := &alarmRepair{
-		cl: cl, s: s, turn: turn, clients: clients,
-		attempts: membership.SpaceAttempts{Compacted: map[uint64]bool{}, Defragmented: map[uint64]bool{}},
-	}
+	m := newAlarmRepair(cl, s, turn, clients)
 	if err := m.disarmOrphans(ctx); err != nil {
 		return Status{}, err
 	}
@@ -187,11 +198,10 @@ func (m *alarmRepair) disarm(ctx context.Context, v membership.View, alarms []me
 func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause error) error {
 	if !m.since.Running() {
 		m.since.Begin(m.turn)
-		problem.Progress(ctx, "etcd %s: alarm not cleared yet: %s", m.s.Name, cause)
+		problem.Progress(ctx, "etcd %s: waiting: %s", m.s.Name, cause)
 	}
 	if m.since.Lasted() > m.cl.pace.ConditionTimeout || wait.Pause(ctx, 5*m.cl.pace.Poll) != nil {
-		return m.refuse(v, cause, "recover the unhealthy members or destroy the dead ones, repair those with the "+
-			"CORRUPT alarm, then apply again")
+		return m.refuse(v, cause, m.next)
 	}
 	if waiting, _ := m.turn.Others(); waiting > 0 {
 		return m.turn.Yield(ctx)
@@ -202,9 +212,9 @@ func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause
 func (m *alarmRepair) refuse(v membership.View, cause error, next string) error {
 	unchanged := problem.Nothing
 	if m.acted {
-		unchanged = "all keys; the alarm is still raised."
+		unchanged = m.kept
 	}
-	return refusal("etcd alarm not cleared", m.s, &v, cause.Error(), unchanged, next)
+	return refusal(m.summary, m.s, &v, cause.Error(), unchanged, next)
 }
 
 // corruptNext is the next step for cases that the provider must not decide.

@@ -48,6 +48,12 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 		}
 		return handOver(ctx, clients, v, &entry)
 	}
+	if saved, err := l.cl.savedBeforeShrinkage(ctx, l.s, v, entry); err != nil {
+		return refusal("etcd member not deleted", l.s, &v, err.Error(), problem.Nothing,
+			"free space on the machine of the remaining member, or repair it, then destroy again")
+	} else if !saved {
+		return nil // saving takes time: observe again
+	}
 	err = clients.ViaVoter(ctx, v, id, func(address string) error { return clients.Remove(ctx, address, id) })
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):

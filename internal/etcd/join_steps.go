@@ -114,6 +114,11 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 	if !j.programs {
 		return j.install(ctx) // installing takes time: check again whether the member may be added
 	}
+	if saved, err := j.cl.savedBeforeGrowth(ctx, j.s, v); err != nil {
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
+	} else if !saved {
+		return nil // the same
+	}
 	var id uint64
 	err := j.clients.ViaVoter(ctx, v, 0, func(address string) (err error) {
 		id, err = j.clients.AddLearner(ctx, address, j.me.PeerURL)

@@ -108,6 +108,16 @@ func holds(record, clusterID string) (bool, error) {
 	return m.ClusterID == clusterID, nil
 }
 
+// APIServersOf returns the addresses of the API servers that use the cluster of the member on a
+// machine. It asks on the machine, as Import does.
+func (c *Clusters) APIServersOf(ctx context.Context, h *host.Host) ([]string, error) {
+	facts, err := c.machine(h).Observe(ctx, machine.APIServersQuery(h.Address(), client.MasterLeases))
+	if err != nil {
+		return nil, fmt.Errorf("ask the etcd member on %s for API servers: %w", h.Address(), err)
+	}
+	return machine.ReadAPIServers(facts.Output, client.MasterLeases), nil
+}
+
 // Import reads the description of a machine's member from the machine. It changes nothing.
 // It queries the member list on the machine, with the certificate that is there, because
 // the caller may have no bundle yet.

@@ -23,6 +23,13 @@ import (
 func (c *Clusters) SaveSnapshot(
 	ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string,
 ) (snapshot.Saved, error) {
+	return c.saveOnOne(ctx, hosts, b, saving{label: label, dir: snapshot.UpgradesDir})
+}
+
+// saveOnOne saves a snapshot on the first of the machines on which that succeeds.
+func (c *Clusters) saveOnOne(
+	ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, s saving,
+) (snapshot.Saved, error) {
 	cl := c.named(b.ClusterID)
 	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
@@ -43,7 +50,8 @@ func (c *Clusters) SaveSnapshot(
 		if !known || !m.Healthy || m.Learner {
 			continue
 		}
-		saved, err := cl.save(ctx, saving{machine: cl.machine(h), cluster: b.ClusterID, member: m, label: label})
+		s.machine, s.cluster, s.member = cl.machine(h), b.ClusterID, m
+		saved, err := cl.save(ctx, s)
 		if err == nil || ctx.Err() != nil {
 			return saved, err
 		}
@@ -61,10 +69,11 @@ type saving struct {
 	cluster string            // cluster ID
 	member  membership.Member // on that machine, healthy
 	label   string
+	dir     func(dataDir string) string
 }
 
 // save saves a snapshot on one machine, with the tools and the certificate of its member,
-// and keeps the newest ones with this label.
+// and keeps the newest ones in its directory.
 func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	who := membership.Label(s.member.Name, s.machine.Address())
 	if err := snapshot.ValidateLabel(s.label); err != nil {
@@ -74,7 +83,7 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
 	}
-	dir := snapshot.UpgradesDir(program.DataDir)
+	dir := s.dir(program.DataDir)
 	facts, err := s.machine.Observe(ctx, host.Query{Disks: []string{dir}})
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)

@@ -114,6 +114,11 @@ func handOver(ctx context.Context, clients *client.Clients, v membership.View, f
 	if !ok {
 		return fmt.Errorf("move leadership away from %s: %w", from.Label(), membership.ErrUnhealthy)
 	}
+	return moveLeader(ctx, clients, *from, to)
+}
+
+// moveLeader requests the leader to hand over to another member.
+func moveLeader(ctx context.Context, clients *client.Clients, from, to membership.Member) error {
 	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.Label(), to.Label())
 	err := clients.MoveLeader(ctx, from.Address(), to.ID)
 	if err != nil && !client.Transient(err) {

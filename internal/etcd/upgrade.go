@@ -183,7 +183,7 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 		h := c.cl.hostAt(p.Save.Address(), c.s)
 		got, err := c.cl.save(ctx, saving{
 			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save,
-			label: snapshot.UpgradeLabel(c.step.From, c.s.Version),
+			label: snapshot.UpgradeLabel(c.step.From, c.s.Version), dir: snapshot.UpgradesDir,
 		})
 		if err != nil {
 			return c.notUpgraded(&v, "no snapshot could be saved before the upgrade: "+err.Error(),

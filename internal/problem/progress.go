@@ -32,3 +32,15 @@ func Detail(ctx context.Context, format string, args ...any) {
 		r.Detail(Line(fmt.Sprintf(format, args...)))
 	}
 }
+
+// ReportOf returns the report of a context. Both of its functions can be called.
+func ReportOf(ctx context.Context) Report {
+	r, _ := ctx.Value(reportKey{}).(Report)
+	if r.Progress == nil {
+		r.Progress = func(string) {}
+	}
+	if r.Detail == nil {
+		r.Detail = func(string) {}
+	}
+	return r
+}

@@ -76,7 +76,7 @@ const importedCluster = "imported_cluster_id"
 // keepCluster stores the ID of the cluster whose bundle the resource needs.
 func (i importer) keepCluster(id string) {
 	text, err := json.Marshal(id)
-	if err == nil {
+	if err == nil && i.resp.Private != nil { // a list of resources has no private state
 		i.resp.Diagnostics.Append(i.resp.Private.SetKey(i.ctx, importedCluster, text)...)
 	}
 }

@@ -239,6 +239,9 @@ func (r *machineResource[M, P, S, T]) Update(
 		warnDrift(&resp.Diagnostics, m.label(), stringsOf(ctx, m.shared().Drift, &resp.Diagnostics), m.shared().remedy)
 		m.keepPlanned(plan)
 	}
+	if r.maintain(ctx, prior, model, spec, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
 }

@@ -43,6 +43,7 @@ type replicaModel struct {
 	AdminConf      types.Bool   `tfsdk:"admin_conf"`
 	Liveness       types.Bool   `tfsdk:"liveness_probe"`
 	VerifyKubelets types.Bool   `tfsdk:"verify_kubelets"`
+	Maintenance    types.Object `tfsdk:"maintenance"`
 	Metrics        types.Object `tfsdk:"metrics"`
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`

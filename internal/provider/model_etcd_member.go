@@ -34,6 +34,7 @@ type etcdMemberModel struct {
 	DataDir     types.String `tfsdk:"data_dir"`
 	OnDestroy   types.String `tfsdk:"on_destroy"`
 	Early       types.String `tfsdk:"early_renewal"`
+	Maintenance types.Object `tfsdk:"maintenance"`
 
 	ClientURL types.String `tfsdk:"client_url"`
 	PeerURL   types.String `tfsdk:"peer_url"`

@@ -7,9 +7,11 @@ import (
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -32,6 +34,8 @@ var (
 	_ provider.Provider                       = (*kubeProvider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*kubeProvider)(nil)
 	_ provider.ProviderWithFunctions          = (*kubeProvider)(nil)
+	_ provider.ProviderWithActions            = (*kubeProvider)(nil)
+	_ provider.ProviderWithListResources      = (*kubeProvider)(nil)
 )
 
 // providerModel is the model of the provider block.
@@ -125,6 +129,8 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s
 	resp.DataSourceData = s
+	resp.ActionData = s
+	resp.ListResourceData = s
 	if elementsKnown(ctx, model.Seal) {
 		seal, diags := decodeSeal(ctx, model.Seal)
 		resp.Diagnostics.Append(diags...)
@@ -166,6 +172,17 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 
 func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral, newBootstrapTokenEphemeral}
+}
+
+// Actions returns what is done on request. Terraform supports actions since 1.14. Older versions and
+// OpenTofu do not call this method.
+func (p *kubeProvider) Actions(context.Context) []func() action.Action {
+	return []func() action.Action{newSnapshotAction, newDefragmentAction, newMoveLeaderAction, newDrainAction}
+}
+
+// ListResources returns what "terraform query" lists. Terraform supports it since 1.14.
+func (p *kubeProvider) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{newMemberList, newReplicaList, newEndpointList}
 }
 
 // Functions returns the provider's functions, which need no machine and no configuration.

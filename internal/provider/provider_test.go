@@ -40,6 +40,15 @@ func TestSchemas(t *testing.T) {
 	for name, schema := range schemas.EphemeralResourceSchemas {
 		described(t, "ephemeral "+name, schema.Block.Attributes)
 	}
+	for name, schema := range schemas.ActionSchemas {
+		described(t, "action "+name, schema.Schema.Block.Attributes)
+		if schema.Schema.Block.Description == "" {
+			t.Errorf("action %s has no description", name)
+		}
+	}
+	for name, schema := range schemas.ListResourceSchemas {
+		described(t, "list "+name, schema.Block.Attributes)
+	}
 	for name, function := range schemas.Functions {
 		if function.Summary == "" || function.Description == "" {
 			t.Errorf("function %s has no summary or no description", name)

@@ -83,7 +83,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"liveness_probe": livenessSchema("A member that has failed eight probes in a row is restarted, if all " +
 			"other members are healthy and no other member or API server of the cluster was restarted within four " +
 			"minutes."),
-		"snapshots": snapshotsSchema(),
+		"snapshots":   snapshotsSchema(),
+		"maintenance": memberMaintenanceSchema(),
 		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},

@@ -36,6 +36,7 @@ func replicaHardening() map[string]schema.Attribute {
 				"then these commands fail. Default `false`. A change restarts the API servers, one replica at a time; so does " +
 				"each stage of a rotation of that CA.",
 		},
+		"maintenance": replicaMaintenanceSchema(),
 		"liveness_probe": livenessSchema("A component that has failed eight probes in a row is restarted. " +
 			"An API server is restarted only if etcd works and no other API server or member of the cluster was " +
 			"restarted within four minutes; controller-manager and scheduler only if the API server of their " +

@@ -135,6 +135,7 @@ resource "kube_etcd_member" "this" {
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
   liveness_probe         = var.etcd.liveness_probe
+  maintenance            = try(var.maintenance[each.key].etcd, null)
   environment            = var.etcd.environment
   resources              = length(local.resources[each.key].etcd) == 0 ? null : local.resources[each.key].etcd
   signed                 = try(var.signed[each.key].etcd_member, null)
@@ -161,6 +162,7 @@ resource "kube_control_plane_replica" "this" {
   environment    = var.kubernetes.environment
   admin_conf     = var.kubernetes.admin_conf
   liveness_probe = var.kubernetes.liveness_probe
+  maintenance    = try(var.maintenance[each.key].replica, null)
   metrics        = var.kubernetes.metrics
   audit          = var.kubernetes.audit
   authentication = local.authentication

@@ -365,3 +365,25 @@ variable "admin_kubeconfig" {
   default     = true
   nullable    = false
 }
+
+variable "maintenance" {
+  description = <<-EOT
+    Maintenance on request, by machine, for CLIs without actions. A new text requests it once, in that apply:
+    of etcd a snapshot, a defragmentation (one member at a time), and leadership; of the replica, leaving rotation for the time hold.
+  EOT
+  type = map(object({
+    etcd = optional(object({
+      snapshot         = optional(string)
+      defragment       = optional(string)
+      min_free_percent = optional(number)
+      force            = optional(bool)
+      move_leader      = optional(string)
+    }))
+    replica = optional(object({
+      drain = optional(string)
+      hold  = optional(string)
+    }))
+  }))
+  default  = {}
+  nullable = false
+}

@@ -111,6 +111,11 @@ func RequireSpace(size, free int64) error {
 // destroy leaves them in place.
 func UpgradesDir(dataDir string) string { return layout.ArchiveRoot(dataDir) + "/upgrades" }
 
+// RequestedDir returns the directory of snapshots that are saved on request, and before a change of
+// the number of members that the cluster depends on: apart from those of upgrades, so that neither
+// removes the other's.
+func RequestedDir(dataDir string) string { return layout.ArchiveRoot(dataDir) + "/requested" }
+
 // TimeLayout is the prefix of each snapshot's name: sorting by name sorts by age.
 const TimeLayout = "20060102T150405Z"
 

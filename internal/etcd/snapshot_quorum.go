@@ -1,0 +1,70 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+)
+
+// A cluster that grows from one voter to two, or shrinks from two to one, has no tolerance for
+// failures on its way: if either member fails, quorum is lost. A snapshot is saved first.
+const (
+	growthLabel    = "before-2-members"
+	shrinkageLabel = "before-1-member"
+)
+
+// snapshotLasts is how long a snapshot counts as the one from before a change: the change is retried
+// meanwhile.
+const snapshotLasts = time.Minute
+
+// savedBeforeGrowth reports whether the cluster may grow: it has several voters, or a snapshot was
+// just saved. After saving one it returns false, because time has passed.
+func (cl *cluster) savedBeforeGrowth(ctx context.Context, s Spec, v membership.View) (bool, error) {
+	if len(v.Voters()) != 1 {
+		return true, nil
+	}
+	return cl.savedBefore(ctx, s, v.Voters(), growthLabel)
+}
+
+// savedBeforeShrinkage reports the same of the removal of a voter. If all voters leave in this run,
+// the last one saves the final snapshot.
+func (cl *cluster) savedBeforeShrinkage(
+	ctx context.Context, s Spec, v membership.View, leaves membership.Member,
+) (bool, error) {
+	leaving := cl.leavingMembers()
+	stays := func(m membership.Member) bool { return !leaving[m.Name] }
+	if leaves.Learner || len(v.Voters()) != 2 || !slices.ContainsFunc(v.Voters(), stays) {
+		return true, nil
+	}
+	return cl.savedBefore(ctx, s, membership.Except(v.Voters(), leaves.ID), shrinkageLabel)
+}
+
+func (cl *cluster) savedBefore(
+	ctx context.Context, s Spec, on []membership.Member, label string,
+) (bool, error) {
+	cl.mu.Lock()
+	recent := time.Since(cl.saved[label]) < snapshotLasts
+	cl.mu.Unlock()
+	if recent {
+		return true, nil
+	}
+	_, err := cl.save(ctx, saving{
+		machine: cl.machine(cl.hostAt(on[0].Address(), s)), cluster: s.Bundle.ClusterID, member: on[0], label: label,
+		dir: snapshot.RequestedDir,
+	})
+	if err != nil {
+		return false, fmt.Errorf("no snapshot could be saved before the cluster, which tolerates no failure while it "+
+			"changes between one and two voters: %w", err)
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.saved == nil {
+		cl.saved = map[string]time.Time{}
+	}
+	cl.saved[label] = time.Now()
+	return false, nil
+}
