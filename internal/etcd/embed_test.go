@@ -203,6 +203,10 @@ func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error)
 	return nil, m.reach()
 }
 
+func (m *testMachine) Run(context.Context, host.Command) (string, error) {
+	return "", errors.New("this machine runs no commands")
+}
+
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
 	return "the unit's log", nil
 }

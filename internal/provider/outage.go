@@ -16,10 +16,15 @@ import (
 // outage connects an etcd member and a replica on the same machine. While the member does not
 // serve, a replica that uses no other member is drained and paused.
 func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Outage {
-	return s.replicas.Outage(controlplane.StackedMember{
+	return s.replicas.Outage(s.stacked(member, bundle))
+}
+
+// stacked describes the machine of a member, on which a replica may run.
+func (s *session) stacked(member *host.Host, bundle *pki.Bundle) controlplane.StackedMember {
+	return controlplane.StackedMember{
 		Host: member, Bundle: bundle, EtcdURL: membership.ClientURL(member.Address()),
 		Registrar: func(text json.RawMessage) (controlplane.Registrar, error) { return s.registrar(text, bundle) },
-	})
+	}
 }
 
 // changing records that a change of a member has begun. The caller calls end when it is done.

@@ -83,6 +83,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			"other members are healthy and no other member or API server of the cluster was restarted within four " +
 			"minutes."),
 		"snapshots": snapshotsSchema(),
+		"restore":   restoreSchema(),
 		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},

@@ -29,6 +29,7 @@ type session struct {
 	adoptions     adoptions
 	planned       disruption
 	versions      *versions
+	restores      restores
 	bundles       knownBundles
 	openedBundles openedBundles
 	abandon       host.Abandoned // machines that the user has declared permanently lost

@@ -46,6 +46,15 @@ type Spec struct {
 	Snapshots    *snapshot.Settings // on a schedule; nil: none. A change restarts nothing
 	// LivenessProbe restarts the member when it hangs. A change restarts nothing.
 	LivenessProbe bool
+	Restore       *Restore // nil: none. It matters until the members' records say that it is done
+}
+
+// RestoreID returns the ID of the restore that the cluster's data comes from; "" if there is none.
+func (s Spec) RestoreID() string {
+	if s.Restore == nil {
+		return ""
+	}
+	return s.Restore.ID
 }
 
 // OnDestroy is what happens to the data directory of a member that is removed.
