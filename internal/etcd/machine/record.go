@@ -36,9 +36,12 @@ func (f Observed) recordFits(s Spec, id ID) bool {
 	m := f.Record
 	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.Generation() &&
 		m.UpgradeSnapshots() == s.UpgradeSnapshots() && m.saysConfigured(s) &&
-		(s.Restore == nil || m.Restored == s.RestoreID()) &&
+		m.recordFitsRestore(s) &&
 		m.ID() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
+
+// recordFitsRestore reports whether m says that the restore of s is done, if s has one.
+func (m Record) recordFitsRestore(s Spec) bool { return s.Restore == nil || m.Restored == s.RestoreID() }
 
 // MemberID returns the recorded ID of the member; 0 if there is no record.
 func (f Observed) MemberID() uint64 {

@@ -25,6 +25,7 @@ halt() {
 cleanup() {
   halt
   rm -rf "$work" "$received"
+  rmdir "$root" 2>/dev/null || true
   if [ -n "$survivor" ]; then systemctl start --no-block etcd.service || true; fi
 }
 
