@@ -59,6 +59,7 @@ func arguments(kind string) map[string]argument {
 			"upgrade_snapshots_kept": {label: "number of upgrade snapshots to keep"},
 			"archives_kept":          {label: "number of data archives to keep"},
 			"snapshots":              {label: "scheduled snapshots"},
+			"restore":                {label: "restore of the cluster's data", effect: Restart},
 			"liveness_probe":         {label: "liveness probe", shown: true},
 			"resources":              {label: "resource limits", effect: Restart, shown: true},
 			"environment":            {label: "environment variables", effect: Restart},
