@@ -73,10 +73,31 @@ func stopForReturn(ctx context.Context, s Spec) error {
 	return nil
 }
 
+// Stop stops the replica on the machine, whatever it does and however many members it uses, because
+// the data of all members is about to be replaced. It is not drained: without etcd it serves nothing.
+// Ended starts it again.
+func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
+	s, _, err := b.replica(ctx)
+	if s == nil || err != nil {
+		return err
+	}
+	lock, err := r.changeLocks.acquire(ctx, *s)
+	if err != nil {
+		return err
+	}
+	defer lock.release(true)
+	problem.Progress(ctx, "%s: stopping the components until etcd is restored", s.Machine())
+	stop := host.Command{Script: "touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())}
+	if _, err := s.Host.Run(lock.context(ctx), stop); err != nil {
+		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
+	}
+	return nil
+}
+
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the
 // replica when it is ready. A replica that lost its member in another way is made to reconnect.
 func (o *Outage) Ended(ctx context.Context) error {
-	s, _, err := o.member.dependentReplica(ctx)
+	s, _, err := o.member.resumableReplica(ctx)
 	if s == nil || err != nil {
 		return err
 	}
@@ -87,7 +108,7 @@ func (o *Outage) Ended(ctx context.Context) error {
 	succeeded := true
 	defer func() { lock.release(succeeded) }()
 	ctx = lock.context(ctx)
-	s, state, err := o.member.dependentReplica(ctx) // observed again: another process may have returned it
+	s, state, err := o.member.resumableReplica(ctx) // observed again: another process may have returned it
 	if s == nil || err != nil {
 		return err
 	}

@@ -77,6 +77,16 @@ func (b StackedMember) dependentReplica(ctx context.Context) (*Spec, stackedStat
 	return s, state, nil
 }
 
+// resumableReplica returns the replica on the machine if its only etcd member is this one, or if
+// it is paused; nil otherwise.
+func (b StackedMember) resumableReplica(ctx context.Context) (*Spec, stackedStatus, error) {
+	s, state, err := b.replica(ctx)
+	if s == nil || err != nil || !state.paused && !slices.Equal(s.EtcdURLs, []string{b.EtcdURL}) {
+		return nil, state, err
+	}
+	return s, state, nil
+}
+
 // replica returns the replica on the machine, as its record describes it; nil if there
 // is none. Only what pausing and resuming need is set.
 func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatus, err error) {

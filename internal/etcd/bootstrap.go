@@ -45,6 +45,12 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	if len(fit) == 0 {
 		return
 	}
+	if anyOf(fit).Restore != nil {
+		if results := cl.beginRestore(b.ctx, fit, s); results != nil {
+			maps.Copy(b.results, results)
+			return
+		}
+	}
 	d, s, err := cl.decide(b.ctx, fit, s)
 	if err != nil {
 		b.fail(fit, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
@@ -187,10 +188,18 @@ func (cl *cluster) close(b *batch) map[string]Spec {
 }
 
 // requireSamePeers refuses members that are created together and disagree about the
-// address of a peer.
+// address of a peer, or about a restore.
 func requireSamePeers(specs map[string]Spec) error {
 	at := map[string]string{}
+	restore := anyOf(specs).Restore
 	for _, spec := range specs {
+		if !reflect.DeepEqual(spec.Restore, restore) {
+			return &problem.Problem{
+				Summary: "Conflicting restores of etcd members", Attribute: "restore", Host: spec.Label(),
+				Cause:     "another member of the cluster has other settings in restore",
+				Unchanged: problem.Nothing, Next: "give every member of the cluster the same restore",
+			}
+		}
 		for name, h := range spec.Peers {
 			if known, ok := at[name]; ok && known != h.Address() {
 				return &problem.Problem{

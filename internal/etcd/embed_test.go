@@ -205,7 +205,12 @@ func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error)
 }
 
 // Listen does not listen: all machines are on this computer, where nothing is closed.
-func (m *testMachine) Listen(context.Context, []string) connections.Listener { return connections.Deaf() }
+func (m *testMachine) Listen(context.Context, []string) connections.Listener {
+	return connections.Deaf()
+}
+func (m *testMachine) Run(context.Context, host.Command) (string, error) {
+	return "", errors.New("this machine runs no commands")
+}
 
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
 	return "the unit's log", nil

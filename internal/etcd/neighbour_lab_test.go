@@ -100,6 +100,8 @@ func (r *rig) puts(s Spec) latencies {
 		took = append(took, time.Since(begun))
 	}
 	slices.Sort(took)
-	at := func(share float64) time.Duration { return took[int(share*float64(len(took)))].Round(100 * time.Microsecond) }
+	at := func(share float64) time.Duration {
+		return took[int(share*float64(len(took)))].Round(100 * time.Microsecond)
+	}
 	return latencies{at(0.5), at(0.9), at(0.99)}
 }

@@ -24,6 +24,10 @@ type Spec struct {
 	Peers      map[string]*host.Host // by member name, this one included: where to find the cluster
 	Outage     Outage                // nil: nothing has to be drained
 	APIServers APIServers            // nil: no API servers are checked
+	// StopReplica stops the replica of the cluster that may be on a machine, until its member's
+	// outage has ended. nil: there are none.
+	StopReplica func(ctx context.Context, h *host.Host) error
+	Abandoned   host.Abandoned // machines that the user has declared permanently lost
 	// FormerPeers are the peers in the state that an Update starts from. A peer that is no
 	// longer in Peers leaves in the same run.
 	FormerPeers map[string]*host.Host

@@ -39,7 +39,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 		turn.Leave()
 		return Status{}, notObserved("etcd member not changed", s, f.Err)
 	}
-	if machine.Rebuilt(f) { // left to Create, with all its checks
+	if machine.Rebuilt(f) || f.RestoreDue(s.Spec) { // left to Create, with all its checks
 		turn.Leave()
 		return c.Create(ctx, s)
 	}

@@ -29,6 +29,7 @@ type etcdMemberModel struct {
 	Kept        types.Int64  `tfsdk:"upgrade_snapshots_kept"`
 	Archives    types.Int64  `tfsdk:"archives_kept"`
 	Snapshots   types.Object `tfsdk:"snapshots"`
+	Restore     types.Object `tfsdk:"restore"`
 	Liveness    types.Bool   `tfsdk:"liveness_probe"`
 	Metrics     types.Object `tfsdk:"metrics"`
 	DataDir     types.String `tfsdk:"data_dir"`
@@ -83,7 +84,7 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||
-		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
+		m.restoreDue(before) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Environment, before.Environment},
@@ -94,6 +95,12 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 		[2]attr.Value{m.Liveness, before.Liveness},
 		[2]attr.Value{m.Metrics, before.Metrics},
 	)
+}
+
+// restoreDue reports whether m requests a restore that before does not.
+func (m *etcdMemberModel) restoreDue(before etcdMemberModel) bool {
+	id := restoreID(m.Restore)
+	return !id.IsNull() && !id.Equal(restoreID(before.Restore))
 }
 
 // warnEvenPeers warns of an even number of members, which tolerates no more failures than one
@@ -132,13 +139,13 @@ func (m *etcdMemberModel) keepObserved(state etcdMemberModel) {
 func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel, s *session) {
 	m.keepObserved(state)
 	m.ConfigDigest, m.Drift = types.StringUnknown(), noDrift()
-	if state.newID {
+	if state.newID || m.restoreDue(state) {
 		m.ID = types.StringUnknown()
 	}
 	if state.Learner.ValueBool() { // it is promoted
 		m.Learner = types.BoolUnknown()
 	}
-	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) ||
+	if drifted(state.Drift) || m.restoreDue(state) || m.rotated(&state.machineModel, pki.EtcdPart) ||
 		s.signedChanged(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
 		m.Expiry = types.StringUnknown()
 	}

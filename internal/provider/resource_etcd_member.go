@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // etcdMemberResource is one etcd member on one machine. The instances of a for_each form one
@@ -65,6 +66,7 @@ func (r *etcdMemberResource) ValidateConfig(
 	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
 	model.validateStore(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
+	validateRestore(model.Restore, &resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
 			stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
@@ -103,6 +105,7 @@ func (r *etcdMemberResource) ModifyPlan(
 		}
 	}
 	r.judgeVersion(ctx, *plan, *state, &resp.Diagnostics)
+	r.planRestore(ctx, *plan, *state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
@@ -189,12 +192,17 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			StoreVersion:  r.session.version,
 			LivenessProbe: m.Liveness.ValueBool(),
 
+			Restore:           restoreOf(m.Restore),
 			TextfileDirectory: textfileDirectory(m.Metrics),
 			EarlyRenewal:      early,
 		},
 		Peers:      r.session.machines(stringMapOf(ctx, m.Peers, diags)),
 		APIServers: r.session.replicas,
 		Outage:     r.session.outage(target, m.bundle),
+		Abandoned:  r.session.abandon,
+		StopReplica: func(ctx context.Context, h *host.Host) error {
+			return r.session.replicas.Stop(ctx, r.session.stacked(h, m.bundle))
+		},
 	}
 }
 

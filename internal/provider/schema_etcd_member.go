@@ -85,6 +85,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			"minutes."),
 		"snapshots":   snapshotsSchema(),
 		"maintenance": memberMaintenanceSchema(),
+		"restore":     restoreSchema(),
 		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},

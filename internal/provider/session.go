@@ -30,6 +30,7 @@ type session struct {
 	adoptions     adoptions
 	planned       disruption
 	versions      *versions
+	restores      restores
 	bundles       knownBundles
 	openedBundles openedBundles
 	openTokens    openTokens

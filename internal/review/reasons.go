@@ -60,6 +60,7 @@ func arguments(kind string) map[string]argument {
 			"archives_kept":          {label: "number of data archives to keep"},
 			"snapshots":              {label: "scheduled snapshots"},
 			"maintenance":            {label: "requested maintenance", effect: Restart},
+			"restore":                {label: "restore of the cluster's data", effect: Restart},
 			"liveness_probe":         {label: "liveness probe", shown: true},
 			"metrics":                {label: "facts for monitoring", shown: true},
 			"resources":              {label: "resource limits", effect: Restart, shown: true},

@@ -134,6 +134,7 @@ resource "kube_etcd_member" "this" {
   upgrade_snapshots_kept = var.etcd.upgrade_snapshots_kept
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
+  restore                = var.etcd.restore
   liveness_probe         = var.etcd.liveness_probe
   maintenance            = try(var.maintenance[each.key].etcd, null)
   environment            = var.etcd.environment

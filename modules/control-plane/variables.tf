@@ -128,6 +128,7 @@ variable "etcd" {
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
     snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, or liveness_probe, restarts nothing.
+    restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
   EOT
   type = object({
     version                = string
@@ -141,6 +142,17 @@ variable "etcd" {
       kept             = optional(number, 24)
       upload           = optional(string)
       environment_file = optional(string)
+    }))
+    restore = optional(object({
+      id               = string
+      member           = optional(string)
+      snapshot         = optional(string)
+      file             = optional(string)
+      fetch            = optional(string)
+      environment_file = optional(string)
+      revision_bump    = optional(number)
+      accept_older     = optional(bool)
+      accept_other_ca  = optional(bool)
     }))
     liveness_probe = optional(bool, true)
     environment    = optional(map(string))

@@ -57,3 +57,27 @@ func (c *Clients) Defragment(ctx context.Context, address string) error {
 		return err
 	})
 }
+
+// Position is how much of the cluster's log a member has.
+type Position struct {
+	Term     uint64
+	Index    uint64 // of the last entry that it knows to be committed
+	Revision int64
+}
+
+// Position asks the member at an address. It needs no quorum.
+func (c *Clients) Position(ctx context.Context, address string) (Position, error) {
+	s, err := c.status(ctx, address)
+	if err != nil {
+		return Position{}, err
+	}
+	return Position{Term: s.RaftTerm, Index: s.RaftIndex, Revision: s.Header.Revision}, nil
+}
+
+// ForgetAPIServers removes the registrations of API servers from restored data.
+func (c *Clients) ForgetAPIServers(ctx context.Context, address string) error {
+	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Delete(ctx, MasterLeases, clientv3.WithPrefix())
+		return err
+	})
+}

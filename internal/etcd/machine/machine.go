@@ -25,6 +25,8 @@ type Machine interface {
 	Install(ctx context.Context, src host.Source, artifacts []host.Artifact) ([]host.Artifact, error)
 	// Change applies c and then runs a, in one round trip.
 	Change(ctx context.Context, c host.Change, a Action) (host.Applied, error)
+	// Run runs a command that changes the machine, and returns its standard output.
+	Run(ctx context.Context, c host.Command) (string, error)
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	UnitLog(ctx context.Context, unit string, lines int) (string, error)
 	// Barriers returns why what the member needs of the machine is not met: see barrier.Problems.
@@ -45,6 +47,7 @@ const (
 	Stop              // stop, until the next start
 	Inspect           // fail if the data contains what etcd 3.6 does not accept
 	SaveSnapshot      // save a verified snapshot of the serving member: Save
+	PlaceRestored     // make restored data the member's
 )
 
 // Action is a verb with its parameters.
@@ -102,6 +105,8 @@ func (a Action) verbScript() host.Script {
 		return inspectScript
 	case SaveSnapshot:
 		return a.settleScript() + a.Save.Script()
+	case PlaceRestored:
+		return ArchiveFunctions + placeScript
 	}
 	return ""
 }
@@ -124,7 +129,7 @@ var inspectScript host.Script
 // vars returns the variables of the action's script.
 func (a Action) vars() map[string]string {
 	switch a.Verb {
-	case Retire, Clear:
+	case Retire, Clear, PlaceRestored:
 		return archiveVars(a.DataDir, a.Member, a.Keep)
 	case Inspect:
 		return map[string]string{"data": a.DataDir, "tools": a.Tools}

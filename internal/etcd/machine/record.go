@@ -36,8 +36,12 @@ func (f Observed) recordFits(s Spec, id ID) bool {
 	m := f.Record
 	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.Generation() &&
 		m.UpgradeSnapshots() == s.UpgradeSnapshots() && m.saysConfigured(s) &&
+		m.recordFitsRestore(s) &&
 		m.ID() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
+
+// recordFitsRestore reports whether m says that the restore of s is done, if s has one.
+func (m Record) recordFitsRestore(s Spec) bool { return s.Restore == nil || m.Restored == s.RestoreID() }
 
 // MemberID returns the recorded ID of the member; 0 if there is no record.
 func (f Observed) MemberID() uint64 {
@@ -55,17 +59,32 @@ type ID struct {
 
 // recordFile returns member.json.
 func recordFile(s Spec, id ID, pairs map[string]string) host.File {
+	return encodeRecord(s.record(id, pairs))
+}
+
+// restoringRecord returns member.json of a member whose data is being restored.
+func restoringRecord(s Spec, id ID, pairs map[string]string) host.File {
+	m := s.record(id, pairs)
+	m.Restored, m.Restoring = "", s.RestoreID()
+	return encodeRecord(m)
+}
+
+func (s Spec) record(id ID, pairs map[string]string) Record {
 	configured := s.configured()
 	cluster := ""
 	if id.Cluster != 0 {
 		cluster = fmt.Sprintf("%x", id.Cluster)
 	}
-	text, err := json.MarshalIndent(Record{
+	return Record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.Generation(),
-		SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs,
+		SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs, Restored: s.RestoreID(),
 		Configured: &configured,
-	}, "", "  ")
+	}
+}
+
+func encodeRecord(m Record) host.File {
+	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		panic("etcd: encode the member record: " + err.Error())
 	}
@@ -91,6 +110,11 @@ type Record struct {
 	SnapshotsKept int `json:"snapshots_kept"`
 	// Pairs ties the certificate and the key of each leaf together: see pairDigest.
 	Pairs map[string]string `json:"pairs"`
+	// Restored is the ID of the restore that the data of the cluster comes from; "" if
+	// there was none.
+	Restored string `json:"restored,omitempty"`
+	// Restoring is the ID of a restore that the machine has begun and not completed.
+	Restoring string `json:"restoring,omitempty"`
 	// Configured is for an import. Records of earlier versions have none, which is
 	// equivalent to an empty one.
 	Configured *configured `json:"configured,omitempty"`

@@ -68,6 +68,10 @@ func (m Record) check() error {
 		return fmt.Errorf("etcd_cluster_id is %s", problem.Quote(m.EtcdCluster))
 	case m.Generation < 0 || m.Generation > mostGeneration:
 		return fmt.Errorf("generation is %d", m.Generation)
+	case m.Restored != "" && ValidateRestoreID(m.Restored) != nil:
+		return fmt.Errorf("restored is %s", problem.Quote(m.Restored))
+	case m.Restoring != "" && ValidateRestoreID(m.Restoring) != nil:
+		return fmt.Errorf("restoring is %s", problem.Quote(m.Restoring))
 	case m.SnapshotsKept < 0 || m.SnapshotsKept > mostKept:
 		return fmt.Errorf("snapshots_kept is %d", m.SnapshotsKept)
 	}

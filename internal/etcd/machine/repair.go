@@ -46,7 +46,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	// The record is the last file: it confirms the files before it.
 	if id := f.identity(v, entry); len(c.Files) > 0 || !f.recordFits(s, id) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
-		r.Change.Files = append(r.Change.Files, recordFile(s, id, c.Pairs))
+		r.Change.Files = append(r.Change.Files, recordFile(s.keepRestored(f), id, c.Pairs))
 	}
 	for _, name := range f.Facts.Dirs[layout.DropInDir] {
 		r.Change.Remove = append(r.Change.Remove, path.Join(layout.DropInDir, name))
@@ -95,4 +95,13 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 		return "systemd has loaded a different " + layout.UnitPath
 	}
 	return ""
+}
+
+// keepRestored returns s with the restore in the record, which stays there when the
+// configuration no longer mentions it.
+func (s Spec) keepRestored(f Observed) Spec {
+	if s.Restore == nil && f.Record != nil && f.Record.Restored != "" {
+		s.Restore = &Restore{ID: f.Record.Restored}
+	}
+	return s
 }

@@ -50,6 +50,15 @@ type Spec struct {
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the member are
 	// written; "": nowhere. A change restarts nothing.
 	TextfileDirectory string
+	Restore           *Restore // nil: none. It matters until the members' records say that it is done
+}
+
+// RestoreID returns the ID of the restore that the cluster's data comes from; "" if there is none.
+func (s Spec) RestoreID() string {
+	if s.Restore == nil {
+		return ""
+	}
+	return s.Restore.ID
 }
 
 // OnDestroy is what happens to the data directory of a member that is removed.

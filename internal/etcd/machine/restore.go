@@ -1,0 +1,301 @@
+package machine
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Restore describes what a cluster that has no quorum any more starts again from. Exactly
+// one of Member, Snapshot, File and Fetch is set.
+type Restore struct {
+	ID              string // each ID is restored once
+	Member          string // a survivor, whose data is used
+	Snapshot        string // a path on a machine
+	File            string // a path on the operator's computer
+	Fetch           string // commands that bring the snapshot to a machine
+	EnvironmentFile string // on the machine, for Fetch; "": none
+	Bump            int64  // by how much the revision grows; BumpAutomatically
+	AcceptOlder     bool   // use Member even if another survivor may know more
+	AcceptOtherCA   bool   // use data of a cluster with other certificates
+}
+
+// BumpAutomatically lets the revision grow until it exceeds every one that a client can
+// have seen: to the milliseconds since 1970, at least by a thousand million. etcd would
+// have to write a thousand times a second since 1970 to have reached that, and a second
+// restore of the same snapshot exceeds the first one.
+const BumpAutomatically = -1
+
+// Source describes where the data comes from, for messages.
+func (r Restore) Source() string {
+	switch {
+	case r.Member != "":
+		return "the data of member " + r.Member
+	case r.Snapshot != "":
+		return "snapshot " + r.Snapshot
+	case r.File != "":
+		return "snapshot " + r.File + " on this computer"
+	}
+	return "the snapshot that the fetch commands bring"
+}
+
+// kind returns the kind of the source, for restore_stage.sh.
+func (r Restore) kind() string {
+	switch {
+	case r.Member != "":
+		return "member"
+	case r.Snapshot != "":
+		return "snapshot"
+	case r.File != "":
+		return "file"
+	}
+	return "fetch"
+}
+
+// key identifies what was staged: another source under the same ID is staged again.
+func (r Restore) key() string {
+	return Digest([]byte(strings.Join([]string{
+		r.ID, r.Member, r.Snapshot, r.File, r.Fetch, r.EnvironmentFile, strconv.FormatInt(r.Bump, 10),
+	}, "\x00")))
+}
+
+var restoreIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+
+// ValidateRestoreID accepts what the record of a member can contain.
+func ValidateRestoreID(id string) error {
+	if !restoreIDForm.MatchString(id) {
+		return fmt.Errorf("restore id %q is not valid: use at most 64 letters, digits and the characters . _ : -, beginning "+
+			"with a letter or digit", id)
+	}
+	return nil
+}
+
+//go:embed restore_stage.sh
+var stageScript host.Script
+
+//go:embed restore_place.sh
+var placeScript host.Script
+
+//go:embed restore_drop.sh
+var dropScript host.Script
+
+//go:embed restore_receive.sh
+var receiveScript host.Script
+
+// Staged is data that etcd has been seen to serve and that is not the member's yet.
+type Staged struct {
+	Token    string // of the new cluster
+	Size     int64  // of the snapshot, in bytes
+	Saved    time.Time
+	Revision int64 // of the snapshot
+	Bump     int64
+	Keys     int64
+
+	CA      []byte   // the ConfigMap with the cluster's root certificate; empty if there is none
+	Heads   [][]byte // the beginnings of encrypted values
+	Samples [][]byte // some of these values
+}
+
+// String describes the restored data.
+func (s Staged) String() string {
+	return fmt.Sprintf("revision %d, %s, saved %s", s.Revision, membership.Bytes(s.Size), s.Saved.UTC().Format(time.RFC3339))
+}
+
+// ID returns the identity of the only member of the restored cluster.
+func (s Staged) ID(spec Spec) ID {
+	return ID{
+		Member:  membership.StaticMemberID(spec.PeerURL(), s.Token),
+		Cluster: membership.StaticClusterID([]string{spec.PeerURL()}, s.Token),
+	}
+}
+
+// Receive stores the snapshot of a restore on a machine.
+func Receive(ctx context.Context, m Machine, s Spec, content io.Reader) error {
+	_, err := m.Run(ctx, host.Command{
+		Script: ArchiveFunctions + receiveScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()), Stdin: content,
+	})
+	return err
+}
+
+// Stage makes the data of the restored cluster beside the data directory, from which
+// nothing is taken away. A member whose data it copies is stopped meanwhile. Data that an
+// earlier call has staged is used again once the member's own data is archived.
+func Stage(ctx context.Context, m Machine, s Spec, token string) (Staged, error) {
+	r := s.Restore
+	vars := archiveVars(s.Directory(), s.Name, s.archives())
+	bump := "auto"
+	if r.Bump != BumpAutomatically {
+		bump = strconv.FormatInt(r.Bump, 10)
+	}
+	for name, value := range map[string]string{
+		"kind": r.kind(), "key": r.key(), "snapshot": r.Snapshot, "commands": r.Fetch, "environment": r.EnvironmentFile,
+		"tools": ArtifactDir(s.Version), "name": s.Name, "peer": s.PeerURL(), "token": token, "bump": bump,
+		"quota": strconv.FormatInt(s.Quota(), 10), "reserve": strconv.Itoa(snapshot.Reserve),
+	} {
+		vars[name] = value
+	}
+	out, err := m.Run(ctx, host.Command{Script: ArchiveFunctions + stageScript, Vars: vars})
+	if err != nil {
+		return Staged{}, err
+	}
+	return ReadStaged(out)
+}
+
+// Unstage removes what Stage has made.
+func Unstage(ctx context.Context, m Machine, s Spec) error {
+	_, err := m.Run(ctx, host.Command{
+		Script: ArchiveFunctions + dropScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
+	})
+	return err
+}
+
+// IsStaged reports whether Stage has nothing left to do.
+func IsStaged(ctx context.Context, m Machine, s Spec) (bool, error) {
+	facts, err := m.Observe(ctx, host.Query{
+		Script: ArchiveFunctions + `[ -e "$data/member" ] || [ ! -d "$root/restoring/member" ] || cat "$root/restoring/key"` + "\n",
+		Vars:   archiveVars(s.Directory(), s.Name, s.archives()),
+	})
+	return err == nil && strings.TrimSpace(facts.Output) == s.Restore.key(), err
+}
+
+// PlaceChange returns the change that makes the staged data the member's. The record is
+// there before the data, and nothing can start the member with an empty data directory
+// instead: the unit is disabled, and bootstrap.env does not exist.
+func PlaceChange(s Spec, id ID) host.Change {
+	base := baseChange(s)
+	base.Links = nil
+	base.Dirs = base.Dirs[:2] // the data directory and that of the record
+	base.Files = []host.File{restoringRecord(s, id, nil)}
+	return base
+}
+
+// PlaceAction returns the action that follows PlaceChange.
+func PlaceAction(s Spec) Action {
+	return Action{Verb: PlaceRestored, DataDir: s.Directory(), Member: s.Name, Keep: s.archives()}
+}
+
+// StartRestoredChange returns the change that starts the member on its data.
+func StartRestoredChange(s Spec, f Observed, c Issued, id ID) (change host.Change, timers host.Script) {
+	change, timers = NewMemberChange(s, f, c, id, "")
+	change.Files = change.Files[:len(change.Files)-2] // without bootstrap.env: there is nothing to form
+	change.Files = append(change.Files, restoringRecord(s, id, c.Pairs))
+	return change, timers
+}
+
+// RestoredChange returns the change that completes a restore.
+func RestoredChange(s Spec, id ID, pairs map[string]string) host.Change {
+	return host.Change{Files: []host.File{recordFile(s, id, pairs)}, Remove: []string{layout.EnvPath}}
+}
+
+// longestSample is that of restore_stage.sh, decoded.
+const longestSample = 1 << 20
+
+// ReadStaged parses the report of restore_stage.sh.
+func ReadStaged(output string) (Staged, error) {
+	s := Staged{Size: -1, Revision: -1, Bump: -1, Keys: -1}
+	for line := range strings.Lines(output) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if err := s.set(key, value); err != nil {
+			return Staged{}, fmt.Errorf("read what was staged: %s %s: %w", key, problem.Quote(value), err)
+		}
+	}
+	if s.Token == "" || s.Size < 0 || s.Revision < 0 || s.Bump < 0 || s.Keys < 0 || s.Saved.IsZero() {
+		return Staged{}, errors.New("read what was staged: the report of the machine is incomplete")
+	}
+	return s, nil
+}
+
+func (s *Staged) set(key, value string) (err error) {
+	number := func() (n int64) { n, err = strconv.ParseInt(value, 10, 64); return n }
+	decode := func() (b []byte) {
+		if len(value) > longestSample {
+			err = errors.New("too long")
+			return nil
+		}
+		b, err = base64.StdEncoding.DecodeString(value)
+		return b
+	}
+	switch key {
+	case "token":
+		if s.Token = initialToken(value); s.Token == "" {
+			return errors.New("not a token")
+		}
+	case "size":
+		s.Size = number()
+	case "saved":
+		s.Saved = time.Unix(number(), 0)
+	case "revision":
+		s.Revision = number()
+	case "bump":
+		s.Bump = number()
+	case "keys":
+		s.Keys = number()
+	case "ca":
+		s.CA = decode()
+	case "head":
+		s.Heads = append(s.Heads, decode())
+	case "sample":
+		s.Samples = append(s.Samples, decode())
+	}
+	return err
+}
+
+// RestoreDue reports whether the data of the member may not come from the restore of s yet.
+func (f Observed) RestoreDue(s Spec) bool {
+	return s.Restore != nil && f.Record != nil && f.Record.Restored != s.RestoreID()
+}
+
+// SnapshotFile is a snapshot on a machine.
+type SnapshotFile struct {
+	Size     int64
+	Saved    time.Time
+	Revision int64 // 0: no program on the machine can read it
+}
+
+// snapshotQuestion prints size, time and, if etcdutl is installed, the revision of $file.
+const snapshotQuestion host.Script = `[ -f "$file" ] || exit 0
+stat -c '%s %Y' "$file"
+for program in /opt/kube/etcd/*/etcdutl; do
+  [ ! -x "$program" ] || "$program" snapshot status "$file" --write-out=json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'
+  break
+done
+`
+
+// SnapshotAt reads what can be told of a snapshot without changing anything; nil if there
+// is none.
+func SnapshotAt(ctx context.Context, m Machine, path string) (*SnapshotFile, error) {
+	facts, err := m.Observe(ctx, host.Query{Script: snapshotQuestion, Vars: map[string]string{"file": path}})
+	if err != nil || strings.TrimSpace(facts.Output) == "" {
+		return nil, err
+	}
+	var numbers []int64
+	for _, word := range strings.Fields(facts.Output) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the snapshot %s: %s is not a number", path, problem.Quote(word))
+		}
+		numbers = append(numbers, n)
+	}
+	file := &SnapshotFile{}
+	if len(numbers) < 2 {
+		return nil, fmt.Errorf("read the snapshot %s: the report of the machine is incomplete", path)
+	}
+	file.Size, file.Saved = numbers[0], time.Unix(numbers[1], 0)
+	if len(numbers) > 2 {
+		file.Revision = numbers[2]
+	}
+	return file, nil
+}

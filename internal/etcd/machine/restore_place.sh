@@ -1,0 +1,7 @@
+# Makes the data in $root/restoring the member's, by renaming it.
+if [ ! -e "$data/member" ]; then
+  [ -e "$root/restoring/key" ]
+  mv -T -- "$root/restoring/member" "$data/member"
+fi
+sync "$data" 2>/dev/null || sync
+rm -rf "$root/restoring"

@@ -1,0 +1,260 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+// lostMember is the data of a member that was stopped, with a snapshot from before its last
+// write. (One that is killed may not know any more that its last entries were committed, and
+// --force-new-cluster drops those.)
+type lostMember struct {
+	t                     *testing.T
+	tools, data, snapshot string
+	log                   string // what the script asked of systemd
+}
+
+// newLostMember runs etcd of a release that has been built, as one of three members of
+// which only it is left.
+func newLostMember(t *testing.T, version string) *lostMember {
+	t.Helper()
+	cached, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	m := &lostMember{
+		t: t, data: filepath.Join(dir, "etcd"), snapshot: filepath.Join(dir, "good.db"), log: filepath.Join(dir, "systemd"),
+		tools: filepath.Join(cached, "terraform-provider-kube", "components", "etcd-v"+version),
+	}
+	if _, err := os.Stat(filepath.Join(m.tools, "etcd")); err != nil || os.Geteuid() != 0 {
+		testrun.Missing(t, "root, and a built etcd ", version)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", `
+cd "$1"
+mkdir -p run etcd
+cd run
+"$2/etcd" --data-dir="$1/etcd" --listen-client-urls=unix://c:1 --advertise-client-urls=http://127.0.0.1:1 \
+  --listen-peer-urls=unix://p:1 --log-level=error >log 2>&1 &
+tools=$2
+c() { "$tools/etcdctl" --endpoints=unix://c:1 "$@" 2>/dev/null; }
+until c endpoint health >/dev/null; do sleep 0.1; done
+c put /registry/secrets/a/b k8s:enc:secretbox:v1:key1:abcdefghijklmnopqrstuvwxyz
+c put /registry/configmaps/kube-system/kube-root-ca.crt 'certificate, of the cluster'
+c snapshot save "$1/good.db"
+c put /registry/pods/late yes
+kill $!
+wait
+`, "sh", dir, m.tools).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return m
+}
+
+// stage runs the script with more variables.
+func (m *lostMember) stage(vars map[string]string) (Staged, error) {
+	m.t.Helper()
+	all := archiveVars(m.data, "cp1", 3)
+	for name, value := range map[string]string{
+		"key": "k1", "snapshot": "", "commands": "", "environment": "", "tools": m.tools, "name": "cp1",
+		"peer": "https://10.0.0.11:2380", "token": "prod-1", "bump": "auto", "quota": "8589934592", "reserve": "1000",
+	} {
+		all[name] = value
+	}
+	for name, value := range vars {
+		all[name] = value
+	}
+	// Not on this computer: systemd's unit, and the user.
+	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\nchown() { :; }\n", m.log)
+	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc",
+		string(host.Assignments(all))+stubs+string(ArchiveFunctions+stageScript)).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return Staged{}, errors.New(string(exit.Stderr))
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return ReadStaged(string(out))
+}
+
+func (m *lostMember) systemd() string {
+	text, _ := os.ReadFile(m.log) // none: it was asked nothing
+	_ = os.Remove(m.log)
+	return string(text)
+}
+
+// serves reads a key from the staged data.
+func (m *lostMember) serves(key string) string {
+	m.t.Helper()
+	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc", `
+mkdir "$1/run"
+cp -a "$2-archive/restoring" "$1/data"
+cd "$1/run"
+"$3/etcd" --data-dir="$1/data" --name=cp1 --listen-client-urls=unix://c:1 --advertise-client-urls=http://127.0.0.1:1 \
+  --listen-peer-urls=unix://p:1 --log-level=error >log 2>&1 &
+tools=$3 key=$4
+c() { "$tools/etcdctl" --endpoints=unix://c:1 "$@" 2>/dev/null; }
+until c endpoint health >/dev/null; do kill -0 $!; sleep 0.1; done
+c get "$key" --print-value-only
+c member list --write-out=simple
+c endpoint status --write-out=fields | grep -E '"(Revision|ClusterID|MemberID)"'
+kill $!
+wait
+`, "sh", m.t.TempDir(), m.data, m.tools, key).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// TestStage stages the data of each source with each release of etcd, and refuses damaged
+// ones without a trace.
+func TestStage(t *testing.T) {
+	for _, version := range []string{"3.6.16", "3.5.35"} {
+		t.Run(version, func(t *testing.T) {
+			m := newLostMember(t, version)
+			m.damaged(t)
+			m.fromSnapshot(t)
+			m.fromSurvivor(t)
+		})
+	}
+}
+
+// damaged refuses snapshots that are not whole.
+func (m *lostMember) damaged(t *testing.T) {
+	t.Helper()
+	good, err := os.ReadFile(m.snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), good...)
+	flipped[len(flipped)/2] ^= 1
+	for name, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"truncated": {good[:len(good)-1], "is incomplete"}, "flipped": {flipped, "is corrupt"},
+		"without its hash": {good[:len(good)-32], "has no integrity hash"}, "empty": {nil, "has no integrity hash"},
+		"hash of another": {append(append([]byte(nil), good[:len(good)-32]...), make([]byte, 32)...), "is corrupt"},
+	} {
+		bad := filepath.Join(t.TempDir(), "bad.db")
+		if err := os.WriteFile(bad, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": bad}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := os.Stat(m.data + "-archive"); err == nil {
+		t.Error("a refused snapshot has left something")
+	}
+	for want, vars := range map[string]map[string]string{
+		"is not a file":         {"kind": "snapshot", "snapshot": "/none"},
+		"not enough space":      {"kind": "snapshot", "snapshot": m.snapshot, "reserve": "4611686018427387904"},
+		"cannot be restored":    {"kind": "snapshot", "snapshot": m.snapshot, "peer": "not a URL"},
+		"has no data":           {"kind": "member", "data": m.data + "-none"},
+		"fetch commands failed": {"kind": "fetch", "commands": "echo broken >&2; exit 4"},
+	} {
+		if _, err := m.stage(vars); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", vars, err, want)
+		}
+	}
+}
+
+func (m *lostMember) fromSnapshot(t *testing.T) {
+	t.Helper()
+	m.systemd()
+	staged, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": m.snapshot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked := m.systemd(); asked != "" {
+		t.Errorf("the member was touched: %s", asked)
+	}
+	if staged.Token != "prod-1" || staged.Revision != 3 || !strings.Contains(string(staged.CA), "of the cluster") ||
+		len(staged.Heads) != 1 || !strings.HasPrefix(string(staged.Samples[0]), "k8s:enc:secretbox:v1:key1:") {
+		t.Errorf("staged %+v", staged)
+	}
+	if now := time.Now().UnixMilli(); staged.Revision+staged.Bump < now-60000 || staged.Revision+staged.Bump > now {
+		t.Errorf("revision %d grows by %d", staged.Revision, staged.Bump)
+	}
+	served := m.serves("/registry/secrets/a/b")
+	id := staged.ID(specAt(t, "10.0.0.11"))
+	for _, want := range []string{
+		"k8s:enc:secretbox", fmt.Sprintf(`"MemberID" : %d`, id.Member), fmt.Sprintf(`"ClusterID" : %d`, id.Cluster),
+		fmt.Sprintf(`"Revision" : %d`, staged.Revision+staged.Bump),
+	} {
+		if !strings.Contains(served, want) {
+			t.Errorf("the staged data serves without %s:\n%s", want, served)
+		}
+	}
+	if strings.Count(served, "started") != 1 {
+		t.Errorf("the restored cluster has other members:\n%s", served)
+	}
+	fixed, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": m.snapshot, "bump": "0"})
+	if err != nil || fixed.Bump != 0 {
+		t.Errorf("without a bump: %+v, %v", fixed, err)
+	}
+}
+
+// fromSurvivor keeps what is only in the log of a member, and leaves its data as it is. Once that data is archived, what was staged is used again.
+func (m *lostMember) fromSurvivor(t *testing.T) {
+	t.Helper()
+	before := contentOf(t, m.data)
+	staged, err := m.stage(map[string]string{"kind": "member", "token": "prod-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked := m.systemd(); !strings.Contains(asked, "stop etcd.service") || strings.Contains(asked, "start") {
+		t.Errorf("systemd was asked %q", asked)
+	}
+	if staged.Revision != 4 {
+		t.Errorf("staged %+v, without the last write", staged)
+	}
+	if served := m.serves("/registry/pods/late"); !strings.HasPrefix(served, "yes\n") {
+		t.Errorf("the last write is lost:\n%s", served)
+	}
+	if contentOf(t, m.data) != before {
+		t.Error("the survivor's data was changed")
+	}
+	if _, err := m.stage(map[string]string{"kind": "member", "bump": "none"}); err == nil ||
+		!strings.HasSuffix(m.systemd(), "start --no-block etcd.service\n") {
+		t.Errorf("after a failure (%v), the survivor was not started again", err)
+	}
+	staged, err = m.stage(map[string]string{"kind": "member", "token": "prod-3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(m.data, "member"), m.data+".away"); err != nil {
+		t.Fatal(err)
+	}
+	again, err := m.stage(map[string]string{"kind": "member", "token": "prod-4"})
+	if err != nil || again.Token != staged.Token {
+		t.Errorf("what was staged before the data was archived is not used again: %+v, %v", again, err)
+	}
+	if _, err := m.stage(map[string]string{"kind": "member", "key": "k2"}); err == nil {
+		t.Error("what was staged for another restore is used")
+	}
+}
+
+func contentOf(t *testing.T, dir string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", `cd "$1"; find . -type f | sort | xargs sha256sum`, "sh",
+		dir).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

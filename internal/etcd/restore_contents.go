@@ -1,0 +1,55 @@
+package etcd
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// misfits describes why restored data does not belong to the cluster of a bundle: the API
+// servers could not decrypt its secrets, or its workloads trust another certificate. Data
+// that says nothing about either is accepted.
+func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
+	var words []string
+	for _, value := range slices.Concat(data.Heads, data.Samples) {
+		if err := b.Decrypts(value); err != nil && !slices.Contains(words, err.Error()) {
+			words = append(words, err.Error())
+		}
+	}
+	if otherCA {
+		return words
+	}
+	if roots := certificatesIn(data.CA); len(roots) > 0 && !shareOne(roots, certificatesIn([]byte(b.Known(pki.Kubernetes)))) {
+		words = append(words, fmt.Sprintf("the data is of a cluster whose root certificate %q is not in the bundle: after a "+
+			"rotation, or for another reason to use it, set accept_other_ca = true in restore", roots[0].Subject.CommonName))
+	}
+	return words
+}
+
+// certificatesIn returns the certificates in PEM within other data.
+func certificatesIn(data []byte) []*x509.Certificate {
+	var out []*x509.Certificate
+	for {
+		begin := bytes.Index(data, []byte("-----BEGIN CERTIFICATE-----"))
+		if begin < 0 {
+			return out
+		}
+		block, rest := pem.Decode(data[begin:])
+		if block == nil {
+			return out
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			out = append(out, c)
+		}
+		data = rest
+	}
+}
+
+func shareOne(a, b []*x509.Certificate) bool {
+	return slices.ContainsFunc(a, func(c *x509.Certificate) bool { return slices.ContainsFunc(b, c.Equal) })
+}

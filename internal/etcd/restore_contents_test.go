@@ -1,0 +1,60 @@
+package etcd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func generated(t *testing.T) *pki.Bundle {
+	t.Helper()
+	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestMisfits checks what of restored data proves that it is of another cluster.
+func TestMisfits(t *testing.T) {
+	b, other := generated(t), generated(t)
+	configMap := func(b *pki.Bundle) []byte {
+		return []byte("k8s\x00\n\x12ca.crt\x12" + b.Known(pki.Kubernetes) + "\x1a")
+	}
+	sealed := []byte("k8s:enc:secretbox:v1:key1:abcdefgh")
+	for _, c := range []struct {
+		name    string
+		data    machine.Staged
+		otherCA bool
+		want    []string
+	}{
+		{name: "nothing of Kubernetes"},
+		{name: "this cluster", data: machine.Staged{CA: configMap(b)}},
+		{name: "another cluster", data: machine.Staged{CA: configMap(other)}, want: []string{"accept_other_ca"}},
+		{name: "another cluster, accepted", data: machine.Staged{CA: configMap(other)}, otherCA: true},
+		{name: "a damaged certificate", data: machine.Staged{CA: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n")}},
+		{
+			name: "an encryption key that is not in the bundle", otherCA: true,
+			data: machine.Staged{Heads: [][]byte{sealed, sealed}}, want: []string{`secretbox key "key1"`},
+		},
+		{
+			name: "both", data: machine.Staged{CA: configMap(other), Samples: [][]byte{sealed}},
+			want: []string{`secretbox key "key1"`, "accept_other_ca"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := misfits(b, c.data, c.otherCA)
+			if len(got) != len(c.want) {
+				t.Fatalf("found %q, want %q", got, c.want)
+			}
+			for i, want := range c.want {
+				if !strings.Contains(got[i], want) {
+					t.Errorf("found %q, want %q", got[i], want)
+				}
+			}
+		})
+	}
+}

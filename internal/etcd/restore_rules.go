@@ -1,0 +1,180 @@
+package etcd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// restoreCase is what a restore that the configuration requests means now.
+type restoreCase int
+
+const (
+	restoreRefuse   restoreCase = iota
+	restoreDone                 // it was completed before: the members join and start as always
+	restoreRun                  // there is no quorum, and no machine that could have one is unknown
+	restoreContinue             // an earlier run has begun it on Seed
+	restoreResume               // members may only be stopped: start them, then decide again
+)
+
+func (c restoreCase) String() string {
+	return [...]string{"refuse", "done", "run", "continue", "resume"}[c]
+}
+
+// restoreDecision is what to do about a restore.
+type restoreDecision struct {
+	Case   restoreCase
+	Seed   string // of restoreContinue: the member whose machine has the restored data
+	Reason string // of a refusal
+	Next   string
+}
+
+// restoreInput is what the decision depends on.
+type restoreInput struct {
+	ID        string
+	Cluster   string // the bundle's cluster ID
+	DataDir   string
+	Machines  []machine.Observed // all that belong or have belonged to the cluster
+	Serves    string             // who serves: a member list backed by a quorum, or its own health check; "": none
+	Abandoned host.Abandoned
+	Resumed   bool // members with data were started, and had time to answer
+}
+
+// decideRestore is the only place that can decide to restore a cluster, which gives up
+// whatever its members still have.
+//
+// Safety argument: a cluster that serves is never restored over, and one that may serve is
+// not either: every machine was reached, or the user has declared it lost. A restored
+// cluster has a new identity, so a machine that comes back later belongs to another
+// cluster, and its data is archived. That a restore was done is in the record of every
+// member, so the same configuration does nothing again, and a machine that joins later
+// joins as always.
+func decideRestore(in restoreInput) restoreDecision {
+	if d, known := begunRestore(in); known {
+		return d
+	}
+	if in.Serves != "" {
+		return restoreDecision{
+			Reason: "the cluster serves, and a cluster that serves is never replaced by older data: " + in.Serves +
+				". No machine records that the restore " + in.ID + " was done",
+			Next: "remove restore from the configuration. To go back to an earlier state on purpose, stop etcd on all machines " +
+				"and move the data directories away, then apply again",
+		}
+	}
+	var silent, alien []string
+	stopped := false
+	for _, m := range in.Machines {
+		switch {
+		case !m.Reached() && !in.Abandoned.Covers(m.Address, m.Err):
+			silent = append(silent, m.Label()+": "+m.Err.Error())
+		case m.Reached() && m.Foreign(in.Cluster, in.DataDir) != "":
+			alien = append(alien, m.Foreign(in.Cluster, in.DataDir))
+		case m.Reached() && m.Data:
+			stopped = true
+		}
+	}
+	switch {
+	case len(alien) > 0:
+		return restoreDecision{
+			Reason: strings.Join(alien, "; "),
+			Next:   "if that data is not needed, move it away; otherwise use other machines",
+		}
+	case len(silent) > 0:
+		return restoreDecision{
+			Reason: "members may serve on machines that could not be reached: " + strings.Join(silent, "; "),
+			Next: "make them reachable over SSH; if a machine is permanently lost, switch it off and " +
+				host.AbandonRemedy(unreachedAddresses(in)...),
+		}
+	case stopped && !in.Resumed:
+		return restoreDecision{Case: restoreResume}
+	}
+	return restoreDecision{Case: restoreRun}
+}
+
+// begunRestore decides by the records of the machines; known is false if none has begun
+// this restore.
+func begunRestore(in restoreInput) (d restoreDecision, known bool) {
+	for _, m := range in.Machines {
+		if m.Record == nil || m.Record.ClusterID != in.Cluster {
+			continue
+		}
+		switch in.ID {
+		case m.Record.Restored:
+			return restoreDecision{Case: restoreDone}, true
+		case m.Record.Restoring:
+			if m.Data {
+				d, known = restoreDecision{Case: restoreContinue, Seed: m.Name}, true
+			}
+		}
+	}
+	return d, known
+}
+
+func unreachedAddresses(in restoreInput) []string {
+	var all []string
+	for _, m := range in.Machines {
+		if !m.Reached() && !in.Abandoned.Covers(m.Address, m.Err) {
+			all = append(all, m.Address)
+		}
+	}
+	return all
+}
+
+// survivor is a member without quorum, as it describes itself.
+type survivor struct {
+	Name     string
+	Address  string
+	Term     uint64
+	Index    uint64 // of the last entry that it knows to be committed
+	Revision int64
+	Err      error // why it did not answer
+}
+
+// fresher returns the survivors that know more of the cluster's log than the named one.
+// What a member knows to be committed is a prefix of what any other one knows, so the
+// index alone tells which has more.
+func fresher(survivors []survivor, name string) []survivor {
+	chosen := slices.IndexFunc(survivors, func(s survivor) bool { return s.Name == name })
+	if chosen < 0 {
+		return nil
+	}
+	var more []survivor
+	for _, s := range survivors {
+		if s.Name != name && s.Err == nil && (survivors[chosen].Err != nil || s.Index > survivors[chosen].Index) {
+			more = append(more, s)
+		}
+	}
+	return more
+}
+
+// freshest returns the survivor that knows most; "" if none answers.
+func freshest(survivors []survivor) string {
+	answering := slices.DeleteFunc(slices.Clone(survivors), func(s survivor) bool { return s.Err != nil })
+	if len(answering) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(answering, func(a, b survivor) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Revision, b.Revision), -strings.Compare(a.Name, b.Name))
+	}).Name
+}
+
+// survivorTable describes the survivors for a diagnostic.
+func survivorTable(survivors []survivor) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SURVIVOR\tADDRESS\tTERM\tINDEX\tREVISION")
+	for _, s := range survivors {
+		if s.Err != nil {
+			fmt.Fprintf(w, "%s\t%s\tdoes not answer\t\t\n", s.Name, s.Address)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", s.Name, s.Address, s.Term, s.Index, s.Revision)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}

@@ -1,0 +1,162 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// recorded returns an established member whose record says what was restored.
+func recorded(name, restored, restoring string, data bool) machine.Observed {
+	m := established(name)
+	record := *m.Record
+	record.Restored, record.Restoring = restored, restoring
+	m.Record, m.Data = &record, data
+	return m
+}
+
+func away(name string, err error) machine.Observed {
+	m := blank(name)
+	m.Err = err
+	return m
+}
+
+func TestDecideRestore(t *testing.T) {
+	gone := fmt.Errorf("no route to host: %w", host.ErrUnreachable)
+	cases := []struct {
+		name      string
+		machines  []machine.Observed
+		serves    string
+		abandoned host.Abandoned
+		resumed   bool
+		want      restoreCase
+		seed      string
+		reason    string
+	}{
+		{name: "new machines", machines: []machine.Observed{blank("cp1"), blank("cp2")}, want: restoreRun},
+		{
+			name: "the cluster serves", machines: []machine.Observed{established("cp1"), established("cp2")},
+			serves: "cp1 is the leader", want: restoreRefuse, reason: "cp1 is the leader",
+		},
+		{
+			name: "the cluster serves on machines that look empty", machines: []machine.Observed{blank("cp1")},
+			serves: "cp9 is the leader", want: restoreRefuse, reason: "cp9 is the leader",
+		},
+		{
+			name: "members may only be stopped", machines: []machine.Observed{established("cp1"), blank("cp2")},
+			want: restoreResume,
+		},
+		{
+			name: "started members have no quorum", machines: []machine.Observed{established("cp1"), blank("cp2")},
+			resumed: true, want: restoreRun,
+		},
+		{
+			name: "emptied members", machines: []machine.Observed{recorded("cp1", "", "", false), recorded("cp2", "", "", false)}, want: restoreRun,
+		},
+		{
+			name: "a machine does not answer", machines: []machine.Observed{blank("cp1"), away("cp2", gone)},
+			resumed: true, want: restoreRefuse, reason: "could not be reached",
+		},
+		{
+			name: "a lost machine is abandoned", machines: []machine.Observed{blank("cp1"), away("cp2", gone)},
+			abandoned: host.AbandonedAt(blank("cp2").Address), want: restoreRun,
+		},
+		{
+			name: "an abandoned machine answers", abandoned: host.AbandonedAt(blank("cp2").Address),
+			machines: []machine.Observed{blank("cp1"), away("cp2", fmt.Errorf("key: %w", host.ErrHostKey))},
+			want:     restoreRefuse, reason: "could not be reached",
+		},
+		{
+			name: "done before", machines: []machine.Observed{recorded("cp1", "one", "", true), blank("cp2")},
+			serves: "cp1 is the leader", want: restoreDone,
+		},
+		{
+			name:     "done before, and without quorum now",
+			machines: []machine.Observed{recorded("cp1", "one", "", true), blank("cp2")}, want: restoreDone,
+		},
+		{
+			name:     "another one was done before",
+			machines: []machine.Observed{recorded("cp1", "zero", "", true), blank("cp2")}, resumed: true, want: restoreRun,
+		},
+		{
+			name:     "interrupted before the data was in place",
+			machines: []machine.Observed{recorded("cp1", "", "one", false), blank("cp2")}, want: restoreRun,
+		},
+		{
+			name:     "interrupted before it was complete",
+			machines: []machine.Observed{recorded("cp2", "", "one", true), blank("cp1")}, want: restoreContinue, seed: "cp2",
+		},
+		{
+			name:     "interrupted while it serves",
+			machines: []machine.Observed{recorded("cp2", "", "one", true), blank("cp1")},
+			serves:   "cp2 is the leader", want: restoreContinue, seed: "cp2",
+		},
+		{
+			name:     "complete, and a record of the beginning is left",
+			machines: []machine.Observed{recorded("cp1", "", "one", true), recorded("cp2", "one", "", true)}, want: restoreDone,
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d := decideRestore(restoreInput{
+				ID: "one", Cluster: testCluster, DataDir: "/var/lib/etcd", Machines: c.machines, Serves: c.serves,
+				Abandoned: c.abandoned, Resumed: c.resumed,
+			})
+			if d.Case != c.want || d.Seed != c.seed || !strings.Contains(d.Reason, c.reason) {
+				t.Errorf("decided %s, seed %q, reason %q; want %s, seed %q, reason with %q", d.Case, d.Seed, d.Reason, c.want,
+					c.seed, c.reason)
+			}
+			if d.Case == restoreRefuse && d.Next == "" {
+				t.Error("the refusal has no next step")
+			}
+		})
+	}
+}
+
+// TestRestoreRefusesOtherData also holds when the cluster is lost otherwise.
+func TestRestoreRefusesOtherData(t *testing.T) {
+	other := established("cp1")
+	record := *other.Record
+	record.ClusterID = "another"
+	other.Record = &record
+	d := decideRestore(restoreInput{
+		ID: "one", Cluster: testCluster, DataDir: "/var/lib/etcd", Machines: []machine.Observed{other}, Resumed: true,
+	})
+	if d.Case != restoreRefuse || !strings.Contains(d.Reason, "another cluster") {
+		t.Errorf("decided %+v", d)
+	}
+}
+
+func TestFreshest(t *testing.T) {
+	silent := errors.New("silent")
+	all := []survivor{
+		{Name: "cp1", Term: 9, Index: 100, Revision: 50}, {Name: "cp2", Term: 3, Index: 120, Revision: 60},
+		{Name: "cp3", Err: silent},
+	}
+	if got := freshest(all); got != "cp2" {
+		t.Errorf("freshest is %q", got)
+	}
+	if got := freshest(all[2:]); got != "" {
+		t.Errorf("freshest of the silent ones is %q", got)
+	}
+	for name, want := range map[string][]string{"cp1": {"cp2"}, "cp2": nil, "cp3": {"cp1", "cp2"}, "cp4": nil} {
+		var got []string
+		for _, s := range fresher(all, name) {
+			got = append(got, s.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("fresher than %s: %v, want %v", name, got, want)
+		}
+	}
+	table := survivorTable(all)
+	for _, want := range []string{"120", "does not answer", "REVISION"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+}

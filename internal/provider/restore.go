@@ -1,0 +1,206 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+)
+
+// restoreSources are the arguments of which a restore has exactly one.
+var restoreSources = []string{"member", "snapshot", "file", "fetch"}
+
+// restoreSchema describes the restore of a cluster without quorum.
+func restoreSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Restores a cluster that has lost its quorum or all of its data, once for each `id`: from a " +
+			"survivor (`member`) or from a snapshot (`snapshot`, `file` or `fetch`, exactly one). Use the same settings " +
+			"for every member and apply all members together. The plan warns of what is lost. A cluster that serves is " +
+			"never restored, and every machine of `peers` must be reachable or listed in the provider's " +
+			"`abandon_unreachable_hosts`. The source is verified before anything changes: its hash and structure, that " +
+			"this version of etcd serves it, and that the bundle's keys decrypt its Secrets. Then the API servers on the " +
+			"members' machines stop, all members' data is archived, one member starts with the restored data as a new " +
+			"cluster, and the others join it. An interrupted restore continues with the next apply. Default: none. A " +
+			"change of `id` on a cluster that serves is refused; removing it changes nothing. See [When everything is " +
+			"lost](../guides/restore.md).",
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				Required: true, Validators: []validator.String{checked("restore id", machine.ValidateRestoreID)},
+				MarkdownDescription: "Name of this restore, such as the day. It is recorded on the machines, so that the same " +
+					"configuration restores once. A machine that joins later just joins.",
+			},
+			"member": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{checked("member name", machine.ValidateName)},
+				MarkdownDescription: "Name of the survivor whose data is used. Nothing that it knows to be committed is lost. " +
+					"The freshest one is required, unless `accept_older` is set.",
+			},
+			"snapshot": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{checked("snapshot", validateMachinePath)},
+				MarkdownDescription: "Absolute path of a snapshot on the machine of a member.",
+			},
+			"file": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Path of a snapshot on the computer that runs Terraform.",
+			},
+			"fetch": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{checked("fetch command", validateFetch)},
+				MarkdownDescription: "Commands that fetch a snapshot to the path in their variable `SNAPSHOT`. They run on the " +
+					"machine of one member with `/bin/sh -eu` as root, for at most an hour, with the variables of " +
+					"`environment_file`. They are stored in the state and in plans: put secrets into `environment_file`.",
+			},
+			"environment_file": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{checked("environment file", snapshot.ValidateEnvironmentFile)},
+				MarkdownDescription: "Absolute path of a file on the machine with lines `NAME=value` for `fetch`. Default: none.",
+			},
+			"revision_bump": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 1<<53)},
+				MarkdownDescription: "By how much etcd's revision grows, so that no client takes restored objects for older " +
+					"than those it has seen: watches end, and clients list again. `0` lets the revision go back, and clients " +
+					"may keep deleted objects for hours. Default: until the revision exceeds the milliseconds since 1970, " +
+					"at least 1000000000, which also exceeds every earlier restore.",
+			},
+			"accept_older": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Use `member` although another survivor knows more. Default `false`.",
+			},
+			"accept_other_ca": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Use data of a cluster whose root certificate is not in the bundle, for example from before " +
+					"a rotation of the Kubernetes CA. Default `false`.",
+			},
+		},
+	}
+}
+
+// validateMachinePath accepts an absolute path on a machine.
+func validateMachinePath(file string) error {
+	if !strings.HasPrefix(file, "/") || !layout.PlainPath.MatchString(file) {
+		return fmt.Errorf("%q is not an absolute path of letters, digits and . _ - /", file)
+	}
+	return nil
+}
+
+func validateFetch(commands string) error {
+	if err := snapshot.ValidateUpload(commands); err != nil {
+		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "upload command", "fetch command"))
+	}
+	return nil
+}
+
+// validateRestore checks that a restore has exactly one source.
+func validateRestore(object types.Object, diags *diag.Diagnostics) {
+	if object.IsNull() || object.IsUnknown() {
+		return
+	}
+	sources := 0
+	for _, name := range restoreSources {
+		switch value := object.Attributes()[name]; {
+		case value.IsUnknown():
+			return
+		case !value.IsNull():
+			sources++
+		}
+	}
+	at := path.Root("restore")
+	if sources != 1 {
+		addInvalid(diags, at, "Invalid restore", fmt.Errorf("it has %d sources: set exactly one of %s", sources,
+			strings.Join(restoreSources, ", ")))
+	}
+	attributes := object.Attributes()
+	if !attributes["environment_file"].IsNull() && attributes["fetch"].IsNull() {
+		addInvalid(diags, at.AtName("environment_file"), "Invalid restore", fmt.Errorf("environment_file is for fetch only"))
+	}
+	if !attributes["accept_older"].IsNull() && attributes["member"].IsNull() {
+		addInvalid(diags, at.AtName("accept_older"), "Invalid restore", fmt.Errorf("accept_older is for member only"))
+	}
+}
+
+// restoreOf decodes the restore attribute. Null is nil.
+func restoreOf(object types.Object) *machine.Restore {
+	if object.IsNull() || object.IsUnknown() {
+		return nil
+	}
+	text := func(name string) string {
+		value, _ := object.Attributes()[name].(types.String)
+		return value.ValueString()
+	}
+	accepts := func(name string) bool {
+		value, _ := object.Attributes()[name].(types.Bool)
+		return value.ValueBool()
+	}
+	r := &machine.Restore{
+		ID: text("id"), Member: text("member"), Snapshot: text("snapshot"), File: text("file"), Fetch: text("fetch"),
+		EnvironmentFile: text("environment_file"), Bump: machine.BumpAutomatically,
+		AcceptOlder: accepts("accept_older"), AcceptOtherCA: accepts("accept_other_ca"),
+	}
+	if bump, ok := object.Attributes()["revision_bump"].(types.Int64); ok && !bump.IsNull() && !bump.IsUnknown() {
+		r.Bump = bump.ValueInt64()
+	}
+	return r
+}
+
+// restoreID returns the id of a restore; null if there is none.
+func restoreID(object types.Object) types.String {
+	if object.IsUnknown() {
+		return types.StringUnknown()
+	}
+	if id, ok := object.Attributes()["id"].(types.String); ok {
+		return id
+	}
+	return types.StringNull()
+}
+
+// restores remembers the restores that a run has warned of: each concerns all members.
+type restores struct {
+	mu   sync.Mutex
+	seen map[string]bool // by cluster and restore ID
+}
+
+func (r *restores) first(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	before := r.seen[key]
+	r.seen[key] = true
+	return !before
+}
+
+// planRestore warns of a restore that the apply would do, and refuses one of a cluster that
+// serves.
+func (r *etcdMemberResource) planRestore(ctx context.Context, plan, before etcdMemberModel, diags *diag.Diagnostics) {
+	id := restoreID(plan.Restore)
+	if !plan.restoreDue(before) || r.session == nil || r.session.pool == nil || plan.bundle == nil ||
+		!allKnown(plan.Name, plan.ClientURL, id) || !elementsKnown(ctx, plan.Peers) || r.session.versions.hasBegun() ||
+		!r.session.restores.first(plan.bundle.ClusterID+"/"+id.ValueString()) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	spec := r.spec(ctx, plan, diags)
+	if spec.Restore == nil || diags.HasError() {
+		return
+	}
+	text, err := etcd.NewClusters().PreviewRestore(ctx, spec)
+	switch {
+	case err != nil:
+		addError(diags, path.Root("restore"), "Restore refused", err)
+	case text != "":
+		diags.AddAttributeWarning(path.Root("restore"), "etcd will be restored", text)
+	}
+}
