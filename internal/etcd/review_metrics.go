@@ -56,10 +56,10 @@ func (cl *cluster) askMembers(ctx context.Context, hosts map[string]*host.Host, 
 	var asking sync.WaitGroup
 	for _, address := range addresses {
 		asking.Go(func() {
-			said := askMember(ctx, clients, address, time.Now())
+			reported := askMember(ctx, clients, address, time.Now())
 			mu.Lock()
 			defer mu.Unlock()
-			all[address] = said
+			all[address] = reported
 		})
 	}
 	asking.Wait()
