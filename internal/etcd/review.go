@@ -125,7 +125,8 @@ const mostTimers = 200
 func observedMember(address, output string, reported answers) ObservedMember {
 	r := ObservedMember{
 		Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: reported.fsync.err,
-		Fsync: reported.fsync.bound, Fsyncs: reported.fsync.count, Compaction: reported.compaction, Profiles: reported.profiles,
+		Fsync: reported.fsync.bound, Fsyncs: reported.fsync.count, Compaction: reported.compaction,
+		Profiles: reported.profiles,
 	}
 	r.Devices, r.Sharing = observedDisks(output)
 	r.Scrapers, r.ScrapersErr = observedScrapers(output)
