@@ -134,6 +134,9 @@ const (
 	processStart      = "process_start_time_seconds"
 )
 
+// neverCompacted is etcd's revision of a history that was never compacted.
+const neverCompacted = -1
+
 // compactionIn parses a page of metrics.
 func compactionIn(metrics string, now time.Time) Compaction {
 	values := map[string]float64{}
@@ -143,6 +146,9 @@ func compactionIn(metrics string, now time.Time) Compaction {
 			continue
 		}
 		value, err := strconv.ParseFloat(text, 64)
+		if name == compactedRevision && value == neverCompacted {
+			value = 0
+		}
 		if err != nil || !(value >= 0 && value < 1<<53) { // NaN is not
 			return Compaction{Err: fmt.Errorf("%s is %s", name, problem.Quote(text))}
 		}
