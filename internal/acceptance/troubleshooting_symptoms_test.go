@@ -22,17 +22,17 @@ func (s symptoms) noLeader(t *testing.T) {
 // leaderChanges: the leader stands still for longer than an election takes, as with a disk that does
 // not answer.
 func (s symptoms) leaderChanges(t *testing.T) {
-	found := ""
+	shown := ""
 	for range 5 {
 		leader := s.leader(t)
 		onMachine(t, shared.lab.Machine(leader),
 			"systemctl kill --signal=STOP etcd; sleep 4; systemctl kill --signal=CONT etcd")
 		await(t, "no member leads", func() bool { return s.leader(t) != "" })
-		if found = s.on(t, leader, lookAtLeaders); strings.Contains(found, "slow disk") {
+		if shown = s.on(t, leader, showLeaders); strings.Contains(shown, "slow disk") {
 			break
 		}
 	}
-	expectContains(t, found, "elected leader", "overloaded likely from slow disk")
+	expectContains(t, shown, "elected leader", "overloaded likely from slow disk")
 	awaitRotation(t, s.names...)
 }
 
@@ -55,7 +55,7 @@ func (s symptoms) pendingPods(t *testing.T) {
 	}
 	kubectl(t, s.w, s.admin, "run", "pending", "--namespace=default", "--image=none",
 		`--overrides={"spec":{"automountServiceAccountToken":false}}`)
-	out := s.typed(t, lookAtPods)
+	out := s.typed(t, showPods)
 	expectContains(t, out, "LEADER")
 	if strings.Contains(out, "FailedScheduling") {
 		t.Errorf("without a scheduler, there are events:\n%s", out)
@@ -63,7 +63,7 @@ func (s symptoms) pendingPods(t *testing.T) {
 	expectContains(t, s.issues(t), "kube-scheduler.service is inactive")
 	s.repaired(t)
 	await(t, "no event says why the Pod is pending", func() bool {
-		return strings.Contains(s.typed(t, lookAtPods), "no nodes available to schedule pods")
+		return strings.Contains(s.typed(t, showPods), "no nodes available to schedule pods")
 	})
 	kubectl(t, s.w, s.admin, "delete", "pod", "pending", "--namespace=default", "--force")
 }
@@ -73,7 +73,7 @@ func (s symptoms) nodesNotReady(t *testing.T) {
 	node := writeFile(t, s.w, "node.yaml", "{apiVersion: v1, kind: Node, metadata: {name: worker}}\n")
 	kubectl(t, s.w, s.admin, "create", "--filename="+node)
 	awaitFor(t, 3*time.Minute, "nothing says why the node is not ready", func() bool {
-		return strings.Contains(s.typed(t, lookAtNodes), "Kubelet never posted node status")
+		return strings.Contains(s.typed(t, showNodes), "Kubelet never posted node status")
 	})
 	kubectl(t, s.w, s.admin, "delete", "node", "worker")
 }
@@ -89,12 +89,12 @@ cat /tmp/issued >apiserver.crt
 rm /tmp/request /tmp/issued`)
 	soon := time.Now().UTC().AddDate(0, 0, 2).Format("Jan _2 ")
 	await(t, "the API server does not present the certificate", func() bool {
-		return strings.Contains(s.on(t, "cp1", lookAtCertificate), "notAfter="+soon)
+		return strings.Contains(s.on(t, "cp1", showCertificate), "notAfter="+soon)
 	})
 	expectContains(t, s.issues(t), "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate expires on ")
 	s.repaired(t)
 	await(t, "the API server presents the old certificate", func() bool {
-		return !strings.Contains(s.on(t, "cp1", lookAtCertificate), "notAfter="+soon)
+		return !strings.Contains(s.on(t, "cp1", showCertificate), "notAfter="+soon)
 	})
 }
 
@@ -104,7 +104,7 @@ func (s symptoms) lostVirtualIP(t *testing.T) {
 		onMachine(t, shared.lab.Machine(name), "systemctl stop kube-endpoint-keepalived")
 	}
 	expectContains(t, s.issues(t), "no balancer has it")
-	expectContains(t, s.on(t, "cp1", lookAtVirtualIP), "inactive")
+	expectContains(t, s.on(t, "cp1", showVirtualIP), "inactive")
 	s.repaired(t)
 }
 
@@ -112,7 +112,7 @@ func (s symptoms) lostVirtualIP(t *testing.T) {
 func (s symptoms) slowDisk(t *testing.T) {
 	m := shared.lab.Machine("cp1")
 	onMachine(t, m, "systemd-run --quiet --unit=writer dd if=/dev/zero of=/var/tmp/writer bs=64K count=50000 oflag=dsync")
-	out := s.on(t, "cp1", lookAtDisk)
+	out := s.on(t, "cp1", showDisk)
 	onMachine(t, m, "systemctl stop writer; systemctl reset-failed writer 2>/dev/null; rm -f /var/tmp/writer /tmp/written")
 	flushes, writers, _ := strings.Cut(out, "\n")
 	first, _, _ := strings.Cut(writers, "\n")

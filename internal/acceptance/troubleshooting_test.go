@@ -27,16 +27,16 @@ data "kube_control_plane" "this" {
 
 // The blocks of commands in the part of the guide about symptoms, in their order.
 const (
-	lookAtIssues = iota
-	lookAtLatency
-	lookAtKeys
+	showIssues = iota
+	showLatency
+	showKeys
 	startMember
-	lookAtLeaders
-	lookAtPods
-	lookAtNodes
-	lookAtCertificate
-	lookAtVirtualIP
-	lookAtDisk
+	showLeaders
+	showPods
+	showNodes
+	showCertificate
+	showVirtualIP
+	showDisk
 )
 
 // symptoms is a control plane, and what its operator does with the guide.
@@ -103,7 +103,7 @@ func (s symptoms) on(t *testing.T, name string, block int) string {
 // issues returns what kube_control_plane says.
 func (s symptoms) issues(t *testing.T) string {
 	t.Helper()
-	return unfolded(s.typed(t, lookAtIssues))
+	return unfolded(s.typed(t, showIssues))
 }
 
 // repaired applies, and expects no issues.
@@ -141,7 +141,7 @@ webhooks:
 			"--namespace=default")
 		return time.Since(begin) >= 2*time.Second
 	})
-	first, _, _ := strings.Cut(s.typed(t, lookAtLatency), "\n")
+	first, _, _ := strings.Cut(s.typed(t, showLatency), "\n")
 	expectContains(t, first, "apiserver_admission_webhook_admission_duration_seconds", `name="slow.example.com"`)
 	kubectl(t, s.w, s.admin, "delete", "validatingwebhookconfiguration", "slow")
 }
@@ -162,7 +162,7 @@ echo 'the quota was not reached'; exit 1`)
 		t.Errorf("a write with a full database: %v\n%s", err, out)
 	}
 	expectContains(t, s.issues(t), "has alarm NOSPACE")
-	first, _, _ := strings.Cut(strings.TrimSpace(s.on(t, "cp1", lookAtKeys)), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(s.on(t, "cp1", showKeys)), "\n")
 	expectContains(t, first, "registry/example.com")
 	onMachine(t, cp1, ctl+"etcdctl del --prefix /registry/example.com/")
 	s.repaired(t)

@@ -123,7 +123,8 @@ func TestHealthQueryIsComplete(t *testing.T) {
 func TestParseReview(t *testing.T) {
 	wanted := testSpec(t)
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	more := "process\tkube-apiserver.service\tinfinity\tinfinity\t" + encoded("/opt/kube-apiserver\x00--v=2\x00") + "\t\n" +
+	more := "process\tkube-apiserver.service\tinfinity\tinfinity\t" +
+		encoded("/opt/kube-apiserver\x00--v=2\x00") + "\t\n" +
 		"file\taudit-policy-file\t" + encoded("rules: []\n") + "\nfile\tbroken\t!\n"
 	facts := converged(t, wanted).Facts
 	plain := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts),

@@ -42,7 +42,8 @@ func TestScrapedIn(t *testing.T) {
 	if got, err := scrapedIn("scraped\t\n"); got != nil || err != nil {
 		t.Errorf("by nobody: %+v, %v", got, err)
 	}
-	if got, err := scrapedIn(line(strings.Replace(event, "::ffff:10.0.0.9", "$(id)", 1))); err != nil || got.Address != "" {
+	got, err = scrapedIn(line(strings.Replace(event, "::ffff:10.0.0.9", "$(id)", 1)))
+	if err != nil || got.Address != "" {
 		t.Errorf("of no address: %+v, %v", got, err)
 	}
 	for name, output := range map[string]string{
@@ -62,7 +63,8 @@ func FuzzScrapedIn(f *testing.F) {
 	f.Add("scraped\teyJyZXF1ZXN0VVJJIjoiL21ldHJpY3MifQ==\n")
 	f.Add("scraped\tnone\n")
 	f.Fuzz(func(t *testing.T, output string) {
-		if got, err := scrapedIn(output); got != nil && (err != nil || got.User == "" || strings.ContainsAny(got.User, "\x1b\n")) {
+		got, err := scrapedIn(output)
+		if got != nil && (err != nil || got.User == "" || strings.ContainsAny(got.User, "\x1b\n")) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

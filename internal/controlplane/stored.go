@@ -49,7 +49,9 @@ func CountStored(ctx context.Context, store scanner, e pki.Encryption, seen []Ma
 	return all, nil
 }
 
-func countStored(ctx context.Context, store scanner, prefix string, e pki.Encryption, resource string) (Stored, error) {
+func countStored(
+	ctx context.Context, store scanner, prefix string, e pki.Encryption, resource string,
+) (Stored, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var s Stored

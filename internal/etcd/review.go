@@ -68,11 +68,11 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 	q := healthQuery()
 	q.Script = reviewScript
 	health := cl.health(ctx, hosts, b, q)
-	said := <-asked
+	reported := <-asked
 	var members []ObservedMember
 	for _, m := range health.Machines {
 		if m.Err == nil {
-			o := observedMember(m.Address, m.output, said[m.Address])
+			o := observedMember(m.Address, m.output, reported[m.Address])
 			o.TLS = observedTLS(m.output, m.Address, b, time.Now())
 			members = append(members, o)
 		}
@@ -123,10 +123,11 @@ done
 const mostTimers = 200
 
 // observedMember parses the output of reviewScript.
-func observedMember(address, output string, said answers) ObservedMember {
+func observedMember(address, output string, reported answers) ObservedMember {
 	r := ObservedMember{
-		Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: said.fsync.err,
-		Fsync: said.fsync.bound, Fsyncs: said.fsync.count, Compaction: said.compaction, Profiles: said.profiles,
+		Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: reported.fsync.err,
+		Fsync: reported.fsync.bound, Fsyncs: reported.fsync.count, Compaction: reported.compaction,
+		Profiles: reported.profiles,
 	}
 	r.Devices, r.Sharing = observedDisks(output)
 	r.Scrapers, r.ScrapersErr = observedScrapers(output)

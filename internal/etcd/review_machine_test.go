@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"encoding/base64"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -45,11 +46,11 @@ func TestCompactionIn(t *testing.T) {
 	if got.Err != nil || got.Revision != 5000 || now.Sub(got.Last) != time.Minute || got.Uptime != 100000*time.Second {
 		t.Errorf("%+v", got)
 	}
-	if got := compactionIn(page("0", "0", "1.9e+09"), now); got.Err != nil || !got.Last.IsZero() || got.Uptime != 0 {
+	if got := compactionIn(page("-1", "0", "1.9e+09"), now); got.Err != nil || got.Revision != 0 || !got.Last.IsZero() || got.Uptime != 0 {
 		t.Errorf("of a member that never compacted: %+v", got)
 	}
 	for name, metrics := range map[string]string{
-		"NaN": page("NaN", "0", "1"), "negative": page("1", "-1", "1"), "infinite": page("1", "+Inf", "1"),
+		"NaN": page("NaN", "0", "1"), "negative": page("1", "-1", "1"), "below": page("-2", "1", "1"), "infinite": page("1", "+Inf", "1"),
 		"huge": page("1", "1", "1e300"), "no number": page("many", "1", "1"), "empty": "",
 		"no revision": strings.Replace(page("1", "1", "1"), compactedRevision, "other", 1),
 		"no time":     strings.Replace(page("1", "1", "1"), compactionTime, "other", 1),
@@ -84,7 +85,7 @@ func TestObservedScrapers(t *testing.T) {
 		"no such shape": {listener + "client\t2381\tlastrcv:5\n", 0, nil},
 	} {
 		got, err := observedScrapers(c.output)
-		if len(got) != c.want || err != c.err {
+		if len(got) != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -100,7 +101,9 @@ func TestObservedTLS(t *testing.T) {
 	lines := func(certificate, trusted, peerCertificate, peerTrusted string) string {
 		var out strings.Builder
 		for _, f := range [][2]string{
-			{"cert-file", certificate}, {"trusted-ca-file", trusted}, {"peer-cert-file", peerCertificate},
+			{"cert-file", certificate},
+			{"trusted-ca-file", trusted},
+			{"peer-cert-file", peerCertificate},
 			{"peer-trusted-ca-file", peerTrusted},
 		} {
 			out.WriteString("certificates\t" + f[0] + "\t" + base64.StdEncoding.EncodeToString([]byte(f[1])) + "\n")
@@ -134,7 +137,8 @@ func TestObservedTLS(t *testing.T) {
 	for name, output := range map[string]string{
 		"nothing": "", "no certificate": lines("", ca, peer, ca), "garbage": lines("-----BEGIN CERTIFICATE-----\nAAAA\n"+
 			"-----END CERTIFICATE-----\n", ca, peer, ca), "no trust": lines(server, ca, peer, ""),
-		"too many": lines(server, strings.Repeat(ca, mostCertificates+1), peer, ca), "no base64": "certificates\tcert-file\t!\n",
+		"too many":  lines(server, strings.Repeat(ca, mostCertificates+1), peer, ca),
+		"no base64": "certificates\tcert-file\t!\n",
 	} {
 		if got := observedTLS(output, address, b, now); got.Err == nil {
 			t.Errorf("%s: %+v", name, got)

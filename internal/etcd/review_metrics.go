@@ -56,10 +56,10 @@ func (cl *cluster) askMembers(ctx context.Context, hosts map[string]*host.Host, 
 	var asking sync.WaitGroup
 	for _, address := range addresses {
 		asking.Go(func() {
-			said := askMember(ctx, clients, address, time.Now())
+			reported := askMember(ctx, clients, address, time.Now())
 			mu.Lock()
 			defer mu.Unlock()
-			all[address] = said
+			all[address] = reported
 		})
 	}
 	asking.Wait()
@@ -134,6 +134,9 @@ const (
 	processStart      = "process_start_time_seconds"
 )
 
+// neverCompacted is etcd's revision of a history that was never compacted.
+const neverCompacted = -1
+
 // compactionIn parses a page of metrics.
 func compactionIn(metrics string, now time.Time) Compaction {
 	values := map[string]float64{}
@@ -143,6 +146,9 @@ func compactionIn(metrics string, now time.Time) Compaction {
 			continue
 		}
 		value, err := strconv.ParseFloat(text, 64)
+		if name == compactedRevision && value == neverCompacted {
+			value = 0
+		}
 		if err != nil || !(value >= 0 && value < 1<<53) { // NaN is not
 			return Compaction{Err: fmt.Errorf("%s is %s", name, problem.Quote(text))}
 		}

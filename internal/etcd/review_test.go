@@ -41,7 +41,8 @@ func TestObservedMember(t *testing.T) {
 		},
 		Scheduled: &Scheduled{
 			Uploads: true, Sent: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC),
-			Ran: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Next: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC), Interval: 2 * time.Hour,
+			Ran: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Next: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC),
+			Interval: 2 * time.Hour,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -111,8 +111,8 @@ func (r reviewData) alertEvidence() readiness.Alerts {
 	}
 	out := readiness.Alerts{Rules: len(r.alerts)}
 	for _, a := range r.alerts {
-		looksAtIt := func(metric string) bool { return strings.Contains(a.Expr, metric) }
-		if slices.ContainsFunc(certificateMetrics, looksAtIt) {
+		queriesIt := func(metric string) bool { return strings.Contains(a.Expr, metric) }
+		if slices.ContainsFunc(certificateMetrics, queriesIt) {
 			out.Certificates = append(out.Certificates, a.Name)
 		}
 	}

@@ -106,10 +106,13 @@ func (p policy) identities() []identity {
 func (p policy) namespaces() []string {
 	all := []string{someone}
 	for _, r := range p.Rules {
-		all = append(all, r.Namespaces...)
+		for _, namespace := range r.Namespaces {
+			if !slices.Contains(all, namespace) {
+				all = append(all, namespace)
+			}
+		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // level returns the level at which a request is logged. The first matching rule decides, and

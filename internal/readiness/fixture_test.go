@@ -99,7 +99,8 @@ func ready() Evidence {
 	return e
 }
 
-// scheduled sets the provider's own timer on every machine. The timer of cp2 uploaded the last snapshot, that of cp1 one a day before.
+// scheduled sets the provider's own timer on every machine. The timer of cp2 uploaded the last
+// snapshot, that of cp1 one a day before.
 func scheduled(change func([]*Scheduled)) func(*Evidence) {
 	return func(e *Evidence) {
 		var all []*Scheduled

@@ -58,6 +58,7 @@ func fail(format string, args ...any) verdict { return verdict{Fail, fmt.Sprintf
 func unknown(format string, args ...any) verdict {
 	return verdict{Unknown, fmt.Sprintf(format, args...)}
 }
+
 func notShown(format string, args ...any) verdict {
 	return verdict{unseen, fmt.Sprintf(format, args...)}
 }

@@ -17,7 +17,10 @@ func TestJudge(t *testing.T) {
 		},
 
 		{"api-servers", "one", func(e *Evidence) { e.Endpoint.InRotation = []string{"cp1"} }, Fail, "1 API servers"},
-		{"api-servers", "two", func(e *Evidence) { e.Endpoint.InRotation = []string{"cp1", "cp2"} }, Warn, "2 API servers"},
+		{
+			"api-servers", "two", func(e *Evidence) { e.Endpoint.InRotation = []string{"cp1", "cp2"} }, Warn,
+			"2 API servers",
+		},
 		{"api-servers", "one balancer", func(e *Evidence) { e.Endpoint.Balancers = 1 }, Warn, "1 balancers"},
 		{"api-servers", "nobody holds it", func(e *Evidence) { e.Endpoint.Holders = nil }, Warn, "0 of these have"},
 		{
@@ -55,7 +58,10 @@ func TestJudge(t *testing.T) {
 		{"audit", "none", server("audit-log-path", "-"), Fail, "no audit log"},
 		{"audit", "no policy", server("audit-policy-file", "-"), Fail, "no audit policy"},
 		{"audit", "no exec", file("audit-policy-file", "pods/exec", "pods/log"), Fail, "exec"},
-		{"audit", "no RBAC", file("audit-policy-file", "{group: rbac.authorization.k8s.io}", "{group: apps}"), Fail, "RBAC"},
+		{
+			"audit", "no RBAC", file("audit-policy-file", "{group: rbac.authorization.k8s.io}", "{group: apps}"), Fail,
+			"RBAC",
+		},
 		{"audit", "some Secrets", file("audit-policy-file", "resources: [secrets, configmaps]",
 			"resources: [secrets], resourceNames: [a]"), Fail, "Secrets"},
 		{"audit", "of one namespace", file("audit-policy-file", "  - level: Metadata\n",
@@ -75,7 +81,10 @@ func TestJudge(t *testing.T) {
 			"certificates", "ending", func(e *Evidence) { e.Certificates[0].End = now.AddDate(0, 0, 29) }, Fail,
 			"replica cp1 on 2026-12-21",
 		},
-		{"certificates", "signed elsewhere", func(e *Evidence) { e.SignedOutside = []string{"kubernetes"} }, Warn, "signer"},
+		{
+			"certificates", "signed elsewhere", func(e *Evidence) { e.SignedOutside = []string{"kubernetes"} }, Warn,
+			"signer",
+		},
 		{"certificates", "unread", unreadMember, Unknown, "cp2"},
 		{"certificates", "none", func(e *Evidence) { e.Certificates = nil }, Unknown, "no certificate"},
 
@@ -151,22 +160,37 @@ func TestJudge(t *testing.T) {
 		},
 
 		{"admission", "no NodeRestriction", server("enable-admission-plugins", "-"), Fail, "NodeRestriction"},
-		{"admission", "PodSecurity off", server("disable-admission-plugins", "PodSecurity"), Fail, "disabled: PodSecurity"},
+		{
+			"admission", "PodSecurity off", server("disable-admission-plugins", "PodSecurity"), Fail,
+			"disabled: PodSecurity",
+		},
 		{
 			"admission", "everything admitted", server("enable-admission-plugins", "NodeRestriction,AlwaysAdmit"), Warn,
 			"AlwaysAdmit",
 		},
 		{"admission", "unread", unreadReplica, Unknown, "cp2"},
 
-		{"anonymous", "default", server("authentication-config", "-"), Fail, "open: /healthz, /livez, /readyz, /version and all that RBAC"},
+		{
+			"anonymous", "default", server("authentication-config", "-"), Fail,
+			"open: /healthz, /livez, /readyz, /version and all that RBAC",
+		},
 		{"anonymous", "off by flag", func(e *Evidence) {
 			server("authentication-config", "-")(e)
 			server("anonymous-auth", "false")(e)
 		}, Pass, "no path is open"},
-		{"anonymous", "off by file", file("authentication-config", "enabled: true", "enabled: false"), Pass, "no path is open"},
-		{"anonymous", "unconditional", file("authentication-config",
-			", conditions: [{path: /livez}, {path: /readyz}, {path: /healthz}]", ""), Fail, "open: /healthz, /livez, /readyz, /version and all that RBAC"},
-		{"anonymous", "one path more", file("authentication-config", "{path: /livez}", "{path: /version}"), Warn, "/version"},
+		{
+			"anonymous", "off by file", file("authentication-config", "enabled: true", "enabled: false"), Pass,
+			"no path is open",
+		},
+		{
+			"anonymous", "unconditional", file("authentication-config",
+				", conditions: [{path: /livez}, {path: /readyz}, {path: /healthz}]", ""), Fail,
+			"open: /healthz, /livez, /readyz, /version and all that RBAC",
+		},
+		{
+			"anonymous", "one path more", file("authentication-config", "{path: /livez}", "{path: /version}"), Warn,
+			"/version",
+		},
 		{"anonymous", "unreadable", noFile("authentication-config"), Unknown, "/authentication.yaml"},
 
 		{"insecure-port", "an old server", server("insecure-port", "8080"), Fail, "--insecure-port=8080"},

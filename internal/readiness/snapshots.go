@@ -101,7 +101,8 @@ func (f scheduledFacts) judge(now time.Time) verdict {
 	sent := f.sent.UTC().Format(time.RFC3339)
 	switch {
 	case f.sent.After(now.Add(clockTolerance)):
-		return unknown("%s, but the last uploaded snapshot is that of %s from %s, which is in the future", timer, sent, f.from)
+		return unknown("%s, but the last uploaded snapshot is that of %s from %s, which is in the future", timer, sent,
+			f.from)
 	case f.uploads && !f.sent.IsZero() && f.interval > 0 && now.Sub(f.sent) > 2*max(f.interval, time.Minute):
 		return fail("%s, but no snapshot has been uploaded since that of %s from %s, more than two intervals of %s ago",
 			timer, sent, f.from, f.interval)

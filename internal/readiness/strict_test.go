@@ -33,10 +33,14 @@ func TestJudgeSnapshots(t *testing.T) {
 				one.Interval = 2 * time.Hour
 			}
 		}), Warn, "every 2h0m0s only"},
-		{"snapshots", "hourly but at weekends", scheduled(func(s []*Scheduled) { s[2].Interval = 60 * time.Hour }), Warn,
-			"every 60h0m0s only"},
-		{"snapshots", "two intervals ago", scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(-2 * time.Hour) }), Pass,
-			"from cp2"},
+		{
+			"snapshots", "hourly but at weekends", scheduled(func(s []*Scheduled) { s[2].Interval = 60 * time.Hour }), Warn,
+			"every 60h0m0s only",
+		},
+		{
+			"snapshots", "two intervals ago", scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(-2 * time.Hour) }), Pass,
+			"from cp2",
+		},
 		{"snapshots", "more than two intervals ago", scheduled(func(s []*Scheduled) {
 			s[1].Sent = now.Add(-2*time.Hour - time.Second)
 		}), Fail, "more than two intervals of 1h0m0s ago"},
@@ -49,12 +53,16 @@ func TestJudgeSnapshots(t *testing.T) {
 			}
 			s[1].Sent = now.Add(-time.Minute)
 		}), Pass, "every 1s"},
-		{"snapshots", "in the future", scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(time.Hour) }), Unknown,
-			"in the future"},
+		{
+			"snapshots", "in the future", scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(time.Hour) }), Unknown,
+			"in the future",
+		},
 		{"snapshots", "a clock ahead", scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(time.Minute) }), Pass, "cp2"},
 		{"snapshots", "no interval", scheduled(func(s []*Scheduled) { s[2].Interval = 0 }), Unknown, "how often"},
-		{"snapshots", "a negative interval", scheduled(func(s []*Scheduled) { s[2].Interval = -time.Hour }), Unknown,
-			"how often"},
+		{
+			"snapshots", "a negative interval", scheduled(func(s []*Scheduled) { s[2].Interval = -time.Hour }), Unknown,
+			"how often",
+		},
 	})
 }
 
@@ -62,34 +70,72 @@ func TestJudgeAudit(t *testing.T) {
 	const rest = "  - level: Metadata\n"
 	rules := func(first string) func(*Evidence) { return policyOf("rules:\n" + first + rest) }
 	judgeAll(t, []judged{
-		{"audit", "exec by POST only", file("audit-policy-file", "pods/exec, pods/attach]}]", "pods/exec]}]\n    verbs: [create]"),
-			Fail, "exec"},
-		{"audit", "Secrets but watches", rules("  - {level: None, verbs: [watch], resources: [{resources: [secrets]}]}\n"),
-			Fail, "reads of Secrets"},
-		{"audit", "Secrets but deletions of all",
-			rules("  - {level: None, verbs: [deletecollection], resources: [{resources: [secrets]}]}\n"), Fail, "changes of Secrets"},
-		{"audit", "reads of roles", rules("  - {level: None, verbs: [list], resources: [{group: " + rbacGroup + "}]}\n"), Fail,
-			"reads of RBAC"},
+		{
+			"audit", "exec by POST only", file("audit-policy-file", "pods/exec, pods/attach]}]", "pods/exec]}]\n    verbs: [create]"),
+			Fail, "exec",
+		},
+		{
+			"audit", "Secrets but watches", rules("  - {level: None, verbs: [watch], resources: [{resources: [secrets]}]}\n"),
+			Fail, "reads of Secrets",
+		},
+		{
+			"audit", "Secrets but deletions of all",
+			rules("  - {level: None, verbs: [deletecollection], resources: [{resources: [secrets]}]}\n"), Fail,
+			"changes of Secrets",
+		},
+		{
+			"audit", "reads of roles", rules("  - {level: None, verbs: [list], resources: [{group: " + rbacGroup + "}]}\n"), Fail,
+			"reads of RBAC",
+		},
 		{"audit", "bindings of one namespace", rules("  - {level: None, namespaces: [a], verbs: [patch], resources: [{group: " +
 			rbacGroup + ", resources: [rolebindings]}]}\n"), Fail, "changes of RBAC"},
 		{"audit", "a namespace has no cluster roles", rules("  - {level: None, namespaces: [a], resources: [{group: " +
 			rbacGroup + ", resources: [clusterroles]}]}\n"), Pass, "every verb"},
-		{"audit", "administrators left out", rules(`  - {level: None, userGroups: ["system:masters"]}` + "\n"), Fail, "exec"},
+		{
+			"audit", "administrators left out", rules(`  - {level: None, userGroups: ["system:masters"]}` + "\n"), Fail,
+			"exec",
+		},
 		{"audit", "a person left out", rules("  - {level: None, users: [eve]}\n"), Fail, "exec"},
 		{"audit", "a group of people left out", rules("  - {level: None, userGroups: [operators]}\n"), Fail, "exec"},
 		{"audit", "the system left out", rules(`  - {level: None, users: ["system:apiserver"]}` + "\n"), Pass, "covers"},
 		{"audit", "nodes left out", rules(`  - {level: None, userGroups: ["system:nodes"]}` + "\n"), Pass, "covers"},
 		{"audit", "a namespace left out", rules("  - {level: None, namespaces: [kube-system]}\n"), Fail, "exec"},
-		{"audit", "without stages", policyOf("omitStages: [RequestReceived, ResponseComplete]\nrules:\n" + rest), Fail, "exec"},
+		{
+			"audit", "without stages", policyOf("omitStages: [RequestReceived, ResponseComplete]\nrules:\n" + rest), Fail,
+			"exec",
+		},
 		{"audit", "a rule without stages", rules("  - {level: Metadata, omitStages: [ResponseComplete, RequestReceived], " +
 			"resources: [{resources: [pods/exec]}]}\n"), Fail, "exec"},
 		{"audit", "one stage less", policyOf("omitStages: [RequestReceived]\nrules:\n" + rest), Pass, "covers"},
 		{"audit", "without a level", rules("  - {resources: [{resources: [secrets]}]}\n"), Fail, "Secrets"},
 		{"audit", "one name left out is another rule's", rules("  - {level: None, resources: [{resources: [secrets], " +
 			"resourceNames: [a]}]}\n"), Pass, "covers"},
+		{"audit", "reads of Secrets of one namespace", rules("  - {level: None, namespaces: [a], verbs: [list], " +
+			"resources: [{resources: [secrets]}]}\n"), Fail, "reads of Secrets"},
+		{"audit", "changes of Secrets of one namespace", rules("  - {level: None, namespaces: [a], verbs: [patch], " +
+			"resources: [{resources: [secrets]}]}\n"), Fail, "changes of Secrets"},
+		{"audit", "another verb left out", rules("  - {level: None, verbs: [bind]}\n"), Pass, "covers"},
+		{
+			"audit", "every verb left out", rules("  - {level: None, verbs: ['*'], resources: [{resources: [secrets]}]}\n"), Fail,
+			"Secrets",
+		},
+		{"audit", "paths left out", rules("  - {level: None, nonResourceURLs: ['/*']}\n"), Pass, "covers"},
+		{"audit", "exec of all left out", rules("  - {level: None, resources: [{resources: ['*/exec']}]}\n"), Fail, "exec"},
+		{"audit", "all of Pods left out", rules("  - {level: None, resources: [{resources: ['pods/*']}]}\n"), Fail, "exec"},
+		{
+			"audit", "parts of Secrets left out", rules("  - {level: None, resources: [{resources: ['secrets/*', '*/x']}]}\n"),
+			Pass, "covers",
+		},
+		{"audit", "all resources left out", rules("  - {level: None, resources: [{resources: ['*']}]}\n"), Fail, "exec"},
+		{"audit", "as many users as there may be", policyOf("rules:\n" + manyUsers(mostNames-2) + rest), Pass, "covers"},
+		{"audit", "one user too many", policyOf("rules:\n" + manyUsers(mostNames-1) + rest), Unknown, "too many"},
+		{
+			"audit", "as many namespaces as there may be", policyOf("rules:\n" + manyNamespaces(mostNames-1) + rest), Pass,
+			"covers",
+		},
+		{"audit", "one namespace too many", policyOf("rules:\n" + manyNamespaces(mostNames) + rest), Unknown, "too many"},
 		{"audit", "too large", policyOf("rules:\n" + strings.Repeat(rest, mostRules+1)), Unknown, "too many"},
 		{"audit", "as large as it may be", policyOf("rules:\n" + strings.Repeat(rest, mostRules)), Pass, "covers"},
-		{"audit", "too many users", policyOf("rules:\n" + manyUsers(mostNames) + rest), Unknown, "too many"},
 	})
 }
 
@@ -97,6 +143,14 @@ func manyUsers(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "  - {level: Metadata, users: [u%d]}\n", i)
+	}
+	return b.String()
+}
+
+func manyNamespaces(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "  - {level: Metadata, namespaces: [n%d, n0]}\n", i)
 	}
 	return b.String()
 }
@@ -113,8 +167,14 @@ func TestJudgeDisk(t *testing.T) {
 		{"etcd-disk", "one disk of two is shared", func(e *Evidence) {
 			e.Members[1].Devices, e.Members[1].Sharing = []string{"sda", "sdb"}, []string{"/"}
 		}, Warn, "cp2: its data is on a file system of its own, /var/lib/etcd, but the disk sda, sdb"},
-		{"etcd-disk", "a file", eachMember(func(m *Member) { m.Devices = []string{"loop3"} }), Warn, "in a file of another"},
-		{"etcd-disk", "in the network", eachMember(func(m *Member) { m.Devices = nil }), Unknown, "whose disk does not show"},
+		{
+			"etcd-disk", "a file", eachMember(func(m *Member) { m.Devices = []string{"loop3"} }), Warn,
+			"in a file of another",
+		},
+		{
+			"etcd-disk", "in the network", eachMember(func(m *Member) { m.Devices = nil }), Unknown,
+			"whose disk does not show",
+		},
 		{"etcd-disk", "slow in the network", eachMember(func(m *Member) {
 			m.Devices, m.Fsync = nil, time.Second
 		}), Unknown, "1s"},
@@ -126,13 +186,23 @@ func TestJudgeEncryption(t *testing.T) {
 	stored := func(s map[string]Stored) func(*Evidence) { return func(e *Evidence) { e.Encryption.Stored = s } }
 	judgeAll(t, []judged{
 		{"encryption", "looked at", func(*Evidence) {}, Pass, "all of 12 secrets are stored encrypted"},
-		{"encryption", "one from before", stored(map[string]Stored{"secrets": {Objects: 12, Clear: 1}}), Fail,
-			"1 of 12 secrets are stored unencrypted"},
-		{"encryption", "of another resource", stored(map[string]Stored{"secrets": {Objects: 12}, "configmaps": {3, 2, 0, false}}),
-			Fail, "2 of 3 configmaps are stored unencrypted"},
-		{"encryption", "another key", stored(map[string]Stored{"secrets": {Objects: 12, Other: 4}}), Warn, "4 of 12 secrets"},
+		{
+			"encryption", "one from before", stored(map[string]Stored{"secrets": {Objects: 12, Clear: 1}}), Fail,
+			"1 of 12 secrets are stored unencrypted",
+		},
+		{
+			"encryption", "of another resource", stored(map[string]Stored{"secrets": {Objects: 12}, "configmaps": {3, 2, 0, false}}),
+			Fail, "2 of 3 configmaps are stored unencrypted",
+		},
+		{
+			"encryption", "another key", stored(map[string]Stored{"secrets": {Objects: 12, Other: 4}}), Warn,
+			"4 of 12 secrets",
+		},
 		{"encryption", "no Secret", stored(map[string]Stored{"secrets": {}}), Pass, "no secrets are stored"},
-		{"encryption", "many", stored(map[string]Stored{"secrets": {Objects: 2000, Partly: true}}), Pass, "the first 2000"},
+		{
+			"encryption", "many", stored(map[string]Stored{"secrets": {Objects: 2000, Partly: true}}), Pass,
+			"the first 2000",
+		},
 		{"encryption", "not looked at", stored(nil), Unknown, "not known"},
 		{"encryption", "unread", func(e *Evidence) { e.Encryption.StoredUnread = "no quorum" }, Unknown, "no quorum"},
 	})
@@ -147,45 +217,74 @@ func TestJudgeTLSAndProfiling(t *testing.T) {
 	}
 	judgeAll(t, []judged{
 		{"etcd-tls", "one key for both", side(func(s *TLS) { s.Peers.Key = s.Clients.Key }), Warn, "the same key"},
-		{"etcd-tls", "refused", side(func(s *TLS) { s.Clients.Refused = "it has expired" }), Fail,
-			"for clients is refused: it has expired"},
-		{"etcd-tls", "peers refused", side(func(s *TLS) { s.Peers.Refused = "another address" }), Fail, "for peers is refused"},
-		{"etcd-tls", "open to users of the API", side(func(s *TLS) { s.Clients.Foreign = []string{"kubernetes"} }), Fail,
-			"a certificate of the CA kubernetes is accepted among clients"},
+		{
+			"etcd-tls", "refused", side(func(s *TLS) { s.Clients.Refused = "it has expired" }), Fail,
+			"for clients is refused: it has expired",
+		},
+		{
+			"etcd-tls", "peers refused", side(func(s *TLS) { s.Peers.Refused = "another address" }), Fail,
+			"for peers is refused",
+		},
+		{
+			"etcd-tls", "open to users of the API", side(func(s *TLS) { s.Clients.Foreign = []string{"kubernetes"} }), Fail,
+			"a certificate of the CA kubernetes is accepted among clients",
+		},
 		{"etcd-tls", "unread", side(func(s *TLS) { *s = TLS{Unread: "no such file"} }), Unknown, "no such file"},
-		{"etcd-tls", "without a certificate", side(func(s *TLS) { s.Peers.Key = "" }), Unknown, "for peers cannot be read"},
+		{
+			"etcd-tls", "without a certificate", side(func(s *TLS) { s.Peers.Key = "" }), Unknown,
+			"for peers cannot be read",
+		},
 
 		{"profiling", "flags say nothing", server("profiling", "true"), Pass, "disabled"},
 		{"profiling", "on", asks(Answer{Status: 200}), Fail, "cp1: kube-scheduler serves profiles"},
-		{"profiling", "of etcd", eachMember(func(m *Member) { m.Profiling = Answer{Status: 200} }), Fail, "etcd serves profiles"},
+		{
+			"profiling", "of etcd", eachMember(func(m *Member) { m.Profiling = Answer{Status: 200} }), Fail,
+			"etcd serves profiles",
+		},
 		{"profiling", "refused", asks(Answer{Status: 403}), Unknown, "HTTP status 403"},
 		{"profiling", "redirected", asks(Answer{Status: 302}), Unknown, "302"},
 		{"profiling", "silent", asks(Answer{Unread: "timeout"}), Unknown, "timeout"},
 		{"profiling", "not asked", asks(Answer{}), Unknown, "was not asked"},
-		{"profiling", "etcd not asked", eachMember(func(m *Member) { m.Profiling = Answer{} }), Unknown, "etcd was not asked"},
+		{
+			"profiling", "etcd not asked", eachMember(func(m *Member) { m.Profiling = Answer{} }), Unknown,
+			"etcd was not asked",
+		},
 	})
 }
 
 func TestJudgeResources(t *testing.T) {
 	judgeAll(t, []judged{
-		{"resources", "none", eachProcess(func(p *Process) { p.MemoryMax, p.MemoryMin, p.CPUWeight, p.IOWeight = "", "", "", "" }),
-			Fail, "no component has limits"},
+		{
+			"resources", "none", eachProcess(func(p *Process) { p.MemoryMax, p.MemoryMin, p.CPUWeight, p.IOWeight = "", "", "", "" }),
+			Fail, "no component has limits",
+		},
 		{"resources", "usual shares", eachProcess(func(p *Process) {
 			p.MemoryMax, p.MemoryMin, p.CPUWeight, p.IOWeight = "", "0", "100", "100"
 		}), Fail, "no component has limits"},
-		{"resources", "no reservation", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "0", "100" }), Warn,
-			"without a reservation: kube-apiserver"},
-		{"resources", "a smaller share", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "", "50" }), Warn,
-			"without a reservation"},
-		{"resources", "by disk", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight, p.IOWeight = "", "", "101" }), Pass,
-			"all have"},
+		{
+			"resources", "no reservation", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "0", "100" }), Warn,
+			"without a reservation: kube-apiserver",
+		},
+		{
+			"resources", "a smaller share", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "", "50" }), Warn,
+			"without a reservation",
+		},
+		{
+			"resources", "by disk", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight, p.IOWeight = "", "", "101" }), Pass,
+			"all have",
+		},
 		{"resources", "by memory", eachProcess(func(p *Process) { p.CPUWeight = "" }), Pass, "all have"},
-		{"resources", "of etcd alone", eachMember(func(m *Member) { m.Process.MemoryMax = "" }), Warn, "without a limit: etcd"},
+		{
+			"resources", "of etcd alone", eachMember(func(m *Member) { m.Process.MemoryMax = "" }), Warn,
+			"without a limit: etcd",
+		},
 		{"resources", "by processor time", eachMember(func(m *Member) {
 			m.Process.MemoryMax, m.Process.CPUQuota = "", "2s"
 		}), Pass, "all"},
-		{"resources", "nonsense", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "", "many" }), Warn,
-			"without a reservation"},
+		{
+			"resources", "nonsense", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "", "many" }), Warn,
+			"without a reservation",
+		},
 	})
 }
 
@@ -196,16 +295,30 @@ func TestJudgeCompaction(t *testing.T) {
 	judgeAll(t, []judged{
 		{"compaction", "seen", func(*Evidence) {}, Pass, "compacted within the last 15m0s"},
 		{"compaction", "just in time", seen(func(c *Compaction) { c.Last = now.Add(-15 * time.Minute) }), Pass, "15m0s"},
-		{"compaction", "long ago", seen(func(c *Compaction) { c.Last = now.Add(-16 * time.Minute) }), Fail,
-			"the last compaction was 16m0s ago, up to revision 5000"},
-		{"compaction", "never", seen(func(c *Compaction) { c.Last, c.Revision = time.Time{}, 0 }), Fail,
-			"no compaction since its start 48h0m0s ago"},
-		{"compaction", "not since its start", seen(func(c *Compaction) { c.Last = time.Time{} }), Fail, "no compaction since"},
-		{"compaction", "a new cluster", seen(func(c *Compaction) { *c = Compaction{Uptime: 15 * time.Minute} }), Unknown,
-			"one is due within 15m0s"},
-		{"compaction", "restarted", seen(func(c *Compaction) { *c = Compaction{Uptime: time.Minute, Revision: 3} }), Pass,
-			"compacted"},
-		{"compaction", "in the future", seen(func(c *Compaction) { c.Last = now.Add(time.Hour) }), Unknown, "in the future"},
+		{
+			"compaction", "long ago", seen(func(c *Compaction) { c.Last = now.Add(-16 * time.Minute) }), Fail,
+			"the last compaction was 16m0s ago, up to revision 5000",
+		},
+		{
+			"compaction", "never", seen(func(c *Compaction) { c.Last, c.Revision = time.Time{}, 0 }), Fail,
+			"no compaction since its start 48h0m0s ago",
+		},
+		{
+			"compaction", "not since its start", seen(func(c *Compaction) { c.Last = time.Time{} }), Fail,
+			"no compaction since",
+		},
+		{
+			"compaction", "a new cluster", seen(func(c *Compaction) { *c = Compaction{Uptime: 15 * time.Minute} }), Unknown,
+			"one is due within 15m0s",
+		},
+		{
+			"compaction", "restarted", seen(func(c *Compaction) { *c = Compaction{Uptime: time.Minute, Revision: 3} }), Pass,
+			"compacted",
+		},
+		{
+			"compaction", "in the future", seen(func(c *Compaction) { c.Last = now.Add(time.Hour) }), Unknown,
+			"in the future",
+		},
 		{"compaction", "not read", seen(func(c *Compaction) { c.Unread = "no metrics" }), Unknown, "no metrics"},
 		{"compaction", "hourly", func(e *Evidence) {
 			server("etcd-compaction-interval", "1h")(e)
@@ -229,26 +342,48 @@ func TestJudgeMetricsAndAlerts(t *testing.T) {
 			read(Scrapes{})(e)
 		}, Warn, "nobody reads them"},
 		{"metrics", "not in the audit log", func(e *Evidence) {
-			file("audit-policy-file", "rules:", "rules:\n  - {level: None, nonResourceURLs: ['/met*']}\n")(e)
+			policyOf("rules: [{level: None, nonResourceURLs: ['/met*']}, {level: Metadata}]")(e)
 			read(Scrapes{})(e)
 		}, Unknown, "the audit policy leaves it out"},
+		{"metrics", "metrics alone not in the audit log", func(e *Evidence) {
+			policyOf("rules: [{level: None, nonResourceURLs: ['/metrics']}, {level: Metadata}]")(e)
+			read(Scrapes{})(e)
+		}, Unknown, "the audit policy leaves it out"},
+		{"metrics", "resources not in the audit log", func(e *Evidence) {
+			policyOf("rules: [{level: None, namespaces: [a]}, {level: None, resources: [{group: a}]}, {level: Metadata}]")(e)
+			read(Scrapes{})(e)
+		}, Warn, "kube-apiserver serves metrics, and nobody"},
 		{"metrics", "another path not in the audit log", func(e *Evidence) {
 			file("audit-policy-file", goodPolicy, "rules: [{level: None, nonResourceURLs: ['/metric', '/metrics/*']}, {level: Metadata}]")(e)
 			read(Scrapes{})(e)
 		}, Warn, "kube-apiserver serves metrics, and nobody"},
-		{"metrics", "not of etcd", eachMember(func(m *Member) { m.Process.Scrapes = Scrapes{} }), Warn, "nobody reads them"},
+		{
+			"metrics", "not of etcd", eachMember(func(m *Member) { m.Process.Scrapes = Scrapes{} }), Warn,
+			"nobody reads them",
+		},
 		{"metrics", "slowly", read(Scrapes{Last: []Scrape{{"10.0.0.9", 10 * time.Minute}}}), Pass, "10.0.0.9 10 min ago"},
-		{"metrics", "long ago", read(Scrapes{Last: []Scrape{{"10.0.0.9", 11 * time.Minute}}}), Warn, "last scraped by 10.0.0.9"},
+		{
+			"metrics", "long ago", read(Scrapes{Last: []Scrape{{"10.0.0.9", 11 * time.Minute}}}), Warn,
+			"last scraped by 10.0.0.9",
+		},
 		{"metrics", "in the future", read(Scrapes{Last: []Scrape{{"10.0.0.9", -time.Hour}}}), Warn, "last scraped"},
 		{"metrics", "not shown", read(Scrapes{Unseen: "ss is not installed"}), Unknown, "ss is not installed"},
 		{"metrics", "shown in part", read(Scrapes{Unseen: "x", Last: []Scrape{{"10.0.0.9", 0}}}), Pass, "10.0.0.9"},
-		{"metrics", "by many", read(Scrapes{Last: []Scrape{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}, {"f", 0}, {"a", 0}}}),
-			Pass, "e within the last minute, others"},
+		{
+			"metrics", "by many", read(Scrapes{Last: []Scrape{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}, {"f", 0}, {"a", 0}}}),
+			Pass, "e within the last minute, others",
+		},
 		{"metrics", "stopped", func(e *Evidence) { e.Replicas[0].Scheduler.Running = false }, Unknown, "is not running"},
 
 		{"certificates", "an alert", func(*Evidence) {}, Pass, "KubeClientCertificateExpiration is raised"},
-		{"certificates", "other alerts", func(e *Evidence) { e.Alerts.Certificates = nil }, Warn, "none of the 30 alerts"},
+		{
+			"certificates", "other alerts", func(e *Evidence) { e.Alerts.Certificates = nil }, Warn,
+			"none of the 30 alerts",
+		},
 		{"certificates", "alerts elsewhere", func(e *Evidence) { e.Alerts = Alerts{} }, Unknown, "does not show"},
-		{"certificates", "alerts unread", func(e *Evidence) { e.Alerts = Alerts{Unread: "forbidden"} }, Unknown, "forbidden"},
+		{
+			"certificates", "alerts unread", func(e *Evidence) { e.Alerts = Alerts{Unread: "forbidden"} }, Unknown,
+			"forbidden",
+		},
 	})
 }

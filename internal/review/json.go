@@ -147,7 +147,9 @@ func (p NamedPlan) json() jsonPlan {
 	for _, s := range p.Plan.Scores {
 		score := jsonScore{Address: problem.Line(s.Address), Score: s.Score, Total: s.Total, Items: []Item{}}
 		for _, i := range s.Open {
-			score.Items = append(score.Items, Item{problem.Line(i.Status), problem.Line(i.Title), problem.Line(i.Evidence)})
+			score.Items = append(score.Items, Item{
+				problem.Line(i.Status), problem.Line(i.Title), problem.Line(i.Evidence), i.Accepted,
+			})
 		}
 		out.Readiness = append(out.Readiness, score)
 	}

@@ -142,6 +142,7 @@ type Item struct {
 	Status   string `json:"status"`
 	Title    string `json:"title"`
 	Evidence string `json:"evidence"`
+	Accepted bool   `json:"accepted,omitempty"`
 }
 
 // HealthCheck is the result of a kube_control_plane.

@@ -150,7 +150,7 @@ func TestIssuesOnce(t *testing.T) {
 	})
 	data(d, "kube_production_readiness", map[string]any{"score": 19, "total": 20, "items": []any{
 		map[string]any{"status": "pass", "title": "passes"},
-		map[string]any{"status": "warn", "title": "warns <b>", "evidence": "`x`"},
+		map[string]any{"status": "warn", "title": "warns <b>", "evidence": "`x`", "accepted": true},
 		map[string]any{"status": "fail", "title": "fails", "evidence": "y"},
 	}})
 	got := comment(t, d)
@@ -159,7 +159,7 @@ func TestIssuesOnce(t *testing.T) {
 			"production readiness **13 of 20**, **19 of 20**\n",
 		"`data.kube_control_plane.this`: **2 issues**, 1 of them listed above. The others:\n\n- `replica cp1 (",
 		"2 items not passed</summary>\n\n`module.m.data.kube_production_readiness.this`\n\n" +
-			"- fail: fails: `y`\n- warn: warns &lt;b&gt;: `` `x` ``\n\n</details>\n",
+			"- fail: fails: `y`\n- warn, accepted: warns &lt;b&gt;: `` `x` ``\n\n</details>\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the comment lacks %q:\n%s", want, got)

@@ -147,7 +147,11 @@ func (p Plan) readinessText() string {
 		fmt.Fprintf(&b, "\n<details><summary>Production readiness: %s not passed</summary>\n\n%s\n\n",
 			number(len(score.Open), "item", "items"), code(score.Address))
 		list(&b, score.Open, func(i Item) string {
-			return plainName(i.Status) + ": " + plainName(i.Title) + ": " + code(i.Evidence)
+			status := plainName(i.Status)
+			if i.Accepted {
+				status += ", accepted"
+			}
+			return status + ": " + plainName(i.Title) + ": " + code(i.Evidence)
 		})
 		b.WriteString("\n</details>\n")
 	}
