@@ -205,7 +205,9 @@ func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error)
 }
 
 // Listen does not listen: all machines are on this computer, where nothing is closed.
-func (m *testMachine) Listen(context.Context, []string) connections.Listener { return connections.Deaf() }
+func (m *testMachine) Listen(context.Context, []string) connections.Listener {
+	return connections.Deaf()
+}
 
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
 	return "the unit's log", nil
