@@ -9,6 +9,11 @@ locals {
   # Whether a replica uses only the etcd member on its own machine.
   own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
 
+  # Whether all resources write facts for node_exporter.
+  facts = try(var.etcd.metrics.textfile_directory, null) != null && try(var.kubernetes.metrics.textfile_directory, null) != null && (
+    !local.balanced || try(var.endpoint.metrics.textfile_directory, null) != null
+  )
+
   # Whether the endpoint is a virtual IP on balancers.
   balanced = alltrue([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind == null])
 }
@@ -97,6 +102,7 @@ resource "kube_control_plane_endpoint" "this" {
       port    = var.kubernetes.konnectivity.agent_port
       targets = local.with["replica"]
     }
+    metrics = var.endpoint.metrics
   } : null
   timeouts = var.endpoint.timeouts
 }
@@ -116,6 +122,7 @@ resource "kube_etcd_member" "this" {
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
   liveness_probe         = var.etcd.liveness_probe
+  metrics                = var.etcd.metrics
   environment            = var.etcd.environment
   resources              = var.etcd.resources
   signed                 = try(var.signed[each.key].etcd_member, null)

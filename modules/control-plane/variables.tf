@@ -46,6 +46,7 @@ variable "machines" {
 variable "endpoint" {
   description = <<-EOT
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
+    With metrics, HAProxy serves its metrics at an address and port, and facts are written to the directory of node_exporter's textfile collector.
     With address6, an unused IPv6 address, the API has a second one, on the same machine.
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
@@ -61,6 +62,11 @@ variable "endpoint" {
     virtual_router_id = optional(number)
     vrrp              = optional(string)
     install_packages  = optional(bool, true)
+    metrics = optional(object({
+      address            = optional(string)
+      port               = optional(number)
+      textfile_directory = optional(string)
+    }))
     external = optional(object({
       health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})
       probe_from   = optional(string)
@@ -125,7 +131,8 @@ variable "etcd" {
   description = <<-EOT
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
-    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, or liveness_probe, restarts nothing.
+    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, metrics or liveness_probe restarts nothing.
+    metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
   EOT
   type = object({
     version                = string
@@ -141,6 +148,7 @@ variable "etcd" {
       environment_file = optional(string)
     }))
     liveness_probe = optional(bool, true)
+    metrics        = optional(object({ textfile_directory = string }))
     environment    = optional(map(string))
     resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
     timeouts       = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
@@ -182,7 +190,7 @@ variable "kubernetes" {
     extra_sans     = optional(set(string), [])
     admin_conf     = optional(bool, true)
     liveness_probe = optional(bool, true)
-    metrics        = optional(object({ address = string }))
+    metrics        = optional(object({ address = optional(string), textfile_directory = optional(string) }))
     audit = optional(object({
       enabled      = optional(bool)
       policy       = optional(string)
