@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,11 @@ var programs = []string{"openssl", "curl"}
 func (w Writer) AddTo(q *host.Query) {
 	q.Contents = append(q.Contents, w.Job().Paths...)
 	q.Units = append(q.Units, w.Job().Units()...)
-	q.Commands = append(q.Commands, programs...)
+	for _, program := range programs {
+		if w.Directory != "" && !slices.Contains(q.Commands, program) {
+			q.Commands = append(q.Commands, program)
+		}
+	}
 }
 
 // Problems lists what keeps the facts from being written on the machine.
