@@ -119,6 +119,16 @@ func (w Writer) Stale(files map[string]host.FileState) []string {
 	return []string{w.Output()}
 }
 
+// Forget returns the files of Stale, and the commands that remove them once more: a round that was
+// running may have written them before its timer was stopped.
+func (w Writer) Forget(files map[string]host.FileState) (remove []string, commands host.Script) {
+	stale := w.Stale(files)
+	if len(stale) == 0 {
+		return nil, ""
+	}
+	return stale, host.Discard(stale...)
+}
+
 // outputVariable is the variable of the script that names the file.
 const outputVariable = "output"
 

@@ -46,7 +46,8 @@ func (s Spec) jobs() []timer.Job {
 // repairTimers returns what brings the timers of a machine to s, and the commands that follow.
 func (s Spec) repairTimers(facts host.Facts) (files []host.File, remove []string, timers host.Script) {
 	files, remove, timers = timer.Repair(s.jobs(), facts)
-	return files, append(remove, s.facts().Stale(facts.Files)...), timers
+	stale, forget := s.facts().Forget(facts.Files)
+	return files, append(remove, stale...), timers + forget
 }
 
 // noJobs identifies all that timers may start on the machine of a member.
