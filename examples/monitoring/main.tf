@@ -25,15 +25,21 @@ module "control_plane" {
   source = "../../modules/control-plane"
 
   cluster_name = "prod"
-  endpoint     = { address = var.endpoint_address }
+  endpoint = {
+    address = var.endpoint_address
+    metrics = { address = "0.0.0.0", textfile_directory = var.textfile_directory } # of HAProxy
+  }
   etcd = {
     version = "3.6.16"
     # Everybody in the network of the machines may read etcd's metrics here: close the port to others.
     extra_args = { listen-metrics-urls = "http://0.0.0.0:2381" }
+    snapshots  = { schedule = "hourly" } # they stay on the machines: set upload for a cluster that matters
+    metrics    = { textfile_directory = var.textfile_directory }
   }
   kubernetes = {
     version = "1.36.3"
-    metrics = { address = "0.0.0.0" } # of kube-controller-manager and kube-scheduler, for clients with the right to read them
+    # kube-controller-manager and kube-scheduler, for clients with the right to read their metrics
+    metrics = { address = "0.0.0.0", textfile_directory = var.textfile_directory }
   }
   pki      = { deletion_protection = false } # to try it out: keep it on for a cluster that matters
   machines = { for name, address in var.machines : name => { address = address } }
@@ -54,4 +60,5 @@ locals {
     cert_file = "${var.credentials_directory}/client.crt"
     key_file  = "${var.credentials_directory}/client.key"
   })
+  alerts = merge(module.control_plane.monitoring, { wait_factor = var.wait_factor })
 }

@@ -21,7 +21,7 @@ output "scrape_configs" {
 
 output "alert_rules" {
   description = "A file of rule_files."
-  value       = provider::kube::alert_rules(module.control_plane.monitoring).rules
+  value       = provider::kube::alert_rules(local.alerts).rules
 }
 
 output "dashboard_etcd" {
@@ -32,4 +32,9 @@ output "dashboard_etcd" {
 output "dashboard_kubernetes" {
   description = "A dashboard of Grafana."
   value       = provider::kube::dashboards(module.control_plane.monitoring).kubernetes
+}
+
+output "dashboard_operations" {
+  description = "A dashboard of Grafana."
+  value       = provider::kube::dashboards(module.control_plane.monitoring).operations
 }

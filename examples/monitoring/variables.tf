@@ -43,3 +43,15 @@ variable "credentials_directory" {
   type        = string
   default     = "/etc/prometheus/kube"
 }
+
+variable "textfile_directory" {
+  description = "Directory of the textfile collector of node_exporter on the machines. The default is that of Debian's prometheus-node-exporter."
+  type        = string
+  default     = "/var/lib/prometheus/node-exporter"
+}
+
+variable "wait_factor" {
+  description = "How much longer (2) or shorter (0.5) alerts wait before they fire."
+  type        = number
+  default     = 1
+}

@@ -11,10 +11,24 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/monitoring"
 )
 
-// extensiveMetrics has the durations of requests to etcd, which an alert needs.
-const extensiveMetrics = `
+// allMetrics has the durations of requests to etcd, which an alert needs, the metrics of all other
+// components, and facts.
+const allMetrics = `
 resource "kube_etcd_member" "this" {
   extra_args = { metrics = "extensive" }
+  snapshots  = { schedule = "hourly", upload = "true" }
+  metrics    = { textfile_directory = "/srv/facts" }
+}
+
+resource "kube_control_plane_replica" "this" {
+  metrics = { address = "0.0.0.0", textfile_directory = "/srv/facts" }
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  haproxy = {
+    hosts   = var.machines
+    metrics = { address = "0.0.0.0", textfile_directory = "/srv/facts" }
+  }
 }
 `
 
@@ -24,7 +38,10 @@ func TestMetricNames(t *testing.T) {
 	names := []string{"cp1", "cp2"}
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
-	override(t, w, extensiveMetrics+metricsOverride)
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "mkdir /srv/facts")
+	}
+	override(t, w, allMetrics)
 	apply(t, w)
 	admin := credentialsOf(t, outputOf(t, w, "kubeconfig"))
 	provokeMetrics(t, admin)
@@ -33,7 +50,7 @@ func TestMetricNames(t *testing.T) {
 		machines[name] = shared.lab.Machine(name).Address
 	}
 	needed := monitoring.Metrics(monitoring.Facts{
-		Cluster: "a", Members: machines, Replicas: machines, Extensive: true,
+		Cluster: "a", Members: machines, Replicas: machines, Balancers: machines, NodePort: 9100, Extensive: true,
 	})
 	missing := needed
 	for end := time.Now().Add(2 * time.Minute); len(missing) > 0; time.Sleep(time.Second) {
@@ -48,6 +65,10 @@ func TestMetricNames(t *testing.T) {
 	}
 	t.Logf("all of %d metrics are served", len(needed))
 	apply(t, w, "-destroy")
+	for _, name := range names {
+		// rmdir fails if any facts are left.
+		onMachine(t, shared.lab.Machine(name), "rmdir /srv/facts")
+	}
 	expectBare(t, bare, names...)
 }
 
@@ -88,12 +109,16 @@ func provokeMetrics(t *testing.T, admin credentials) {
 	}
 }
 
-// scraped returns the metrics of all components on a machine.
+// scraped returns the metrics of all components on a machine, and its facts.
 func scraped(t *testing.T, admin credentials, name string) string {
 	t.Helper()
 	all := []string{onMachine(t, shared.lab.Machine(name), "cd /etc/kubernetes/pki && curl -sS --fail "+
 		"--cacert etcd/ca.crt --cert apiserver-etcd-client.crt --key apiserver-etcd-client.key "+
-		"https://127.0.0.1:2379/metrics")}
+		"https://127.0.0.1:2379/metrics"),
+		onMachine(t, shared.lab.Machine(name), "curl -sS --fail http://127.0.0.1:8405/metrics"),
+		// A fact without a value at this time, such as since when a member is a learner, is described.
+		onMachine(t, shared.lab.Machine(name), `sed -n 's/^# TYPE \(kube_[a-z_]*\) .*/\1 0/p' /srv/facts/*.prom || true`),
+	}
 	for _, port := range []string{"6443", "10257", "10259"} {
 		code, text, err := admin.insecure().call(t.Context(), "https://"+address(name)+":"+port, http.MethodGet,
 			"/metrics", nil, nil)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,11 @@ var programs = []string{"openssl", "curl"}
 func (w Writer) AddTo(q *host.Query) {
 	q.Contents = append(q.Contents, w.Job().Paths...)
 	q.Units = append(q.Units, w.Job().Units()...)
-	q.Commands = append(q.Commands, programs...)
+	for _, program := range programs {
+		if w.Directory != "" && !slices.Contains(q.Commands, program) {
+			q.Commands = append(q.Commands, program)
+		}
+	}
 }
 
 // Problems lists what keeps the facts from being written on the machine.
@@ -112,6 +117,16 @@ func (w Writer) Stale(files map[string]host.FileState) []string {
 	}
 	w.Directory = before
 	return []string{w.Output()}
+}
+
+// Forget returns the files of Stale, and the commands that remove them once more: a round that was
+// running may have written them before its timer was stopped.
+func (w Writer) Forget(files map[string]host.FileState) (remove []string, commands host.Script) {
+	stale := w.Stale(files)
+	if len(stale) == 0 {
+		return nil, ""
+	}
+	return stale, host.Discard(stale...)
 }
 
 // outputVariable is the variable of the script that names the file.

@@ -83,8 +83,8 @@ func TestStale(t *testing.T) {
 			t.Errorf("%s: action %d, removed %s", name, action, stale)
 		}
 	}
-	if stale := writer.Stale(facts.Files); len(stale) > 0 {
-		t.Errorf("unchanged: removed %v", stale)
+	if stale, commands := writer.Forget(facts.Files); len(stale) > 0 || commands != "" {
+		t.Errorf("unchanged: removed %v, %s", stale, commands)
 	}
 }
 

@@ -27,6 +27,11 @@ locals {
     { for name, value in local.given[component] == null ? {} : local.given[component] : name => value if value != null },
   ) } }
 
+  # Whether all resources write facts for node_exporter.
+  facts = try(var.etcd.metrics.textfile_directory, null) != null && try(var.kubernetes.metrics.textfile_directory, null) != null && (
+    !local.balanced || try(var.endpoint.metrics.textfile_directory, null) != null
+  )
+
   # Whether the endpoint is a virtual IP on balancers.
   balanced = alltrue([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind == null])
 }
@@ -116,6 +121,7 @@ resource "kube_control_plane_endpoint" "this" {
       port    = var.kubernetes.konnectivity.agent_port
       targets = local.with["replica"]
     }
+    metrics = var.endpoint.metrics
   } : null
   timeouts = var.endpoint.timeouts
 }
@@ -137,6 +143,7 @@ resource "kube_etcd_member" "this" {
   restore                = var.etcd.restore
   liveness_probe         = var.etcd.liveness_probe
   maintenance            = try(var.maintenance[each.key].etcd, null)
+  metrics                = var.etcd.metrics
   environment            = var.etcd.environment
   resources              = length(local.resources[each.key].etcd) == 0 ? null : local.resources[each.key].etcd
   signed                 = try(var.signed[each.key].etcd_member, null)

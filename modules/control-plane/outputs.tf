@@ -43,12 +43,15 @@ output "discovery_file" {
 }
 
 output "monitoring" {
-  description = "What the functions alert_rules and dashboards take. For scrape_configs, merge it with the files or the Secret of the credentials."
+  description = "What the functions alert_rules and dashboards take. For scrape_configs, merge it with the files or the Secret of the credentials. With metrics.textfile_directory of all resources, node_exporter is expected at port 9100."
   value = {
     cluster                        = var.cluster_name
     members                        = local.with["etcd"]
     replicas                       = local.with["replica"]
     port                           = var.kubernetes.port
+    balancers                      = local.balanced && try(var.endpoint.metrics.address, null) != null ? local.with["balancer"] : null
+    balancer_metrics_port          = try(var.endpoint.metrics.port, null)
+    node_exporter_port             = local.facts ? 9100 : null
     max_requests_inflight          = try(tonumber(var.kubernetes.extra_args.apiserver["max-requests-inflight"]), null)
     max_mutating_requests_inflight = try(tonumber(var.kubernetes.extra_args.apiserver["max-mutating-requests-inflight"]), null)
     extensive_metrics              = try(var.etcd.extra_args["metrics"] == "extensive", false)

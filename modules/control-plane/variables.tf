@@ -46,6 +46,7 @@ variable "machines" {
 variable "endpoint" {
   description = <<-EOT
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
+    With metrics, HAProxy serves its metrics at an address and port, and facts are written to the directory of node_exporter's textfile collector.
     With address6, an unused IPv6 address, the API has a second one, on the same machine.
     With take_over, the address is taken over from a balancer of this control plane: "prepare", then "announce" (guide Topologies).
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
@@ -63,6 +64,11 @@ variable "endpoint" {
     vrrp              = optional(string)
     take_over         = optional(string)
     install_packages  = optional(bool, true)
+    metrics = optional(object({
+      address            = optional(string)
+      port               = optional(number)
+      textfile_directory = optional(string)
+    }))
     external = optional(object({
       health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})
       probe_from   = optional(string)
@@ -127,8 +133,9 @@ variable "etcd" {
   description = <<-EOT
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
-    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, or liveness_probe, restarts nothing.
+    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, metrics or liveness_probe restarts nothing.
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
+    metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
   EOT
   type = object({
     version                = string
@@ -155,6 +162,7 @@ variable "etcd" {
       accept_other_ca  = optional(bool)
     }))
     liveness_probe = optional(bool, true)
+    metrics        = optional(object({ textfile_directory = string }))
     environment    = optional(map(string))
     resources = optional(object({
       memory_high = optional(string)
@@ -219,7 +227,7 @@ variable "kubernetes" {
     extra_sans     = optional(set(string), [])
     admin_conf     = optional(bool, true)
     liveness_probe = optional(bool, true)
-    metrics        = optional(object({ address = string }))
+    metrics        = optional(object({ address = optional(string), textfile_directory = optional(string) }))
     audit = optional(object({
       enabled      = optional(bool)
       policy       = optional(string)

@@ -49,7 +49,7 @@ func operationsCases() map[string]struct{ bad, good string } {
 		return member("kube_certificate_not_after_timestamp_seconds", file, fmt.Sprint(onDisk)) +
 			member("kube_served_certificate_not_after_timestamp_seconds", file, fmt.Sprint(served))
 	}
-	hourly := member("kube_etcd_snapshot_interval_seconds", "", "3600")
+	often := member("kube_etcd_snapshot_interval_seconds", "", "600")
 	vip := func(values ...string) string {
 		var all string
 		for i, value := range values {
@@ -89,16 +89,16 @@ func operationsCases() map[string]struct{ bad, good string } {
 		},
 		"KubeCertificateNotServed": {certificate(365*day, 90*day), certificate(365*day, 365*day)},
 		"EtcdSnapshotTooOld": {
-			hourly + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0"),
-			hourly + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0") +
+			often + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0"),
+			often + member("kube_etcd_snapshots_scheduled_timestamp_seconds", "", "0") +
 				series("kube_etcd_snapshot_saved_timestamp_seconds", "node", "cp2", `resource="kube_etcd_member"`, "0+30"),
 		},
 		"EtcdSnapshotFailed": {
 			member("kube_etcd_snapshot_last_run_success", "", "0"), member("kube_etcd_snapshot_last_run_success", "", "1"),
 		},
 		"EtcdSnapshotNotSent": {
-			hourly + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0"),
-			hourly + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0+30"),
+			often + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0"),
+			often + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0+30"),
 		},
 		"KubeRotationStandsStill": {
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-8*day)),

@@ -34,6 +34,7 @@ func boards(t *testing.T) map[string]board {
 	all := map[string]board{}
 	for name, render := range map[string]func(monitoring.Facts) (string, error){
 		"etcd": monitoring.DashboardETCD, "kubernetes": monitoring.DashboardKubernetes,
+		"operations": monitoring.DashboardOperations,
 	} {
 		text, err := render(facts)
 		if err != nil {

@@ -30,12 +30,12 @@ func TestScrapeConfigs(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, text)
 		}
 		jobs, err := loaded.GetScrapeConfigs()
-		if err != nil || len(jobs) != 4 {
+		if err != nil || len(jobs) != 6 {
 			t.Errorf("%s: %d jobs, %v", name, len(jobs), err)
 		}
 		for _, machine := range []string{"cp1", "cp2", "cp3"} {
-			if n := strings.Count(text, "machine: "+machine+"\n"); n != 4 {
-				t.Errorf("%s: %s is scraped %d times, want 4", name, machine, n)
+			if n := strings.Count(text, "machine: "+machine+"\n"); n != 6 {
+				t.Errorf("%s: %s is scraped %d times, want 6", name, machine, n)
 			}
 		}
 	}
@@ -56,8 +56,8 @@ func TestScrapeConfigObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		documents := strings.Split(text, "---\n")
-		if len(documents) != 4 {
-			t.Fatalf("%s: %d objects, want 4", name, len(documents))
+		if len(documents) != 6 {
+			t.Fatalf("%s: %d objects, want 6", name, len(documents))
 		}
 		for _, document := range documents {
 			var object v1alpha1.ScrapeConfig
@@ -65,8 +65,11 @@ func TestScrapeConfigObjects(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", name, err, document)
 			}
 			want := "scraper"
-			if *object.Spec.JobName == "etcd" {
+			switch *object.Spec.JobName {
+			case "etcd":
 				want = c.etcdSecret
+			case "haproxy", "node":
+				want = ""
 			}
 			checkScrapeConfig(t, object, want)
 		}

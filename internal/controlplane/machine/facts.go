@@ -56,7 +56,8 @@ func noJobs() []timer.Job { return []timer.Job{noProbe.Job(), noFacts.Job()} }
 // RepairTimers returns what brings the timers of a machine to s, and the commands that follow.
 func RepairTimers(s component.Replica, facts host.Facts) (files []host.File, remove []string, timers host.Script) {
 	files, remove, timers = timer.Repair(Jobs(s), facts)
-	return files, append(remove, Facts(s).Stale(facts.Files)...), timers
+	stale, forget := Facts(s).Forget(facts.Files)
+	return files, append(remove, stale...), timers + forget
 }
 
 // stopTimers stops what probes the components, and what writes facts about them.

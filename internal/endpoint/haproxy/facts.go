@@ -34,6 +34,7 @@ func (s Spec) addFacts(c *host.Change, b balancer) {
 	files, remove, commands := timer.Repair(jobs, b.facts)
 	links, dirs := timer.Links(jobs)
 	c.Files, c.Dirs, c.Links = append(c.Files, files...), append(c.Dirs, dirs...), append(c.Links, links...)
-	c.Remove = append(append(c.Remove, remove...), s.facts().Stale(b.facts.Files)...)
-	c.Script += "\n" + commands
+	stale, forget := s.facts().Forget(b.facts.Files)
+	c.Remove = append(append(c.Remove, remove...), stale...)
+	c.Script += "\n" + commands + forget
 }

@@ -79,7 +79,7 @@ func metricsIn(text string) (*Metrics, error) {
 }
 
 // cutLast cuts text around the last separator.
-func cutLast(text, separator string) (before, after string, found bool) {
+func cutLast(text, separator string) (before, after string, ok bool) {
 	at := strings.LastIndex(text, separator)
 	if at < 0 {
 		return text, "", false

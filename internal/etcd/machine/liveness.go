@@ -49,7 +49,8 @@ func (s Spec) repairTimers(facts host.Facts) (files []host.File, remove []string
 	if m := s.SnapshotMember(); len(m.LeftPrograms(facts)) > 0 {
 		timers += m.RemovePrograms()
 	}
-	return files, append(remove, s.facts().Stale(facts.Files)...), timers
+	stale, forget := s.facts().Forget(facts.Files)
+	return files, append(remove, stale...), timers + forget
 }
 
 // noJobs identifies all that timers may start on the machine of a member.

@@ -108,6 +108,25 @@ run "monitoring" {
   }
 }
 
+run "facts" {
+  command = plan
+
+  variables {
+    endpoint   = { address = "10.0.0.10", metrics = { address = "0.0.0.0", port = 9105, textfile_directory = "/srv/facts" } }
+    etcd       = { version = "3.6.16", metrics = { textfile_directory = "/srv/facts" } }
+    kubernetes = { version = "1.36.3", metrics = { textfile_directory = "/srv/facts" } }
+  }
+
+  assert {
+    condition     = output.monitoring.node_exporter_port == 9100 && output.monitoring.balancer_metrics_port == 9105
+    error_message = "The functions know the ports of HAProxy's metrics and of node_exporter."
+  }
+  assert {
+    condition     = strcontains(provider::kube::alert_rules(output.monitoring).rules, "KubeVirtualIPOnTwoMachines")
+    error_message = "There are alerts on facts."
+  }
+}
+
 run "konnectivity" {
   command = plan
 
