@@ -61,6 +61,7 @@ func TestStoreOnMachines(t *testing.T) {
 		if _, err := build.Set(t.Context(), "versitygw"); err != nil {
 			testrun.Missing(t, "versitygw cannot be built: ", err)
 		}
+		programs(t) // downloads what is missing; the lab has no network
 	}
 	onLab(t, lab.Config{
 		Name: "etcdstore", Subnet: netip.MustParsePrefix("10.77.0.0/24"), Machines: []string{"cp1", "store"},
@@ -118,7 +119,10 @@ func programs(t *testing.T) string {
 		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version,
 			"-o", filepath.Join(dir, snapshot.StoreProduct+"-v"+version, snapshot.StoreProduct), ".")
 		command.Dir = filepath.Join("..", "..", "tools", "snapshot-store")
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOPROXY=off")
+		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if os.Getenv(withinLab) != "" {
+			command.Env = append(command.Env, "GOPROXY=off")
+		}
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("build kube-snapshot-store: %v\n%s", err, out)
 		}

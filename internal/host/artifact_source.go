@@ -36,7 +36,7 @@ func DefaultSource() Source {
 	const (
 		kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/{name}"
 		store      = "https://github.com/kubequorum/terraform-provider-kube/releases/download/v{version}/" +
-			"{name}_{version}_linux_{arch}"
+			"{name}_{version}_linux_{arch}.tar.gz"
 		etcd = "https://github.com/etcd-io/etcd/releases/download/v{version}/"
 	)
 	return Source{URLs: map[string]URLTemplate{

@@ -25,7 +25,7 @@ var items = []item{
 			"have externally signed certificates signed again with kube_certificate_requests and signed",
 	},
 	{"snapshots", "Scheduled etcd snapshots, stored off the machine", judgeSnapshots, "set snapshots, with " +
-		"upload, on every kube_etcd_member; or save and copy snapshots with your own systemd timer on the " +
+		"upload or s3, on every kube_etcd_member; or save and copy snapshots with your own systemd timer on the " +
 		"members' machines"},
 	{"etcd-disk", "etcd data on a separate disk with fast fsync", judgeDisk, "mount a separate disk (SSD) at " +
 		"data_dir of the kube_etcd_member"},

@@ -87,7 +87,7 @@ func judgeScheduled(members []Member) (v verdict, there bool) {
 	case len(without)+len(stopped) > 0:
 		return warn("%s, but it is not running on %s", timer, strings.Join(append(without, stopped...), ", ")), there
 	case !uploads:
-		return warn("%s, but snapshots stay on the machines: upload is not set", timer), there
+		return warn("%s, but snapshots stay on the machines: neither upload nor s3 is set", timer), there
 	case newest.Sent.IsZero():
 		return warn("%s, but no snapshot has been uploaded yet", timer), there
 	case !ran.IsZero() && newest.Sent.Before(ran.Add(-period)):
