@@ -40,7 +40,7 @@ func DefaultSource() Source {
 		etcd = "https://github.com/etcd-io/etcd/releases/download/v{version}/"
 	)
 	return Source{URLs: map[string]URLTemplate{
-		"kubernetes":          {URL: kubernetes, Checksum: kubernetes + ".sha256"},
+		"kubernetes": {URL: kubernetes, Checksum: kubernetes + ".sha256"},
 		// the version is the provider's own
 		"kube-snapshot-store": {URL: store, Checksum: store + ".sha256"},
 		"etcd":                {URL: etcd + "etcd-v{version}-linux-{arch}.tar.gz", Checksum: etcd + "SHA256SUMS"},
