@@ -36,11 +36,11 @@ func DefaultSource() Source {
 	const (
 		kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/{name}"
 		store      = "https://github.com/kubequorum/terraform-provider-kube/releases/download/v{version}/" +
-			"{name}_{version}_linux_{arch}"
+			"{name}_{version}_linux_{arch}.tar.gz"
 		etcd = "https://github.com/etcd-io/etcd/releases/download/v{version}/"
 	)
 	return Source{URLs: map[string]URLTemplate{
-		"kubernetes":          {URL: kubernetes, Checksum: kubernetes + ".sha256"},
+		"kubernetes": {URL: kubernetes, Checksum: kubernetes + ".sha256"},
 		// the version is the provider's own
 		"kube-snapshot-store": {URL: store, Checksum: store + ".sha256"},
 		"etcd":                {URL: etcd + "etcd-v{version}-linux-{arch}.tar.gz", Checksum: etcd + "SHA256SUMS"},

@@ -41,8 +41,8 @@ func artifactsSchema() schema.Attribute {
 					"machines download the programs. It contains `etcd-vVERSION/` with `etcd`, `etcdctl` and " +
 					"`etcdutl`, and `kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and " +
 					"`kube-scheduler`. With `snapshots.s3` of a member, it also contains " +
-					"`kube-snapshot-store-vVERSION/` with `kube-snapshot-store`, where `VERSION` is the provider's: rename " +
-					"`kube-snapshot-store_VERSION_linux_ARCH` of the provider's release.",
+					"`kube-snapshot-store-vVERSION/` with `kube-snapshot-store`, from the archive in the provider's " +
+					"release; `VERSION` is the provider's.",
 			},
 			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
 			"kubernetes": urlSchema("Kubernetes", host.DefaultSource().URLs["kubernetes"]),

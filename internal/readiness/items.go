@@ -27,7 +27,7 @@ var items = []item{
 			"alerts of provider::kube::alert_rules, and accept this item if your Prometheus is outside of the cluster",
 	},
 	{"snapshots", "etcd snapshots at least hourly, stored off the machine", judgeSnapshots, "set snapshots, with " +
-		"upload, on every kube_etcd_member, and read journalctl -u etcd-snapshot.service on the machine of the " +
+		"upload or s3, on every kube_etcd_member, and read journalctl -u etcd-snapshot.service on the machine of the " +
 		"leader; accept this item if another system saves snapshots and tells somebody when it fails"},
 	{"etcd-disk", "etcd data on a disk of its own with fast fsync", judgeDisk, "mount a separate disk (SSD), not a " +
 		"partition of the system's, at data_dir of the kube_etcd_member"},

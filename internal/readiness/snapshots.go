@@ -111,7 +111,7 @@ func (f scheduledFacts) judge(now time.Time) verdict {
 	case len(f.without)+len(f.stopped) > 0:
 		return warn("%s, but it is not running on %s", timer, strings.Join(append(f.without, f.stopped...), ", "))
 	case !f.uploads:
-		return warn("%s, but snapshots stay on the machines: upload is not set", timer)
+		return warn("%s, but snapshots stay on the machines: neither upload nor s3 is set", timer)
 	case f.sent.IsZero():
 		return warn("%s, but no snapshot has been uploaded yet", timer)
 	case f.unclear:

@@ -41,7 +41,9 @@ func TestRelease(t *testing.T) {
 	t.Run("bill of materials", func(t *testing.T) {
 		materials(t, made, made.path(platform+".cdx.json"), "terraform-provider-kube_v"+made.version)
 		materials(t, made, made.review(platform+".cdx.json"), "kube-review")
+		materials(t, made, made.store(platform+".cdx.json"), "kube-snapshot-store")
 	})
+	t.Run("kube-snapshot-store", func(t *testing.T) { snapshotStore(t, made, key) })
 	t.Run("kube-review", func(t *testing.T) { kubeReview(t, made) })
 	t.Run("reproducible", func(t *testing.T) {
 		again := newSnapshot(t, "", "")
@@ -51,6 +53,9 @@ func TestRelease(t *testing.T) {
 		for _, file := range []string{".tar.gz", ".cdx.json"} {
 			if read(t, made.review(platform+file)) != read(t, again.review(platform+file)) {
 				t.Errorf("the same commit gives another kube-review%s", file)
+			}
+			if read(t, made.store(platform+file)) != read(t, again.store(platform+file)) {
+				t.Errorf("the same commit gives another kube-snapshot-store%s", file)
 			}
 		}
 		if _, err := os.Stat(again.path("SHA256SUMS.sig")); !os.IsNotExist(err) {
@@ -125,7 +130,7 @@ func signatures(t *testing.T, made snapshot, key string) {
 			t.Errorf("the signature of %s is not the key's: %v\n%s", file.Name, err, out)
 		}
 	}
-	if signed != 4 { // SHA256SUMS, two bills of materials, kube-review
+	if signed != 6 { // SHA256SUMS, three bills of materials, kube-review, kube-snapshot-store
 		t.Errorf("%d files are signed:\n%+v", signed, published)
 	}
 	changed := filepath.Join(t.TempDir(), "SHA256SUMS")

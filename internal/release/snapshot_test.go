@@ -37,6 +37,11 @@ func (s snapshot) review(rest string) string {
 	return filepath.Join(s.dir, "kube-review_"+s.version+"_"+rest)
 }
 
+// store returns the path of a file of kube-snapshot-store.
+func (s snapshot) store(rest string) string {
+	return filepath.Join(s.dir, "kube-snapshot-store_"+s.version+"_"+rest)
+}
+
 // platform is the platform of the snapshots in tests: this computer's.
 const platform = runtime.GOOS + "_" + runtime.GOARCH
 

@@ -133,7 +133,7 @@ variable "etcd" {
   description = <<-EOT
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
-    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them, metrics or liveness_probe restarts nothing.
+    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command, or to a bucket (s3). Changing them, metrics or liveness_probe restarts nothing.
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
     metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
   EOT
@@ -149,6 +149,17 @@ variable "etcd" {
       kept             = optional(number, 24)
       upload           = optional(string)
       environment_file = optional(string)
+      s3 = optional(object({
+        endpoint         = string
+        region           = optional(string)
+        bucket           = string
+        prefix           = optional(string)
+        credentials_file = string
+        ca_certificate   = optional(string)
+        recipients       = optional(set(string))
+        object_lock      = optional(object({ mode = string, days = number }))
+        kept             = optional(number, 168)
+      }))
     }))
     restore = optional(object({
       id               = string

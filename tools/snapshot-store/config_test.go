@@ -23,10 +23,14 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		"bucket": {func(c *config) { c.Bucket = "nowhere" }, "the bucket nowhere does not exist"},
-		"secret": {func(c *config) { c.CredentialsFile = s.credentials(access, "other-secret") },
-			"rejects the credentials (SignatureDoesNotMatch)"},
-		"access": {func(c *config) { c.CredentialsFile = s.credentials("AKIAOTHER", secret) },
-			"rejects the credentials (XAdminUserNotFound)"},
+		"secret": {
+			func(c *config) { c.CredentialsFile = s.credentials(access, "other-secret") },
+			"rejects the credentials (SignatureDoesNotMatch)",
+		},
+		"access": {
+			func(c *config) { c.CredentialsFile = s.credentials("AKIAOTHER", secret) },
+			"rejects the credentials (XAdminUserNotFound)",
+		},
 		"region": {func(c *config) { c.Region = "eu-west-7" }, "set region"},
 	} {
 		conf, _ := s.config(c.change)
@@ -163,9 +167,13 @@ func TestRun(t *testing.T) {
 		{"get -name " + name(1) + " -identity - -out " + to, "AGE-SECRET-KEY-1NONE", "", "not an identity file"},
 		{"get -name " + name(2) + " -out " + to, "", "", "no verified snapshot " + name(2)},
 		{"prune", "", "1 snapshots are kept, 0 objects were removed, 0 are locked", ""},
-		{"get -newest -name x -out y", "", "", "wrong usage"}, {"get -newest", "", "", "wrong usage"},
-		{"put", "", "", "wrong usage"}, {"prune x", "", "", "wrong usage"}, {"list x", "", "", "wrong usage"},
-		{"remove", "", "", "wrong usage"}, {"version", "", version, ""},
+		{"get -newest -name x -out y", "", "", "wrong usage"},
+		{"get -newest", "", "", "wrong usage"},
+		{"put", "", "", "wrong usage"},
+		{"prune x", "", "", "wrong usage"},
+		{"list x", "", "", "wrong usage"},
+		{"remove", "", "", "wrong usage"},
+		{"version", "", version, ""},
 	} {
 		var out, notes bytes.Buffer
 		args := append([]string{"-config", conf}, strings.Fields(step.args)...)

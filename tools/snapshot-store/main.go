@@ -75,6 +75,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, notes io.Writer)
 	if err != nil {
 		return err
 	}
+	if err := s.locate(ctx); err != nil {
+		return s.explain(err)
+	}
 	return s.explain(do(ctx, s, rest, in, out))
 }
 

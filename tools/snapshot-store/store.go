@@ -127,5 +127,28 @@ func (s *serverClock) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// locate asks the server for the region, if none is configured. The client does that with its first
+// request, and does not repeat it.
+func (s *store) locate(ctx context.Context) error {
+	if s.Region != "" {
+		return nil
+	}
+	for attempt := 1; ; attempt++ {
+		_, err := s.client.GetBucketLocation(ctx, s.Bucket)
+		var answer minio.ErrorResponse
+		if err == nil || attempt == attempts || errors.As(err, &answer) && !busy(answer) {
+			if err != nil {
+				return failed(err, "the bucket's region is unknown")
+			}
+			return nil
+		}
+		select {
+		case <-time.After(min(minio.DefaultRetryCap, minio.DefaultRetryUnit<<attempt)):
+		case <-ctx.Done():
+			return fmt.Errorf("ask for the region: %w", ctx.Err())
+		}
+	}
+}
+
 // note tells something that is no failure.
 func (s *store) note(format string, args ...any) { _, _ = fmt.Fprintf(s.notes, format+"\n", args...) }

@@ -183,6 +183,37 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestLocate asks for the region until the server answers, and gives up.
+func TestLocate(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config(func(c *config) { c.Region = "" })
+	var answers atomic.Int32
+	busy := func(times int32) fault {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if !r.URL.Query().Has("location") || answers.Add(1) > times {
+				return false
+			}
+			busyAnswer(w)
+			return true
+		}
+	}
+	s.with(busy(3), func() {
+		st := opened(t, c)
+		if err := st.locate(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustPut(t, st, writeSnapshot(t, name(1), 1<<16))
+	})
+	answers.Store(0)
+	s.with(busy(1000), func() {
+		st := opened(t, c)
+		wantError(t, "always busy", st.explain(st.locate(t.Context())), "the bucket's region is unknown: the server is overloaded")
+	})
+	if n := answers.Load(); n != attempts {
+		t.Errorf("%d attempts", n)
+	}
+}
+
 // TestPauses checks that the pauses of a real run grow, and are bounded.
 func TestPauses(t *testing.T) {
 	longest := time.Duration(0)

@@ -183,6 +183,20 @@ run "scheduled_snapshots" {
   }
 }
 
+run "snapshots_in_a_bucket" {
+  command = plan
+
+  variables {
+    etcd = { version = "3.6.16", snapshots = { s3 = { endpoint = "https://s3.example.com", bucket = "backups", credentials_file = "/etc/s3" } } }
+  }
+
+  assert {
+    condition = alltrue([for member in kube_etcd_member.this :
+    member.snapshots.s3.bucket == "backups" && member.snapshots.s3.kept == 168 && member.snapshots.s3.recipients == null && member.snapshots.upload == null])
+    error_message = "Every member uploads to the same bucket, with the provider's defaults."
+  }
+}
+
 run "stacked" {
   command = plan
 
