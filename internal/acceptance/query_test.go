@@ -59,8 +59,8 @@ func TestQuery(t *testing.T) {
 		members, _, _ := strings.Cut(fmt.Sprintf(queryFile, address("cp1"), 1), "list \"kube_control_plane_replica\"")
 		write(t, filepath.Join(w.Dir, "all.tfquery.hcl"), members)
 		logins := countLogins(t, "cp2", "cp3")
-		if found := queried(t, w, "-generate-config-out="+filepath.Join(w.Dir, "limited.tf")); found["kube_etcd_member"] != 1 {
-			t.Errorf("found %v", found)
+		if counts := queried(t, w, "-generate-config-out="+filepath.Join(w.Dir, "limited.tf")); counts["kube_etcd_member"] != 1 {
+			t.Errorf("listed %v", counts)
 		}
 		if err := os.Remove(filepath.Join(w.Dir, "limited.tf")); err != nil {
 			t.Fatal(err)
@@ -72,9 +72,9 @@ func TestQuery(t *testing.T) {
 	t.Run("without resources, only balancers are asked besides", func(t *testing.T) {
 		query("cp2", 100)
 		logins := countLogins(t, "cp3")
-		if found := queried(t, w); found["kube_etcd_member"] != 3 || found["kube_control_plane_replica"] != 3 ||
-			found["kube_control_plane_endpoint"] != 1 {
-			t.Errorf("found %v", found)
+		if counts := queried(t, w); counts["kube_etcd_member"] != 3 || counts["kube_control_plane_replica"] != 3 ||
+			counts["kube_control_plane_endpoint"] != 1 {
+			t.Errorf("listed %v", counts)
 		}
 		// The replicas come from the balancers, each of which is asked once.
 		if more := logins(); more["cp3"] > 1 {
@@ -149,26 +149,26 @@ func forgetExample(t *testing.T, w *workspace.Workspace) (restore func()) {
 	return restore
 }
 
-// queried runs the query and returns how many resources of each type it has found.
+// queried runs the query and returns how many resources of each type it has listed.
 func queried(t *testing.T, w *workspace.Workspace, args ...string) map[string]int {
 	t.Helper()
 	out, err := w.Run(t.Context(), append([]string{"query", "-json"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]int{}
+	counts := map[string]int{}
 	for line := range strings.Lines(out) {
 		var event struct {
-			Type  string `json:"type"`
-			Found struct {
+			Type   string `json:"type"`
+			Result struct {
 				Type string `json:"resource_type"`
 			} `json:"list_resource_found"`
 		}
 		if json.Unmarshal([]byte(line), &event) == nil && event.Type == "list_resource_found" {
-			found[event.Found.Type]++
+			counts[event.Result.Type]++
 		}
 	}
-	return found
+	return counts
 }
 
 // countLogins returns a function that returns how often sshd has let somebody in on each machine
