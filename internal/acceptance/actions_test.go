@@ -75,7 +75,8 @@ resource "terraform_data" "migration" {
 }
 `
 
-// TestActions invokes each action while clients send requests, of which none fails.
+// TestActions invokes each action while clients send requests, of which none fails. Then it lists the
+// control plane and takes it over.
 func TestActions(t *testing.T) {
 	withActions(t)
 	names := []string{"cp1", "cp2", "cp3"}
@@ -138,6 +139,7 @@ func TestActions(t *testing.T) {
 	}
 	expectRestarted(t, before, nil, stopped...)
 	expectEmptyPlan(t, w)
+	t.Run("query", func(t *testing.T) { expectQueried(t, w, names) })
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }

@@ -39,18 +39,13 @@ list "kube_control_plane_endpoint" "all" {
 }
 `
 
-// TestQuery lists a control plane from one machine, and takes the generated configuration over
-// without changing anything on a machine.
-func TestQuery(t *testing.T) {
-	withActions(t)
-	names := []string{"cp1", "cp2", "cp3"}
-	w := newStory(t, names...)
-	bare := fingerprints(t, names...)
-	apply(t, w)
+// expectQueried lists a control plane from one machine, and takes the generated configuration over
+// without changing anything on a machine. It is part of TestActions, which has the control plane.
+func expectQueried(t *testing.T, w *workspace.Workspace, names []string) {
 	backup := filepath.Join(t.TempDir(), "bundle")
 	write(t, backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
 	machinesBefore := observeMachines(t, names...)
-	restore := forgetExample(t, w)
+	defer forgetExample(t, w)()
 	query := func(from string, limit int) {
 		write(t, filepath.Join(w.Dir, "all.tfquery.hcl"), fmt.Sprintf(queryFile, address(from), limit))
 	}
@@ -112,9 +107,6 @@ import {
 			t.Fatal(err)
 		}
 	})
-	restore()
-	apply(t, w, "-destroy")
-	expectBare(t, bare, names...)
 }
 
 // forgetExample removes the state, and everything but the provider's settings from the
@@ -122,7 +114,7 @@ import {
 func forgetExample(t *testing.T, w *workspace.Workspace) (restore func()) {
 	t.Helper()
 	files := map[string]string{}
-	for _, name := range []string{"main.tf", "outputs.tf", "terraform.tfstate"} {
+	for _, name := range []string{"main.tf", "outputs.tf", "actions.tf", "terraform.tfstate"} {
 		text, err := os.ReadFile(filepath.Join(w.Dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -132,21 +124,15 @@ func forgetExample(t *testing.T, w *workspace.Workspace) (restore func()) {
 	settings, _, _ := strings.Cut(files["main.tf"], `resource "kube_pki_bundle"`)
 	write(t, filepath.Join(w.Dir, "main.tf"), settings)
 	write(t, filepath.Join(w.Dir, "outputs.tf"), "")
+	write(t, filepath.Join(w.Dir, "actions.tf"), "")
 	if err := os.Remove(filepath.Join(w.Dir, "terraform.tfstate")); err != nil {
 		t.Fatal(err)
 	}
-	restored := false
-	restore = func() {
-		if restored {
-			return
-		}
-		restored = true
+	return func() {
 		for name, text := range files {
 			write(t, filepath.Join(w.Dir, name), text)
 		}
 	}
-	t.Cleanup(restore)
-	return restore
 }
 
 // queried runs the query and returns how many resources of each type it has listed.
