@@ -75,7 +75,8 @@ resource "terraform_data" "migration" {
 }
 `
 
-// TestActions invokes each action while clients send requests, of which none fails.
+// TestActions invokes each action while clients send requests, of which none fails. Then it lists the
+// control plane and takes it over.
 func TestActions(t *testing.T) {
 	withActions(t)
 	names := []string{"cp1", "cp2", "cp3"}
@@ -103,10 +104,10 @@ func TestActions(t *testing.T) {
 		}
 	})
 	t.Run("defragmentation, the leader last", func(t *testing.T) {
-		said := invoke(t, w, "kube_etcd_defragment.all")
-		order := defragmentedIn(said)
+		output := invoke(t, w, "kube_etcd_defragment.all")
+		order := defragmentedIn(output)
 		if len(order) != 3 || order[2] != "cp2" {
-			t.Errorf("defragmented in the order %v:\n%s", order, said)
+			t.Errorf("defragmented in the order %v:\n%s", order, output)
 		}
 		for name, size := range databaseSizes(t, names) {
 			if size > sizes[name]/2 {
@@ -138,27 +139,28 @@ func TestActions(t *testing.T) {
 	}
 	expectRestarted(t, before, nil, stopped...)
 	expectEmptyPlan(t, w)
+	t.Run("query", func(t *testing.T) { expectQueried(t, w, names) })
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }
 
-// invoke runs one action and returns what it said.
+// invoke runs one action and returns its output.
 func invoke(t *testing.T, w *workspace.Workspace, action string) string {
 	t.Helper()
-	said, err := w.Run(t.Context(), "apply", "-auto-approve", "-input=false", "-no-color", "-invoke=action."+action)
+	output, err := w.Run(t.Context(), "apply", "-auto-approve", "-input=false", "-no-color", "-invoke=action."+action)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(said)
-	return said
+	t.Log(output)
+	return output
 }
 
 var defragmentedForm = regexp.MustCompile(`etcd (\w+): defragmented: `)
 
 // defragmentedIn returns the members that an action has defragmented, in that order.
-func defragmentedIn(said string) []string {
+func defragmentedIn(output string) []string {
 	var order []string
-	for _, match := range defragmentedForm.FindAllStringSubmatch(said, -1) {
+	for _, match := range defragmentedForm.FindAllStringSubmatch(output, -1) {
 		order = append(order, match[1])
 	}
 	return order
@@ -208,12 +210,12 @@ func expectRequested(t *testing.T, names []string, label string, want int) {
 // is in rotation afterwards.
 func expectDrained(t *testing.T, name string, f func() string) {
 	t.Helper()
-	var said string
+	var output string
 	var running sync.WaitGroup
 	done := make(chan struct{})
 	running.Go(func() {
 		defer close(done)
-		said = f()
+		output = f()
 	})
 	drained := false
 	for over := false; !over; {
@@ -228,8 +230,8 @@ func expectDrained(t *testing.T, name string, f func() string) {
 	if !drained || !inRotation(t, name) {
 		t.Errorf("was out of rotation: %t, is in rotation: %t", drained, inRotation(t, name))
 	}
-	if said != "" {
-		expectContains(t, said, "out of rotation until", name+" ("+address(name)+"): back in rotation")
+	if output != "" {
+		expectContains(t, output, "out of rotation until", name+" ("+address(name)+"): back in rotation")
 	}
 }
 

@@ -39,18 +39,13 @@ list "kube_control_plane_endpoint" "all" {
 }
 `
 
-// TestQuery lists a control plane from one machine, and takes the generated configuration over
-// without changing anything on a machine.
-func TestQuery(t *testing.T) {
-	withActions(t)
-	names := []string{"cp1", "cp2", "cp3"}
-	w := newStory(t, names...)
-	bare := fingerprints(t, names...)
-	apply(t, w)
+// expectQueried lists a control plane from one machine, and takes the generated configuration over
+// without changing anything on a machine. It is part of TestActions, which has the control plane.
+func expectQueried(t *testing.T, w *workspace.Workspace, names []string) {
 	backup := filepath.Join(t.TempDir(), "bundle")
 	write(t, backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
 	machinesBefore := observeMachines(t, names...)
-	restore := forgetExample(t, w)
+	defer forgetExample(t, w)()
 	query := func(from string, limit int) {
 		write(t, filepath.Join(w.Dir, "all.tfquery.hcl"), fmt.Sprintf(queryFile, address(from), limit))
 	}
@@ -59,8 +54,8 @@ func TestQuery(t *testing.T) {
 		members, _, _ := strings.Cut(fmt.Sprintf(queryFile, address("cp1"), 1), "list \"kube_control_plane_replica\"")
 		write(t, filepath.Join(w.Dir, "all.tfquery.hcl"), members)
 		logins := countLogins(t, "cp2", "cp3")
-		if found := queried(t, w, "-generate-config-out="+filepath.Join(w.Dir, "limited.tf")); found["kube_etcd_member"] != 1 {
-			t.Errorf("found %v", found)
+		if counts := queried(t, w, "-generate-config-out="+filepath.Join(w.Dir, "limited.tf")); counts["kube_etcd_member"] != 1 {
+			t.Errorf("listed %v", counts)
 		}
 		if err := os.Remove(filepath.Join(w.Dir, "limited.tf")); err != nil {
 			t.Fatal(err)
@@ -72,9 +67,9 @@ func TestQuery(t *testing.T) {
 	t.Run("without resources, only balancers are asked besides", func(t *testing.T) {
 		query("cp2", 100)
 		logins := countLogins(t, "cp3")
-		if found := queried(t, w); found["kube_etcd_member"] != 3 || found["kube_control_plane_replica"] != 3 ||
-			found["kube_control_plane_endpoint"] != 1 {
-			t.Errorf("found %v", found)
+		if counts := queried(t, w); counts["kube_etcd_member"] != 3 || counts["kube_control_plane_replica"] != 3 ||
+			counts["kube_control_plane_endpoint"] != 1 {
+			t.Errorf("listed %v", counts)
 		}
 		// The replicas come from the balancers, each of which is asked once.
 		if more := logins(); more["cp3"] > 1 {
@@ -112,9 +107,6 @@ import {
 			t.Fatal(err)
 		}
 	})
-	restore()
-	apply(t, w, "-destroy")
-	expectBare(t, bare, names...)
 }
 
 // forgetExample removes the state, and everything but the provider's settings from the
@@ -122,7 +114,7 @@ import {
 func forgetExample(t *testing.T, w *workspace.Workspace) (restore func()) {
 	t.Helper()
 	files := map[string]string{}
-	for _, name := range []string{"main.tf", "outputs.tf", "terraform.tfstate"} {
+	for _, name := range []string{"main.tf", "outputs.tf", "actions.tf", "terraform.tfstate"} {
 		text, err := os.ReadFile(filepath.Join(w.Dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -132,43 +124,37 @@ func forgetExample(t *testing.T, w *workspace.Workspace) (restore func()) {
 	settings, _, _ := strings.Cut(files["main.tf"], `resource "kube_pki_bundle"`)
 	write(t, filepath.Join(w.Dir, "main.tf"), settings)
 	write(t, filepath.Join(w.Dir, "outputs.tf"), "")
+	write(t, filepath.Join(w.Dir, "actions.tf"), "")
 	if err := os.Remove(filepath.Join(w.Dir, "terraform.tfstate")); err != nil {
 		t.Fatal(err)
 	}
-	restored := false
-	restore = func() {
-		if restored {
-			return
-		}
-		restored = true
+	return func() {
 		for name, text := range files {
 			write(t, filepath.Join(w.Dir, name), text)
 		}
 	}
-	t.Cleanup(restore)
-	return restore
 }
 
-// queried runs the query and returns how many resources of each type it has found.
+// queried runs the query and returns how many resources of each type it has listed.
 func queried(t *testing.T, w *workspace.Workspace, args ...string) map[string]int {
 	t.Helper()
 	out, err := w.Run(t.Context(), append([]string{"query", "-json"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]int{}
+	counts := map[string]int{}
 	for line := range strings.Lines(out) {
 		var event struct {
-			Type  string `json:"type"`
-			Found struct {
+			Type   string `json:"type"`
+			Result struct {
 				Type string `json:"resource_type"`
 			} `json:"list_resource_found"`
 		}
 		if json.Unmarshal([]byte(line), &event) == nil && event.Type == "list_resource_found" {
-			found[event.Found.Type]++
+			counts[event.Result.Type]++
 		}
 	}
-	return found
+	return counts
 }
 
 // countLogins returns a function that returns how often sshd has let somebody in on each machine

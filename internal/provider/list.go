@@ -66,7 +66,7 @@ func (l *machineList) ListResourceConfigSchema(
 	}
 }
 
-// List finds what the cluster has, and imports each resource that the query includes.
+// List looks for what the cluster has, and imports each resource that the query includes.
 func (l *machineList) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
 	var m struct {
 		Host types.Object `tfsdk:"host"`
@@ -80,14 +80,14 @@ func (l *machineList) List(ctx context.Context, req list.ListRequest, stream *li
 	from := l.session.machine(addressOf(m.Host).ValueString())
 	stream.Results = func(push func(list.ListResult) bool) {
 		searching, cancel := operation(ctx, importTime, l.kind, from.Address())
-		found, err := l.find(searching, l.session, from)
+		all, err := l.find(searching, l.session, from)
 		cancel()
 		if err != nil {
 			addError(&diags, path.Root("host").AtName("address"), "Resources not listed", err)
 			push(list.ListResult{Diagnostics: diags})
 			return
 		}
-		for i, each := range found {
+		for i, each := range all {
 			if req.Limit > 0 && int64(i) >= req.Limit || !push(l.result(ctx, req, each)) {
 				return
 			}

@@ -34,8 +34,8 @@ var (
 )
 
 // requestAbout describes a key whose new value requests something.
-const requestAbout = " Any text, such as a date or a ticket. A change to another text requests it once, in that apply; " +
-	"removing the text does nothing. Default: none."
+const requestAbout = " Any text, such as a date or a ticket. A change to another text requests it once, in that " +
+	"apply; removing the text does nothing. Default: none."
 
 func requestSchema(what string) schema.StringAttribute {
 	return schema.StringAttribute{
@@ -77,7 +77,7 @@ func replicaMaintenanceSchema() schema.Attribute {
 			"drain": requestSchema("Takes the replica out of rotation for `hold`. " + drainAbout),
 			"hold": schema.StringAttribute{
 				Optional:   true,
-				Validators: []validator.String{durationValidator(), holdValidator(), stringvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("drain"))},
+				Validators: []validator.String{durationValidator(), holdValidator()},
 				MarkdownDescription: holdAbout + " Default `" + durationText(defaultHold).ValueString() +
 					"`. A change does nothing by itself.",
 			},

@@ -267,6 +267,16 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			with(member, map[string]any{"extra_args": map[string]any{"max-txn-ops": "129"}}), "",
 			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
 		},
+		"a member's maintenance": {
+			"kube_etcd_member", memberOutputs, member,
+			with(member, map[string]any{"maintenance": map[string]any{"defragment": "2026-11"}}), "",
+			map[string]string{"maintenance": "null -> …"},
+		},
+		"a replica's maintenance": {
+			"kube_control_plane_replica", replicaOutputs, replica,
+			with(replica, map[string]any{"maintenance": map[string]any{"drain": "2026-11", "hold": "1m"}}), "",
+			map[string]string{"maintenance": "null -> …"},
+		},
 		"a member's drift": {
 			"kube_etcd_member", memberOutputs, with(member, drift), member, "",
 			map[string]string{"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry},

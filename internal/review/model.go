@@ -43,6 +43,7 @@ type Plan struct {
 	HealthChecks  []HealthCheck
 	Deferred      []string        // addresses of data sources that are read during the apply
 	Others        []OtherResource // changes of other providers' resources
+	Invoked       []string        // addresses of actions that the apply invokes, of all providers
 	Partial       bool            // the plan is incomplete: -target, or deferred changes
 	Errored       bool            // planning failed
 

@@ -35,6 +35,9 @@ func Parse(text []byte) (Plan, error) {
 			planes.markMissing(r)
 		}
 	}
+	for _, a := range read.ActionInvocations {
+		plan.Invoked = append(plan.Invoked, a.Address)
+	}
 	plan.ControlPlanes = planes.sorted()
 	if err := plan.addData(read); err != nil {
 		return Plan{}, err

@@ -35,6 +35,7 @@ func (p Plan) sections() []section {
 		add(8, "the order of an apply", plane.stepsText())
 		add(6, "what stays available", plane.availabilityText())
 	}
+	add(8, "actions", p.invokedText())
 	add(5, "health", p.healthText())
 	add(2, "production readiness", p.readinessText())
 	add(3, "deferred data sources", p.deferredText())
@@ -165,6 +166,16 @@ func (p Plan) deferredText() string {
 	var b strings.Builder
 	b.WriteString("\nThese data sources are read only during the apply, because they depend on what it changes:\n\n")
 	list(&b, p.Deferred, code)
+	return b.String()
+}
+
+func (p Plan) invokedText() string {
+	if len(p.Invoked) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nActions that the apply invokes (addresses only):\n\n")
+	list(&b, p.Invoked, code)
 	return b.String()
 }
 

@@ -26,8 +26,8 @@ func APIServersQuery(address, prefix string) host.Query {
 func ReadAPIServers(output, prefix string) []string {
 	var all []string
 	for line := range strings.Lines(output) {
-		name, found := strings.CutPrefix(strings.TrimSpace(line), prefix)
-		if ip, err := netip.ParseAddr(name); found && err == nil && ip.Zone() == "" {
+		name, below := strings.CutPrefix(strings.TrimSpace(line), prefix)
+		if ip, err := netip.ParseAddr(name); below && err == nil && ip.Zone() == "" {
 			all = append(all, ip.Unmap().String())
 		}
 	}
