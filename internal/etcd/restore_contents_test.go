@@ -21,7 +21,9 @@ func generated(t *testing.T) *pki.Bundle {
 // TestMisfits checks what of restored data proves that it is of another cluster.
 func TestMisfits(t *testing.T) {
 	b, other := generated(t), generated(t)
-	configMap := func(b *pki.Bundle) []byte { return []byte("k8s\x00\n\x12ca.crt\x12" + b.Known(pki.Kubernetes) + "\x1a") }
+	configMap := func(b *pki.Bundle) []byte {
+		return []byte("k8s\x00\n\x12ca.crt\x12" + b.Known(pki.Kubernetes) + "\x1a")
+	}
 	sealed := []byte("k8s:enc:secretbox:v1:key1:abcdefgh")
 	for _, c := range []struct {
 		name    string
