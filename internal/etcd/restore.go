@@ -65,8 +65,8 @@ func all(specs map[string]Spec, o outcome) map[string]outcome {
 // restored runs a restore on the seed. The other members join it.
 func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[string]outcome {
 	status, err := run()
-	if err != nil { // never tainted: the next apply would destroy what this one has begun
-		return all(specs, outcome{err: fmt.Errorf("%w; %w", err, ErrAdopted)})
+	if err != nil {
+		return all(specs, outcome{err: kept{err}})
 	}
 	results := all(specs, outcome{join: true})
 	results[seed.Name] = outcome{status: status}
@@ -183,3 +183,9 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 	}
 	return one, nil
 }
+
+// kept is the error of a restore that may have begun. Its members are not tainted: the next
+// apply would destroy what this one has made.
+type kept struct{ error }
+
+func (k kept) Unwrap() []error { return []error{k.error, ErrAdopted} }

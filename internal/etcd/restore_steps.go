@@ -58,6 +58,10 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 	}
 	if r.Member != "" && !there {
 		survivors := cl.positions(ctx, seed, s)
+		if !s.of(seed).Data {
+			return machine.Staged{}, refuse("member "+r.Member+" has no data", "name a survivor or a snapshot in restore",
+				survivorTable(survivors))
+		}
 		if more := fresher(survivors, r.Member); len(more) > 0 && !r.AcceptOlder {
 			return machine.Staged{}, refuse(fmt.Sprintf("member %s knows less of the cluster's log than %s does", r.Member,
 				more[0].Name), fmt.Sprintf("set member = %q in restore, or accept_older = true if its data is not usable",

@@ -163,8 +163,8 @@ func Unstage(ctx context.Context, m Machine, s Spec) error {
 	return err
 }
 
-// stagedQuestion prints the key of what is staged, if that is used again.
-const stagedQuestion host.Script = `if [ ! -e "$data/member" ] && [ -d "$root/restoring/member" ]; then
+// StagedQuestion is the script that prints the key of what is staged, if that is used again.
+const StagedQuestion host.Script = `if [ ! -e "$data/member" ] && [ -d "$root/restoring/member" ]; then
   cat "$root/restoring/key"
 fi
 `
@@ -172,7 +172,7 @@ fi
 // IsStaged reports whether Stage has nothing left to do.
 func IsStaged(ctx context.Context, m Machine, s Spec) (bool, error) {
 	facts, err := m.Observe(ctx, host.Query{
-		Script: ArchiveFunctions + stagedQuestion,
+		Script: ArchiveFunctions + StagedQuestion,
 		Vars:   archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	return err == nil && strings.TrimSpace(facts.Output) == s.Restore.key(), err

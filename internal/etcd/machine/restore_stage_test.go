@@ -74,9 +74,8 @@ func (m *lostMember) stage(vars map[string]string) (Staged, error) {
 	for name, value := range vars {
 		all[name] = value
 	}
-	// Not on this computer: systemd's unit, and the user.
-	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\nchown() { :; }\n",
-		m.log)
+	// Not on this computer: systemd's unit.
+	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\n", m.log)
 	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc",
 		string(host.Assignments(all))+stubs+string(ArchiveFunctions+stageScript)).Output()
 	var exit *exec.ExitError
