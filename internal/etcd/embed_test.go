@@ -162,6 +162,9 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	if strings.HasSuffix(string(q.Script), machine.PlaceQuestion) {
 		facts.Output = "beside\n"
 	}
+	if q.Script == machine.FileQuestion || strings.HasSuffix(string(q.Script), string(machine.StagedQuestion)) {
+		facts.Output, _ = m.shell(q.Script, q.Vars, nil) // as on a machine, where a failure is ignored
+	}
 	if q.Script == machine.MovementScript {
 		facts.Output = m.movement()
 	}
@@ -207,9 +210,6 @@ func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error)
 // Listen does not listen: all machines are on this computer, where nothing is closed.
 func (m *testMachine) Listen(context.Context, []string) connections.Listener {
 	return connections.Deaf()
-}
-func (m *testMachine) Run(context.Context, host.Command) (string, error) {
-	return "", errors.New("this machine runs no commands")
 }
 
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
@@ -326,6 +326,8 @@ func (m *testMachine) do(a machine.Action) error {
 	case machine.Stop:
 		m.stop()
 		m.ends = 0
+	case machine.PlaceRestored:
+		return m.place(a)
 	case machine.Retire, machine.Clear:
 		m.stop()
 		m.ends = 0

@@ -24,7 +24,8 @@ func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	if otherCA {
 		return words
 	}
-	if roots := certificatesIn(data.CA); len(roots) > 0 && !shareOne(roots, certificatesIn([]byte(b.Known(pki.Kubernetes)))) {
+	roots, known := certificatesIn(data.CA), certificatesIn([]byte(b.Known(pki.Kubernetes)))
+	if len(roots) > 0 && !shareOne(roots, known) {
 		words = append(words, fmt.Sprintf("the data is of a cluster whose root certificate %q is not in the bundle: after a "+
 			"rotation, or for another reason to use it, set accept_other_ca = true in restore", roots[0].Subject.CommonName))
 	}

@@ -27,8 +27,8 @@ func testRestoreOnMachines(t *testing.T) {
 	r.ctl("cp1", "put /registry/masterleases/10.9.9.9 stale", "put /registry/pods/a one",
 		"put /registry/configmaps/kube-system/kube-root-ca.crt -- '"+r.specs["cp1"].Bundle.Known(pki.Kubernetes)+"'",
 		"snapshot save /root/good.db", "put /registry/pods/a two")
-	r.sh("cp1", "cp /root/good.db /root/flipped.db; printf x | dd of=/root/flipped.db bs=1 seek=20000 conv=notrunc 2>/dev/null; "+
-		"head -c -1 /root/good.db >/root/short.db; head -c -32 /root/good.db >/root/bare.db")
+	r.sh("cp1", "cp /root/good.db /root/flipped.db; "+
+		"printf x | dd of=/root/flipped.db bs=1 seek=20000 conv=notrunc 2>/dev/null; head -c -1 /root/good.db >/root/short.db; head -c -32 /root/good.db >/root/bare.db")
 
 	r.request("serving", machine.Restore{Snapshot: "/root/good.db"})
 	r.refusesRestore("the cluster serves")
@@ -112,7 +112,7 @@ func (r *rig) otherCluster() {
 		r.t.Fatal(err)
 	}
 	r.ctl("cp1", "put /registry/configmaps/kube-system/kube-root-ca.crt -- '"+other.Known(pki.Kubernetes)+"'",
-		"snapshot save /root/other.db", "put /registry/secrets/x/y k8s:enc:secretbox:v1:key7:abcdefghijklmnopqrstuvwxyz0123456789",
+		"snapshot save /root/other.db", "put /registry/secrets/x/y k8s:enc:secretbox:v1:key7:"+strings.Repeat("x", 99),
 		"snapshot save /root/encrypted.db")
 	r.lose(everyone...)
 	r.request("six", machine.Restore{Snapshot: "/root/other.db"})
@@ -169,8 +169,8 @@ func (r *rig) refusesRestore(want string) {
 func (r *rig) machinesState() string {
 	var out strings.Builder
 	for _, name := range everyone {
-		out.WriteString(r.sh(name, "cat /etc/etcd/member.json 2>/dev/null || true; ls -A /var/lib/etcd /var/lib/etcd-archive "+
-			"2>/dev/null || true; stat -c %i /var/lib/etcd/member 2>/dev/null || true"))
+		out.WriteString(r.sh(name, "cat /etc/etcd/member.json 2>/dev/null || true; "+
+			"ls -A /var/lib/etcd /var/lib/etcd-archive 2>/dev/null || true; stat -c %i /var/lib/etcd/member 2>/dev/null || true"))
 	}
 	return out.String()
 }
@@ -212,7 +212,8 @@ func (r *rig) revision(name string) int64 {
 			Header struct{ Revision int64 }
 		}
 	}
-	if err := json.Unmarshal([]byte(r.ctl(name, "endpoint status --write-out=json")), &status); err != nil || len(status) != 1 {
+	err := json.Unmarshal([]byte(r.ctl(name, "endpoint status --write-out=json")), &status)
+	if err != nil || len(status) != 1 {
 		r.t.Fatal(err, status)
 	}
 	return status[0].Status.Header.Revision
@@ -223,8 +224,8 @@ func (r *rig) revision(name string) int64 {
 func (r *rig) wantData(value string, before int64) {
 	r.t.Helper()
 	for _, name := range everyone {
-		got := strings.Fields(r.ctl(name, "get /registry/pods/a --print-value-only", "get /registry/masterleases/ --prefix --keys-only",
-			"member list --write-out=simple | wc -l"))
+		got := strings.Fields(r.ctl(name, "get /registry/pods/a --print-value-only",
+			"get /registry/masterleases/ --prefix --keys-only", "member list --write-out=simple | wc -l"))
 		if want := []string{value, strconv.Itoa(len(everyone))}; strings.Join(got, " ") != strings.Join(want, " ") {
 			r.t.Errorf("%s serves %v, want %v", name, got, want)
 		}

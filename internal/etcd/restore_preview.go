@@ -20,8 +20,8 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	cl := c.of(s)
 	o := cl.observeCluster(ctx, s)
 	in := restoreInput{
-		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, DataDir: s.Directory(), Machines: o.sorted(), Serves: cl.serves(ctx, o),
-		Abandoned: s.Abandoned, Resumed: true,
+		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, DataDir: s.Directory(), Machines: o.sorted(),
+		Serves: cl.serves(ctx, o), Abandoned: s.Abandoned, Resumed: true,
 	}
 	d := decideRestore(in)
 	switch {
@@ -32,15 +32,15 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	}
 	lines := []string{fmt.Sprintf("Restore %q makes a new etcd cluster with %s.", s.Restore.ID, s.Restore.Source())}
 	lines = append(lines, cl.previewSource(ctx, s, o)...)
-	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is archived on "+
-		"their machines; API servers stop until etcd is restored.")
+	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is archived "+
+		"on their machines; API servers stop until etcd is restored.")
 	survivors := cl.positions(ctx, s, o)
 	if len(survivors) > 0 {
 		lines = append(lines, strings.TrimSpace(survivorTable(survivors)))
 	}
 	if best := freshest(survivors); best != "" && best != s.Restore.Member {
-		lines = append(lines, fmt.Sprintf("Member %s still has data, up to its revision: to keep it, use member = %q instead.",
-			best, best))
+		lines = append(lines, fmt.Sprintf("Member %s still has data, up to its revision: to keep it, use member = %q "+
+			"instead.", best, best))
 	}
 	if d.Case == restoreRefuse {
 		lines = append(lines, "The apply will be refused unless this changes: "+d.Reason+". "+d.Next+".")

@@ -62,8 +62,8 @@ func decideRestore(in restoreInput) restoreDecision {
 		return restoreDecision{
 			Reason: "the cluster serves, and a cluster that serves is never replaced by older data: " + in.Serves +
 				". No machine records that the restore " + in.ID + " was done",
-			Next: "remove restore from the configuration. To go back to an earlier state on purpose, stop etcd on all machines " +
-				"and move the data directories away, then apply again",
+			Next: "remove restore from the configuration. To go back to an earlier state on purpose, stop etcd on all " +
+				"machines and move the data directories away, then apply again",
 		}
 	}
 	var silent, alien []string

@@ -56,7 +56,8 @@ func TestDecideRestore(t *testing.T) {
 			resumed: true, want: restoreRun,
 		},
 		{
-			name: "emptied members", machines: []machine.Observed{recorded("cp1", "", "", false), recorded("cp2", "", "", false)}, want: restoreRun,
+			name:     "emptied members",
+			machines: []machine.Observed{recorded("cp1", "", "", false), recorded("cp2", "", "", false)}, want: restoreRun,
 		},
 		{
 			name: "a machine does not answer", machines: []machine.Observed{blank("cp1"), away("cp2", gone)},
@@ -135,7 +136,8 @@ func TestRestoreRefusesOtherData(t *testing.T) {
 func TestFreshest(t *testing.T) {
 	silent := errors.New("silent")
 	all := []survivor{
-		{Name: "cp1", Term: 9, Index: 100, Revision: 50}, {Name: "cp2", Term: 3, Index: 120, Revision: 60},
+		{Name: "cp1", Term: 9, Index: 100, Revision: 50},
+		{Name: "cp2", Term: 3, Index: 120, Revision: 60},
 		{Name: "cp3", Err: silent},
 	}
 	if got := freshest(all); got != "cp2" {

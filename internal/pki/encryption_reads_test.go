@@ -62,7 +62,10 @@ func TestDecrypts(t *testing.T) {
 		{name: "another name", encryption: box, value: boxed(mine, "key2"), wantErr: `secretbox key "key2"`},
 		{name: "another kind", encryption: cbc, value: boxed(mine, "key1"), wantErr: `secretbox key "key1"`},
 		{name: "no keys", value: boxed(mine, "key1"), wantErr: `secretbox key "key1"`},
-		{name: "cut off in the ciphertext", encryption: cbc, value: chained(t, mine, "key1")[:60], wantErr: "another aescbc key"},
+		{
+			name: "cut off in the ciphertext", encryption: cbc, value: chained(t, mine, "key1")[:60],
+			wantErr: "another aescbc key",
+		},
 		{name: "cut off in the name", encryption: box, value: []byte("k8s:enc:secretbox:v1:ke")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

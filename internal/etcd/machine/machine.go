@@ -40,14 +40,14 @@ type Verb int
 
 // The verbs.
 const (
-	Nothing      Verb = iota
-	Start             // (re)start with the current files, without waiting for readiness
-	Retire            // stop, and archive or wipe the data
-	Clear             // stop, archive or wipe the data, and remove everything else of the member
-	Stop              // stop, until the next start
-	Inspect           // fail if the data contains what etcd 3.6 does not accept
-	SaveSnapshot      // save a verified snapshot of the serving member: Save
-	PlaceRestored     // make restored data the member's
+	Nothing       Verb = iota
+	Start              // (re)start with the current files, without waiting for readiness
+	Retire             // stop, and archive or wipe the data
+	Clear              // stop, archive or wipe the data, and remove everything else of the member
+	Stop               // stop, until the next start
+	Inspect            // fail if the data contains what etcd 3.6 does not accept
+	SaveSnapshot       // save a verified snapshot of the serving member: Save
+	PlaceRestored      // make restored data the member's
 )
 
 // Action is a verb with its parameters.

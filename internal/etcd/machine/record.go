@@ -41,7 +41,9 @@ func (f Observed) recordFits(s Spec, id ID) bool {
 }
 
 // recordFitsRestore reports whether m says that the restore of s is done, if s has one.
-func (m Record) recordFitsRestore(s Spec) bool { return s.Restore == nil || m.Restored == s.RestoreID() }
+func (m Record) recordFitsRestore(s Spec) bool {
+	return s.Restore == nil || m.Restored == s.RestoreID()
+}
 
 // MemberID returns the recorded ID of the member; 0 if there is no record.
 func (f Observed) MemberID() uint64 {

@@ -111,7 +111,8 @@ type Staged struct {
 
 // String describes the restored data.
 func (s Staged) String() string {
-	return fmt.Sprintf("revision %d, %s, saved %s", s.Revision, membership.Bytes(s.Size), s.Saved.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("revision %d, %s, saved %s", s.Revision, membership.Bytes(s.Size),
+		s.Saved.UTC().Format(time.RFC3339))
 }
 
 // ID returns the identity of the only member of the restored cluster.
@@ -162,10 +163,16 @@ func Unstage(ctx context.Context, m Machine, s Spec) error {
 	return err
 }
 
+// StagedQuestion is the script that prints the key of what is staged, if that is used again.
+const StagedQuestion host.Script = `if [ ! -e "$data/member" ] && [ -d "$root/restoring/member" ]; then
+  cat "$root/restoring/key"
+fi
+`
+
 // IsStaged reports whether Stage has nothing left to do.
 func IsStaged(ctx context.Context, m Machine, s Spec) (bool, error) {
 	facts, err := m.Observe(ctx, host.Query{
-		Script: ArchiveFunctions + `[ -e "$data/member" ] || [ ! -d "$root/restoring/member" ] || cat "$root/restoring/key"` + "\n",
+		Script: ArchiveFunctions + StagedQuestion,
 		Vars:   archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	return err == nil && strings.TrimSpace(facts.Output) == s.Restore.key(), err

@@ -158,7 +158,6 @@ main() {
   report >"$work/report"
   halt
   printf '%s' "$key" >"$work/key"
-  chown -R etcd:etcd "$work/data/member"
   mkdir "$stage"
   mv "$work/data/member" "$work/report" "$stage/"
   sync

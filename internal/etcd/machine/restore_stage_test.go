@@ -74,8 +74,8 @@ func (m *lostMember) stage(vars map[string]string) (Staged, error) {
 	for name, value := range vars {
 		all[name] = value
 	}
-	// Not on this computer: systemd's unit, and the user.
-	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\nchown() { :; }\n", m.log)
+	// Not on this computer: systemd's unit.
+	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\n", m.log)
 	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc",
 		string(host.Assignments(all))+stubs+string(ArchiveFunctions+stageScript)).Output()
 	var exit *exec.ExitError
@@ -209,7 +209,8 @@ func (m *lostMember) fromSnapshot(t *testing.T) {
 	}
 }
 
-// fromSurvivor keeps what is only in the log of a member, and leaves its data as it is. Once that data is archived, what was staged is used again.
+// fromSurvivor keeps what is only in the log of a member, and leaves its data as it is. Once
+// that data is archived, what was staged is used again.
 func (m *lostMember) fromSurvivor(t *testing.T) {
 	t.Helper()
 	before := contentOf(t, m.data)

@@ -88,8 +88,14 @@ func TestRestoredRecord(t *testing.T) {
 func TestRestoreKey(t *testing.T) {
 	keys := map[string]bool{}
 	all := []Restore{
-		{ID: "a", Snapshot: "/x"}, {ID: "b", Snapshot: "/x"}, {ID: "a", Snapshot: "/y"}, {ID: "a", File: "/x"}, {ID: "a", Member: "x"},
-		{ID: "a", Fetch: "/x"}, {ID: "a", Fetch: "/x", EnvironmentFile: "/e"}, {ID: "a", Snapshot: "/x", Bump: 5},
+		{ID: "a", Snapshot: "/x"},
+		{ID: "b", Snapshot: "/x"},
+		{ID: "a", Snapshot: "/y"},
+		{ID: "a", File: "/x"},
+		{ID: "a", Member: "x"},
+		{ID: "a", Fetch: "/x"},
+		{ID: "a", Fetch: "/x", EnvironmentFile: "/e"},
+		{ID: "a", Snapshot: "/x", Bump: 5},
 	}
 	for _, r := range all {
 		keys[r.key()] = true

@@ -47,11 +47,12 @@ func Serves(ctx context.Context, m Machine) bool {
 	return err == nil && answer.StatusCode == http.StatusOK && says.Health == "true"
 }
 
+// FileQuestion is the script that reports whether $file is a regular file.
+const FileQuestion host.Script = `[ ! -f "$file" ] || echo yes` + "\n"
+
 // HasFile reports whether a machine has a regular file.
 func HasFile(ctx context.Context, m Machine, path string) (bool, error) {
-	facts, err := m.Observe(ctx, host.Query{
-		Script: `[ ! -f "$file" ] || echo yes` + "\n", Vars: map[string]string{"file": path},
-	})
+	facts, err := m.Observe(ctx, host.Query{Script: FileQuestion, Vars: map[string]string{"file": path}})
 	return strings.TrimSpace(facts.Output) == "yes", err
 }
 

@@ -1,0 +1,234 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// restore makes the seed the only member of a new cluster with the restored data. Until
+// the new data is known to be good, nothing is changed that cannot be undone; then nothing
+// of the old cluster stays that could start again, and only then the new one starts.
+func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Status, error) {
+	m := cl.machine(seed.Host)
+	if err := machine.Install(ctx, m, seed.Spec, s.of(seed)); err != nil {
+		return Status{}, err
+	}
+	staged, err := cl.stage(ctx, seed, s)
+	if err != nil {
+		return Status{}, err
+	}
+	s, err = cl.stillLost(ctx, seed)
+	if err != nil {
+		return Status{}, errors.Join(err, machine.Unstage(ctx, m, seed.Spec))
+	}
+	problem.Progress(ctx, "etcd %s: restoring %s: %s", seed.Name, seed.Restore.Source(), staged)
+	if err := cl.retireAll(ctx, seed, s); err != nil {
+		return Status{}, err
+	}
+	id := staged.ID(seed.Spec)
+	if _, err := m.Change(ctx, machine.PlaceChange(seed.Spec, id), machine.PlaceAction(seed.Spec)); err != nil {
+		return Status{}, unfinished(seed, fmt.Errorf("put the restored data in place: %w", err))
+	}
+	s = cl.observeCluster(ctx, seed)
+	return cl.startRestored(ctx, seed, s)
+}
+
+// stage makes the data and checks it.
+func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine.Staged, error) {
+	m, r := cl.machine(seed.Host), seed.Restore
+	refuse := func(cause, next string, detail ...string) error {
+		p := &problem.Problem{
+			Summary: notRestored, Host: seed.Label(), Cause: cause, Unchanged: "the data of every member.", Next: next,
+			Detail: strings.Join(detail, "\n"),
+		}
+		return p
+	}
+	there, err := machine.IsStaged(ctx, m, seed.Spec)
+	if err != nil {
+		return machine.Staged{}, notObserved(notRestored, seed, err)
+	}
+	if r.Member != "" && !there {
+		survivors := cl.positions(ctx, seed, s)
+		if !s.of(seed).Data {
+			return machine.Staged{}, refuse("member "+r.Member+" has no data", "name a survivor or a snapshot in restore",
+				survivorTable(survivors))
+		}
+		if more := fresher(survivors, r.Member); len(more) > 0 && !r.AcceptOlder {
+			return machine.Staged{}, refuse(fmt.Sprintf("member %s knows less of the cluster's log than %s does", r.Member,
+				more[0].Name), fmt.Sprintf("set member = %q in restore, or accept_older = true if its data is not usable",
+				freshest(survivors)), survivorTable(survivors))
+		}
+	}
+	if r.File != "" && !there {
+		if err := cl.send(ctx, seed); err != nil {
+			return machine.Staged{}, refuse(err.Error(), "correct this, then apply again")
+		}
+	}
+	problem.Progress(ctx, "etcd %s: verifying %s", seed.Name, r.Source())
+	staged, err := machine.Stage(ctx, m, seed.Spec, membership.NewToken(seed.Bundle.ClusterID))
+	if err != nil {
+		return machine.Staged{}, refuse(err.Error(), "correct this or choose another source in restore, then apply again")
+	}
+	if problems := misfits(seed.Bundle, staged, r.AcceptOtherCA); len(problems) > 0 {
+		return machine.Staged{}, errors.Join(refuse(strings.Join(problems, "; "),
+			"use a snapshot of this cluster, or the bundle that the cluster had when it was saved"),
+			machine.Unstage(ctx, m, seed.Spec))
+	}
+	return staged, nil
+}
+
+// send stores the operator's file on the machine.
+func (cl *cluster) send(ctx context.Context, seed Spec) error {
+	file, err := os.Open(seed.Restore.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	problem.Progress(ctx, "etcd %s: sending %s", seed.Name, seed.Restore.File)
+	return machine.Receive(ctx, cl.machine(seed.Host), seed.Spec, file)
+}
+
+// positions asks every machine with data how much of the log its member has.
+func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []survivor {
+	clients, err := cl.connect(one)
+	var out []survivor
+	for _, m := range s.sorted() {
+		if !m.Reached() || !m.Data {
+			continue
+		}
+		is := survivor{Name: m.Name, Address: m.Address, Err: err}
+		if err == nil {
+			var at client.Position
+			at, is.Err = clients.Position(ctx, m.Address)
+			is.Term, is.Index, is.Revision = at.Term, at.Index, at.Revision
+		}
+		out = append(out, is)
+	}
+	if err == nil {
+		clients.Close()
+	}
+	return out
+}
+
+// stillLost observes everything again after the time that staging has taken.
+func (cl *cluster) stillLost(ctx context.Context, seed Spec) (observation, error) {
+	if err := cl.lease.leases.Restore(ctx); err != nil {
+		return observation{}, refusal(notRestored, seed, nil, err.Error(), "the data of every member.",
+			"wait until other runs have ended, then apply again")
+	}
+	s := cl.observeCluster(ctx, seed)
+	if d := cl.decideRestore(ctx, seed, s, true); d.Case != restoreRun {
+		return s, refusal(notRestored, seed, nil, d.Reason, "the data of every member.", d.Next)
+	}
+	return s, nil
+}
+
+// retireAll stops the replicas and the members on all machines and archives the members'
+// data, so that nothing of the old cluster starts again, not even after a power cut.
+func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) error {
+	known := cl.machines()
+	others := map[string]machine.Observed{}
+	for _, m := range s.sorted() {
+		if m.Reached() {
+			others[m.Address] = m
+		}
+	}
+	if seed.StopReplica != nil {
+		if err := eachOf(others, func(address string, _ machine.Observed) error {
+			return seed.StopReplica(ctx, known[address].host)
+		}); err != nil {
+			return unfinished(seed, err)
+		}
+	}
+	retire := func(address string, m machine.Observed) error {
+		if m.Empty() {
+			return nil
+		}
+		problem.Progress(ctx, "etcd %s: archiving its data", m.Name)
+		spec := seed.Spec
+		spec.Name, spec.Host = m.Name, known[address].host
+		return machine.ArchiveData(ctx, cl.machine(spec.Host), spec)
+	}
+	own := others[seed.Host.Address()]
+	delete(others, seed.Host.Address())
+	if err := eachOf(others, retire); err != nil {
+		return unfinished(seed, err)
+	}
+	if err := retire(seed.Host.Address(), own); err != nil { // the survivor last
+		return unfinished(seed, err)
+	}
+	return nil
+}
+
+// startRestored starts the seed on its new data and completes the restore.
+func (cl *cluster) startRestored(ctx context.Context, seed Spec, s observation) (Status, error) {
+	m, f := cl.machine(seed.Host), s.of(seed)
+	if !f.Reached() || f.Record == nil {
+		return Status{}, unfinished(seed, fmt.Errorf("observe %s: %w", seed.Label(), errors.Join(f.Err, f.RecordErr)))
+	}
+	id := machine.ID{Member: f.Record.ID(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
+	if err := machine.Install(ctx, m, seed.Spec, f); err != nil {
+		return Status{}, err
+	}
+	certs, err := machine.Certificates(seed.Spec, f, time.Now())
+	if err != nil {
+		return Status{}, err
+	}
+	if entry, listed := s.view.Member(id.Member); !listed || !entry.Healthy {
+		change, timers := machine.StartRestoredChange(seed.Spec, f, certs, id)
+		problem.Progress(ctx, "etcd %s: starting with the restored data", seed.Name)
+		if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
+			return Status{}, unfinished(seed, fmt.Errorf("start etcd on %s: %w", seed.Label(), err))
+		}
+	}
+	return cl.completeRestore(ctx, seed, id, certs.Pairs)
+}
+
+// completeRestore waits for the seed, removes what the data says about the time before, and
+// records that the restore is done.
+func (cl *cluster) completeRestore(
+	ctx context.Context, seed Spec, id machine.ID, pairs map[string]string,
+) (Status, error) {
+	clients, err := cl.connect(seed)
+	if err != nil {
+		return Status{}, err
+	}
+	defer clients.Close()
+	v, err := cl.waitHealthy(ctx, clients, seed, id.Member)
+	if err != nil {
+		return Status{}, err
+	}
+	if alarms := membership.Disarmable(v.WithQuota(seed.Quota())); len(alarms) > 0 {
+		err = disarmOrphans(ctx, clients, cl.pace, v, alarms)
+	}
+	if err == nil {
+		err = clients.ForgetAPIServers(ctx, seed.Host.Address())
+	}
+	if err == nil {
+		_, err = cl.machine(seed.Host).Change(ctx, machine.RestoredChange(seed.Spec, id, pairs), machine.Action{})
+	}
+	if err != nil {
+		return Status{}, unfinished(seed, err)
+	}
+	cl.noteExists("the restore " + seed.Restore.ID)
+	problem.Progress(ctx, "etcd %s: serves the restored data", seed.Name)
+	return cl.statusNow(ctx, clients, seed)
+}
+
+// unfinished returns the problem of a restore that the next apply continues.
+func unfinished(seed Spec, err error) error {
+	return &problem.Problem{
+		Summary: "etcd restore not completed", Host: seed.Label(), Cause: err.Error(), Err: err,
+		Unchanged: "the source of the restore; data of former members is in the archives on their machines.",
+		Next:      "correct the cause and apply again: the restore continues where it stopped",
+	}
+}
