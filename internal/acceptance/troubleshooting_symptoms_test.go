@@ -84,7 +84,8 @@ func (s symptoms) expiringCertificate(t *testing.T) {
 	onMachine(t, shared.lab.Machine("cp2"), `set -e
 cd /etc/kubernetes/pki
 openssl x509 -x509toreq -in apiserver.crt -signkey apiserver.key -copy_extensions copyall -out /tmp/request
-openssl x509 -req -in /tmp/request -CA ca-signing.crt -CAkey ca.key -days 2 -copy_extensions copyall -out /tmp/issued 2>&1
+openssl x509 -req -in /tmp/request -CA ca-signing.crt -CAkey ca.key -days 2 \
+  -copy_extensions copyall -out /tmp/issued 2>&1
 cat /tmp/issued >apiserver.crt
 rm /tmp/request /tmp/issued`)
 	soon := time.Now().UTC().AddDate(0, 0, 2).Format("Jan _2 ")

@@ -30,7 +30,9 @@ type scanner interface {
 
 // CountStored reads from etcd how the resources are stored that an encryption covers. seen has the
 // API servers' flags, which may name another prefix of the keys.
-func CountStored(ctx context.Context, store scanner, e pki.Encryption, seen []MachineReview) (map[string]Stored, error) {
+func CountStored(
+	ctx context.Context, store scanner, e pki.Encryption, seen []MachineReview,
+) (map[string]Stored, error) {
 	root := "registry"
 	for _, m := range seen {
 		root = cmp.Or(m.Processes[release.APIServer].Flags["etcd-prefix"], root)

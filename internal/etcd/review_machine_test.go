@@ -46,12 +46,14 @@ func TestCompactionIn(t *testing.T) {
 	if got.Err != nil || got.Revision != 5000 || now.Sub(got.Last) != time.Minute || got.Uptime != 100000*time.Second {
 		t.Errorf("%+v", got)
 	}
-	if got := compactionIn(page("-1", "0", "1.9e+09"), now); got.Err != nil || got.Revision != 0 || !got.Last.IsZero() || got.Uptime != 0 {
+	got = compactionIn(page("-1", "0", "1.9e+09"), now)
+	if got.Err != nil || got.Revision != 0 || !got.Last.IsZero() || got.Uptime != 0 {
 		t.Errorf("of a member that never compacted: %+v", got)
 	}
 	for name, metrics := range map[string]string{
-		"NaN": page("NaN", "0", "1"), "negative": page("1", "-1", "1"), "below": page("-2", "1", "1"), "infinite": page("1", "+Inf", "1"),
-		"huge": page("1", "1", "1e300"), "no number": page("many", "1", "1"), "empty": "",
+		"NaN": page("NaN", "0", "1"), "negative": page("1", "-1", "1"), "below": page("-2", "1", "1"),
+		"infinite": page("1", "+Inf", "1"),
+		"huge":     page("1", "1", "1e300"), "no number": page("many", "1", "1"), "empty": "",
 		"no revision": strings.Replace(page("1", "1", "1"), compactedRevision, "other", 1),
 		"no time":     strings.Replace(page("1", "1", "1"), compactionTime, "other", 1),
 		"no start":    strings.Replace(page("1", "1", "1"), processStart, "other", 1),

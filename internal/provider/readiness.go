@@ -41,7 +41,8 @@ func (s *session) reviewControlPlane(ctx context.Context, at queryTarget) review
 	asking.Go(func() { out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, at.bundle) })
 	asking.Go(func() { out.alerts, out.alertErr = s.replicas.Alerts(ctx, out.replicas, at.bundle) })
 	asking.Go(func() {
-		out.stored, out.storeErr = controlplane.CountStored(ctx, s.storeAt(at.urls, at.bundle), at.bundle.Encryption, out.replicas)
+		out.stored, out.storeErr = controlplane.CountStored(ctx, s.storeAt(at.urls, at.bundle), at.bundle.Encryption,
+			out.replicas)
 	})
 	asking.Wait()
 	var observed []controlplane.Health

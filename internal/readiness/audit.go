@@ -230,9 +230,10 @@ func (p policy) levels(q request) []string {
 	var all []string
 	for _, by := range p.identities() {
 		for _, namespace := range namespaces {
-			all = append(all, p.level(q, by, namespace))
+			if level := p.level(q, by, namespace); !slices.Contains(all, level) {
+				all = append(all, level)
+			}
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }

@@ -39,7 +39,6 @@ func judgeSnapshots(e Evidence) verdict {
 // enough.
 func judgeForeign(e Evidence) (words []string, best Status) {
 	ascending := []Status{Fail, Warn, unseen}
-	best = Fail
 	for _, m := range e.Members {
 		for _, s := range m.Schedules {
 			as, word := Fail, "its last run failed"

@@ -17,6 +17,10 @@ func TestJudgeSnapshots(t *testing.T) {
 		{"snapshots", "foreign", foreign(func(*Schedule) {}), Unknown, "does not show"},
 		{"snapshots", "foreign, failed", foreign(func(s *Schedule) { s.Failed = true }), Fail, "its last run failed"},
 		{"snapshots", "foreign, not yet", foreign(func(s *Schedule) { s.Ran = time.Time{} }), Warn, "not run yet"},
+		{"snapshots", "one foreign timer", func(e *Evidence) {
+			foreign(func(*Schedule) {})(e)
+			e.Members[0].Schedules, e.Members[1].Schedules = nil, nil
+		}, Unknown, "timers: etcd-backup.timer on cp3, last run"},
 		{"snapshots", "foreign, failed on one", func(e *Evidence) {
 			foreign(func(*Schedule) {})(e)
 			e.Members[0].Schedules[0].Failed = true
@@ -71,7 +75,8 @@ func TestJudgeAudit(t *testing.T) {
 	rules := func(first string) func(*Evidence) { return policyOf("rules:\n" + first + rest) }
 	judgeAll(t, []judged{
 		{
-			"audit", "exec by POST only", file("audit-policy-file", "pods/exec, pods/attach]}]", "pods/exec]}]\n    verbs: [create]"),
+			"audit", "exec by POST only", file("audit-policy-file", "pods/exec, pods/attach]}]",
+				"pods/exec]}]\n    verbs: [create]"),
 			Fail, "exec",
 		},
 		{
@@ -84,10 +89,12 @@ func TestJudgeAudit(t *testing.T) {
 			"changes of Secrets",
 		},
 		{
-			"audit", "reads of roles", rules("  - {level: None, verbs: [list], resources: [{group: " + rbacGroup + "}]}\n"), Fail,
+			"audit", "reads of roles", rules("  - {level: None, verbs: [list], resources: [{group: " +
+				rbacGroup + "}]}\n"), Fail,
 			"reads of RBAC",
 		},
-		{"audit", "bindings of one namespace", rules("  - {level: None, namespaces: [a], verbs: [patch], resources: [{group: " +
+		{"audit", "bindings of one namespace", rules("  - {level: None, namespaces: [a], verbs: [patch], resources: " +
+			"[{group: " +
 			rbacGroup + ", resources: [rolebindings]}]}\n"), Fail, "changes of RBAC"},
 		{"audit", "a namespace has no cluster roles", rules("  - {level: None, namespaces: [a], resources: [{group: " +
 			rbacGroup + ", resources: [clusterroles]}]}\n"), Pass, "every verb"},
@@ -116,7 +123,8 @@ func TestJudgeAudit(t *testing.T) {
 			"resources: [{resources: [secrets]}]}\n"), Fail, "changes of Secrets"},
 		{"audit", "another verb left out", rules("  - {level: None, verbs: [bind]}\n"), Pass, "covers"},
 		{
-			"audit", "every verb left out", rules("  - {level: None, verbs: ['*'], resources: [{resources: [secrets]}]}\n"), Fail,
+			"audit", "every verb left out", rules("  - {level: None, verbs: ['*'], resources: " +
+				"[{resources: [secrets]}]}\n"), Fail,
 			"Secrets",
 		},
 		{"audit", "paths left out", rules("  - {level: None, nonResourceURLs: ['/*']}\n"), Pass, "covers"},
@@ -134,6 +142,10 @@ func TestJudgeAudit(t *testing.T) {
 			"covers",
 		},
 		{"audit", "one namespace too many", policyOf("rules:\n" + manyNamespaces(mostNames) + rest), Unknown, "too many"},
+		{
+			"audit", "one body", rules("  - {level: Request, verbs: [watch], resources: [{resources: [secrets]}]}\n"), Warn,
+			"reads of Secrets are logged with bodies",
+		},
 		{"audit", "too large", policyOf("rules:\n" + strings.Repeat(rest, mostRules+1)), Unknown, "too many"},
 		{"audit", "as large as it may be", policyOf("rules:\n" + strings.Repeat(rest, mostRules)), Pass, "covers"},
 	})
@@ -191,12 +203,18 @@ func TestJudgeEncryption(t *testing.T) {
 			"1 of 12 secrets are stored unencrypted",
 		},
 		{
-			"encryption", "of another resource", stored(map[string]Stored{"secrets": {Objects: 12}, "configmaps": {3, 2, 0, false}}),
+			"encryption", "of another resource", stored(map[string]Stored{
+				"secrets": {Objects: 12}, "configmaps": {3, 2, 0, false},
+			}),
 			Fail, "2 of 3 configmaps are stored unencrypted",
 		},
 		{
 			"encryption", "another key", stored(map[string]Stored{"secrets": {Objects: 12, Other: 4}}), Warn,
 			"4 of 12 secrets",
+		},
+		{
+			"encryption", "one with another key", stored(map[string]Stored{"secrets": {Objects: 12, Other: 1}}), Warn,
+			"1 of 12 secrets",
 		},
 		{"encryption", "no Secret", stored(map[string]Stored{"secrets": {}}), Pass, "no secrets are stored"},
 		{
@@ -255,7 +273,9 @@ func TestJudgeTLSAndProfiling(t *testing.T) {
 func TestJudgeResources(t *testing.T) {
 	judgeAll(t, []judged{
 		{
-			"resources", "none", eachProcess(func(p *Process) { p.MemoryMax, p.MemoryMin, p.CPUWeight, p.IOWeight = "", "", "", "" }),
+			"resources", "none", eachProcess(func(p *Process) {
+				p.MemoryMax, p.MemoryMin, p.CPUWeight, p.IOWeight = "", "", "", ""
+			}),
 			Fail, "no component has limits",
 		},
 		{"resources", "usual shares", eachProcess(func(p *Process) {
@@ -277,6 +297,10 @@ func TestJudgeResources(t *testing.T) {
 		{
 			"resources", "of etcd alone", eachMember(func(m *Member) { m.Process.MemoryMax = "" }), Warn,
 			"without a limit: etcd",
+		},
+		{
+			"resources", "not for etcd", eachMember(func(m *Member) { m.Process.MemoryMin, m.Process.CPUWeight = "", "" }), Warn,
+			"without a reservation: etcd",
 		},
 		{"resources", "by processor time", eachMember(func(m *Member) {
 			m.Process.MemoryMax, m.Process.CPUQuota = "", "2s"
@@ -319,6 +343,21 @@ func TestJudgeCompaction(t *testing.T) {
 			"compaction", "in the future", seen(func(c *Compaction) { c.Last = now.Add(time.Hour) }), Unknown,
 			"in the future",
 		},
+		{"compaction", "by itself and stopped", func(e *Evidence) {
+			server("etcd-compaction-interval", "0")(e)
+			eachMember(func(m *Member) {
+				m.Process.Running = false
+				set(m.Process.Flags, "auto-compaction-retention", "1h")
+			})(e)
+		}, Fail, "disabled"},
+		{"compaction", "without a revision", seen(func(c *Compaction) { c.Revision = 0 }), Fail, "no compaction since"},
+		{"compaction", "up to the first revision", seen(func(c *Compaction) { c.Revision = 1 }), Pass, "compacted"},
+		{"compaction", "long ago up to the first", seen(func(c *Compaction) {
+			c.Revision, c.Last = 1, now.Add(-time.Hour)
+		}), Fail, "up to revision 1"},
+		{"compaction", "due just now", seen(func(c *Compaction) {
+			*c = Compaction{Uptime: 15 * time.Minute, Revision: 1}
+		}), Pass, "compacted"},
 		{"compaction", "not read", seen(func(c *Compaction) { c.Unread = "no metrics" }), Unknown, "no metrics"},
 		{"compaction", "hourly", func(e *Evidence) {
 			server("etcd-compaction-interval", "1h")(e)
@@ -345,6 +384,26 @@ func TestJudgeMetricsAndAlerts(t *testing.T) {
 			policyOf("rules: [{level: None, nonResourceURLs: ['/met*']}, {level: Metadata}]")(e)
 			read(Scrapes{})(e)
 		}, Unknown, "the audit policy leaves it out"},
+		{
+			"metrics", "the others do not need it", func(e *Evidence) { read(Scrapes{})(e) }, Unknown,
+			"kube-scheduler serves metrics, and nobody reads them",
+		},
+		{
+			"metrics", "by two", read(Scrapes{Last: []Scrape{{"b", 0}, {"a", time.Minute}, {"c", time.Second}}}), Pass,
+			"a 1 min ago, b within the last minute, c within the last minute",
+		},
+		{
+			"metrics", "long ago by two", read(Scrapes{Last: []Scrape{{"b", time.Hour}, {"a", time.Hour}}}), Warn,
+			"a 60 min ago, b 60 min ago",
+		},
+		{
+			"metrics", "by five", read(Scrapes{Last: []Scrape{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}}}), Pass,
+			"e within the last minute, kube-controller-manager",
+		},
+		{
+			"metrics", "at another port", func(e *Evidence) { e.Replicas[0].Scheduler.Flags["secure-port"] = "10260" }, Pass,
+			"kube-scheduler is scraped",
+		},
 		{"metrics", "metrics alone not in the audit log", func(e *Evidence) {
 			policyOf("rules: [{level: None, nonResourceURLs: ['/metrics']}, {level: Metadata}]")(e)
 			read(Scrapes{})(e)
@@ -354,7 +413,7 @@ func TestJudgeMetricsAndAlerts(t *testing.T) {
 			read(Scrapes{})(e)
 		}, Warn, "kube-apiserver serves metrics, and nobody"},
 		{"metrics", "another path not in the audit log", func(e *Evidence) {
-			file("audit-policy-file", goodPolicy, "rules: [{level: None, nonResourceURLs: ['/metric', '/metrics/*']}, {level: Metadata}]")(e)
+			policyOf("rules: [{level: None, nonResourceURLs: ['/metric', '/metrics/*']}, {level: Metadata}]")(e)
 			read(Scrapes{})(e)
 		}, Warn, "kube-apiserver serves metrics, and nobody"},
 		{
@@ -370,7 +429,9 @@ func TestJudgeMetricsAndAlerts(t *testing.T) {
 		{"metrics", "not shown", read(Scrapes{Unseen: "ss is not installed"}), Unknown, "ss is not installed"},
 		{"metrics", "shown in part", read(Scrapes{Unseen: "x", Last: []Scrape{{"10.0.0.9", 0}}}), Pass, "10.0.0.9"},
 		{
-			"metrics", "by many", read(Scrapes{Last: []Scrape{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}, {"f", 0}, {"a", 0}}}),
+			"metrics", "by many", read(Scrapes{Last: []Scrape{
+				{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}, {"e", 0}, {"f", 0}, {"a", 0},
+			}}),
 			Pass, "e within the last minute, others",
 		},
 		{"metrics", "stopped", func(e *Evidence) { e.Replicas[0].Scheduler.Running = false }, Unknown, "is not running"},
