@@ -28,7 +28,8 @@ const (
 // TestProduction applies examples/production together with what its guide leaves to the
 // operator: a disk for etcd on each machine, an issuer of logins, storage for snapshots with
 // its credentials, a scraper. After the first snapshot is uploaded, the control plane is ready:
-// every item of the review passes or is accepted, as far as this computer is fast enough. Then each of the three is used: users log in, a
+// every item of the review passes or is accepted, as far as this computer is fast enough. Then each of
+// the three is used: users log in, a
 // snapshot is restored from the storage alone, and encrypted data is not readable in it.
 func TestProduction(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
