@@ -86,10 +86,9 @@ variable "accepted" {
   description = <<-EOT
     Items of the readiness review with which you live, while they are warnings or do not show on the machines.
     "certificates": whether an alert is there shows only if its PrometheusRule is in this cluster. Remove it if it is.
-    "resources": limits are set, and reservations are not.
   EOT
   type        = set(string)
-  default     = ["certificates", "resources"]
+  default     = ["certificates"]
   nullable    = false
 }
 

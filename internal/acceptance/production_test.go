@@ -200,7 +200,7 @@ func configure(t *testing.T, w *workspace.Workspace, names []string, identity *a
 	seal := writeFile(t, w, "seal.txt", identity.String()+"\n")
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
 		// The example's own, and a disk of this computer that may be slow.
-		"accepted": []string{"certificates", "resources", "etcd-disk"},
+		"accepted": []string{"certificates", "etcd-disk"},
 		"machines": addresses(names), "seal_identity_file": seal,
 		"login": map[string]any{
 			"issuer": logins.url, "audience": audience,
@@ -244,7 +244,7 @@ func reviewNow(t *testing.T, w *workspace.Workspace) readinessReview {
 func expectMissing(t *testing.T, r readinessReview, may ...string) {
 	t.Helper()
 	var missing []string
-	may = append(may, "certificates", "resources")
+	may = append(may, "certificates")
 	for _, item := range r.Items {
 		if item.Status != "pass" {
 			missing = append(missing, item.ID)

@@ -14,7 +14,7 @@ func TestAlertNames(t *testing.T) {
 	machine := map[string]netip.Addr{"cp1": netip.MustParseAddr("10.0.0.11")}
 	alerts := map[string]bool{}
 	for _, group := range monitoring.Groups(monitoring.Facts{
-		Cluster: "prod", Members: machine, Replicas: machine, Extensive: true,
+		Cluster: "prod", Members: machine, Replicas: machine, Balancers: machine, NodePort: 9100, Extensive: true,
 	}) {
 		for _, rule := range group.Rules {
 			if rule.Alert != "" {
@@ -22,7 +22,7 @@ func TestAlertNames(t *testing.T) {
 			}
 		}
 	}
-	name := regexp.MustCompile("`((?:Etcd|Kube)[A-Z][A-Za-z]+)`")
+	name := regexp.MustCompile("`((?:Etcd|Kube|HAProxy)[A-Z][A-Za-z]+)`")
 	for _, guide := range []string{"monitoring", "troubleshooting"} {
 		count := 0
 		for _, match := range name.FindAllStringSubmatch(documents(t)["templates/guides/"+guide+".md"], -1) {

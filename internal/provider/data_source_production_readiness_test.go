@@ -40,7 +40,8 @@ func wholeReview(t *testing.T) reviewData {
 		r.replicas = append(r.replicas, controlplane.MachineReview{
 			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
 			Processes: map[string]host.Process{
-				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, release.Scheduler: {MemoryMax: "1", CPUWeight: "200"},
+				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}},
+				release.Scheduler: {MemoryMax: "1", CPUWeight: "200"},
 			},
 			Profiles: map[string]client.Answer{release.APIServer: {Status: 404}},
 			Scrapers: map[string][]host.Client{release.Scheduler: {{Address: "127.0.0.1", Process: "agent"}}},
@@ -75,7 +76,8 @@ func TestEvidence(t *testing.T) {
 	case len(e.Certificates) != 7 || len(e.Nodes) != 1 || len(e.SignedOutside) != 0 || e.Encryption.Provider != "":
 		t.Errorf("%+v", e)
 	case len(member.Devices) != 1 || len(member.Sharing) != 1 || member.Profiling.Status != 404 ||
-		member.Compaction != readiness.Compaction{Revision: 7, Last: observed, Uptime: time.Hour} || member.TLS.Unread != "" ||
+		member.Compaction != readiness.Compaction{Revision: 7, Last: observed, Uptime: time.Hour} ||
+		member.TLS.Unread != "" ||
 		member.TLS.Clients.Key != "a" || member.TLS.Peers.Key != "b" ||
 		member.Process.Scrapes.Last[0] != readiness.Scrape{By: "10.0.0.9", Ago: time.Second}:
 		t.Errorf("member %+v", member)
@@ -120,7 +122,8 @@ func TestEvidence(t *testing.T) {
 				m := &r.members[0]
 				m.Compaction.Err, m.Profiles.Err, m.TLS.Err, m.ScrapersErr = broken, broken, broken, broken
 				p := &r.replicas[0]
-				p.ScrapersErr, p.ScrapedErr, p.Scraped, p.Profiles[release.APIServer] = broken, broken, nil, client.Answer{Err: broken}
+				p.ScrapersErr, p.ScrapedErr, p.Scraped = broken, broken, nil
+				p.Profiles[release.APIServer] = client.Answer{Err: broken}
 			},
 			func(e readiness.Evidence) bool {
 				m, p := e.Members[0], e.Replicas[0]

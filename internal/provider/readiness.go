@@ -104,7 +104,9 @@ func (r reviewData) encryptionEvidence() readiness.Encryption {
 }
 
 // certificateMetrics are in the queries of alerts about the end of certificates.
-var certificateMetrics = []string{"certificate_expiration", "cert_expiration", "cert_expiry", "certificate_expiry"}
+var certificateMetrics = []string{
+	"certificate_expiration", "certificate_expiry", "cert_expiration", "cert_expiry", "_not_after",
+}
 
 func (r reviewData) alertEvidence() readiness.Alerts {
 	if r.alertErr != nil {

@@ -60,8 +60,9 @@ var items = []item{
 	{"taints", "Control-plane machines that are nodes are tainted", judgeTaints, "run kubectl taint nodes NAME " +
 		"node-role.kubernetes.io/control-plane:NoSchedule, or set registerWithTaints in the kubelet's " +
 		"configuration"},
-	{"resources", "Components have resource limits and reservations", judgeResources, "set resources on the " +
-		"kube_control_plane_replica and the kube_etcd_member; systemd's MemoryMin=, CPUWeight= and IOWeight= reserve"},
+	{"resources", "Components have resource limits and reservations", judgeResources, "set a limit " +
+		"(memory_max, cpu_quota) and a reservation (memory_min, cpu_weight, io_weight) in resources of the " +
+		"kube_control_plane_replica and the kube_etcd_member"},
 	{"compaction", "etcd's history is compacted, at least every hour", judgeCompaction, "remove " +
 		"etcd-compaction-interval from extra_args.apiserver of the kube_control_plane_replica; read journalctl -u " +
 		"kube-apiserver for compactions that fail"},
