@@ -6,17 +6,23 @@ import (
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // MemberList reads the member list from one member with a linearizable read. An
-// answer proves that this member is connected to a quorum.
+// answer proves that this member is connected to a quorum. An election ends the reads that
+// wait for the former leader (ErrLeaderChanged), and has succeeded by then, so such a read is repeated
+// once: it is no lost quorum, for which callers refuse to go on.
 func (c *Clients) MemberList(ctx context.Context, address string) (membership.View, error) {
 	var v membership.View
 	err := c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		answer, err := member.MemberList(ctx)
+		if SameError(err, rpctypes.ErrLeaderChanged) {
+			answer, err = member.MemberList(ctx)
+		}
 		if err == nil {
 			v = viewOf(answer.Header.ClusterId, answer.Members)
 		}
