@@ -49,7 +49,9 @@ func TestHardening(t *testing.T) {
 	st.opensHealthAlone()
 	st.audits("first")
 	st.deniesExternalIPs()
+	st.expectPrivileged(http.StatusCreated, "")
 	st.changesSettings()
+	st.expectPrivileged(http.StatusUnprocessableEntity, "disallowed by cluster policy")
 	st.takesSettingsBack()
 
 	st.spec.Version = labVersion
@@ -160,6 +162,17 @@ func (st *stage) deniesExternalIPs() {
 	}
 }
 
+// expectPrivileged: what the API server answers to a privileged Pod, which it would create.
+func (st *stage) expectPrivileged(code int, text string) {
+	st.Helper()
+	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"privileged"},"spec":{"containers":[` +
+		`{"name":"a","image":"a","securityContext":{"privileged":true}}]}}`
+	status, body := send(st, st.as(st.spec.Bundle), http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", pod)
+	if status != code || !strings.Contains(body, text) {
+		st.Errorf("a privileged Pod: %d %s, want %d %q", status, body, code, text)
+	}
+}
+
 // changesSettings: each setting restarts only the API server, except for a limit of another
 // component.
 func (st *stage) changesSettings() {
@@ -175,6 +188,9 @@ func (st *stage) changesSettings() {
 		},
 		{"issuer and path", func(s *Spec) {
 			s.Authentication = component.Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{clusterInfo}}
+		}, []string{release.APIServer}},
+		{"no privileged Pods", func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"allow-privileged": "false"}}
 		}, []string{release.APIServer}},
 		{"limit", func(s *Spec) {
 			s.Limits = map[string]component.Limits{release.Scheduler: {

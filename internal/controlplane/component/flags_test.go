@@ -286,6 +286,60 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 	}
 }
 
+// TestDecidedOtherwise checks the section of the guide Hardening on what other guides ask: the decision, and
+// the setting that reverses it.
+func TestDecidedOtherwise(t *testing.T) {
+	const all, own = "0.0.0.0", "127.0.0.1"
+	flag := func(s Replica, component, name string) string {
+		for _, c := range Of(s) {
+			if c.Name == component {
+				return c.Flags[name]
+			}
+		}
+		return "no component"
+	}
+	for name, c := range map[string]struct {
+		component, flag string
+		decided         string
+		reverse         func(*Replica)
+		reversed        string
+	}{
+		"privileged Pods": {
+			release.APIServer, "allow-privileged", "true", func(s *Replica) {
+				s.ExtraArgs = map[string]map[string]string{release.APIServer: {"allow-privileged": "false"}}
+			}, "false",
+		},
+		"requests without credentials": {
+			release.APIServer, "authentication-config", AuthenticationConfigPath, func(s *Replica) {
+				s.ExtraArgs = map[string]map[string]string{
+					release.APIServer: {"authentication-config": "/etc/kubernetes/files/authentication.yaml"},
+				}
+			}, "/etc/kubernetes/files/authentication.yaml",
+		},
+		"API server on one address": {
+			release.APIServer, "bind-address", "10.0.0.11", func(s *Replica) { s.AllAddresses = true }, all,
+		},
+		"controller-manager on loopback": {
+			release.ControllerManager, "bind-address", own, func(s *Replica) { s.MetricsAddress = all }, all,
+		},
+		"scheduler on loopback": {
+			release.Scheduler, "bind-address", own, func(s *Replica) { s.MetricsAddress = all }, all,
+		},
+	} {
+		s := testReplica(t)
+		if got := flag(s, c.component, c.flag); got != c.decided {
+			t.Errorf("%s: --%s=%s, want %s", name, c.flag, got, c.decided)
+		}
+		c.reverse(&s)
+		if got := flag(s, c.component, c.flag); got != c.reversed {
+			t.Errorf("%s, reversed: --%s=%s, want %s", name, c.flag, got, c.reversed)
+		}
+		if err := ValidateExtraArgs(c.component, s.Version, s.ExtraArgs[c.component]); err != nil {
+			t.Errorf("%s, reversed: %v", name, err)
+		}
+	}
+}
+
 func TestValidateExtraArgs(t *testing.T) {
 	for _, c := range []struct {
 		component, flag, value string
