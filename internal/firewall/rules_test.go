@@ -187,3 +187,35 @@ func TestFlows(t *testing.T) {
 		}
 	}
 }
+
+func TestBetween(t *testing.T) {
+	s := stacked()
+	s.Ports = map[Setting]int{EndpointPort: 443}
+	var have []string
+	for _, r := range s.Between() {
+		if r.Direction != Ingress || r.Protocol != TCP || !slices.Contains(s.machines(Machines), r.Remote.Addr()) {
+			t.Errorf("not between machines over TCP: %s", line(r))
+		}
+		if r.Machine.String() == "10.0.0.11" && r.Remote.Addr().String() == "10.0.0.12" {
+			have = append(have, r.Name)
+		}
+	}
+	if want := []string{"etcd-peer", "etcd-client", "api-balancer", "api-check"}; !slices.Equal(have, want) {
+		t.Errorf("between two machines: %q, want %q", have, want)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	r := Rule{
+		Machine: netip.MustParseAddr("fd00::11"), Remote: netip.MustParsePrefix("fd00::12/128"), Protocol: TCP, Port: 2380,
+	}
+	for _, want := range []string{
+		"let TCP 2380 in on fd00::11 from fd00::12 (ingress; nftables: ip6 saddr fd00::12/128 tcp dport 2380 accept; ",
+		`'rule family="ipv6" source address="fd00::12/128" port port="2380" protocol="tcp" accept'; `,
+		"inbound TCP 2380 from fd00::12/128)", "let TCP 2380 out on fd00::12 to fd00::11 (egress)",
+	} {
+		if !strings.Contains(r.Missing(), want) {
+			t.Errorf("%q is not in\n%s", want, r.Missing())
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // TestCheckForwarding distinguishes what sshd forbids from a port on which no process listens.
@@ -43,5 +45,25 @@ func TestCheckForwarding(t *testing.T) {
 	_ = s.listener.Close()
 	if err := h.CheckForwarding(t.Context(), open); err == nil || errors.Is(err, ErrForwarding) {
 		t.Errorf("a machine that cannot be reached: %v", err)
+	}
+}
+
+// TestUnanswered distinguishes what a firewall may do, in sshd's words, from what says nothing about one.
+func TestUnanswered(t *testing.T) {
+	for text, want := range map[string]error{
+		"Connection timed out": ErrUnanswered, "No route to host": ErrUnanswered, "Permission denied": ErrUnanswered,
+		"Connection refused": ErrRefused, "Network is unreachable": nil, "open failed": nil,
+		"Name or service not known": nil,
+	} {
+		err := classifyDialError(&ssh.OpenChannelError{Reason: ssh.ConnectionFailed, Message: text})
+		for _, known := range []error{ErrUnanswered, ErrRefused, ErrForwarding} {
+			if errors.Is(err, known) != (known == want) {
+				t.Errorf("%s is %v", text, err)
+			}
+		}
+	}
+	err := classifyDialError(&ssh.OpenChannelError{Reason: ssh.Prohibited, Message: "Connection timed out"})
+	if errors.Is(err, ErrUnanswered) || !errors.Is(err, ErrForwarding) {
+		t.Errorf("what sshd forbids is %v", err)
 	}
 }
