@@ -47,7 +47,9 @@ type Side struct {
 type SSH struct{ *host.Host }
 
 // Listen accepts connections at addresses of the machine.
-func (m SSH) Listen(ctx context.Context, addresses []string) Listener { return Listen(ctx, m.Host, addresses) }
+func (m SSH) Listen(ctx context.Context, addresses []string) Listener {
+	return Listen(ctx, m.Host, addresses)
+}
 
 // Closed is a rule whose connections are closed, and how they fail.
 type Closed struct {
@@ -139,7 +141,9 @@ func receive(
 	}
 	var all sync.WaitGroup
 	for _, i := range wanted {
-		all.Go(func() { found[i] = try(ctx, sides[rules[i].Remote.Addr()], at(rules[i]), listening[at(rules[i])]) })
+		all.Go(func() {
+			found[i] = try(ctx, sides[rules[i].Remote.Addr()], to, at(rules[i]), listening[at(rules[i])])
+		})
 	}
 	all.Wait()
 }
@@ -166,12 +170,15 @@ func listens(ctx context.Context, m Machine, address string, ended <-chan struct
 	}
 }
 
-// try connects from a machine, and returns how that fails if the connection is closed.
-func try(ctx context.Context, from Machine, address string, listening bool) string {
+// try connects from one machine to another, and returns how that fails if the connection is closed.
+func try(ctx context.Context, from, to Machine, address string, listening bool) string {
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	err := dial(limited, from, address)
 	late := limited.Err() != nil && ctx.Err() == nil && isAwake(ctx, from)
+	if listening && errors.Is(err, host.ErrRefused) {
+		listening = dial(ctx, to, address) == nil // still: another process may have listened, and stopped
+	}
 	how := judge(err, listening, late)
 	if err != nil {
 		problem.Detail(ctx, "connection to %s: %v; closed: %t", address, err, how != "")

@@ -49,6 +49,7 @@ type fakeMachine struct {
 	address string
 	down    bool // SSH does not answer
 	deaf    bool // it cannot listen
+	brief   bool // what listens ends after the machine has reached itself once
 }
 
 // network is who has something that listens, and what a firewall does to whom.
@@ -72,6 +73,9 @@ func (m *fakeMachine) Dial(_ context.Context, _, to string) (net.Conn, error) {
 	if !m.network.listening[to] {
 		return nil, host.ErrRefused
 	}
+	if m.brief {
+		m.network.listening[to] = false
+	}
 	client, server := net.Pipe()
 	_ = server.Close()
 	return client, nil
@@ -94,7 +98,7 @@ func (m *fakeMachine) Listen(_ context.Context, addresses []string) Listener {
 
 func TestCheck(t *testing.T) {
 	const one, two, three = "10.0.0.11", "10.0.0.12", "10.0.0.13"
-	type side struct{ bare, down, deaf bool }
+	type side struct{ bare, down, deaf, brief bool }
 	all := map[string]side{one: {bare: true}, two: {bare: true}, three: {bare: true}}
 	for name, c := range map[string]struct {
 		machines  map[string]side
@@ -116,6 +120,9 @@ func TestCheck(t *testing.T) {
 		"rejected by a machine that cannot listen": {
 			machines: map[string]side{one: {bare: true, deaf: true}, two: {bare: true}},
 			firewall: map[string]error{two + " " + one + ":2380": host.ErrRefused},
+		},
+		"what listened has ended meanwhile": {
+			machines: map[string]side{one: {bare: true, brief: true}, two: {}},
 		},
 		"the other is down": {
 			machines: map[string]side{one: {bare: true}, two: {bare: true, down: true}},
@@ -142,7 +149,7 @@ func TestCheck(t *testing.T) {
 		sides := map[netip.Addr]Side{}
 		site := firewall.Site{Machines: map[firewall.Role][]netip.Addr{}}
 		for address, s := range c.machines {
-			machine := &fakeMachine{network: n, address: address, down: s.down, deaf: s.deaf}
+			machine := &fakeMachine{network: n, address: address, down: s.down, deaf: s.deaf, brief: s.brief}
 			sides[netip.MustParseAddr(address)] = Side{machine, s.bare}
 			site.Machines[firewall.Members] = append(site.Machines[firewall.Members], netip.MustParseAddr(address))
 		}

@@ -73,7 +73,9 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-func (p *pair) ssh(m *lab.Machine) SSH { return SSH{p.pool.Host(host.Target{Address: m.Address.String()})} }
+func (p *pair) ssh(m *lab.Machine) SSH {
+	return SSH{p.pool.Host(host.Target{Address: m.Address.String()})}
+}
 
 // check returns the closed connections, shortened, and how long it took.
 func (p *pair) check(bare1, bare2 bool) (closed []string, took time.Duration) {
@@ -186,13 +188,13 @@ func TestListenerEndsOnMachines(t *testing.T) {
 	p := newPair(t)
 	address := fmt.Sprintf("%s:2380", p.m1.Address)
 	for name, end := range map[string]func(cancel func()){
-		"cancelled":       func(cancel func()) { cancel() },
+		"cancelled": func(cancel func()) { cancel() },
 		"connection lost": func(func()) {
 			if err := p.m1.HangUp(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"shell killed":    func(func()) { p.shell(p.m1, "pkill -KILL -f '^sh -euc .*systemd-socket-activat[e]'") },
+		"shell killed": func(func()) { p.shell(p.m1, "pkill -KILL -f '^sh -euc .*systemd-socket-activat[e]'") },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		listener := p.ssh(p.m1).Listen(ctx, []string{address})

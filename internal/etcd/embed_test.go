@@ -208,6 +208,8 @@ func (m *testMachine) Barriers(context.Context, barrier.Needs) ([]string, error)
 func (m *testMachine) Listen(context.Context, []string) connections.Listener {
 	return connections.Deaf()
 }
+
+// Run fails: there is no machine that could run a command.
 func (m *testMachine) Run(context.Context, host.Command) (string, error) {
 	return "", errors.New("this machine runs no commands")
 }

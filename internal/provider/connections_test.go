@@ -16,7 +16,8 @@ func TestReplicaRules(t *testing.T) {
 		want         []string
 	}{
 		"haproxy on the same machines, own member": {
-			[]string{"https://10.0.0.11:2379"}, endpoint.Registration{Hosts: hosts},
+			[]string{"https://10.0.0.11:2379"},
+			endpoint.Registration{Hosts: hosts},
 			[]string{"api-balancer 10.0.0.12 to 10.0.0.11:7443"},
 		},
 		"members elsewhere": {
@@ -25,12 +26,14 @@ func TestReplicaRules(t *testing.T) {
 			[]string{"etcd-client 10.0.0.11 to 10.0.0.21:2379"},
 		},
 		"records of a zone": {
-			nil, endpoint.Registration{Kind: endpoint.DNS, Hosts: hosts},
+			nil,
+			endpoint.Registration{Kind: endpoint.DNS, Hosts: hosts},
 			[]string{"api-survivor 10.0.0.12 to 10.0.0.11:7443", "api-survivor 10.0.0.11 to 10.0.0.12:7443"},
 		},
 		"kinds with routers, or none": {nil, endpoint.Registration{Kind: endpoint.BGP, Hosts: hosts}, nil},
 		"several endpoints": {
-			nil, endpoint.Registration{Hosts: map[string]string{"lb": "10.0.0.31"}, Additional: []endpoint.Registration{
+			nil,
+			endpoint.Registration{Hosts: map[string]string{"lb": "10.0.0.31"}, Additional: []endpoint.Registration{
 				{Hosts: map[string]string{"lb2": "10.0.0.32", "lb": "10.0.0.31"}, Port: 443},
 			}},
 			[]string{"api-balancer 10.0.0.31 to 10.0.0.11:7443", "api-balancer 10.0.0.32 to 10.0.0.11:7443"},

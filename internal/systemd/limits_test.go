@@ -41,7 +41,8 @@ func TestLimits(t *testing.T) {
 				"ExecStartPre=+-/usr/bin/env systemctl --runtime set-property kubeapiserver.slice MemoryMin=4096M\n", "",
 		},
 		{
-			Limits{MemoryHigh: "3G", MemoryMax: "4G", MemoryMin: "4G"}, "",
+			Limits{MemoryHigh: "3G", MemoryMax: "4G", MemoryMin: "4G"},
+			"",
 			"more memory is reserved (4G) than the unit may use",
 		},
 		{Limits{MemoryMin: "100%"}, "", "malformed amount of memory"},
