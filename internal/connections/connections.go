@@ -58,13 +58,13 @@ type Closed struct {
 }
 
 // Next is the next step of a refusal because of closed connections.
-const Next = "open what is listed below, then apply again. The function provider::kube::firewall_rules gives all rules " +
-	"that the control plane needs"
+const Next = "open what is listed below, then apply again. The function provider::kube::firewall_rules gives all " +
+	"rules that the control plane needs"
 
 // String describes the connection, and the rule that is missing.
 func (c Closed) String() string {
-	return c.Rule.Remote.Addr().String() + " does not reach TCP port " + strconv.Itoa(c.Rule.Port) + " of " +
-		c.Rule.Machine.String() + " (" + c.Rule.Name + ": " + c.Rule.Purpose + "): " + c.How + ". " + c.Rule.Missing()
+	return c.Remote.Addr().String() + " does not reach TCP port " + strconv.Itoa(c.Port) + " of " +
+		c.Machine.String() + " (" + c.Name + ": " + c.Purpose + "): " + c.How + ". " + c.Missing()
 }
 
 // Check tries the connections of rules (ingress, TCP) of which both machines are among the sides and one is
@@ -75,14 +75,14 @@ func Check(ctx context.Context, rules []firewall.Rule, sides map[netip.Addr]Side
 		return nil
 	}
 	awake := awakeOf(ctx, sides)
-	found := make([]string, len(rules))
+	failures := make([]string, len(rules))
 	var all sync.WaitGroup
 	for address, wanted := range byReceiver(rules, awake) {
-		all.Go(func() { receive(ctx, awake[address], rules, wanted, awake, found) })
+		all.Go(func() { receive(ctx, awake[address], rules, wanted, awake, failures) })
 	}
 	all.Wait()
 	var closed []Closed
-	for i, how := range found {
+	for i, how := range failures {
 		if how != "" {
 			closed = append(closed, Closed{rules[i], how})
 		}
@@ -123,9 +123,9 @@ func byReceiver(rules []firewall.Rule, sides map[netip.Addr]Side) map[netip.Addr
 	return wanted
 }
 
-// receive tries the wanted connections to one machine, and writes how they fail to found.
+// receive tries the wanted connections to one machine, and writes how they fail to failures.
 func receive(
-	ctx context.Context, to Side, rules []firewall.Rule, wanted []int, sides map[netip.Addr]Side, found []string,
+	ctx context.Context, to Side, rules []firewall.Rule, wanted []int, sides map[netip.Addr]Side, failures []string,
 ) {
 	listening := map[string]bool{} // by address
 	for _, i := range wanted {
@@ -142,7 +142,7 @@ func receive(
 	var all sync.WaitGroup
 	for _, i := range wanted {
 		all.Go(func() {
-			found[i] = try(ctx, sides[rules[i].Remote.Addr()], to, at(rules[i]), listening[at(rules[i])])
+			failures[i] = try(ctx, sides[rules[i].Remote.Addr()], to, at(rules[i]), listening[at(rules[i])])
 		})
 	}
 	all.Wait()

@@ -139,7 +139,9 @@ func TestCheck(t *testing.T) {
 		},
 		"the firewall of a machine closes its own port": {
 			machines: map[string]side{one: {bare: true}, two: {}},
-			firewall: map[string]error{one + " " + one + ":2380": host.ErrUnanswered, two + " " + one + ":2380": host.ErrRefused},
+			firewall: map[string]error{
+				one + " " + one + ":2380": host.ErrUnanswered, two + " " + one + ":2380": host.ErrRefused,
+			},
 		},
 	} {
 		n := &network{listening: map[string]bool{}, firewall: c.firewall}

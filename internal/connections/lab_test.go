@@ -104,7 +104,8 @@ func (p *pair) shell(m *lab.Machine, script string) string {
 func (p *pair) expectSilent() {
 	p.t.Helper()
 	for _, m := range []*lab.Machine{p.m1, p.m2} {
-		left := p.shell(m, "ss -Hltn '( sport = 2379 or sport = 2380 )'; pgrep -af 'systemd-socket-activat[e]|slee[p] 20' || true")
+		left := p.shell(m, "ss -Hltn '( sport = 2379 or sport = 2380 )'; "+
+			"pgrep -af 'systemd-socket-activat[e]|slee[p] 20' || true")
 		if left != "" {
 			p.t.Errorf("left on %s: %s", m.Name, left)
 		}
@@ -161,11 +162,12 @@ func TestOthersOnMachines(t *testing.T) {
 	}
 	p.expectSilent()
 	// A machine without the program that listens: nobody can tell a rejection from a closed port.
-	p.shell(p.m1, "chmod 0 /usr/bin/systemd-socket-activate; mv /usr/bin/systemd-socket-activate /root/")
+	const program = "systemd-socket-activate"
+	p.shell(p.m1, "mv /usr/bin/"+program+" /root/")
 	rule := fmt.Sprintf("INPUT -p tcp -s %s --dport 2380 -j REJECT", p.m2.Address)
 	p.shell(p.m1, "iptables -I "+rule)
 	closed, _ := p.check(true, true)
-	p.shell(p.m1, "iptables -D "+rule+"; mv /root/systemd-socket-activate /usr/bin/; chmod 755 /usr/bin/systemd-socket-activate")
+	p.shell(p.m1, "iptables -D "+rule+"; mv /root/"+program+" /usr/bin/")
 	if len(closed) > 0 {
 		t.Errorf("a machine that cannot listen: %q", closed)
 	}

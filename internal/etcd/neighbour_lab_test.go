@@ -39,19 +39,22 @@ func testBusyNeighbour(t *testing.T) {
 	one.Peers = map[string]*host.Host{"cp1": one.Host}
 	r.specs["cp1"] = one
 	// systemd-nspawn mounts the hierarchies of cgroup v1 without the right to write to them.
-	r.sh("cp1", `for each in /sys/fs/cgroup /sys/fs/cgroup/*; do mount -o remount,bind,rw "$each" 2>/dev/null || true; done`)
+	r.sh("cp1", `for each in /sys/fs/cgroup /sys/fs/cgroup/*; do
+  mount -o remount,bind,rw "$each" 2>/dev/null || true
+done`)
 	r.only([]string{"cp1"}, "create", r.create)
 	idle := r.puts(one)
 	busy := r.putsBusy(one)
 	one.Limits = systemd.Limits{MemoryMin: "10%", CPUWeight: 1000, IOWeight: 1000}
 	r.specs["cp1"] = one
-	r.only([]string{"cp1"}, "reserve", func(ctx context.Context, s Spec) error { _, err := r.clusters.Update(ctx, s); return err })
+	update := func(ctx context.Context, s Spec) error { _, err := r.clusters.Update(ctx, s); return err }
+	r.only([]string{"cp1"}, "reserve", update)
 	r.only([]string{"cp1"}, "read", r.same)
 	reserved := r.putsBusy(one)
 	t.Logf("puts: idle %v, busy without reservations %v, busy with %v", idle, busy, reserved)
 	group := strings.TrimSpace(r.sh("cp1", `systemctl show --property=ControlGroup --value etcd.service
-for file in /sys/fs/cgroup/cpu/etcd.slice/cpu.shares /sys/fs/cgroup/etcd.slice/cpu.weight /sys/fs/cgroup/etcd.slice/memory.min \
-  /sys/fs/cgroup/etcd.slice/io.weight; do [ ! -e $file ] || echo $file $(cat $file); done
+cd /sys/fs/cgroup; for file in cpu/etcd.slice/cpu.shares blkio/etcd.slice/blkio*.weight \
+  etcd.slice/cpu.weight etcd.slice/memory.min etcd.slice/io.weight; do [ ! -e $file ] || echo $file $(cat $file); done
 systemctl show --property=MemoryMin,CPUWeight,IOWeight etcd.slice`))
 	t.Log(group)
 	if !strings.HasPrefix(group, "/etcd.slice/etcd.service\n") {
@@ -62,9 +65,9 @@ systemctl show --property=MemoryMin,CPUWeight,IOWeight etcd.slice`))
 	}
 	one.Limits = systemd.Limits{}
 	r.specs["cp1"] = one
-	r.only([]string{"cp1"}, "release", func(ctx context.Context, s Spec) error { _, err := r.clusters.Update(ctx, s); return err })
-	if group := r.sh("cp1", "systemctl show --property=ControlGroup --value etcd.service"); group != "/system.slice/etcd.service\n" {
-		t.Errorf("without reservations, etcd is in %s", group)
+	r.only([]string{"cp1"}, "release", update)
+	if slice := r.sh("cp1", "systemctl show --property=Slice --value etcd.service"); slice != "system.slice\n" {
+		t.Errorf("without reservations, etcd is in %s", slice)
 	}
 	r.only([]string{"cp1"}, "destroy", r.delete)
 }

@@ -42,7 +42,8 @@ func (r Rule) richRule() string {
 	if r.Protocol == VRRP {
 		opened = `protocol value="vrrp"`
 	}
-	return fmt.Sprintf(`rule family="%s" source address="%s" %s accept`, family(r.Remote, "ipv4", "ipv6"), r.Remote, opened)
+	return fmt.Sprintf(`rule family="%s" source address="%s" %s accept`, family(r.Remote, "ipv4", "ipv6"), r.Remote,
+		opened)
 }
 
 // Missing says which rule of a firewall is missing, in words and as the usual firewalls have it, if the

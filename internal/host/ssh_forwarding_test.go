@@ -57,7 +57,7 @@ func TestUnanswered(t *testing.T) {
 	} {
 		err := classifyDialError(&ssh.OpenChannelError{Reason: ssh.ConnectionFailed, Message: text})
 		for _, known := range []error{ErrUnanswered, ErrRefused, ErrForwarding} {
-			if errors.Is(err, known) != (known == want) {
+			if errors.Is(err, known) != errors.Is(want, known) {
 				t.Errorf("%s is %v", text, err)
 			}
 		}

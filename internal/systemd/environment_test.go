@@ -15,7 +15,8 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := Limits{MemoryMax: "1G"}
-	unit := "[Service]\nEnvironmentFile=-/etc/etcd.env\n" + limits.Lines("etcd.service") + EnvironmentLines(want) + "Environment=BY=hand\n"
+	unit := "[Service]\nEnvironmentFile=-/etc/etcd.env\n" + limits.Lines("etcd.service") + EnvironmentLines(want) +
+		"Environment=BY=hand\n"
 	if got := EnvironmentIn(unit); !maps.Equal(got, want) {
 		t.Errorf("%q\nis read as %q", unit, got)
 	}

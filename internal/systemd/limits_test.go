@@ -64,8 +64,8 @@ func TestLimits(t *testing.T) {
 }
 
 func TestLimitsByHand(t *testing.T) {
-	unit := "[Service]\nMemoryHigh=infinity\n#MemoryMax=1G\n  CPUQuota=150%\nCPUQuotaPeriodSec=1s\nCPUWeight=0\nIOWeight=idle\n" +
-		"MemoryMin=infinity\nCPUWeight=20000\n"
+	unit := "[Service]\nMemoryHigh=infinity\n#MemoryMax=1G\n  CPUQuota=150%\nCPUQuotaPeriodSec=1s\n" +
+		"CPUWeight=0\nIOWeight=idle\nMemoryMin=infinity\nCPUWeight=20000\n"
 	if got, want := LimitsIn(unit), (Limits{CPUQuota: "150%"}); got != want {
 		t.Errorf("read as %+v, want %+v", got, want)
 	}
