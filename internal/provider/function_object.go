@@ -3,8 +3,8 @@ package provider
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"maps"
+	"math/big"
 	"net/netip"
 	"slices"
 
