@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/netip"
 	"slices"
 
@@ -89,15 +90,12 @@ func sortedValues(byName map[string]attr.Value) []attr.Value {
 
 // positiveOf returns a whole number from 1 to most.
 func positiveOf(value attr.Value, most int64) (int, error) {
-	number, ok := value.(types.Number)
-	switch {
-	case value.IsUnknown():
-		return 0, errUnknown
-	case !ok:
-		return 0, errors.New("it is not a number")
+	number, err := numberOf(value)
+	if err != nil {
+		return 0, err
 	}
-	n, _ := number.ValueBigFloat().Int64()
-	if !number.ValueBigFloat().IsInt() || n < 1 || n > most {
+	n, _ := number.Int64()
+	if !number.IsInt() || n < 1 || n > most {
 		return 0, fmt.Errorf("it is no whole number from 1 to %d", most)
 	}
 	return int(n), nil
@@ -172,18 +170,26 @@ func addressMapOf(value attr.Value) (map[string]netip.Addr, error) {
 	return addresses, nil
 }
 
-// factorOf returns a number above 0 that multiplies something.
+// factorOf returns a number that multiplies something.
 func factorOf(value attr.Value) (float64, error) {
-	number, ok := value.(types.Number)
-	switch {
-	case value.IsUnknown():
-		return 0, errUnknown
-	case !ok:
-		return 0, errors.New("it is not a number")
+	number, err := numberOf(value)
+	if err != nil {
+		return 0, err
 	}
-	factor, _ := number.ValueBigFloat().Float64()
+	factor, _ := number.Float64()
 	if factor < 0.01 || factor > 100 {
 		return 0, errors.New("it is no number from 0.01 to 100")
 	}
 	return factor, nil
+}
+
+func numberOf(value attr.Value) (*big.Float, error) {
+	number, ok := value.(types.Number)
+	switch {
+	case value.IsUnknown():
+		return nil, errUnknown
+	case !ok:
+		return nil, errors.New("it is not a number")
+	}
+	return number.ValueBigFloat(), nil
 }

@@ -34,3 +34,21 @@ func Links(jobs []Job) (links []host.Link, dirs []host.Dir) {
 	}
 	return links, dirs
 }
+
+// Stop returns the commands that stop jobs and prevent their start at boot.
+func Stop(jobs []Job) host.Script {
+	var script host.Script
+	for _, job := range jobs {
+		script += job.StopScript()
+	}
+	return script
+}
+
+// Clear returns the commands that remove the units of jobs. What they run is for the caller to remove.
+func Clear(jobs []Job) host.Script {
+	var script host.Script
+	for _, job := range jobs {
+		script += job.ClearScript()
+	}
+	return script
+}

@@ -61,19 +61,9 @@ func RepairTimers(s component.Replica, facts host.Facts) (files []host.File, rem
 }
 
 // stopTimers stops what probes the components, and what writes facts about them.
-func stopTimers() host.Script {
-	var script host.Script
-	for _, job := range noJobs() {
-		script += job.StopScript()
-	}
-	return script + noFacts.ForgetScript()
-}
+func stopTimers() host.Script { return timer.Stop(noJobs()) + noFacts.ForgetScript() }
 
 // clearTimers removes what the timers start.
 func clearTimers() host.Script {
-	var script host.Script
-	for _, job := range noJobs() {
-		script += job.ClearScript()
-	}
-	return script + host.Discard(noProbe.Script, noFacts.Script)
+	return timer.Clear(noJobs()) + host.Discard(noProbe.Script, noFacts.Script)
 }

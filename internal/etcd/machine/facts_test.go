@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -73,5 +74,9 @@ func TestFactsOfSnapshots(t *testing.T) {
 		if !strings.Contains(script, want) {
 			t.Errorf("%q is not in the script", want)
 		}
+	}
+	s.Snapshots.Upload, s.Snapshots.S3 = "", &snapshot.S3{}
+	if !s.SnapshotMember().Facts().Upload {
+		t.Error("snapshots that a bucket gets are not sent")
 	}
 }

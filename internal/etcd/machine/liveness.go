@@ -56,21 +56,10 @@ func (s Spec) repairTimers(facts host.Facts) (files []host.File, remove []string
 // noJobs identifies all that timers may start on the machine of a member.
 func noJobs() []timer.Job { return []timer.Job{snapshot.Member{}.Job(), noProbe.Job(), noFacts.Job()} }
 
-// stopTimers stops what probes the member, or saves its snapshots, before it is stopped.
-func stopTimers() host.Script {
-	var script host.Script
-	for _, job := range noJobs() {
-		script += job.StopScript()
-	}
-	return script + noFacts.ForgetScript()
-}
+// stopTimers stops what probes the member, saves its snapshots or writes facts about it, before it is
+// stopped.
+func stopTimers() host.Script { return timer.Stop(noJobs()) + noFacts.ForgetScript() }
 
 // clearTimers removes the units of the timers. The rest is in the directory of the member's
 // settings.
-func clearTimers() host.Script {
-	var script host.Script
-	for _, job := range noJobs() {
-		script += job.ClearScript()
-	}
-	return script
-}
+func clearTimers() host.Script { return timer.Clear(noJobs()) }

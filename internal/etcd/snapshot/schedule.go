@@ -85,7 +85,7 @@ func (m Member) Facts() *textfile.Snapshots {
 	}
 	return &textfile.Snapshots{
 		Dir: scheduledDir(m.DataDir), Calendar: m.Settings.Schedule, Timer: TimerPath, Service: Service,
-		Upload: m.Settings.Upload != "",
+		Upload: m.Settings.Upload != "" || m.Settings.S3 != nil,
 	}
 }
 
