@@ -326,16 +326,16 @@ func (r *storeRig) noSecretElsewhere() {
 	r.t.Helper()
 	for secret, want := range map[string]string{storeSecret: storeCredentials, r.identity.String(): ""} {
 		// The shell that searches has the secret on its own command line, and leaves itself out.
-		found := strings.TrimSpace(r.sh("cp1", "read -r secret <<'E'\n"+secret+"\nE\n"+findSecret))
-		if found != want {
-			r.t.Errorf("a secret is in %q, want %q", found, want)
+		places := strings.TrimSpace(r.sh("cp1", "read -r secret <<'E'\n"+secret+"\nE\n"+findSecret))
+		if places != want {
+			r.t.Errorf("a secret is in %q, want %q", places, want)
 		}
 	}
 	search := secretscan.New()
 	search.AddText("the secret key", "text", storeSecret)
 	files := r.sh("cp1", "cat /etc/etcd/*.json /etc/etcd/*.sh /etc/systemd/system/etcd-snapshot.*; journalctl --no-pager")
-	if found := search.In([]byte(files)); len(found) > 0 || !bytes.Contains([]byte(files), []byte(storeCredentials)) {
-		r.t.Errorf("found %q", found)
+	if shown := search.In([]byte(files)); len(shown) > 0 || !bytes.Contains([]byte(files), []byte(storeCredentials)) {
+		r.t.Errorf("the files and the journal show %q", shown)
 	}
 }
 

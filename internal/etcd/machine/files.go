@@ -144,7 +144,7 @@ func installStore(ctx context.Context, m Machine, s Spec) error {
 	}
 	if _, err := m.Install(ctx, s.Source, programs); err != nil {
 		return &problem.Problem{
-			Summary: snapshot.StoreProduct + " not installed", Host: s.Label(), Cause: err.Error(), Err: err,
+			Summary: "kube-snapshot-store not installed", Host: s.Label(), Cause: err.Error(), Err: err,
 			Unchanged: "no etcd was started, stopped or changed.",
 			Next: fmt.Sprintf("check the artifact source of the provider: artifacts.snapshot_store, or %s-v%s/%s in "+
 				"artifacts.directory, as it is released with the provider; or omit snapshots.s3", snapshot.StoreProduct,

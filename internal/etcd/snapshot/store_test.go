@@ -207,8 +207,8 @@ func TestValidateStore(t *testing.T) {
 func TestStoreManaged(t *testing.T) {
 	m := stored()
 	m.Settings.S3 = nil
-	ours := map[string]host.FileState{TimerPath: {Content: systemd.Managed}, StorePath: {Content: "{}"}}
-	change, _ := m.Job().Repair(host.Facts{Files: ours})
+	managed := map[string]host.FileState{TimerPath: {Content: systemd.Managed}, StorePath: {Content: "{}"}}
+	change, _ := m.Job().Repair(host.Facts{Files: managed})
 	if !slices.Contains(change.Remove, StorePath) {
 		t.Errorf("the configuration stays: %q", change.Remove)
 	}
