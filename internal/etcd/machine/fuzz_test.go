@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,20 @@ func FuzzArchivedAs(f *testing.F) {
 		if got != "" && (!strings.HasPrefix(got, "/") || !strings.Contains(got, "/cp1-") ||
 			strings.ContainsAny(got, " ;$`'\"\n\x1b")) {
 			t.Errorf("%q is parsed as %q", output, got)
+		}
+	})
+}
+
+// FuzzReadAPIServers verifies that only addresses in canonical form, without a zone, are read.
+func FuzzReadAPIServers(f *testing.F) {
+	const prefix = "/registry/masterleases/"
+	f.Add(prefix + "10.0.0.11\n" + prefix + "fd00::0011\n")
+	f.Add(prefix + "fe80::1%eth0\n" + prefix + "$(id)\n::ffff:10.0.0.1\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		for _, got := range ReadAPIServers(output, prefix) {
+			if ip, err := netip.ParseAddr(got); err != nil || ip.Zone() != "" || ip.Is4In6() || ip.String() != got {
+				t.Errorf("%q is parsed as %q", output, got)
+			}
 		}
 	})
 }
