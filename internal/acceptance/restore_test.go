@@ -128,7 +128,7 @@ func (s *restoreStory) converges(t *testing.T, want ...string) {
 		stored, watched := s.stored(t), s.watched()
 		if maps.Equal(stored, watched) {
 			t.Logf("the informer has converged after %.1f s", time.Since(began).Seconds())
-			if got := own(stored); !slices.Equal(got, want) {
+			if got := testObjects(stored); !slices.Equal(got, want) {
 				t.Errorf("the cluster has %q, want %q", got, want)
 			}
 			return
@@ -140,9 +140,10 @@ func (s *restoreStory) converges(t *testing.T, want ...string) {
 	}
 }
 
-// own returns the names of the ConfigMaps that this test makes.
-func own(stored map[string]string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(stored)), func(name string) bool { return name == "kube-root-ca.crt" })
+// testObjects returns the names of the ConfigMaps that this test makes.
+func testObjects(stored map[string]string) []string {
+	names := slices.Sorted(maps.Keys(stored))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "kube-root-ca.crt" })
 }
 
 // request writes the restore of all members.
@@ -201,7 +202,7 @@ func (s *restoreStory) serves(t *testing.T) {
 	expectHealthy(t, s.w, s.names)
 	s.put(t, "probe")
 	s.remove(t, "probe")
-	s.converges(t, own(s.stored(t))...)
+	s.converges(t, testObjects(s.stored(t))...)
 	for _, name := range s.names {
 		if got := onMachine(t, shared.lab.Machine(name), ctl+"etcdctl get /registry/masterleases/ --prefix --keys-only | "+
 			"sed '/^$/d' | sort | tr '\\n' ' '"); strings.Count(got, "/") != 3*len(s.names) {

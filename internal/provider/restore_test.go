@@ -84,12 +84,12 @@ func TestValidateRestore(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var diags diag.Diagnostics
 			validateRestore(restoreWith(c.values), &diags)
-			var said []string
+			var texts []string
 			for _, d := range diags {
-				said = append(said, d.Detail())
+				texts = append(texts, d.Detail())
 			}
-			if all := strings.Join(said, "\n"); diags.HasError() != (c.want != "") || !strings.Contains(all, c.want) {
-				t.Errorf("said %q, want %q", all, c.want)
+			if all := strings.Join(texts, "\n"); diags.HasError() != (c.want != "") || !strings.Contains(all, c.want) {
+				t.Errorf("reported %q, want %q", all, c.want)
 			}
 		})
 	}
