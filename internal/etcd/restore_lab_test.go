@@ -28,7 +28,8 @@ func testRestoreOnMachines(t *testing.T) {
 		"put /registry/configmaps/kube-system/kube-root-ca.crt -- '"+r.specs["cp1"].Bundle.Known(pki.Kubernetes)+"'",
 		"snapshot save /root/good.db", "put /registry/pods/a two")
 	r.sh("cp1", "cp /root/good.db /root/flipped.db; "+
-		"printf x | dd of=/root/flipped.db bs=1 seek=20000 conv=notrunc 2>/dev/null; head -c -1 /root/good.db >/root/short.db; head -c -32 /root/good.db >/root/bare.db")
+		"printf x | dd of=/root/flipped.db bs=1 seek=20000 conv=notrunc 2>/dev/null; "+
+		"head -c -1 /root/good.db >/root/short.db; head -c -32 /root/good.db >/root/bare.db")
 
 	r.request("serving", machine.Restore{Snapshot: "/root/good.db"})
 	r.refusesRestore("the cluster serves")
@@ -170,7 +171,8 @@ func (r *rig) machinesState() string {
 	var out strings.Builder
 	for _, name := range everyone {
 		out.WriteString(r.sh(name, "cat /etc/etcd/member.json 2>/dev/null || true; "+
-			"ls -A /var/lib/etcd /var/lib/etcd-archive 2>/dev/null || true; stat -c %i /var/lib/etcd/member 2>/dev/null || true"))
+			"ls -A /var/lib/etcd /var/lib/etcd-archive 2>/dev/null || true; "+
+			"stat -c %i /var/lib/etcd/member 2>/dev/null || true"))
 	}
 	return out.String()
 }

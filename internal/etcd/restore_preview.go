@@ -32,8 +32,8 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	}
 	lines := []string{fmt.Sprintf("Restore %q makes a new etcd cluster with %s.", s.Restore.ID, s.Restore.Source())}
 	lines = append(lines, cl.previewSource(ctx, s, o)...)
-	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is archived "+
-		"on their machines; API servers stop until etcd is restored.")
+	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is "+
+		"archived on their machines; API servers stop until etcd is restored.")
 	survivors := cl.positions(ctx, s, o)
 	if len(survivors) > 0 {
 		lines = append(lines, strings.TrimSpace(survivorTable(survivors)))

@@ -46,21 +46,22 @@ func restoreSchema() schema.Attribute {
 			"member": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("member name", machine.ValidateName)},
 				MarkdownDescription: "Name of the survivor whose data is used. Nothing that it knows to be committed is lost. " +
-					"The freshest one is required, unless `accept_older` is set.",
+					"The freshest one is required, unless `accept_older` is set. Default: none.",
 			},
 			"snapshot": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("snapshot", validateMachinePath)},
-				MarkdownDescription: "Absolute path of a snapshot on the machine of a member.",
+				MarkdownDescription: "Absolute path of a snapshot on the machine of a member. Default: none.",
 			},
 			"file": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-				MarkdownDescription: "Path of a snapshot on the computer that runs Terraform.",
+				MarkdownDescription: "Path of a snapshot on the computer that runs Terraform. Default: none.",
 			},
 			"fetch": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("fetch command", validateFetch)},
 				MarkdownDescription: "Commands that fetch a snapshot to the path in their variable `SNAPSHOT`. They run on the " +
 					"machine of one member with `/bin/sh -eu` as root, for at most an hour, with the variables of " +
-					"`environment_file`. They are stored in the state and in plans: put secrets into `environment_file`.",
+					"`environment_file`. They are stored in the state and in plans: put secrets into `environment_file`. " +
+					"Default: none.",
 			},
 			"environment_file": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("environment file", snapshot.ValidateEnvironmentFile)},
