@@ -157,7 +157,8 @@ func TestCertificates(t *testing.T) {
 		{"certificate_not_after", renewed, fmt.Sprint(new.Unix())},
 		{"served_certificate_not_after", renewed, fmt.Sprint(old.Unix())},
 		{"certificate_not_after", login, fmt.Sprint(new.Unix())},
-		{"certificate_not_after", broken, ""}, {"served_certificate_not_after", broken, ""},
+		{"certificate_not_after", broken, ""},
+		{"served_certificate_not_after", broken, ""},
 		{"certificate_not_after", s.dir + "/missing.crt", ""},
 	} {
 		if value := of(c.metric, c.file); value != c.want {
