@@ -46,9 +46,10 @@ const (
 		"Workers that have joined stay. Default `1h`"
 	tokenForever = "Whether the token never expires. Whoever reads such a token can add machines to the cluster until " +
 		"it is revoked. Default `false`; not together with `validity`"
-	tokenIDText   = "ID of the token, which is not secret: its Secret is `bootstrap-token-ID` in `kube-system`."
-	tokenText     = "The token: its ID, a dot and its secret."
-	tokenCommand  = "The command that makes a machine with kubelet, kubeadm and a container runtime a worker. It contains the token."
+	tokenIDText  = "ID of the token, which is not secret: its Secret is `bootstrap-token-ID` in `kube-system`."
+	tokenText    = "The token: its ID, a dot and its secret."
+	tokenCommand = "The command that makes a machine with kubelet, kubeadm and a container runtime a worker. It " +
+		"contains the token."
 	tokenExpiring = "When the token expires, RFC 3339; null if never."
 )
 

@@ -19,10 +19,9 @@ import (
 
 // Applied accesses objects whose fields the provider owns, by server-side apply.
 type Applied struct {
-	api    dynamic.Interface
-	core   *typedcore.CoreV1Client
-	access adminAccess
-	done   func()
+	api  dynamic.Interface
+	core *typedcore.CoreV1Client
+	done func()
 }
 
 // Applied connects to the API server of the replica. The caller closes it.
@@ -31,17 +30,22 @@ func (c Client) Applied() (Applied, error) {
 	if err != nil {
 		return Applied{}, err
 	}
-	api, err := dynamic.NewForConfigAndClient(access.rest, access.web)
+	return access.applied(done)
+}
+
+// applied returns the objects of an API server. done ends the connection.
+func (a adminAccess) applied(done func()) (Applied, error) {
+	api, err := dynamic.NewForConfigAndClient(a.rest, a.web)
 	if err != nil {
 		done()
 		return Applied{}, err
 	}
-	typed, err := typedcore.NewForConfigAndClient(access.rest, access.web)
+	typed, err := typedcore.NewForConfigAndClient(a.rest, a.web)
 	if err != nil {
 		done()
 		return Applied{}, err
 	}
-	return Applied{api: api, core: typed, access: access, done: done}, nil
+	return Applied{api: api, core: typed, done: done}, nil
 }
 
 // Close ends the connection.

@@ -19,13 +19,13 @@ const (
 	kubeletKind    = "KubeletConfiguration"
 )
 
-// DiscoveryFile returns cluster-info: a kubeconfig without users. Its CAs are all that servers and clients of the cluster may have
-// now, so that a worker that joins between two stages of a rotation accepts both. They are the issuing ones alone:
-// kubelets verify their clients against the same file.
+// DiscoveryFile returns cluster-info: a kubeconfig without users. Its CAs are all that servers and clients of the
+// cluster may have now, so that a worker that joins between two stages of a rotation accepts both. They are the
+// issuing ones alone: kubelets verify their clients against the same file.
 func (s Settings) DiscoveryFile() string {
 	ca := base64.StdEncoding.EncodeToString([]byte(s.Bundle.Anchors(pki.Kubernetes)))
 	return encoded(map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "", "preferences": map[string]any{},
+		"apiVersion": "v1", "kind": "Config", "current-context": "",
 		"contexts": nil, "users": nil,
 		"clusters": []any{map[string]any{
 			"name":    "",

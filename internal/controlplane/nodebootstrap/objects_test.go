@@ -192,9 +192,12 @@ func TestDifferences(t *testing.T) {
 			changed(func(f map[string]any) { f["networking"] = map[string]any{"dnsDomain": "cluster.local"} }),
 			[]string{label + "networking.podSubnet is missing", label + "networking.serviceSubnet is missing"},
 		},
-		"more":     {changed(func(f map[string]any) { f["etcd"] = "x" }), []string{label + "etcd is set, but is not wanted"}},
-		"no key":   {map[string]any{"data": map[string]any{}}, []string{label + "is missing"}},
-		"not YAML": {map[string]any{"data": map[string]any{"ClusterConfiguration": "x"}}, []string{label + "is not a mapping in YAML"}},
+		"more":   {changed(func(f map[string]any) { f["etcd"] = "x" }), []string{label + "etcd is set, but is not wanted"}},
+		"no key": {map[string]any{"data": map[string]any{}}, []string{label + "is missing"}},
+		"not YAML": {
+			map[string]any{"data": map[string]any{"ClusterConfiguration": "x"}},
+			[]string{label + "is not a mapping in YAML"},
+		},
 	} {
 		if got := config.Differences(test.existing); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -223,6 +226,7 @@ func TestLongValues(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
+	const own = nodebootstrap.FieldManager
 	entry := func(manager string, fields map[string]any) any {
 		return map[string]any{"manager": manager, "fieldsV1": fields}
 	}
@@ -233,13 +237,14 @@ func TestOwners(t *testing.T) {
 		ours    bool
 		others  []string
 	}{
-		"ours":        {[]any{entry("terraform-provider-kube", kubeconfig)}, true, nil},
+		"ours":        {[]any{entry(own, kubeconfig)}, true, nil},
 		"kubeadm's":   {[]any{entry("kubeadm", kubeconfig)}, false, []string{"kubeadm"}},
-		"signed":      {[]any{entry("terraform-provider-kube", kubeconfig), entry("kube-controller-manager", signature)}, true, nil},
-		"taken over":  {[]any{entry("terraform-provider-kube", kubeconfig), entry("kubeadm", kubeconfig)}, true, []string{"kubeadm"}},
+		"signed":      {[]any{entry(own, kubeconfig), entry("kube-controller-manager", signature)}, true, nil},
+		"taken over":  {[]any{entry(own, kubeconfig), entry("kubeadm", kubeconfig)}, true, []string{"kubeadm"}},
 		"no managers": {nil, false, []string{"an unknown manager"}},
 		"labelled": {
-			[]any{entry("kubectl", map[string]any{"f:metadata": map[string]any{}, "f:data": signature["f:data"]})}, false,
+			[]any{entry("kubectl", map[string]any{"f:metadata": map[string]any{}, "f:data": signature["f:data"]})},
+			false,
 			[]string{"kubectl"},
 		},
 	} {

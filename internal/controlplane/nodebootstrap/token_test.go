@@ -74,7 +74,8 @@ func TestTokenObject(t *testing.T) {
 }
 
 func TestTokenIDs(t *testing.T) {
-	got := nodebootstrap.TokenIDs([]string{"bootstrap-token-zzzzzz", "other", "bootstrap-token-abc123", "bootstrap-token-\x1b[31m"})
+	names := []string{"bootstrap-token-zzzzzz", "other", "bootstrap-token-abc123", "bootstrap-token-\x1b[31m"}
+	got := nodebootstrap.TokenIDs(names)
 	if !slices.Equal(got, []string{"abc123", "zzzzzz"}) {
 		t.Errorf("IDs %q", got)
 	}
