@@ -14,6 +14,51 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
+// workersConfig lets workers join. The computer has cgroups v1 and no swap limits.
+const workersConfig = `
+variable "tokens" {
+  type    = map(string)
+  default = {}
+}
+
+resource "kube_node_bootstrap" "this" {
+  pki            = kube_pki_bundle.this.bundle
+  endpoint       = kube_control_plane_endpoint.this.registration
+  version        = var.kubernetes_version
+  service_cidrs  = var.service_cidrs
+  pod_cidrs      = var.pod_cidrs
+  kubelet_config = yamlencode({ cgroupDriver = "cgroupfs", failSwapOn = false })
+
+  depends_on = [kube_control_plane_replica.this]
+}
+
+resource "kube_bootstrap_token" "this" {
+  for_each = var.tokens
+
+  pki      = kube_pki_bundle.this.bundle
+  endpoint = kube_control_plane_endpoint.this.registration
+  validity = each.value
+
+  depends_on = [kube_node_bootstrap.this]
+}
+
+output "join" {
+  value     = { for name, token in kube_bootstrap_token.this : name => token.join_command }
+  sensitive = true
+}
+
+output "discovery_file" {
+  value = kube_node_bootstrap.this.discovery_file
+}
+`
+
+// openDiscovery opens cluster-info to everybody, as kubeadm join needs it.
+const openDiscovery = `
+resource "kube_control_plane_replica" "this" {
+  authentication = { anonymous_paths = ["/api/v1/namespaces/kube-public/configmaps/cluster-info"] }
+}
+`
+
 // bootstrapStory is a control plane of one machine and no worker: what happens to the objects that workers read.
 type bootstrapStory struct {
 	w      *workspace.Workspace

@@ -116,7 +116,7 @@ func (e *bootstrapTokenEphemeral) Open(
 	}
 	bundle := e.session.mustBundle(model.PKI, &resp.Diagnostics)
 	refuseExternalCA(bundle, &resp.Diagnostics)
-	refuseOtherEndpoint(ctx, model.Endpoint, bundle, &resp.Diagnostics)
+	refuseForeignEndpoint(ctx, model.Endpoint, bundle, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

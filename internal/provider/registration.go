@@ -158,7 +158,18 @@ func refuseOtherEndpoint(ctx context.Context, object types.Object, bundle *pki.B
 	if bundle == nil || object.IsUnknown() {
 		return
 	}
-	if id := decodeRegistration(ctx, object, diags).ClusterID; id != "" && id != bundle.ClusterID {
+	refuseClusterOf(decodeRegistration(ctx, object, diags), bundle, diags)
+}
+
+// refuseForeignEndpoint is refuseOtherEndpoint for resources that have the arguments of queryEndpointModel.
+func refuseForeignEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	if bundle != nil && elementsKnown(ctx, object) {
+		refuseClusterOf(decodeEndpoint(ctx, object, nil, diags), bundle, diags)
+	}
+}
+
+func refuseClusterOf(registration endpoint.Registration, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	if id := registration.ClusterID; id != "" && id != bundle.ClusterID {
 		diags.AddAttributeError(path.Root("endpoint"), "Endpoint of another cluster",
 			"Cause: the endpoint belongs to the cluster "+id+", and the PKI bundle to "+bundle.ClusterID+
 				".\nUnchanged: nothing was changed.\nNext step: use the registration of the endpoint with the same pki.")

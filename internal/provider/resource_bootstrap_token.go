@@ -114,7 +114,7 @@ func (r *bootstrapTokenResource) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	refuseExternalCA(bundle, &resp.Diagnostics)
-	refuseOtherEndpoint(ctx, plan.Endpoint, bundle, &resp.Diagnostics)
+	refuseForeignEndpoint(ctx, plan.Endpoint, bundle, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -102,7 +102,7 @@ func (r *nodeBootstrapResource) ModifyPlan(
 	var plan, state nodeBootstrapModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	refuseOtherEndpoint(ctx, plan.Endpoint, bundle, &resp.Diagnostics)
+	refuseForeignEndpoint(ctx, plan.Endpoint, bundle, &resp.Diagnostics)
 	refuseExternalCA(bundle, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
