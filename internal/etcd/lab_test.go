@@ -111,7 +111,6 @@ func (c counted) Install(ctx context.Context, src host.Source, a []host.Artifact
 type rig struct {
 	t        *testing.T
 	lab      *lab.Lab
-	pool     *host.Pool
 	clusters *Clusters
 	trips    *atomic.Int64
 	specs    map[string]Spec
@@ -167,7 +166,7 @@ func newProcessAround(
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
-	r := &rig{t: t, lab: l, pool: pool, trips: new(atomic.Int64), specs: map[string]Spec{}}
+	r := &rig{t: t, lab: l, trips: new(atomic.Int64), specs: map[string]Spec{}}
 	r.clusters = NewClusters()
 	r.clusters.machine = func(h *host.Host) machine.Machine { return counted{machine.SSH{Host: h}, r.trips} }
 	peers := map[string]*host.Host{}
