@@ -52,8 +52,8 @@ func snapshotsSchema() schema.Attribute {
 			"environment_file": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("environment file", snapshot.ValidateEnvironmentFile)},
 				MarkdownDescription: "Absolute path of a file on each machine with lines `NAME=value`, such as " +
-					"the credentials of `upload`, or `HTTPS_PROXY` for `s3`. systemd reads it when a run starts; Terraform never reads it. " +
-					"It must exist before the apply. Default: none.",
+					"the credentials of `upload`, or `HTTPS_PROXY` for `s3`. systemd reads it when a run starts; Terraform never " +
+					"reads it. It must exist before the apply. Default: none.",
 			},
 		},
 	}

@@ -102,8 +102,9 @@ func storeSchema() schema.Attribute {
 func lockSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Object lock: nobody can remove or replace a snapshot until its lock ends. The bucket must have " +
-			"been created with object lock. A change applies from the next upload on. Default: none, or what the bucket sets.",
+		MarkdownDescription: "Object lock: nobody can remove or replace a snapshot until its lock ends. The bucket must " +
+			"have been created with object lock. A change applies from the next upload on. Default: none, or what the " +
+			"bucket sets.",
 		Attributes: map[string]schema.Attribute{
 			"mode": schema.StringAttribute{
 				Required: true, Validators: []validator.String{stringvalidator.OneOf(snapshot.LockModes...)},
@@ -178,6 +179,6 @@ func (m etcdMemberModel) warnReadableSnapshots(diags *diag.Diagnostics) {
 	}
 	diags.AddAttributeWarning(path.Root("snapshots").AtName("s3").AtName("recipients"), "Snapshots are stored unencrypted",
 		"A snapshot contains everything that the cluster stores: every Secret that is not encrypted at rest, and all other "+
-			"objects. Whoever can read the bucket "+s.S3.Bucket+" can read them. Set recipients to public keys of age, so that the "+
-			"snapshots are encrypted before they leave the machines.")
+			"objects. Whoever can read the bucket "+s.S3.Bucket+" can read them. Set recipients to public keys of age, so "+
+			"that the snapshots are encrypted before they leave the machines.")
 }

@@ -39,10 +39,12 @@ func TestStoreTogether(t *testing.T) {
 		invalid string
 		warned  bool
 	}{
-		"readable":       {func(*snapshot.S3) {}, "", true},
-		"encrypted":      {func(s *snapshot.S3) { s.Recipients = []string{recipient} }, "", false},
-		"http":           {func(s *snapshot.S3) { s.Endpoint = "http://10.0.0.5:9000" }, "use https, or encrypt", true},
-		"http encrypted": {func(s *snapshot.S3) { s.Endpoint, s.Recipients = "http://10.0.0.5:9000", []string{recipient} }, "", false},
+		"readable":  {func(*snapshot.S3) {}, "", true},
+		"encrypted": {func(s *snapshot.S3) { s.Recipients = []string{recipient} }, "", false},
+		"http":      {func(s *snapshot.S3) { s.Endpoint = "http://10.0.0.5:9000" }, "use https, or encrypt", true},
+		"http encrypted": {func(s *snapshot.S3) {
+			s.Endpoint, s.Recipients = "http://10.0.0.5:9000", []string{recipient}
+		}, "", false},
 	} {
 		s := good
 		c.change(&s)
@@ -50,7 +52,8 @@ func TestStoreTogether(t *testing.T) {
 		var invalid, warned diag.Diagnostics
 		model.validateStore(t.Context(), &invalid)
 		model.warnReadableSnapshots(&warned)
-		if invalid.HasError() != (c.invalid != "") || invalid.HasError() && !strings.Contains(invalid[0].Detail(), c.invalid) {
+		if invalid.HasError() != (c.invalid != "") ||
+			invalid.HasError() && !strings.Contains(invalid[0].Detail(), c.invalid) {
 			t.Errorf("%s: %v", what, invalid)
 		}
 		if (warned.WarningsCount() == 1) != c.warned || warned.HasError() {

@@ -118,7 +118,7 @@ func (m Member) renderStore() []byte {
 // storeIn reads the configuration from a machine. It returns nil if there is none.
 func storeIn(content string) *S3 {
 	var file storeFile
-	if json.Unmarshal([]byte(content), &file) != nil || file.S3.Validate() != nil {
+	if json.Unmarshal([]byte(content), &file) != nil || file.Validate() != nil {
 		return nil
 	}
 	return &file.S3
@@ -145,8 +145,8 @@ func (s S3) Validate() error {
 		}
 	}
 	if strings.HasPrefix(s.Endpoint, "http:") && len(s.Recipients) == 0 {
-		return errors.New("endpoint is http and recipients are not set: whoever is on the network could read the snapshots: " +
-			"use https, or encrypt them for recipients")
+		return errors.New("endpoint is http and recipients are not set: whoever is on the network could read the " +
+			"snapshots: use https, or encrypt them for recipients")
 	}
 	return nil
 }

@@ -46,13 +46,16 @@ func TestStoreFiles(t *testing.T) {
 	}
 	script := files[ScriptPath].Content
 	for _, want := range []string{
-		"\nstore=/opt/kube/kube-snapshot-store/1.2.3/kube-snapshot-store\n", "\nstore_kept=168\n", "\nupload=" + StorePath + "\n",
+		"\nstore=/opt/kube/kube-snapshot-store/1.2.3/kube-snapshot-store\n", "\nstore_kept=168\n",
+		"\nupload=" + StorePath + "\n",
 	} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the script lacks %q:\n%s", want, script)
 		}
 	}
-	for _, content := range []string{"", "{", `{"endpoint":"x"}`, `{"endpoint":"https://x","bucket":"../x","credentials_file":"/x"}`} {
+	for _, content := range []string{
+		"", "{", `{"endpoint":"x"}`, `{"endpoint":"https://x","bucket":"../x","credentials_file":"/x"}`,
+	} {
 		if got := storeIn(content); got != nil {
 			t.Errorf("of %s: %+v", content, got)
 		}
@@ -188,7 +191,7 @@ func TestValidateStore(t *testing.T) {
 		"region":     {func(s *S3) { s.Region = "a b" }, "name of a region"},
 		"file":       {func(s *S3) { s.CredentialsFile = "x" }, "clean absolute path"},
 		"identity":   {func(s *S3) { s.Recipients = []string{"AGE-SECRET-KEY-1QQ"} }, "is not a public key of age"},
-		"two":        {func(s *S3) { s.Recipients = []string{testRecipient + "\n" + testRecipient} }, "is not a public key of age"},
+		"two":        {func(s *S3) { s.Recipients = []string{testRecipient + "\n" + testRecipient} }, "public key of age"},
 		"all clear":  {func(s *S3) { s.Endpoint, s.Recipients = "http://x", nil }, "use https, or encrypt"},
 		"http + age": {func(s *S3) { s.Endpoint = "http://x:9000" }, ""},
 	}
