@@ -161,10 +161,14 @@ func (i *Imported) deriveSettings(flags, extra map[string]string, files map[stri
 			return group == component.KonnectivityServer
 		})
 	}
-	i.Limits, i.Environment = map[string]component.Limits{}, map[string]map[string]string{}
+	i.Limits = map[string]component.Limits{}
 	for _, name := range release.Components() {
 		i.Limits[name] = unit.Limits(files[unit.Path(name)].Content)
-		if variables := unit.Environment(files[unit.Path(name)].Content); variables != nil {
+		variables := unit.Environment(files[unit.Path(name)].Content)
+		if variables != nil && i.Environment == nil {
+			i.Environment = map[string]map[string]string{}
+		}
+		if variables != nil {
 			i.Environment[name] = variables
 		}
 	}

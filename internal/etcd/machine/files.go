@@ -105,7 +105,8 @@ func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change ho
 
 // artifacts returns all programs of s: etcd's, and what its snapshots need.
 func (s Spec) artifacts() []host.Artifact {
-	return append(Artifacts(s.Version), s.SnapshotMember().Artifacts()...)
+	store := snapshot.Member{Settings: s.Snapshots, StoreVersion: s.StoreVersion}
+	return append(Artifacts(s.Version), store.Artifacts()...)
 }
 
 // MissingArtifacts lists the programs that are not installed. Install verifies them before
