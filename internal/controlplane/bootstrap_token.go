@@ -33,8 +33,8 @@ func (r *Replicas) TokenExists(ctx context.Context, b *pki.Bundle, registrar Reg
 		return false, err
 	}
 	defer api.Close()
-	found, err := api.Get(ctx, nodebootstrap.TokenObject(id))
-	return found != nil, err
+	current, err := api.Get(ctx, nodebootstrap.TokenObject(id))
+	return current != nil, err
 }
 
 // RevokeToken deletes a bootstrap token. Workers that have joined with it stay.

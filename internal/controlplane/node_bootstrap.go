@@ -38,13 +38,13 @@ type NodeBootstrapStatus struct {
 type existing struct {
 	wanted   nodebootstrap.Object
 	unwanted bool           // of earlier settings
-	found    map[string]any // nil if there is none
-	ours     bool
+	current  map[string]any // nil if there is none
+	owned    bool
 	others   []string
 }
 
-// onlyOurs reports whether the object exists, and nobody else manages it.
-func (e existing) onlyOurs() bool { return e.found != nil && e.ours && len(e.others) == 0 }
+// ownedAlone reports whether the object exists, and nobody else manages it.
+func (e existing) ownedAlone() bool { return e.current != nil && e.owned && len(e.others) == 0 }
 
 func observeObjects(ctx context.Context, api client.Applied, s nodebootstrap.Settings) ([]existing, error) {
 	objects, err := nodebootstrap.Objects(s)
@@ -55,13 +55,13 @@ func observeObjects(ctx context.Context, api client.Applied, s nodebootstrap.Set
 	objects = append(objects, nodebootstrap.Unwanted(s)...)
 	out := make([]existing, 0, len(objects))
 	for i, object := range objects {
-		found, err := api.Get(ctx, object)
+		current, err := api.Get(ctx, object)
 		if err != nil {
 			return nil, err
 		}
-		e := existing{wanted: object, unwanted: i >= wanted, found: found}
-		if found != nil {
-			e.ours, e.others = nodebootstrap.Owners(found)
+		e := existing{wanted: object, unwanted: i >= wanted, current: current}
+		if current != nil {
+			e.owned, e.others = nodebootstrap.Owners(current)
 		}
 		out = append(out, e)
 	}
@@ -79,25 +79,25 @@ func (r *Replicas) ReadNodeBootstrap(ctx context.Context, s NodeBootstrap) (Node
 		return NodeBootstrapStatus{}, err
 	}
 	defer api.Close()
-	found, err := observeObjects(ctx, api, s.Settings)
+	current, err := observeObjects(ctx, api, s.Settings)
 	if err != nil {
 		return NodeBootstrapStatus{}, err
 	}
-	return NodeBootstrapStatus{Drift: objectDrift(found), Closed: s.closedTo(ctx, replicas)}, nil
+	return NodeBootstrapStatus{Drift: objectDrift(current), Closed: s.closedTo(ctx, replicas)}, nil
 }
 
 // objectDrift describes what an apply would change.
-func objectDrift(found []existing) []string {
+func objectDrift(current []existing) []string {
 	var out []string
-	for _, e := range found {
+	for _, e := range current {
 		if e.unwanted {
-			if e.onlyOurs() {
+			if e.ownedAlone() {
 				out = append(out, e.wanted.Label()+" exists, but is not wanted")
 			}
 			continue
 		}
-		out = append(out, e.wanted.Differences(e.found)...)
-		if e.found != nil && !e.ours {
+		out = append(out, e.wanted.Differences(e.current)...)
+		if e.current != nil && !e.owned {
 			out = append(out, fmt.Sprintf("%s is managed by %s alone", e.wanted.Label(), strings.Join(e.others, ", ")))
 		}
 	}
@@ -134,14 +134,14 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 		return NodeBootstrapStatus{}, err
 	}
 	defer api.Close()
-	found, err := observeObjects(ctx, api, s.Settings)
+	current, err := observeObjects(ctx, api, s.Settings)
 	if err != nil {
 		return NodeBootstrapStatus{}, untouched(err)
 	}
-	if err := mayTakeOver(found, s.Adopt); err != nil {
+	if err := mayTakeOver(current, s.Adopt); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
-	for _, e := range found {
+	for _, e := range current {
 		if err := applyObject(ctx, api, e); err != nil {
 			return NodeBootstrapStatus{}, err
 		}
@@ -157,17 +157,17 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 // changed, so a binding to another role is replaced.
 func applyObject(ctx context.Context, api client.Applied, e existing) error {
 	switch {
-	case e.unwanted && !e.onlyOurs(), !e.unwanted && e.ours && len(e.wanted.Differences(e.found)) == 0:
+	case e.unwanted && !e.ownedAlone(), !e.unwanted && e.owned && len(e.wanted.Differences(e.current)) == 0:
 		return nil
 	case e.unwanted:
 		problem.Progress(ctx, "deleting %s", e.wanted.Label())
-		return api.Delete(ctx, e.wanted, uidOf(e.found))
+		return api.Delete(ctx, e.wanted, uidOf(e.current))
 	}
 	problem.Progress(ctx, "applying %s", e.wanted.Label())
-	if role, bound := e.wanted.Fields["roleRef"]; bound && e.found != nil {
+	if role, bound := e.wanted.Fields["roleRef"]; bound && e.current != nil {
 		ref := nodebootstrap.Object{Kind: "roleRef", Fields: map[string]any{"roleRef": role}}
-		if len(ref.Differences(e.found)) > 0 {
-			if err := api.Delete(ctx, e.wanted, uidOf(e.found)); err != nil {
+		if len(ref.Differences(e.current)) > 0 {
+			if err := api.Delete(ctx, e.wanted, uidOf(e.current)); err != nil {
 				return err
 			}
 		}
@@ -191,20 +191,20 @@ func ctxOnly(err, last error) error {
 	return err
 }
 
-func uidOf(found map[string]any) string {
-	metadata, _ := found["metadata"].(map[string]any)
+func uidOf(current map[string]any) string {
+	metadata, _ := current["metadata"].(map[string]any)
 	uid, _ := metadata["uid"].(string)
 	return uid
 }
 
 // mayTakeOver refuses objects that exist and that the provider does not manage yet.
-func mayTakeOver(found []existing, adopt bool) error {
+func mayTakeOver(current []existing, adopt bool) error {
 	if adopt {
 		return nil
 	}
 	var foreign []string
-	for _, e := range found {
-		if e.found != nil && !e.ours && !e.unwanted {
+	for _, e := range current {
+		if e.current != nil && !e.owned && !e.unwanted {
 			foreign = append(foreign, fmt.Sprintf("%s, managed by %s", e.wanted.Label(), strings.Join(e.others, ", ")))
 		}
 	}

@@ -21,19 +21,19 @@ func (r *Replicas) DeleteNodeBootstrap(ctx context.Context, s NodeBootstrap) (De
 		return DeletedNodeBootstrap{}, err
 	}
 	defer api.Close()
-	found, err := observeObjects(ctx, api, s.Settings)
+	current, err := observeObjects(ctx, api, s.Settings)
 	if err != nil {
 		return DeletedNodeBootstrap{}, err
 	}
 	var left DeletedNodeBootstrap
-	for _, e := range slices.Backward(found) {
+	for _, e := range slices.Backward(current) {
 		switch {
-		case e.found == nil:
-		case e.unwanted && !e.ours:
-		case !e.onlyOurs():
+		case e.current == nil:
+		case e.unwanted && !e.owned:
+		case !e.ownedAlone():
 			left.Kept = append(left.Kept, fmt.Sprintf("%s, managed by %s", e.wanted.Label(), strings.Join(e.others, ", ")))
 		default:
-			if err := api.Delete(ctx, e.wanted, uidOf(e.found)); err != nil {
+			if err := api.Delete(ctx, e.wanted, uidOf(e.current)); err != nil {
 				return left, err
 			}
 		}

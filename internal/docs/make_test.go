@@ -21,7 +21,7 @@ func TestMakePatterns(t *testing.T) {
 	lists := map[string][]string{}
 	for name, packages := range map[string][]string{
 		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "LONG": {"acceptance"}, "LONG_LABS": {
-			"etcd", "controlplane", "controlplane/release",
+			"etcd", "controlplane", "controlplane/client", "controlplane/release",
 			"etcd/release", "endpoint/bgp", "endpoint/haproxy",
 		},
 	} {

@@ -205,23 +205,23 @@ func (s *apiServer) objects(t *testing.T) []nodebootstrap.Object {
 
 func get(t *testing.T, api Applied, o nodebootstrap.Object) map[string]any {
 	t.Helper()
-	found, err := api.Get(t.Context(), o)
+	current, err := api.Get(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return current
 }
 
-// TestApplied applies the objects for workers on a real API server: they are as wanted and ours, and stay when they
-// are applied again. What others change is found and repaired. Then real kubeadm makes them: its roles and bindings
-// grant exactly the same, and they are not ours.
+// TestApplied applies the objects for workers on a real API server: they are as wanted and owned, and stay when they
+// are applied again. What others change is current and repaired. Then real kubeadm makes them: its roles and bindings
+// grant exactly the same, and they are not owned.
 func TestApplied(t *testing.T) {
 	s := startAPIServer(t)
 	api, ctx := s.applied(t), t.Context()
 	objects := s.objects(t)
 	versions := map[string]any{}
 	for _, o := range objects {
-		if found := get(t, api, o); found != nil {
+		if current := get(t, api, o); current != nil {
 			t.Fatalf("%s exists already", o.Label())
 		}
 		mustApply(ctx, t, api, o)
@@ -229,12 +229,12 @@ func TestApplied(t *testing.T) {
 	}
 	for _, o := range objects {
 		mustApply(ctx, t, api, o)
-		found := get(t, api, o)
-		ours, others := nodebootstrap.Owners(found)
-		if !ours || len(others) > 0 || len(o.Differences(found)) > 0 {
-			t.Errorf("%s: ours %v, others %v, differences %v", o.Label(), ours, others, o.Differences(found))
+		current := get(t, api, o)
+		owned, others := nodebootstrap.Owners(current)
+		if !owned || len(others) > 0 || len(o.Differences(current)) > 0 {
+			t.Errorf("%s: owned %v, others %v, differences %v", o.Label(), owned, others, o.Differences(current))
 		}
-		if again := found["metadata"].(map[string]any)["resourceVersion"]; again != versions[o.Label()] {
+		if again := current["metadata"].(map[string]any)["resourceVersion"]; again != versions[o.Label()] {
 			t.Errorf("%s was written again: %v, before %v", o.Label(), again, versions[o.Label()])
 		}
 	}
@@ -245,21 +245,21 @@ func TestApplied(t *testing.T) {
 	}
 	s.runKubeadm(t)
 	for _, o := range objects {
-		found := get(t, api, o)
-		if found == nil {
+		current := get(t, api, o)
+		if current == nil {
 			t.Errorf("kubeadm has not made %s", o.Label())
 			continue
 		}
-		if ours, others := nodebootstrap.Owners(found); ours || !slices.Equal(others, []string{"kubeadm"}) {
-			t.Errorf("%s of kubeadm: ours %v, others %v", o.Label(), ours, others)
+		if owned, others := nodebootstrap.Owners(current); owned || !slices.Equal(others, []string{"kubeadm"}) {
+			t.Errorf("%s of kubeadm: owned %v, others %v", o.Label(), owned, others)
 		}
-		if differences := o.Differences(found); o.Kind != "ConfigMap" && len(differences) > 0 {
+		if differences := o.Differences(current); o.Kind != "ConfigMap" && len(differences) > 0 {
 			t.Errorf("%s of kubeadm: %v", o.Label(), differences)
 		} else if len(differences) > 0 {
 			t.Logf("%s of kubeadm: %q", o.Label(), differences)
 		}
 		mustApply(ctx, t, api, o)
-		if ours, _ := nodebootstrap.Owners(get(t, api, o)); !ours || len(o.Differences(get(t, api, o))) > 0 {
+		if owned, _ := nodebootstrap.Owners(get(t, api, o)); !owned || len(o.Differences(get(t, api, o))) > 0 {
 			t.Errorf("%s is not taken over", o.Label())
 		}
 	}

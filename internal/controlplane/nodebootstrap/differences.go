@@ -124,7 +124,7 @@ const FieldManager = "terraform-provider-kube"
 
 // Owners reports whether the provider is among the managers of an object, and returns the others. Whoever only
 // writes the signatures of cluster-info (controller-manager's bootstrapsigner) is none.
-func Owners(existing map[string]any) (ours bool, others []string) {
+func Owners(existing map[string]any) (owned bool, others []string) {
 	metadata, _ := existing["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	for _, each := range entries {
@@ -133,7 +133,7 @@ func Owners(existing map[string]any) (ours bool, others []string) {
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		switch {
 		case manager == FieldManager:
-			ours = true
+			owned = true
 		case onlySignatures(fields) || slices.Contains(others, manager):
 		default:
 			others = append(others, manager)
@@ -143,7 +143,7 @@ func Owners(existing map[string]any) (ours bool, others []string) {
 		others = []string{"an unknown manager"}
 	}
 	slices.Sort(others)
-	return ours, others
+	return owned, others
 }
 
 // onlySignatures reports whether fields are signatures of cluster-info and nothing else.

@@ -62,7 +62,10 @@ func (o Object) Label() string {
 
 // Manifest returns the whole object.
 func (o Object) Manifest() map[string]any {
-	metadata := map[string]any{"name": o.Name}
+	// The label stays the provider's when somebody else changes all other fields: so the object does too.
+	metadata := map[string]any{
+		"name": o.Name, "labels": map[string]any{"app.kubernetes.io/managed-by": FieldManager},
+	}
 	if o.Namespace != "" {
 		metadata["namespace"] = o.Namespace
 	}

@@ -234,10 +234,10 @@ func TestOwners(t *testing.T) {
 	signature := map[string]any{"f:data": map[string]any{"f:jws-kubeconfig-abcdef": map[string]any{}}}
 	for name, test := range map[string]struct {
 		entries []any
-		ours    bool
+		owned   bool
 		others  []string
 	}{
-		"ours":        {[]any{entry(own, kubeconfig)}, true, nil},
+		"owned":       {[]any{entry(own, kubeconfig)}, true, nil},
 		"kubeadm's":   {[]any{entry("kubeadm", kubeconfig)}, false, []string{"kubeadm"}},
 		"signed":      {[]any{entry(own, kubeconfig), entry("kube-controller-manager", signature)}, true, nil},
 		"taken over":  {[]any{entry(own, kubeconfig), entry("kubeadm", kubeconfig)}, true, []string{"kubeadm"}},
@@ -248,9 +248,9 @@ func TestOwners(t *testing.T) {
 			[]string{"kubectl"},
 		},
 	} {
-		ours, others := nodebootstrap.Owners(map[string]any{"metadata": map[string]any{"managedFields": test.entries}})
-		if ours != test.ours || !slices.Equal(others, test.others) {
-			t.Errorf("%s: %v, %v; want %v, %v", name, ours, others, test.ours, test.others)
+		owned, others := nodebootstrap.Owners(map[string]any{"metadata": map[string]any{"managedFields": test.entries}})
+		if owned != test.owned || !slices.Equal(others, test.others) {
+			t.Errorf("%s: %v, %v; want %v, %v", name, owned, others, test.owned, test.others)
 		}
 	}
 }
