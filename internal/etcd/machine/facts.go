@@ -32,7 +32,8 @@ func (s Spec) facts() textfile.Writer {
 	w.Programs = []textfile.Program{{Name: layout.Product, Unit: layout.Unit}}
 	w.Certificates = []textfile.Certificate{
 		{File: layout.CAPath},
-		{File: layout.PKIDir + "/server.crt", At: client}, {File: layout.PKIDir + "/peer.crt", At: peer},
+		{File: layout.PKIDir + "/server.crt", At: client},
+		{File: layout.PKIDir + "/peer.crt", At: peer},
 		{File: layout.PKIDir + "/healthcheck-client.crt"},
 	}
 	w.Record, w.Learner = layout.RecordPath, metricsURL
