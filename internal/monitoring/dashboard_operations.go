@@ -41,7 +41,8 @@ func (f Facts) factPanels() []panel {
 			and(since("kube_etcd_snapshot_sent_timestamp_seconds"), "sent"),
 		graph("Versions that run", "", fmt.Sprintf(`count by (component, version) (%s)`,
 			f.fact("kube_component_version_info", "")), "{{component}} {{version}}"),
-		graph("Stages of rotations", "", fmt.Sprintf(`max by (part) (%s)`, f.fact("kube_rotation_generation", "")), "{{part}}"),
+		graph("Stages of rotations", "", fmt.Sprintf(`max by (part) (%s)`, f.fact("kube_rotation_generation", "")),
+			"{{part}}"),
 		graph("Offset of the clock", seconds, fmt.Sprintf(`max by (machine) (%s)`, f.fact("kube_clock_offset_seconds", "")),
 			"{{machine}}"),
 	}

@@ -15,8 +15,8 @@ const (
 )
 
 // planAction is what repairs what a plan shows.
-const planAction = "Run terraform plan: the drift of {{ $labels.resource }} on {{ $labels.machine }} says what is wrong, " +
-	"and an apply repairs it."
+const planAction = "Run terraform plan: the drift of {{ $labels.resource }} on {{ $labels.machine }} says what is " +
+	"wrong, and an apply repairs it."
 
 // fact returns the series of a metric that resources write about their machine.
 func (f Facts) fact(metric, more string) string { return metric + f.of(jobNode, more) }
@@ -35,7 +35,8 @@ func (f Facts) factsMissing() []Rule {
 		machines map[string]netip.Addr
 	}{{memberResource, f.Members}, {replicaResource, f.Replicas}, {endpointResource, f.Balancers}} {
 		for _, name := range slices.Sorted(maps.Keys(role.machines)) {
-			written := f.fact("kube_facts_written_timestamp_seconds", fmt.Sprintf(`machine="%s",resource="%s"`, name, role.resource))
+			written := f.fact("kube_facts_written_timestamp_seconds",
+				fmt.Sprintf(`machine="%s",resource="%s"`, name, role.resource))
 			a := alert("KubeFactsMissing", warning, "5m", fmt.Sprintf(`absent(time() - %s < 600)`, written),
 				fmt.Sprintf("%s on %s writes no facts: alerts about certificates, snapshots, rotations and addresses there are "+
 					"silent.", role.resource, name),
@@ -122,8 +123,8 @@ func (f Facts) addressAlerts() []Rule {
 		alert("KubeVirtualIPMoves", warning, "0s",
 			fmt.Sprintf(`sum by (cluster, address) (increase(%s[1h])) > 2.5`, f.fact("kube_virtual_ip_moves_total", "")),
 			`The virtual IP {{ $labels.address }} has moved {{ printf "%.0f" $value }} times within an hour.`,
-			"Run journalctl -u kube-endpoint-keepalived on the balancers: a busy machine or a lossy network between them is the "+
-				"usual cause."),
+			"Run journalctl -u kube-endpoint-keepalived on the balancers: a busy machine or a lossy network between them is "+
+				"the usual cause."),
 	}
 }
 

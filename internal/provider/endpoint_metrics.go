@@ -93,7 +93,9 @@ func observedBalancerMetrics(m *haproxy.Metrics, directory string) *balancerMetr
 }
 
 // validateBalancerMetrics checks the rules between the ports of an endpoint, as far as they are known.
-func validateBalancerMetrics(ctx context.Context, model endpointModel, balancers haproxyModel, diags *diag.Diagnostics) {
+func validateBalancerMetrics(
+	ctx context.Context, model endpointModel, balancers haproxyModel, diags *diag.Diagnostics,
+) {
 	for _, object := range []types.Object{balancers.Metrics, balancers.Konnectivity} {
 		if object.IsUnknown() || !elementsKnown(ctx, object) {
 			return

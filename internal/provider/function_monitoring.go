@@ -73,7 +73,8 @@ func newDashboardsFunction() function.Function {
 			MarkdownDescription: "Returns three dashboards of Grafana, as JSON to import or provision: `etcd` (null " +
 				"without members); `kubernetes` (null without replicas) with API servers, controller managers and " +
 				"schedulers; and `operations` (null without `balancers` and `node_exporter_port`) with balancers, " +
-				"certificates, snapshots, rotations and the virtual IP. They query what `scrape_configs` and `alert_rules` of the same facts scrape and record. The " +
+				"certificates, snapshots, rotations and the virtual IP. They query what `scrape_configs` and " +
+				"`alert_rules` of the same facts scrape and record. The " +
 				"lines in the panels are the thresholds of the alerts. The data source is a variable of the dashboard. An " +
 				"import of the same control plane replaces the dashboards. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{

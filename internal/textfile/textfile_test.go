@@ -13,7 +13,8 @@ import (
 )
 
 var writer = Writer{
-	Resource: "kube_etcd_member", Name: "etcd-facts", Script: "/etc/etcd/facts.sh", Directory: "/var/lib/node", Period: time.Minute,
+	Resource: "kube_etcd_member", Name: "etcd-facts", Script: "/etc/etcd/facts.sh", Directory: "/var/lib/node",
+	Period: time.Minute,
 }
 
 // onMachine returns what a machine has of the job of a writer.
@@ -24,7 +25,8 @@ func onMachine(w Writer) host.Facts {
 	}
 	for _, file := range w.Job().Files {
 		facts.Files[file.Path] = host.FileState{
-			Content: string(file.Content), SHA256: fmt.Sprintf("%x", sha256.Sum256(file.Content)), Mode: file.Mode, Owner: "root",
+			Content: string(file.Content), SHA256: fmt.Sprintf("%x", sha256.Sum256(file.Content)),
+			Mode: file.Mode, Owner: "root",
 		}
 	}
 	return facts
@@ -32,8 +34,10 @@ func onMachine(w Writer) host.Facts {
 
 func TestValidateDirectory(t *testing.T) {
 	for dir, ok := range map[string]bool{
-		"/var/lib/prometheus/node-exporter": true, "/run/x": true, "": false, "/": false, "var/lib": false, "/var/../etc": false,
-		"/var/lib/": false, "/var//lib": false, "/var/l ib": false, "/var/$(reboot)": false, "/var/'x": false, "/a\n/b": false,
+		"/var/lib/prometheus/node-exporter": true, "/run/x": true, "": false, "/": false, "var/lib": false,
+		"/var/../etc": false,
+		"/var/lib/":   false, "/var//lib": false, "/var/l ib": false, "/var/$(reboot)": false, "/var/'x": false,
+		"/a\n/b":                       false,
 		"/" + strings.Repeat("a", 200): false,
 	} {
 		if err := ValidateDirectory(dir); (err == nil) != ok {

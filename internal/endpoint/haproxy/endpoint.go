@@ -111,7 +111,8 @@ func (s Spec) validate() error {
 	if s.Address6 != "" {
 		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
 	}
-	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()), ValidateMetrics(s.Metrics, s.port(), s.Konnectivity))
+	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()),
+		ValidateMetrics(s.Metrics, s.port(), s.Konnectivity))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
 	}

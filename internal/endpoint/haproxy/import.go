@@ -214,7 +214,8 @@ func (p installed) imported() Imported {
 	}
 	out := Imported{
 		ClusterID: p.owner.ClusterID,
-		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas, Metrics: p.metrics,
+		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
+		Metrics:           p.metrics,
 		TextfileDirectory: p.textfiles, TakeOver: p.takeOver,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),

@@ -48,7 +48,7 @@ func ValidateMetrics(m *Metrics, port int, k *Konnectivity) error {
 	case m == nil:
 		return nil
 	case m.Address != "0.0.0.0" && m.Address != "::":
-		return fmt.Errorf("metrics address %q is neither 0.0.0.0 nor ::", m.Address)
+		return fmt.Errorf("metrics address %q is not one of 0.0.0.0 and :: (all addresses)", m.Address)
 	case m.Port < 1024 || m.Port > 65535:
 		return fmt.Errorf("metrics port %d is not between 1024 and 65535", m.Port)
 	case m.Port == port:
