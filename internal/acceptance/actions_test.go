@@ -94,7 +94,8 @@ func TestActions(t *testing.T) {
 		expectRequested(t, names, "before-migration", 1)
 	})
 	t.Run("snapshot", func(t *testing.T) {
-		expectContains(t, invoke(t, w, "kube_etcd_snapshot.now"), "saved and verified snapshot", "-before-migration.db on cp1")
+		expectContains(t, invoke(t, w, "kube_etcd_snapshot.now"), "saved and verified snapshot",
+			"-before-migration.db on cp1")
 		expectRequested(t, names, "before-migration", 2)
 	})
 	t.Run("leadership", func(t *testing.T) {
@@ -185,7 +186,8 @@ func databaseSizes(t *testing.T, names []string) map[string]int {
 	sizes := map[string]int{}
 	for _, name := range names {
 		var size int
-		if _, err := fmt.Sscan(onMachine(t, shared.lab.Machine(name), "stat -c %s /var/lib/etcd/member/snap/db"), &size); err != nil {
+		text := onMachine(t, shared.lab.Machine(name), "stat -c %s /var/lib/etcd/member/snap/db")
+		if _, err := fmt.Sscan(text, &size); err != nil {
 			t.Fatal(err)
 		}
 		sizes[name] = size

@@ -54,7 +54,8 @@ func expectQueried(t *testing.T, w *workspace.Workspace, names []string) {
 		members, _, _ := strings.Cut(fmt.Sprintf(queryFile, address("cp1"), 1), "list \"kube_control_plane_replica\"")
 		write(t, filepath.Join(w.Dir, "all.tfquery.hcl"), members)
 		logins := countLogins(t, "cp2", "cp3")
-		if counts := queried(t, w, "-generate-config-out="+filepath.Join(w.Dir, "limited.tf")); counts["kube_etcd_member"] != 1 {
+		counts := queried(t, w, "-generate-config-out="+filepath.Join(w.Dir, "limited.tf"))
+		if counts["kube_etcd_member"] != 1 {
 			t.Errorf("listed %v", counts)
 		}
 		if err := os.Remove(filepath.Join(w.Dir, "limited.tf")); err != nil {

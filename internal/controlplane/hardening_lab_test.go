@@ -212,8 +212,8 @@ func (st *stage) changesSettings() {
 	st.expect("slice", st.run("systemctl show --property=Slice --value kube-scheduler"), "kubescheduler.slice\n")
 	st.expect("reservations", st.run("systemctl show --property=CPUWeight,IOWeight kubescheduler.slice | sort"),
 		"CPUWeight=500\nIOWeight=200\n")
-	st.expect("reserved memory", st.run("[ $(systemctl show --property=MemoryMin --value kubescheduler.slice) -gt 0 ] && echo some"),
-		"some\n")
+	st.expect("reserved memory",
+		st.run("[ $(systemctl show --property=MemoryMin --value kubescheduler.slice) -gt 0 ] && echo some"), "some\n")
 	st.run(`tr '\0' '\n' </proc/$(systemctl show --property=MainPID --value kube-scheduler)/environ |
 		grep -x GOMEMLIMIT=966367641`)
 }

@@ -82,7 +82,8 @@ func TestImportReadsBack(t *testing.T) {
 		},
 		"limits": func(s *Spec) {
 			s.Limits = map[string]component.Limits{
-				release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%", MemoryMin: "64M", IOWeight: 50},
+				release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"},
+				release.Scheduler: {CPUQuota: "50%", MemoryMin: "64M", IOWeight: 50},
 			}
 			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%","memory_min":"64M","io_weight":50}}}`)
 		},

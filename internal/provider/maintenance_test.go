@@ -49,7 +49,7 @@ func TestDefragmentation(t *testing.T) {
 // invoked invokes an action, and returns what it reports at its end.
 func (p planner) invoked(t *testing.T, name string, config map[string]any) string {
 	t.Helper()
-	server, ok := p.server.(tfprotov6.ProviderServerWithActions)
+	server, ok := p.server.(tfprotov6.ProviderServerWithActions) //nolint:staticcheck // ProviderServer lacks it
 	if !ok {
 		t.Fatal("the provider has no actions")
 	}
@@ -90,9 +90,11 @@ func TestActionsRefuse(t *testing.T) {
 		"no such members": {
 			"kube_etcd_defragment", map[string]any{"members": []string{"cp8", "cp1"}}, `"cp8" is not in peers`,
 		},
-		"no peers":       {"kube_etcd_move_leader", map[string]any{"peers": map[string]any{}}, "there are no peers"},
-		"no bundle":      {"kube_etcd_move_leader", map[string]any{"pki": "{}"}, "Invalid PKI bundle"},
-		"address in use": {"kube_etcd_snapshot", map[string]any{"peers": map[string]any{"cp1": "127.0.0.1", "cp2": "127.0.0.1"}}, "peers"},
+		"no peers":  {"kube_etcd_move_leader", map[string]any{"peers": map[string]any{}}, "there are no peers"},
+		"no bundle": {"kube_etcd_move_leader", map[string]any{"pki": "{}"}, "Invalid PKI bundle"},
+		"address in use": {
+			"kube_etcd_snapshot", map[string]any{"peers": map[string]any{"cp1": "127.0.0.1", "cp2": "127.0.0.1"}}, "peers",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +117,7 @@ func TestListRefuses(t *testing.T) {
 	p := configuredWith(t, map[string]any{"known_hosts": "", "hosts": map[string]any{
 		"127.0.0.1": map[string]any{"port": closedPort(t)},
 	}})
-	server, ok := p.server.(tfprotov6.ProviderServerWithListResource)
+	server, ok := p.server.(tfprotov6.ProviderServerWithListResource) //nolint:staticcheck // ProviderServer lacks it
 	if !ok {
 		t.Fatal("the provider lists nothing")
 	}

@@ -23,21 +23,6 @@ var inertRegistration = []string{
 	"hooks", "bgp", "kube_vip",
 }
 
-// bundleArguments are those of kube_pki_bundle.
-var bundleArguments = map[string]argument{
-	"cluster_name":        {label: "cluster name", effect: Repair, shown: true},
-	"rotation":            {label: "rotation", effect: Repair, shown: true},
-	"encryption":          {label: "encryption at rest", effect: Repair},
-	"key_algorithm":       {label: "algorithm of new keys"},
-	"deletion_protection": {label: "deletion protection"},
-	"ca_validity":         {label: "validity of new CAs"},
-	"sealed_for":          {label: "recipients of sealed private keys"},
-	"ca":                  {label: "Kubernetes CA", effect: Repair},
-	"etcd_ca":             {label: "etcd CA", effect: Repair},
-	"front_proxy_ca":      {label: "front-proxy CA", effect: Repair},
-	"service_account":     {label: "service-account key", effect: Repair},
-}
-
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other
 // arguments", without its name or value, and counts as a restart.
@@ -48,96 +33,7 @@ func arguments(kind string) map[string]argument {
 		"signed":        {label: "signed certificates", effect: Repair},
 		"pki":           {label: "the PKI bundle", effect: Repair},
 	}
-	maps.Copy(common, map[string]map[string]argument{
-		"kube_etcd_member": {
-			"version":                {label: "version", effect: Restart, shown: true},
-			"extra_args":             {label: "flags", effect: Restart},
-			"peers":                  {label: "peers"},
-			"data_dir":               {label: "data directory", effect: Restart},
-			"host":                   {label: "machine", effect: Restart, shown: true},
-			"on_destroy":             {label: "what happens to its data", shown: true},
-			"upgrade_snapshots_kept": {label: "number of upgrade snapshots to keep"},
-			"archives_kept":          {label: "number of data archives to keep"},
-			"snapshots":              {label: "scheduled snapshots"},
-			"maintenance":            {label: "requested maintenance", effect: Restart},
-			"restore":                {label: "restore of the cluster's data", effect: Restart},
-			"liveness_probe":         {label: "liveness probe", shown: true},
-			"metrics":                {label: "facts for monitoring", shown: true},
-			"resources":              {label: "resource limits", effect: Restart, shown: true},
-			"environment":            {label: "environment variables", effect: Restart},
-			"name":                   {label: "name", effect: Restart, shown: true},
-		},
-		"kube_control_plane_replica": {
-			"version":              {label: "version", effect: Restart, shown: true},
-			"extra_args":           {label: "flags", effect: Restart},
-			"files":                {label: "files", effect: Restart},
-			"file_digests":         {label: "contents of files", effect: Restart},
-			"repeated_args":        {label: "flags that repeat", effect: Restart},
-			"etcd":                 {label: "etcd endpoints", effect: Restart},
-			"host":                 {label: "machine", effect: Restart, shown: true},
-			"port":                 {label: "port", effect: Restart, shown: true},
-			"pod_cidrs":            {label: "pod CIDRs", effect: Restart},
-			"service_cidrs":        {label: "service CIDRs", effect: Restart},
-			"cluster_domain":       {label: "cluster domain", effect: Restart},
-			"extra_sans":           {label: "names in the API server's certificate"},
-			"audit":                {label: "audit log", effect: Restart, shown: true},
-			"admin_conf":           {label: "admin.conf", shown: true},
-			"maintenance":          {label: "requested maintenance", effect: Restart},
-			"liveness_probe":       {label: "liveness probe", shown: true},
-			"verify_kubelets":      {label: "verification of kubelets", effect: Restart, shown: true},
-			"metrics":              {label: "metrics address", effect: Restart, shown: true},
-			"authentication":       {label: "authentication", effect: Restart},
-			"resources":            {label: "resource limits", effect: Restart, shown: true},
-			"environment":          {label: "environment variables", effect: Restart},
-			"name":                 {label: "name", effect: Restart, shown: true},
-			"supplementary_groups": {label: "supplementary groups", effect: Restart, shown: true},
-			"konnectivity":         {label: "konnectivity", effect: Restart, shown: true},
-			"endpoint":             {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
-			"additional_endpoints": {label: "additional endpoints", effect: Repair},
-		},
-		"kube_control_plane_endpoint": {
-			"address":        {label: "address", effect: Restart, shown: true},
-			"haproxy":        {label: "balancers", effect: Reload},
-			"external":       {label: "external balancer"},
-			"dns":            {label: "DNS records", effect: Repair},
-			"bgp":            {label: "announcement by BGP", effect: Repair},
-			"kube_vip":       {label: "virtual IP by kube-vip", effect: Repair},
-			"port":           {label: "port", effect: Reload, shown: true},
-			"ca_certificate": {label: "CA that health checks verify", effect: Reload},
-			"drain_timeout":  {label: "drain timeout"},
-			"pki":            {label: "the PKI bundle"},
-		},
-		"kube_pki_bundle": bundleArguments,
-		"kube_kubeconfig": {
-			"server":   {label: "server", shown: true},
-			"user":     {label: "user", shown: true},
-			"groups":   {label: "groups", shown: true},
-			"validity": {label: "validity", shown: true},
-		},
-		"kube_node_bootstrap": {
-			"endpoint":          {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
-			"version":           {label: "version of workers", effect: Repair, shown: true},
-			"service_cidrs":     {label: "service CIDRs", effect: Repair},
-			"pod_cidrs":         {label: "pod CIDRs", effect: Repair},
-			"cluster_domain":    {label: "cluster domain", effect: Repair},
-			"cluster_dns":       {label: "addresses of the cluster's DNS", effect: Repair},
-			"kubelet_config":    {label: "configuration of kubelets", effect: Repair},
-			"discovery_by_file": {label: "discovery by file", effect: Repair, shown: true},
-			"adopt":             {label: "whether foreign objects are taken over", effect: Repair, shown: true},
-		},
-		"kube_bootstrap_token": {
-			"endpoint":      {label: "the endpoint's registration", inert: inertRegistration},
-			"triggers":      {label: "triggers"},
-			"description":   {label: "description"},
-			"validity":      {label: "validity", shown: true},
-			"never_expires": {label: "whether it never expires", shown: true},
-		},
-		"kube_certificate_requests": {
-			"etcd_member": {label: "member"},
-			"replica":     {label: "replica"},
-			"user":        {label: "user"},
-		},
-	}[kind])
+	maps.Copy(common, argumentsByType[kind])
 	return common
 }
 

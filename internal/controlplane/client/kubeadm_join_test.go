@@ -65,7 +65,8 @@ func (s *apiServer) join(t *testing.T, command string, limit time.Duration) (out
 		}
 	}
 	node := func(name string) string { return builtProgram(t, "kubernetes-1.34-node", name) }
-	join := exec.CommandContext(t.Context(), "timeout", fmt.Sprint(limit.Seconds()), "unshare", "--mount", "sh", "-c", joining)
+	join := exec.CommandContext(t.Context(), "timeout", fmt.Sprint(limit.Seconds()),
+		"unshare", "--mount", "sh", "-c", joining)
 	join.Env = append(os.Environ(), "KUBELET="+node("kubelet"), "KUBEADM="+node("kubeadm"), "OUT="+dir, "JOIN="+command)
 	join.WaitDelay = 5 * time.Second
 	out, err := join.CombinedOutput()
