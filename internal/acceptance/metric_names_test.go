@@ -112,9 +112,10 @@ func provokeMetrics(t *testing.T, admin credentials) {
 // scraped returns the metrics of all components on a machine, and its facts.
 func scraped(t *testing.T, admin credentials, name string) string {
 	t.Helper()
-	all := []string{onMachine(t, shared.lab.Machine(name), "cd /etc/kubernetes/pki && curl -sS --fail "+
-		"--cacert etcd/ca.crt --cert apiserver-etcd-client.crt --key apiserver-etcd-client.key "+
-		"https://127.0.0.1:2379/metrics"),
+	all := []string{
+		onMachine(t, shared.lab.Machine(name), "cd /etc/kubernetes/pki && curl -sS --fail "+
+			"--cacert etcd/ca.crt --cert apiserver-etcd-client.crt --key apiserver-etcd-client.key "+
+			"https://127.0.0.1:2379/metrics"),
 		onMachine(t, shared.lab.Machine(name), "curl -sS --fail http://127.0.0.1:8405/metrics"),
 		// A fact without a value at this time, such as since when a member is a learner, is described.
 		onMachine(t, shared.lab.Machine(name), `sed -n 's/^# TYPE \(kube_[a-z_]*\) .*/\1 0/p' /srv/facts/*.prom || true`),
