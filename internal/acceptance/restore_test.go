@@ -64,7 +64,8 @@ func (s *restoreStory) watch(t *testing.T, kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &core.SchemeGroupVersion, scheme.Codecs
+	config.APIPath, config.GroupVersion = "/api", &core.SchemeGroupVersion
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	api, err := rest.RESTClientFor(config)
 	if err != nil {
 		t.Fatal(err)
