@@ -190,7 +190,8 @@ func startPrometheus(t *testing.T, m *lab.Machine, dir string) prometheus {
 	}
 	// The times between scrapes are shorter than Prometheus' default, as the waits are.
 	onMachine(t, m, "sed -i '1i global: {scrape_interval: 15s, evaluation_interval: 15s}' "+
-		"/etc/prometheus/prometheus.yml; chown -R prometheus: /etc/prometheus/kube; promtool check config /etc/prometheus/prometheus.yml; "+
+		"/etc/prometheus/prometheus.yml; chown -R prometheus: /etc/prometheus/kube; "+
+		"promtool check config /etc/prometheus/prometheus.yml; "+
 		"systemctl restart prometheus")
 	return prometheus{m}
 }
