@@ -39,9 +39,10 @@ func TestRelease(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { archive(t, made) })
 	t.Run("manifest", func(t *testing.T) { manifest(t, made) })
 	t.Run("bill of materials", func(t *testing.T) {
-		materials(t, made, made.path(platform+".cdx.json"), "terraform-provider-kube_v"+made.version)
-		materials(t, made, made.review(platform+".cdx.json"), "kube-review")
-		materials(t, made, made.store(platform+".cdx.json"), "kube-snapshot-store")
+		const module = "github.com/kubequorum/terraform-provider-kube"
+		materials(t, made, made.path(platform+".cdx.json"), module, "terraform-provider-kube_v"+made.version)
+		materials(t, made, made.review(platform+".cdx.json"), module, "kube-review")
+		materials(t, made, made.store(platform+".cdx.json"), module+"/tools/snapshot-store", "kube-snapshot-store")
 	})
 	t.Run("kube-snapshot-store", func(t *testing.T) { snapshotStore(t, made, key) })
 	t.Run("kube-review", func(t *testing.T) { kubeReview(t, made) })
@@ -236,9 +237,9 @@ func manifestFile(t *testing.T) string {
 	return filepath.Join(root, "terraform-registry-manifest.json")
 }
 
-// materials checks that a bill of materials names the release, and the modules that
-// "go version -m" finds in the program.
-func materials(t *testing.T, made snapshot, file, program string) {
+// materials checks that a bill of materials names the release of a module, and the modules
+// that "go version -m" finds in the program.
+func materials(t *testing.T, made snapshot, file, module, program string) {
 	var bill struct {
 		Format   string `json:"bomFormat"`
 		Metadata struct {
@@ -250,8 +251,7 @@ func materials(t *testing.T, made snapshot, file, program string) {
 		t.Fatal(err)
 	}
 	component := bill.Metadata.Component
-	module := component.Name == "github.com/kubequorum/terraform-provider-kube" && component.Version == "v"+made.version
-	if bill.Format != "CycloneDX" || !module {
+	if bill.Format != "CycloneDX" || component.Name != module || component.Version != "v"+made.version {
 		t.Errorf("the bill of %s is of %+v in format %q", program, component, bill.Format)
 	}
 	listed := map[string]string{}
