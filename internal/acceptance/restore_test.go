@@ -64,7 +64,8 @@ func (s *restoreStory) watch(t *testing.T, kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &core.SchemeGroupVersion, scheme.Codecs
+	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &core.SchemeGroupVersion,
+		scheme.Codecs.WithoutConversion()
 	api, err := rest.RESTClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,9 @@ func (s *restoreStory) watch(t *testing.T, kubeconfig string) {
 	t.Cleanup(cancel)
 	go informer.RunWithContext(ctx)
 	s.store = store
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	listed, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	if !cache.WaitForCacheSync(listed.Done(), informer.HasSynced) {
 		t.Fatal("the informer has not listed the ConfigMaps")
 	}
 }
