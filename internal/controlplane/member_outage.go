@@ -66,16 +66,20 @@ func (o *Outage) Begins(ctx context.Context) error {
 // stopForReturn stops the components until startAndRegister starts them again. The mark lets any
 // process do that, if this one ends.
 func stopForReturn(ctx context.Context, s Spec) error {
-	stop := host.Command{Script: "touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())}
-	if _, err := s.Host.Run(ctx, stop); err != nil {
-		return fmt.Errorf("pause replica %s: %w", s.Machine(), err)
+	return runStop(ctx, s, unit.Pause(release.Components()))
+}
+
+func runStop(ctx context.Context, s Spec, stop host.Script) error {
+	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + machine.PausedPath + "\n" + stop}); err != nil {
+		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
 
 // Stop stops the replica on the machine, whatever it does and however many members it uses, because
-// the data of all members is about to be replaced. It is not drained: without etcd it serves nothing.
-// Ended starts it again.
+// the data of all members is about to be replaced. It is neither drained nor stopped in order: without
+// etcd it serves nothing, and kube-apiserver waits for etcd until systemd kills it after 90 s. Ended
+// starts it again.
 func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
 	s, _, err := b.replica(ctx)
 	if s == nil || err != nil {
@@ -87,11 +91,7 @@ func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
 	}
 	defer lock.release(true)
 	problem.Progress(ctx, "%s: stopping the components until etcd is restored", s.Machine())
-	stop := host.Command{Script: "touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())}
-	if _, err := s.Host.Run(lock.context(ctx), stop); err != nil {
-		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
-	}
-	return nil
+	return runStop(lock.context(ctx), *s, unit.Kill(release.APIServer)+unit.Pause(release.Components()))
 }
 
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the

@@ -225,6 +225,12 @@ func Pause(names []string) host.Script {
 	return "systemctl stop " + host.Words(NamesOf(names)...) + "\n"
 }
 
+// Kill returns a script that ends the processes of a component at once. Pause must follow: systemd would
+// start them again.
+func Kill(name string) host.Script {
+	return "systemctl kill --signal=KILL " + host.Words(NamesOf([]string{name})...) + " || true\n"
+}
+
 // DropInDir returns the directory of the drop-ins that `systemctl edit` writes.
 func DropInDir(name string) string { return Path(name) + ".d" }
 
