@@ -53,7 +53,8 @@ func TestWrongClock(t *testing.T) {
 		old := time.Now().UTC().Add(-time.Hour)
 		today := time.Now().UTC().Format("20060102")
 		r.Header.Set("X-Amz-Date", old.Format("20060102T150405Z"))
-		r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "/"+today+"/", "/"+old.Format("20060102")+"/", 1))
+		signed := r.Header.Get("Authorization")
+		r.Header.Set("Authorization", strings.Replace(signed, "/"+today+"/", "/"+old.Format("20060102")+"/", 1))
 		return false
 	}, func() {
 		_, err := st.put(t.Context(), writeSnapshot(t, name(1), 1<<16))
@@ -90,10 +91,12 @@ func TestConfig(t *testing.T) {
 		"credentials":  {"credentials_file", "s3", "not an absolute path"},
 		"kept":         {"kept", -1, "kept is -1"},
 		"recipient":    {"recipients", []string{"AGE-SECRET-KEY-1X"}, "recipient 1 is not"},
-		"two in one":   {"recipients", []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\nage1x"}, "recipient 1 is not"},
-		"lock mode":    {"object_lock", map[string]any{"mode": "x", "days": 1}, "want governance or compliance"},
-		"lock days":    {"object_lock", map[string]any{"mode": "governance", "days": 0}, "want 1 to"},
-		"lock":         {"object_lock", map[string]any{"mode": "compliance", "days": 30}, ""},
+		"two in one": {
+			"recipients", []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\nage1x"}, "recipient 1",
+		},
+		"lock mode": {"object_lock", map[string]any{"mode": "x", "days": 1}, "want governance or compliance"},
+		"lock days": {"object_lock", map[string]any{"mode": "governance", "days": 0}, "want 1 to"},
+		"lock":      {"object_lock", map[string]any{"mode": "compliance", "days": 30}, ""},
 	} {
 		values := good()
 		values[c.key] = c.value
@@ -199,7 +202,8 @@ func TestRun(t *testing.T) {
 
 // FuzzFiles parses what a bucket or a machine has: no panic, and nothing accepted that put would not write.
 func FuzzFiles(f *testing.F) {
-	f.Add([]byte(`{"format":1,"snapshot":"20260101T010000Z-cp1.db","cluster":"` + cluster + `","size":1,"encrypted":true}`))
+	f.Add([]byte(`{"format":1,"snapshot":"20260101T010000Z-cp1.db","cluster":"` + cluster +
+		`","size":1,"encrypted":true}`))
 	f.Add([]byte("[default]\naws_access_key_id = A\naws_secret_access_key = B\n"))
 	f.Add([]byte(`{"endpoint":"https://x","bucket":"abc","cluster":"a","credentials_file":"/x"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -207,10 +211,12 @@ func FuzzFiles(f *testing.F) {
 			(m.Snapshot != name(1) || !m.Encrypted || m.Size <= 0 || len(m.SHA256) != 64) {
 			t.Errorf("accepted %+v", m)
 		}
-		if c, err := parseConfig(text); err == nil && (strings.Contains(c.directory(), "..") || len(c.recipients) != len(c.Recipients)) {
+		if c, err := parseConfig(text); err == nil &&
+			(strings.Contains(c.directory(), "..") || len(c.recipients) != len(c.Recipients)) {
 			t.Errorf("accepted %+v", c)
 		}
-		if value, err := parseCredentials(string(text)); err == nil && strings.ContainsAny(value.AccessKeyID+value.SecretAccessKey, " \n") {
+		if value, err := parseCredentials(string(text)); err == nil &&
+			strings.ContainsAny(value.AccessKeyID+value.SecretAccessKey, " \n") {
 			t.Error("accepted credentials of several lines")
 		}
 		d := newEtcdDigest()
@@ -223,7 +229,8 @@ func FuzzFiles(f *testing.F) {
 
 // FuzzAnswers has a hostile server: whatever it answers, nothing is written, removed or shown unchanged.
 func FuzzAnswers(f *testing.F) {
-	f.Add(200, []byte(`<ListBucketResult><Contents><Key>`+cluster+`/20260101T010000Z-cp1.db</Key><Size>-5</Size><ETag>x</ETag></Contents></ListBucketResult>`))
+	f.Add(200, []byte(`<ListBucketResult><Contents><Key>`+cluster+
+		`/20260101T010000Z-cp1.db</Key><Size>-5</Size><ETag>x</ETag></Contents></ListBucketResult>`))
 	f.Add(403, []byte("<Error><Code>Access\x1b[2JDenied</Code><Message>\u202e</Message></Error>"))
 	f.Add(500, []byte(""))
 	f.Add(200, []byte("<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"))
@@ -257,7 +264,8 @@ func FuzzAnswers(f *testing.F) {
 			func() error { _, err := st.get(t.Context(), "", out, identities); return err },
 			func() error { _, err := st.prune(t.Context()); return err },
 		} {
-			if err := st.explain(f()); err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' && r != '\n' }) {
+			err := st.explain(f())
+			if err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' && r != '\n' }) {
 				t.Errorf("the error has control characters: %q", err)
 			}
 		}

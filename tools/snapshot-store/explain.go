@@ -51,16 +51,17 @@ func (s *store) meaning(answer minio.ErrorResponse) string {
 		"InvalidSecurity", "InvalidClientTokenId", "XAdminUserNotFound":
 		return fmt.Sprintf("the server rejects the credentials (%s): replace %s", code, s.CredentialsFile)
 	case minio.AccessDenied, "AllAccessDisabled", "AccountProblem":
-		return fmt.Sprintf("the credentials in %s lack the permission (%s): %s", s.CredentialsFile, code, visible(answer.Message))
+		return fmt.Sprintf("the credentials in %s lack the permission (%s): %s", s.CredentialsFile, code,
+			visible(answer.Message))
 	case minio.InvalidRegion, "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
 		return fmt.Sprintf("the bucket is in another region (%s): set region: %s", code, visible(answer.Message))
 	case "InvalidRequest", "ObjectLockConfigurationNotFoundError", "InvalidBucketState":
-		return fmt.Sprintf("the server refuses the request (%s): %s (object_lock needs a bucket that was created with it)", code,
-			visible(answer.Message))
+		return fmt.Sprintf("the server refuses the request (%s): %s (object_lock needs a bucket that was created with it)",
+			code, visible(answer.Message))
 	}
 	if busy(answer) {
-		return fmt.Sprintf("the server is overloaded or has an error (status %d, %s), and stayed so in %d attempts: the next run "+
-			"tries again", answer.StatusCode, code, attempts)
+		return fmt.Sprintf("the server is overloaded or has an error (status %d, %s), and stayed so in %d attempts: the "+
+			"next run tries again", answer.StatusCode, code, attempts)
 	}
 	return fmt.Sprintf("the server answers with status %d, %s: %s", answer.StatusCode, code, visible(answer.Message))
 }

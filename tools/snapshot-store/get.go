@@ -44,7 +44,8 @@ func (s *store) get(ctx context.Context, name, to string, identities []age.Ident
 		return manifest{}, err
 	}
 	if m.Encrypted && len(identities) == 0 {
-		return manifest{}, fmt.Errorf("%s is encrypted: name a file with an identity of its recipients (-identity)", m.Snapshot)
+		return manifest{}, fmt.Errorf("%s is encrypted: name a file with an identity of its recipients (-identity)",
+			m.Snapshot)
 	}
 	part, err := os.OpenFile(to+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -144,7 +145,8 @@ func (r *resumed) Read(p []byte) (int, error) {
 		if err == nil || errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		if r.failures++; r.failures >= attempts || errors.As(err, &minio.ErrorResponse{}) || errors.Is(err, context.Canceled) {
+		if r.failures++; r.failures >= attempts || errors.As(err, &minio.ErrorResponse{}) ||
+			errors.Is(err, context.Canceled) {
 			return 0, err
 		}
 		time.Sleep(time.Duration(r.failures) * pause)

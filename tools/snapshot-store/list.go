@@ -146,5 +146,6 @@ func (s *store) choose(ctx context.Context, name string) (object, manifest, erro
 	if name != "" {
 		return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s", name)
 	}
-	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster, s.directory())
+	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
+		s.directory())
 }

@@ -150,6 +150,7 @@ func runPrune(ctx context.Context, s *store, args []string, _ io.Reader, out io.
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d snapshots are kept, %d objects were removed, %d are locked\n", r.Kept, r.Removed, r.Locked)
+	_, err = fmt.Fprintf(out, "%d snapshots are kept, %d objects were removed, %d are locked\n", r.Kept, r.Removed,
+		r.Locked)
 	return err
 }

@@ -16,7 +16,8 @@ import (
 
 // add puts an object into the bucket, without the program.
 func (s *server) add(key, content string) {
-	_, err := s.client.PutObject(s.t.Context(), bucket, key, strings.NewReader(content), int64(len(content)), minio.PutObjectOptions{})
+	_, err := s.client.PutObject(s.t.Context(), bucket, key, strings.NewReader(content), int64(len(content)),
+		minio.PutObjectOptions{})
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -144,7 +145,8 @@ func TestPruneCut(t *testing.T) {
 	st := opened(t, c)
 	mustPut(t, st, writeSnapshot(t, name(1), 1<<16))
 	core := minio.Core{Client: s.client}
-	if _, err := core.NewMultipartUpload(t.Context(), bucket, st.directory()+name(2)+encryptedEnd, minio.PutObjectOptions{}); err != nil {
+	_, err := core.NewMultipartUpload(t.Context(), bucket, st.directory()+name(2)+encryptedEnd, minio.PutObjectOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	cuts := func() (n int) {

@@ -63,7 +63,7 @@ func (s *store) upload(ctx context.Context, file, key, digest string) (stored, e
 	}
 	defer func() { _ = opened.Close() }()
 	plain := newEtcdDigest()
-	var content io.Reader = io.TeeReader(opened, plain)
+	content := io.TeeReader(opened, plain)
 	if len(s.recipients) > 0 {
 		if content, err = age.EncryptReader(content, s.recipients...); err != nil {
 			return stored{}, fmt.Errorf("encrypt the snapshot: %w", err)
@@ -88,8 +88,8 @@ func (s *store) compare(ctx context.Context, key string, sent stored) (stored, e
 		return stored{}, failed(err, "the upload was not verified")
 	}
 	if have.Size != sent.Size || have.ETag != sent.ETag || sent.ETag == "" {
-		return stored{}, fmt.Errorf("the upload is not complete: %d bytes were sent, and the server has %d, ETag %s instead of %s",
-			sent.Size, have.Size, visible(have.ETag), visible(sent.ETag))
+		return stored{}, fmt.Errorf("the upload is not complete: %d bytes were sent, and the server has %d, ETag %s instead "+
+			"of %s", sent.Size, have.Size, visible(have.ETag), visible(sent.ETag))
 	}
 	return sent, nil
 }

@@ -70,7 +70,9 @@ func newServer(t *testing.T, locking bool) *server {
 		}
 	}
 	address := freeAddress(t)
-	args := []string{"--port", address, "--access", access, "--secret", secret, "--quiet", "posix", "--sidecar", dir + "/attributes"}
+	args := []string{
+		"--port", address, "--access", access, "--secret", secret, "--quiet", "posix", "--sidecar", dir + "/attributes",
+	}
 	if locking {
 		args = append(args, "--versioning-dir", dir+"/versions")
 	}
@@ -87,7 +89,9 @@ func newServer(t *testing.T, locking bool) *server {
 			t.Logf("versitygw:\n%s", log.String())
 		}
 	})
-	s.client, err = minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(access, secret, ""), Region: "us-east-1"})
+	s.client, err = minio.New(address, &minio.Options{
+		Creds: credentials.NewStaticV4(access, secret, ""), Region: "us-east-1",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +155,8 @@ func cut(w http.ResponseWriter) {
 func busyAnswer(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>`)
+	_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>SlowDown</Code>`+
+		`<Message>Reduce your request rate.</Message></Error>`)
 }
 
 // isPart reports whether a request uploads a part of a snapshot.

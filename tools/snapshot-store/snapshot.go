@@ -66,7 +66,8 @@ func parseManifest(text []byte, key, cluster string) (manifest, error) {
 		return manifest{}, fmt.Errorf("the manifest has the format %d: use a newer kube-snapshot-store", m.Format)
 	case !nameForm.MatchString(m.Snapshot) || m.Cluster != cluster || m.key() != key[strings.LastIndex(key, "/")+1:]:
 		return manifest{}, errors.New("the manifest is that of another snapshot")
-	case m.Size <= 0 || m.Stored.Size <= 0 || !digestForm.MatchString(m.SHA256) || !digestForm.MatchString(m.Stored.SHA256):
+	case m.Size <= 0 || m.Stored.Size <= 0 || !digestForm.MatchString(m.SHA256) ||
+		!digestForm.MatchString(m.Stored.SHA256):
 		return manifest{}, errors.New("the manifest lacks sizes or digests")
 	}
 	return m, nil

@@ -119,7 +119,8 @@ func TestCutUpload(t *testing.T) {
 	if m, err := st.get(t.Context(), "", out, []age.Identity{identity}); err != nil || m.Snapshot != name(2) {
 		t.Errorf("the newest is %s, %v", m.Snapshot, err)
 	}
-	if keys := s.keys(t.Context()); slices.ContainsFunc(keys, func(k string) bool { return strings.Contains(k, name(3)) }) {
+	keys := s.keys(t.Context())
+	if slices.ContainsFunc(keys, func(k string) bool { return strings.Contains(k, name(3)) }) {
 		t.Errorf("of the cut upload there is something: %q", keys)
 	}
 }
@@ -207,7 +208,8 @@ func TestLocate(t *testing.T) {
 	answers.Store(0)
 	s.with(busy(1000), func() {
 		st := opened(t, c)
-		wantError(t, "always busy", st.explain(st.locate(t.Context())), "the bucket's region is unknown: the server is overloaded")
+		wantError(t, "always busy", st.explain(st.locate(t.Context())),
+			"the bucket's region is unknown: the server is overloaded")
 	})
 	if n := answers.Load(); n != attempts {
 		t.Errorf("%d attempts", n)

@@ -111,9 +111,11 @@ func (s Spec) artifacts() []host.Artifact {
 
 // MissingArtifacts lists the programs that are not installed. Install verifies them before
 // it renames them into place, so their existence is sufficient.
-func MissingArtifacts(s Spec, f Observed) []string {
+func MissingArtifacts(s Spec, f Observed) []string { return missingOf(s.artifacts(), f) }
+
+func missingOf(artifacts []host.Artifact, f Observed) []string {
 	var missing []string
-	for _, a := range s.artifacts() {
+	for _, a := range artifacts {
 		if !slices.Contains(f.Facts.Dirs[path.Dir(a.Path())], a.Name) {
 			missing = append(missing, a.Path())
 		}
@@ -123,8 +125,8 @@ func MissingArtifacts(s Spec, f Observed) []string {
 
 // Install installs the programs of s that are missing.
 func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
-	if len(MissingArtifacts(s, f)) == 0 {
-		return nil
+	if len(missingOf(Artifacts(s.Version), f)) == 0 {
+		return installStore(ctx, m, s, f)
 	}
 	problem.Progress(ctx, "etcd %s: installing etcd %s", s.Name, s.Version)
 	if _, err := m.Install(ctx, s.Source, Artifacts(s.Version)); err != nil {
@@ -134,13 +136,13 @@ func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
 			Next:      "check the artifact source of the provider and the version",
 		}
 	}
-	return installStore(ctx, m, s)
+	return installStore(ctx, m, s, f)
 }
 
 // installStore installs the program that uploads snapshots to a bucket.
-func installStore(ctx context.Context, m Machine, s Spec) error {
+func installStore(ctx context.Context, m Machine, s Spec, f Observed) error {
 	programs := s.SnapshotMember().Artifacts()
-	if len(programs) == 0 {
+	if len(missingOf(programs, f)) == 0 {
 		return nil
 	}
 	if _, err := m.Install(ctx, s.Source, programs); err != nil {
