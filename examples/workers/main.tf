@@ -29,9 +29,10 @@ module "control_plane" {
   etcd         = { version = "3.6.16" }
   kubernetes   = { version = "1.36.3" }
   network      = { pod_cidrs = ["10.244.0.0/16"] }
-  workers      = { kubelet_config = var.kubelet_config }
   pki          = { deletion_protection = false } # to try it out: keep it on for a cluster that matters
   machines     = { for name, address in var.machines : name => { address = address } }
+
+  workers = { kubelet_config = var.kubelet_config }
 }
 
 # For machines that join after the apply. A change of var.batch makes a new token.

@@ -167,7 +167,11 @@ func (st *stage) expectPrivileged(code int, text string) {
 	st.Helper()
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"privileged"},"spec":{"containers":[` +
 		`{"name":"a","image":"a","securityContext":{"privileged":true}}]}}`
-	status, body := send(st, st.as(st.spec.Bundle), http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", pod)
+	// kube-controller-manager creates it too, some time after its start.
+	const account = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`
+	admin := st.as(st.spec.Bundle)
+	send(st, admin, http.MethodPost, "/api/v1/namespaces/default/serviceaccounts", account)
+	status, body := send(st, admin, http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", pod)
 	if status != code || !strings.Contains(body, text) {
 		st.Errorf("a privileged Pod: %d %s, want %d %q", status, body, code, text)
 	}
