@@ -237,7 +237,7 @@ func TestRestoreNeverOverStoppedMembers(t *testing.T) {
 // TestRestoreCutOff ends the process before and after each change of a machine. The next
 // process restores, and no member ever starts without data.
 func TestRestoreCutOff(t *testing.T) {
-	testrun.Slow(t)
+	testrun.Long(t)
 	t.Parallel()
 	t.Run("snapshot", func(t *testing.T) {
 		t.Parallel()
