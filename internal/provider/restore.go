@@ -72,7 +72,7 @@ func restoreSchema() schema.Attribute {
 				MarkdownDescription: "By how much etcd's revision grows, so that no client takes restored objects for older " +
 					"than those it has seen: watches end, and clients list again. `0` lets the revision go back, and clients " +
 					"may keep deleted objects for hours. Default: until the revision exceeds the milliseconds since 1970, " +
-					"at least 1000000000, which also exceeds every earlier restore.",
+					"so that it exceeds every earlier restore; by 1000000000 if it already does.",
 			},
 			"accept_older": schema.BoolAttribute{
 				Optional:            true,

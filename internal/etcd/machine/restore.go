@@ -34,9 +34,11 @@ type Restore struct {
 }
 
 // BumpAutomatically lets the revision grow until it exceeds every one that a client can
-// have seen: to the milliseconds since 1970, at least by a thousand million. etcd would
-// have to write a thousand times a second since 1970 to have reached that, and a second
-// restore of the same snapshot exceeds the first one.
+// have seen: to the milliseconds since 1970. etcd would have to write a thousand times a
+// second to get ahead of them. Each restore therefore exceeds all before it, of whatever
+// snapshot, as long as the clocks of the machines agree. A larger step would put the revision
+// ahead of the clock, and the next restore behind it. Only a revision that is ahead already
+// grows by a thousand million.
 const BumpAutomatically = -1
 
 // Source describes where the data comes from, for messages.

@@ -3,7 +3,7 @@
 # its data is copied. $root is the archive's directory (archive.sh), on the file system of the data.
 # $kind is "member", "snapshot", "file" or "fetch"; $key identifies the restore; $snapshot and $commands are its
 # source; $tools is the directory of the programs; $name, $peer and $token form the new cluster; $bump is by how
-# much the revision grows ("auto": until it exceeds the milliseconds since 1970, at least 1000000000).
+# much the revision grows ("auto": to the milliseconds since 1970, or by 1000000000 if it is beyond them).
 stage=$root/restoring
 work=$stage.part
 received=$stage.received
@@ -106,7 +106,7 @@ build() {
   [ -n "$revision" ] || fail "the status of $snapshot has no revision"
   if [ "$bump" = auto ]; then
     bump=$(($(date +%s) * 1000 - revision))
-    [ "$bump" -ge 1000000000 ] || bump=1000000000
+    [ "$bump" -gt 0 ] || bump=1000000000
   fi
   set --
   [ "$bump" -eq 0 ] || set -- --bump-revision="$bump" --mark-compacted
