@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/list"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -57,15 +58,24 @@ func findMembers(ctx context.Context, s *session, from *host.Host) ([]listed, er
 	return onMachines("etcd member", observed.Peers), nil
 }
 
-// findReplicas asks the balancers; without balancers, the endpoint's targets are its replicas.
-func findReplicas(ctx context.Context, s *session, from *host.Host) ([]listed, error) {
+// registrationNear returns the machine of a replica near a machine, and where that replica is registered.
+func (s *session) registrationNear(ctx context.Context, from *host.Host) (*host.Host, endpoint.Registration, error) {
 	near, recorded, err := s.replicaNear(ctx, from)
 	if err != nil {
-		return nil, err
+		return nil, endpoint.Registration{}, err
 	}
 	registration, err := registrationIn(recorded.Registration)
 	if err != nil {
-		return nil, fmt.Errorf("read where the replica on %s is registered: %w", near.Address(), err)
+		err = fmt.Errorf("read where the replica on %s is registered: %w", near.Address(), err)
+	}
+	return near, registration, err
+}
+
+// findReplicas asks the balancers; without balancers, the endpoint's targets are its replicas.
+func findReplicas(ctx context.Context, s *session, from *host.Host) ([]listed, error) {
+	_, registration, err := s.registrationNear(ctx, from)
+	if err != nil {
+		return nil, err
 	}
 	replicas := map[string]string{}
 	for _, each := range registration.All() {
@@ -89,13 +99,9 @@ func findReplicas(ctx context.Context, s *session, from *host.Host) ([]listed, e
 // findEndpoints reads where a replica is registered. On a machine with a balancer only, it reads the
 // endpoint there.
 func findEndpoints(ctx context.Context, s *session, from *host.Host) ([]listed, error) {
-	near, recorded, err := s.replicaNear(ctx, from)
+	near, registration, err := s.registrationNear(ctx, from)
 	if err != nil {
 		return nil, err
-	}
-	registration, err := registrationIn(recorded.Registration)
-	if err != nil {
-		return nil, fmt.Errorf("read where the replica on %s is registered: %w", near.Address(), err)
 	}
 	var all []listed
 	for _, each := range registration.All() {
