@@ -15,7 +15,7 @@ import (
 //go:embed listen.sh
 var listenScript host.Script
 
-// listenLimit is how long a listener lives at most, whatever happens to this process. It is longer than
+// listenLimit is how long a listener lives at most, also if this process stops. It is longer than
 // a check.
 const listenLimit = 20 * time.Second
 
