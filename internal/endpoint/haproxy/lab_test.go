@@ -197,7 +197,7 @@ func (f *fixture) installStandIns() {
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
 		machine := f.spec.Hosts[name]
 		_, err := machine.Run(f.ctx, host.Command{
-			Script: "cat >/opt/stand-in && chmod 755 /opt/stand-in",
+			Script: "cat >/opt/stand-in.new; chmod 755 /opt/stand-in.new; mv /opt/stand-in.new /opt/stand-in",
 			Stdin:  bytes.NewReader(program),
 		})
 		if err != nil {
@@ -210,7 +210,7 @@ func (f *fixture) installStandIns() {
 				Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.replicaAddress(name) +
 					"\nExecStart=/opt/stand-in\n"),
 			},
-		}, Script: "systemctl start stand-in"})
+		}, Script: "systemctl restart stand-in"})
 		return err
 	}))
 }
@@ -260,7 +260,7 @@ func TestLab(t *testing.T) {
 		if !ok {
 			for _, m := range machines.lab.Machines() {
 				output, _ := m.Run(context.Background(),
-					"ip -br address; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; "+
+					"ip -br address; journalctl --no-pager -n 40 -u stand-in; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; "+
 						"journalctl --no-pager -o short-precise -n 60 -u kube-endpoint-keepalived; "+
 						"cat /etc/haproxy/kube/20-backends.cfg")
 				t.Logf("%s:\n%s", m.Name, output)
