@@ -43,8 +43,10 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	onMachine(t, shared.lab.Machine("cp1"), "rm -f /root/snapshot.db")
+	before := processes(t, names...)
 	override(t, w, "")
-	expectEmptyPlan(t, w)
+	apply(t, w)
+	expectRestarted(t, before, nil)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }
