@@ -16,9 +16,6 @@ const KubeVIP = "KUBE_VIP"
 
 // Unpack returns the path of the program at path. One that is packed (.xz) is unpacked into dir.
 func Unpack(ctx context.Context, path, dir string) (string, error) {
-	if _, err := os.Stat(path); err != nil {
-		return "", err
-	}
 	if !strings.HasSuffix(path, ".xz") {
 		return path, nil
 	}

@@ -15,6 +15,9 @@ func Supplied(t testing.TB, variable string) string {
 	if path == "" {
 		Elsewhere(t, variable+" is not set to the path of a program")
 	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
 	path, err := supplied.Unpack(t.Context(), path, t.TempDir())
 	if err != nil {
 		t.Fatalf("%s: %v", variable, err)
