@@ -2,77 +2,14 @@ package acceptance
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
-
-// otherBalancer is a balancer that the provider does not look after.
-type otherBalancer struct {
-	name    string
-	program string // its unit
-	config  func(targets map[string]string, path string) (file, text string)
-}
-
-// otherHAProxy checks the targets actively, as a cloud's balancer does.
-var otherHAProxy = otherBalancer{"HAProxy", "haproxy", func(targets map[string]string, path string) (string, string) {
-	text := "defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
-		" retries 2\n option redispatch 1\n" +
-		"listen api\n bind :::6443 v4v6\n option httpchk GET " + path +
-		"\n default-server check check-ssl verify none inter 500ms fall 2 rise 2\n"
-	for _, name := range slices.Sorted(maps.Keys(targets)) {
-		text += fmt.Sprintf(" server %s %s\n", name, targets[name])
-	}
-	return "/etc/haproxy/haproxy.cfg", text
-}}
-
-// otherNginx has no active checks: it would send requests to an API server that is not ready. So
-// hooks tell it who is in rotation.
-var otherNginx = otherBalancer{"nginx stream with hooks", "nginx", func(map[string]string, string) (string, string) {
-	text := "load_module modules/ngx_stream_module.so;\nevents {}\nstream {\n upstream api {\n" +
-		"  server 127.0.0.1:1 down;\n  include /etc/nginx/pool/*;\n }\n"
-	return "/etc/nginx/nginx.conf", text + " server { listen 6443; proxy_pass api; proxy_connect_timeout 1s; " +
-		"proxy_timeout 1h; }\n}\n"
-}}
-
-// poolScript installs the other end of the hooks on the balancer: a file for each target.
-const poolScript = `mkdir -p /etc/nginx/pool
-echo 'server %s:6443;' >/etc/nginx/pool/cp1
-cat >/usr/local/bin/pool <<'EOF'
-#!/bin/sh -e
-read -r input
-field() { printf '%%s' "$input" | sed -E "s/.*\"$1\":\"?([^\",}]*).*/\1/"; }
-exec 9>/run/pool.lock
-flock 9
-target=/etc/nginx/pool/$(field name)
-case $(field action) in
-register) echo "server $(field address):$(field port);" >"$target" ;;
-drain | deregister) rm -f "$target" ;;
-status)
-  if [ -e "$target" ]; then echo '{"in_rotation": true}'; exit; fi
-  echo '{"in_rotation": false, "reason": "not in the pool"}'
-  exit
-  ;;
-esac
-systemctl reload nginx
-EOF
-chmod +x /usr/local/bin/pool
-`
-
-// poolHooks returns the hooks that run poolScript's program by SSH.
-func poolHooks(lb *lab.Machine) map[string]any {
-	command := []string{
-		"ssh", "-i", shared.lab.PrivateKeyPath(), "-o", "UserKnownHostsFile=" + shared.lab.KnownHostsPath(), "-o",
-		"BatchMode=yes", "root@" + lb.Address.String(), "/usr/local/bin/pool",
-	}
-	return map[string]any{"register": command, "drain": command, "deregister": command, "status": command}
-}
 
 // TestExternalEndpoint is the life of a control plane behind balancers that the provider does not
 // look after. Their targets come from the attribute backend.
@@ -85,8 +22,9 @@ func TestExternalEndpoint(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	onMachine(t, lb, `apt-get install -y -q haproxy nginx-light libnginx-mod-stream >/dev/null 2>&1
-systemctl disable --quiet --now haproxy nginx`)
+	if err := services.InstallBalancers(t.Context(), lb); err != nil {
+		t.Fatal(err)
+	}
 	var hooks map[string]any
 	use := func(names ...string) {
 		writeExternal(t, w, lb.Address.String(), hooks, names...)
@@ -99,12 +37,12 @@ systemctl disable --quiet --now haproxy nginx`)
 	})
 	use("cp1")
 	t.Run("a balancer whose check has the wrong path", func(t *testing.T) {
-		otherHAProxy.start(t, lb, targetsOn("cp1"), "/no-such-path")
+		startBalancer(t, services.HAProxy, lb, targetsOn("cp1"), "/no-such-path")
 		expectContains(t, refused(t, w), `Replica cp1 not in rotation at endpoint`,
 			`does not answer, although a replica is ready`, `checks them by HTTPS with the path /readyz`)
 	})
 	t.Run("create", func(t *testing.T) {
-		otherHAProxy.start(t, lb, targetsOn("cp1"), "/readyz")
+		startBalancer(t, services.HAProxy, lb, targetsOn("cp1"), "/readyz")
 		// The replica serves by now, and it is the only one.
 		expectContains(t, refused(t, w), "The plan replaces all control-plane replicas", "terraform untaint")
 		if _, err := w.Run(t.Context(), "untaint", inModule(replicaAddress("cp1"))); err != nil {
@@ -117,8 +55,8 @@ systemctl disable --quiet --now haproxy nginx`)
 	if t.Failed() {
 		t.FailNow()
 	}
-	t.Run(otherHAProxy.name, func(t *testing.T) {
-		otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
+	t.Run(services.HAProxy.Name, func(t *testing.T) {
+		startBalancer(t, services.HAProxy, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 		// HAProxy takes all targets for ready until it has checked them.
 		onMachine(t, lb, `ok=0; until [ $ok = 10 ]; do
   if curl --silent --insecure --fail --max-time 1 --output /dev/null https://127.0.0.1:6443/readyz
@@ -130,11 +68,13 @@ done`)
 	if t.Failed() {
 		t.FailNow()
 	}
-	t.Run(otherNginx.name, func(t *testing.T) {
-		onMachine(t, lb, fmt.Sprintf(poolScript, address("cp1")))
+	t.Run(services.Nginx.Name, func(t *testing.T) {
+		if err := services.InstallPool(t.Context(), lb, targetsOn("cp1")); err != nil {
+			t.Fatal(err)
+		}
 		onMachine(t, lb, `systemctl stop haproxy`)
-		otherNginx.start(t, lb, nil, "")
-		hooks = poolHooks(lb)
+		startBalancer(t, services.Nginx, lb, nil, "")
+		hooks = services.PoolHooks(shared.lab, lb)
 		use("cp1")
 		apply(t, w)
 		behind(t, w, use)
@@ -148,7 +88,7 @@ done`)
 		apply(t, w)
 		expectContains(t, refused(t, w, "-replace="+inModule(replicaAddress("cp2"))),
 			"Replica cp2 not drained at endpoint", "hook drain (/bin/false) failed: exit status 1", "external.hooks")
-		hooks = poolHooks(lb)
+		hooks = services.PoolHooks(shared.lab, lb)
 		use("cp1", "cp2")
 		apply(t, w)
 	})
@@ -193,12 +133,14 @@ func behind(t *testing.T, w *workspace.Workspace, use func(names ...string)) {
 	undisturbed(t, l)
 }
 
-// start starts the balancer with the targets, and waits until it listens.
-func (b otherBalancer) start(t *testing.T, m *lab.Machine, targets map[string]string, path string) {
+// startBalancer starts a balancer with targets that it checks at a path.
+func startBalancer(
+	t *testing.T, b services.Balancer, m *lab.Machine, targets map[string]string, path string,
+) {
 	t.Helper()
-	file, text := b.config(targets, path)
-	onMachine(t, m, fmt.Sprintf("cat >%s <<'EOF'\n%sEOF\nsystemctl restart %s; until ss -Hlnt | grep -q :6443; do sleep "+
-		"0.05; done", file, text, b.program))
+	if err := b.Start(t.Context(), m, targets, path); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func inModule(address string) string { return "module.control_plane." + address }

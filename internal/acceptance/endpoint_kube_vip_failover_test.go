@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -40,7 +41,7 @@ var waysToHold = []heldBy{
 // virtual IP fails, with kube-vip and with keepalived and HAProxy, on the same machines.
 func TestKubeVIPFailover(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3"}
-	testrun.Supplied(t, testrun.KubeVIP)
+	testrun.Supplied(t, supplied.KubeVIP)
 	tree := checkout(t)
 	var table strings.Builder
 	for _, way := range waysToHold {

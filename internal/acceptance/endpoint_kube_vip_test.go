@@ -10,31 +10,23 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-const kubeVIPPath = "/usr/local/bin/kube-vip"
-
 // installKubeVIP puts kube-vip onto machines, as users do.
 func installKubeVIP(t *testing.T, names ...string) {
 	t.Helper()
-	program := testrun.Supplied(t, testrun.KubeVIP)
+	program := testrun.Supplied(t, supplied.KubeVIP)
 	for _, name := range names {
-		file, err := os.Open(program)
-		if err != nil {
+		if err := services.InstallKubeVIP(t.Context(), shared.lab.Machine(name), program); err != nil {
 			t.Fatal(err)
 		}
-		upload := shared.lab.Machine(name).SSH(t.Context(), "cat >"+kubeVIPPath+" && chmod 755 "+kubeVIPPath)
-		upload.Stdin = file
-		out, err := upload.CombinedOutput()
-		_ = file.Close()
-		if err != nil {
-			t.Fatalf("install kube-vip on %s: %v %s", name, err, out)
-		}
-		t.Cleanup(func() {
-			_, _ = shared.lab.Machine(name).Run(context.WithoutCancel(t.Context()), "rm -f "+kubeVIPPath) // or it was rebuilt
+		t.Cleanup(func() { // or it was rebuilt
+			_, _ = shared.lab.Machine(name).Run(context.WithoutCancel(t.Context()), "rm -f "+services.KubeVIPPath)
 		})
 	}
 }
@@ -72,20 +64,7 @@ func writeKubeVIP(t *testing.T, w *workspace.Workspace, names ...string) {
 
 // moved returns the criteria for clients of an address that moves between machines. New connections always find
 // a machine that has it.
-func moved() load.Criteria {
-	const ended = "the connections to a machine end when another one gets the address"
-	return unnoticed().Excusing(load.Excuse{
-		Operation: load.APIRequest,
-		Texts:     []string{"connection reset by peer", "EOF", "connection refused", "force closed"},
-		Most:      60,
-		Reason:    ended,
-	}, load.Excuse{
-		Operation: load.WatchOpening,
-		Texts:     []string{"connection reset by peer", "EOF", "force closed"},
-		Most:      8,
-		Reason:    ended,
-	})
-}
+func moved() load.Criteria { return unnoticed().Excusing(load.Moved(60)...) }
 
 // rightsScript requests with the certificate of kube-vip.
 const rightsScript = `set -e; cd "$(mktemp -d)"; trap 'rm -rf "$PWD"' EXIT
@@ -118,7 +97,7 @@ func TestKubeVIPEndpoint(t *testing.T) {
 	w := storyIn(t, all, checkout(t), "examples/kube-vip-endpoint")
 	bare := fingerprints(t, all...)
 	t.Run("a machine without kube-vip", func(t *testing.T) {
-		testrun.Supplied(t, testrun.KubeVIP)
+		testrun.Supplied(t, supplied.KubeVIP)
 		writeKubeVIP(t, w, "cp1")
 		expectContains(t, refused(t, w), "kube-vip is not on the machine", "kube_vip.program")
 	})
@@ -246,7 +225,7 @@ systemd-analyze security --no-pager kube-endpoint-kube-vip | tail -n 1`)
 	}
 	apply(t, w, "-destroy")
 	for _, name := range all {
-		onMachine(t, shared.lab.Machine(name), "rm "+kubeVIPPath)
+		onMachine(t, shared.lab.Machine(name), "rm "+services.KubeVIPPath)
 	}
 	expectBare(t, bare, all...)
 }

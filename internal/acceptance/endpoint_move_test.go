@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -71,7 +72,7 @@ systemctl disable --quiet --now haproxy keepalived`)
 	}
 
 	use(balancer, "virtual_ip")
-	otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
+	startBalancer(t, services.HAProxy, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 	atVIP := startLoad(t, at(vip))
 	use(balancer, "virtual_ip", "balancer")
 	atBalancer := startLoad(t, at(balancer)) // verifies the name in the certificates
@@ -101,7 +102,7 @@ systemctl disable --quiet --now haproxy keepalived`)
 	// The balancer gets the virtual IP: it takes the address between two applies.
 	use(vip, "virtual_ip", "balancer")
 	undisturbed(t, atVIP)
-	otherHAProxy.start(t, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
+	startBalancer(t, services.HAProxy, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
 	onMachine(t, lb, fmt.Sprintf(takeAddressScript, balancer, vip))
 	// Until HAProxy has lost the address, both have it, and connections end when it moves.
 	atVIP = startClients(t, load.Config{Kubeconfig: at(vip), Criteria: moved()})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -27,10 +28,10 @@ func writeZones(t *testing.T, w *workspace.Workspace, moved map[string]string, n
 		machines[name] = map[string]any{"address": address(name), "zone": zone}
 	}
 	for zone, name := range routers {
-		at[zone] = map[string]any{"address": address(name), "asn": routerASN}
+		at[zone] = map[string]any{"address": address(name), "asn": services.RouterASN}
 	}
 	if err := w.WriteJSON("z.auto.tfvars.json", map[string]any{
-		"machines": machines, "routers": at, "endpoint_address": anycast, "asn": replicasASN,
+		"machines": machines, "routers": at, "endpoint_address": services.Anycast, "asn": services.ReplicasASN,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestThreeZones(t *testing.T) {
 		}
 		b.await(t, "cp4", "cp6") // the routers of the others
 		for _, r := range []router{a, b, c} {
-			onMachine(t, r.Machine, "curl -s -k --fail --max-time 5 -o /dev/null https://"+anycast+":6443/readyz")
+			onMachine(t, r.Machine, "curl -s -k --fail --max-time 5 -o /dev/null https://"+services.Anycast+":6443/readyz")
 		}
 		if err := shared.lab.Machine("cp2").Boot(t.Context()); err != nil {
 			t.Fatal(err)

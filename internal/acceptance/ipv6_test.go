@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -243,7 +244,7 @@ func TestIPv6Endpoints(t *testing.T) {
 		n.write(t, w, nil, "cp1", "cp2")
 		apply(t, w)
 		n.expect(t, "cp1", "cp2")
-		onMachine(t, last, "curl -s -k --fail --max-time 5 -o /dev/null https://"+apiName+":6443/readyz")
+		onMachine(t, last, "curl -s -k --fail --max-time 5 -o /dev/null https://"+services.APIName+":6443/readyz")
 		m := shared.lab.Machine("cp2")
 		onMachine(t, m, "systemctl stop kube-apiserver")
 		t.Logf("a stopped API server is not answered any more after %s", n.await(t, "cp1"))
@@ -262,7 +263,7 @@ func TestIPv6Endpoints(t *testing.T) {
 		w := storyIn(t, []string{"cp1", "cp2"}, checkout(t), "examples/external-balancer")
 		override(t, w, networkModule)
 		writeExternal(t, w, last.Address.String(), nil, "cp1", "cp2")
-		otherHAProxy.start(t, last, targetsOn("cp1", "cp2"), "/readyz")
+		startBalancer(t, services.HAProxy, last, targetsOn("cp1", "cp2"), "/readyz")
 		apply(t, w)
 		backend, err := w.Run(t.Context(), "output", "-json", "backend")
 		if err != nil || !strings.Contains(backend, "["+address("cp2")+"]:6443") {
@@ -305,7 +306,7 @@ func TestDualStack(t *testing.T) {
 				expectServed(t, at, w.VIP(), w.VIP6(), "10.96.0.1", "fd00:10:96::1")
 			}
 		}},
-		{"Services", func(t *testing.T) { services(t, w) }},
+		{"Services", func(t *testing.T) { createServices(t, w) }},
 	} {
 		if !t.Run(step.name, step.run) {
 			t.FailNow()
@@ -315,8 +316,8 @@ func TestDualStack(t *testing.T) {
 	expectBare(t, bare, all...)
 }
 
-// services creates a Service of each policy, with the API at its IPv6 address.
-func services(t *testing.T, w *workspace.Workspace) {
+// createServices creates a Service of each policy, with the API at its IPv6 address.
+func createServices(t *testing.T, w *workspace.Workspace) {
 	admin := "--kubeconfig=" + writeFile(t, w, "admin6.conf", outputOf(t, w, "kubeconfig6"))
 	ranges := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("fd00:10:96::/112")}
 	for _, c := range []struct {

@@ -54,6 +54,7 @@ func TestMonitoring(t *testing.T) {
 	}
 	apply(t, w)
 	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
+	begun := time.Now()
 	p := startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))
 	targets := 6 * len(names)
 	p.expectTargets(t, targets)
@@ -62,6 +63,7 @@ func TestMonitoring(t *testing.T) {
 	override(t, w, changedScheduler)
 	apply(t, w)
 	p.expectSilence(t, 2*time.Minute)
+	expectShown(t, p.show(t, filepath.Join(w.Dir, "grafana"), begun))
 
 	m := breakAll(t, w)
 	for _, want := range m.alerts {
@@ -199,7 +201,8 @@ func startPrometheus(t *testing.T, m *lab.Machine, dir string) prometheus {
 // get decodes the data of a request to the API of Prometheus. It is false while nobody answers.
 func (p prometheus) get(t *testing.T, path string, data any) bool {
 	t.Helper()
-	text := onMachine(t, p.machine, "curl -sS --max-time 10 http://127.0.0.1:9090/api/v1/"+path+" 2>/dev/null || true")
+	text := onMachine(t, p.machine, "curl -sS --max-time 10 'http://127.0.0.1:9090/api/v1/"+path+
+		"' 2>/dev/null || true")
 	if !strings.HasPrefix(text, "{") {
 		return false
 	}

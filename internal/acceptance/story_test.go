@@ -93,6 +93,15 @@ func addresses(names []string) map[string]string {
 	return all
 }
 
+// addressList returns the addresses of the named machines.
+func addressList(names []string) []string {
+	var all []string
+	for _, name := range names {
+		all = append(all, address(name))
+	}
+	return all
+}
+
 // place sets the map of machines if names and machines differ.
 func place(t *testing.T, w *workspace.Workspace, addresses map[string]string) {
 	t.Helper()

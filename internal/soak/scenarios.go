@@ -7,6 +7,6 @@ func Scenarios() []Scenario {
 	return slices.Concat(
 		[]Scenario{loadScenario(), deadMachineScenario(), plugScenario()}, carelessScenarios(), twoProcessScenarios(),
 		upgradeScenarios(), accidentScenarios(),
-		controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
+		endpointScenarios(), controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
 	)
 }

@@ -24,6 +24,7 @@ type site struct {
 	env       *Env
 	work      *workspace.Workspace
 	variables map[string]any
+	dial      load.Dial // of clients; nil: as usual
 }
 
 // newSite creates a control plane of three machines.
@@ -62,8 +63,11 @@ func (s *site) set(ctx context.Context, variable string, value any) error {
 
 func (s *site) assign(variable string, value any) error {
 	s.variables[variable] = value
-	return s.work.WriteJSON("terraform.tfvars.json", s.variables)
+	return s.write()
 }
+
+// write writes the variables. Their file comes after that of the lab, which has an endpoint_address too.
+func (s *site) write() error { return s.work.WriteJSON("site.auto.tfvars.json", s.variables) }
 
 func (s *site) apply(ctx context.Context, args ...string) error {
 	_, err := s.work.Apply(ctx, s.env.Log, args...)
@@ -93,6 +97,7 @@ func (s *site) load(ctx context.Context, c load.Criteria) (*load.Load, error) {
 		Kubeconfig: kubeconfig,
 		Etcd:       &load.Etcd{Endpoints: s.members, TLS: credentials},
 		Criteria:   c,
+		Dial:       s.dial,
 	})
 }
 

@@ -131,7 +131,7 @@ func (s *site) upgrade(ctx context.Context, to workspace.Release) error {
 		return err
 	}
 	maps.Copy(s.variables, variables)
-	if err := s.work.WriteJSON("terraform.tfvars.json", s.variables); err != nil {
+	if err := s.write(); err != nil {
 		return err
 	}
 	return s.apply(ctx)

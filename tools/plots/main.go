@@ -4,6 +4,10 @@
 //	SOAK_OUT=soak.json make soak; BENCH_OUT=bench.json make bench
 //	cd tools/plots && go run . -soak ../../soak.json -bench ../../bench.json -out ../../images
 //
+// and what the panels of the dashboards showed in TestMonitoring (KUBE_TEST_PANELS):
+//
+//	cd tools/plots && go run . -panels ../../panels.json -out ../../images
+//
 // It draws a figure for each row that it knows and that is in the file, and lists
 // what it has written.
 package main
@@ -31,9 +35,11 @@ func main() {
 	log.SetFlags(0)
 	soak := flag.String("soak", "", "JSON `file` of make soak (SOAK_OUT)")
 	bench := flag.String("bench", "", "JSON `file` of make bench (BENCH_OUT)")
+	panels := flag.String("panels", "", "JSON `file` of TestMonitoring (KUBE_TEST_PANELS)")
 	out := flag.String("out", ".", "`directory` to write to")
 	flag.Parse()
-	if err := errors.Join(os.MkdirAll(*out, 0o755), drawSoak(*soak, *out), drawBench(*bench, *out)); err != nil {
+	if err := errors.Join(os.MkdirAll(*out, 0o755), drawSoak(*soak, *out), drawBench(*bench, *out),
+		drawDashboards(*panels, *out)); err != nil {
 		log.Fatal("plots: ", err)
 	}
 }

@@ -1,0 +1,97 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// Balancer is a balancer that the provider does not look after.
+type Balancer struct {
+	Name   string
+	unit   string
+	config func(targets map[string]string, path string) (file, text string)
+}
+
+// HAProxy checks its targets actively, as a cloud's balancer does.
+var HAProxy = Balancer{"HAProxy", "haproxy", func(targets map[string]string, path string) (string, string) {
+	text := "defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
+		" retries 2\n option redispatch 1\n" +
+		"listen api\n bind :::6443 v4v6\n option httpchk GET " + path +
+		"\n default-server check check-ssl verify none inter 500ms fall 2 rise 2\n"
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		text += fmt.Sprintf(" server %s %s\n", name, targets[name])
+	}
+	return "/etc/haproxy/haproxy.cfg", text
+}}
+
+// Nginx has no active checks: it would send requests to an API server that is not ready. So hooks tell it
+// which replicas are in rotation (InstallPool).
+var Nginx = Balancer{"nginx stream with hooks", "nginx", func(map[string]string, string) (string, string) {
+	text := "load_module modules/ngx_stream_module.so;\nevents {}\nstream {\n upstream api {\n" +
+		"  server 127.0.0.1:1 down;\n  include /etc/nginx/pool/*;\n }\n"
+	return "/etc/nginx/nginx.conf", text + " server { listen 6443; proxy_pass api; proxy_connect_timeout 1s; " +
+		"proxy_timeout 1h; }\n}\n"
+}}
+
+// InstallBalancers installs HAProxy and nginx, and starts neither.
+func InstallBalancers(ctx context.Context, m *lab.Machine) error {
+	_, err := run(ctx, m, "apt-get install -y -q haproxy nginx-light libnginx-mod-stream >/dev/null 2>&1\n"+
+		"systemctl disable --quiet --now haproxy nginx")
+	return err
+}
+
+// Start starts the balancer with targets, name to address:port, that it checks at a path, and waits until it
+// listens.
+func (b Balancer) Start(ctx context.Context, m *lab.Machine, targets map[string]string, path string) error {
+	file, text := b.config(targets, path)
+	_, err := run(ctx, m, fmt.Sprintf("cat >%s <<'EOF'\n%sEOF\nsystemctl restart %s; until ss -Hlnt | grep -q :6443; do "+
+		"sleep 0.05; done", file, text, b.unit))
+	return err
+}
+
+// poolScript installs the other end of the hooks: a file for each target of nginx.
+const poolScript = `mkdir -p /etc/nginx/pool
+cat >/usr/local/bin/pool <<'EOF'
+#!/bin/sh -e
+read -r input
+field() { printf '%s' "$input" | sed -E "s/.*\"$1\":\"?([^\",}]*).*/\1/"; }
+exec 9>/run/pool.lock
+flock 9
+target=/etc/nginx/pool/$(field name)
+case $(field action) in
+register) echo "server $(field address):$(field port);" >"$target" ;;
+drain | deregister) rm -f "$target" ;;
+status)
+  if [ -e "$target" ]; then echo '{"in_rotation": true}'; exit; fi
+  echo '{"in_rotation": false, "reason": "not in the pool"}'
+  exit
+  ;;
+esac
+systemctl reload nginx
+EOF
+chmod +x /usr/local/bin/pool
+`
+
+// InstallPool installs what the hooks run on the machine of Nginx. in are the targets that are there already,
+// name to address:port.
+func InstallPool(ctx context.Context, m *lab.Machine, in map[string]string) error {
+	script := poolScript
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		script += fmt.Sprintf("echo 'server %s;' >/etc/nginx/pool/%s\n", in[name], name)
+	}
+	_, err := run(ctx, m, script)
+	return err
+}
+
+// PoolHooks returns the hooks that run the program of InstallPool by SSH.
+func PoolHooks(l *lab.Lab, m *lab.Machine) map[string]any {
+	command := []string{
+		"ssh", "-i", l.PrivateKeyPath(), "-o", "UserKnownHostsFile=" + l.KnownHostsPath(), "-o", "BatchMode=yes",
+		"root@" + m.Address.String(), "/usr/local/bin/pool",
+	}
+	return map[string]any{"register": command, "drain": command, "deregister": command, "status": command}
+}

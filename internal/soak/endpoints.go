@@ -1,0 +1,238 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// endpointMachines are those with a replica at times, and besideMachine is that of what others run.
+var endpointMachines = []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
+
+const besideMachine = "beside"
+
+// endpointSite is a control plane with one kind of endpoint.
+type endpointSite struct {
+	*site
+	kind     endpointKind
+	machines fleet        // of the replicas
+	beside   *lab.Machine // of what others run
+	names    services.NameServers
+	router   services.Router
+}
+
+// endpointScenarios are the life of a control plane with each kind of endpoint, under the names "endpoints: KIND".
+func endpointScenarios() []Scenario {
+	var all []Scenario
+	for _, k := range endpointKinds() {
+		all = append(all, Scenario{Name: "endpoints: " + k.name, Run: k.life})
+	}
+	return all
+}
+
+// life creates a control plane, changes it while clients work, lets a machine die, and destroys it.
+func (k endpointKind) life(ctx context.Context, e *Env) ([]Result, error) {
+	s, err := k.newSite(ctx, e)
+	if errors.Is(err, errNoKubeVIP) {
+		return []Result{{Name: k.row("create"), Detail: err.Error()}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if s.router.Machine != nil {
+			s.router.Forget(context.WithoutCancel(ctx))
+		}
+	}()
+	bare, err := s.machines.fingerprints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	results, err := s.create(ctx)
+	if err != nil {
+		return results, err
+	}
+	for _, c := range endpointChanges {
+		more, err := s.measure(ctx, c)
+		results = append(results, more...)
+		if err != nil {
+			return results, fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	dead, err := s.loseOne(ctx)
+	results = append(results, dead...)
+	if err != nil {
+		return results, err
+	}
+	gone, err := s.destroy(ctx, bare)
+	return append(results, gone), err
+}
+
+// row returns the name of the result of an operation.
+func (k endpointKind) row(operation string) string { return "endpoint " + k.name + ": " + operation }
+
+// newSite starts what others run, and prepares the configuration.
+func (k endpointKind) newSite(ctx context.Context, e *Env) (*endpointSite, error) {
+	if err := e.Lab.Add(ctx, slices.Concat(endpointMachines[len(machineNames):], []string{besideMachine})...); err != nil {
+		return nil, err
+	}
+	root, err := build.Checkout()
+	if err != nil {
+		return nil, err
+	}
+	// The example takes the module from ../../modules.
+	if err := os.CopyFS(filepath.Join(e.Dir, "modules"), os.DirFS(filepath.Join(root, "modules"))); err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, e.Lab, filepath.Join(e.Dir, "examples", k.example), "")
+	if err != nil {
+		return nil, err
+	}
+	s := &endpointSite{
+		site: &site{env: e, work: w, variables: map[string]any{}}, kind: k, beside: e.Lab.Machine(besideMachine),
+	}
+	for _, name := range endpointMachines {
+		s.machines = append(s.machines, e.Lab.Machine(name))
+	}
+	if err := k.start(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, w.MakeFrom(ctx, os.DirFS(filepath.Join(root, "examples", k.example)), e.Log)
+}
+
+// resize scales to the first n machines, and waits until clients reach all of them.
+func (s *endpointSite) resize(ctx context.Context, n int) error {
+	machines, addresses := map[string]string{}, []string{}
+	for _, m := range s.machines[:n] {
+		machines[m.Name] = m.Address.String()
+		addresses = append(addresses, m.Address.String())
+	}
+	if err := s.set(ctx, "machines", machines); err != nil {
+		return err
+	}
+	if s.kind.settle == nil {
+		return nil
+	}
+	return s.kind.settle(ctx, s, addresses)
+}
+
+func (s *endpointSite) create(ctx context.Context) ([]Result, error) {
+	begun := time.Now()
+	if err := s.resize(ctx, 1); err != nil {
+		return nil, err
+	}
+	err := s.checkConverged(ctx)
+	r := Result{Name: s.kind.row("create"), Detail: fmt.Sprintf("%.0f s", time.Since(begun).Seconds())}
+	r.count(err == nil)
+	return []Result{r}, err
+}
+
+// endpointChange is a change that clients must not notice, as far as the kind of endpoint permits.
+type endpointChange struct {
+	name string
+	do   func(ctx context.Context, s *endpointSite) error
+}
+
+var endpointChanges = []endpointChange{
+	{"from one machine to three", scalingTo(3)},
+	{"from three machines to five", scalingTo(5)},
+	{"from five machines to three", scalingTo(3)},
+	{"a flag of the API servers changes", changeFlag},
+	{"a replica is replaced", func(ctx context.Context, s *endpointSite) error {
+		return s.apply(ctx, `-replace=module.control_plane.kube_control_plane_replica.this["cp2"]`)
+	}},
+}
+
+func scalingTo(n int) func(context.Context, *endpointSite) error {
+	return func(ctx context.Context, s *endpointSite) error { return s.resize(ctx, n) }
+}
+
+func changeFlag(ctx context.Context, s *endpointSite) error {
+	version, err := build.Version("kubernetes")
+	if err != nil {
+		return err
+	}
+	override := fmt.Sprintf("module \"control_plane\" {\n  kubernetes = { version = %q, extra_args = { apiserver = "+
+		"{ v = \"3\" } } }\n}\n", version)
+	if err := os.WriteFile(filepath.Join(s.work.Dir, "flag_override.tf"), []byte(override), 0o600); err != nil {
+		return err
+	}
+	return s.apply(ctx)
+}
+
+// measure makes a change while clients work.
+func (s *endpointSite) measure(ctx context.Context, c endpointChange) ([]Result, error) {
+	criteria := load.Unnoticed().Excusing(s.kind.excuse...)
+	report, err := s.during(ctx, criteria, func() error { return c.do(ctx, s) })
+	if err == nil {
+		err = s.checkConverged(ctx)
+	}
+	return loadResults(s.kind.row(c.name), report, criteria), err
+}
+
+// loseOne powers a machine off while clients work, and on again: the one that has the address, if one has.
+func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
+	victim := s.machine("cp3")
+	if s.kind.held {
+		var err error
+		if victim, err = s.holder(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c := outage()
+	c.MostFailed = c.Rate * int(s.kind.away/time.Second)
+	c.Longest = load.Gaps{Reads: s.kind.away, Writes: s.kind.away}
+	report, err := s.during(ctx, c, func() error {
+		fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
+		if err := victim.PowerOff(ctx); err != nil {
+			return err
+		}
+		if err := load.Sleep(ctx, max(s.kind.away, 10*time.Second)); err != nil {
+			return err
+		}
+		if err := victim.Boot(ctx); err != nil {
+			return err
+		}
+		return eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy)
+	})
+	if err == nil {
+		err = eventually(ctx, time.Minute, time.Second, s.checkConverged)
+	}
+	name := s.kind.row("a machine loses its power")
+	r := Result{
+		Name: name, Criteria: c.Words(), Violated: load.Verdict(report, c), Observed: []load.Summary{report.Summary()},
+		Series: report.Series(), Detail: countsOf(report),
+	}
+	var gaps []string
+	for _, client := range report.Clients {
+		r.count(client.Reads.Gap.Length <= s.kind.away && client.Writes.Gap.Length <= s.kind.away)
+		gaps = append(gaps, fmt.Sprintf("%s: %d ms without a read, %d ms without a write", client.Name,
+			client.Reads.Gap.Length.Milliseconds(), client.Writes.Gap.Length.Milliseconds()))
+	}
+	r.Detail = strings.Join(append(gaps, r.Detail), "; ")
+	return []Result{r}, err
+}
+
+// destroy destroys everything, and looks for what is left.
+func (s *endpointSite) destroy(ctx context.Context, bare map[string][]string) (Result, error) {
+	r := Result{Name: s.kind.row("destroy")}
+	begun := time.Now()
+	err := s.apply(ctx, "-destroy")
+	r.Detail = fmt.Sprintf("%.0f s", time.Since(begun).Seconds())
+	if err == nil {
+		err = s.machines.clean(ctx, 0, bare)
+	}
+	r.count(err == nil)
+	return r, err
+}
