@@ -87,16 +87,17 @@ func (c Client) EnsureBindings(ctx context.Context) error {
 	return nil
 }
 
-// ensureBinding creates a binding, or adds its subject to the existing one.
+// ensureBinding creates a binding, or adds its subject to the existing one. What exists is only read: a database
+// without space refuses each creation, also one of an object that is there, and its repair restarts API servers.
 func ensureBinding(
 	ctx context.Context, api typedrbac.ClusterRoleBindingInterface, binding *rbac.ClusterRoleBinding,
 ) error {
-	_, err := api.Create(ctx, binding, meta.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
 	existing, err := api.Get(ctx, binding.Name, meta.GetOptions{})
-	if err != nil || slices.Contains(existing.Subjects, binding.Subjects[0]) {
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = api.Create(ctx, binding, meta.CreateOptions{})
+		return err
+	case err != nil || slices.Contains(existing.Subjects, binding.Subjects[0]):
 		return err
 	}
 	existing.Subjects = append(existing.Subjects, binding.Subjects[0])

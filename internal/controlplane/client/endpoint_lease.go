@@ -58,21 +58,24 @@ func (a adminAccess) ensureEndpointLease(ctx context.Context, name string) error
 	if err := ensureRoleBinding(ctx, roles.RoleBindings(meta.NamespaceSystem), leaseBinding(name)); err != nil {
 		return err
 	}
-	_, err = leases.Leases(meta.NamespaceSystem).Create(ctx, &coordination.Lease{ObjectMeta: leaseMeta(name)},
-		meta.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	return ensureLease(ctx, leases.Leases(meta.NamespaceSystem), name)
+}
+
+func ensureLease(ctx context.Context, api typedcoordination.LeaseInterface, name string) error {
+	_, err := api.Get(ctx, name, meta.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = api.Create(ctx, &coordination.Lease{ObjectMeta: leaseMeta(name)}, meta.CreateOptions{})
 	}
 	return err
 }
 
 func ensureRole(ctx context.Context, api typedrbac.RoleInterface, role *rbac.Role) error {
-	_, err := api.Create(ctx, role, meta.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
 	existing, err := api.Get(ctx, role.Name, meta.GetOptions{})
-	if err != nil || reflect.DeepEqual(existing.Rules, role.Rules) {
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = api.Create(ctx, role, meta.CreateOptions{})
+		return err
+	case err != nil || reflect.DeepEqual(existing.Rules, role.Rules):
 		return err
 	}
 	existing.Rules = role.Rules
@@ -84,12 +87,11 @@ func ensureRole(ctx context.Context, api typedrbac.RoleInterface, role *rbac.Rol
 func ensureRoleBinding(
 	ctx context.Context, api typedrbac.RoleBindingInterface, binding *rbac.RoleBinding,
 ) error {
-	_, err := api.Create(ctx, binding, meta.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
 	existing, err := api.Get(ctx, binding.Name, meta.GetOptions{})
 	switch {
+	case apierrors.IsNotFound(err):
+		_, err = api.Create(ctx, binding, meta.CreateOptions{})
+		return err
 	case err != nil:
 		return err
 	case existing.RoleRef != binding.RoleRef:
