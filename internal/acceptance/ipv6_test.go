@@ -274,6 +274,54 @@ func TestIPv6Endpoints(t *testing.T) {
 		apply(t, w, "-destroy")
 		expectBare(t, bare, "cp1", "cp2")
 	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("kube_vip", func(t *testing.T) { kubeVIP6(t, last, bare) })
+}
+
+// kubeVIP6: a holder of an IPv6 address that is not ready gives it to the other machine, which answers from.
+func kubeVIP6(t *testing.T, from *lab.Machine, bare map[string][]string) {
+	names := []string{"cp1", "cp2"}
+	installKubeVIP(t, names...)
+	w := storyIn(t, names, checkout(t), "examples/kube-vip-endpoint")
+	override(t, w, networkModule)
+	variables := map[string]any{"machines": addresses(names), "endpoint_address": w.VIP6()}
+	if err := w.WriteJSON("z.auto.tfvars.json", variables); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, w)
+	held := func() (all []string) {
+		for _, name := range names {
+			if onMachine(t, shared.lab.Machine(name), "ip -o address show to "+w.VIP6()) != "" {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	ask := "curl -s -k --fail --max-time 5 -o /dev/null 'https://[" + w.VIP6() + "]:6443/readyz'"
+	onMachine(t, from, ask)
+	before := held()
+	if len(before) != 1 {
+		t.Fatalf("%v have the address", before)
+	}
+	expectServed(t, w.VIP6(), w.VIP6())
+	onMachine(t, shared.lab.Machine(before[0]), "systemctl stop kube-apiserver")
+	await(t, "the other machine has no address", func() bool {
+		now := held()
+		return len(now) == 1 && now[0] != before[0]
+	})
+	onMachine(t, from, "for i in $(seq 50); do "+ask+" && exit; sleep 0.1; done; exit 1")
+	onMachine(t, shared.lab.Machine(before[0]), "systemctl start kube-apiserver")
+	await(t, "the plan is not empty again", func() bool {
+		_, changes, err := w.Plan(t.Context())
+		return err == nil && !changes
+	})
+	apply(t, w, "-destroy")
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "rm "+services.KubeVIPPath)
+	}
+	expectBare(t, bare, names...)
 }
 
 // TestDualStack is a control plane with two families on machines that have both: clients of both

@@ -27,8 +27,8 @@ func kubeVIPSchema() schema.Attribute {
 			"targets": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
 				Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
-				MarkdownDescription: "IPv4 addresses of the machines of all replicas, by the replicas' names. `address` is an " +
-					"unused address in their network. A change restarts nothing; replicas only record it.",
+				MarkdownDescription: "Addresses of the machines of all replicas, by the replicas' names: IPv4 or IPv6, as " +
+					"`address`, which is an unused address in their network. A change restarts nothing; replicas only record it.",
 			},
 			"mode": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(kubevip.ARP),

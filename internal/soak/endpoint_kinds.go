@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 // endpointKind is a kind of endpoint, and what surrounds it.
@@ -20,13 +26,63 @@ type endpointKind struct {
 	name    string
 	example string // in examples: its variable machines are addresses by name
 	// start starts what others run on a machine of its own, and sets the variables of the example.
-	start func(ctx context.Context, s *endpointSite) error
-	// settle waits until clients reach these machines; nil: they do when the apply ends.
-	settle func(ctx context.Context, s *endpointSite, addresses []string) error
-	held   bool          // one machine has the address, and is the one that loses its power
-	away   time.Duration // how long clients may be without an answer when a machine is dead
-	excuse []load.Excuse // in addition to those of every change
+	start func(ctx context.Context, a *surroundings) error
+	// reached waits until clients reach the machines of all replicas, as far as those that surround the control
+	// plane know.
+	reached func(ctx context.Context, a *surroundings, replicas fleet) error
+	held    bool          // one machine has the address, and is the one that loses its power
+	away    time.Duration // how long clients may be without an answer when a machine is dead
+	excuse  []load.Excuse // in addition to those of every change
 }
+
+// surroundings are what others run beside a control plane.
+type surroundings struct {
+	env       *Env
+	machines  fleet          // of the replicas
+	beside    *lab.Machine   // of what others run
+	variables map[string]any // of the example, but for its machines
+	names     services.NameServers
+	router    services.Router
+	dial      load.Dial // of clients; nil: as usual
+}
+
+// besideMachine is the machine of what others run.
+const besideMachine = "beside"
+
+// surround starts what surrounds the kind of endpoint, for replicas on the named machines.
+func (k endpointKind) surround(ctx context.Context, e *Env, names []string) (*surroundings, error) {
+	if err := e.Lab.Add(ctx, slices.Concat(names, []string{besideMachine})...); err != nil {
+		return nil, err
+	}
+	a := &surroundings{env: e, beside: e.Lab.Machine(besideMachine), variables: map[string]any{}}
+	for _, name := range names {
+		a.machines = append(a.machines, e.Lab.Machine(name))
+	}
+	return a, k.start(ctx, a)
+}
+
+// forget ends what start has changed on this computer.
+func (a *surroundings) forget(ctx context.Context) {
+	if a != nil && a.router.Machine != nil {
+		a.router.Forget(context.WithoutCancel(ctx))
+	}
+}
+
+// config returns the example, in a directory from which it finds the module: dir is where the workspace will be.
+func (k endpointKind) config(dir string) (fs.FS, error) {
+	root, err := build.Checkout()
+	if err != nil {
+		return nil, err
+	}
+	modules := filepath.Join(dir, "..", "..", "modules") // as in the example's source
+	if err := os.RemoveAll(modules); err != nil {
+		return nil, err
+	}
+	return os.DirFS(filepath.Join(root, "examples", k.example)), os.CopyFS(modules, os.DirFS(filepath.Join(root, "modules")))
+}
+
+// dir returns where the workspace is.
+func (k endpointKind) dir(e *Env) string { return filepath.Join(e.Dir, "examples", k.example) }
 
 // mostEnded is how many requests of each client may end with their connections, for each change.
 const mostEnded = 60
@@ -34,110 +90,159 @@ const mostEnded = 60
 // endpointKinds are the kinds, the default first.
 func endpointKinds() []endpointKind {
 	return []endpointKind{
-		{name: "haproxy", example: "stacked", start: startNothing, held: true, away: addressBack},
-		{name: "external", example: "external-balancer", start: startHAProxy, away: 50 * time.Second},
-		{name: "external with hooks", example: "external-balancer", start: startNginx, away: 50 * time.Second},
 		{
-			name: "dns", example: "dns-endpoint", start: startNameServers, settle: settleNames,
+			name: "haproxy", example: "stacked", start: startNothing, reached: heldByOne, held: true, away: addressBack,
+		},
+		{
+			name: "external", example: "external-balancer", start: startHAProxy, reached: balanced,
+			away: 50 * time.Second,
+		},
+		{
+			name: "external with hooks", example: "external-balancer", start: startNginx, reached: balanced,
+			away: 50 * time.Second,
+		},
+		{
+			name: "dns", example: "dns-endpoint", start: startNameServers, reached: resolved,
 			away: 30 * time.Second,
 		},
 		{
-			name: "bgp", example: "bgp-endpoint", start: startRouter, settle: settleRoutes, away: 3 * time.Second,
+			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: 3 * time.Second,
 			excuse: []load.Excuse{load.Rerouted(mostEnded)},
 		},
 		{
-			name: "kube_vip", example: "kube-vip-endpoint", start: startKubeVIP, held: true, away: 12 * time.Second,
-			excuse: load.Moved(mostEnded),
+			name: "kube_vip", example: "kube-vip-endpoint", start: startKubeVIP, reached: heldByOne, held: true,
+			away: 12 * time.Second, excuse: load.Moved(mostEnded),
 		},
 	}
 }
 
-func startNothing(context.Context, *endpointSite) error { return nil }
+func startNothing(context.Context, *surroundings) error { return nil }
 
 // targets returns what a balancer sends requests to: every machine, also those that have no replica yet.
-func (s *endpointSite) targets(machines []*lab.Machine) map[string]string {
+func (a *surroundings) targets() map[string]string {
 	all := map[string]string{}
-	for _, m := range machines {
+	for _, m := range a.machines {
 		all[m.Name] = net.JoinHostPort(m.Address.String(), "6443")
 	}
 	return all
 }
 
-func startHAProxy(ctx context.Context, s *endpointSite) error {
-	if err := services.InstallBalancers(ctx, s.beside); err != nil {
+func startHAProxy(ctx context.Context, a *surroundings) error {
+	if err := services.InstallBalancers(ctx, a.beside); err != nil {
 		return err
 	}
-	s.setExternal(nil)
-	return services.HAProxy.Start(ctx, s.beside, s.targets(s.machines), "/readyz")
+	a.setExternal(nil)
+	return services.HAProxy.Start(ctx, a.beside, a.targets(), "/readyz")
 }
 
-func startNginx(ctx context.Context, s *endpointSite) error {
-	if err := services.InstallBalancers(ctx, s.beside); err != nil {
+func startNginx(ctx context.Context, a *surroundings) error {
+	if err := services.InstallBalancers(ctx, a.beside); err != nil {
 		return err
 	}
-	if err := services.InstallPool(ctx, s.beside, nil); err != nil {
+	if err := services.InstallPool(ctx, a.beside, nil); err != nil {
 		return err
 	}
-	s.setExternal(services.PoolHooks(s.env.Lab, s.beside))
-	return services.Nginx.Start(ctx, s.beside, nil, "")
+	a.setExternal(services.PoolHooks(a.env.Lab, a.beside))
+	return services.Nginx.Start(ctx, a.beside, nil, "")
 }
 
-func (s *endpointSite) setExternal(hooks map[string]any) {
-	s.variables["endpoint_address"] = s.beside.Address.String()
-	s.variables["health_check"] = map[string]any{"interval": "500ms", "threshold": 2}
-	s.variables["hooks"] = hooks
+func (a *surroundings) setExternal(hooks map[string]any) {
+	a.variables["endpoint_address"] = a.beside.Address.String()
+	a.variables["health_check"] = map[string]any{"interval": "500ms", "threshold": 2}
+	a.variables["hooks"] = hooks
 }
 
-func startNameServers(ctx context.Context, s *endpointSite) error {
-	n, err := services.StartNameServers(ctx, s.beside)
+func startNameServers(ctx context.Context, a *surroundings) error {
+	n, err := services.StartNameServers(ctx, a.beside)
 	if err != nil {
 		return err
 	}
 	// The agent's packages are there, so that a machine without a replica has them too.
-	if _, err := s.machines.each(ctx, "apt-get install -y -q bind9-dnsutils >/dev/null 2>&1"); err != nil {
+	if _, err := a.machines.each(ctx, "apt-get install -y -q bind9-dnsutils >/dev/null 2>&1"); err != nil {
 		return err
 	}
-	maps.Copy(s.variables, n.Variables(5*time.Second))
-	s.names, s.dial = n, n.Dial(s.env.Log)
+	maps.Copy(a.variables, n.Variables(5*time.Second))
+	a.names, a.dial = n, n.Dial(a.env.Log)
 	return nil
 }
 
-func settleNames(ctx context.Context, s *endpointSite, addresses []string) error {
-	_, err := s.names.Await(ctx, addresses)
-	return err
-}
-
-func startRouter(ctx context.Context, s *endpointSite) error {
-	r, err := services.StartRouter(ctx, s.beside, s.env.Lab.Subnet)
+func startRouter(ctx context.Context, a *surroundings) error {
+	r, err := services.StartRouter(ctx, a.beside, a.env.Lab.Subnet)
 	if err != nil {
 		return err
 	}
-	maps.Copy(s.variables, r.Variables(services.ReplicasASN))
-	s.router = r
+	maps.Copy(a.variables, r.Variables(services.ReplicasASN))
+	a.router = r
 	return nil
-}
-
-func settleRoutes(ctx context.Context, s *endpointSite, addresses []string) error {
-	_, err := s.router.Await(ctx, addresses)
-	return err
 }
 
 // errNoKubeVIP means that the kind was not measured.
 var errNoKubeVIP = errors.New(supplied.KubeVIP + " is not set to the path of kube-vip")
 
-func startKubeVIP(ctx context.Context, s *endpointSite) error {
+func startKubeVIP(ctx context.Context, a *surroundings) error {
 	path := os.Getenv(supplied.KubeVIP)
 	if path == "" {
 		return errNoKubeVIP
 	}
-	path, err := supplied.Unpack(ctx, path, s.env.Dir)
+	if err := os.MkdirAll(a.env.Dir, 0o700); err != nil {
+		return err
+	}
+	path, err := supplied.Unpack(ctx, path, a.env.Dir)
 	if err != nil {
 		return err
 	}
-	for _, m := range s.machines {
+	for _, m := range a.machines {
 		if err := services.InstallKubeVIP(ctx, m, path); err != nil {
 			return fmt.Errorf("start kube-vip: %w", err)
 		}
 	}
 	return nil
+}
+
+// addresses returns the addresses of machines.
+func (f fleet) addresses() []string {
+	var all []string
+	for _, m := range f {
+		all = append(all, m.Address.String())
+	}
+	return all
+}
+
+func resolved(ctx context.Context, a *surroundings, replicas fleet) error {
+	_, err := a.names.Await(ctx, replicas.addresses())
+	return err
+}
+
+func routed(ctx context.Context, a *surroundings, replicas fleet) error {
+	_, err := a.router.Await(ctx, replicas.addresses())
+	return err
+}
+
+// balanced waits until the balancer answers.
+func balanced(ctx context.Context, a *surroundings, _ fleet) error {
+	return eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
+		_, err := a.beside.Run(ctx, "curl --silent --insecure --fail --max-time 2 --output /dev/null https://127.0.0.1:6443/readyz")
+		return err
+	})
+}
+
+// heldByOne waits until exactly one machine has the virtual IP.
+func heldByOne(ctx context.Context, a *surroundings, _ fleet) error {
+	vip := workspace.VIP(a.env.Lab)
+	return eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
+		printed, err := a.machines.each(ctx, "ip -o address show to "+vip)
+		if err != nil {
+			return err
+		}
+		var holders []string
+		for name, out := range printed {
+			if strings.TrimSpace(out) != "" {
+				holders = append(holders, name)
+			}
+		}
+		if len(holders) != 1 {
+			return fmt.Errorf("%s is on %v", vip, holders)
+		}
+		return nil
+	})
 }

@@ -6,30 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
-	"github.com/kubequorum/terraform-provider-kube/internal/lab"
-	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// endpointMachines are those with a replica at times, and besideMachine is that of what others run.
+// endpointMachines are those with a replica at times.
 var endpointMachines = []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
-
-const besideMachine = "beside"
 
 // endpointSite is a control plane with one kind of endpoint.
 type endpointSite struct {
 	*site
-	kind     endpointKind
-	machines fleet        // of the replicas
-	beside   *lab.Machine // of what others run
-	names    services.NameServers
-	router   services.Router
+	kind   endpointKind
+	around *surroundings
 }
 
 // endpointScenarios are the life of a control plane with each kind of endpoint, under the names "endpoints: KIND".
@@ -50,12 +42,8 @@ func (k endpointKind) life(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if s.router.Machine != nil {
-			s.router.Forget(context.WithoutCancel(ctx))
-		}
-	}()
-	bare, err := s.machines.fingerprints(ctx)
+	defer s.around.forget(ctx)
+	bare, err := s.around.machines.fingerprints(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,47 +72,28 @@ func (k endpointKind) row(operation string) string { return "endpoint " + k.name
 
 // newSite starts what others run, and prepares the configuration.
 func (k endpointKind) newSite(ctx context.Context, e *Env) (*endpointSite, error) {
-	if err := e.Lab.Add(ctx, slices.Concat(endpointMachines[len(machineNames):], []string{besideMachine})...); err != nil {
-		return nil, err
-	}
-	root, err := build.Checkout()
+	around, err := k.surround(ctx, e, endpointMachines)
 	if err != nil {
 		return nil, err
 	}
-	// The example takes the module from ../../modules.
-	if err := os.CopyFS(filepath.Join(e.Dir, "modules"), os.DirFS(filepath.Join(root, "modules"))); err != nil {
-		return nil, err
-	}
-	w, err := workspace.Open(ctx, e.Lab, filepath.Join(e.Dir, "examples", k.example), "")
+	config, err := k.config(k.dir(e))
 	if err != nil {
 		return nil, err
 	}
-	s := &endpointSite{
-		site: &site{env: e, work: w, variables: map[string]any{}}, kind: k, beside: e.Lab.Machine(besideMachine),
-	}
-	for _, name := range endpointMachines {
-		s.machines = append(s.machines, e.Lab.Machine(name))
-	}
-	if err := k.start(ctx, s); err != nil {
+	w, err := workspace.Open(ctx, e.Lab, k.dir(e), "")
+	if err != nil {
 		return nil, err
 	}
-	return s, w.MakeFrom(ctx, os.DirFS(filepath.Join(root, "examples", k.example)), e.Log)
+	s := &site{env: e, work: w, variables: around.variables, dial: around.dial}
+	return &endpointSite{s, k, around}, w.MakeFrom(ctx, config, e.Log)
 }
 
 // resize scales to the first n machines, and waits until clients reach all of them.
 func (s *endpointSite) resize(ctx context.Context, n int) error {
-	machines, addresses := map[string]string{}, []string{}
-	for _, m := range s.machines[:n] {
-		machines[m.Name] = m.Address.String()
-		addresses = append(addresses, m.Address.String())
-	}
-	if err := s.set(ctx, "machines", machines); err != nil {
+	if err := s.set(ctx, "machines", s.work.Machines(n)); err != nil {
 		return err
 	}
-	if s.kind.settle == nil {
-		return nil
-	}
-	return s.kind.settle(ctx, s, addresses)
+	return s.kind.reached(ctx, s.around, s.around.machines[:n])
 }
 
 func (s *endpointSite) create(ctx context.Context) ([]Result, error) {
@@ -231,7 +200,7 @@ func (s *endpointSite) destroy(ctx context.Context, bare map[string][]string) (R
 	err := s.apply(ctx, "-destroy")
 	r.Detail = fmt.Sprintf("%.0f s", time.Since(begun).Seconds())
 	if err == nil {
-		err = s.machines.clean(ctx, 0, bare)
+		err = s.around.machines.clean(ctx, 0, bare)
 	}
 	r.count(err == nil)
 	return r, err

@@ -7,6 +7,6 @@ func Scenarios() []Scenario {
 	return slices.Concat(
 		[]Scenario{loadScenario(), deadMachineScenario(), plugScenario()}, carelessScenarios(), twoProcessScenarios(),
 		upgradeScenarios(), accidentScenarios(),
-		endpointScenarios(), controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
+		endpointScenarios(), interruptEndpointScenarios(), controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
 	)
 }

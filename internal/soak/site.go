@@ -66,8 +66,7 @@ func (s *site) assign(variable string, value any) error {
 	return s.write()
 }
 
-// write writes the variables. Their file comes after that of the lab, which has an endpoint_address too.
-func (s *site) write() error { return s.work.WriteJSON("site.auto.tfvars.json", s.variables) }
+func (s *site) write() error { return s.work.WriteJSON(variablesFile, s.variables) }
 
 func (s *site) apply(ctx context.Context, args ...string) error {
 	_, err := s.work.Apply(ctx, s.env.Log, args...)

@@ -18,9 +18,12 @@ const pointTime = 10 * time.Minute
 // sweep interrupts operations, one run after the other, and checks that the next apply
 // converges.
 type sweep struct {
-	env            *Env
-	config         fs.FS                              // the *.tf files
-	more           func(context.Context, fleet) error // checks in addition to etcd's; may be nil
+	env    *Env
+	config fs.FS                              // the *.tf files
+	more   func(context.Context, fleet) error // checks in addition to etcd's; may be nil
+	// surround starts what others run beside the control plane, and returns variables for it; may be nil.
+	surround       func(context.Context) (map[string]any, error)
+	variables      map[string]any // of surround
 	work           *workspace.Workspace
 	bare           map[string][]string // fingerprints of the unused machines
 	identity       string              // opens the private keys in the state
@@ -37,9 +40,18 @@ func newSweep(ctx context.Context, e *Env, config fs.FS) (*sweep, error) {
 	return s, s.begin(ctx)
 }
 
+// variablesFile comes after the file of the lab, which has an endpoint_address too.
+const variablesFile = "site.auto.tfvars.json"
+
 // begin records the bare machines, and starts without a state.
 func (s *sweep) begin(ctx context.Context) error {
 	s.size, s.keys, s.operations = 0, 0, 0
+	if s.surround != nil {
+		var err error
+		if s.variables, err = s.surround(ctx); err != nil {
+			return err
+		}
+	}
 	bare, err := s.all().fingerprints(ctx)
 	if err != nil {
 		return err
@@ -157,11 +169,15 @@ func (s *sweep) describe(t *track) error {
 	if t.machines == 0 {
 		return nil
 	}
-	variables := map[string]any{"machines": s.work.Machines(t.machines)}
+	variables := maps.Clone(s.variables)
+	if variables == nil {
+		variables = map[string]any{}
+	}
+	variables["machines"] = s.work.Machines(t.machines)
 	if t.variables != nil {
 		maps.Copy(variables, t.variables(s.operations))
 	}
-	return s.work.WriteJSON("terraform.tfvars.json", variables)
+	return s.work.WriteJSON(variablesFile, variables)
 }
 
 func (s *sweep) resize(n int) {

@@ -162,19 +162,24 @@ func (w *Workspace) writeVariables(ctx context.Context) error {
 	})
 }
 
-// VIP is the virtual IP for the lab: its network's address .100, or VIP6 if its machines have no
-// IPv4.
-func (w *Workspace) VIP() string {
-	if machines := w.lab.Machines(); len(machines) > 0 && machines[0].Address.Is6() {
-		return w.VIP6()
+// VIP returns VIP of the lab.
+func (w *Workspace) VIP() string { return VIP(w.lab) }
+
+// VIP6 returns VIP6 of the lab.
+func (w *Workspace) VIP6() string { return VIP6(w.lab) }
+
+// VIP is the virtual IP for a lab: its network's address .100, or VIP6 if its machines have no IPv4.
+func VIP(l *lab.Lab) string {
+	if machines := l.Machines(); len(machines) > 0 && machines[0].Address.Is6() {
+		return VIP6(l)
 	}
-	four := w.lab.Subnet.Addr().As4()
+	four := l.Subnet.Addr().As4()
 	return fmt.Sprintf("%d.%d.%d.100", four[0], four[1], four[2])
 }
 
-// VIP6 is the virtual IP of the lab's IPv6 network, ::100.
-func (w *Workspace) VIP6() string {
-	six := w.lab.Subnet6.Masked().Addr().As16()
+// VIP6 is the virtual IP of a lab's IPv6 network, ::100.
+func VIP6(l *lab.Lab) string {
+	six := l.Subnet6.Masked().Addr().As16()
 	six[14] = 1
 	return netip.AddrFrom16(six).String()
 }

@@ -1,7 +1,7 @@
 # run starts kube-vip while the replica is in rotation and its API server is ready, and stops it otherwise.
 # clean removes the address, and is what remains when run has ended. Go sets config, credential, url (of the
-# machine's own address), lease_path, lease, name, vip, device, program, sha256, and the times duration, renew
-# and retry in seconds.
+# machine's own address), lease_path, lease, name, vip, length (of its prefix), source (vip as ss takes it),
+# device, program, sha256, and the times duration, renew and retry in seconds.
 #
 # kube-vip has no rights but to read and update the endpoint's Lease. It is asked nothing: this program reads
 # the Lease with the same certificate, and whether the machine has the address.
@@ -10,11 +10,11 @@ set -eu
 run=/run/kube-endpoint-kube-vip
 
 # devices: prints the interfaces that have the address.
-devices() { ip -o -4 address show to "$vip/32" | awk '{ print $2 }'; }
+devices() { ip -o address show to "$vip/$length" | awk '{ print $2 }'; }
 
 # drop: removes the address. A kube-vip that is killed keeps it, and so may one that ends.
 drop() {
-  for held in $(devices); do ip address delete "$vip/32" dev "$held" || true; done
+  for held in $(devices); do ip address delete "$vip/$length" dev "$held" || true; done
 }
 
 # field NAME: prints a field of the kubeconfig that is base64.
@@ -50,7 +50,7 @@ start() {
   fi
   drop
   kubernetes_addr=$url vip_arpRate=500 HOME=$run "$program" manager --arp --controlplane --leaderElection \
-    --vip="$vip" --vipSubnet=32 --interface="$device" --namespace=kube-system --leaseName="$lease" \
+    --vip="$vip" --vipSubnet="$length" --interface="$device" --namespace=kube-system --leaseName="$lease" \
     --leaseDuration="$duration" --leaseRenewDuration="$renew" --leaseRetry="$retry" --nodeName="$name" \
     --k8sConfigPath="$CREDENTIALS_DIRECTORY/kubeconfig" --prometheusHTTPServer= &
   child=$! born=$(date +%s)
@@ -83,7 +83,7 @@ give() {
       break
     fi
   done
-  ss --no-header --kill --tcp state connected src "$vip" >/dev/null 2>&1 || true
+  ss --no-header --kill --tcp state connected src "$source" >/dev/null 2>&1 || true
 }
 
 # stop: kube-vip also releases the Lease when it is terminated. If its API server does not answer, it is killed.

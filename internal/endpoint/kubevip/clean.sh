@@ -8,8 +8,8 @@ if systemctl cat "$unit" >/dev/null 2>&1; then
   systemctl stop "$unit"
   systemctl reset-failed "$unit" 2>/dev/null || true
 fi
-for device in $(ip -o -4 address show to "$vip/32" | awk '{ print $2 }'); do
-  ip address delete "$vip/32" dev "$device"
+for device in $(ip -o address show to "$vip/$length" | awk '{ print $2 }'); do
+  ip address delete "$vip/$length" dev "$device"
 done
 rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
 rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*

@@ -13,7 +13,7 @@ if systemctl is-active --quiet "$unit"; then
 else
   systemctl stop "$unit" 2>/dev/null || true
 fi
-for device in $(ip -o -4 address show to "$vip/32" | awk '{ print $2 }'); do
-  ip address delete "$vip/32" dev "$device"
+for device in $(ip -o address show to "$vip/$length" | awk '{ print $2 }'); do
+  ip address delete "$vip/$length" dev "$device"
 done
 echo ours

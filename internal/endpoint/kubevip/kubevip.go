@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// ARP is the mode in which the holder answers for the address on its network.
+// ARP is the mode in which the holder answers for the address on its network: ARP requests, or those of neighbor
+// discovery for IPv6.
 const ARP = "arp"
 
 // Defaults of settings that are not set. Holders renew the Lease within three fifths of its duration, and others
@@ -33,9 +35,9 @@ const (
 // Spec is the wanted state of one endpoint.
 type Spec struct {
 	ClusterID     string
-	Address       string            // IPv4 address
+	Address       string            // IP address
 	Port          int               // of the endpoint, and of every API server; 0 means 6443
-	Targets       map[string]string // name → IPv4 address: the machines of the replicas
+	Targets       map[string]string // name → IP address of the same family: the machines of the replicas
 	Mode          string            // "" means ARP
 	Interface     string            // "" means the one with the machine's own address
 	Program       string            // path of kube-vip on the machines; "" means DefaultProgram
@@ -58,8 +60,14 @@ func (s Spec) Registration() endpoint.Registration {
 }
 
 // LeaseName returns the name of the Lease of an endpoint. It is also the name of the role that permits to
-// update it, and of the group in the certificates of its holders.
-func LeaseName(address string) string { return "kube-vip-" + address }
+// update it, and of the group in the certificates of its holders. Names have no colons, so an IPv6 address has
+// all its digits, and dashes.
+func LeaseName(address string) string {
+	if at, err := netip.ParseAddr(address); err == nil && at.Is6() {
+		address = strings.ReplaceAll(at.StringExpanded(), ":", "-")
+	}
+	return "kube-vip-" + address
+}
 
 // LeaseOf returns the name of the Lease that a replica with this registration needs. It is "" if none of its
 // endpoints is of this kind.

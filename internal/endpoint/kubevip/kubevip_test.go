@@ -43,6 +43,9 @@ func TestRegistration(t *testing.T) {
 	if name := LeaseOf(endpoint.Registration{Kind: endpoint.BGP, Address: "10.0.0.100"}); name != "" {
 		t.Errorf("another kind has the Lease %q", name)
 	}
+	if name := LeaseName("fd00:95::100"); name != "kube-vip-fd00-0095-0000-0000-0000-0000-0000-0100" {
+		t.Errorf("the Lease of an IPv6 address is %q", name)
+	}
 	several := endpoint.Registration{
 		Kind: endpoint.DNS, Address: "api.example.org", Additional: []endpoint.Registration{r},
 	}
@@ -64,14 +67,19 @@ func TestValidateRegistration(t *testing.T) {
 		alter func(*altered)
 		want  string // "" is valid
 	}{
-		"a name":             {func(r *altered) { r.Address = "api.example.org" }, "is not an IPv4 address"},
-		"IPv6":               {func(r *altered) { r.Address = "fd00::100" }, "is not an IPv4 address"},
-		"another spelling":   {func(r *altered) { r.Address = "::ffff:10.0.0.100" }, "is not an IPv4 address"},
+		"a name":             {func(r *altered) { r.Address = "api.example.org" }, "is not an IP address"},
+		"IPv6, targets IPv4": {func(r *altered) { r.Address = "fd00::100" }, "which is not of the family of fd00::100"},
+		"another spelling":   {func(r *altered) { r.Address = "::ffff:10.0.0.100" }, "is not an IP address"},
+		"IPv6 with zeros":    {func(r *altered) { r.Address = "fd00:0::100" }, "is not an IP address"},
+		"a zone":             {func(r *altered) { r.Address = "fe80::1%eth0" }, "is not an IP address"},
+		"IPv6": {func(r *altered) {
+			r.Address, r.Hosts = "fd00::100", map[string]string{"a": "fd00::11", "b": "fd00::12"}
+		}, ""},
 		"loopback":           {func(r *altered) { r.Address = "127.0.0.1" }, "not an address that other"},
 		"other kind":         {func(r *altered) { r.KubeVIP = nil }, "how its address is held"},
 		"no targets":         {func(r *altered) { r.Hosts = nil }, "at least one target"},
 		"the address":        {target("a", "10.0.0.100"), "the endpoint's own address"},
-		"a target with IPv6": {target("a", "fd00::1"), "which is not IPv4"},
+		"a target with IPv6": {target("a", "fd00::1"), "which is not of the family of 10.0.0.100"},
 		"a target's name":    {target("a b", "10.0.0.11"), "a name that holds a Lease"},
 		"no port":            {func(r *altered) { r.Port, r.TargetPort = 0, 0 }, "port 0"},
 		"other port":         {func(r *altered) { r.TargetPort = 7443 }, "both are the same"},

@@ -32,7 +32,7 @@ func observe(ctx context.Context, h *host.Host, r endpoint.Registration) machine
 		Files: []string{agentPath, unitPath}, Contents: []string{recordPath}, Units: []string{unitName},
 		Commands: []string{"curl", "ip", "base64", "awk"}, Script: stateScript,
 		Vars: map[string]string{
-			"own": own.String(), "vip": r.Address, "config": configDir, "run": "/run/" + runName,
+			"own": own.String(), "vip": r.Address, "length": length(r.Address), "config": configDir, "run": "/run/" + runName,
 			"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256, "unit": unitName, "credential": credentialPath,
 		},
 	})

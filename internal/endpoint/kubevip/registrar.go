@@ -54,7 +54,7 @@ func owned(title, script host.Script, r endpoint.Registration) host.Command {
 	return host.Command{
 		Script: title + host.FlushFunction() + endpoint.OwnerFunctions() + script,
 		Vars: map[string]string{
-			"cluster": r.ClusterID, "vip": r.Address, "config": configDir, "unit": unitName, "agent": agentPath,
+			"cluster": r.ClusterID, "vip": r.Address, "length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath,
 			"run": "/run/" + runName, "credential": credentialPath,
 		},
 	}

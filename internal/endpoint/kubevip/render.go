@@ -32,7 +32,8 @@ func renderAgent(r endpoint.Registration, name string, own netip.Addr, device st
 		"config":     configDir,
 		"url":        "https://" + netip.AddrPortFrom(own, uint16(r.TargetPort)).String(), //nolint:gosec // a port
 		"lease_path": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/" + lease,
-		"lease":      lease, "name": name, "vip": r.Address, "device": device,
+		"lease":      lease, "name": name, "vip": r.Address, "length": length(r.Address), "device": device,
+		"source":  source(r.Address),
 		"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256,
 		"duration": seconds(duration), "renew": seconds(duration * 3 / 5), "retry": seconds(duration / 5),
 	})+agentScript)
@@ -70,4 +71,20 @@ RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET
 RestrictRealtime=yes
 `, runName, credentialPath, agentPath) + systemd.Sandbox +
 		"AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW\n" + systemd.InstallSection
+}
+
+// length returns the length of the prefix that is one address of its family.
+func length(address string) string {
+	if at, err := netip.ParseAddr(address); err == nil {
+		return strconv.Itoa(at.BitLen())
+	}
+	return ""
+}
+
+// source returns an address as filters of ss contain it: a colon separates a port.
+func source(address string) string {
+	if length(address) == "128" {
+		return "[" + address + "]"
+	}
+	return address
 }

@@ -1,8 +1,8 @@
 # Reports what the machine has of the endpoint. Go sets own (the machine's own address), vip, config, run (the
 # directory of the running agent), program, sha256, unit and credential (the path of the kubeconfig).
-ip -o -4 address show to "$own" | awk '{ sub(/.*\//, "", $4); print "own", $2, $4; exit }'
+ip -o address show to "$own" | awk '{ sub(/.*\//, "", $4); print "own", $2, $4; exit }'
 if [ -e "$config/registered" ]; then echo registered; fi
-if [ -n "$(ip -o -4 address show to "$vip/32")" ]; then echo address; fi
+if [ -n "$(ip -o address show to "$vip/$length")" ]; then echo address; fi
 if [ -f "$program" ] && [ -x "$program" ]; then echo program; fi
 if [ -n "$sha256" ] && echo "$sha256  $program" | sha256sum --check --status 2>/dev/null; then echo digest; fi
 if [ -s "$credential" ]; then

@@ -31,14 +31,14 @@ var (
 // ValidateRegistration checks a registration that a machine has recorded, or that follows from the configuration.
 func ValidateRegistration(r endpoint.Registration) error {
 	address, err := netip.ParseAddr(r.Address)
-	if err != nil || r.Address != address.String() || !address.Is4() {
-		return fmt.Errorf("%q is not an IPv4 address: kube-vip answers ARP requests for it", r.Address)
+	if err != nil || r.Address != address.String() || address.Is4In6() || address.Zone() != "" {
+		return fmt.Errorf("%q is not an IP address: kube-vip answers for it on its network", r.Address)
 	}
 	if r.KubeVIP == nil {
 		return errors.New("the endpoint does not say how its address is held")
 	}
 	if err := errors.Join(targets.ValidateAddress(r.Address), targets.Validate(r.Address, r.Hosts),
-		endpoint.ValidatePort(r.Port), validateTargets(r.Hosts)); err != nil {
+		endpoint.ValidatePort(r.Port), validateTargets(address, r.Hosts)); err != nil {
 		return err
 	}
 	if r.TargetPort != r.Port {
@@ -48,10 +48,10 @@ func ValidateRegistration(r endpoint.Registration) error {
 	return validateElection(*r.KubeVIP)
 }
 
-func validateTargets(hosts map[string]string) error {
+func validateTargets(address netip.Addr, hosts map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		if at, err := netip.ParseAddr(hosts[name]); err == nil && !at.Is4() {
-			return fmt.Errorf("target %s has the address %s, which is not IPv4", name, at)
+		if at, err := netip.ParseAddr(hosts[name]); err == nil && at.Is4() != address.Is4() {
+			return fmt.Errorf("target %s has the address %s, which is not of the family of %s", name, at, address)
 		}
 		if !holderForm.MatchString(name) {
 			return fmt.Errorf("target %q: a name that holds a Lease has letters, digits, dots and dashes", name)

@@ -1,0 +1,57 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// interruptEndpointScenarios interrupt the operations of a control plane with each kind of endpoint.
+func interruptEndpointScenarios() []Scenario {
+	var all []Scenario
+	for _, k := range endpointKinds() {
+		all = append(all, Scenario{Name: "interrupt endpoint: " + k.name, Run: k.interrupt})
+	}
+	return all
+}
+
+// interrupt creates a control plane of two, makes three of them, replaces a replica, goes back, and destroys it.
+// Each operation is cut at its own points.
+func (k endpointKind) interrupt(ctx context.Context, e *Env) ([]Result, error) {
+	here := *e
+	here.Dir = k.dir(e)
+	config, err := k.config(here.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var around *surroundings
+	defer func() { around.forget(ctx) }()
+	s := &sweep{env: &here, config: config}
+	s.surround = func(ctx context.Context) (map[string]any, error) {
+		around.forget(ctx)
+		var err error
+		if around, err = k.surround(ctx, &here, machineNames); err != nil {
+			return nil, err
+		}
+		return around.variables, nil
+	}
+	s.more = func(ctx context.Context, used fleet) error { return k.reached(ctx, around, used) }
+	err = s.begin(ctx)
+	name := func(operation string) string { return "endpoint " + k.name + ": " + operation }
+	if errors.Is(err, errNoKubeVIP) {
+		return []Result{{Name: "interrupted: " + name("create"), Detail: err.Error()}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.run(ctx,
+		e.track(operation{name: name("create"), machines: 2}),
+		e.track(operation{name: name("scale up"), machines: 3}),
+		e.track(operation{
+			name: name("replace"), machines: 3,
+			once: []string{fmt.Sprintf("-replace=module.control_plane.kube_control_plane_replica.this[%q]", machineNames[1])},
+		}),
+		e.track(operation{name: name("scale down"), machines: 2, afterHealthInterval: true}),
+		e.track(operation{name: name("destroy"), afterHealthInterval: true}),
+	)
+}
