@@ -3,6 +3,7 @@ package monitoring
 import (
 	"cmp"
 	"fmt"
+	"time"
 )
 
 // apiAlerts are those of kubernetes-mixin that concern API servers (alerts/kube_apiserver.libsonnet),
@@ -55,18 +56,13 @@ func (f Facts) apiRequests(s string) []Rule {
 }
 
 func (f Facts) apiState(s string) []Rule {
-	expires := func(seconds int) string {
-		const metric = "apiserver_client_certificate_expiration_seconds"
-		return fmt.Sprintf(`histogram_quantile(0.01, sum by (cluster, le) (rate(%[1]s_bucket%[2]s[5m]))) < %[3]d `+
-			`and on (cluster) sum by (cluster) (rate(%[1]s_count%[2]s[5m])) > 0`, metric, s, seconds)
-	}
-	const day = 24 * 60 * 60
-	summary := "A client of the API uses a certificate that expires in {{ $value | humanizeDuration }}."
+	const day = 24 * time.Hour
+	const summary = "More than 1 % of the requests to the API come with a client certificate that expires within "
 	action := "Run terraform plan: certificates of this control plane that are due are in the drift, and an apply " +
 		"renews them. If there is none, it is a kubelet's or a user's."
 	return []Rule{
-		alert("KubeClientCertificateExpiration", warning, "5m", expires(7*day), summary, action),
-		alert("KubeClientCertificateExpiresSoon", critical, "5m", expires(day), summary, action),
+		alert("KubeClientCertificateExpiration", warning, "5m", f.expiring(7*day), summary+"7 days.", action),
+		alert("KubeClientCertificateExpiresSoon", critical, "5m", f.expiring(day), summary+"a day.", action),
 		alert("KubeAggregatedAPIDown", warning, "5m",
 			fmt.Sprintf(`(1 - max by (cluster, name) (avg_over_time(aggregator_unavailable_apiservice%s[10m]))) * 100 `+
 				`< 85`, s),
@@ -77,6 +73,19 @@ func (f Facts) apiState(s string) []Rule {
 			"The API servers run {{ $value }} versions of Kubernetes for more than four hours.",
 			"Run terraform apply: it goes on with the upgrade of kube_control_plane_replica, or says why it does not."),
 	}
+}
+
+// expiring is true if more than 1 % of the requests come with a certificate that expires within a time, as in
+// Kubernetes' mixin. Certificates of an hour or less do not count: this provider, and ephemeral kubeconfigs, issue
+// them for one apply, and nobody renews them.
+func (f Facts) expiring(within time.Duration) string {
+	const metric = "apiserver_client_certificate_expiration_seconds"
+	upTo := func(d time.Duration) string {
+		return fmt.Sprintf(`sum by (cluster) (rate(%s_bucket%s[5m]))`, metric,
+			f.of(jobAPIServer, fmt.Sprintf(`le=~"%d(\\.0)?"`, int(d.Seconds()))))
+	}
+	return fmt.Sprintf(`%s - %s > 0.01 * sum by (cluster) (rate(%s_count%s[5m]))`, upTo(within), upTo(time.Hour), metric,
+		f.of(jobAPIServer, ""))
 }
 
 // controllerAlerts are about controller-manager and scheduler, and what they work on.

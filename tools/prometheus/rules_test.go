@@ -58,6 +58,17 @@ func histogram(job func(string, string, string) string, metric, more, below, abo
 	return bucket(below, "0+0") + bucket(above, "0+10") + bucket("+Inf", "0+10") + job(metric+"_count", more, "0+10")
 }
 
+// clientCertificates returns how many of ten requests a minute come with certificates that expire within an hour, a
+// day and a week.
+func clientCertificates(hour, day, week string) string {
+	const metric = "apiserver_client_certificate_expiration_seconds"
+	all := apiserver(metric+"_count", "", "0+10")
+	for le, values := range map[string]string{"3600": hour, "86400": day, "604800": week, "+Inf": "0+10"} {
+		all += apiserver(metric+"_bucket", `le="`+le+`"`, values)
+	}
+	return all
+}
+
 // up returns whether the targets of a job can be scraped.
 func up(job string, values ...string) string {
 	var all string
@@ -179,12 +190,12 @@ var cases = map[string]struct{ bad, good string }{
 		burnRates(map[string]float64{"1h": 0.2, "5m": 0.1, "6h": 0.05, "30m": 0.1, "1d": 0.04, "2h": 0.02}),
 	},
 	"KubeClientCertificateExpiration": {
-		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "86400", "604800"),
-		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "604800", "2592000"),
+		clientCertificates("0+0", "0+0", "0+10"),
+		clientCertificates("0+5", "0+5", "0+5"), // of an hour, as an apply has
 	},
 	"KubeClientCertificateExpiresSoon": {
-		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "0", "86400"),
-		histogram(apiserver, "apiserver_client_certificate_expiration_seconds", "", "86400", "604800"),
+		clientCertificates("0+2", "0+10", "0+10"),
+		clientCertificates("0+5", "0+5", "0+10"),
 	},
 	"KubeAggregatedAPIDown": {
 		apiserver("aggregator_unavailable_apiservice", `name="v1beta1.metrics.k8s.io"`, "1"),
