@@ -59,7 +59,8 @@ func TestMonitoring(t *testing.T) {
 	targets := 6 * len(names)
 	p.expectTargets(t, targets)
 
-	// Healthy, while an apply restarts schedulers.
+	// Healthy, while a snapshot is saved and an apply restarts schedulers.
+	onMachine(t, shared.lab.Machine("cp1"), "systemctl start etcd-snapshot")
 	override(t, w, changedScheduler)
 	apply(t, w)
 	p.expectSilence(t, 2*time.Minute)

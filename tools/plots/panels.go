@@ -117,7 +117,7 @@ func (p panel) plot() (*plot.Plot, error) {
 		axis.Tick.Label.Font.Size = vg.Points(6)
 	}
 	drawn.Legend.TextStyle.Font.Size = vg.Points(6)
-	drawn.Legend.Top, drawn.Legend.ThumbnailWidth = true, vg.Points(8)
+	drawn.Legend.Top, drawn.Legend.ThumbnailWidth, drawn.Legend.XOffs = true, vg.Points(8), -vg.Points(3)
 	if p.Type == "stat" {
 		return drawn, p.state(drawn)
 	}
@@ -241,11 +241,12 @@ type marks struct{ suffix string }
 
 // Ticks implements plot.Ticker.
 func (m marks) Ticks(least, most float64) []plot.Tick {
-	ticks := plot.DefaultTicks{}.Ticks(least, most)
-	for i := range ticks {
-		if ticks[i].Label != "" {
-			ticks[i].Label += m.suffix
+	var labeled []plot.Tick
+	for _, tick := range (plot.DefaultTicks{}).Ticks(least, most) {
+		if tick.Label != "" {
+			tick.Label += m.suffix
+			labeled = append(labeled, tick)
 		}
 	}
-	return ticks
+	return labeled
 }
