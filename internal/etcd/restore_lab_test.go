@@ -14,10 +14,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestRestoreOnMachines loses a cluster in several ways and restores it from each source.
 func TestRestoreOnMachines(t *testing.T) {
+	testrun.Long(t)
 	onMachines(t, "etcdres", "10.79.0.0/24", []string{newRelease}, testRestoreOnMachines)
 }
 
