@@ -30,6 +30,9 @@ func unnoticed() load.Criteria {
 	}, load.Excuse{
 		Operation: load.APIRequest, Kinds: []string{"HTTP 500"}, Texts: []string{"raft proposal dropped"}, Most: 4,
 		Reason: droppedProposal,
+	}, load.Excuse{
+		Operation: load.EtcdWrite, Kinds: []string{"gRPC Unknown"}, Texts: []string{"raft proposal dropped"}, Most: 4,
+		Reason: droppedProposal,
 	})
 	c.Longest.Any, c.Longest.Events = 3*time.Second, 3*time.Second
 	return c
