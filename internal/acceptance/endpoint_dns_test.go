@@ -115,8 +115,8 @@ func TestDNSEndpoint(t *testing.T) {
 	t.Run("an API server that stops", func(t *testing.T) { dnsStoppedServer(t, w, n) })
 	t.Run("a dead machine", func(t *testing.T) { dnsDeadMachine(t, w, n) })
 	t.Run("a new key", func(t *testing.T) {
-		onMachine(t, n.Machine, "cd /etc/bind && tsig-keygen "+services.TSIGName+" >key && systemctl restart named-primary && "+
-			"until dig +short +time=1 +tries=1 @"+n.Address.String()+" ns1.kube.test | grep -q .; do sleep 0.1; done")
+		onMachine(t, n.Machine, "cd /etc/bind && tsig-keygen "+services.TSIGName+" >key && systemctl restart named-primary "+
+			"&& "+"until dig +short +time=1 +tries=1 @"+n.Address.String()+" ns1.kube.test | grep -q .; do sleep 0.1; done")
 		n.Secret = strings.TrimSpace(onMachine(t, n.Machine, `sed -n 's/.*secret "\(.*\)";/\1/p' /etc/bind/key`))
 		n.write(t, w, nil, "cp1", "cp2", "cp3")
 		expectContains(t, plan(t, w), "/etc/kube-endpoint-dns/key: content differs", "3 to change")
@@ -193,8 +193,8 @@ func dnsRollingChange(t *testing.T, w *workspace.Workspace, n nameServers) {
 	n.expect(t, "cp1", "cp2", "cp3")
 	n.write(t, w, map[string]any{"ttl": "4s"}, "cp1", "cp2", "cp3")
 	apply(t, w)
-	if ttl := onMachine(t, n.Machine, "dig +noall +answer @"+n.Address.String()+" "+services.APIName+" | awk '{ print $2 }' | "+
-		"sort -u"); ttl != "4\n" {
+	ask := "dig +noall +answer @" + n.Address.String() + " " + services.APIName
+	if ttl := onMachine(t, n.Machine, ask+" | awk '{ print $2 }' | sort -u"); ttl != "4\n" {
 		t.Errorf("the time to live is %q", ttl)
 	}
 	n.write(t, w, nil, "cp1")

@@ -39,22 +39,22 @@ type endpointKind struct {
 type surroundings struct {
 	env       *Env
 	machines  fleet          // of the replicas
-	beside    *lab.Machine   // of what others run
+	server    *lab.Machine   // of what others run
 	variables map[string]any // of the example, but for its machines
 	names     services.NameServers
 	router    services.Router
 	dial      load.Dial // of clients; nil: as usual
 }
 
-// besideMachine is the machine of what others run.
-const besideMachine = "beside"
+// servicesMachine is the machine of what others run.
+const servicesMachine = "services"
 
 // surround starts what surrounds the kind of endpoint, for replicas on the named machines.
 func (k endpointKind) surround(ctx context.Context, e *Env, names []string) (*surroundings, error) {
-	if err := e.Lab.Add(ctx, slices.Concat(names, []string{besideMachine})...); err != nil {
+	if err := e.Lab.Add(ctx, slices.Concat(names, []string{servicesMachine})...); err != nil {
 		return nil, err
 	}
-	a := &surroundings{env: e, beside: e.Lab.Machine(besideMachine), variables: map[string]any{}}
+	a := &surroundings{env: e, server: e.Lab.Machine(servicesMachine), variables: map[string]any{}}
 	for _, name := range names {
 		a.machines = append(a.machines, e.Lab.Machine(name))
 	}
@@ -78,7 +78,8 @@ func (k endpointKind) config(dir string) (fs.FS, error) {
 	if err := os.RemoveAll(modules); err != nil {
 		return nil, err
 	}
-	return os.DirFS(filepath.Join(root, "examples", k.example)), os.CopyFS(modules, os.DirFS(filepath.Join(root, "modules")))
+	config := os.DirFS(filepath.Join(root, "examples", k.example))
+	return config, os.CopyFS(modules, os.DirFS(filepath.Join(root, "modules")))
 }
 
 // dir returns where the workspace is.
@@ -128,32 +129,32 @@ func (a *surroundings) targets() map[string]string {
 }
 
 func startHAProxy(ctx context.Context, a *surroundings) error {
-	if err := services.InstallBalancers(ctx, a.beside); err != nil {
+	if err := services.InstallBalancers(ctx, a.server); err != nil {
 		return err
 	}
 	a.setExternal(nil)
-	return services.HAProxy.Start(ctx, a.beside, a.targets(), "/readyz")
+	return services.HAProxy.Start(ctx, a.server, a.targets(), "/readyz")
 }
 
 func startNginx(ctx context.Context, a *surroundings) error {
-	if err := services.InstallBalancers(ctx, a.beside); err != nil {
+	if err := services.InstallBalancers(ctx, a.server); err != nil {
 		return err
 	}
-	if err := services.InstallPool(ctx, a.beside, nil); err != nil {
+	if err := services.InstallPool(ctx, a.server, nil); err != nil {
 		return err
 	}
-	a.setExternal(services.PoolHooks(a.env.Lab, a.beside))
-	return services.Nginx.Start(ctx, a.beside, nil, "")
+	a.setExternal(services.PoolHooks(a.env.Lab, a.server))
+	return services.Nginx.Start(ctx, a.server, nil, "")
 }
 
 func (a *surroundings) setExternal(hooks map[string]any) {
-	a.variables["endpoint_address"] = a.beside.Address.String()
+	a.variables["endpoint_address"] = a.server.Address.String()
 	a.variables["health_check"] = map[string]any{"interval": "500ms", "threshold": 2}
 	a.variables["hooks"] = hooks
 }
 
 func startNameServers(ctx context.Context, a *surroundings) error {
-	n, err := services.StartNameServers(ctx, a.beside)
+	n, err := services.StartNameServers(ctx, a.server)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func startNameServers(ctx context.Context, a *surroundings) error {
 }
 
 func startRouter(ctx context.Context, a *surroundings) error {
-	r, err := services.StartRouter(ctx, a.beside, a.env.Lab.Subnet)
+	r, err := services.StartRouter(ctx, a.server, a.env.Lab.Subnet)
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,8 @@ func routed(ctx context.Context, a *surroundings, replicas fleet) error {
 // balanced waits until the balancer answers.
 func balanced(ctx context.Context, a *surroundings, _ fleet) error {
 	return eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
-		_, err := a.beside.Run(ctx, "curl --silent --insecure --fail --max-time 2 --output /dev/null https://127.0.0.1:6443/readyz")
+		_, err := a.server.Run(ctx, "curl --silent --insecure --fail --max-time 2 --output /dev/null "+
+			"https://127.0.0.1:6443/readyz")
 		return err
 	})
 }

@@ -69,7 +69,8 @@ func StartRouter(ctx context.Context, m *lab.Machine, from netip.Prefix, sibling
 	for i, other := range siblings {
 		more += fmt.Sprintf(siblingConfig, m.Address, other.Address, i, RouterASN, Anycast)
 	}
-	if _, err := run(ctx, m, fmt.Sprintf(routerScript, m.Address, RouterASN, from, ReplicasASN, Anycast, more)); err != nil {
+	script := fmt.Sprintf(routerScript, m.Address, RouterASN, from, ReplicasASN, Anycast, more)
+	if _, err := run(ctx, m, script); err != nil {
 		return Router{}, err
 	}
 	if out, err := route(ctx, "replace", m).CombinedOutput(); err != nil {
