@@ -47,6 +47,7 @@ func catalogue() []set {
 		kubernetes("kubernetes-1.34", "kubernetes-1.34"),
 		kubernetesNode("kubernetes-1.34-node", "kubernetes-1.34"),
 		kubernetes("kubernetes-1.35", "kubernetes-1.35"),
+		kubernetesNode("kubernetes-1.36-node", "kubernetes-1.36"),
 		kubernetes("kubernetes-1.36-before", "kubernetes-1.36-before"),
 	}, tools()...)
 }

@@ -32,7 +32,16 @@ if [ -n "$ADDRESS" ]; then
 fi
 if [ -n "$ADDRESS6" ]; then ip route replace "$SUBNET6" dev eth0 proto kernel metric 256 quickack 1; fi
 
+# Containers within the machine: an overlay on an overlay is not possible, so what has layers is a directory
+# of this computer. The kubelet reads /dev/kmsg, and runc needs keys and BPF.
+set --
+if [ -d "$CONTAINERS" ]; then
+  mkdir -p "$CONTAINERS/containerd" "$CONTAINERS/kubelet"
+  set -- --bind="$CONTAINERS/containerd:/var/lib/containerd" --bind="$CONTAINERS/kubelet:/var/lib/kubelet" \
+    --bind=/dev/kmsg --system-call-filter='add_key keyctl bpf @privileged'
+fi
+
 export SYSTEMD_NSPAWN_API_VFS_WRITABLE=1
-exec systemd-nspawn --boot --register=no --keep-unit --quiet --console=read-only \
+exec systemd-nspawn "$@" --boot --register=no --keep-unit --quiet --console=read-only \
   --directory="$ROOT" --machine="$ID" --hostname="$MACHINE" --resolv-conf=off \
   --network-namespace-path=/proc/self/ns/net --capability=all

@@ -39,10 +39,7 @@ func hierarchies() ([]string, error) {
 	}
 	var dirs []string
 	for _, procs := range paths {
-		// A new cpuset admits nobody before its CPUs are set. Machines share all CPUs.
-		if dir := filepath.Dir(procs); filepath.Base(dir) != "cpuset" {
-			dirs = append(dirs, dir)
-		}
+		dirs = append(dirs, filepath.Dir(procs))
 	}
 	if len(dirs) == 0 {
 		return nil, errors.New("no cgroups under " + root + " (within `ip netns exec` they are hidden: use `kube-lab exec`)")
@@ -62,9 +59,34 @@ func makeCgroup(path string) ([]string, error) {
 		if err := os.MkdirAll(filepath.Join(dir, path), 0o755); err != nil {
 			return nil, fmt.Errorf("make cgroup: %w", err)
 		}
+		if filepath.Base(dir) == "cpuset" {
+			if err := shareCPUs(dir, path); err != nil {
+				return nil, fmt.Errorf("make cgroup: %w", err)
+			}
+		}
 		procs = append(procs, filepath.Join(dir, path, "cgroup.procs"))
 	}
 	return procs, nil
+}
+
+// shareCPUs gives the groups of path in a hierarchy of cpusets all CPUs: a new cpuset has none, and admits nobody.
+// A machine that is in no cpuset of its own would make those of its containers among those of this computer.
+func shareCPUs(root, path string) error {
+	parent := root
+	for part := range strings.SplitSeq(path, string(filepath.Separator)) {
+		group := filepath.Join(parent, part)
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(parent, file))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(group, file), all, 0o644); err != nil {
+				return err
+			}
+		}
+		parent = group
+	}
+	return nil
 }
 
 // killCgroup kills every process below the cgroup, waits until they are gone, and

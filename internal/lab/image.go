@@ -47,7 +47,7 @@ func (m *Machine) CutPower(ctx context.Context) error {
 
 // RebuildOnImage is Rebuild, and the new machine's disk is an image, as CutPower needs it. The
 // next Rebuild makes an ordinary disk again, unless the lab has DiskImages.
-func (m *Machine) RebuildOnImage(ctx context.Context) error { return m.rebuild(ctx, true) }
+func (m *Machine) RebuildOnImage(ctx context.Context) error { return m.rebuild(ctx, true, false) }
 
 // onImage reports whether the machine's disk is an image.
 func (m *Machine) onImage() bool { return exists(m.imagePath()) }

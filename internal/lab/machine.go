@@ -112,9 +112,11 @@ func (m *Machine) boot(ctx context.Context) error {
 
 // Rebuild replaces the machine by a new one at the same address: empty disk, new
 // machine id, new host key.
-func (m *Machine) Rebuild(ctx context.Context) error { return m.rebuild(ctx, m.lab.state.DiskImages) }
+func (m *Machine) Rebuild(ctx context.Context) error {
+	return m.rebuild(ctx, m.lab.state.DiskImages, false)
+}
 
-func (m *Machine) rebuild(ctx context.Context, onImage bool) error {
+func (m *Machine) rebuild(ctx context.Context, onImage, containers bool) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return err
@@ -123,13 +125,18 @@ func (m *Machine) rebuild(ctx context.Context, onImage bool) error {
 	if err := m.powerOff(ctx); err != nil {
 		return err
 	}
-	for _, disk := range []string{m.imagePath(), m.path("disk")} {
+	for _, disk := range []string{m.imagePath(), m.path("disk"), m.containersPath()} {
 		if err := os.RemoveAll(disk); err != nil {
 			return fmt.Errorf("rebuild %s: %w", m.Name, err)
 		}
 	}
 	if err := m.makeDisk(ctx, onImage); err != nil {
 		return fmt.Errorf("make disk of %s: %w", m.Name, err)
+	}
+	if containers {
+		if err := os.MkdirAll(m.containersPath(), 0o755); err != nil {
+			return fmt.Errorf("rebuild %s: %w", m.Name, err)
+		}
 	}
 	return m.boot(ctx)
 }
@@ -172,6 +179,7 @@ func (m *Machine) start(ctx context.Context) error {
 		"LAB_NETNS=" + m.lab.NetNS(), "BRIDGE=" + bridge, "MACHINE=" + m.Name,
 		"ADDRESS=" + address, "SUBNET=" + m.lab.Subnet.String(),
 		"ADDRESS6=" + address6, "SUBNET6=" + subnet6, "MAC=" + m.mac(),
+		"CONTAINERS=" + m.containersPath(),
 		"ID=" + m.lab.NetNS() + "-" + m.Name,
 	}
 	cmd.Stdout, cmd.Stderr = console, console

@@ -1,0 +1,238 @@
+package acceptance
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// podImage is the lab's only container image, whose program is /pod.
+const podImage = "registry.example.com/pod:1"
+
+// workerName is the machine that joins.
+const workerName = "cp4"
+
+// joinStory is a control plane with one worker, which stock kubeadm joins.
+type joinStory struct {
+	w        *workspace.Workspace
+	names    []string // of the control plane's machines
+	programs string   // the directory of kubeadm and kubelet
+	newer    string   // that of the release as which the worker joins again
+	admin    credentials
+	node     *lab.Machine
+	serving  bool // kubelets have certificates of the cluster, and API servers verify them
+	rotation int  // generation of the Kubernetes CA
+}
+
+// TestJoinWorkers: kubeadm and kubelet 1.34 as they are released join a machine with the token and the pin of the
+// join command. Its Pods run, with logs and exec through the API server, also when that verifies kubelets. The worker
+// stays through a rotation of the Kubernetes CA, restarts, a scale-up, the loss of the machine with the virtual IP,
+// and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the reason.
+func TestJoinWorkers(t *testing.T) {
+	s := &joinStory{
+		names: []string{"cp1"}, programs: nodePrograms(t, "kubernetes-1.34-node"),
+		newer: nodePrograms(t, "kubernetes-1.36-node"),
+	}
+	s.w = newStory(t, append(s.names, workerName)...)
+	choose(t, s.w, s.names...)
+	s.node = shared.lab.Machine(workerName)
+	t.Cleanup(func() {
+		if err := s.node.Rebuild(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	extend(t, s.w, workersConfig)
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"closed", s.closed},
+		{"machine", s.prepare},
+		{"joined", s.joined},
+		{"pod", func(t *testing.T) { s.runPod(t, "first") }},
+		{"ended tokens", s.endedTokens},
+		{"kubelets verified", s.verified},
+		{"authority rotated", s.rotated},
+		{"restarts", s.restarted},
+		{"scaled up", s.scaled},
+		{"holder of the address lost", s.holderLost},
+		{"replaced", s.replaced},
+		{"deleted", s.deleted},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.FailNow()
+		}
+	}
+	apply(t, s.w, "-destroy")
+}
+
+// nodePrograms returns the directory with kubeadm and kubelet.
+func nodePrograms(t *testing.T, set string) string {
+	t.Helper()
+	machines(t)
+	version, err := build.Version(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := filepath.Join(shared.components, "kubernetes-v"+version)
+	for _, name := range []string{"kubeadm", "kubelet"} {
+		if _, err := os.Stat(filepath.Join(directory, name)); err != nil {
+			testrun.Missing(t, "kube-lab build "+set+" makes "+name)
+		}
+	}
+	return directory
+}
+
+// tokens sets the bootstrap tokens, by name with their validity.
+func (s *joinStory) tokens(t *testing.T, tokens map[string]string) {
+	t.Helper()
+	if err := s.w.WriteJSON("workers.auto.tfvars.json", map[string]any{"tokens": tokens}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command returns the join command of a token.
+func (s *joinStory) command(t *testing.T, token string) string {
+	t.Helper()
+	text, err := s.w.Run(t.Context(), "output", "-json", "join")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := map[string]string{}
+	if err := json.Unmarshal([]byte(text), &commands); err != nil || commands[token] == "" {
+		t.Fatalf("no join command of %s: %v", token, err)
+	}
+	return commands[token]
+}
+
+// closed: without the anonymous path, the apply says that workers cannot join, and so does the API server.
+func (s *joinStory) closed(t *testing.T) {
+	s.tokens(t, map[string]string{"first": "30m"})
+	apply(t, s.w)
+	output, _, err := s.w.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectContains(t, unfolded(output), "Workers cannot read cluster-info", "authentication.anonymous_paths")
+	s.admin = credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
+	nobody := credentials{tls: &tls.Config{RootCAs: s.admin.tls.RootCAs, MinVersion: tls.VersionTLS12}}
+	if code, text, err := nobody.call(t.Context(), endpointURL, "GET", infoPath, nil, nil); code != 401 {
+		t.Errorf("cluster-info without credentials: HTTP %d, %v: %s", code, err, text)
+	}
+	s.configure(t)
+	apply(t, s.w)
+	var info core.ConfigMap
+	nobody.must(t, endpointURL, "GET", infoPath, nil, &info)
+	if got := outputOf(t, s.w, "discovery_file"); got != info.Data["kubeconfig"] {
+		t.Errorf("cluster-info is\n%s\nand discovery_file is\n%s", info.Data["kubeconfig"], got)
+	}
+}
+
+// kubeletUnit is that of the packages of Kubernetes (kubelet.service and 10-kubeadm.conf).
+const kubeletUnit = `[Unit]
+Description=kubelet
+After=containerd.service cgroups-writable.service
+[Service]
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
+  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+Restart=always
+RestartSec=2
+[Install]
+WantedBy=multi-user.target
+`
+
+// prepare makes the machine one that can be a node: containerd, kubelet, kubeadm, and the image.
+func (s *joinStory) prepare(t *testing.T) {
+	if err := s.node.RebuildForContainers(t.Context(), podImage); err != nil {
+		t.Fatal(err)
+	}
+	s.install(t, s.programs)
+	path := filepath.Join(t.TempDir(), "pod.tar")
+	if err := build.PodImage(t.Context(), podImage, path); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if err := s.node.ImportImage(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+	uploadText(t, s.node, "/etc/systemd/system/kubelet.service", kubeletUnit)
+	onMachine(t, s.node, "systemctl daemon-reload && systemctl enable --quiet kubelet")
+}
+
+// install puts kubeadm and kubelet on the worker.
+func (s *joinStory) install(t *testing.T, programs string) {
+	t.Helper()
+	for _, name := range []string{"kubeadm", "kubelet"} {
+		upload(t, s.node, filepath.Join(programs, name), "/usr/bin/"+name, "755")
+	}
+}
+
+// joined: kubeadm joins the machine, to its end, and the node becomes ready.
+func (s *joinStory) joined(t *testing.T) { s.join(t, "first", "") }
+
+// join runs the join command of a token, with more arguments.
+func (s *joinStory) join(t *testing.T, token, more string) {
+	t.Helper()
+	began := time.Now()
+	output, err := s.node.Run(t.Context(), "timeout 120 "+s.command(t, token)+more)
+	t.Logf("kubeadm join after %.1f s:\n%s", time.Since(began).Seconds(), output)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, onMachine(t, s.node, "journalctl -u kubelet -n 60 --no-pager"))
+	}
+	expectContains(t, output, "This node has joined the cluster")
+	s.expectReady(t)
+	t.Logf("ready after %.1f s", time.Since(began).Seconds())
+	expectEmptyPlan(t, s.w)
+}
+
+// nodeObject returns the worker's node, or nil.
+func (s *joinStory) nodeObject(t *testing.T) *core.Node {
+	t.Helper()
+	var node core.Node
+	code, _, err := s.admin.call(t.Context(), endpointURL, "GET", "/api/v1/nodes/"+workerName, nil, &node)
+	if err != nil || code != 200 {
+		return nil
+	}
+	return &node
+}
+
+// ready reports whether the API knows the node as ready.
+func (s *joinStory) ready(t *testing.T) bool {
+	t.Helper()
+	node := s.nodeObject(t)
+	if node == nil {
+		return false
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == core.NodeReady {
+			return condition.Status == core.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (s *joinStory) expectReady(t *testing.T) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Log(onMachine(t, s.node, "journalctl -u kubelet -n 60 --no-pager; journalctl -u containerd -n 20 --no-pager"))
+		}
+	}()
+	awaitFor(t, 2*time.Minute, "the node is not ready", func() bool { return s.ready(t) })
+}

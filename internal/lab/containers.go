@@ -1,0 +1,39 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+)
+
+// containersScript installs containerd in a machine that RebuildForContainers has made, and starts it.
+//
+//go:embed containers.sh
+var containersScript string
+
+// containersPath is the directory with a machine's containers; only machines that run some have it.
+func (m *Machine) containersPath() string { return m.path("containers") }
+
+// RebuildForContainers is Rebuild, and the new machine can run containers: containerd runs, with pause as the image
+// of the sandbox of each Pod, and a network plugin. The next Rebuild makes an ordinary machine again.
+func (m *Machine) RebuildForContainers(ctx context.Context, pause string) error {
+	if err := m.rebuild(ctx, false, true); err != nil {
+		return err
+	}
+	if _, err := m.Run(ctx, "sandbox_image='"+pause+"'\n"+containersScript); err != nil {
+		return fmt.Errorf("install containerd on %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// ImportImage gives containerd the images of an archive, so that no registry is needed.
+func (m *Machine) ImportImage(ctx context.Context, archive io.Reader) error {
+	load := m.SSH(ctx, "ctr --namespace k8s.io images import -")
+	load.Stdin = archive
+	if out, err := load.CombinedOutput(); err != nil {
+		return fmt.Errorf("import an image on %s: %w: %s", m.Name, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
