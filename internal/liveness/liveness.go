@@ -74,11 +74,7 @@ func (p Probe) Job() timer.Job {
 	job := timer.Job{Name: p.Name}
 	job.Paths = []string{p.Script, job.ServicePath(), job.TimerPath()}
 	if p.Wanted {
-		job.Files = []host.File{
-			{Path: job.TimerPath(), Content: []byte(timerUnit), Mode: 0o644},
-			{Path: job.ServicePath(), Content: []byte(p.service()), Mode: 0o644},
-			{Path: p.Script, Content: []byte(p.script()), Mode: 0o644},
-		}
+		job.Files = job.Rendered(schedule, p.service(), p.script())
 	}
 	return job
 }
@@ -106,43 +102,22 @@ func (p Probe) Problems(facts host.Facts) []string {
 	return problems
 }
 
-const timerUnit = systemd.Managed + `
-[Unit]
-Description=Schedule of liveness probes
+var schedule = timer.Schedule{Description: "Schedule of liveness probes", Lines: []string{
+	"OnActiveSec=" + seconds(Period), "OnUnitInactiveSec=" + seconds(Period), "AccuracySec=1s",
+}}
 
-[Timer]
-OnActiveSec=10
-OnUnitInactiveSec=10
-AccuracySec=1s
-
-[Install]
-WantedBy=timers.target
-`
-
-// service renders the service of one round. Rounds are frequent, so it has the parts of a
+// service returns the service of one round. Rounds are frequent, so it has the parts of a
 // sandbox that cost nothing at its start: no mount namespace, and no filter of system calls.
 // What systemd logs of each start is left out of the journal.
-func (p Probe) service() string {
-	return systemd.Managed + `
-[Unit]
-Description=Liveness probes
-
-[Service]
-Type=oneshot
-User=root
-ExecStart=/bin/sh ` + p.Script + `
-TimeoutStartSec=3min
-RuntimeDirectory=` + p.Name + `
-RuntimeDirectoryMode=0755
-RuntimeDirectoryPreserve=yes
-SyslogLevel=warning
-LogLevelMax=notice
-TasksMax=100
-MemoryMax=256M
-UMask=0077
-NoNewPrivileges=yes
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE
-`
+func (p Probe) service() timer.Service {
+	return timer.Service{
+		Description: "Liveness probes", Script: p.Script, Timeout: "3min",
+		Settings: []string{
+			"RuntimeDirectory=" + p.Name, "RuntimeDirectoryMode=0755", "RuntimeDirectoryPreserve=yes",
+			"SyslogLevel=warning", "LogLevelMax=notice", "TasksMax=100", "MemoryMax=256M",
+		},
+		Capabilities: "CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE",
+	}
 }
 
 //go:embed round.sh
