@@ -64,6 +64,7 @@ variable "endpoint" {
     vrrp              = optional(string)
     take_over         = optional(string)
     install_packages  = optional(bool, true)
+    liveness_probe    = optional(bool, true)
     metrics = optional(object({
       address            = optional(string)
       port               = optional(number)
