@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,6 +201,28 @@ systemd-analyze security --no-pager kube-endpoint-kube-vip | tail -n 1`)
 		onMachine(t, m, "until [ -e /run/kube-endpoint-kube-vip/pid ]; do sleep 0.2; done; sleep 2")
 		expectEmptyPlan(t, w)
 	})
+	t.Run("a candidate hangs", func(t *testing.T) {
+		m := holder(t, all...)
+		candidate := shared.lab.Machine(all[slices.IndexFunc(all, func(name string) bool { return name != m.Name })])
+		onMachine(t, candidate, `pid=$(cat /run/kube-endpoint-kube-vip/pid)
+grep -q '^wchar: [1-9]' /proc/$pid/io
+kill -STOP $pid
+tries=0
+until now=$(cat /run/kube-endpoint-kube-vip/pid 2>/dev/null) && [ "$now" != "$pid" ]; do
+  tries=$((tries + 1))
+  [ $tries -lt 120 ] || exit 1
+  sleep 0.5
+done
+journalctl --no-pager -o cat -n 20 -u kube-endpoint-kube-vip | grep 'kube-vip sends nothing any more'`)
+		if now := holder(t, all...); now.Name != m.Name {
+			t.Errorf("the address went from %s to %s", m.Name, now.Name)
+		}
+		onMachine(t, candidate, "sleep 2")
+		expectEmptyPlan(t, w)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
 	t.Run("a dead machine", func(t *testing.T) {
 		dead := holder(t, all...)
 		f := startFresh(t, "https://"+vip+":6443")

@@ -80,6 +80,7 @@ func TestKonnectivity(t *testing.T) {
 		{"answers", s.answers},
 		{"servers restarted", s.serversRestarted},
 		{"API servers restarted", s.apiServersRestarted},
+		{"a server hangs", s.hangs},
 		{"replica replaced", s.replaced},
 		{"edited by hand", s.edited},
 		{"rolled back", s.rolledBack},
@@ -94,6 +95,26 @@ func TestKonnectivity(t *testing.T) {
 		onMachine(t, shared.lab.Machine(name), "rm -r /usr/local/bin/proxy-server /usr/local/lib/konnectivity-2")
 	}
 	expectBare(t, bare, s.names...)
+}
+
+// hangs: a proxy server that hangs is restarted, its agents return, and no API server is restarted.
+func (s *konnectivityStory) hangs(t *testing.T) {
+	hurry(t, s.names, 4)
+	const unit = "kube-konnectivity-server"
+	process := func() string {
+		return onMachine(t, shared.lab.Machine("cp2"), "systemctl show --value -p MainPID "+unit)
+	}
+	all, before := processes(t, s.names...), process()
+	freeze(t, "cp2", unit)
+	begin := time.Now()
+	awaitFor(t, restartTimeout, unit+" was not restarted", func() bool {
+		now := process()
+		return now != before && now != "0\n"
+	})
+	t.Logf("%s on cp2 runs again after %s", unit, time.Since(begin).Round(time.Second))
+	s.awaitAgents(t)
+	expectRestarted(t, all, nil)
+	apply(t, s.w) // the edited probes
 }
 
 func (s *konnectivityStory) created(t *testing.T) {

@@ -259,3 +259,40 @@ func TestKonnectivityIsNotHidden(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestKonnectivityProbed: a proxy server is probed on its machine. One that is not restarted by that is drift, and
+// restarted while the API server is down.
+func TestKonnectivityProbed(t *testing.T) {
+	s := withKonnectivity(t)
+	name := unit.Name(component.KonnectivityServer)
+	line := name + " http://127.0.0.1:8134/healthz http://127.0.0.1:8134/healthz alone"
+	for _, wanted := range []bool{true, false} {
+		s.LivenessProbe = wanted
+		script := ""
+		for _, file := range machine.Liveness(s.Replica).Job().Files {
+			script += string(file.Content)
+		}
+		if strings.Contains(script, line) != wanted {
+			t.Errorf("wanted %t: the script is\n%.1500s", wanted, script)
+		}
+	}
+	s.LivenessProbe = true
+	f := tunneled(t, s)
+	probe := machine.Liveness(s.Replica)
+	invocation := strings.Repeat("0a", 16)
+	state := f.Facts.Units[name]
+	state.Invocation = invocation
+	f.Facts.Units[name] = state
+	f.Facts.Units[probe.Job().Timer()] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+	f.Facts.Files[probe.StatePath(name)] = host.FileState{Content: invocation + " 1 16 5 300\n"}
+	if problems := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(problems,
+		"kube-konnectivity-server: it has not been ready for longer than 4m0s (16 liveness probes in a row failed)") {
+		t.Errorf("drift:\n%s", problems)
+	}
+	for _, c := range component.Of(s.Replica) {
+		reason := machine.RestartReason(c, f, nil)
+		if hangs := strings.HasPrefix(reason, "it has not been ready"); hangs != (c.Name == component.KonnectivityServer) {
+			t.Errorf("%s is restarted because %s", c.Name, reason)
+		}
+	}
+}

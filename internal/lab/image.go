@@ -28,7 +28,9 @@ const imageSize = 16 << 30
 const (
 	ext4Shutdown = 0x8004587d // _IOR('X', 125, __u32)
 	noLogFlush   = 2
-	loopMajor    = 7 // device number of loop devices
+	ext4Freeze   = 0xc0045877 // FIFREEZE
+	ext4Thaw     = 0xc0045878 // FITHAW
+	loopMajor    = 7          // device number of loop devices
 )
 
 // CutPower cuts the machine's power: everything that was not flushed to its disk is lost,
@@ -73,15 +75,37 @@ func (m *Machine) makeImage(ctx context.Context) error {
 	return os.Rename(part, m.imagePath())
 }
 
-// shutDownDisk stops the machine's file system. It finds it through a process of the
-// machine that is in the mount namespace in which boot.sh has mounted the image.
+// StopDisk makes the machine's disk hang: whatever writes to it waits, and cannot be killed.
+// Reads succeed. The disk must be an image. A machine whose disk hangs lets nobody log in.
+func (m *Machine) StopDisk() error { return m.ofDisk("stop the disk", freeze) }
+
+// ResumeDisk ends what StopDisk has begun: all writes that waited succeed.
+func (m *Machine) ResumeDisk() error { return m.ofDisk("resume the disk", thaw) }
+
+func (m *Machine) ofDisk(what string, do func(fd int) error) error {
+	if err := m.onDisk(do); err != nil {
+		return fmt.Errorf("%s of %s: %w", what, m.Name, err)
+	}
+	return nil
+}
+
+// shutDownDisk stops the machine's file system.
 func (m *Machine) shutDownDisk() error {
+	return m.onDisk(func(fd int) error { return unix.IoctlSetPointerInt(fd, ext4Shutdown, noLogFlush) })
+}
+
+func freeze(fd int) error { return unix.IoctlSetPointerInt(fd, ext4Freeze, 0) }
+func thaw(fd int) error   { return unix.IoctlSetPointerInt(fd, ext4Thaw, 0) }
+
+// onDisk calls do for the machine's file system. It finds it through a process of the
+// machine that is in the mount namespace in which boot.sh has mounted the image.
+func (m *Machine) onDisk(do func(fd int) error) error {
 	pids, err := cgroupProcesses(m.cgroup())
 	if err != nil {
 		return err
 	}
 	for _, pid := range pids {
-		done, err := shutDownImage(fmt.Sprintf("/proc/%d/root%s", pid, m.path("disk")), m.path("disk"))
+		done, err := withImage(fmt.Sprintf("/proc/%d/root%s", pid, m.path("disk")), m.path("disk"), do)
 		if done || err != nil {
 			return err
 		}
@@ -89,10 +113,10 @@ func (m *Machine) shutDownDisk() error {
 	return errors.New("it is off, or its disk is not an image")
 }
 
-// shutDownImage stops the file system that is mounted at path. It refuses every file
+// withImage calls do for the file system that is mounted at path. It refuses every file
 // system but one on a loop device that is not the one of outside: this computer's own must
 // never be stopped.
-func shutDownImage(path, outside string) (done bool, err error) {
+func withImage(path, outside string, do func(fd int) error) (done bool, err error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return false, nil // the process has just ended, or is in the machine's own mount namespace
@@ -105,8 +129,8 @@ func shutDownImage(path, outside string) (done bool, err error) {
 	if unix.Major(mounted.Dev) != loopMajor || mounted.Dev == own.Dev {
 		return false, nil
 	}
-	if err := unix.IoctlSetPointerInt(int(dir.Fd()), ext4Shutdown, noLogFlush); err != nil {
-		return false, fmt.Errorf("stop its file system: %w", err)
+	if err := do(int(dir.Fd())); err != nil {
+		return false, fmt.Errorf("its file system: %w", err)
 	}
 	return true, nil
 }

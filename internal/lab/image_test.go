@@ -1,6 +1,8 @@
 package lab_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +105,51 @@ func TestPowerCutUnsynced(t *testing.T) {
 	destroy(t, l.Name)
 	if rests := leftovers(t, l.Name); len(rests) > 0 {
 		t.Errorf("left over: %s", strings.Join(rests, "; "))
+	}
+}
+
+// TestStopDisk: what writes waits until the disk is resumed, and what reads does not. A machine whose disk hangs can be
+// switched off.
+func TestStopDisk(t *testing.T) {
+	l := upWith(t, lab.Config{Name: labName("stop"), Subnet: subnet, Machines: []string{"a"}, DiskImages: true})
+	m := l.Machine("a")
+	// Each loop notes when it goes on, in memory.
+	loop := "setsid sh -c 'while %s; do cut -d \" \" -f 1 /proc/uptime >>/run/%s; sleep 0.1; done' " +
+		">/dev/null 2>&1 </dev/null &\n"
+	sh(t, m, "echo begin >/root/file\n"+fmt.Sprintf(loop, "cat /root/file >/dev/null", "reads")+
+		fmt.Sprintf(loop, "echo more >>/root/file", "writes"))
+	if err := m.StopDisk(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Second) // nobody can log in
+	if err := m.ResumeDisk(); err != nil {
+		t.Fatal(err)
+	}
+	longest := func(file string) float64 {
+		last, gap := 0.0, 0.0
+		for _, text := range strings.Fields(sh(t, m, "cat /run/"+file)) {
+			at, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last > 0 {
+				gap = max(gap, at-last)
+			}
+			last = at
+		}
+		return gap
+	}
+	sh(t, m, "before=$(wc -l </run/writes); until [ $(wc -l </run/writes) -gt $before ]; do sleep 0.1; done")
+	if reads, writes := longest("reads"), longest("writes"); writes < 9 || reads > 5 {
+		t.Errorf("writes waited for %.1f s, and reads for %.1f s", writes, reads)
+	}
+	if err := m.ResumeDisk(); err == nil {
+		t.Error("a disk that works was resumed")
+	}
+	if err := m.StopDisk(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

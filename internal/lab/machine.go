@@ -66,6 +66,9 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 }
 
 func (m *Machine) powerOff(ctx context.Context) error {
+	if m.onImage() {
+		_ = m.ResumeDisk() // what waits for a disk does not end; most disks need not be resumed
+	}
 	if err := killCgroup(ctx, m.cgroup()); err != nil {
 		return fmt.Errorf("power off %s: %w", m.Name, err)
 	}

@@ -5,8 +5,10 @@
 package liveness
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,19 +18,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
-// The thresholds are those of kubeadm's static pods: livenessProbe with periodSeconds 10,
+// Pace says how often components are probed, and what counts as hanging.
+type Pace struct {
+	Period    time.Duration
+	Timeout   time.Duration
+	Threshold int
+	// Start is how long a start may take until the component is ready. It is also how long a restart
+	// in a cluster excludes others.
+	Start time.Duration
+}
+
+// kubeadm is the pace of kubeadm's static pods: livenessProbe with periodSeconds 10,
 // timeoutSeconds 15 and failureThreshold 8, and a startup probe of 24 periods
 // (cmd/kubeadm/app/util/staticpod, LivenessProbe and StartupProbe).
-const (
-	Period    = 10 * time.Second
-	Timeout   = 15 * time.Second
-	Threshold = 8
-	// Start is how long a start may take until the component is ready.
-	Start = 24 * Period
-)
-
-// hold is how long a restart in a cluster excludes others: as long as a start may take.
-const hold = Start
+var kubeadm = Pace{Period: 10 * time.Second, Timeout: 15 * time.Second, Threshold: 8, Start: 240 * time.Second}
 
 // Rule says what allows to restart a component: see round.sh.
 type Rule string
@@ -38,14 +41,25 @@ const (
 	ServerRule Rule = "server" // an API server
 	ClientRule Rule = "client" // a component that works with the API server of its machine
 	MemberRule Rule = "member" // an etcd member
+	AloneRule  Rule = "alone"  // a program that serves nobody while it hangs, and holds nothing of others
 )
 
 // Component is what is probed.
 type Component struct {
 	Unit  string // "kube-apiserver.service"
-	Ready string // URL that answers 200 if the component is ready
-	Live  string // URL that answers 200 if it need not be restarted; may be the same
+	Ready string // URL that answers 200 if the component is ready, or what Sockets or Awake returns
+	Live  string // the same if it need not be restarted; may be the same
 	Rule  Rule
+}
+
+// Sockets returns the probe of sockets on which HAProxy takes commands: each of them answers.
+func Sockets(paths ...string) string { return "haproxy:" + strings.Join(paths, ",") }
+
+// Awake returns the probe of a process that never sleeps for longer than a second: it runs again
+// and again. pidFile names it. It may sleep if one of the files in resting says 1, or that an
+// interface is down.
+func Awake(pidFile string, resting ...string) string {
+	return "awake:" + strings.Join(append([]string{pidFile}, resting...), ",")
 }
 
 // Probe is the probe of the components of one kind on a machine.
@@ -53,6 +67,7 @@ type Probe struct {
 	Name       string // of its units: "kube-liveness"
 	Script     string // path
 	Wanted     bool
+	Pace       Pace // zero: kubeadm's
 	Components []Component
 	Server     string   // URL at which the machine's API server says that it is ready
 	Endpoints  []string // client URLs of etcd, for the lock of API servers
@@ -61,7 +76,10 @@ type Probe struct {
 	CA         string   // files with which etcd is asked
 	Cert       string
 	Key        string
+	Asks       string // path of the program with which Sockets are asked
 }
+
+func (p Probe) pace() Pace { return cmp.Or(p.Pace, kubeadm) }
 
 // stateDir is where the rounds leave what they have observed.
 func (p Probe) stateDir() string { return "/run/" + p.Name }
@@ -74,11 +92,7 @@ func (p Probe) Job() timer.Job {
 	job := timer.Job{Name: p.Name}
 	job.Paths = []string{p.Script, job.ServicePath(), job.TimerPath()}
 	if p.Wanted {
-		job.Files = []host.File{
-			{Path: job.TimerPath(), Content: []byte(timerUnit), Mode: 0o644},
-			{Path: job.ServicePath(), Content: []byte(p.service()), Mode: 0o644},
-			{Path: p.Script, Content: []byte(p.script()), Mode: 0o644},
-		}
+		job.Files = job.Rendered(p.schedule(), p.service(), p.script())
 	}
 	return job
 }
@@ -96,53 +110,40 @@ func (p Probe) AddTo(q *host.Query) {
 // program is what the probes are sent with.
 const program = "curl"
 
+// atURL reports whether the component is probed by HTTP.
+func (c Component) atURL() bool {
+	return strings.HasPrefix(c.Ready, "http") || strings.HasPrefix(c.Live, "http")
+}
+
 // Problems lists what keeps the probe from being set up on the machine.
 func (p Probe) Problems(facts host.Facts) []string {
 	problems, changes := p.Job().Foreign(facts)
-	if _, there := facts.Commands[program]; changes && !there {
+	if _, there := facts.Commands[program]; changes && !there && slices.ContainsFunc(p.Components, Component.atURL) {
 		problems = append(problems, program+" is not installed, which liveness_probe needs: install it, or set "+
 			"liveness_probe = false")
 	}
 	return problems
 }
 
-const timerUnit = systemd.Managed + `
-[Unit]
-Description=Schedule of liveness probes
+func (p Probe) schedule() timer.Schedule {
+	every := seconds(p.pace().Period)
+	return timer.Schedule{Description: "Schedule of liveness probes", Lines: []string{
+		"OnActiveSec=" + every, "OnUnitInactiveSec=" + every, "AccuracySec=1s",
+	}}
+}
 
-[Timer]
-OnActiveSec=10
-OnUnitInactiveSec=10
-AccuracySec=1s
-
-[Install]
-WantedBy=timers.target
-`
-
-// service renders the service of one round. Rounds are frequent, so it has the parts of a
+// service returns the service of one round. Rounds are frequent, so it has the parts of a
 // sandbox that cost nothing at its start: no mount namespace, and no filter of system calls.
 // What systemd logs of each start is left out of the journal.
-func (p Probe) service() string {
-	return systemd.Managed + `
-[Unit]
-Description=Liveness probes
-
-[Service]
-Type=oneshot
-User=root
-ExecStart=/bin/sh ` + p.Script + `
-TimeoutStartSec=3min
-RuntimeDirectory=` + p.Name + `
-RuntimeDirectoryMode=0755
-RuntimeDirectoryPreserve=yes
-SyslogLevel=warning
-LogLevelMax=notice
-TasksMax=100
-MemoryMax=256M
-UMask=0077
-NoNewPrivileges=yes
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE
-`
+func (p Probe) service() timer.Service {
+	return timer.Service{
+		Description: "Liveness probes", Script: p.Script, Timeout: "3min",
+		Settings: []string{
+			"RuntimeDirectory=" + p.Name, "RuntimeDirectoryMode=0755", "RuntimeDirectoryPreserve=yes",
+			"SyslogLevel=warning", "LogLevelMax=notice", "TasksMax=100", "MemoryMax=256M",
+		},
+		Capabilities: "CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE",
+	}
 }
 
 //go:embed round.sh
@@ -153,12 +154,14 @@ func (p Probe) script() string {
 	for _, c := range p.Components {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", c.Unit, c.Ready, c.Live, c.Rule))
 	}
-	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
+	pace := p.pace()
+	vars := map[string]string{
 		"components": strings.Join(lines, "\n"), "state": p.stateDir(), "server": p.Server,
 		"endpoints": strings.Join(p.Endpoints, " "), "own": p.Own, "data": p.DataDir,
-		"ca": p.CA, "cert": p.Cert, "key": p.Key,
-		"timeout": seconds(Timeout), "threshold": strconv.Itoa(Threshold), "hold": seconds(hold),
-	}) + "\n" + round)
+		"ca": p.CA, "cert": p.Cert, "key": p.Key, "asks": p.Asks,
+		"timeout": seconds(pace.Timeout), "threshold": strconv.Itoa(pace.Threshold), "hold": seconds(pace.Start),
+	}
+	return string(systemd.Managed + "\n" + host.Assignments(vars) + "\n" + round)
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }

@@ -37,6 +37,10 @@ func TestNotReady(t *testing.T) {
 			"hangs", invocation + " 1 24 100 300\n",
 			"it has not been ready for longer than 4m0s (24 liveness probes in a row failed)",
 		},
+		{
+			"one failure", invocation + " 1 1 100 300\n",
+			"it has not been ready for longer than 4m0s (1 liveness probes in a row failed)",
+		},
 		{"never since its start", invocation + " 0 0 100 300\n", "it has not been ready for longer than 4m0s"},
 		{"an earlier process", strings.Repeat("f", 32) + " 1 24 100 300\n", ""},
 		{"no state", "", ""},
@@ -53,6 +57,48 @@ func TestNotReady(t *testing.T) {
 	stopped.Units["kube-liveness.timer"] = host.UnitState{}
 	if got := probe.NotReady(stopped, "kube-apiserver.service"); got != "" {
 		t.Errorf("a state that nobody updates any more: %q", got)
+	}
+}
+
+// TestPace: a component of another pace is due by that one.
+func TestPace(t *testing.T) {
+	fast := probe
+	fast.Pace = Pace{Period: 5 * time.Second, Timeout: 3 * time.Second, Threshold: 3, Start: time.Minute}
+	for state, want := range map[string]string{
+		" 1 3 100 60\n": "",
+		" 1 3 100 61\n": "it has not been ready for longer than 1m0s (3 liveness probes in a row failed)",
+	} {
+		if got := fast.NotReady(stateOf(invocation+state), "kube-apiserver.service"); got != want {
+			t.Errorf("%q: %q, want %q", state, got, want)
+		}
+	}
+	for p, want := range map[*Probe][]string{
+		&fast:  {"OnUnitInactiveSec=5\n", "\ntimeout=3\n", "\nthreshold=3\n", "\nhold=60\n"},
+		&probe: {"OnUnitInactiveSec=10\n", "\ntimeout=15\n", "\nthreshold=8\n", "\nhold=240\n"},
+	} {
+		text := ""
+		for _, file := range p.Job().Files {
+			text += string(file.Content)
+		}
+		for _, line := range want {
+			if !strings.Contains(text, line) {
+				t.Errorf("%q is not in\n%.1500s", line, text)
+			}
+		}
+	}
+}
+
+func TestReadState(t *testing.T) {
+	for content, want := range map[string]State{
+		invocation + " 1 24 100 300\n": {invocation, true, 24, 5 * time.Minute},
+		invocation + " 0 0 0 0\n":      {invocation, false, 0, 0},
+	} {
+		if got, ok := readState(content); !ok || got != want {
+			t.Errorf("%q is read as %+v, %t", content, got, ok)
+		}
+	}
+	if got, ok := readState("starting\n"); ok {
+		t.Errorf("what is no state is read as %+v", got)
 	}
 }
 

@@ -1,11 +1,11 @@
-# One round of probes of the components on this machine. systemd starts it ten seconds after the last one has ended.
+# One round of probes of the components on this machine. systemd starts it some seconds after the last one has ended.
 # A component that has failed $threshold probes in a row is killed, and systemd starts it again, if
 # - it has been live since its start: a start takes as long as it needs, and a component that never gets ready is not
 #   killed again and again;
 # - its rule allows that, so that a cause that all machines share (no quorum, a full or slow disk, a network) restarts
 #   nothing, and no two API servers or members of a cluster are restarted at once.
 #
-# $components has a line for each: unit, URL that says it is ready, URL that says it is live, rule.
+# $components has a line for each: unit, what says it is ready, what says it is live, rule.
 # $state is a directory with a file for each unit: see state.go.
 umask 077
 set -f # the URL of an IPv6 address is a pattern too
@@ -15,9 +15,40 @@ status() { # URL: the HTTP status; 000 without an answer
 }
 
 # A refused login is an answer too: with anonymous-auth=false, a probe gets no other.
-answers() { # URL
-  case $(status "$1") in 2?? | 401 | 403) ;; *) return 1 ;; esac
+answers() { # URL | haproxy:SOCKET,… | awake:FILE,…
+  case $1 in
+  haproxy:*) commands "${1#*:}" ;;
+  awake:*) awake "${1#*:}" ;;
+  *) case $(status "$1") in 2?? | 401 | 403) ;; *) return 1 ;; esac ;;
+  esac
 }
+
+# Whatever HAProxy answers, it does not hang. Its master and its worker have a socket each.
+commands() { # SOCKET,…
+  for socket in $(echo "$1" | tr , ' '); do
+    [ -n "$(timeout "$timeout" "$asks" "$socket" help 2>/dev/null)" ] || return 1
+  done
+}
+
+# keepalived has no socket, and writes files when it is asked by signals. But its process of VRRP cannot sleep for long:
+# it sends or receives an advertisement four times a second, or takes the address. In the state FAULT it may.
+awake() { # PID-FILE,RESTING…
+  for file in $(echo "${1#*,}" | tr , ' '); do
+    ! grep -qsxE '1|down|lowerlayerdown|notpresent' "$file" || return 0
+  done
+  pid='' tries=0
+  read -r pid 2>/dev/null <"${1%%,*}" || return 1
+  before=$(switches)
+  [ -n "$before" ] || return 1
+  while [ "$(switches)" = "$before" ]; do
+    [ "$tries" -lt $((timeout * 4)) ] || return 1
+    tries=$((tries + 1))
+    sleep 0.25
+  done
+}
+
+# switches prints how often process $pid began to wait, or was interrupted.
+switches() { grep -s ctxt_switches "/proc/$pid/status"; }
 
 post() { # URL JSON: a request to etcd's gateway
   curl --silent --fail --globoff --noproxy '*' --max-time 5 --cacert "$ca" --cert "$cert" --key "$key" --data "$2" "$1"
@@ -69,6 +100,13 @@ may_member() {
   done
   # shellcheck disable=SC2086 # URLs without spaces
   lock $others
+}
+
+# A program that serves nobody while it hangs: no quorum, no lock and no other machine needs this process. What all
+# machines may share is that they are slow, which looks the same: systemd would be late too.
+may_alone() {
+  reason="this machine is slow"
+  timeout 2 systemctl is-active --quiet "$unit"
 }
 
 # remember keeps the client URLs of the members, for the time when this one does not answer.

@@ -38,11 +38,11 @@ func readState(content string) (State, bool) {
 // a start may take. It returns "" for a process that was started after the last round.
 func (p Probe) NotReady(facts host.Facts, unit string) string {
 	state, ok := readState(facts.Files[p.StatePath(unit)].Content)
-	if !ok || facts.Units[p.Job().Timer()].Active != "active" || state.Unready <= Start ||
+	if !ok || facts.Units[p.Job().Timer()].Active != "active" || state.Unready <= p.pace().Start ||
 		state.Invocation != facts.Units[unit].Invocation {
 		return ""
 	}
-	text := fmt.Sprintf("it has not been ready for longer than %s", Start)
+	text := fmt.Sprintf("it has not been ready for longer than %s", p.pace().Start)
 	if state.Failures > 0 {
 		text += fmt.Sprintf(" (%d liveness probes in a row failed)", state.Failures)
 	}

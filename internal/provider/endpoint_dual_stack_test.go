@@ -18,8 +18,9 @@ func dualStackEndpoint(t *testing.T, address, address6 any) endpointModel {
 	here, _ := twoClusters(t)
 	state := importedState(t, endpointSchema(t.Context()), map[string]any{
 		"address": address, "port": int64(6443), "haproxy.hosts": map[string]string{"cp1": "10.0.0.11"},
-		"haproxy.address6": address6, "haproxy.install_packages": true, "drain_timeout": "10s",
-		"pki": bundleText(t, here),
+		"haproxy.address6": address6, "haproxy.install_packages": true, "haproxy.liveness_probe": true,
+		"drain_timeout": "10s",
+		"pki":           bundleText(t, here),
 	})
 	var m endpointModel
 	if diags := state.Get(t.Context(), &m); diags.HasError() {

@@ -339,6 +339,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		Metrics:         balancers.metrics(ctx),
 
 		TextfileDirectory: balancers.textfileDirectory(),
+		LivenessProbe:     balancers.LivenessProbe.ValueBool(),
 		Abandon:           r.session.abandon,
 		Registered:        r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
 	}}

@@ -44,7 +44,8 @@ func endpointAs(t *testing.T, bundle types.String, cluster types.String) endpoin
 	state := importedState(t, endpointSchema(t.Context()), map[string]any{
 		"id": "10.0.0.100", "address": "10.0.0.100", "port": int64(6443),
 		"haproxy.hosts":            map[string]string{"cp1": "10.0.0.11"},
-		"haproxy.install_packages": true, "drain_timeout": "10s", "pki": bundle, "config_digest": "abc", "drift": []string{},
+		"haproxy.install_packages": true, "haproxy.liveness_probe": true,
+		"drain_timeout": "10s", "pki": bundle, "config_digest": "abc", "drift": []string{},
 	})
 	var m endpointModel
 	diags := state.Get(t.Context(), &m)

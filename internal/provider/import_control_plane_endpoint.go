@@ -71,6 +71,7 @@ func (r *endpointResource) ImportState(
 	i.set("haproxy.install_packages", observed.InstallPackages)
 	i.set("haproxy.take_over", stringOrNull(observed.TakeOver))
 	i.set("haproxy.konnectivity", observedTunnel(observed.Konnectivity))
+	i.set("haproxy.liveness_probe", observed.LivenessProbe)
 	i.set("haproxy.metrics", observedBalancerMetrics(observed.Metrics, observed.TextfileDirectory))
 	i.set("ca_certificate", stringOrNull(observed.CACertificate))
 	drain := r.drainOf(ctx, observed)

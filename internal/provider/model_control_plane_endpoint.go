@@ -41,6 +41,7 @@ type haproxyModel struct {
 	TakeOver        types.String `tfsdk:"take_over"`
 	Konnectivity    types.Object `tfsdk:"konnectivity"`
 	Metrics         types.Object `tfsdk:"metrics"`
+	LivenessProbe   types.Bool   `tfsdk:"liveness_probe"`
 }
 
 // balancers decodes the haproxy attribute. If it is unknown, all of the result is unknown.

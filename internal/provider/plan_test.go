@@ -191,7 +191,7 @@ func endpointState(t *testing.T, pki, cluster string) map[string]any {
 	hosts := map[string]any{"cp1": "10.0.0.11"}
 	return map[string]any{
 		"id": "10.0.0.100", "address": "10.0.0.100", "port": 6443, "pki": pki,
-		"haproxy": map[string]any{"hosts": hosts, "install_packages": true}, "drain_timeout": "10s",
+		"haproxy": map[string]any{"hosts": hosts, "install_packages": true, "liveness_probe": true}, "drain_timeout": "10s",
 		"url": "https://10.0.0.100:6443", "config_digest": "d1", "drift": []string{},
 		"registration": map[string]any{
 			"address": "10.0.0.100", "port": 6443, "hosts": hosts, "drain_timeout": "10s",

@@ -150,8 +150,9 @@ func haproxySchema() schema.Attribute {
 					"every 10 seconds. Whatever else has the address must present a certificate of this cluster that names it. A " +
 					"change reloads keepalived. Default: none, and an address that another machine has is refused.",
 			},
-			"konnectivity": tunnelSchema(),
-			"metrics":      balancerMetricsSchema(),
+			"konnectivity":   tunnelSchema(),
+			"metrics":        balancerMetricsSchema(),
+			"liveness_probe": balancerLivenessSchema(),
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they " +

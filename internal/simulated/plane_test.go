@@ -82,7 +82,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	}
 	p.endpoint = haproxy.Spec{
 		ClusterID: bundle.ClusterID, ClusterName: bundle.ClusterName, Address: first.vip,
-		Hosts: hosts, CACertificate: bundle.CA.Certificate,
+		Hosts: hosts, CACertificate: bundle.CA.Certificate, LivenessProbe: true,
 	}
 	source := host.Source{Directory: programs(t)}
 	for _, m := range first.machines {

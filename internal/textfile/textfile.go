@@ -74,11 +74,7 @@ func (w Writer) Job() timer.Job {
 	job := timer.Job{Name: w.Name}
 	job.Paths = []string{w.Script, job.ServicePath(), job.TimerPath()}
 	if w.Directory != "" {
-		job.Files = []host.File{
-			{Path: job.TimerPath(), Content: []byte(w.timer()), Mode: 0o644},
-			{Path: job.ServicePath(), Content: []byte(w.service()), Mode: 0o644},
-			{Path: w.Script, Content: []byte(w.script()), Mode: 0o644},
-		}
+		job.Files = job.Rendered(w.schedule(), w.service(), w.script())
 	}
 	return job
 }
@@ -153,44 +149,23 @@ func (w Writer) ForgetScript() host.Script {
 		"  /bin/sh " + script + " remove || true\nfi\n"
 }
 
-func (w Writer) timer() string {
-	return systemd.Managed + `
-[Unit]
-Description=Schedule of facts for node_exporter
-
-[Timer]
-OnActiveSec=1
-OnUnitInactiveSec=` + strconv.Itoa(int(w.Period/time.Second)) + `
-AccuracySec=1s
-
-[Install]
-WantedBy=timers.target
-`
+func (w Writer) schedule() timer.Schedule {
+	return timer.Schedule{Description: "Schedule of facts for node_exporter", Lines: []string{
+		"OnActiveSec=1", "OnUnitInactiveSec=" + strconv.Itoa(int(w.Period/time.Second)), "AccuracySec=1s",
+	}}
 }
 
-// service renders the service of one round. It reads certificates and processes of others, and
+// service returns the service of one round. It reads certificates and processes of others, and
 // writes to the directory of another user.
-func (w Writer) service() string {
-	return systemd.Managed + `
-[Unit]
-Description=Write facts for node_exporter
-
-[Service]
-Type=oneshot
-User=root
-ExecStart=/bin/sh ` + w.Script + `
-TimeoutStartSec=2min
-RuntimeDirectory=` + w.Name + `
-RuntimeDirectoryMode=0700
-Nice=10
-SyslogLevel=warning
-LogLevelMax=notice
-TasksMax=50
-MemoryMax=128M
-UMask=0077
-NoNewPrivileges=yes
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_SYS_PTRACE
-`
+func (w Writer) service() timer.Service {
+	return timer.Service{
+		Description: "Write facts for node_exporter", Script: w.Script, Timeout: "2min",
+		Settings: []string{
+			"RuntimeDirectory=" + w.Name, "RuntimeDirectoryMode=0700", "Nice=10", "SyslogLevel=warning",
+			"LogLevelMax=notice", "TasksMax=50", "MemoryMax=128M",
+		},
+		Capabilities: "CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_SYS_PTRACE",
+	}
 }
 
 //go:embed facts.sh

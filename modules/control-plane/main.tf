@@ -121,7 +121,8 @@ resource "kube_control_plane_endpoint" "this" {
       port    = var.kubernetes.konnectivity.agent_port
       targets = local.with["replica"]
     }
-    metrics = var.endpoint.metrics
+    metrics        = var.endpoint.metrics
+    liveness_probe = var.endpoint.liveness_probe
   } : null
   timeouts = var.endpoint.timeouts
 }

@@ -47,6 +47,7 @@ variable "endpoint" {
   description = <<-EOT
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
     With metrics, HAProxy serves its metrics at an address and port, and facts are written to the directory of node_exporter's textfile collector.
+    HAProxy and keepalived are restarted when they hang, unless liveness_probe is false. Changing it restarts nothing.
     With address6, an unused IPv6 address, the API has a second one, on the same machine.
     With take_over, the address is taken over from a balancer of this control plane: "prepare", then "announce" (guide Topologies).
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
@@ -64,6 +65,7 @@ variable "endpoint" {
     vrrp              = optional(string)
     take_over         = optional(string)
     install_packages  = optional(bool, true)
+    liveness_probe    = optional(bool, true)
     metrics = optional(object({
       address            = optional(string)
       port               = optional(number)

@@ -15,8 +15,9 @@ import (
 // at rest. kubeadm's probe counts both, and restarts all API servers when etcd has no quorum.
 const exceptShared = "?exclude=etcd&exclude=kms-providers&exclude=kms-provider-0"
 
-// Liveness returns the probe of the components of s. The proxy server for agents is not probed:
-// no request to the API needs it.
+// Liveness returns the probe of the components of s. The proxy server for agents is asked by its own
+// probe, which neither agents nor the API server can fail. While it hangs, every request fails that
+// needs a node or a webhook, so its restart takes nothing from anybody, and the API server stays.
 func Liveness(s component.Replica) liveness.Probe {
 	if !s.LivenessProbe {
 		return noProbe
@@ -33,6 +34,9 @@ func Liveness(s component.Replica) liveness.Probe {
 			probed.Rule = liveness.ServerRule
 		case release.ControllerManager, release.Scheduler:
 			probed.Ready, probed.Live = "https://"+at+c.Probe.Path, "https://"+at+"/healthz"
+		case component.KonnectivityServer:
+			probed.Ready = "http://" + at + c.Probe.Path
+			probed.Live, probed.Rule = probed.Ready, liveness.AloneRule
 		default:
 			continue
 		}

@@ -36,6 +36,11 @@ settle restart kube-endpoint-bgp-address.service $units/kube-endpoint-bgp-addres
 [ -n "$(ip -o address show dev lo to "$vip")" ] || systemctl restart kube-endpoint-bgp-address.service
 # A bird that starts reads its configuration, and needs a moment for its socket.
 fresh=no
+# One that hangs neither ends nor takes another configuration.
+if running && ! bird show status >/dev/null && ! bird show status >/dev/null; then
+  systemctl kill --signal=KILL kube-endpoint-bgp.service || true
+  systemctl stop kube-endpoint-bgp.service
+fi
 if ! systemctl is-active --quiet kube-endpoint-bgp.service || changed $units/kube-endpoint-bgp.service; then
   fresh=yes
   settle restart kube-endpoint-bgp.service $units/kube-endpoint-bgp.service

@@ -168,6 +168,63 @@ func stepBird(f *fixture) {
 	f.Logf("bird: the route is back after %d ms", f.within(15*time.Second, "a", "b", "c").Milliseconds())
 }
 
+// birds returns the processes of bird by machine.
+func (f *fixture) birds() map[string]string {
+	f.Helper()
+	all := map[string]string{}
+	for _, name := range f.names() {
+		all[name] = strings.TrimSpace(f.shell(name, "systemctl show --value -p MainPID "+birdUnit))
+	}
+	return all
+}
+
+// stepBirdHangs: the health check kills a bird that has stopped answering, and no other. One that has never answered
+// is started again by an apply.
+func stepBirdHangs(f *fixture) {
+	freeze := func(name string) { f.shell(name, "systemctl kill -s STOP "+birdUnit) }
+	before := f.birds()
+	freeze("a")
+	f.Logf("a hangs: its route is gone after %d ms", f.within(15*time.Second, "b", "c").Milliseconds())
+	f.Logf("a hangs: the route is back after %d ms more", f.within(40*time.Second, "a", "b", "c").Milliseconds())
+	after := f.birds()
+	if after["a"] == before["a"] || after["b"] != before["b"] || after["c"] != before["c"] {
+		f.Errorf("a hung: processes %v, before %v", after, before)
+	}
+	for _, name := range f.names() {
+		freeze(name)
+	}
+	f.within(15 * time.Second)
+	f.Logf("all hang: the routes are back after %d ms more", f.within(40*time.Second, "a", "b", "c").Milliseconds())
+
+	f.shell("a", "systemctl stop "+healthUnit+"\nsystemctl restart "+birdUnit)
+	freeze("a")
+	before = f.birds()
+	f.shell("a", "systemctl start "+healthUnit)
+	f.within(15*time.Second, "b", "c")
+	journal := func() string {
+		return f.shell("a", "journalctl --no-pager -o cat -n 20 -u "+healthUnit+" --since=-60s")
+	}
+	for end := time.Now().Add(time.Minute); !strings.Contains(journal(), "has not answered since its start"); {
+		if time.Now().After(end) {
+			f.Fatalf("a bird that has never answered: the health check says\n%s", journal())
+		}
+		time.Sleep(time.Second)
+	}
+	if now := f.birds(); now["a"] != before["a"] {
+		f.Error("a bird that has never answered was killed")
+	}
+	differences, err := f.registrar().Registered(f.ctx, "a", f.at("a"))
+	f.must(err)
+	if !slices.Contains(differences, "out of rotation: "+errNoBird.Error()) {
+		f.Errorf("a bird that has never answered: drift %q", differences)
+	}
+	f.must(f.registrar().Register(f.ctx, "a", f.at("a")))
+	f.within(10*time.Second, "a", "b", "c")
+	if now := f.birds(); now["a"] == before["a"] {
+		f.Error("the apply did not start bird again")
+	}
+}
+
 func stepHealth(f *fixture) {
 	run := func(command string) func() error {
 		return func() error { _, err := machines.lab.Machine("a").Run(f.ctx, command); return err }

@@ -274,6 +274,7 @@ func TestBGPOnMachines(t *testing.T) {
 		{"a drain withdraws, and only one replica leaves at a time", stepDrain},
 		{"a replica that stops, crashes or is not ready", stepAPIServer},
 		{"bird is killed", stepBird},
+		{"bird hangs", stepBirdHangs},
 		{"the health check ends or hangs", stepHealth},
 		{"drift is observed and repaired", stepDrift},
 		{"one of two peers is down", stepPeerDown},
@@ -292,7 +293,7 @@ func TestBGPOnMachines(t *testing.T) {
 		if !ok {
 			for _, m := range machines.lab.Machines() {
 				output, _ := m.Run(context.Background(), "ip -br address; journalctl --no-pager -n 60 -u 'kube-endpoint-*'; "+
-					"birdc -s "+socketPath+" show protocols all; cat "+configPath)
+					"timeout 5 birdc -s "+socketPath+" show protocols all; cat "+configPath)
 				t.Logf("%s:\n%s", m.Name, output)
 			}
 			t.FailNow()

@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // Paths on the machine of a replica.
@@ -100,18 +101,11 @@ RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 
 // renderTimer renders the unit that starts a round, interval after the one before has ended.
 func renderTimer(interval time.Duration) string {
-	return fmt.Sprintf(`%s
-[Unit]
-Description=DNS records of the Kubernetes control-plane endpoint
-
-[Timer]
-OnActiveSec=%[2]dms
-OnUnitInactiveSec=%[2]dms
-AccuracySec=50ms
-
-[Install]
-WantedBy=timers.target
-`, systemd.Managed, interval.Milliseconds())
+	every := fmt.Sprintf("%dms", interval.Milliseconds())
+	return timer.Schedule{
+		Description: "DNS records of the Kubernetes control-plane endpoint",
+		Lines:       []string{"OnActiveSec=" + every, "OnUnitInactiveSec=" + every, "AccuracySec=50ms"},
+	}.Render()
 }
 
 // startAgent lets the agent of a target add its record, and installs it before.

@@ -21,10 +21,18 @@ if [ ! -e "$backends" ] || [ "$(sha256sum <"$backends")" = "$listed  -" ]; then
   fi
 fi
 
-# settle UNIT PATH…: makes sure that the unit runs with the content of the paths.
+# settle UNIT PATH…: makes sure that the unit runs with the content of the paths. $hung names those that hung when
+# they were observed, with their invocations: such a process would not end, nor be reloaded.
 settle() {
   unit=$1
   shift
+  case " $hung " in
+  *" $unit=$(systemctl show --property=InvocationID --value "$unit") "*)
+    systemctl kill --signal=KILL "$unit" || true
+    systemctl restart "$unit"
+    return
+    ;;
+  esac
   if ! systemctl is-active --quiet "$unit"; then
     systemctl reset-failed "$unit" 2>/dev/null || true
     systemctl start "$unit"

@@ -4,12 +4,13 @@
 until mkdir -p "$config" && lock; do :; done
 unless_other
 
-for unit in kube-endpoint-facts.timer kube-endpoint-facts.service; do
+for unit in kube-endpoint-facts.timer kube-endpoint-facts.service kube-endpoint-liveness.timer \
+  kube-endpoint-liveness.service; do
   systemctl stop "$unit" 2>/dev/null || true
   systemctl reset-failed "$unit" 2>/dev/null || true
   rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/timers.target.wants/$unit"
 done
-rm -f /var/lib/systemd/timers/stamp-kube-endpoint-facts.timer
+rm -f /var/lib/systemd/timers/stamp-kube-endpoint-facts.timer /var/lib/systemd/timers/stamp-kube-endpoint-liveness.timer
 rmdir /etc/systemd/system/timers.target.wants 2>/dev/null || true
 [ ! -e /opt/kube/endpoint/facts.sh ] || /bin/sh /opt/kube/endpoint/facts.sh remove || true
 
@@ -24,6 +25,7 @@ done
 systemctl daemon-reload
 rm -rf /opt/kube/endpoint
 rm -f /etc/keepalived/kube.conf /etc/keepalived/.kube.conf.kube-* /run/kube-endpoint-haproxy.stopped
+rm -rf /run/kube-endpoint-liveness
 rmdir --ignore-fail-on-non-empty /opt/kube 2>/dev/null || true
 
 remove_packages

@@ -39,8 +39,10 @@ func drift(s Spec, name string, b balancer) []string {
 	if _, observed := b.facts.Files[waitingPath]; observed && !s.waits() {
 		differences = append(differences, waitingPath+" exists and is not wanted")
 	}
-	differences = append(differences, s.facts().Job().Drift(b.facts)...)
-	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
+	for _, job := range s.jobs(b.device) {
+		differences = append(differences, job.Drift(b.facts)...)
+	}
+	return append(append(differences, serversDrift(s, b)...), unitDrift(s, b)...)
 }
 
 // serversDrift describes the entries of a host's list of servers that no registration writes.
@@ -70,7 +72,7 @@ func serversDrift(s Spec, b balancer) []string {
 	return append(differences, endpoint.FileDrift(b.facts.Files, wanted, lineDrift)...)
 }
 
-func unitDrift(b balancer) []string {
+func unitDrift(s Spec, b balancer) []string {
 	var differences []string
 	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
 		state := b.facts.Units[unit]
@@ -79,6 +81,9 @@ func unitDrift(b balancer) []string {
 		}
 		if state.Load == "loaded" && state.Enabled != "enabled" {
 			differences = append(differences, unit+" is not enabled")
+		}
+		if reason := s.liveness(b.device).NotReady(b.facts, unit); reason != "" {
+			differences = append(differences, unit+": "+reason)
 		}
 	}
 	return differences

@@ -55,6 +55,8 @@ type Spec struct {
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the endpoint are
 	// written; "" means nowhere.
 	TextfileDirectory string
+	// LivenessProbe restarts HAProxy and keepalived when they hang. A change restarts nothing.
+	LivenessProbe bool
 	// Abandon lists unreachable hosts that no longer exist: Update skips those of them that are
 	// no longer in Hosts.
 	Abandon host.Abandoned

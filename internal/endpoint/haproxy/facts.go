@@ -27,10 +27,10 @@ func (s Spec) facts() textfile.Writer {
 	return w
 }
 
-// addFacts adds what brings the timer of facts on a host to s. What it removes, and the commands, come
-// after everything else.
-func (s Spec) addFacts(c *host.Change, b balancer) {
-	jobs := []timer.Job{s.facts().Job()}
+// addTimers adds what brings the timers on a host to s. What it removes, and the commands, come after
+// everything else.
+func (s Spec) addTimers(c *host.Change, b balancer) {
+	jobs := s.jobs(b.device)
 	files, remove, commands := timer.Repair(jobs, b.facts)
 	links, dirs := timer.Links(jobs)
 	c.Files, c.Dirs, c.Links = append(c.Files, files...), append(c.Dirs, dirs...), append(c.Links, links...)

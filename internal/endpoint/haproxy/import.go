@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
 // Imported is an endpoint as read from its machines: the content of a Spec.
@@ -39,6 +40,7 @@ type Imported struct {
 	Metrics         *Metrics
 	// TextfileDirectory is that of Spec.
 	TextfileDirectory string
+	LivenessProbe     bool
 	// Replicas are the addresses of the machines in rotation. Their registrations may have a
 	// newer DrainTimeout, because a change of it does not change the balancers.
 	Replicas []string
@@ -73,6 +75,7 @@ func importQuery() host.Query {
 	return host.Query{
 		Contents: []string{
 			endpointPath, backendsPath, keepalivedPath, caPath, recordPath, noFacts.Script, noFacts.Job().TimerPath(),
+			noProbe.Job().TimerPath(),
 		},
 		Script: "ip -o address show",
 	}
@@ -90,6 +93,7 @@ type installed struct {
 	konnectivity *Konnectivity
 	metrics      *Metrics // nil if there are none
 	textfiles    string   // the directory of facts
+	probed       bool     // there are liveness probes
 	device       string
 	usual        string // the interface that has the machine's address
 	routerID     int
@@ -128,6 +132,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)), multicast: sendsMulticast(vrrp),
 		textfiles: noFacts.DirectoryIn(facts.Files),
+		probed:    timer.Managed(facts.Files[noProbe.Job().TimerPath()]),
 	}
 	switch {
 	case strings.Contains(vrrp, waitingPath):
@@ -216,7 +221,7 @@ func (p installed) imported() Imported {
 		ClusterID: p.owner.ClusterID,
 		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
 		Metrics:           p.metrics,
-		TextfileDirectory: p.textfiles, TakeOver: p.takeOver,
+		TextfileDirectory: p.textfiles, LivenessProbe: p.probed, TakeOver: p.takeOver,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
 	}

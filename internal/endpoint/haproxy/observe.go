@@ -39,6 +39,7 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
 	}
 	s.facts().AddTo(&q)
+	s.liveness("").AddTo(&q) // the same for every host
 	return packages.HAProxy().Extend(q)
 }
 

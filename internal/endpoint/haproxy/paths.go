@@ -27,6 +27,9 @@ const (
 	// stoppedPath holds 1 after HAProxy ended and 0 while it runs.
 	stoppedPath = "/run/kube-endpoint-haproxy.stopped"
 
+	// vrrpPID names the process of keepalived that sends and receives advertisements.
+	vrrpPID = "/run/" + keepalivedRunName + "/vrrp.pid"
+
 	haproxyUnit    = "kube-endpoint-haproxy.service"
 	keepalivedUnit = "kube-endpoint-keepalived.service"
 	unitDir        = "/etc/systemd/system/"

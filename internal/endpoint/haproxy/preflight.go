@@ -72,6 +72,7 @@ func hostProblems(s Spec, b balancer) []string {
 		}
 	}
 	reasons = append(reasons, s.facts().Problems(b.facts)...)
+	reasons = append(reasons, s.liveness(b.device).Problems(b.facts)...)
 	if reason := metricsPortProblem(s, b); reason != "" {
 		reasons = append(reasons, reason)
 	}

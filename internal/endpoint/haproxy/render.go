@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	_ "embed"
 
@@ -71,7 +72,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
 		},
 		Script: withOwner(applyScript),
-		Vars:   with(s.ownerVars(), map[string]string{"listed": listed, "servers": servers}),
+		Vars:   with(s.ownerVars(), map[string]string{"listed": listed, "servers": servers, "hung": s.hung(b)}),
 	}
 	if s.CACertificate == "" {
 		c.Remove = append(c.Remove, caPath)
@@ -79,16 +80,16 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 	if !s.waits() {
 		c.Remove = append(c.Remove, waitingPath)
 	}
-	s.addFacts(&c, b)
+	s.addTimers(&c, b)
 	return c
 }
 
-// digest returns one value for all configuration files as observed.
+// digest returns one value for all configuration files as observed. Below /run is what probes say.
 func digest(seen map[string]balancer) string {
 	sum := sha256.New()
 	for _, name := range names(seen) {
 		for _, path := range names(seen[name].facts.Files) {
-			if path != backendsPath {
+			if path != backendsPath && !strings.HasPrefix(path, "/run/") {
 				fmt.Fprintf(sum, "%s %s %s\n", name, path, seen[name].facts.Files[path].SHA256)
 			}
 		}

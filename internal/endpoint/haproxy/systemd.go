@@ -64,7 +64,7 @@ Type=simple
 RuntimeDirectory=%[1]s
 RuntimeDirectoryMode=0755
 ExecStart=%[2]s --dont-fork --log-detail --vrrp --use-file=%[3]s `+
-		`--pid=/run/%[1]s/keepalived.pid --vrrp_pid=/run/%[1]s/vrrp.pid
+		`--pid=/run/%[1]s/keepalived.pid --vrrp_pid=%[6]s
 ExecReload=/bin/kill -HUP $MAINPID
 %[4]sKillMode=mixed
 Restart=always
@@ -74,5 +74,5 @@ LimitRTPRIO=%[5]d
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET
 `, keepalivedRunName, program, keepalivedPath, removals.String(),
-		realtimePriority) + systemd.Sandbox + systemd.InstallSection
+		realtimePriority, vrrpPID) + systemd.Sandbox + systemd.InstallSection
 }

@@ -53,7 +53,7 @@ start() {
     --vip="$vip" --vipSubnet="$length" --interface="$device" --namespace=kube-system --leaseName="$lease" \
     --leaseDuration="$duration" --leaseRenewDuration="$renew" --leaseRetry="$retry" --nodeName="$name" \
     --k8sConfigPath="$CREDENTIALS_DIRECTORY/kubeconfig" --prometheusHTTPServer= &
-  child=$! born=$(date +%s)
+  child=$! born=$(date +%s) written='' moved=$(date +%s) lived=no
   echo "$child" >"$run/pid"
 }
 
@@ -103,6 +103,20 @@ stop() {
   drop
 }
 
+# hangs: whether kube-vip has written nothing for twice as long as a Lease lasts. Whether it has the Lease or wants it, it
+# sends a request every $retry seconds. Without the Lease, nobody else would notice. It must have lived before: what
+# hangs from its start is not killed again and again.
+hangs() {
+  count=$(sed -n 's/^wchar: //p' "/proc/$child/io" 2>/dev/null) || count=''
+  clock=$(date +%s)
+  if [ -z "$count" ] || [ "$count" != "$written" ]; then
+    [ $((clock - born)) -le $((retry + 5)) ] || lived=yes
+    written=$count moved=$clock
+    return 1
+  fi
+  [ $lived = yes ] && [ $((clock - moved)) -ge $((2 * duration)) ]
+}
+
 pause() { sleep 0.5 & wait $! || true; }
 
 case $1 in
@@ -110,7 +124,7 @@ clean)
   drop
   ;;
 run)
-  child='' born=0 failures=3 strangers=0 rest=0 beat=0
+  child='' born=0 written='' moved=0 lived=no failures=3 strangers=0 rest=0 beat=0
   trap 'stop; exit 0' TERM INT
   field certificate-authority-data >"$run/ca.crt"
   field client-certificate-data >"$run/client.crt"
@@ -161,7 +175,13 @@ run)
       fi
     fi
     beat=$(((beat + 1) % 4))
-    if [ $beat -eq 0 ]; then systemd-notify WATCHDOG=1; fi
+    if [ $beat -eq 0 ]; then
+      systemd-notify WATCHDOG=1
+      if [ $failures -eq 0 ] && alive && hangs; then
+        echo "<4>kube-vip sends nothing any more: it is killed, and started again"
+        kill -KILL "$child"
+      fi
+    fi
     pause
   done
   ;;

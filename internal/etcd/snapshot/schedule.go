@@ -64,11 +64,7 @@ func (m Member) Files() []host.File {
 	if m.Settings == nil {
 		return nil
 	}
-	files := []host.File{
-		{Path: TimerPath, Content: []byte(renderTimer(*m.Settings)), Mode: 0o644},
-		{Path: ServicePath, Content: []byte(renderService(*m.Settings)), Mode: 0o644},
-		{Path: ScriptPath, Content: []byte(m.renderScript()), Mode: 0o644},
-	}
+	files := timer.Job{Name: jobName}.Rendered(schedule(*m.Settings), service(*m.Settings), m.renderScript())
 	if m.Settings.Upload != "" {
 		files = append(files, host.File{Path: UploadPath, Content: []byte(m.Settings.Upload), Mode: 0o600})
 	}
@@ -89,67 +85,37 @@ func (m Member) Facts() *textfile.Snapshots {
 	}
 }
 
-// renderTimer renders the timer. All machines check at the same time which member
+// schedule returns when the timer elapses. All machines check at the same time which member
 // is the leader, so that one of them saves: systemd must not spread the times.
-func renderTimer(p Settings) string {
-	return systemd.Managed + `
-[Unit]
-Description=Schedule of etcd snapshots
-
-[Timer]
-` + scheduleKey + p.Schedule + `
-AccuracySec=1s
-Persistent=yes
-
-[Install]
-WantedBy=timers.target
-`
+func schedule(p Settings) timer.Schedule {
+	return timer.Schedule{
+		Description: "Schedule of etcd snapshots",
+		Lines:       []string{scheduleKey + p.Schedule, "AccuracySec=1s", "Persistent=yes"},
+	}
 }
 
-// renderService renders the service that the timer starts. It runs as root, which
+// service returns the service that the timer starts. It runs as root, which
 // can read the member's key and whatever the upload needs. It is not ordered after
 // etcd.service: a member without quorum is never ready, and the service must report that.
-func renderService(p Settings) string {
-	environment := ""
+func service(p Settings) timer.Service {
+	var environment []string
 	if p.EnvironmentFile != "" {
-		environment = environmentKey + p.EnvironmentFile + "\n"
+		environment = []string{environmentKey + p.EnvironmentFile}
 	}
-	return systemd.Managed + `
-[Unit]
-Description=Save, verify and upload an etcd snapshot
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=oneshot
-User=root
-` + environment + `ExecStart=/bin/sh -eu ` + ScriptPath + `
-TimeoutStartSec=1h
-Nice=19
-IOSchedulingClass=idle
-OOMScoreAdjust=500
-UMask=0077
-NoNewPrivileges=yes
-CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER
-ProtectSystem=full
-ProtectProc=invisible
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectControlGroups=yes
-PrivateTmp=yes
-PrivateDevices=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
-`
+	return timer.Service{
+		Description: "Save, verify and upload an etcd snapshot",
+		Order:       []string{"Wants=network-online.target", "After=network-online.target"},
+		Environment: environment, Options: []string{"-eu"}, Script: ScriptPath, Timeout: "1h",
+		Settings:     []string{"Nice=19", "IOSchedulingClass=idle", "OOMScoreAdjust=500"},
+		Capabilities: "CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER",
+		Sandbox: []string{
+			"ProtectSystem=full", "ProtectProc=invisible", "ProtectClock=yes", "ProtectHostname=yes",
+			"ProtectKernelLogs=yes", "ProtectKernelModules=yes", "ProtectKernelTunables=yes", "ProtectControlGroups=yes",
+			"PrivateTmp=yes", "PrivateDevices=yes", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK",
+			"RestrictNamespaces=yes", "RestrictRealtime=yes", "RestrictSUIDSGID=yes", "LockPersonality=yes",
+			"SystemCallArchitectures=native", "SystemCallFilter=@system-service", "SystemCallErrorNumber=EPERM",
+		},
+	}
 }
 
 //go:embed scheduled.sh
