@@ -6,6 +6,7 @@
 stage=$root/restoring
 work=$stage.part
 received=$stage.received
+# shellcheck disable=SC2034 # of restore_functions.sh
 fetcher=etcd-restore-fetch.service
 survivor=''
 
@@ -53,6 +54,7 @@ main() {
     fetch)
       room 0
       fetch
+      # shellcheck disable=SC2034 # of restore_functions.sh
       snapshot=$received
       ;;
   esac
