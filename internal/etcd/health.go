@@ -41,6 +41,7 @@ type Machine struct {
 	// SnapshotFailed is systemd's result of the last run of the service for scheduled
 	// snapshots ("exit-code", "timeout"); "" if the run succeeded.
 	SnapshotFailed string
+	Drill          *snapshot.Drill // the last restore drill of this cluster on the machine; nil: none is recorded
 
 	output string // of the query's script
 }
@@ -111,7 +112,7 @@ func (cl *cluster) observeMachines(
 // member's spec.
 func healthQuery() host.Query {
 	q := host.Query{
-		Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath},
+		Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath, layout.DrillPath},
 		Units:    []string{layout.Unit, snapshot.Service},
 	}
 	for _, leaf := range machine.Leaves("", "") {
@@ -132,6 +133,10 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if record, ok := facts.Files[layout.RecordPath]; ok {
 		m.Member, m.Foreign = heldBy(record.Content, clusterID)
 	}
+	drill, err := snapshot.ReadDrill(facts.Files[layout.DrillPath].Content)
+	if err == nil && drill.ClusterID == clusterID {
+		m.Drill = &drill
+	}
 	command, _, _ := systemd.ParseUnit(facts.Files[layout.UnitPath].Content)
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = machine.Expiry(facts.Files)
@@ -140,6 +145,17 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 		m.SnapshotFailed = service.Result
 	}
 	return m
+}
+
+// LastDrill returns the last restore drill that is recorded on a machine; nil if there is none.
+func (h Health) LastDrill() *snapshot.Drill {
+	var last *snapshot.Drill
+	for _, m := range h.Machines {
+		if m.Drill != nil && (last == nil || m.Drill.Finished > last.Finished) {
+			last = m.Drill
+		}
+	}
+	return last
 }
 
 // heldBy interprets the record of a machine.

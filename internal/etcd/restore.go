@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -183,6 +184,10 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 	}
 	return one, nil
 }
+
+// Misfits describes why restored data does not belong to the cluster of a bundle, as a restore refuses
+// it.
+func Misfits(b *pki.Bundle, data machine.Staged) []string { return misfits(b, data, false) }
 
 // kept is the error of a restore that may have begun. Its members are not tainted: the next
 // apply would destroy what this one has made.

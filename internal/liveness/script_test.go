@@ -12,8 +12,8 @@ import (
 
 // TestAwake probes a real process: one that runs again and again, and one that was stopped.
 func TestAwake(t *testing.T) {
-	functions, _, found := strings.Cut(string(round), "\nunits=$(")
-	if !found {
+	functions, _, cut := strings.Cut(string(round), "\nunits=$(")
+	if !cut {
 		t.Fatal("round.sh has another form")
 	}
 	process := exec.Command("sh", "-c", "while :; do sleep 0.1; done")

@@ -23,8 +23,8 @@ func (f Facts) fact(metric, more string) string { return metric + f.of(jobNode, 
 
 // factAlerts are about what only the provider knows, and no component serves.
 func (f Facts) factAlerts() []Rule {
-	return slices.Concat(f.factsMissing(), f.certificateAlerts(), f.snapshotAlerts(), f.rotationAlerts(),
-		f.addressAlerts(), f.machineAlerts())
+	return slices.Concat(f.factsMissing(), f.certificateAlerts(), f.snapshotAlerts(), f.drillAlerts(),
+		f.rotationAlerts(), f.addressAlerts(), f.machineAlerts())
 }
 
 // factsMissing are alerts for each machine and resource by name: without facts, the others are silent.
@@ -87,6 +87,24 @@ func (f Facts) snapshotAlerts() []Rule {
 				"that it is to be restored without.",
 			"Run journalctl -u etcd-snapshot on {{ $labels.machine }}: it has the output of the upload command in snapshots of "+
 				"kube_etcd_member."),
+	}
+}
+
+// drillAlerts are about restore drills. They are silent if there was none: kube_production_readiness says so.
+func (f Facts) drillAlerts() []Rule {
+	ended := f.fact("kube_etcd_restore_drill_timestamp_seconds", "")
+	return []Rule{
+		alert("EtcdRestoreDrillFailed", warning, "5m",
+			fmt.Sprintf(`%s == 0 and on (cluster, machine) %[2]s == on (cluster) group_left max by (cluster) (%[2]s)`,
+				f.fact("kube_etcd_restore_drill_success", ""), ended),
+			"The last restore drill, on {{ $labels.machine }}, failed: the cluster may not be restorable.",
+			"Read problem in /etc/etcd/restore-drill.json on {{ $labels.machine }}, correct it, and run the drill again "+
+				"(kube_etcd_restore_drill)."),
+		alert("EtcdRestoreDrillTooOld", warning, "1h",
+			fmt.Sprintf(`time() - max by (cluster) (%s) > 30 * 86400`,
+				f.fact("kube_etcd_restore_drill_last_success_timestamp_seconds", "")),
+			"No restore drill has succeeded for {{ $value | humanizeDuration }}.",
+			"Run terraform apply with kube_etcd_restore_drill, whose argument every repeats it."),
 	}
 }
 

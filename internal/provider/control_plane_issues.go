@@ -144,6 +144,10 @@ func etcdIssues(h etcd.Health) []issue {
 	for _, m := range h.Members {
 		issues = append(issues, memberIssues(h, m)...)
 	}
+	if d := h.LastDrill(); d != nil && !d.Succeeded {
+		issues = append(issues, unhealthy("the last restore drill, on the machine of etcd member %s, failed: %s", d.Member,
+			indented(d.Problem)))
+	}
 	for _, m := range h.Machines {
 		if m.SnapshotFailed != "" {
 			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); check its "+

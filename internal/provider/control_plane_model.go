@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 )
 
 // controlPlaneModel is the model of kube_control_plane.
@@ -86,6 +87,17 @@ type etcdClusterModel struct {
 	Voters         types.Int64                  `tfsdk:"voters"`
 	Quorum         types.Int64                  `tfsdk:"quorum"`
 	Tolerates      types.Int64                  `tfsdk:"tolerates"`
+	Drill          *drillStatusModel            `tfsdk:"restore_drill"`
+}
+
+type drillStatusModel struct {
+	Member      types.String  `tfsdk:"member"`
+	CompletedAt types.String  `tfsdk:"completed_at"`
+	Succeeded   types.Bool    `tfsdk:"succeeded"`
+	Problem     types.String  `tfsdk:"problem"`
+	SucceededAt types.String  `tfsdk:"last_success_at"`
+	RTO         types.Float64 `tfsdk:"rto_seconds"`
+	RPO         types.Int64   `tfsdk:"rpo_seconds"`
 }
 
 type memberStatusModel struct {
@@ -189,6 +201,7 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	out := &etcdClusterModel{
 		Members: map[string]memberStatusModel{}, Leader: lineOrNull(h.Leader()), ClusterVersion: lineOrNull(h.ClusterVersion),
 		Voters: types.Int64Null(), Quorum: types.Int64Null(), Tolerates: types.Int64Null(),
+		Drill: drillStatusOf(h.LastDrill()),
 	}
 	byAddress := map[string]etcd.Machine{}
 	for _, machine := range h.Machines {
@@ -215,6 +228,28 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 			name = "(never started, " + m.ID + ")"
 		}
 		out.Members[name] = memberOf(h, m, byAddress[m.Address], now)
+	}
+	return out
+}
+
+// drillStatusOf returns the last restore drill.
+func drillStatusOf(d *snapshot.Drill) *drillStatusModel {
+	if d == nil {
+		return nil
+	}
+	out := &drillStatusModel{
+		Member: lineValue(d.Member), CompletedAt: timeString(time.Unix(d.Finished, 0)),
+		Succeeded: types.BoolValue(d.Succeeded), Problem: lineOrNull(d.Problem), SucceededAt: types.StringNull(),
+		RTO: types.Float64Null(), RPO: types.Int64Null(),
+	}
+	if d.LastSuccess > 0 {
+		out.SucceededAt = timeString(time.Unix(d.LastSuccess, 0))
+	}
+	if d.Succeeded {
+		out.RTO = types.Float64Value(d.RTO)
+	}
+	if d.Saved > 0 {
+		out.RPO = types.Int64Value(d.RPO)
 	}
 	return out
 }

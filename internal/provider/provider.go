@@ -167,6 +167,7 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 		newCertificateRequestsResource,
 		newNodeBootstrapResource,
 		newBootstrapTokenResource,
+		newDrillResource,
 	}
 }
 
@@ -177,7 +178,9 @@ func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.Ep
 // Actions returns what is done on request. Terraform supports actions since 1.14. Older versions and
 // OpenTofu do not call this method.
 func (p *kubeProvider) Actions(context.Context) []func() action.Action {
-	return []func() action.Action{newSnapshotAction, newDefragmentAction, newMoveLeaderAction, newDrainAction}
+	return []func() action.Action{
+		newSnapshotAction, newDefragmentAction, newMoveLeaderAction, newDrainAction, newDrillAction,
+	}
 }
 
 // ListResources returns what "terraform query" lists. Terraform supports it since 1.14.

@@ -67,6 +67,12 @@ func (r reviewData) evidence(now time.Time) readiness.Evidence {
 		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(now),
 		Certificates: r.certificateEvidence(), Encryption: r.encryptionEvidence(), Alerts: r.alertEvidence(),
 	}
+	if d := r.etcd.LastDrill(); d != nil {
+		e.Drill = &readiness.Drill{
+			Ended: time.Unix(d.Finished, 0), Succeeded: d.Succeeded, Problem: indented(d.Problem),
+			RTO: time.Duration(d.RTO * float64(time.Second)), RPO: time.Duration(d.RPO) * time.Second,
+		}
+	}
 	if r.etcd.Silence != nil {
 		e.Etcd.Unread = "etcd does not answer: " + indented(r.etcd.Silence.Error())
 	} else {

@@ -210,6 +210,17 @@ func etcdStatusSchema() map[string]schema.Attribute {
 		"voters":    computedNumber("Number of voting members; null if it is unknown."),
 		"quorum":    computedNumber("Number of voters required for quorum."),
 		"tolerates": computedNumber("Number of further members that may fail before quorum is lost."),
+		"restore_drill": computedGroup("The last restore drill (`kube_etcd_restore_drill`) that a member's machine has "+
+			"recorded; null if there is none. One that failed is an issue.", map[string]schema.Attribute{
+			"member":          computedText("Name of the member on whose machine it ran."),
+			"completed_at":    computedText("When it ended, RFC 3339."),
+			"succeeded":       computedFlag("Whether it found everything in order."),
+			"problem":         computedText("Why it failed; null if it succeeded."),
+			"last_success_at": computedText("When a drill on that machine last succeeded, RFC 3339; null if none has."),
+			"rto_seconds": schema.Float64Attribute{Computed: true, MarkdownDescription: "Time from its start until an API " +
+				"server served the snapshot, in seconds; null if it failed."},
+			"rpo_seconds": computedNumber("Age of the snapshot when it started, in seconds; null if it is unknown."),
+		}),
 		"members": computedMap("The members, by name.", withExpiry("its", map[string]schema.Attribute{
 			"id":      computedText("ID of the member, hexadecimal."),
 			"address": computedText("Address of its machine; null until it has served for the first time."),

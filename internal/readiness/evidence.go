@@ -8,6 +8,7 @@ type Evidence struct {
 	Now            time.Time
 	Etcd           Etcd
 	Members        []Member
+	Drill          *Drill // the last restore drill; nil: none is recorded
 	Endpoint       Endpoint
 	Replicas       []Replica
 	ReplicasUnread string // why the list of replicas is not known
@@ -24,6 +25,15 @@ type Etcd struct {
 	Unread  string
 	Voters  int
 	Healthy int // of the voters
+}
+
+// Drill is the result of a restore drill.
+type Drill struct {
+	Ended     time.Time
+	Succeeded bool
+	Problem   string        // why it failed
+	RTO       time.Duration // until an API server served the snapshot
+	RPO       time.Duration // the age of the snapshot; 0: not known
 }
 
 // Member is one etcd member: its process, its disk, its database.

@@ -28,7 +28,8 @@ var items = []item{
 	},
 	{"snapshots", "etcd snapshots at least hourly, stored off the machine", judgeSnapshots, "set snapshots, with " +
 		"upload or s3, on every kube_etcd_member, and read journalctl -u etcd-snapshot.service on the machine of the " +
-		"leader; accept this item if another system saves snapshots and tells somebody when it fails"},
+		"leader; run kube_etcd_restore_drill, and correct what it finds; accept this item if another system saves " +
+		"snapshots and tells somebody when it fails"},
 	{"etcd-disk", "etcd data on a disk of its own with fast fsync", judgeDisk, "mount a separate disk (SSD), not a " +
 		"partition of the system's, at data_dir of the kube_etcd_member"},
 	{"request-limits", "API priority and fairness limits requests", judgeRequests, "remove " +

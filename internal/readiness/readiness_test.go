@@ -110,6 +110,30 @@ func TestJudge(t *testing.T) {
 			scheduled(func([]*Scheduled) {})(e)
 			e.Members[0].Scheduled = nil
 		}, Warn, "not running on cp1"},
+		{"snapshots", "never restored", func(e *Evidence) { e.Drill = nil }, Pass, "no restore drill is recorded"},
+		{
+			"snapshots", "restored", func(e *Evidence) {
+				e.Drill = &Drill{
+					Ended: now.Add(-30 * 24 * time.Hour), Succeeded: true, RTO: 12500 * time.Millisecond, RPO: time.Hour,
+				}
+			}, Pass, "2026-10-23T12:00:00Z succeeded in 12.5 s with a snapshot that was 1h0m0s old",
+		},
+		{"snapshots", "restored long ago", func(e *Evidence) {
+			e.Drill = &Drill{Ended: now.Add(-30*24*time.Hour - time.Second), Succeeded: true}
+		}, Warn, "more than 30 days ago"},
+		{"snapshots", "restored tomorrow", func(e *Evidence) {
+			e.Drill = &Drill{Ended: now.Add(5*time.Minute + time.Second), Succeeded: true}
+		}, Unknown, "in the future"},
+		{"snapshots", "restored by a clock that is ahead", func(e *Evidence) {
+			e.Drill = &Drill{Ended: now.Add(5 * time.Minute), Succeeded: true}
+		}, Pass, "succeeded"},
+		{"snapshots", "not restorable", func(e *Evidence) {
+			e.Drill = &Drill{Ended: now.Add(-time.Hour), Problem: "it is corrupt"}
+		}, Fail, "failed: it is corrupt"},
+		{"snapshots", "restored, but not saved any more", func(e *Evidence) {
+			scheduled(func(s []*Scheduled) { s[2].Failed = true })(e)
+			e.Drill = &Drill{Ended: now.Add(-time.Hour), Succeeded: true}
+		}, Warn, "last run failed on cp3"},
 		{
 			"etcd-disk", "shared and slow", eachMember(func(m *Member) { m.OwnDisk, m.Fsync = false, 80*time.Millisecond }),
 			Fail, "root file system; 99 % of its fsyncs take up to 80ms",

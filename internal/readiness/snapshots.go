@@ -12,11 +12,39 @@ const (
 	longestInterval = time.Hour
 	// clockTolerance is how much a machine's clock may be ahead.
 	clockTolerance = 5 * time.Minute
+	// oldestDrill is how long ago a restore drill may have succeeded.
+	oldestDrill = 30 * 24 * time.Hour
 )
 
-// judgeSnapshots judges the provider's own timer. Of other timers, machines show that they run, and
-// not whether a snapshot arrived elsewhere.
+// judgeSnapshots judges whether snapshots are saved, and the last drill that has restored one.
 func judgeSnapshots(e Evidence) verdict {
+	saved, drilled := judgeSaved(e), judgeDrill(e)
+	return verdict{worse(saved.status, drilled.status), saved.evidence + "; " + drilled.evidence}
+}
+
+// judgeDrill judges the last restore drill. None is no fault that machines show: a snapshot can be restored
+// elsewhere.
+func judgeDrill(e Evidence) verdict {
+	d := e.Drill
+	if d == nil {
+		return pass("no restore drill is recorded (kube_etcd_restore_drill)")
+	}
+	at := d.Ended.UTC().Format(time.RFC3339)
+	switch {
+	case !d.Succeeded:
+		return fail("the restore drill of %s failed: %s", at, d.Problem)
+	case d.Ended.After(e.Now.Add(clockTolerance)):
+		return unknown("the last restore drill was at %s, which is in the future", at)
+	case e.Now.Sub(d.Ended) > oldestDrill:
+		return warn("the last restore drill was at %s, more than %d days ago", at, int(oldestDrill.Hours()/24))
+	}
+	return pass("the restore drill of %s succeeded in %.1f s with a snapshot that was %s old", at, d.RTO.Seconds(),
+		d.RPO.Round(time.Second))
+}
+
+// judgeSaved judges the provider's own timer. Of other timers, machines show that they run, and not
+// whether a snapshot arrived elsewhere.
+func judgeSaved(e Evidence) verdict {
 	own, there := judgeScheduled(e)
 	words, foreign := judgeForeign(e)
 	if there {

@@ -85,6 +85,17 @@ var argumentsByType = map[string]map[string]argument{
 		"validity":      {label: "validity", shown: true},
 		"never_expires": {label: "whether it never expires", shown: true},
 	},
+	"kube_etcd_restore_drill": {
+		"completed_at":     {label: "a restore drill runs"},
+		"triggers":         {label: "triggers"},
+		"every":            {label: "how old the last drill may become", shown: true},
+		"peers":            {label: "peers"},
+		"member":           {label: "member on whose machine it runs", shown: true},
+		"snapshot":         {label: "snapshot"},
+		"fetch":            {label: "commands that fetch the snapshot"},
+		"environment_file": {label: "variables of the fetch commands"},
+		"identity_file":    {label: "age identity"},
+	},
 	"kube_certificate_requests": {
 		"etcd_member": {label: "member"},
 		"replica":     {label: "replica"},

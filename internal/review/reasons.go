@@ -41,10 +41,11 @@ func arguments(kind string) map[string]argument {
 // consequence and never a reason.
 var computed = []string{
 	"backend", "bundle", "ca_cert_hashes", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key",
-	"client_url", "cluster_ca_certificate", "config_digest", "content", "discovery_file", "drift", "etcd_ca_certificate",
-	"expires_at", "fingerprints", "front_proxy_ca_certificate", "id", "join_command", "keys", "learner", "machine_id",
-	"peer_url", "registered", "registration", "requests", "sealed_for", "service_account_public_key", "stages",
-	"token", "token_id", "url",
+	"client_url", "cluster_ca_certificate", "compared", "config_digest", "content", "discovery_file", "drift", "encrypted",
+	"etcd_ca_certificate", "expires_at", "fingerprints", "front_proxy_ca_certificate", "id", "join_command", "keys",
+	"learner", "machine_id", "objects", "peer_url", "ran_on", "registered", "registration", "requests", "revision",
+	"rpo_seconds", "rto_seconds", "saved_at", "sealed_for", "service_account_public_key", "sha256", "size_bytes",
+	"snapshot_name", "source", "stages", "steps", "token", "token_id", "tokens_verified", "url",
 }
 
 // change is a resource before and after: the raw values, to detect differences, and the values

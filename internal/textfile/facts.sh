@@ -143,6 +143,33 @@ snapshots() {
   sample kube_etcd_snapshot_unsent_since_timestamp_seconds '' "$unsent"
 }
 
+recorded() { # FIELD: a number, or true or false, in the record of the last restore drill
+  sed -n 's/^  "'"$1"'": \([0-9]\{1,12\}\(\.[0-9]\{1,9\}\)\{0,1\}\|true\|false\),\{0,1\}$/\1/p' "$drill" | head -n 1
+}
+
+drill() {
+  [ -n "$drill" ] && [ -r "$drill" ] || return 0
+  describe kube_etcd_restore_drill_timestamp_seconds gauge 'When the last restore drill on this machine ended.'
+  sample kube_etcd_restore_drill_timestamp_seconds '' "$(recorded finished)"
+  describe kube_etcd_restore_drill_success gauge 'Whether the last restore drill on this machine succeeded.'
+  case $(recorded succeeded) in
+  true) succeeded=1 ;;
+  false) succeeded=0 ;;
+  *) succeeded='' ;;
+  esac
+  sample kube_etcd_restore_drill_success '' "$succeeded"
+  describe kube_etcd_restore_drill_last_success_timestamp_seconds gauge \
+    'When a restore drill on this machine last succeeded.'
+  succeeded_at=$(recorded last_success)
+  [ "${succeeded_at:-0}" = 0 ] || sample kube_etcd_restore_drill_last_success_timestamp_seconds '' "$succeeded_at"
+  [ "$succeeded" = 1 ] || return 0
+  describe kube_etcd_restore_drill_rto_seconds gauge 'How long the last restore drill took until an API server served.'
+  sample kube_etcd_restore_drill_rto_seconds '' "$(recorded rto_seconds)"
+  [ "$(recorded saved)" != 0 ] || return 0
+  describe kube_etcd_restore_drill_rpo_seconds gauge 'How old the snapshot of the last restore drill was when it began.'
+  sample kube_etcd_restore_drill_rpo_seconds '' "$(recorded rpo_seconds)"
+}
+
 learner() {
   [ -n "$learner" ] || return 0
   metric=kube_etcd_learner_since_timestamp_seconds
@@ -202,6 +229,7 @@ now=$(date +%s)
   versions
   rotations
   snapshots
+  drill
   learner
   addresses
   clock

@@ -280,3 +280,63 @@ func TestOutput(t *testing.T) {
 		t.Errorf("wrote without a directory: %v", got)
 	}
 }
+
+// TestDrill: what the record of the last restore drill says, and nothing of a record that says something else.
+func TestDrill(t *testing.T) {
+	const record = `{
+  "cluster_id": "c1",
+  "finished": 1767323125,
+  "succeeded": true,
+  "last_success": 1767323125,
+  "saved": 1767323045,
+  "rpo_seconds": 60,
+  "rto_seconds": 12.5,
+  "steps": {
+    "finished": 7
+  }
+}
+`
+	failed := func(lastSuccess string) string {
+		return strings.NewReplacer(`"succeeded": true`, `"succeeded": false`, `"last_success": 1767323125`,
+			lastSuccess).Replace(record)
+	}
+	s := newScripted(t)
+	s.Drill = s.dir + "/drill.json"
+	if got := s.run(t); got[`kube_etcd_restore_drill_success{resource="kube_etcd_member"}`] != "" {
+		t.Errorf("without a record: %v", got)
+	}
+	for name, c := range map[string]struct {
+		record string
+		want   map[string]string
+	}{
+		"succeeded": {record, map[string]string{
+			"timestamp": "1767323125", "success": "1", "last_success_timestamp": "1767323125", "rto": "12.5", "rpo": "60",
+		}},
+		"failed": {
+			failed(`"last_success": 5`),
+			map[string]string{"timestamp": "1767323125", "success": "0", "last_success_timestamp": "5"},
+		},
+		"never": {
+			failed(`"last_success": 0`),
+			map[string]string{"timestamp": "1767323125", "success": "0"},
+		},
+		"of unknown age": {strings.Replace(record, `"saved": 1767323045`, `"saved": 0`, 1), map[string]string{
+			"timestamp": "1767323125", "success": "1", "last_success_timestamp": "1767323125", "rto": "12.5",
+		}},
+		"something else": {"{\n  \"finished\": \"1\nkube_x 1\",\n  \"succeeded\": maybe\n}\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.write(t, "drill.json", c.record)
+			got := map[string]string{}
+			for series, value := range s.run(t) {
+				if metric, ok := strings.CutPrefix(series, "kube_etcd_restore_drill_"); ok {
+					metric, _, _ = strings.Cut(metric, "{")
+					got[strings.TrimSuffix(metric, "_seconds")] = value
+				}
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) && len(got)+len(c.want) > 0 {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -51,6 +51,7 @@ type Writer struct {
 	Certificates []Certificate
 	Record       string     // the file with the stages of rotations; "": none
 	Snapshots    *Snapshots // nil: none are scheduled
+	Drill        string     // the file with the result of the last restore drill, as indented JSON; "": none
 	Learner      string     // URL of the metrics of an etcd member; ""
 	Addresses    []string   // virtual IPs that the machine may hold
 }
@@ -174,6 +175,7 @@ var factsScript host.Script
 func (w Writer) script() string {
 	vars := map[string]string{
 		"resource": w.Resource, outputVariable: w.Output(), "work": "/run/" + w.Name, "record": w.Record,
+		"drill":   w.Drill,
 		"learner": w.Learner, "addresses": strings.Join(w.Addresses, "\n"),
 		"snapshots": "", "calendar": "", "snapshot_timer": "", "snapshot_service": "", "upload": "",
 	}

@@ -50,6 +50,11 @@ func operationsCases() map[string]struct{ bad, good string } {
 			member("kube_served_certificate_not_after_timestamp_seconds", file, fmt.Sprint(served))
 	}
 	often := member("kube_etcd_snapshot_interval_seconds", "", "600")
+	drill := func(machine string, ended, success int) string {
+		const resource = `resource="kube_etcd_member"`
+		return series("kube_etcd_restore_drill_timestamp_seconds", "node", machine, resource, fmt.Sprint(ended)) +
+			series("kube_etcd_restore_drill_success", "node", machine, resource, fmt.Sprint(success))
+	}
 	vip := func(values ...string) string {
 		var all string
 		for i, value := range values {
@@ -99,6 +104,15 @@ func operationsCases() map[string]struct{ bad, good string } {
 		"EtcdSnapshotNotSent": {
 			often + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0"),
 			often + member("kube_etcd_snapshot_unsent_since_timestamp_seconds", "", "0+30"),
+		},
+		"EtcdRestoreDrillFailed": {
+			drill("cp1", 100, 0) + drill("cp2", 50, 1), drill("cp1", 100, 0) + drill("cp2", 200, 1),
+		},
+		"EtcdRestoreDrillTooOld": {
+			member("kube_etcd_restore_drill_last_success_timestamp_seconds", "", fmt.Sprint(-31*day)),
+			member("kube_etcd_restore_drill_last_success_timestamp_seconds", "", fmt.Sprint(-31*day)) +
+				series("kube_etcd_restore_drill_last_success_timestamp_seconds", "node", "cp2", `resource="kube_etcd_member"`,
+					fmt.Sprint(-29*day)),
 		},
 		"KubeRotationStandsStill": {
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-8*day)),

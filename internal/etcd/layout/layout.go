@@ -13,7 +13,8 @@ const (
 	ConfigDir  = "/etc/etcd"
 	EnvPath    = ConfigDir + "/bootstrap.env"
 	RecordPath = ConfigDir + "/member.json"
-	RuntimeDir = "etcd" // below /run, where systemd creates and removes it
+	DrillPath  = ConfigDir + "/restore-drill.json" // the result of the last drill on the machine
+	RuntimeDir = "etcd"                            // below /run, where systemd creates and removes it
 	StartNote  = "/run/" + RuntimeDir + "/started"
 	PKIDir     = "/etc/kubernetes/pki/etcd"
 	CAPath     = PKIDir + "/ca.crt"

@@ -37,7 +37,7 @@ func (s Spec) facts() textfile.Writer {
 		{File: layout.PKIDir + "/healthcheck-client.crt"},
 	}
 	w.Record, w.Learner = layout.RecordPath, metricsURL
-	w.Snapshots = s.SnapshotMember().Facts()
+	w.Snapshots, w.Drill = s.SnapshotMember().Facts(), layout.DrillPath
 	return w
 }
 

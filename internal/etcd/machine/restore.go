@@ -85,6 +85,12 @@ func ValidateRestoreID(id string) error {
 	return nil
 }
 
+// RestoreFunctions are the shell functions that verify a snapshot, restore it and serve it on
+// sockets. See restore_functions.sh for their variables.
+//
+//go:embed restore_functions.sh
+var RestoreFunctions host.Script
+
 //go:embed restore_stage.sh
 var stageScript host.Script
 
@@ -150,7 +156,7 @@ func Stage(ctx context.Context, m Machine, s Spec, token string) (Staged, error)
 	} {
 		vars[name] = value
 	}
-	out, err := m.Run(ctx, host.Command{Script: ArchiveFunctions + stageScript, Vars: vars})
+	out, err := m.Run(ctx, host.Command{Script: ArchiveFunctions + RestoreFunctions + stageScript, Vars: vars})
 	if err != nil {
 		return Staged{}, err
 	}

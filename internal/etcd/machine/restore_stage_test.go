@@ -77,7 +77,7 @@ func (m *lostMember) stage(vars map[string]string) (Staged, error) {
 	// Not on this computer: systemd's unit.
 	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\n", m.log)
 	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc",
-		string(host.Assignments(all))+stubs+string(ArchiveFunctions+stageScript)).Output()
+		string(host.Assignments(all))+stubs+string(ArchiveFunctions+RestoreFunctions+stageScript)).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return Staged{}, errors.New(string(exit.Stderr))

@@ -1,0 +1,66 @@
+package drill
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func TestChoose(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := func(name, newest string, bucket bool, err error) candidate {
+		return candidate{
+			Spec:   Spec{Member: name, Host: pool.Host(host.Target{Address: "10.0.0.1"})},
+			newest: newest, bucket: bucket, err: err,
+		}
+	}
+	gone := errors.New("it has no API server")
+	const old, young = "20260102T030405Z-cp1.db", "20260103T030405Z-cp2.db"
+	for name, c := range map[string]struct {
+		all    []candidate
+		source Source
+		want   string
+		reason string
+	}{
+		"the newest snapshot": {
+			[]candidate{machine("a", old, false, nil), machine("b", young, false, nil)}, Source{}, "b", "",
+		},
+		"the same snapshot": {[]candidate{machine("b", old, false, nil), machine("a", old, false, nil)}, Source{}, "a", ""},
+		"a bucket": {
+			[]candidate{machine("a", young, false, nil), machine("c", "", true, nil), machine("b", "", true, nil)},
+			Source{},
+			"b", "",
+		},
+		"a bucket rather than a newer file": {
+			[]candidate{machine("b", young, false, nil), machine("a", old, true, nil)}, Source{}, "a", "",
+		},
+		"a source of its own": {
+			[]candidate{machine("b", young, true, nil), machine("a", "", false, nil)}, Source{Fetch: "x"}, "a", "",
+		},
+		"one that is not usable": {
+			[]candidate{machine("a", young, true, gone), machine("b", old, false, nil)}, Source{}, "b", "",
+		},
+		"none of two is usable": {
+			[]candidate{machine("b", "", false, gone), machine("a", "", false, gone)}, Source{}, "", "a drill: a (10.0.0.1): it",
+		},
+		"none is usable": {[]candidate{machine("a", young, true, gone)}, Source{}, "", "no API server"},
+		"no snapshot":    {[]candidate{machine("a", "", false, nil)}, Source{}, "", "no machine has a snapshot"},
+		"nothing":        {nil, Source{}, "", "no machine can run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range c.all {
+				c.all[i].Source = c.source
+			}
+			got, err := choose(c.all)
+			if got.Member != c.want || (err == nil) != (c.reason == "") ||
+				err != nil && !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("%s, %v", got.Member, err)
+			}
+		})
+	}
+}

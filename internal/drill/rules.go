@@ -1,0 +1,89 @@
+package drill
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+)
+
+// mostDifferences limits the differences that a message lists.
+const mostDifferences = 5
+
+// differences compares the objects of a snapshot with those of the live cluster, by resource. It returns
+// what cannot be explained by what was written since: each object that came or went has its own
+// revision. "" means that nothing is missing.
+func differences(saved map[string]int64, revision int64, live map[string]client.Count) string {
+	newest := int64(0)
+	for _, c := range live {
+		newest = max(newest, c.Revision)
+	}
+	if newest < revision {
+		return fmt.Sprintf("the snapshot is of revision %d, and the cluster is at %d: it is not of what the cluster has now",
+			revision, newest)
+	}
+	written := newest - revision
+	type difference struct {
+		resource    string
+		saved, live int64
+	}
+	var all []difference
+	sum := int64(0)
+	for resource, c := range live {
+		if d := (difference{resource, saved[resource], c.Objects}); d.saved != d.live {
+			all = append(all, d)
+			sum += distance(d.saved, d.live)
+		}
+	}
+	if sum <= written {
+		return ""
+	}
+	slices.SortFunc(all, func(a, b difference) int {
+		return cmp.Or(cmp.Compare(distance(b.saved, b.live), distance(a.saved, a.live)),
+			strings.Compare(a.resource, b.resource))
+	})
+	var words []string
+	for _, d := range all[:min(len(all), mostDifferences)] {
+		words = append(words, fmt.Sprintf("%s: %d in the snapshot, %d in the cluster", d.resource, d.saved, d.live))
+	}
+	return fmt.Sprintf("the numbers of objects differ by %d, and only %d changes were written since the snapshot: %s",
+		sum, written, strings.Join(words, "; "))
+}
+
+func distance(a, b int64) int64 { return max(a, b) - min(a, b) }
+
+// missingKeys returns the keys of service accounts with which the live API server verifies tokens and
+// that of the drill does not.
+func missingKeys(drill, live []string) []string {
+	return slices.DeleteFunc(slices.Clone(live), func(id string) bool { return slices.Contains(drill, id) })
+}
+
+// savedAt returns when a snapshot was saved: by its name, or else when its file was written, unless
+// the drill has just written it.
+func savedAt(source, name string, written time.Time) time.Time {
+	if at := snapshot.SavedAt(name); !at.IsZero() {
+		return at
+	}
+	if source == "snapshot" || source == "newest" {
+		return written
+	}
+	return time.Time{}
+}
+
+// rto returns the sum of the steps, in seconds, to the millisecond.
+func rto(steps map[string]float64) float64 {
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(steps)) {
+		sum += steps[name]
+	}
+	return rounded(sum)
+}
+
+// rounded returns seconds to the millisecond.
+func rounded(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }

@@ -1,0 +1,104 @@
+# Functions that make the data of a cluster's only member from a snapshot in $work, and prove that the etcd which
+# will run serves it. $tools is the directory of the programs; $name, $peer and $token form the new cluster; $bump
+# is by how much the revision grows ("auto": to the milliseconds since 1970, or by 1000000000 if it is beyond them).
+# $snapshot is the file; $commands fetch it to $received in the unit $fetcher, with the variables of the file
+# $environment. $reserve is the space in bytes that stays free.
+scratch=''
+
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+# halt ends the scratch etcd.
+halt() {
+  [ -n "$scratch" ] || return 0
+  kill "$scratch" 2>/dev/null || true
+  wait "$scratch" 2>/dev/null || true
+  scratch=''
+}
+
+# ask COMMAND…: etcdctl for the scratch etcd, which listens on a socket only.
+ask() { (cd "$work/run" && "$tools/etcdctl" --endpoints=unix://client:1 --command-timeout=10m "$@"); }
+
+# serve DIRECTORY FLAG…: starts the scratch etcd and waits until it serves, as long as it runs.
+serve() {
+  directory=$1
+  shift
+  rm -rf "$work/run"
+  mkdir "$work/run"
+  (cd "$work/run" && exec "$tools/etcd" --data-dir="$directory" --name="$name" --listen-client-urls=unix://client:1 \
+    --listen-peer-urls=unix://peer:1 --advertise-client-urls=http://127.0.0.1:1 --initial-advertise-peer-urls="$peer" \
+    --initial-cluster="$name=$peer" --initial-cluster-token="$token" --quota-backend-bytes="$quota" \
+    --log-level=warn "$@" >"$work/log" 2>&1) &
+  scratch=$!
+  until (cd "$work/run" && "$tools/etcdctl" --endpoints=unix://client:1 --command-timeout=2s endpoint health >/dev/null 2>&1); do
+    kill -0 "$scratch" 2>/dev/null || fail "etcd does not start with this data: $(tail -n 5 "$work/log" | cut -c 1-600)"
+    sleep 0.1
+  done
+}
+
+# room BYTES: fails if there is not that much space, and what etcd itself needs.
+room() {
+  have=$(df -B1 --output=avail "$root" | tail -n 1)
+  [ "$have" -ge "$(($1 + reserve))" ] || fail "not enough space in $root: $(($1 + reserve)) bytes are required, $have are free"
+}
+
+# bytes FILE…: the sum of their sizes.
+bytes() { du -c -B1 --apparent-size "$@" | tail -n 1 | cut -f 1; }
+
+# fetch FLAG…: runs the user's commands as the service $fetcher, like the upload of scheduled snapshots. systemd would
+# replace ${…} in them, so they are in a variable.
+fetch() {
+  systemctl stop "$fetcher" 2>/dev/null || true
+  set -- --quiet --wait --pipe --collect --unit="$fetcher" --property=RuntimeMaxSec=1h "$@"
+  [ -z "$environment" ] || set -- "$@" --property=EnvironmentFile="$environment"
+  # shellcheck disable=SC2016 # the service's shell expands it
+  systemd-run "$@" --setenv=SNAPSHOT="$received" --setenv=FETCH_COMMANDS="$commands" \
+    /bin/sh -euc 'eval "$FETCH_COMMANDS"' >/dev/null 2>"$work/log" ||
+    fail "the fetch commands failed: $(tail -n 3 "$work/log" | cut -c 1-600)"
+}
+
+# verify checks the snapshot's integrity hash and its structure.
+verify() {
+  [ -f "$snapshot" ] || fail "$snapshot is not a file"
+  size=$(stat -c %s "$snapshot")
+  saved=$(stat -c %Y "$snapshot")
+  [ "$((size % 512))" -ne 0 ] || fail "$snapshot has no integrity hash: it is a copy of a database and not a snapshot of etcd"
+  [ "$((size % 512))" -eq 32 ] || fail "$snapshot is incomplete: its size is $size bytes"
+  digest=$(tail -c 32 "$snapshot" | od -An -v -tx1 | tr -d ' \n')
+  [ "$digest" = "$(head -c $((size - 32)) "$snapshot" | sha256sum | cut -d ' ' -f 1)" ] ||
+    fail "$snapshot is corrupt: its SHA-256 does not match its content"
+  status=$("$tools/etcdutl" snapshot status "$snapshot" --write-out=json 2>"$work/log") ||
+    fail "$snapshot is damaged: $(tail -n 1 "$work/log" | cut -c 1-600)"
+}
+
+# build restores the snapshot into $work/data.
+build() {
+  revision=$(printf '%s' "$status" | sed -n 's/.*"revision":\([0-9]*\).*/\1/p')
+  [ -n "$revision" ] || fail "the status of $snapshot has no revision"
+  if [ "$bump" = auto ]; then
+    bump=$(($(date +%s) * 1000 - revision))
+    [ "$bump" -gt 0 ] || bump=1000000000
+  fi
+  set --
+  [ "$bump" -eq 0 ] || set -- --bump-revision="$bump" --mark-compacted
+  "$tools/etcdutl" snapshot restore "$snapshot" --data-dir="$work/data" --name="$name" --initial-cluster="$name=$peer" \
+    --initial-cluster-token="$token" --initial-advertise-peer-urls="$peer" "$@" >"$work/log" 2>&1 ||
+    fail "$snapshot cannot be restored by this version of etcd: $(tail -n 3 "$work/log" | cut -c 1-600)"
+}
+
+# report prints what tells whether the data fits the cluster: its root certificate, and how secrets are
+# encrypted. Only the beginning of encrypted values, and three whole ones, leave the machine.
+report() {
+  printf 'token %s\nsize %s\nsaved %s\nrevision %s\nbump %s\nkeys %s\n' "$token" "$size" "$saved" "$revision" "$bump" \
+    "$(printf '%s' "$status" | sed -n 's/.*"totalKey":\([0-9]*\).*/\1/p')"
+  ask get /registry/configmaps/kube-system/kube-root-ca.crt --print-value-only >"$work/ca" 2>"$work/log" ||
+    fail "the restored data cannot be read: $(tail -n 1 "$work/log" | cut -c 1-600)"
+  printf 'ca %s\n' "$(base64 -w 0 "$work/ca")"
+  ask get /registry/secrets/ --prefix --limit=500 --write-out=json >"$work/secrets" 2>"$work/log" ||
+    fail "the restored data cannot be read: $(tail -n 1 "$work/log" | cut -c 1-600)"
+  tr ',' '\n' <"$work/secrets" |
+    sed -n 's/^"value":"\([^"]*\)".*/\1/p' | awk '
+      /^azhzOmVu/ { print "head " substr($0, 1, 64); if (n < 3 && length($0) < 65536) { n++; print "sample " $0 } }'
+}
