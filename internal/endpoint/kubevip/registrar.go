@@ -54,8 +54,9 @@ func owned(title, script host.Script, r endpoint.Registration) host.Command {
 	return host.Command{
 		Script: title + host.FlushFunction() + endpoint.OwnerFunctions() + script,
 		Vars: map[string]string{
-			"cluster": r.ClusterID, "vip": r.Address, "length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath,
-			"run": "/run/" + runName, "credential": credentialPath,
+			"cluster": r.ClusterID, "vip": r.Address, "length": length(r.Address), "config": configDir, "unit": unitName,
+			"agent": agentPath,
+			"run":   "/run/" + runName, "credential": credentialPath,
 		},
 	}
 }
