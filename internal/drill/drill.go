@@ -62,16 +62,16 @@ const notDone = "Restore drill failed"
 // Run runs a drill, removes everything of it from the machine, and records the result there. The result is
 // returned with the error of a drill that failed, and is empty if none was begun.
 func Run(ctx context.Context, s Spec) (snapshot.Drill, error) {
-	at, err := examine(ctx, s)
-	if err != nil {
-		return snapshot.Drill{}, refused(s, err)
-	}
 	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, leaseName, host.LeaseOptions{What: "restore drill"})
 	if err != nil {
 		return snapshot.Drill{}, refused(s, err)
 	}
 	defer leases.Release()
 	ctx = leases.Context(ctx)
+	at, err := examine(ctx, s) // after a drill of another process, whose record counts
+	if err != nil {
+		return snapshot.Drill{}, refused(s, err)
+	}
 	r := snapshot.Drill{
 		ClusterID: s.Bundle.ClusterID, Member: s.Member, Started: time.Now().Unix(), LastSuccess: at.lastSuccess,
 		Source: cmp.Or(s.Source.kind(), "newest"), Steps: map[string]float64{}, Objects: map[string]int64{},

@@ -245,7 +245,7 @@ func (st *stage) powerCut() {
 	}
 	survey := st.liveSurvey()
 	defer survey.Close()
-	for survey.Unready(st.ctx) != "" && st.ctx.Err() == nil {
+	for survey.Health(st.ctx) != client.Healthy && st.ctx.Err() == nil {
 		time.Sleep(poll)
 	}
 	st.succeeds(Source{})
@@ -288,7 +288,7 @@ sleep 3`)
 		defer close(ended)
 		defer survey.Close()
 		for ; ctx.Err() == nil; time.Sleep(poll) {
-			if answers++; survey.Unready(ctx) != "" && ctx.Err() == nil {
+			if answers++; survey.Health(ctx) != client.Healthy && ctx.Err() == nil {
 				failures++
 			}
 		}

@@ -32,8 +32,8 @@ const undecryptable = "unable to transform key"
 func (s Spec) awaitServing(ctx context.Context, at place, size int64, api client.Survey) error {
 	end := time.Now().Add(readyTime + time.Duration(size/readRate)*time.Second)
 	for asked := 1; ; asked++ {
-		unready := api.Unready(ctx)
-		if unready == "" {
+		health := api.Health(ctx)
+		if health == client.Healthy {
 			return nil
 		}
 		if late := time.Now().After(end); late || asked%statusInterval == 0 {
@@ -44,7 +44,7 @@ func (s Spec) awaitServing(ctx context.Context, at place, size int64, api client
 			case strings.Contains(logged, undecryptable):
 				return fmt.Errorf("the API server cannot read the snapshot with its present keys: %s", logged)
 			case late:
-				return fmt.Errorf("the API server is not ready: %s\n%s", unready, logged)
+				return fmt.Errorf("the API server %s\n%s", health, logged)
 			}
 		}
 		if err := wait.Pause(ctx, poll); err != nil {

@@ -73,12 +73,15 @@ bring() {
     store=$(printf '%s\n' /opt/kube/kube-snapshot-store/*/kube-snapshot-store | sort -V | tail -n 1)
     if [ ! -x "$store" ] || [ ! -e "$store_config" ]; then fail "the member on this machine has no bucket for its snapshots"; fi
     identity=''
-    [ ! -e "$run/identity" ] || identity="-identity $run/identity"
-    # shellcheck disable=SC2034 # of restore_functions.sh
-    commands="$store -config $store_config get -newest -out $received $identity >$work/fetched"
+    [ ! -e "$run/identity" ] || identity=$run/identity
+    # The commands name no path: what the machine has must not become part of them.
+    set -- --setenv=STORE="$store" --setenv=CONFIG="$store_config" --setenv=IDENTITY="$identity" \
+      --setenv=FETCHED="$work/fetched"
+    # shellcheck disable=SC2016,SC2034 # the service's shell expands it; of restore_functions.sh
+    commands='"$STORE" -config "$CONFIG" get -newest -out "$SNAPSHOT" ${IDENTITY:+-identity "$IDENTITY"} >"$FETCHED"'
   fi
   # shellcheck disable=SC2046 # words without spaces
-  fetch $(modest) --property=LimitFSIZE="$most"
+  fetch $(modest) --property=LimitFSIZE="$most" "$@"
   rm -f "$run/identity"
   [ -f "$received" ] || fail "the fetch commands have not written the file in their variable SNAPSHOT"
   [ "$kind" != bucket ] || label=$(sed -n 's/^\([A-Za-z0-9._-]*\) is in .*/\1/p' "$work/fetched")

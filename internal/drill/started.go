@@ -3,7 +3,6 @@ package drill
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,11 +22,6 @@ type started struct {
 	digest string
 	steps  map[string]float64 // in seconds
 }
-
-var (
-	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	nameForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
-)
 
 // longestStep is in milliseconds: more than the machine gives a drill.
 const longestStep = 1 << 40
@@ -72,11 +66,11 @@ func (s *started) set(key, value string) error {
 		}
 		s.source = value
 	case "name":
-		if nameForm.MatchString(value) { // a file of another name has none that can be recorded
+		if snapshot.NameForm.MatchString(value) { // a file of another name has none that can be recorded
 			s.name = value
 		}
 	case "digest":
-		if !digestForm.MatchString(value) {
+		if !snapshot.DigestForm.MatchString(value) {
 			return errors.New("not a digest")
 		}
 		s.digest = value

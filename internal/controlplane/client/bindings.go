@@ -87,17 +87,28 @@ func (c Client) EnsureBindings(ctx context.Context) error {
 	return nil
 }
 
-// ensureBinding creates a binding, or adds its subject to the existing one. What exists is only read: a database
+// store is the client of one kind of objects.
+type store[T any] interface {
+	Get(ctx context.Context, name string, options meta.GetOptions) (T, error)
+	Create(ctx context.Context, object T, options meta.CreateOptions) (T, error)
+}
+
+// ensure returns an object as it is stored, and creates it if it is missing. What exists is only read: a database
 // without space refuses each creation, also one of an object that is there, and its repair restarts API servers.
+func ensure[T meta.Object](ctx context.Context, api store[T], wanted T) (T, error) {
+	stored, err := api.Get(ctx, wanted.GetName(), meta.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return api.Create(ctx, wanted, meta.CreateOptions{})
+	}
+	return stored, err
+}
+
+// ensureBinding creates a binding, or adds its subject to the existing one.
 func ensureBinding(
 	ctx context.Context, api typedrbac.ClusterRoleBindingInterface, binding *rbac.ClusterRoleBinding,
 ) error {
-	existing, err := api.Get(ctx, binding.Name, meta.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = api.Create(ctx, binding, meta.CreateOptions{})
-		return err
-	case err != nil || slices.Contains(existing.Subjects, binding.Subjects[0]):
+	existing, err := ensure(ctx, api, binding)
+	if err != nil || slices.Contains(existing.Subjects, binding.Subjects[0]) {
 		return err
 	}
 	existing.Subjects = append(existing.Subjects, binding.Subjects[0])

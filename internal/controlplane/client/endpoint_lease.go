@@ -6,7 +6,6 @@ import (
 
 	coordination "k8s.io/api/coordination/v1"
 	rbac "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
@@ -18,6 +17,11 @@ func leaseMeta(name string) meta.ObjectMeta {
 		Name: name, Namespace: meta.NamespaceSystem,
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "terraform-provider-kube"},
 	}
+}
+
+// endpointLease is the Lease, which nobody holds yet.
+func endpointLease(name string) *coordination.Lease {
+	return &coordination.Lease{ObjectMeta: leaseMeta(name)}
 }
 
 // leaseRole permits what an elected leader needs, on one Lease. RBAC cannot limit a create to one name, so the
@@ -58,24 +62,13 @@ func (a adminAccess) ensureEndpointLease(ctx context.Context, name string) error
 	if err := ensureRoleBinding(ctx, roles.RoleBindings(meta.NamespaceSystem), leaseBinding(name)); err != nil {
 		return err
 	}
-	return ensureLease(ctx, leases.Leases(meta.NamespaceSystem), name)
-}
-
-func ensureLease(ctx context.Context, api typedcoordination.LeaseInterface, name string) error {
-	_, err := api.Get(ctx, name, meta.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = api.Create(ctx, &coordination.Lease{ObjectMeta: leaseMeta(name)}, meta.CreateOptions{})
-	}
+	_, err = ensure(ctx, leases.Leases(meta.NamespaceSystem), endpointLease(name))
 	return err
 }
 
 func ensureRole(ctx context.Context, api typedrbac.RoleInterface, role *rbac.Role) error {
-	existing, err := api.Get(ctx, role.Name, meta.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = api.Create(ctx, role, meta.CreateOptions{})
-		return err
-	case err != nil || reflect.DeepEqual(existing.Rules, role.Rules):
+	existing, err := ensure(ctx, api, role)
+	if err != nil || reflect.DeepEqual(existing.Rules, role.Rules) {
 		return err
 	}
 	existing.Rules = role.Rules
@@ -87,11 +80,8 @@ func ensureRole(ctx context.Context, api typedrbac.RoleInterface, role *rbac.Rol
 func ensureRoleBinding(
 	ctx context.Context, api typedrbac.RoleBindingInterface, binding *rbac.RoleBinding,
 ) error {
-	existing, err := api.Get(ctx, binding.Name, meta.GetOptions{})
+	existing, err := ensure(ctx, api, binding)
 	switch {
-	case apierrors.IsNotFound(err):
-		_, err = api.Create(ctx, binding, meta.CreateOptions{})
-		return err
 	case err != nil:
 		return err
 	case existing.RoleRef != binding.RoleRef:

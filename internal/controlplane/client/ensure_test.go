@@ -18,24 +18,24 @@ func TestEnsureWithoutSpace(t *testing.T) {
 	const lease = "kube-vip-10.0.0.100"
 	api := fake.NewClientset()
 	leases := api.CoordinationV1().Leases(meta.NamespaceSystem)
-	ensure := func(ctx context.Context) error {
+	everything := func(ctx context.Context) error {
 		var all []error
 		for _, binding := range bindings() {
 			all = append(all, ensureBinding(ctx, api.RbacV1().ClusterRoleBindings(), binding))
 		}
-		return errors.Join(append(all,
+		_, err := ensure(ctx, leases, endpointLease(lease))
+		return errors.Join(append(all, err,
 			ensureRole(ctx, api.RbacV1().Roles(meta.NamespaceSystem), leaseRole(lease)),
-			ensureRoleBinding(ctx, api.RbacV1().RoleBindings(meta.NamespaceSystem), leaseBinding(lease)),
-			ensureLease(ctx, leases, lease))...)
+			ensureRoleBinding(ctx, api.RbacV1().RoleBindings(meta.NamespaceSystem), leaseBinding(lease)))...)
 	}
-	if err := ensure(t.Context()); err != nil {
+	if err := everything(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	noSpace := errors.New("etcdserver: mvcc: database space exceeded")
 	for _, verb := range []string{"create", "update", "delete"} {
 		api.PrependReactor(verb, "*", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, noSpace })
 	}
-	if err := ensure(t.Context()); err != nil {
+	if err := everything(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -198,31 +198,10 @@ func (s Survey) get(ctx context.Context, path, accept string, into any) (status 
 	return response.StatusCode, fmt.Errorf("HTTP status %d: %s", response.StatusCode, problem.Block(refusal.Message))
 }
 
-// Unready asks whether the server is ready, as an administrator: nobody else may ask every server. It returns
-// the checks that fail, or why there is no answer; "" if it is ready.
-func (s Survey) Unready(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.access.rest.Host+"/readyz?verbose", http.NoBody)
-	if err != nil {
-		return err.Error()
-	}
-	response, err := s.access.web.Do(request)
-	if err != nil {
-		return "it does not answer: " + Cause(err).Error()
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusOK {
-		return ""
-	}
-	failed := []string{fmt.Sprintf("HTTP status %d", response.StatusCode)}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // what there is of it
-	for line := range strings.Lines(string(body)) {
-		if check, ok := strings.CutPrefix(line, "[-]"); ok {
-			failed = append(failed, problem.Line(strings.TrimSpace(check)))
-		}
-	}
-	return strings.Join(failed, "; ")
+// Health returns Healthy, or why the server is not ready. It asks as an administrator: nobody else may ask every
+// server.
+func (s Survey) Health(ctx context.Context) string {
+	return Prober{client: s.access.web, url: s.access.rest.Host + "/readyz?verbose"}.Health(ctx)
 }
 
 // Keys returns the IDs of the public keys with which the server verifies the tokens of service accounts.

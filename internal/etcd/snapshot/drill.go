@@ -60,10 +60,11 @@ const (
 	longestDuration = 1e9
 )
 
+// Forms of what is recorded of a snapshot.
 var (
-	digestForm   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	DigestForm   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	NameForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 	resourceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?$`)
-	nameForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 )
 
 // File returns the file with the record.
@@ -115,7 +116,7 @@ func (d Drill) validate() error {
 		return errors.New("it says both that it succeeded and that it failed")
 	case !slices.Contains(DrillSources, d.Source):
 		return errors.New("its source is not known")
-	case d.Snapshot != "" && !nameForm.MatchString(d.Snapshot), d.SHA256 != "" && !digestForm.MatchString(d.SHA256):
+	case d.Snapshot != "" && !NameForm.MatchString(d.Snapshot), d.SHA256 != "" && !DigestForm.MatchString(d.SHA256):
 		return errors.New("its snapshot has no valid name or digest")
 	case d.Size < 0 || d.Revision < 0 || d.RPO < 0 || d.Encrypted < 0:
 		return errors.New("a number is negative")
