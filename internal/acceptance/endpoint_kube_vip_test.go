@@ -35,9 +35,15 @@ func installKubeVIP(t *testing.T, names ...string) {
 // holders returns the machines that have the virtual IP.
 func holders(t *testing.T, names ...string) []string {
 	t.Helper()
+	return holdersOf(t, vip, names)
+}
+
+// holdersOf returns the machines that have an address.
+func holdersOf(t *testing.T, address string, names []string) []string {
+	t.Helper()
 	var all []string
 	for _, name := range names {
-		if onMachine(t, shared.lab.Machine(name), "ip -o address show to "+vip) != "" {
+		if onMachine(t, shared.lab.Machine(name), "ip -o address show to "+address) != "" {
 			all = append(all, name)
 		}
 	}

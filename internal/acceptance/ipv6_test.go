@@ -291,14 +291,7 @@ func kubeVIP6(t *testing.T, from *lab.Machine, bare map[string][]string) {
 		t.Fatal(err)
 	}
 	apply(t, w)
-	held := func() (all []string) {
-		for _, name := range names {
-			if onMachine(t, shared.lab.Machine(name), "ip -o address show to "+w.VIP6()) != "" {
-				all = append(all, name)
-			}
-		}
-		return all
-	}
+	held := func() []string { return holdersOf(t, w.VIP6(), names) }
 	ask := "curl -s -k --fail --max-time 5 -o /dev/null 'https://[" + w.VIP6() + "]:6443/readyz'"
 	onMachine(t, from, ask)
 	before := held()

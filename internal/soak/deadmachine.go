@@ -124,19 +124,22 @@ func (s *site) lose(ctx context.Context, c load.Criteria) (load.Report, error) {
 	if err := three.lead(ctx, at); err != nil {
 		return load.Report{}, err
 	}
-	return s.during(ctx, c, func() error {
-		fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
-		if err := victim.PowerOff(ctx); err != nil {
-			return err
-		}
-		if err := load.Sleep(ctx, 10*time.Second); err != nil {
-			return err
-		}
-		if err := victim.Boot(ctx); err != nil {
-			return err
-		}
-		return eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy)
-	})
+	return s.during(ctx, c, func() error { return s.powerCycle(ctx, victim, 10*time.Second) })
+}
+
+// powerCycle leaves a machine without power for a time, and waits until all are healthy again.
+func (s *site) powerCycle(ctx context.Context, victim *lab.Machine, off time.Duration) error {
+	fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
+	if err := victim.PowerOff(ctx); err != nil {
+		return err
+	}
+	if err := load.Sleep(ctx, off); err != nil {
+		return err
+	}
+	if err := victim.Boot(ctx); err != nil {
+		return err
+	}
+	return eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy)
 }
 
 // healthy returns an error for the first unhealthy machine.

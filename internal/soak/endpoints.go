@@ -163,24 +163,13 @@ func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
 	c.MostFailed = c.Rate * int(s.kind.away/time.Second)
 	c.Longest = load.Gaps{Reads: s.kind.away, Writes: s.kind.away}
 	report, err := s.during(ctx, c, func() error {
-		fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
-		if err := victim.PowerOff(ctx); err != nil {
-			return err
-		}
-		if err := load.Sleep(ctx, max(s.kind.away, 10*time.Second)); err != nil {
-			return err
-		}
-		if err := victim.Boot(ctx); err != nil {
-			return err
-		}
-		return eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy)
+		return s.powerCycle(ctx, victim, max(s.kind.away, 10*time.Second))
 	})
 	if err == nil {
 		err = eventually(ctx, time.Minute, time.Second, s.checkConverged)
 	}
-	name := s.kind.row("a machine loses its power")
 	r := Result{
-		Name: name, Criteria: c.Words(), Violated: load.Verdict(report, c), Observed: []load.Summary{report.Summary()},
+		Name: s.kind.row("a machine loses its power"), Criteria: c.Words(), Violated: load.Verdict(report, c), Observed: []load.Summary{report.Summary()},
 		Series: report.Series(), Detail: countsOf(report),
 	}
 	var gaps []string

@@ -37,21 +37,20 @@ func (k endpointKind) interrupt(ctx context.Context, e *Env) ([]Result, error) {
 	}
 	s.more = func(ctx context.Context, used fleet) error { return k.reached(ctx, around, used) }
 	err = s.begin(ctx)
-	name := func(operation string) string { return "endpoint " + k.name + ": " + operation }
 	if errors.Is(err, errNoKubeVIP) {
-		return []Result{{Name: "interrupted: " + name("create"), Detail: err.Error()}}, nil
+		return []Result{{Name: "interrupted: " + k.row("create"), Detail: err.Error()}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return s.run(ctx,
-		e.track(operation{name: name("create"), machines: 2}),
-		e.track(operation{name: name("scale up"), machines: 3}),
+		e.track(operation{name: k.row("create"), machines: 2}),
+		e.track(operation{name: k.row("scale up"), machines: 3}),
 		e.track(operation{
-			name: name("replace"), machines: 3,
+			name: k.row("replace"), machines: 3,
 			once: []string{fmt.Sprintf("-replace=module.control_plane.kube_control_plane_replica.this[%q]", machineNames[1])},
 		}),
-		e.track(operation{name: name("scale down"), machines: 2, afterHealthInterval: true}),
-		e.track(operation{name: name("destroy"), afterHealthInterval: true}),
+		e.track(operation{name: k.row("scale down"), machines: 2, afterHealthInterval: true}),
+		e.track(operation{name: k.row("destroy"), afterHealthInterval: true}),
 	)
 }

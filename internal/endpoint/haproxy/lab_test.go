@@ -225,10 +225,7 @@ func must[T any](value T, err error) T {
 // TestLab is the life of one endpoint on three machines.
 func TestLab(t *testing.T) {
 	f := newFixture(t)
-	steps := []struct {
-		name string
-		run  func(*fixture)
-	}{
+	f.steps([]step{
 		{"a missing package is refused before anything is touched", stepRefusePackages},
 		{"packages are installed and go again", stepInstallAndPurge},
 		{"of two endpoints on the same hosts one is refused", stepTwoEndpoints},
@@ -249,24 +246,34 @@ func TestLab(t *testing.T) {
 		{"sessions on a dead replica end", stepDeadReplica},
 		{"the address leaves a dead machine", stepFailover},
 		{"delete leaves clean machines", stepDelete},
-	}
-	for _, step := range steps {
-		ok := t.Run(step.name, func(t *testing.T) {
+	}, "ip -br address; journalctl --no-pager -n 40 -u stand-in; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; "+
+		"journalctl --no-pager -o short-precise -n 60 -u kube-endpoint-keepalived; cat /etc/haproxy/kube/20-backends.cfg")
+}
+
+// step is a part of a test that needs what those before it leave.
+type step struct {
+	name string
+	run  func(*fixture)
+}
+
+// steps runs all as subtests. If one fails, it ends the test, and logs what a script prints on each machine.
+func (f *fixture) steps(all []step, script string) {
+	f.Helper()
+	for _, step := range all {
+		ok := f.Run(step.name, func(t *testing.T) {
 			sub := *f
 			sub.T = t
 			step.run(&sub)
 			f.spec, f.bundle, f.ca = sub.spec, sub.bundle, sub.ca
 		})
-		if !ok {
-			for _, m := range machines.lab.Machines() {
-				output, _ := m.Run(context.Background(),
-					"ip -br address; journalctl --no-pager -n 40 -u stand-in; journalctl --no-pager -n 40 -u 'kube-endpoint-*'; "+
-						"journalctl --no-pager -o short-precise -n 60 -u kube-endpoint-keepalived; "+
-						"cat /etc/haproxy/kube/20-backends.cfg")
-				t.Logf("%s:\n%s", m.Name, output)
-			}
-			t.FailNow()
+		if ok {
+			continue
 		}
+		for _, m := range machines.lab.Machines() {
+			output, _ := m.Run(context.WithoutCancel(f.ctx), script)
+			f.Logf("%s:\n%s", m.Name, output)
+		}
+		f.FailNow()
 	}
 }
 

@@ -20,10 +20,7 @@ func TestLivenessOnMachines(t *testing.T) {
 	for _, name := range names(f.spec.Hosts) { // those of another test
 		f.shell(name, "systemctl stop stand-in 2>/dev/null || true\n"+stallScript)
 	}
-	for _, step := range []struct {
-		name string
-		run  func(*fixture)
-	}{
+	f.steps([]step{
 		{"create", stepCreate},
 		{"a HAProxy that hangs", stepHAProxyHangs},
 		{"a keepalived that hangs", stepKeepalivedHangs},
@@ -33,22 +30,8 @@ func TestLivenessOnMachines(t *testing.T) {
 		{"what never answered is not killed", stepNeverLive},
 		{"switched off", stepSwitchedOff},
 		{"delete leaves clean machines", stepDelete},
-	} {
-		ok := t.Run(step.name, func(t *testing.T) {
-			sub := *f
-			sub.T = t
-			step.run(&sub)
-			f.spec, f.bundle, f.ca = sub.spec, sub.bundle, sub.ca
-		})
-		if !ok {
-			for _, m := range machines.lab.Machines() {
-				output, _ := m.Run(f.ctx, "ip -br address; head /run/kube-endpoint-liveness/*; "+
-					"journalctl --no-pager -o short-precise -n 60 -u 'kube-endpoint-*'")
-				t.Logf("%s:\n%s", m.Name, output)
-			}
-			t.FailNow()
-		}
-	}
+	}, "ip -br address; head /run/kube-endpoint-liveness/*; "+
+		"journalctl --no-pager -o short-precise -n 60 -u 'kube-endpoint-*'")
 }
 
 // invocations returns which processes run: "a kube-endpoint-haproxy.service" → invocation.

@@ -19,10 +19,7 @@ func TestDualStack(t *testing.T) {
 	for _, name := range names(f.spec.Hosts) { // those of another test
 		f.shell(name, "systemctl stop stand-in 2>/dev/null || true\n"+stallScript)
 	}
-	for _, step := range []struct {
-		name string
-		run  func(*fixture)
-	}{
+	f.steps([]step{
 		{"an IPv6 address that others have is refused", stepInUse6},
 		{"create", stepCreate6},
 		{"an IPv6 address that the network does not pass on", stepUnreached6},
@@ -32,21 +29,7 @@ func TestDualStack(t *testing.T) {
 		{"both addresses leave a machine without HAProxy", stepStopped6},
 		{"both addresses leave a dead machine", stepFailover6},
 		{"delete leaves clean machines", stepDelete6},
-	} {
-		ok := t.Run(step.name, func(t *testing.T) {
-			sub := *f
-			sub.T = t
-			step.run(&sub)
-			f.spec, f.bundle, f.ca = sub.spec, sub.bundle, sub.ca
-		})
-		if !ok {
-			for _, m := range machines.lab.Machines() {
-				output, _ := m.Run(f.ctx, "ip -br address; journalctl --no-pager -o short-precise -n 60 -u "+keepalivedUnit)
-				t.Logf("%s:\n%s", m.Name, output)
-			}
-			t.FailNow()
-		}
-	}
+	}, "ip -br address; journalctl --no-pager -o short-precise -n 60 -u "+keepalivedUnit)
 }
 
 func (f *fixture) url6() string { return "https://" + net.JoinHostPort(labVIP6, "6443") + "/" }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -83,7 +84,7 @@ func length(address string) string {
 
 // source returns an address as filters of ss contain it: a colon separates a port.
 func source(address string) string {
-	if length(address) == "128" {
+	if strings.Contains(address, ":") {
 		return "[" + address + "]"
 	}
 	return address
