@@ -33,6 +33,7 @@ func (st *stage) bucket() {
 	if r.Source != "bucket" || r.Snapshot != "20260102T030405Z-cp1.db" || r.Saved != 1767323045 {
 		st.Errorf("the snapshot is %s from %s of %d", r.Snapshot, r.Source, r.Saved)
 	}
+	st.hostileBucket(Source{Identity: identity.String() + "\n"})
 	out, err := st.spec.Host.Run(st.ctx, host.Command{
 		Stdin: strings.NewReader(identity.String()), Script: `read -r secret || true
 grep -rlF "$secret" /etc /root /opt /run /tmp /var --exclude-dir=journal || true

@@ -27,6 +27,8 @@ func TestDrillOnAMachine(t *testing.T) {
 	st.cutOff()
 	st.cancelled()
 	st.bucket()
+	st.together()
+	st.hostile()
 	live()
 	st.powerCut()
 }
