@@ -69,7 +69,8 @@ END
 cat /root/liar >"$util"`)
 	_, err := st.drill(Source{})
 	st.run(util + `cat /root/etcdutl >"$util"`)
-	if err == nil || strings.ContainsAny(err.Error(), "\x1b\x07") || strings.ContainsAny(st.recorded().Problem, "\x1b\x07") {
+	const escapes = "\x1b\x07"
+	if err == nil || strings.ContainsAny(err.Error(), escapes) || strings.ContainsAny(st.recorded().Problem, escapes) {
 		st.Errorf("a program that lies: %q", err)
 	}
 	st.succeeds(Source{})

@@ -169,8 +169,9 @@ func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
 		err = eventually(ctx, time.Minute, time.Second, s.checkConverged)
 	}
 	r := Result{
-		Name: s.kind.row("a machine loses its power"), Criteria: c.Words(), Violated: load.Verdict(report, c), Observed: []load.Summary{report.Summary()},
-		Series: report.Series(), Detail: countsOf(report),
+		Name: s.kind.row("a machine loses its power"), Criteria: c.Words(), Violated: load.Verdict(report, c),
+		Observed: []load.Summary{report.Summary()},
+		Series:   report.Series(), Detail: countsOf(report),
 	}
 	var gaps []string
 	for _, client := range report.Clients {
