@@ -19,16 +19,22 @@ type interruption struct {
 	cut  func(t *testing.T, w *workspace.Workspace, terraform *os.Process)
 }
 
+var killedReplicas = interruption{"provider killed while replicas start", "kube_control_plane_replica", killProvider}
+
 var interruptions = []interruption{
 	{"Ctrl-C while members bootstrap", "kube_etcd_member", ctrlC},
 	{"provider killed while members bootstrap", "kube_etcd_member", killProvider},
 	{"Ctrl-C while replicas start", "kube_control_plane_replica", ctrlC},
-	{"provider killed while replicas start", "kube_control_plane_replica", killProvider},
 }
 
-// TestInterrupted interrupts applies, one after the other, on the same machines. The apply
-// after each one converges from whatever state is left.
-func TestInterrupted(t *testing.T) {
+// TestInterrupted interrupts an apply in the worst way. The next apply converges from whatever state is left.
+func TestInterrupted(t *testing.T) { testInterrupted(t, killedReplicas) }
+
+// TestInterruptions interrupts applies in the other ways, one after the other, on the same machines.
+func TestInterruptions(t *testing.T) { testInterrupted(t, interruptions...) }
+
+func testInterrupted(t *testing.T, interruptions ...interruption) {
+	t.Helper()
 	machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newWorkspace(t, len(names))

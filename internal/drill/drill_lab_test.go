@@ -12,11 +12,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestDrillOnAMachine drills with a real member and a real replica: good and damaged snapshots, keys that do
 // not fit, too little space, and drills that are cut off. The member and its replica serve all the time.
 func TestDrillOnAMachine(t *testing.T) {
+	testrun.Long(t)
 	st := newStage(t)
 	live := st.watchLive()
 	st.good()

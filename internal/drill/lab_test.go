@@ -57,6 +57,8 @@ func whyNoLab() string {
 		return err.Error()
 	case testing.Short():
 		return "-short leaves the lab out"
+	case !testrun.Longer():
+		return "only a long test needs the lab"
 	case os.Geteuid() != 0:
 		return "lab machines need root"
 	}
