@@ -1,18 +1,11 @@
 package acceptance
 
 import (
-	"context"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -43,19 +36,10 @@ module "control_plane" {
 // purpose fires its alert, and an apply ends it.
 func TestMonitoring(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
-	w := storyIn(t, append(names, "cp4"), checkout(t), "examples/monitoring")
-	for _, name := range names {
-		installExporter(t, shared.lab.Machine(name))
-	}
-	bare := fingerprints(t, names...)
-	variables := map[string]any{"machines": addresses(names), "wait_factor": waitFactor}
-	if err := w.WriteJSON("terraform.tfvars.json", variables); err != nil {
-		t.Fatal(err)
-	}
+	w, bare := monitored(t, names, waitFactor)
 	apply(t, w)
-	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
 	begun := time.Now()
-	p := startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))
+	p := scraping(t, w)
 	targets := 6 * len(names)
 	p.expectTargets(t, targets)
 
@@ -67,10 +51,7 @@ func TestMonitoring(t *testing.T) {
 	expectShown(t, p.show(t, filepath.Join(w.Dir, "grafana"), begun))
 
 	m := breakAll(t, w)
-	for _, want := range m.alerts {
-		p.expectAlert(t, want, m.since.Add(8*time.Minute))
-		t.Logf("%s fires %s after its cause", want, time.Since(m.since).Round(time.Second))
-	}
+	p.expectAlerts(t, m.since, 8*time.Minute, m.alerts...)
 	m.repair(t)
 	apply(t, w)
 	p.expectTargets(t, targets)
@@ -83,10 +64,7 @@ func TestMonitoring(t *testing.T) {
 		onMachine(t, shared.lab.Machine(name), "systemctl stop etcd")
 	}
 	lost := []string{"EtcdNoLeader cp1", "EtcdInsufficientMembers ", "HAProxyNoServers cp1"}
-	for _, want := range lost {
-		p.expectAlert(t, want, stopped.Add(5*time.Minute))
-		t.Logf("%s fires %s after the stop", want, time.Since(stopped).Round(time.Second))
-	}
+	p.expectAlerts(t, stopped, 5*time.Minute, lost...)
 	for _, name := range []string{"cp2", "cp3"} {
 		onMachine(t, shared.lab.Machine(name), "systemctl start etcd")
 	}
@@ -95,22 +73,26 @@ func TestMonitoring(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// rebuildAfter makes a machine anew at the end of the test.
-func rebuildAfter(t *testing.T, m *lab.Machine) {
+// monitored returns the example for machines with node_exporter, and what is on them before it is applied.
+func monitored(t *testing.T, names []string, waitFactor float64) (*workspace.Workspace, map[string][]string) {
 	t.Helper()
-	t.Cleanup(func() {
-		if err := m.Rebuild(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	w := storyIn(t, append(names, "cp4"), checkout(t), "examples/monitoring")
+	for _, name := range names {
+		installExporter(t, shared.lab.Machine(name))
+	}
+	bare := fingerprints(t, names...)
+	variables := map[string]any{"machines": addresses(names), "wait_factor": waitFactor}
+	if err := w.WriteJSON("terraform.tfvars.json", variables); err != nil {
+		t.Fatal(err)
+	}
+	return w, bare
 }
 
-// installExporter installs Debian's node_exporter.
-func installExporter(t *testing.T, m *lab.Machine) {
+// scraping writes the files that the guide says, and starts Prometheus with them.
+func scraping(t *testing.T, w *workspace.Workspace) prometheus {
 	t.Helper()
-	rebuildAfter(t, m)
-	onMachine(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q prometheus-node-exporter >/tmp/apt.log 2>&1 || "+
-		"{ tail /tmp/apt.log; exit 1; }; systemctl is-active prometheus-node-exporter")
+	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
+	return startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))
 }
 
 // broken is what was made wrong on purpose.
@@ -158,156 +140,5 @@ func (b broken) repair(t *testing.T) {
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
 		onMachine(t, shared.lab.Machine(name), "ip address delete "+b.vip+"/32 dev lo 2>/dev/null || true; "+
 			"touch /etc/systemd/system/etcd-snapshot.timer")
-	}
-}
-
-// prometheus is Debian's Prometheus on a machine of the lab.
-type prometheus struct {
-	machine *lab.Machine
-}
-
-// startPrometheus installs Prometheus, with the files in a directory as its configuration. The
-// machine is made anew at the end of the test.
-func startPrometheus(t *testing.T, m *lab.Machine, dir string) prometheus {
-	t.Helper()
-	rebuildAfter(t, m)
-	onMachine(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q prometheus >/tmp/apt.log 2>&1 || "+
-		"{ tail /tmp/apt.log; exit 1; }")
-	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		onMachine(t, m, fmt.Sprintf("mkdir -p /etc/prometheus/kube; echo %s | base64 -d >/etc/prometheus/%s",
-			base64.StdEncoding.EncodeToString(content), name))
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The times between scrapes are shorter than Prometheus' default, as the waits are.
-	onMachine(t, m, "sed -i '1i global: {scrape_interval: 15s, evaluation_interval: 15s}' "+
-		"/etc/prometheus/prometheus.yml; chown -R prometheus: /etc/prometheus/kube; "+
-		"promtool check config /etc/prometheus/prometheus.yml; "+
-		"systemctl restart prometheus")
-	return prometheus{m}
-}
-
-// get decodes the data of a request to the API of Prometheus. It is false while nobody answers.
-func (p prometheus) get(t *testing.T, path string, data any) bool {
-	t.Helper()
-	text := onMachine(t, p.machine, "curl -sS --max-time 10 'http://127.0.0.1:9090/api/v1/"+path+
-		"' 2>/dev/null || true")
-	if !strings.HasPrefix(text, "{") {
-		return false
-	}
-	if err := json.Unmarshal([]byte(text), &struct{ Data any }{data}); err != nil {
-		t.Fatal(err)
-	}
-	return true
-}
-
-// expectTargets waits until Prometheus scrapes so many targets without an error.
-func (p prometheus) expectTargets(t *testing.T, want int) {
-	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
-		var data struct {
-			ActiveTargets []struct {
-				ScrapeURL string
-				Health    string
-				LastError string
-			}
-		}
-		up, problems := 0, []string{}
-		if p.get(t, "targets", &data) {
-			for _, target := range data.ActiveTargets {
-				if target.Health == "up" {
-					up++
-				} else {
-					problems = append(problems, target.ScrapeURL+": "+target.LastError)
-				}
-			}
-		}
-		if up == want && len(problems) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("Prometheus scrapes %d targets, want %d: %q", up, want, problems)
-		}
-	}
-}
-
-// alerts returns the alerts that fire, as their names and machines.
-func (p prometheus) alerts(t *testing.T) []string {
-	t.Helper()
-	var data struct {
-		Alerts []struct {
-			State  string
-			Labels map[string]string
-		}
-	}
-	for !p.get(t, "alerts", &data) {
-		time.Sleep(time.Second)
-	}
-	var firing []string
-	for _, a := range data.Alerts {
-		if a.State == "firing" {
-			firing = append(firing, a.Labels["alertname"]+" "+a.Labels["machine"])
-		}
-	}
-	return firing
-}
-
-// expectSilence fails if an alert fires within a time, except for those about slow machines.
-func (p prometheus) expectSilence(t *testing.T, lasts time.Duration) {
-	t.Helper()
-	seen := map[string]bool{}
-	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(5 * time.Second) {
-		for _, firing := range p.alerts(t) {
-			name, _, _ := strings.Cut(firing, " ")
-			if !seen[firing] && !slices.Contains(loadAlerts, name) {
-				t.Errorf("%s fires while everything is healthy", firing)
-			} else if !seen[firing] {
-				t.Logf("%s fires on this computer", firing)
-			}
-			seen[firing] = true
-		}
-	}
-}
-
-// expectAlert waits until an alert fires.
-func (p prometheus) expectAlert(t *testing.T, want string, end time.Time) {
-	t.Helper()
-	for ; ; time.Sleep(time.Second) {
-		firing := p.alerts(t)
-		if slices.Contains(firing, want) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s does not fire; %q do", want, firing)
-		}
-	}
-}
-
-// expectEnd waits until none of the alerts fires, or no alert at all without names.
-func (p prometheus) expectEnd(t *testing.T, names ...string) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Minute); ; time.Sleep(time.Second) {
-		still := slices.DeleteFunc(p.alerts(t), func(name string) bool {
-			return len(names) > 0 && !slices.Contains(names, name)
-		})
-		if len(still) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%q still fire", still)
-		}
 	}
 }
