@@ -52,7 +52,7 @@ output "kubeconfig" {
 }
 
 output "short" {
-  value     = kube_kubeconfig.short.kubeconfig
+  value     = kube_kubeconfig.short.content
   sensitive = true
 }
 `
