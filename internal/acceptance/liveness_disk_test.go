@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -12,16 +11,7 @@ import (
 func TestLivenessDisk(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	newStory(t, names...) // the machines are there
-	for _, name := range names {
-		if err := shared.lab.Machine(name).RebuildOnImage(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	onImage(t, names...)
 	w := newStory(t, names...) // with their new host keys
 	apply(t, w)
 	hurry(t, names, 4)
@@ -69,4 +59,15 @@ func expectOnlyVictim(t *testing.T, names []string, before map[string]string) {
 		may = append(may, name+" kube-controller-manager", name+" kube-scheduler")
 	}
 	expectRestarted(t, before, nil, append(may, "cp3 etcd", "cp3 kube-apiserver")...)
+}
+
+// onImage makes machines anew with disks that can be stopped, until the end of the test.
+func onImage(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := shared.lab.Machine(name).RebuildOnImage(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rebuildAfter(t, shared.lab.Machine(name))
+	}
 }

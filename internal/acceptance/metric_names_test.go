@@ -1,8 +1,10 @@
 package acceptance
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,15 +14,17 @@ import (
 )
 
 // allMetrics has the durations of requests to etcd, which an alert needs, the metrics of all other
-// components, and facts.
+// components, and facts. It has the versions of etcd and of Kubernetes.
 const allMetrics = `
 resource "kube_etcd_member" "this" {
+  version    = %q
   extra_args = { metrics = "extensive" }
   snapshots  = { schedule = "hourly", upload = "true" }
   metrics    = { textfile_directory = "/srv/facts" }
 }
 
 resource "kube_control_plane_replica" "this" {
+  version = %q
   metrics = { address = "0.0.0.0", textfile_directory = "/srv/facts" }
 }
 
@@ -32,17 +36,48 @@ resource "kube_control_plane_endpoint" "this" {
 }
 `
 
-// TestMetricNames: every metric that an alert or a dashboard queries is served. A metric that a
-// release renames would make an alert silent.
+// drilled is a restore drill, which has facts whatever comes of it. It fails.
+const drilled = `
+resource "kube_etcd_restore_drill" "this" {
+  pki        = kube_pki_bundle.this.bundle
+  peers      = var.machines
+  member     = "cp1"
+  fetch      = "exit 1"
+  triggers   = { run = "1" }
+  depends_on = [kube_control_plane_replica.this]
+}
+`
+
+// TestMetricNames: every metric that an alert or a dashboard queries is served by every release that is supported. A
+// metric that a release renames would make an alert silent.
 func TestMetricNames(t *testing.T) {
+	for _, c := range []struct{ kubernetes, etcd string }{
+		{"kubernetes", "etcd"},
+		{"kubernetes", "etcd-3.7"},
+		{"kubernetes-1.35", "etcd"},
+		{"kubernetes-1.34", "etcd-3.5"},
+		{"kubernetes-1.33", "etcd-3.5"},
+	} {
+		t.Run(c.kubernetes+" "+c.etcd, func(t *testing.T) {
+			testMetricNames(t, fmt.Sprintf(allMetrics, release(t, c.etcd), release(t, c.kubernetes)))
+		})
+	}
+}
+
+func testMetricNames(t *testing.T, config string) {
+	t.Helper()
 	names := []string{"cp1", "cp2"}
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
 	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), "mkdir /srv/facts")
 	}
-	override(t, w, allMetrics)
+	override(t, w, config)
 	apply(t, w)
+	drill := filepath.Join(w.Dir, "drill.tf")
+	write(t, drill, drilled)
+	refused(t, w)
+	write(t, drill, "")
 	admin := credentialsOf(t, outputOf(t, w, "kubeconfig"))
 	provokeMetrics(t, admin)
 	machines := map[string]netip.Addr{}

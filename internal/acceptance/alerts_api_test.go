@@ -1,0 +1,129 @@
+package acceptance
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pods creates Pods by 500 ReplicaSets on a cluster without nodes, and an aggregated API without a server.
+func (a alarms) pods(t *testing.T) {
+	t.Helper()
+	cause := time.Now()
+	provokeMetrics(t, a.admin)
+	labels := map[string]any{"app": "none"}
+	set := map[string]any{
+		"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"generateName": "none-"},
+		"spec": map[string]any{
+			"replicas": 1, "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
+				"automountServiceAccountToken": false,
+				"containers":                   []any{map[string]any{"name": "none", "image": "none"}},
+			}},
+		},
+	}
+	for range 500 {
+		a.admin.must(t, endpointURL, http.MethodPost, "/apis/apps/v1/namespaces/default/replicasets", set, nil)
+	}
+	a.p.expectAlerts(t, cause, 6*time.Minute, "KubePodsUnschedulable", "KubePodsPending", "KubeWorkQueueDeep",
+		"KubeWorkQueueSlow", "KubeAggregatedAPIDown")
+	a.admin.must(t, endpointURL, http.MethodDelete, "/apis/apiregistration.k8s.io/v1/apiservices/v1.none.example.com",
+		nil, nil)
+}
+
+// clients requests with a certificate that ends within a day.
+func (a alarms) clients(t *testing.T) {
+	t.Helper()
+	cause := time.Now()
+	stop := a.requests(t, credentialsOf(t, outputOf(t, a.w, "short")), 4, http.MethodGet, "/version")
+	defer stop()
+	a.p.expectAlerts(t, cause, 5*time.Minute, "KubeClientCertificateExpiration", "KubeClientCertificateExpiresSoon")
+}
+
+// requests sends requests of so many clients to every API server until stop is called. What is answered is the
+// subject of the alerts.
+func (a alarms) requests(t *testing.T, of credentials, clients int, method, path string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range clients {
+		server := servers(a.names...)[i%len(a.names)]
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				var body any
+				if method == http.MethodPost {
+					body = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+						"name": "load-" + strconv.Itoa(i) + "-" + strconv.Itoa(n),
+					}}
+				}
+				_, _, _ = of.call(ctx, server, method, path, body, nil)
+				select {
+				case <-ctx.Done():
+				case <-time.After(250 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// balancers takes a server out on one balancer, stops another one, and moves the address four times.
+func (a alarms) balancers(t *testing.T) {
+	t.Helper()
+	cause := time.Now()
+	for range 4 {
+		from := holder(t, a.names...)
+		onMachine(t, from, "systemctl restart kube-endpoint-keepalived")
+		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+			if now := holders(t, a.names...); len(now) == 1 && now[0] != from.Name {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the address does not leave %s", from.Name)
+			}
+		}
+		a.onAll(t, "systemctl start kube-endpoint-facts.service") // a move is counted in a round
+	}
+	has := holder(t, a.names...).Name
+	a.on(t, has, "/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'set server kube-apiserver/cp2 state maint'")
+	for _, name := range a.names {
+		if name != has {
+			a.on(t, name, "systemctl stop kube-endpoint-haproxy")
+			break
+		}
+	}
+	a.p.expectAlerts(t, cause, 6*time.Minute, "KubeVirtualIPMoves", "HAProxyServerDrained "+has, "HAProxyServersDiffer",
+		"HAProxyDown")
+	apply(t, a.w, "-target=module.control_plane.kube_control_plane_endpoint.this")
+}
+
+// overload sends requests while there is no quorum.
+func (a alarms) overload(t *testing.T) {
+	t.Helper()
+	cause := time.Now()
+	for _, name := range a.names[1:] {
+		a.on(t, name, "systemctl stop etcd")
+	}
+	const path = "/api/v1/namespaces/default/configmaps?timeout=5s"
+	reads := a.requests(t, a.admin, 180, http.MethodGet, path)
+	writes := a.requests(t, a.admin, 450, http.MethodPost, path)
+	a.p.expectAlerts(t, cause, 8*time.Minute, "KubeAPIRequestsInFlight", "KubeAPIErrorsHigh", "KubeAPIErrorsVeryHigh",
+		"KubeAPIErrorBudgetBurn", "KubeAPITerminatedRequests", "KubeAPILatencyHigh", "KubeAPIEtcdSlow",
+		"EtcdHighNumberOfFailedProposals", "EtcdHighNumberOfFailedGRPCRequests", "EtcdVeryHighNumberOfFailedGRPCRequests")
+	reads()
+	writes()
+	for _, name := range a.names[1:] {
+		a.on(t, name, "systemctl start etcd")
+	}
+}
+
+// noAddress stops what holds the address.
+func (a alarms) noAddress(t *testing.T) {
+	t.Helper()
+	cause := time.Now()
+	a.onAll(t, "systemctl stop kube-endpoint-keepalived")
+	a.p.expectAlerts(t, cause, 4*time.Minute, "KubeVirtualIPOnNoMachine")
+}
