@@ -39,7 +39,8 @@ func TestMonitoring(t *testing.T) {
 	w, bare := monitored(t, names, waitFactor)
 	apply(t, w)
 	begun := time.Now()
-	p := scraping(t, w)
+	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
+	p := startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))
 	targets := 6 * len(names)
 	p.expectTargets(t, targets)
 
@@ -86,13 +87,6 @@ func monitored(t *testing.T, names []string, waitFactor float64) (*workspace.Wor
 		t.Fatal(err)
 	}
 	return w, bare
-}
-
-// scraping writes the files that the guide says, and starts Prometheus with them.
-func scraping(t *testing.T, w *workspace.Workspace) prometheus {
-	t.Helper()
-	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
-	return startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))
 }
 
 // broken is what was made wrong on purpose.
