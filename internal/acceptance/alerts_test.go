@@ -2,8 +2,6 @@ package acceptance
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -117,24 +115,6 @@ func TestAlerts(t *testing.T) {
 		"KubeVirtualIPOnNoMachine", "KubeAPIRequestsInFlight", "EtcdSnapshotNotSent")
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
-}
-
-// scraping starts Prometheus with what the guide writes to files.
-func scraping(t *testing.T, w *workspace.Workspace) prometheus {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "kube"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for file, output := range map[string]string{
-		"kube/ca.crt": "ca_certificate", "kube/client.crt": "client_certificate", "kube/client.key": "client_key",
-		"control-plane.yml": "alert_rules",
-	} {
-		write(t, filepath.Join(dir, file), outputOf(t, w, output))
-	}
-	write(t, filepath.Join(dir, "prometheus.yml"),
-		"rule_files: [/etc/prometheus/control-plane.yml]\n"+outputOf(t, w, "scrape_configs"))
-	return startPrometheus(t, shared.lab.Machine("cp4"), dir)
 }
 
 // on runs a script on a machine, with etcdctl as a function.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 // prometheus is Debian's Prometheus on a machine of the lab.
@@ -27,6 +28,38 @@ func startPrometheus(t *testing.T, m *lab.Machine, dir string) prometheus {
 	rebuildAfter(t, m)
 	onMachine(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q prometheus >/tmp/apt.log 2>&1 || "+
 		"{ tail /tmp/apt.log; exit 1; }")
+	p := prometheus{m}
+	p.configure(t, dir)
+	return p
+}
+
+// scraping starts Prometheus with what the guide writes to files.
+func scraping(t *testing.T, w *workspace.Workspace) prometheus {
+	t.Helper()
+	return startPrometheus(t, shared.lab.Machine("cp4"), prometheusFiles(t, w))
+}
+
+// prometheusFiles returns a directory with what the guide writes to files.
+func prometheusFiles(t *testing.T, w *workspace.Workspace) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "kube"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, output := range map[string]string{
+		"kube/ca.crt": "ca_certificate", "kube/client.crt": "client_certificate", "kube/client.key": "client_key",
+		"control-plane.yml": "alert_rules",
+	} {
+		write(t, filepath.Join(dir, file), outputOf(t, w, output))
+	}
+	write(t, filepath.Join(dir, "prometheus.yml"),
+		"rule_files: [/etc/prometheus/control-plane.yml]\n"+outputOf(t, w, "scrape_configs"))
+	return dir
+}
+
+// configure writes the files in a directory to the machine, and Prometheus reads them if it runs.
+func (p prometheus) configure(t *testing.T, dir string) {
+	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -39,7 +72,7 @@ func startPrometheus(t *testing.T, m *lab.Machine, dir string) prometheus {
 		if err != nil {
 			return err
 		}
-		onMachine(t, m, fmt.Sprintf("mkdir -p /etc/prometheus/kube; echo %s | base64 -d >/etc/prometheus/%s",
+		onMachine(t, p.machine, fmt.Sprintf("mkdir -p /etc/prometheus/kube; echo %s | base64 -d >/etc/prometheus/%s",
 			base64.StdEncoding.EncodeToString(content), name))
 		return nil
 	})
@@ -47,11 +80,9 @@ func startPrometheus(t *testing.T, m *lab.Machine, dir string) prometheus {
 		t.Fatal(err)
 	}
 	// The times between scrapes are shorter than Prometheus' default, as the waits are.
-	onMachine(t, m, "sed -i '1i global: {scrape_interval: 15s, evaluation_interval: 15s}' "+
+	onMachine(t, p.machine, "sed -i '1i global: {scrape_interval: 15s, evaluation_interval: 15s}' "+
 		"/etc/prometheus/prometheus.yml; chown -R prometheus: /etc/prometheus/kube; "+
-		"promtool check config /etc/prometheus/prometheus.yml; "+
-		"systemctl restart prometheus")
-	return prometheus{m}
+		"promtool check config /etc/prometheus/prometheus.yml; systemctl reload-or-restart prometheus")
 }
 
 // get decodes the data of a request to the API of Prometheus. It is false while nobody answers.

@@ -1,0 +1,108 @@
+package acceptance
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// silence is how long a control plane changes in TestSilence.
+const silence = time.Hour
+
+// silenceConfig has the versions of Kubernetes and of etcd, a flag of the API servers and schedulers, and the stage of
+// all rotations.
+const silenceConfig = `
+module "control_plane" {
+  kubernetes = {
+    version    = %q
+    metrics    = { address = "0.0.0.0", textfile_directory = var.textfile_directory }
+    extra_args = { apiserver = { v = "%[3]d" }, scheduler = { v = "%[3]d" } }
+  }
+  etcd = {
+    version    = %[2]q
+    extra_args = { listen-metrics-urls = "http://0.0.0.0:2381" }
+    snapshots  = { schedule = "hourly" }
+    metrics    = { textfile_directory = var.textfile_directory }
+  }
+  pki = {
+    deletion_protection = false
+    rotation            = { kubernetes = %[4]d, etcd = %[4]d, front_proxy = %[4]d, service_account = %[4]d }
+  }
+}
+`
+
+// silent is a control plane that changes while no alert may fire.
+type silent struct {
+	kubernetes, etcd string
+	verbosity, stage int
+}
+
+// TestSilence changes a control plane for an hour: upgrades by a minor, rotations of all authorities, replacements
+// and changes of flags. The alerts wait as long as they do by default, and none fires.
+func TestSilence(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w, bare := monitored(t, names, 1)
+	s := silent{kubernetes: release(t, "kubernetes-1.35"), etcd: release(t, "etcd-3.5")}
+	change := func(args ...string) {
+		t.Helper()
+		override(t, w, fmt.Sprintf(silenceConfig, s.kubernetes, s.etcd, s.verbosity, s.stage))
+		apply(t, w, args...)
+	}
+	change()
+	p := scraping(t, w)
+	p.expectTargets(t, 6*len(names))
+	begun := time.Now()
+	changes := []func(){
+		func() { s.etcd = release(t, "etcd"); change() },
+		func() { s.kubernetes = release(t, "kubernetes"); change() },
+		func() { change(`-replace=module.control_plane.kube_control_plane_replica.this["cp2"]`) },
+		func() { change(`-replace=module.control_plane.kube_etcd_member.this["cp3"]`) },
+	}
+	done := 0
+	for ; time.Since(begun) < silence; done++ {
+		if done < len(changes) {
+			changes[done]()
+			continue
+		}
+		s.verbosity = done % 3
+		change()
+		s.stage++
+		change()
+		p.configure(t, prometheusFiles(t, w)) // with the authorities of the stage
+	}
+	p.expectTargets(t, 6*len(names))
+	if done <= len(changes) {
+		t.Errorf("only %d changes in %s", done, silence)
+	}
+	t.Logf("%d changes, the last rotation at stage %d", done, s.stage)
+	for _, name := range p.fired(t, time.Since(begun)) {
+		if slices.Contains(loadAlerts, name) {
+			t.Logf("%s has fired on this computer", name)
+		} else {
+			t.Errorf("%s has fired", name)
+		}
+	}
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// fired returns the names of the alerts that have fired since a time.
+func (p prometheus) fired(t *testing.T, since time.Duration) []string {
+	t.Helper()
+	query := "count by (alertname) (max_over_time(ALERTS{alertstate=\"firing\"}[" +
+		strconv.Itoa(int(since.Seconds())) + "s]))"
+	var data struct {
+		Result []struct{ Metric map[string]string }
+	}
+	if !p.get(t, "query?query="+url.QueryEscape(query), &data) {
+		t.Fatal("Prometheus does not answer")
+	}
+	var all []string
+	for _, series := range data.Result {
+		all = append(all, series.Metric["alertname"])
+	}
+	return all
+}
