@@ -57,6 +57,9 @@ func functionName(d *ast.FuncDecl) string {
 	if star, ok := receiver.(*ast.StarExpr); ok {
 		receiver = star.X
 	}
+	if generic, ok := receiver.(*ast.IndexExpr); ok {
+		receiver = generic.X
+	}
 	if name, ok := receiver.(*ast.Ident); ok {
 		return name.Name + "." + d.Name.Name
 	}

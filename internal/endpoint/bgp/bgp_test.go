@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 const testCluster = "0123456789abcdef0123456789abcdef"
@@ -300,11 +299,11 @@ func TestPeersByTarget(t *testing.T) {
 		Targets: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
 		Peers:   []endpoint.Peer{zoneB, zoneA, spine},
 	}
-	r := &Registrar{Set: targets.NewObserver(nil, nil).For(s.Registration())}
+	r := s.Registration()
 	for target, want := range map[string]string{"cp1": "10.0.0.1 10.0.0.3", "cp3": "10.0.0.2 10.0.0.3"} {
 		own := netip.MustParseAddr(s.Targets[target])
 		var got []string
-		for line := range strings.Lines(renderBird(r.at(target), own, nil)) {
+		for line := range strings.Lines(renderBird(at(r, target), own, nil)) {
 			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "neighbor "); ok {
 				address, _, _ := strings.Cut(rest, " ")
 				got = append(got, address)

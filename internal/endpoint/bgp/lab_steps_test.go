@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -19,7 +20,7 @@ func stepOther(f *fixture) {
 	other.ClusterID = strings.Repeat("f", 32)
 	f.shell("b", "mkdir -p "+configDir)
 	_, err := f.registrar().Machine(f.spec.Targets["b"]).Apply(f.ctx, host.Change{Files: []host.File{
-		{Path: recordPath, Mode: 0o644, Content: []byte(other.Registration().Record("x"))},
+		{Path: configDir + "/endpoint.json", Mode: 0o644, Content: []byte(other.Registration().Record("x"))},
 	}})
 	f.must(err)
 	if _, err := f.endpoints.Create(f.ctx, f.spec); err == nil || !strings.Contains(err.Error(), "another endpoint") {
@@ -116,12 +117,13 @@ func stepDrain(f *fixture) {
 	if len(out) != 1 || out["a"] == "" {
 		f.Errorf("out of rotation are %v", out)
 	}
-	if h := f.registrar().Health(f.ctx); len(h.Replicas) != 3 || h.NotReady["a"] != errDrained.Error() || h.Silence != "" {
+	drained := agent.ErrDrained.Error()
+	if h := f.registrar().Health(f.ctx); len(h.Replicas) != 3 || h.NotReady["a"] != drained || h.Silence != "" {
 		f.Errorf("health is %+v", h)
 	}
 	differences, err := f.registrar().Registered(f.ctx, "a", f.at("a"))
 	f.must(err)
-	if !slices.Contains(differences, "out of rotation: "+errDrained.Error()) {
+	if !slices.Contains(differences, "out of rotation: "+drained) {
 		f.Errorf("differences are %q", differences)
 	}
 	f.must(f.registrar().Drain(f.ctx, "a")) // again
@@ -134,7 +136,7 @@ func stepDrain(f *fixture) {
 	f.must(f.registrar().Undrain(f.ctx, "b"))
 	f.within(10*time.Second, "a", "b", "c")
 	f.after("withdrawal of a drain", 3*time.Second, func() error {
-		return f.registrar().withdraw(f.ctx, targets.Target{Name: "a", Address: f.spec.Targets["a"]})
+		return f.registrar().Withdraw(f.ctx, targets.Target{Name: "a", Address: f.spec.Targets["a"]}, true)
 	}, "b", "c")
 	f.must(f.registrar().Undrain(f.ctx, "a"))
 	f.Logf("undrain: the routes are back after %d ms", f.within(10*time.Second, "a", "b", "c").Milliseconds())

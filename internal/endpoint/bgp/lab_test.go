@@ -145,7 +145,7 @@ func (f *fixture) recorded(ctx context.Context, address string) (targets.Replica
 	return targets.Replica{}, nil
 }
 
-func (f *fixture) registrar() *Registrar { return f.endpoints.For(f.spec.Registration()) }
+func (f *fixture) registrar() *registrar { return f.endpoints.For(f.spec.Registration()) }
 
 func (f *fixture) at(name string) string { return net.JoinHostPort(f.spec.Targets[name], "6443") }
 

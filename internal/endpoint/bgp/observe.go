@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -28,72 +29,27 @@ var (
 	stateScript host.Script
 )
 
-// machine is the observed state of one replica's machine.
-type machine struct {
-	err    error // not nil: the machine cannot be observed
-	facts  host.Facts
-	owner  endpoint.Owner
-	report report
-}
-
-// query asks for everything that a registration puts on a machine.
-func query(r endpoint.Registration, own string) host.Query {
+// query asks for what bird and the health check have and say.
+func query(r endpoint.Registration, own netip.Addr) host.Query {
 	var peers []string
 	if r.BGP != nil {
 		for _, p := range r.BGP.Peers {
 			peers = append(peers, peerName(p))
 		}
 	}
-	q := host.Query{
+	return packages.BGP().Extend(host.Query{
 		// The configuration may contain passwords, so it is not read.
-		Files:    []string{configPath, healthPath, addressPath},
-		Contents: []string{recordPath},
-		Units:    units(),
-		Ports:    []int{bgpPort},
-		Script:   birdScript + stateScript,
+		Files:  []string{configPath, healthPath, addressPath},
+		Ports:  []int{bgpPort},
+		Script: birdScript + stateScript,
 		Vars: map[string]string{
-			"own": own, "prefix": prefixOf(r).String(), "peers": strings.Join(peers, " "),
+			"own": own.String(), "prefix": prefixOf(r).String(), "peers": strings.Join(peers, " "),
 		},
-	}
-	for _, unit := range units() {
-		q.Files = append(q.Files, unitDir+unit)
-	}
-	return packages.BGP().Extend(q)
-}
-
-func observe(ctx context.Context, h *host.Host, r endpoint.Registration) machine {
-	facts, err := h.Observe(ctx, query(r, h.Address()))
-	if err != nil {
-		return machine{err: err}
-	}
-	return machine{
-		facts: facts, owner: endpoint.ReadOwner(facts.Files[recordPath].Content),
-		report: parseReport(facts.Output, prefixOf(r)),
-	}
-}
-
-// observeMachines observes the machines of all targets in parallel.
-func (r *Registrar) observeMachines(ctx context.Context) map[string]machine {
-	var (
-		mu   sync.Mutex
-		all  sync.WaitGroup
-		seen = map[string]machine{}
-	)
-	for name, address := range r.Hosts {
-		all.Go(func() {
-			m := observe(ctx, r.Machine(address), r.Registration)
-			mu.Lock()
-			defer mu.Unlock()
-			seen[name] = m
-		})
-	}
-	all.Wait()
-	return seen
+	})
 }
 
 // Why a replica that is ready gets no requests.
 var (
-	errDrained      = errors.New("it was taken out of rotation")
 	errNoBird       = errors.New("bird does not answer")
 	errNoAddress    = errors.New("its machine does not have the endpoint's address")
 	errNotAnnounced = errors.New("its machine does not announce the endpoint's address")
@@ -102,9 +58,9 @@ var (
 
 // outOfRotation returns why routers send no requests to the machine, or nil. All sessions of its bird
 // count: the machine may have other peers than r until its replica is changed.
-func (m machine) outOfRotation(r endpoint.Registration) error {
+func outOfRotation(m machine, r endpoint.Registration) error {
 	established, exported := 0, 0
-	for _, s := range m.report.Sessions {
+	for _, s := range m.Report.Sessions {
 		if s.established() {
 			established++
 			if s.Exported {
@@ -113,15 +69,15 @@ func (m machine) outOfRotation(r endpoint.Registration) error {
 		}
 	}
 	switch {
-	case m.owner.Other(r):
-		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.owner)
-	case !m.report.Registered:
-		return errDrained
-	case m.report.Protocol == "":
+	case m.Owner.Other(r):
+		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.Owner)
+	case !m.Report.Registered:
+		return agent.ErrDrained
+	case m.Report.Protocol == "":
 		return errNoBird
-	case !m.report.Address:
+	case !m.Report.Address:
 		return errNoAddress
-	case m.report.Protocol != "up":
+	case m.Report.Protocol != "up":
 		return errNotAnnounced
 	case established == 0:
 		return errNoSession
@@ -132,10 +88,10 @@ func (m machine) outOfRotation(r endpoint.Registration) error {
 }
 
 // silentPeers describes the peers that the machine does not announce the address to.
-func (m machine) silentPeers(r endpoint.Registration) []string {
+func silentPeers(m machine, r endpoint.Registration) []string {
 	var silent []string
 	for _, p := range r.BGP.Peers {
-		s, known := m.report.Sessions[peerName(p)]
+		s, known := m.Report.Sessions[peerName(p)]
 		switch {
 		case !known:
 			silent = append(silent, "no session with peer "+p.Address)
@@ -152,32 +108,35 @@ func (m machine) silentPeers(r endpoint.Registration) []string {
 	return silent
 }
 
-// drift describes how a machine differs from what Register leaves behind, the sessions included.
-func (m machine) drift(r endpoint.Registration, own netip.Addr, passwords map[string]string) []string {
-	if m.owner.Other(r) {
-		return []string{"the machine belongs to " + m.owner.String()}
-	}
-	if !m.owner.Exists() {
-		return []string{"not registered: the machine announces nothing"}
-	}
+func lacks(_ endpoint.Registration, m machine) []string {
 	var differences []string
-	for _, name := range packages.BGP().Missing(m.facts) {
+	for _, name := range packages.BGP().Missing(m.Facts) {
 		differences = append(differences, name+" is not completely installed")
 	}
-	for _, wanted := range files(r, own, m.facts, passwords) {
-		differences = append(differences, endpoint.FileDrift(m.facts.Files, wanted, nil)...)
-	}
-	for _, unit := range units() {
-		differences = append(differences, endpoint.UnitDrift(unit, m.facts.Units[unit])...)
-	}
-	for _, prefix := range m.report.Foreign {
+	return differences
+}
+
+func differs(_ endpoint.Registration, m machine) []string {
+	var differences []string
+	for _, prefix := range m.Report.Foreign {
 		differences = append(differences, fmt.Sprintf("%s is announced, which is not the endpoint's address", prefix))
 	}
-	if why := m.outOfRotation(r); why != nil {
-		differences = append(differences, "out of rotation: "+why.Error())
-	}
-	if m.report.Protocol == "up" {
-		differences = append(differences, m.silentPeers(r)...)
-	}
 	return differences
+}
+
+// silence: this computer may not be where clients are, and a machine of a replica always reaches its own API
+// server.
+func silence(_ context.Context, _ *registrar, h targets.Health) string {
+	if len(h.NotReady) == len(h.Replicas) {
+		return "no replica announces the address"
+	}
+	return ""
+}
+
+// reconfigures reports whether bird of a machine that announces the address would get another configuration. Other
+// sessions, such as with another autonomous system, may not come up.
+func reconfigures(m machine, r endpoint.Registration, wanted []host.File) bool {
+	return outOfRotation(m, r) == nil && slices.ContainsFunc(wanted, func(file host.File) bool {
+		return file.Path == configPath && len(endpoint.FileDrift(m.Facts.Files, file, nil)) > 0
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -76,7 +77,7 @@ func TestOutOfRotation(t *testing.T) {
 		peers int // that the address is not announced to
 	}{
 		"one of two peers": {func(s string) string { return s }, nil, 1},
-		"drained":          {func(s string) string { return strings.Replace(s, "registered\n", "", 1) }, errDrained, 1},
+		"drained":          {func(s string) string { return strings.Replace(s, "registered\n", "", 1) }, agent.ErrDrained, 1},
 		"no address":       {func(s string) string { return strings.Replace(s, "address\n", "", 1) }, errNoAddress, 1},
 		"withdrawn": {
 			func(s string) string { return strings.Replace(s, "---        up     12:21:57", "--- down 1", 1) },
@@ -95,21 +96,21 @@ func TestOutOfRotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine{
-				owner:  endpoint.ReadOwner(r.Record("cp1")),
-				report: parseReport(c.alter(healthy), testPrefix),
+				Owner:  endpoint.ReadOwner(r.Record("cp1")),
+				Report: parseReport(c.alter(healthy), testPrefix),
 			}
-			if err := m.outOfRotation(r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := outOfRotation(m, r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("out of rotation because %v, want %v", err, c.want)
 			}
-			if silent := m.silentPeers(r); len(silent) != c.peers {
+			if silent := silentPeers(m, r); len(silent) != c.peers {
 				t.Errorf("silent peers are %q, want %d", silent, c.peers)
 			}
 		})
 	}
 	stranger := r
 	stranger.ClusterID = strings.Repeat("f", 32)
-	m := machine{owner: endpoint.ReadOwner(stranger.Record("cp1")), report: parseReport(healthy, testPrefix)}
-	if err := m.outOfRotation(r); !errors.Is(err, endpoint.ErrOther) {
+	m := machine{Owner: endpoint.ReadOwner(stranger.Record("cp1")), Report: parseReport(healthy, testPrefix)}
+	if err := outOfRotation(m, r); !errors.Is(err, endpoint.ErrOther) {
 		t.Errorf("a machine of another cluster: %v", err)
 	}
 }
@@ -118,14 +119,14 @@ func TestOutOfRotation(t *testing.T) {
 func TestDrift(t *testing.T) {
 	r, own := testSpec().Registration(), netip.MustParseAddr("10.0.0.11")
 	registered := func() machine {
-		m := machine{owner: endpoint.ReadOwner(r.Record("cp1")), report: parseReport(healthy, testPrefix)}
-		m.facts.Commands = map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
-		m.facts.Files, m.facts.Units = map[string]host.FileState{}, map[string]host.UnitState{}
-		for _, f := range files(r, own, m.facts, testPasswords) {
-			m.facts.Files[f.Path] = host.FileState{Mode: f.Mode, Owner: "root", Group: "root", SHA256: sum(f.Content)}
+		m := machine{Owner: endpoint.ReadOwner(r.Record("cp1")), Report: parseReport(healthy, testPrefix)}
+		m.Facts.Commands = map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc", "curl": "/usr/bin/curl"}
+		m.Facts.Files, m.Facts.Units = map[string]host.FileState{}, map[string]host.UnitState{}
+		for _, f := range files(r, own, m.Facts, testPasswords) {
+			m.Facts.Files[f.Path] = host.FileState{Mode: f.Mode, Owner: "root", Group: "root", SHA256: sum(f.Content)}
 		}
 		for _, unit := range units() {
-			m.facts.Units[unit] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+			m.Facts.Units[unit] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
 		}
 		return m
 	}
@@ -135,39 +136,39 @@ func TestDrift(t *testing.T) {
 		want  string
 	}{
 		"nothing":   {func(*machine) {}, ""},
-		"not there": {func(m *machine) { m.owner = endpoint.Owner{} }, "not registered: the machine announces nothing"},
+		"not there": {func(m *machine) { m.Owner = endpoint.Owner{} }, "not registered: the machine announces nothing"},
 		"configuration": {
 			func(m *machine) {
-				m.facts.Files[configPath] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
+				m.Facts.Files[configPath] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
 			},
 			configPath + ": content differs",
 		},
 		"mode": {func(m *machine) {
-			f := m.facts.Files[configPath]
+			f := m.Facts.Files[configPath]
 			f.Mode = 0o644
-			m.facts.Files[configPath] = f
+			m.Facts.Files[configPath] = f
 		}, configPath + ": mode is 0644, wanted 0600"},
 		"owner": {func(m *machine) {
-			f := m.facts.Files[configPath]
+			f := m.Facts.Files[configPath]
 			f.Owner = "bird"
-			m.facts.Files[configPath] = f
+			m.Facts.Files[configPath] = f
 		}, configPath + ": owner is bird:root, wanted root:root"},
-		"unit": {func(m *machine) { delete(m.facts.Files, unitDir+birdUnit) }, unitDir + birdUnit + " is not there"},
+		"unit": {func(m *machine) { delete(m.Facts.Files, birdUnitPath) }, birdUnitPath + " is not there"},
 		"failed": {
-			func(m *machine) { m.facts.Units[healthUnit] = host.UnitState{Load: "loaded", Active: "failed"} },
+			func(m *machine) { m.Facts.Units[healthUnit] = host.UnitState{Load: "loaded", Active: "failed"} },
 			healthUnit + " is failed",
 		},
-		"package": {func(m *machine) { delete(m.facts.Commands, "curl") }, "curl is not completely installed"},
-		"drained": {func(m *machine) { m.report.Registered = false }, "out of rotation: " + errDrained.Error()},
+		"package": {func(m *machine) { delete(m.Facts.Commands, "curl") }, "curl is not completely installed"},
+		"drained": {func(m *machine) { m.Report.Registered = false }, "out of rotation: " + agent.ErrDrained.Error()},
 		"foreign": {
-			func(m *machine) { m.report.Foreign = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} },
+			func(m *machine) { m.Report.Foreign = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} },
 			"0.0.0.0/0 is announced",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := registered()
 			c.alter(&m)
-			got := strings.Join(m.drift(r, own, testPasswords), "\n")
+			got := strings.Join(kind(testPasswords).Drift(r, "cp1", own, m), "\n")
 			got = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(got, silent), "\n"), "\n")
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 				t.Errorf("drift is %q, want %q", got, c.want)
@@ -175,11 +176,11 @@ func TestDrift(t *testing.T) {
 		})
 	}
 	m := registered()
-	if got := m.drift(r, own, testPasswords); len(got) != 1 || got[0] != silent {
+	if got := kind(testPasswords).Drift(r, "cp1", own, m); len(got) != 1 || got[0] != silent {
 		t.Errorf("drift is %q", got)
 	}
-	m.facts.Files[configPath] = host.FileState{}
-	if got := m.drift(r, own, nil); len(got) != 1 {
+	m.Facts.Files[configPath] = host.FileState{}
+	if got := kind(nil).Drift(r, "cp1", own, m); len(got) != 1 {
 		t.Errorf("a configuration with an unknown password is compared: %q", got)
 	}
 }
@@ -214,18 +215,18 @@ func TestReconfigures(t *testing.T) {
 			configPath: {SHA256: sum([]byte(content)), Mode: 0o600, Owner: "root", Group: "root"},
 		}
 	}
-	announcing := machine{owner: endpoint.ReadOwner(r.Record("cp1")), report: parseReport(healthy, testPrefix)}
-	announcing.facts.Files = file("old")
-	if !announcing.reconfigures(r, wanted) {
+	announcing := machine{Owner: endpoint.ReadOwner(r.Record("cp1")), Report: parseReport(healthy, testPrefix)}
+	announcing.Facts.Files = file("old")
+	if !reconfigures(announcing, r, wanted) {
 		t.Error("a machine with the former configuration does not wait")
 	}
-	announcing.facts.Files = file("new")
-	if announcing.reconfigures(r, wanted) {
+	announcing.Facts.Files = file("new")
+	if reconfigures(announcing, r, wanted) {
 		t.Error("a machine with the wanted configuration waits")
 	}
-	drained := machine{owner: announcing.owner, report: parseReport("own\naddress\n", testPrefix)}
-	drained.facts.Files = file("old")
-	if drained.reconfigures(r, wanted) {
+	drained := machine{Owner: announcing.Owner, Report: parseReport("own\naddress\n", testPrefix)}
+	drained.Facts.Files = file("old")
+	if reconfigures(drained, r, wanted) {
 		t.Error("a machine that announces nothing waits")
 	}
 }

@@ -1,11 +1,12 @@
 package bgp
 
+import "github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+
 // Paths on a machine. The endpoint shares none of them. The scripts know one more: the file registered
 // in configDir exists while the replica is in rotation. Without it, nothing is announced.
 const (
 	configDir  = "/etc/kube-endpoint-bgp"
 	configPath = configDir + "/bird.conf"
-	recordPath = configDir + "/endpoint.json"
 
 	programDir  = "/opt/kube/endpoint-bgp"
 	healthPath  = programDir + "/health"
@@ -20,8 +21,8 @@ const (
 	addressUnit = "kube-endpoint-bgp-address.service"
 	birdUnit    = "kube-endpoint-bgp.service"
 	healthUnit  = "kube-endpoint-bgp-health.service"
-	unitDir     = "/etc/systemd/system/"
-	wantsDir    = unitDir + "multi-user.target.wants/"
+
+	birdUnitPath = agent.UnitDir + birdUnit
 
 	// protocolName is the protocol of bird that has the route. It is disabled in the configuration.
 	protocolName = "endpoint"

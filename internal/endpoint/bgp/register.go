@@ -22,48 +22,7 @@ const (
 	othersTimeout = 5 * time.Second
 )
 
-// Register returns when the replica is ready, and its machine announces the endpoint's address to at
-// least one peer. address is IP:port.
-func (r *Registrar) Register(ctx context.Context, name, address string) error {
-	t, err := r.At(name, address)
-	if err == nil {
-		err = ValidateRegistration(r.Registration)
-	}
-	if err == nil && !r.recorded {
-		err = r.checkPasswords()
-	}
-	if err == nil && t.Port != r.Port {
-		err = fmt.Errorf("%w: it has port %d, and the endpoint %d", errPort, t.Port, r.Port)
-	}
-	if err != nil {
-		return r.operationError("in rotation", name, err)
-	}
-	ready := func(ctx context.Context) error { return r.Probe(ctx, t) }
-	if err := targets.WaitUntil(ctx, targets.ReadyTimeout, ready); err != nil {
-		return r.operationError("in rotation", name, fmt.Errorf("its API server is not ready: %w", err))
-	}
-	if !r.recorded {
-		done, err := r.takeTurn(ctx, t)
-		if err != nil {
-			return r.operationError("configured again", name, err)
-		}
-		defer done()
-		if err := r.install(ctx, t); err != nil {
-			return r.operationError("in rotation", name, err)
-		}
-	}
-	if err := r.admit(ctx, t); err != nil {
-		return r.operationError("in rotation", name, err)
-	}
-	if err := r.waitUntilAnnounced(ctx, t); err != nil {
-		return r.operationError("in rotation", name, err)
-	}
-	problem.Progress(ctx, "replica %s is ready, and its machine announces %s", name, r.Address)
-	return nil
-}
-
 var (
-	errPort     = errors.New("clients reach the API server at the endpoint's address, so both need the same port")
 	errBusyPort = errors.New("another program listens on the port of BGP")
 	errPackages = errors.New("packages cannot be installed")
 
@@ -72,42 +31,29 @@ var (
 	errNoOwnAddress = errors.New("the machine has no interface with its own address, from which its sessions come")
 )
 
-// install makes the machine as the registration wants it. It changes nothing that is so already.
-func (r *Registrar) install(ctx context.Context, t targets.Target) error {
-	h := r.Machine(t.Address)
-	m := observe(ctx, h, r.Registration)
-	if m.err != nil {
-		return m.err
+// prepare checks the machine, and installs the packages that it lacks.
+func prepare(ctx context.Context, r *registrar, t targets.Target, m machine) (machine, error) {
+	if err := preflight(t, m); err != nil {
+		return m, err
 	}
-	if err := r.preflight(t, m); err != nil {
-		return err
+	if err := checkBarriers(ctx, r, t, m); err != nil {
+		return m, err
 	}
-	if err := r.checkBarriers(ctx, t, m); err != nil {
-		return err
+	missing := packages.BGP().Missing(m.Facts)
+	if len(missing) == 0 {
+		return m, nil
 	}
-	if missing := packages.BGP().Missing(m.facts); len(missing) > 0 {
-		problem.Progress(ctx, "install %s on %s", strings.Join(missing, ", "), t.Name)
-		if _, err := h.Run(ctx, packages.BGP().Install(missing)); err != nil {
-			return fmt.Errorf("%w (%s): %w", errPackages, strings.Join(missing, ", "), err)
-		}
-		if m = observe(ctx, h, r.Registration); m.err != nil {
-			return m.err
-		}
-		if left := packages.BGP().Missing(m.facts); len(left) > 0 {
-			return fmt.Errorf("%w: %s is not there after the installation", errPackages, strings.Join(left, ", "))
-		}
+	problem.Progress(ctx, "install %s on %s", strings.Join(missing, ", "), t.Name)
+	if _, err := r.Machine(t.Address).Run(ctx, packages.BGP().Install(missing)); err != nil {
+		return m, fmt.Errorf("%w (%s): %w", errPackages, strings.Join(missing, ", "), err)
 	}
-	claim := owned("# claim the machine\n", endpoint.ClaimScript(), r.Registration,
-		map[string]string{"record": r.Record(t.Name)})
-	if _, err := endpoint.RunOwned(ctx, h, claim); err != nil {
-		return err
+	if m = r.ObserveMachine(ctx, t.Address); m.Err != nil {
+		return m, m.Err
 	}
-	own, err := netip.ParseAddr(t.Address)
-	if err != nil {
-		return err
+	if left := packages.BGP().Missing(m.Facts); len(left) > 0 {
+		return m, fmt.Errorf("%w: %s is not there after the installation", errPackages, strings.Join(left, ", "))
 	}
-	_, err = h.Apply(ctx, change(r.at(t.Name), own, m.facts, r.passwords))
-	return err
+	return m, nil
 }
 
 // bfdPort is where sessions of BFD listen, RFC 5881; bfdMultihopPort is that of RFC 5883.
@@ -117,11 +63,11 @@ const (
 )
 
 // checkBarriers returns why routers would not reach a machine that announces nothing yet.
-func (r *Registrar) checkBarriers(ctx context.Context, t targets.Target, m machine) error {
-	if m.facts.Units[birdUnit].MainPID > 0 {
+func checkBarriers(ctx context.Context, r *registrar, t targets.Target, m machine) error {
+	if m.Facts.Units[birdUnit].MainPID > 0 {
 		return nil
 	}
-	needs := barrier.Needs{Openings: openings(r.at(t.Name).BGP.Peers)}
+	needs := barrier.Needs{Openings: openings(r.BGP.PeersOf(t.Name))}
 	problems, err := barrier.Problems(ctx, r.Machine(t.Address), needs)
 	if err == nil && len(problems) > 0 {
 		err = fmt.Errorf("%w: %s", errBarred, strings.Join(problems, "; "))
@@ -150,18 +96,15 @@ func openings(peers []endpoint.Peer) []barrier.Opening {
 }
 
 // preflight returns why the machine must not be changed.
-func (r *Registrar) preflight(t targets.Target, m machine) error {
-	if m.owner.Other(r.Registration) {
-		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.owner)
-	}
-	if !m.report.Own {
+func preflight(t targets.Target, m machine) error {
+	if !m.Report.Own {
 		return fmt.Errorf("%w: %s", errNoOwnAddress, t.Address)
 	}
-	if len(packages.BGP().Missing(m.facts)) > 0 && !packages.HasManager(m.facts) {
+	if len(packages.BGP().Missing(m.Facts)) > 0 && !packages.HasManager(m.Facts) {
 		return fmt.Errorf("%w: the machine has none of %s", errPackages, strings.Join(packages.Managers(), ", "))
 	}
-	listener, busy := m.facts.Listeners[bgpPort]
-	if !busy || m.facts.Units[birdUnit].MainPID > 0 {
+	listener, busy := m.Facts.Listeners[bgpPort]
+	if !busy || m.Facts.Units[birdUnit].MainPID > 0 {
 		return nil
 	}
 	own, err := netip.ParseAddr(t.Address)
@@ -177,29 +120,19 @@ func (r *Registrar) preflight(t targets.Target, m machine) error {
 	return nil
 }
 
-// admit puts the replica into rotation on its machine.
-func (r *Registrar) admit(ctx context.Context, t targets.Target) error {
-	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address),
-		owned("# put the replica into rotation\n", admitScript, r.Registration, nil))
-	if err == nil && answer != endpoint.Owned {
-		err = fmt.Errorf("unexpected answer %s", problem.Quote(string(answer)))
-	}
-	return err
-}
-
 // waitUntilAnnounced returns when every peer knows the address, or when at least one does and the
 // others do not answer. Then the network has had the time to follow.
-func (r *Registrar) waitUntilAnnounced(ctx context.Context, t targets.Target) error {
+func waitUntilAnnounced(ctx context.Context, r *registrar, t targets.Target) error {
 	var silent []string
 	first := time.Time{}
 	err := targets.WaitUntil(ctx, sessionTimeout, func(ctx context.Context) error {
-		m := observe(ctx, r.Machine(t.Address), r.Registration)
-		if m.err != nil {
-			return m.err
+		m := r.ObserveMachine(ctx, t.Address)
+		if m.Err != nil {
+			return m.Err
 		}
-		if why := m.outOfRotation(r.Registration); why != nil {
+		if why := outOfRotation(m, r.Registration); why != nil {
 			first = time.Time{}
-			if silent = m.silentPeers(r.at(t.Name)); len(silent) > 0 {
+			if silent = silentPeers(m, at(r.Registration, t.Name)); len(silent) > 0 {
 				why = fmt.Errorf("%w: %s", why, strings.Join(silent, "; "))
 			}
 			return why
@@ -207,7 +140,7 @@ func (r *Registrar) waitUntilAnnounced(ctx context.Context, t targets.Target) er
 		if first.IsZero() {
 			first = time.Now()
 		}
-		silent = m.silentPeers(r.at(t.Name))
+		silent = silentPeers(m, at(r.Registration, t.Name))
 		if len(silent) > 0 && time.Since(first) < othersTimeout {
 			return errNotAnnounced
 		}
@@ -219,11 +152,11 @@ func (r *Registrar) waitUntilAnnounced(ctx context.Context, t targets.Target) er
 	for _, line := range silent {
 		problem.Progress(ctx, "replica %s: %s", t.Name, line)
 	}
-	return r.propagate(ctx)
+	return propagate(ctx, r)
 }
 
 // propagate waits until the network has followed.
-func (r *Registrar) propagate(ctx context.Context) error {
+func propagate(ctx context.Context, r *registrar) error {
 	select {
 	case <-ctx.Done():
 	case <-time.After(r.BGP.Propagation):

@@ -9,16 +9,13 @@ package kubevip
 
 import (
 	"cmp"
-	"context"
-	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // ARP is the mode in which the holder answers for the address on its network: ARP requests, or those of neighbor
@@ -81,80 +78,7 @@ func LeaseOf(r endpoint.Registration) string {
 }
 
 // Endpoints creates registrars and does the endpoints' own operations.
-type Endpoints struct {
-	observer *targets.Observer
-	turns    *targets.Turns // whose kube-vip is restarted
-}
+type Endpoints = agent.Endpoints[Spec, report]
 
 // New returns Endpoints.
-func New(observer *targets.Observer) *Endpoints { return &Endpoints{observer, &targets.Turns{}} }
-
-// Create checks that no target belongs to another endpoint of this kind. It changes nothing: replicas install
-// the agent when they register.
-func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return e.converge(ctx, s, "created")
-}
-
-// Update is Create with other settings. The replicas take them when they register again.
-func (e *Endpoints) Update(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return e.converge(ctx, s, "changed")
-}
-
-func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint.Status, error) {
-	r := e.For(s.Registration())
-	if err := ValidateRegistration(r.Registration); err != nil {
-		return endpoint.Status{}, &problem.Problem{
-			Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Unchanged: problem.Nothing,
-			Next: "correct the arguments of the endpoint (kube_vip) and apply again", Err: err,
-		}
-	}
-	var others []string
-	seen := r.observeMachines(ctx)
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if m := seen[name]; m.err == nil && m.owner.Other(r.Registration) {
-			others = append(others, "  "+name+" ("+s.Targets[name]+"): "+m.owner.String())
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return endpoint.Status{}, err
-	}
-	if len(others) > 0 {
-		return endpoint.Status{}, &problem.Problem{
-			Summary: "Endpoint " + s.Address + " not " + what, Attribute: "kube_vip.targets",
-			Cause:     "targets belong to another endpoint, see below: its address would lose these machines",
-			Unchanged: problem.Nothing,
-			Next: "destroy the replicas of the other endpoint first, or use other targets; if its cluster is gone for good, " +
-				"run on the machine: systemctl disable --now " + unitName + "; rm -r " + configDir,
-			Detail: strings.Join(others, "\n"),
-		}
-	}
-	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
-}
-
-// Read reports what the registration contains. Whether a replica is in rotation is a matter of the replica.
-func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, ctx.Err()
-}
-
-// Delete refuses while replicas of the endpoint exist. wait is how long it waits for the next one to leave. Then
-// it removes what a replica has left behind whose machine could not be reached when it was deleted.
-func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) error {
-	r := e.For(s.Registration())
-	remaining, err := r.WaitUntilEmpty(ctx, wait)
-	if err != nil {
-		return err
-	}
-	if len(remaining) > 0 {
-		return r.InUseError(remaining)
-	}
-	seen := r.observeMachines(ctx)
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if m := seen[name]; m.err != nil || !m.owner.Exists() || m.owner.Other(r.Registration) {
-			continue
-		}
-		if err := r.clean(ctx, name); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
+func New(observer *targets.Observer) *Endpoints { return agent.New[Spec](observer, kind(), kind()) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -167,15 +168,15 @@ func digest(content []byte) string {
 
 // registered is the machine of cp1 as Register leaves it.
 func registered(r endpoint.Registration) machine {
-	m := machine{owner: endpoint.ReadOwner(r.Record("cp1")), report: parseReport(healthy, testOwn)}
-	m.facts.Commands = map[string]string{"curl": "/bin/curl", "ip": "/bin/ip", "base64": "/bin/base64", "awk": "/bin/awk"}
-	m.facts.Files = map[string]host.FileState{}
-	for _, f := range files(r, "cp1", testOwn, m.device(r)) {
-		m.facts.Files[f.Path] = host.FileState{
+	m := machine{Owner: endpoint.ReadOwner(r.Record("cp1")), Report: parseReport(healthy, testOwn)}
+	m.Facts.Commands = map[string]string{"curl": "/bin/curl", "ip": "/bin/ip", "base64": "/bin/base64", "awk": "/bin/awk"}
+	m.Facts.Files = map[string]host.FileState{}
+	for _, f := range files(r, "cp1", testOwn, device(m, r)) {
+		m.Facts.Files[f.Path] = host.FileState{
 			Mode: f.Mode, Owner: "root", Group: "root", SHA256: digest(f.Content),
 		}
 	}
-	m.facts.Units = map[string]host.UnitState{unitName: {Load: "loaded", Active: "active", Enabled: "enabled"}}
+	m.Facts.Units = map[string]host.UnitState{unitName: {Load: "loaded", Active: "active", Enabled: "enabled"}}
 	return m
 }
 
@@ -186,19 +187,19 @@ func TestOutOfRotation(t *testing.T) {
 		want  error
 	}{
 		"the holder":        {func(*machine) {}, nil},
-		"another holder":    {func(m *machine) { m.report.Address, m.report.Holder = false, "cp2" }, nil},
-		"no holder":         {func(m *machine) { m.report.Holder = "" }, nil},
-		"a stranger":        {func(m *machine) { m.report.Holder = "cp2" }, errStranger},
-		"drained":           {func(m *machine) { m.report.Registered = false }, errDrained},
-		"kube-vip is down":  {func(m *machine) { m.report.Running = false }, errNotRunning},
-		"no Lease":          {func(m *machine) { m.report.Lease = false }, errNoLease},
-		"another endpoint":  {func(m *machine) { m.owner.Address = "10.0.0.101" }, endpoint.ErrOther},
-		"it has no address": {func(m *machine) { m.report.Address = false }, nil},
+		"another holder":    {func(m *machine) { m.Report.Address, m.Report.Holder = false, "cp2" }, nil},
+		"no holder":         {func(m *machine) { m.Report.Holder = "" }, nil},
+		"a stranger":        {func(m *machine) { m.Report.Holder = "cp2" }, errStranger},
+		"drained":           {func(m *machine) { m.Report.Registered = false }, agent.ErrDrained},
+		"kube-vip is down":  {func(m *machine) { m.Report.Running = false }, errNotRunning},
+		"no Lease":          {func(m *machine) { m.Report.Lease = false }, errNoLease},
+		"another endpoint":  {func(m *machine) { m.Owner.Address = "10.0.0.101" }, endpoint.ErrOther},
+		"it has no address": {func(m *machine) { m.Report.Address = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := registered(r)
 			c.alter(&m)
-			if err := m.outOfRotation(r, "cp1"); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := outOfRotation(r, "cp1", m); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("out of rotation because %v, want %v", err, c.want)
 			}
 		})
@@ -213,29 +214,29 @@ func TestDrift(t *testing.T) {
 		want  string
 	}{
 		"nothing":   {func(*machine) {}, ""},
-		"not there": {func(m *machine) { m.owner = endpoint.Owner{} }, "not registered"},
+		"not there": {func(m *machine) { m.Owner = endpoint.Owner{} }, "not registered"},
 		"another endpoint": {
-			func(m *machine) { m.owner.Address = "10.0.0.101" }, "the machine belongs to endpoint 10.0.0.101",
+			func(m *machine) { m.Owner.Address = "10.0.0.101" }, "the machine belongs to endpoint 10.0.0.101",
 		},
 		"agent": {
 			func(m *machine) {
-				m.facts.Files[agentPath] = host.FileState{Mode: 0o755, Owner: "root", Group: "root"}
+				m.Facts.Files[agentPath] = host.FileState{Mode: 0o755, Owner: "root", Group: "root"}
 			}, agentPath + ": content differs",
 		},
-		"unit": {func(m *machine) { delete(m.facts.Files, unitPath) }, unitPath + " is not there"},
+		"unit": {func(m *machine) { delete(m.Facts.Files, unitPath) }, unitPath + " is not there"},
 		"failed": {
-			func(m *machine) { m.facts.Units[unitName] = host.UnitState{Load: "loaded", Active: "failed"} }, "is failed",
+			func(m *machine) { m.Facts.Units[unitName] = host.UnitState{Load: "loaded", Active: "failed"} }, "is failed",
 		},
-		"stale":   {func(m *machine) { m.report.Stale = true }, "with an earlier certificate"},
-		"program": {func(m *machine) { m.report.Replaced = true }, "an earlier program than /usr/local/bin/kube-vip"},
-		"drained": {func(m *machine) { m.report.Registered = false }, "out of rotation: " + errDrained.Error()},
-		"gone":    {func(m *machine) { m.report.Program = false }, errNoProgram.Error()},
-		"curl":    {func(m *machine) { delete(m.facts.Commands, "curl") }, errNoCommand.Error() + ": curl"},
+		"stale":   {func(m *machine) { m.Report.Stale = true }, "with an earlier certificate"},
+		"program": {func(m *machine) { m.Report.Replaced = true }, "an earlier program than /usr/local/bin/kube-vip"},
+		"drained": {func(m *machine) { m.Report.Registered = false }, "out of rotation: " + agent.ErrDrained.Error()},
+		"gone":    {func(m *machine) { m.Report.Program = false }, errNoProgram.Error()},
+		"curl":    {func(m *machine) { delete(m.Facts.Commands, "curl") }, errNoCommand.Error() + ": curl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := registered(r)
 			c.alter(&m)
-			got := strings.Join(m.drift(r, "cp1", testOwn), "\n")
+			got := strings.Join(kind().Drift(r, "cp1", testOwn, m), "\n")
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 				t.Errorf("drift is %q, want %q", got, c.want)
 			}
@@ -245,35 +246,51 @@ func TestDrift(t *testing.T) {
 
 func TestRequirements(t *testing.T) {
 	wanted := strings.Repeat("0a", 32)
+	nameless := testSpec().Registration()
+	nameless.Address = "x"
+	if err := requirements(registered(testSpec().Registration()), nameless); err == nil {
+		t.Error("an address that is none is in the machine's network")
+	}
 	for name, c := range map[string]struct {
 		alter func(*endpoint.Registration, *machine)
 		want  error
 	}{
 		"nothing is missing": {func(*endpoint.Registration, *machine) {}, nil},
-		"no awk":             {func(_ *endpoint.Registration, m *machine) { delete(m.facts.Commands, "awk") }, errNoCommand},
-		"no program":         {func(_ *endpoint.Registration, m *machine) { m.report.Program = false }, errNoProgram},
+		"no awk":             {func(_ *endpoint.Registration, m *machine) { delete(m.Facts.Commands, "awk") }, errNoCommand},
+		"no program":         {func(_ *endpoint.Registration, m *machine) { m.Report.Program = false }, errNoProgram},
 		"another digest":     {func(r *endpoint.Registration, _ *machine) { r.KubeVIP.SHA256 = wanted }, errDigest},
 		"the digest": {
-			func(r *endpoint.Registration, m *machine) { r.KubeVIP.SHA256, m.report.Digest = wanted, true }, nil,
+			func(r *endpoint.Registration, m *machine) { r.KubeVIP.SHA256, m.Report.Digest = wanted, true }, nil,
 		},
-		"no own address": {func(_ *endpoint.Registration, m *machine) { m.report.Device = "" }, errNoOwnAddress},
+		"no own address": {func(_ *endpoint.Registration, m *machine) { m.Report.Device = "" }, errNoOwnAddress},
 		"another network": {
-			func(_ *endpoint.Registration, m *machine) { m.report.Network = netip.MustParsePrefix("10.0.0.0/27") },
+			func(_ *endpoint.Registration, m *machine) { m.Report.Network = netip.MustParsePrefix("10.0.0.0/27") },
 			errOtherNetwork,
 		},
 		"another network, and an interface for it": {func(r *endpoint.Registration, m *machine) {
-			m.report.Network, r.KubeVIP.Interface = netip.MustParsePrefix("10.0.0.0/27"), "eth1"
+			m.Report.Network, r.KubeVIP.Interface = netip.MustParsePrefix("10.0.0.0/27"), "eth1"
 		}, nil},
-		"no kubeconfig": {func(_ *endpoint.Registration, m *machine) { m.report.Credential = false }, errNoCredential},
+		"no kubeconfig": {func(_ *endpoint.Registration, m *machine) { m.Report.Credential = false }, errNoCredential},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testSpec().Registration()
 			m := registered(r)
 			c.alter(&r, &m)
-			if err := m.requirements(r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := requirements(m, r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})
+	}
+}
+
+func TestDevice(t *testing.T) {
+	r := testSpec().Registration()
+	if got := device(registered(r), r); got != "eth0" {
+		t.Errorf("%q", got)
+	}
+	r.KubeVIP.Interface = "eth1"
+	if got := device(registered(r), r); got != "eth1" {
+		t.Errorf("%q, and the endpoint names another one", got)
 	}
 }
 
@@ -285,23 +302,25 @@ func TestRestarts(t *testing.T) {
 		alter func(*machine)
 		want  bool
 	}{
-		"nothing changes":      {func(*machine) {}, false},
-		"another certificate":  {func(m *machine) { m.report.Stale = true }, true},
-		"another program":      {func(m *machine) { m.report.Replaced = true }, true},
-		"another agent":        {func(m *machine) { m.facts.Files[agentPath] = host.FileState{} }, true},
-		"another unit":         {func(m *machine) { m.facts.Files[unitPath] = host.FileState{} }, true},
-		"one that was drained": {func(m *machine) { m.report.Stale, m.report.Registered = true, false }, false},
+		"nothing changes":     {func(*machine) {}, false},
+		"another certificate": {func(m *machine) { m.Report.Stale = true }, true},
+		"another program":     {func(m *machine) { m.Report.Replaced = true }, true},
+		"another agent": {func(m *machine) {
+			m.Facts.Files[agentPath] = host.FileState{Mode: 0o755, Owner: "root", Group: "root"}
+		}, true},
+		"another unit":         {func(m *machine) { m.Facts.Files[unitPath] = host.FileState{} }, true},
+		"one that was drained": {func(m *machine) { m.Report.Stale, m.Report.Registered = true, false }, false},
 	} {
 		m := registered(r)
 		c.alter(&m)
-		if got := m.restarts(r, "cp1", wanted); got != c.want {
+		if got := restarts(r, "cp1", m, wanted); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 func TestHolderOf(t *testing.T) {
-	has, hasNot, lost := machine{report: report{Address: true}}, machine{}, machine{err: errors.New("unreachable")}
+	has, hasNot, lost := machine{Report: report{Address: true}}, machine{}, machine{Err: errors.New("unreachable")}
 	for name, c := range map[string]struct {
 		seen   map[string]machine
 		holder string

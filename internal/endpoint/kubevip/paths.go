@@ -1,10 +1,11 @@
 package kubevip
 
+import "github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+
 // Paths on a machine. The endpoint shares none of them. The scripts know one more: the file registered in
 // configDir exists while the replica is in rotation. Without it, kube-vip does not run.
 const (
-	configDir  = "/etc/kube-endpoint-kube-vip"
-	recordPath = configDir + "/" + "endpoint.json"
+	configDir = "/etc/kube-endpoint-kube-vip"
 
 	programDir = "/opt/kube/endpoint-kube-vip"
 	agentPath  = programDir + "/agent"
@@ -15,6 +16,5 @@ const (
 	runName = "kube-endpoint-kube-vip" // the directory below /run that the unit creates and removes
 
 	unitName = "kube-endpoint-kube-vip.service"
-	unitPath = "/etc/systemd/system/" + unitName
-	wantPath = "/etc/systemd/system/multi-user.target.wants/" + unitName
+	unitPath = agent.UnitDir + unitName
 )

@@ -1,0 +1,124 @@
+package bgp
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	//go:embed apply.sh
+	applyScript host.Script
+	//go:embed admit.sh
+	admitScript host.Script
+	//go:embed drain.sh
+	drainScript host.Script
+	//go:embed close.sh
+	closeScript host.Script
+	//go:embed clean.sh
+	cleanScript host.Script
+)
+
+type (
+	machine   = agent.Machine[report]
+	registrar = agent.Registrar[report]
+)
+
+// kind describes endpoints that are announced by BGP. passwords has those of sessions.
+func kind(passwords map[string]string) agent.Kind[report] {
+	return agent.Kind[report]{
+		Text: agent.Text{
+			Attribute: "bgp", Serves: "announces", Unregistered: "the machine announces nothing",
+			Taken: "its address would no longer be announced", Reconfigured: "configured again",
+		},
+		ConfigDir: configDir, Program: programDir, Units: units(),
+		Scripts: agent.Scripts{
+			Functions: birdScript, Apply: applyScript, Admit: admitScript, Drain: drainScript,
+			Clean: packages.BGP().WithRemoval(cleanScript, nil),
+		},
+		Complete: complete,
+		Validate: ValidateRegistration,
+		Secrets:  func(r endpoint.Registration) error { return checkPasswords(r, passwords) },
+		Query:    query,
+		Parse: func(output string, r endpoint.Registration, _ netip.Addr) report {
+			return parseReport(output, prefixOf(r))
+		},
+		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
+			return files(at(r, name), own, m.Facts, passwords)
+		},
+		OutOfRotation: func(r endpoint.Registration, _ string, m machine) error { return outOfRotation(m, r) },
+		Lacks:         lacks,
+		Differs:       differs,
+		Silent: func(r endpoint.Registration, name string, m machine) []string {
+			if m.Report.Protocol != "up" {
+				return nil
+			}
+			return silentPeers(m, at(r, name))
+		},
+		Restarts: func(r endpoint.Registration, _ string, m machine, wanted []host.File) bool {
+			return reconfigures(m, r, wanted)
+		},
+		Prepare: prepare, Enter: waitUntilAnnounced, Leave: withdraw, Silence: silence, Next: nextStep,
+	}
+}
+
+func complete(r endpoint.Registration) endpoint.Registration {
+	if r.BGP == nil {
+		r.BGP = &endpoint.Announcement{}
+	}
+	return r
+}
+
+// at returns the registration as the machine of one target has it: with the target's peers.
+func at(r endpoint.Registration, target string) endpoint.Registration {
+	announcement := *r.BGP
+	announcement.Peers = announcement.PeersOf(target)
+	r.BGP = &announcement
+	return r
+}
+
+// checkPasswords checks that every password that a peer names is known and valid.
+func checkPasswords(r endpoint.Registration, passwords map[string]string) error {
+	if missing := missingPasswords(r, passwords); len(missing) > 0 {
+		return fmt.Errorf("%w: %s", errNoPassword, strings.Join(missing, ", "))
+	}
+	for _, p := range r.BGP.Peers {
+		if p.Password == "" {
+			continue
+		}
+		if err := ValidatePassword(passwords[p.Password]); err != nil {
+			return fmt.Errorf("password %s of peer %s: %w", p.Password, p.Address, err)
+		}
+	}
+	return nil
+}
+
+var errNoPassword = errors.New("the configuration has no password of this name")
+
+// nextStep says what to do about a machine that does not announce the address.
+func nextStep(err error) string {
+	switch {
+	case errors.Is(err, errNoPassword):
+		return "set the password of the session in the configuration of the provider, then apply again"
+	case errors.Is(err, errPackages):
+		return "make the packages installable on the machine, or install them by hand, then apply again"
+	case errors.Is(err, errBarred):
+		return "run the commands above on the machine, then apply again"
+	case errors.Is(err, errBusyPort):
+		return "let the other program bind another address, or none (such as passive sessions), then apply again"
+	case errors.Is(err, errNoOwnAddress):
+		return "use the address that the machine itself has as the replica's host.address and in bgp.targets (behind " +
+			"address translation, BGP cannot work), then apply again"
+	case errors.Is(err, errNoSession):
+		return "check that the router (bgp.peers) has the machine as a neighbor, with the same ASNs and password, and that " +
+			"TCP port 179 is open between them, then apply again"
+	}
+	return ""
+}

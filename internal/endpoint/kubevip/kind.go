@@ -1,0 +1,91 @@
+package kubevip
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"net/netip"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	//go:embed apply.sh
+	applyScript host.Script
+	//go:embed admit.sh
+	admitScript host.Script
+	//go:embed drain.sh
+	drainScript host.Script
+	//go:embed clean.sh
+	cleanScript host.Script
+)
+
+type (
+	machine   = agent.Machine[report]
+	registrar = agent.Registrar[report]
+)
+
+// kind describes endpoints whose address kube-vip holds.
+func kind() agent.Kind[report] {
+	return agent.Kind[report]{
+		Text: agent.Text{
+			Attribute: "kube_vip", Serves: "is a candidate for",
+			Unregistered: "the machine is no candidate for the address",
+			Taken:        "its address would lose these machines", Reconfigured: "in rotation",
+		},
+		ConfigDir: configDir, Program: programDir, Units: []string{unitName},
+		Scripts: agent.Scripts{
+			Vars: variables, Apply: applyScript, Admit: admitScript, Drain: drainScript,
+			Clean: host.Command{Script: cleanScript},
+		},
+		Complete: complete, Validate: ValidateRegistration, Query: query,
+		Parse: func(output string, _ endpoint.Registration, own netip.Addr) report { return parseReport(output, own) },
+		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
+			return files(r, name, own, device(m, r))
+		},
+		OutOfRotation: outOfRotation, Lacks: lacks, Differs: differs, Restarts: restarts,
+		Prepare: func(_ context.Context, r *registrar, _ targets.Target, m machine) (machine, error) {
+			return m, requirements(m, r.Registration)
+		},
+		Enter: waitUntilHeld, Leave: handOver, Silence: silence, Next: nextStep,
+	}
+}
+
+func complete(r endpoint.Registration) endpoint.Registration {
+	if r.KubeVIP == nil {
+		r.KubeVIP = &endpoint.Election{}
+	}
+	return r
+}
+
+// variables are those of the scripts.
+func variables(r endpoint.Registration) map[string]string {
+	return map[string]string{
+		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": "/run/" + runName,
+		"credential": credentialPath,
+	}
+}
+
+// nextStep says what to do about a machine that cannot hold the address.
+func nextStep(err error) string {
+	switch {
+	case errors.Is(err, errNoProgram):
+		return "install kube-vip at that path on the machine, or set kube_vip.program, then apply again"
+	case errors.Is(err, errDigest):
+		return "install the program with the digest in kube_vip.sha256, or correct it, then apply again"
+	case errors.Is(err, errNoCommand):
+		return "install it with the machine's package manager, then apply again"
+	case errors.Is(err, errNoOwnAddress), errors.Is(err, errOtherNetwork):
+		return "use an unused address in the network of the replicas' machines, and the addresses that the machines " +
+			"themselves have in kube_vip.targets, or name the interface (kube_vip.interface); then apply again"
+	case errors.Is(err, errNotHeld), errors.Is(err, errNoLease):
+		return "read the log of the unit " + unitName + " on the machine, then apply again"
+	case errors.Is(err, errNotReached):
+		return "let the network pass ARP replies and packets for the address, or use an address that it passes; then " +
+			"apply again"
+	}
+	return ""
+}
