@@ -9,25 +9,31 @@ import (
 	"time"
 )
 
-// pods creates Pods by 500 ReplicaSets on a cluster without nodes, and an aggregated API without a server.
+// pods creates 500 ReplicaSets whose Pods fit no node, before the controller managers return, and an aggregated API
+// without a server. Without any node, the scheduler tries again and again, and no Pod counts as unschedulable.
 func (a alarms) pods(t *testing.T) {
 	t.Helper()
 	cause := time.Now()
 	provokeMetrics(t, a.admin)
+	a.admin.must(t, endpointURL, http.MethodPost, "/api/v1/nodes", map[string]any{
+		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "none"},
+	}, nil)
+	a.onAll(t, "systemctl stop kube-controller-manager")
 	labels := map[string]any{"app": "none"}
 	set := map[string]any{
 		"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"generateName": "none-"},
 		"spec": map[string]any{
 			"replicas": 1, "selector": map[string]any{"matchLabels": labels},
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
-				"automountServiceAccountToken": false,
-				"containers":                   []any{map[string]any{"name": "none", "image": "none"}},
+				"automountServiceAccountToken": false, "nodeSelector": labels,
+				"containers": []any{map[string]any{"name": "none", "image": "none"}},
 			}},
 		},
 	}
 	for range 500 {
 		a.admin.must(t, endpointURL, http.MethodPost, "/apis/apps/v1/namespaces/default/replicasets", set, nil)
 	}
+	a.onAll(t, "systemctl start kube-controller-manager")
 	a.p.expectAlerts(t, cause, 6*time.Minute, "KubePodsUnschedulable", "KubePodsPending", "KubeWorkQueueDeep",
 		"KubeWorkQueueSlow", "KubeAggregatedAPIDown")
 	a.admin.must(t, endpointURL, http.MethodDelete, "/apis/apiregistration.k8s.io/v1/apiservices/v1.none.example.com",
