@@ -40,7 +40,8 @@ func (f Facts) apiPanels() []panel {
 		graph("Requests", perSecond,
 			"sum by (machine) (rate(apiserver_request_total"+s+"[$__rate_interval]))", "{{machine}}"),
 		graph("Requests that fail", percent, fmt.Sprintf(`(sum(rate(apiserver_request_total%s[$__rate_interval])) or `+
-			`vector(0)) / sum(rate(apiserver_request_total%s[$__rate_interval]))`, f.of(jobAPIServer, `code=~"5.."`), s),
+			`vector(0)) / sum(rate(apiserver_request_total%s[$__rate_interval]))`,
+			f.of(jobAPIServer, forResources+`,code=~"5.."`), f.of(jobAPIServer, forResources)),
 			"5xx").above(0.01),
 		graph("Reads, 99th percentile", seconds, slow(readVerbs), "{{verb}}").above(1),
 		graph("Writes, 99th percentile", seconds, slow(writeVerbs), "{{verb}}").above(1),

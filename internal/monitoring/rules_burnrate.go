@@ -58,9 +58,13 @@ func (f Facts) burnRateRules() []Rule {
 // The requests whose time depends on something else than the API server.
 const notLong = `subresource!~"proxy|attach|log|exec|portforward"`
 
+// forResources leaves out health checks: /readyz fails on purpose while a replica leaves rotation, and balancers ask
+// for it more often than clients for anything else.
+const forResources = `resource!=""`
+
 // burnRate returns the part of the requests of some verbs that fail or are not fast.
 func (f Facts) burnRate(verbs, window, fast string) string {
-	verb := `verb=~"` + verbs + `"`
+	verb := `verb=~"` + verbs + `",` + forResources
 	all := fmt.Sprintf(`sum(rate(apiserver_request_total%s[%s]))`, f.of(jobAPIServer, verb), window)
 	failed := fmt.Sprintf(`(sum(rate(apiserver_request_total%s[%s])) or vector(0))`,
 		f.of(jobAPIServer, verb+`,code=~"5.."`), window)
@@ -81,7 +85,7 @@ func (f Facts) fastRead(window string) string {
 
 // fast returns the rate of requests of a scope ("" for any) that take at most some seconds.
 func (f Facts) fast(verbs, scope, seconds, window string) string {
-	matchers := []string{`verb=~"` + verbs + `"`, notLong, fmt.Sprintf(`le=~"%s(\\.0)?"`, seconds)}
+	matchers := []string{`verb=~"` + verbs + `"`, forResources, notLong, fmt.Sprintf(`le=~"%s(\\.0)?"`, seconds)}
 	if scope != "" {
 		matchers = append(matchers, `scope=~"`+scope+`"`)
 	}

@@ -18,7 +18,8 @@ func (f Facts) apiAlerts() []Rule {
 func (f Facts) apiRequests(s string) []Rule {
 	failed := func(percent int) string {
 		return fmt.Sprintf(`100 * sum by (cluster) (rate(apiserver_request_total%s[5m])) / sum by (cluster) `+
-			`(rate(apiserver_request_total%s[5m])) > %d`, f.of(jobAPIServer, `code=~"5.."`), s, percent)
+			`(rate(apiserver_request_total%s[5m])) > %d`, f.of(jobAPIServer, forResources+`,code=~"5.."`),
+			f.of(jobAPIServer, forResources), percent)
 	}
 	summary := `{{ printf "%.1f" $value }} % of the requests to the API fail with a 5xx.`
 	action := "Read the log of the API servers (journalctl -u kube-apiserver), and look at the alerts about etcd."
@@ -34,7 +35,7 @@ func (f Facts) apiRequests(s string) []Rule {
 		alert("KubeAPILatencyHigh", warning, "10m",
 			fmt.Sprintf(`histogram_quantile(0.99, sum by (cluster, verb, resource, le) `+
 				`(rate(apiserver_request_sli_duration_seconds_bucket%s[5m]))) > 1`,
-				f.of(jobAPIServer, `verb=~"GET|POST|PUT|PATCH|DELETE",`+notLong)),
+				f.of(jobAPIServer, `verb=~"GET|POST|PUT|PATCH|DELETE",`+forResources+","+notLong)),
 			"{{ $labels.verb }} {{ $labels.resource }} takes {{ $value }} s at the 99th percentile.",
 			"Look at KubeAPIEtcdSlow, the load, and webhooks (apiserver_admission_webhook_admission_duration_seconds)."),
 		alert("KubeAPIErrorsHigh", warning, "10m", failed(1), summary, action),

@@ -15,7 +15,7 @@ import (
 
 // sli returns requests of a verb and scope, of which fast ones of 100 take less than a bound.
 func sli(verb, scope, bound string, fast float64) string {
-	labels := fmt.Sprintf("verb=%q,scope=%q", verb, scope)
+	labels := fmt.Sprintf("verb=%q,scope=%q,resource=%q", verb, scope, "pods")
 	bucket := func(le string, count float64) string {
 		return apiserver("apiserver_request_sli_duration_seconds_bucket", fmt.Sprintf("%s,le=%q", labels, le),
 			fmt.Sprintf("0+%g", count))
@@ -28,7 +28,8 @@ func sli(verb, scope, bound string, fast float64) string {
 // are slow for their scope, as a part of all.
 func TestBurnRates(t *testing.T) {
 	total := func(verb, code string, count float64) string {
-		return apiserver("apiserver_request_total", fmt.Sprintf("verb=%q,code=%q", verb, code), fmt.Sprintf("0+%g", count))
+		return apiserver("apiserver_request_total", fmt.Sprintf("verb=%q,code=%q,resource=%q", verb, code, "pods"),
+			fmt.Sprintf("0+%g", count))
 	}
 	for name, c := range map[string]struct {
 		load, verb string
@@ -40,6 +41,10 @@ func TestBurnRates(t *testing.T) {
 		"namespace":        {total("LIST", "200", 100) + sli("LIST", "namespace", "5", 95), "read", 0.05},
 		"errors": {
 			total("GET", "200", 96) + total("GET", "503", 4) + sli("GET", "resource", "1", 100), "read", 0.04,
+		},
+		"health checks of a replica out of rotation": {
+			total("GET", "200", 100) + sli("GET", "resource", "1", 100) +
+				apiserver("apiserver_request_total", `verb="GET",code="500"`, "0+300"), "read", 0,
 		},
 		"a watch": {
 			total("GET", "200", 100) + sli("GET", "resource", "1", 100) + sli("WATCH", "cluster", "30", 0), "read", 0,

@@ -164,12 +164,13 @@ var cases = map[string]struct{ bad, good string }{
 		histogram(apiserver, "apiserver_request_sli_duration_seconds", `verb="WATCH",resource="pods"`, "1", "2"),
 	},
 	"KubeAPIErrorsHigh": {
-		requests(apiserver, "apiserver_request_total", `code="200"`, `code="503"`, 2),
-		requests(apiserver, "apiserver_request_total", `code="200"`, `code="404"`, 50),
+		requests(apiserver, "apiserver_request_total", `resource="pods",code="200"`, `resource="pods",code="503"`, 2),
+		requests(apiserver, "apiserver_request_total", `resource="pods",code="200"`, `resource="pods",code="404"`, 50) +
+			apiserver("apiserver_request_total", `code="500"`, "0+100"), // /readyz of a replica out of rotation
 	},
 	"KubeAPIErrorsVeryHigh": {
-		requests(apiserver, "apiserver_request_total", `code="200"`, `code="500"`, 6),
-		requests(apiserver, "apiserver_request_total", `code="200"`, `code="500"`, 2),
+		requests(apiserver, "apiserver_request_total", `resource="pods",code="200"`, `resource="pods",code="500"`, 6),
+		requests(apiserver, "apiserver_request_total", `resource="pods",code="200"`, `resource="pods",code="500"`, 2),
 	},
 	"KubeAPIEtcdSlow": {
 		histogram(apiserver, "etcd_request_duration_seconds", `operation="get"`, "0.1", "0.2"),
