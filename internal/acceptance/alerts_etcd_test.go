@@ -76,15 +76,24 @@ i=100; while [ "$(size)" -lt 257000000 ]; do etcdctl put /filler/$i </tmp/value 
 		`etcdctl --endpoints="$all" --command-timeout=60s defrag`)
 }
 
-// slowMember stops the disk of a member again and again, and then its process, which answers its peers late.
+// slowMember slows the disk of a member, and then stops its process again and again, so that it answers its peers late.
 func (a alarms) slowMember(t *testing.T) {
 	t.Helper()
+	slow := []string{
+		"EtcdHighFsyncDurations cp3", "EtcdVeryHighFsyncDurations cp3", "EtcdHighCommitDurations cp3",
+		"EtcdGRPCRequestsSlow cp3", "KubeAPIEtcdSlow cp3",
+	}
+	a.p.expectEnd(t, slow...) // of what filled the database
 	cause := time.Now()
 	m := shared.lab.Machine("cp3")
-	end := again(t, m.StopDisk, m.ResumeDisk, 1500*time.Millisecond)
-	a.p.expectAlerts(t, cause, 6*time.Minute, "EtcdHighFsyncDurations cp3", "EtcdVeryHighFsyncDurations cp3",
-		"EtcdHighCommitDurations cp3", "EtcdGRPCRequestsSlow cp3", "KubeAPIEtcdSlow cp3")
-	end()
+	t.Cleanup(func() { _ = m.SlowDisk(0) })
+	if err := m.SlowDisk(2); err != nil {
+		t.Fatal(err)
+	}
+	a.p.expectAlerts(t, cause, 6*time.Minute, slow...)
+	if err := m.SlowDisk(0); err != nil {
+		t.Fatal(err)
+	}
 	send := func(signal string) func() error {
 		return func() error {
 			_, err := m.Run(t.Context(), "systemctl kill --signal="+signal+" etcd")
@@ -92,7 +101,7 @@ func (a alarms) slowMember(t *testing.T) {
 		}
 	}
 	cause = time.Now()
-	end = again(t, send("STOP"), send("CONT"), 600*time.Millisecond)
+	end := again(t, send("STOP"), send("CONT"), 600*time.Millisecond)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "EtcdMemberCommunicationSlow")
 	end()
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,6 +83,32 @@ func (m *Machine) StopDisk() error { return m.ofDisk("stop the disk", freeze) }
 
 // ResumeDisk ends what StopDisk has begun: all writes that waited succeed.
 func (m *Machine) ResumeDisk() error { return m.ofDisk("resume the disk", thaw) }
+
+// SlowDisk lets the processes of the machine write to its disk so many times a second; 0 is as often as they want. The
+// disk must be an image. It needs a controller of cgroups v1 or v2 that limits I/O.
+func (m *Machine) SlowDisk(writes int) error {
+	return m.ofDisk("slow the disk", func(fd int) error {
+		var disk unix.Stat_t
+		if err := unix.Fstat(fd, &disk); err != nil {
+			return err
+		}
+		return limitWrites(m.cgroup(), fmt.Sprintf("%d:%d", unix.Major(disk.Dev), unix.Minor(disk.Dev)), writes)
+	})
+}
+
+// limitWrites limits the writes of a cgroup to a device.
+func limitWrites(cgroup, device string, writes int) error {
+	err := os.WriteFile(filepath.Join("/sys/fs/cgroup/blkio", cgroup, "blkio.throttle.write_iops_device"),
+		fmt.Appendf(nil, "%s %d", device, writes), 0)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	most := strconv.Itoa(writes)
+	if writes == 0 {
+		most = "max"
+	}
+	return os.WriteFile(filepath.Join("/sys/fs/cgroup", cgroup, "io.max"), []byte(device+" wiops="+most), 0)
+}
 
 func (m *Machine) ofDisk(what string, do func(fd int) error) error {
 	if err := m.onDisk(do); err != nil {

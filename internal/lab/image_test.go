@@ -153,3 +153,27 @@ func TestStopDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSlowDisk: a flush takes as long as the writes that are allowed.
+func TestSlowDisk(t *testing.T) {
+	l := upWith(t, lab.Config{Name: labName("slow"), Subnet: subnet, Machines: []string{"a"}, DiskImages: true})
+	m := l.Machine("a")
+	flushes := func() time.Duration {
+		begun := time.Now()
+		sh(t, m, "dd if=/dev/zero of=/root/flushed bs=4k count=8 oflag=dsync conv=notrunc 2>/dev/null")
+		return time.Since(begun)
+	}
+	flushes()
+	if err := m.SlowDisk(2); err != nil {
+		t.Fatal(err)
+	}
+	if took := flushes(); took < 3*time.Second {
+		t.Errorf("eight flushes at two a second took %s", took)
+	}
+	if err := m.SlowDisk(0); err != nil {
+		t.Fatal(err)
+	}
+	if took := flushes(); took > 2*time.Second {
+		t.Errorf("eight flushes took %s", took)
+	}
+}
