@@ -187,6 +187,7 @@ func stepDelete(f *fixture) {
 	f.must(machines.lab.Machine("b").PowerOff(f.ctx))
 	f.must(f.registrar().DrainForDelete(f.ctx, "b", false))
 	f.must(f.registrar().Deregister(f.ctx, "b"))
+	f.replicas["b"] = false
 	f.must(machines.lab.Machine("b").Boot(f.ctx))
 	f.must(f.registrar().DrainForDelete(f.ctx, "a", true))
 	f.within(time.Second)
