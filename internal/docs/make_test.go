@@ -22,7 +22,7 @@ func TestMakePatterns(t *testing.T) {
 	for name, packages := range map[string][]string{
 		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "LONG": {"acceptance"}, "LONG_LABS": {
 			"etcd", "controlplane", "controlplane/client", "controlplane/release",
-			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "drill",
+			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "endpoint/kubevip", "drill",
 		},
 	} {
 		match := regexp.MustCompile(`(?m)^` + name + ` +:= (\S+)$`).FindStringSubmatch(string(text))

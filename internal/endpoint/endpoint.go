@@ -55,7 +55,7 @@ type Registration struct {
 	// ProbeFrom is the address of the machine from which the endpoint is probed. "" is this computer.
 	ProbeFrom string `json:"probe_from,omitempty"`
 	Zone      *Zone  `json:"zone,omitempty"` // of a dns endpoint; nil for other kinds
-	// BGP is how an endpoint of that kind announces its address. Nil for the other kinds.
+	// BGP is how an endpoint of that kind announces its address, or one by kube-vip in that mode. Nil for the others.
 	BGP *Announcement `json:"bgp,omitempty"`
 	// Additional are further endpoints of the same control plane, at which the replica is in rotation
 	// as well. None of them has additional endpoints.

@@ -281,7 +281,7 @@ func newBGPEndpoint(e *bgp.Endpoints, s bgp.Spec) endpointKind {
 
 func newKubeVIPEndpoint(e *kubevip.Endpoints, s kubevip.Spec) endpointKind {
 	return targetsEndpoint[kubevip.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
-		return e.Delete(ctx, s, s.DrainTimeout+s.LeaseDuration+wait)
+		return e.Delete(ctx, s, s.DrainTimeout+s.LeaseDuration+s.Announcement.Propagation+wait)
 	}}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -301,6 +302,47 @@ func TestBGPRegistration(t *testing.T) {
 	got := decodeRegistration(t.Context(), m.Registration, &diags)
 	if diags.HasError() || got.Key() != want.Key() {
 		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
+	}
+	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
+	importRegistration(importer{t.Context(), &resp}, got)
+	var imported endpointModel
+	diags = resp.Diagnostics
+	diags.Append(resp.State.Get(t.Context(), &imported)...)
+	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	again := decodeRegistration(t.Context(), imported.Registration, &diags)
+	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
+		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
+	}
+}
+
+// TestAnnouncedByKubeVIP is the same for a kube_vip endpoint in the mode bgp, whose replicas need no Lease.
+func TestAnnouncedByKubeVIP(t *testing.T) {
+	here, _ := twoClusters(t)
+	of := endpointSchema(t.Context())
+	state := importedState(t, of, map[string]any{
+		"address": "10.1.0.100", "port": int64(6443), "kube_vip.targets": map[string]string{"cp1": "10.0.0.11"},
+		"kube_vip.mode": "bgp", "kube_vip.asn": int64(4200000000), "kube_vip.hold_time": "9s", "drain_timeout": "10s",
+		"kube_vip.peers": peerModels([]endpoint.Peer{{Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"}}),
+		"pki":            bundleText(t, here),
+	})
+	var m endpointModel
+	diags := state.Get(t.Context(), &m)
+	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	want := endpoint.Registration{
+		Kind: endpoint.KubeVIP, Address: "10.1.0.100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, TargetPort: 6443, ClusterID: here.ClusterID,
+		KubeVIP: &endpoint.Election{Mode: "bgp", Program: "/usr/local/bin/kube-vip", LeaseDuration: 5 * time.Second},
+		BGP: &endpoint.Announcement{
+			ASN: 4200000000, HoldTime: 9 * time.Second, BFDInterval: 300 * time.Millisecond, Propagation: time.Second,
+			Peers: []endpoint.Peer{{Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"}},
+		},
+	}
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || got.Key() != want.Key() || kubevip.LeaseOf(got) != "" || validateRegistration(got) != nil {
+		t.Errorf("the registration is %s, want %s, %v, %v", got.Key(), want.Key(), diags, validateRegistration(got))
 	}
 	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
 	importRegistration(importer{t.Context(), &resp}, got)

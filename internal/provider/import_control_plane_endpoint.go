@@ -209,6 +209,12 @@ func importKubeVIP(i importer, registration endpoint.Registration) {
 	i.set("kube_vip.program", election.Program)
 	i.set("kube_vip.sha256", stringOrNull(election.SHA256))
 	i.set("kube_vip.lease_duration", durationText(election.LeaseDuration))
+	if announced := registration.BGP; announced != nil {
+		i.set("kube_vip.asn", int64(announced.ASN))
+		i.set("kube_vip.peers", peerModels(announced.Peers))
+		i.set("kube_vip.hold_time", durationText(announced.HoldTime))
+		i.set("kube_vip.propagation_time", durationText(announced.Propagation))
+	}
 }
 
 // machineNamed returns the machine that an import reads, and the address of the endpoint

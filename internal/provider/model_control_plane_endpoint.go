@@ -112,10 +112,11 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		if !known {
 			return
 		}
-		spec := arguments.spec(ctx, diags)
+		spec := arguments.spec(ctx, diags).Registration()
 		registration.Kind, registration.TargetPort = types.StringValue(string(endpoint.KubeVIP)), m.Port
 		registration.Hosts = arguments.Targets
-		registration.KubeVIP = electionObject(ctx, spec.Registration().KubeVIP, diags)
+		registration.KubeVIP = electionObject(ctx, spec.KubeVIP, diags)
+		registration.BGP = announcementObject(ctx, spec.BGP, diags)
 	case m.External.IsNull():
 		balancers := m.balancers(ctx, diags)
 		registration.Hosts, registration.Address6 = balancers.Hosts, balancers.Address6

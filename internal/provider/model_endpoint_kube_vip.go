@@ -17,7 +17,11 @@ import (
 type kubeVIPModel struct {
 	electionModel
 
-	Targets types.Map `tfsdk:"targets"`
+	Targets     types.Map    `tfsdk:"targets"`
+	ASN         types.Int64  `tfsdk:"asn"`
+	Peers       types.List   `tfsdk:"peers"`
+	HoldTime    types.String `tfsdk:"hold_time"`
+	Propagation types.String `tfsdk:"propagation_time"`
 }
 
 // electionModel is endpoint.Election as Terraform attributes.
@@ -47,9 +51,11 @@ func (m endpointModel) kubeVIP(ctx context.Context, diags *diag.Diagnostics) (mo
 // defaults.
 func (m kubeVIPModel) spec(ctx context.Context, diags *diag.Diagnostics) kubevip.Spec {
 	e := m.election(path.Root("kube_vip"), diags)
+	announcement := announcementModel{ASN: m.ASN, Peers: m.Peers, HoldTime: m.HoldTime, Propagation: m.Propagation}
 	return kubevip.Spec{
 		Targets: stringMapOf(ctx, m.Targets, diags), Mode: e.Mode, Interface: e.Interface, Program: e.Program,
 		SHA256: e.SHA256, LeaseDuration: e.LeaseDuration,
+		Announcement: announcement.announcement(ctx, path.Root("kube_vip"), diags),
 	}
 }
 

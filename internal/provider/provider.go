@@ -123,7 +123,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	s.registrars = registrars{
 		haproxy: haproxy.NewRegistrars(s.machine), external: external.New(observer), dns: dns.New(observer, keys),
 		bgp:     bgp.New(observer, passwords),
-		kubeVIP: kubevip.New(observer),
+		kubeVIP: kubevip.New(observer, passwords),
 		hooks:   &sync.Map{},
 	}
 	resp.EphemeralResourceData = s

@@ -14,7 +14,8 @@ import (
 func bgpPasswordsSchema() schema.Attribute {
 	return schema.MapAttribute{
 		Optional: true, Sensitive: true, ElementType: types.StringType,
-		MarkdownDescription: "Passwords of BGP sessions (TCP MD5), by the names that `bgp.peers` of endpoints give. " +
+		MarkdownDescription: "Passwords of BGP sessions (TCP MD5), by the names that `bgp.peers` and `kube_vip.peers` of " +
+			"endpoints give. " +
 			"They are never in the state. Default: none. A change is shown as drift of the replicas, whose sessions it " +
 			"starts again. A plan file contains the values of ordinary variables: read them from files, or pass them " +
 			"as an ephemeral variable.",

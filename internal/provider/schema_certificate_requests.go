@@ -85,7 +85,8 @@ func requestedReplicaSchema() schema.Attribute {
 			},
 			"kube_vip": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether its `kube_control_plane_endpoint` has `kube_vip`: kube-vip has a certificate of " +
+				MarkdownDescription: "Whether its `kube_control_plane_endpoint` has `kube_vip` with the mode " +
+					"`arp`: kube-vip has a certificate of " +
 					"its own. Default: none, which is `false`.",
 			},
 			"service_cidrs": schema.ListAttribute{

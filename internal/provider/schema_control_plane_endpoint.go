@@ -56,7 +56,8 @@ func endpointArguments() map[string]schema.Attribute {
 			Validators:    []validator.String{checked("endpoint address", targets.ValidateAddress)},
 			MarkdownDescription: "With `haproxy`, the virtual IP: an unused address in the machines' network. With " +
 				"`external`, the balancer's IP address or DNS name. With `dns`, the name. With `bgp`, " +
-				"the IP address that the machines announce. With `kube_vip`, an unused address in the machines' network. " +
+				"the IP address that the machines announce. With `kube_vip`, an unused address, in the machines' network " +
+				"unless they announce it. " +
 				"A change replaces the endpoint.",
 		},
 		"port": schema.Int64Attribute{

@@ -102,12 +102,16 @@ resource "kube_control_plane_endpoint" "this" {
     propagation_time = var.endpoint.bgp.propagation_time
   }
   kube_vip = var.endpoint.kube_vip == null ? null : {
-    targets        = local.with["replica"]
-    mode           = var.endpoint.kube_vip.mode
-    interface      = var.endpoint.interface
-    program        = var.endpoint.kube_vip.program
-    sha256         = var.endpoint.kube_vip.sha256
-    lease_duration = var.endpoint.kube_vip.lease_duration
+    targets          = local.with["replica"]
+    mode             = var.endpoint.kube_vip.mode
+    interface        = var.endpoint.interface
+    program          = var.endpoint.kube_vip.program
+    sha256           = var.endpoint.kube_vip.sha256
+    lease_duration   = var.endpoint.kube_vip.lease_duration
+    asn              = var.endpoint.kube_vip.asn
+    peers            = var.endpoint.kube_vip.peers
+    hold_time        = var.endpoint.kube_vip.hold_time
+    propagation_time = var.endpoint.kube_vip.propagation_time
   }
   haproxy = local.balanced ? {
     hosts             = local.with["balancer"]

@@ -53,7 +53,7 @@ variable "endpoint" {
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
     With bgp, an address that the machines with the role "replica" announce to their routers.
-    With kube_vip, an unused address in the network of the machines with the role "replica". kube-vip, which you install there, gives it to one of them.
+    With kube_vip, an unused address in the network of the machines with the role "replica". kube-vip, which you install there, gives it to one of them, or, with mode = "bgp", announces it from each (then it is in none of their networks).
   EOT
   type = object({
     address           = string
@@ -94,10 +94,14 @@ variable "endpoint" {
       propagation_time = optional(string, "1s")
     }))
     kube_vip = optional(object({
-      mode           = optional(string, "arp")
-      program        = optional(string, "/usr/local/bin/kube-vip")
-      sha256         = optional(string)
-      lease_duration = optional(string, "5s")
+      mode             = optional(string, "arp")
+      program          = optional(string, "/usr/local/bin/kube-vip")
+      sha256           = optional(string)
+      lease_duration   = optional(string, "5s")
+      asn              = optional(number)
+      peers            = optional(list(object({ address = string, asn = number, multihop = optional(number), password = optional(string), targets = optional(set(string)) })))
+      hold_time        = optional(string)
+      propagation_time = optional(string)
     }))
     timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })

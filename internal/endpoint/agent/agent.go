@@ -23,7 +23,7 @@ var ErrDrained = errors.New("it was taken out of rotation")
 // Kind describes one kind of endpoint. R is what a machine reports of its agent. A function gets the registration
 // of the whole endpoint and the name of the replica that it is about. Functions that may be nil say so.
 type Kind[R any] struct {
-	Text      Text
+	Text      func(r endpoint.Registration) Text
 	ConfigDir string   // has the record and the mark
 	Program   string   // directory of the agent's programs
 	Units     []string // in the order in which they stop

@@ -34,7 +34,9 @@ func listed(wrong bool, what string) []string {
 // testKind has one file, one unit, and a secret that is not known.
 func testKind() Kind[testReport] {
 	return Kind[testReport]{
-		Text:      Text{Attribute: "test", Unregistered: "it is idle"},
+		Text: func(endpoint.Registration) Text {
+			return Text{Attribute: "test", Unregistered: "it is idle"}
+		},
 		ConfigDir: "/etc/test", Program: "/opt/kube/test", Units: []string{unit},
 		Scripts: Scripts{
 			Functions: "functions\n", Apply: "apply\n", Admit: "admit\n", Drain: "drain\n",
@@ -119,7 +121,8 @@ func TestNextStep(t *testing.T) {
 		"start it":                  fmt.Errorf("x: %w", errOut),
 		"completed steps are skipp": errors.New("x"),
 	} {
-		if got := testKind().nextStep(err); !strings.Contains(got, want) {
+		r := &Registrar[testReport]{Set: &targets.Set{}, Kind: testKind()}
+		if got := r.nextStep(err); !strings.Contains(got, want) {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}

@@ -62,7 +62,7 @@ func (e *Endpoints[S, R]) converge(ctx context.Context, s S, what string) (endpo
 	if err := r.check(); err != nil {
 		return endpoint.Status{}, &problem.Problem{
 			Summary: "Endpoint " + r.Address + " not " + what, Cause: err.Error(), Unchanged: problem.Nothing,
-			Next: "correct the arguments of the endpoint (" + r.Kind.Text.Attribute + ") and apply again", Err: err,
+			Next: "correct the arguments of the endpoint (" + r.text().Attribute + ") and apply again", Err: err,
 		}
 	}
 	others := r.machinesOfOthers(ctx)
@@ -71,8 +71,8 @@ func (e *Endpoints[S, R]) converge(ctx context.Context, s S, what string) (endpo
 	}
 	if len(others) > 0 {
 		return endpoint.Status{}, &problem.Problem{
-			Summary: "Endpoint " + r.Address + " not " + what, Attribute: r.Kind.Text.Attribute + ".targets",
-			Cause:     "targets belong to another endpoint, see below: " + r.Kind.Text.Taken,
+			Summary: "Endpoint " + r.Address + " not " + what, Attribute: r.text().Attribute + ".targets",
+			Cause:     "targets belong to another endpoint, see below: " + r.text().Taken,
 			Unchanged: problem.Nothing,
 			Next: "destroy the replicas of the other endpoint first, or use other targets; if its cluster is gone for good, " +
 				"run on the machine: systemctl disable --now " + strings.Join(r.Kind.Units, " ") + "; rm -r " + r.Kind.ConfigDir,

@@ -64,7 +64,7 @@ func (k Kind[R]) Drift(r endpoint.Registration, name string, own netip.Addr, m M
 		return []string{"the machine belongs to " + m.Owner.String()}
 	}
 	if !m.Owner.Exists() {
-		return []string{"not registered: " + k.Text.Unregistered}
+		return []string{"not registered: " + k.Text(r).Unregistered}
 	}
 	differences := k.Lacks(r, m)
 	for _, wanted := range k.Files(r, name, own, m) {

@@ -39,7 +39,7 @@ func (r *Registrar[R]) Register(ctx context.Context, name, address string) error
 	if err := r.enter(ctx, t); err != nil {
 		return r.operationError("in rotation", name, err)
 	}
-	problem.Progress(ctx, "replica %s is ready, and its machine %s %s", name, r.Kind.Text.Serves, r.Address)
+	problem.Progress(ctx, "replica %s is ready, and its machine %s %s", name, r.text().Serves, r.Address)
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (r *Registrar[R]) install(ctx context.Context, t targets.Target) (done func
 		return nil, r.operationError("in rotation", t.Name, err)
 	}
 	if done, err = r.takeTurn(ctx, t, m); err != nil {
-		return nil, r.operationError(r.Kind.Text.Reconfigured, t.Name, err)
+		return nil, r.operationError(r.text().Reconfigured, t.Name, err)
 	}
 	if err := r.apply(ctx, t, m); err != nil {
 		done()

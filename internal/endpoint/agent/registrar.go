@@ -19,6 +19,8 @@ type Registrar[R any] struct {
 	recorded bool // a machine has recorded the registration
 }
 
+func (r *Registrar[R]) text() Text { return r.Kind.Text(r.Registration) }
+
 // Deregister removes everything from the machine. A machine that cannot be reached is skipped: if it is up, Delete
 // of the endpoint removes the rest.
 func (r *Registrar[R]) Deregister(ctx context.Context, name string) error {
@@ -76,15 +78,15 @@ func (r *Registrar[R]) operationError(what, name string, err error) error {
 	}
 	return &problem.Problem{
 		Summary: "Replica " + name + " not " + what + " at endpoint " + r.Address,
-		Host:    r.Hosts[name], Cause: err.Error(), Next: r.Kind.nextStep(err), Err: err,
+		Host:    r.Hosts[name], Cause: err.Error(), Next: r.nextStep(err), Err: err,
 	}
 }
 
 // nextStep says what to do about a machine whose agent does not serve the address.
-func (k Kind[R]) nextStep(err error) string {
-	switch next := k.Next(err); {
+func (r *Registrar[R]) nextStep(err error) string {
+	switch next := r.Kind.Next(err); {
 	case errors.Is(err, targets.ErrNotATarget):
-		return "add the replica to " + k.Text.Attribute + ".targets of the endpoint, then apply again"
+		return "add the replica to " + r.text().Attribute + ".targets of the endpoint, then apply again"
 	case errors.Is(err, errPort):
 		return "give the replica the endpoint's port (port), then apply again"
 	case next != "":

@@ -49,13 +49,20 @@ func (s Spec) Registration() endpoint.Registration {
 	return endpoint.Registration{
 		Kind: endpoint.BGP, ClusterID: s.ClusterID, Address: s.Address, Hosts: s.Targets,
 		Port: port, TargetPort: port, DrainTimeout: s.DrainTimeout,
-		BGP: &endpoint.Announcement{
-			ASN:         s.ASN,
-			Peers:       sortedPeers(s.Peers),
-			HoldTime:    cmp.Or(s.HoldTime, DefaultHoldTime),
-			BFDInterval: cmp.Or(s.BFDInterval, DefaultBFDInterval),
-			Propagation: cmp.Or(s.Propagation, DefaultPropagation),
-		},
+		BGP: Complete(endpoint.Announcement{
+			ASN: s.ASN, Peers: s.Peers, HoldTime: s.HoldTime, BFDInterval: s.BFDInterval, Propagation: s.Propagation,
+		}),
+	}
+}
+
+// Complete returns an announcement with the defaults of settings that are 0, and its peers by address.
+func Complete(a endpoint.Announcement) *endpoint.Announcement {
+	return &endpoint.Announcement{
+		ASN:         a.ASN,
+		Peers:       sortedPeers(a.Peers),
+		HoldTime:    cmp.Or(a.HoldTime, DefaultHoldTime),
+		BFDInterval: cmp.Or(a.BFDInterval, DefaultBFDInterval),
+		Propagation: cmp.Or(a.Propagation, DefaultPropagation),
 	}
 }
 

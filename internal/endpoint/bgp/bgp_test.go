@@ -303,7 +303,7 @@ func TestPeersByTarget(t *testing.T) {
 	for target, want := range map[string]string{"cp1": "10.0.0.1 10.0.0.3", "cp3": "10.0.0.2 10.0.0.3"} {
 		own := netip.MustParseAddr(s.Targets[target])
 		var got []string
-		for line := range strings.Lines(renderBird(at(r, target), own, nil)) {
+		for line := range strings.Lines(renderBird(At(r, target), own, nil)) {
 			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "neighbor "); ok {
 				address, _, _ := strings.Cut(rest, " ")
 				got = append(got, address)

@@ -23,14 +23,14 @@ func files(
 	if bird, client := packages.Program(f, "bird"), packages.Program(f, "birdc"); bird != "" && client != "" {
 		all = append(all, host.File{Path: birdUnitPath, Mode: 0o644, Content: []byte(renderBirdUnit(bird, client))})
 	}
-	if missingPasswords(r, passwords) == nil {
+	if MissingPasswords(r, passwords) == nil {
 		all = append(all, host.File{Path: configPath, Mode: 0o600, Content: []byte(renderBird(r, own, passwords))})
 	}
 	return all
 }
 
-// missingPasswords returns the names of passwords that are not known.
-func missingPasswords(r endpoint.Registration, passwords map[string]string) []string {
+// MissingPasswords returns the names of passwords that are not known.
+func MissingPasswords(r endpoint.Registration, passwords map[string]string) []string {
 	var missing []string
 	for _, p := range r.BGP.Peers {
 		if _, known := passwords[p.Password]; p.Password != "" && !known && !slices.Contains(missing, p.Password) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -60,7 +61,7 @@ func TestRegistrationInterrupted(t *testing.T) {
 	testrun.Long(t)
 	c := &cutter{}
 	f := newFixtureAround(t, c.around)
-	f.router = startRouter(t, labRouter, dynamic(calmBFD))
+	f.router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
 	f.spec.Targets = map[string]string{"b": f.spec.Targets["b"]}
 	f.installStandIns()
 	registered := func() {
@@ -109,7 +110,7 @@ func TestRegistrationPowerCut(t *testing.T) {
 	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packages.BGP().StateDir},
 		[]string{"/etc/.pwd.lock", "/etc/ld.so.cache"})
 	f := newFixtureAround(t, cuts.Around)
-	f.router = startRouter(t, labRouter, dynamic(calmBFD))
+	f.router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
 	f.spec.Targets = map[string]string{"c": f.spec.Targets["c"]}
 	f.installStandIns()
 	f.shell("c", "systemctl enable -q stand-in; sync")

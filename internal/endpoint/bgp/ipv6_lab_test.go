@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -26,11 +27,12 @@ func TestBGPOnMachinesWithIPv6(t *testing.T) {
 	testrun.Long(t)
 	f := newFixture(t)
 	f.listen, f.spec.Address = "[::]:6443", labAddress6
-	f.spec.Peers = []endpoint.Peer{{Address: labRouter6, ASN: routerASN, BFD: true}}
+	f.spec.Peers = []endpoint.Peer{{Address: labRouter6, ASN: agenttest.RouterASN, BFD: true}}
 	for _, m := range machines.lab.Machines() {
 		f.spec.Targets[m.Name] = m.Address6.String()
 	}
-	f.router = startRouter(t, labRouter6, fmt.Sprintf(dynamicNeighbors, labSubnet6, calmBFD.Microseconds())+peers6)
+	f.router = agenttest.StartRouter(t, labRouter, labRouter6,
+		fmt.Sprintf(agenttest.DynamicNeighbors, labSubnet6, agenttest.CalmBFD.Microseconds())+peers6)
 	f.installStandIns()
 	for _, step := range []struct {
 		name string

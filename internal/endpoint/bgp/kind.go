@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -34,9 +36,11 @@ type (
 // kind describes endpoints that are announced by BGP. passwords has those of sessions.
 func kind(passwords map[string]string) agent.Kind[report] {
 	return agent.Kind[report]{
-		Text: agent.Text{
-			Attribute: "bgp", Serves: "announces", Unregistered: "the machine announces nothing",
-			Taken: "its address would no longer be announced", Reconfigured: "configured again",
+		Text: func(endpoint.Registration) agent.Text {
+			return agent.Text{
+				Attribute: "bgp", Serves: "announces", Unregistered: "the machine announces nothing",
+				Taken: "its address would no longer be announced", Reconfigured: "configured again",
+			}
 		},
 		ConfigDir: configDir, Program: programDir, Units: units(),
 		Scripts: agent.Scripts{
@@ -45,13 +49,13 @@ func kind(passwords map[string]string) agent.Kind[report] {
 		},
 		Complete: complete,
 		Validate: ValidateRegistration,
-		Secrets:  func(r endpoint.Registration) error { return checkPasswords(r, passwords) },
+		Secrets:  func(r endpoint.Registration) error { return CheckPasswords(r, passwords) },
 		Query:    query,
 		Parse: func(output string, r endpoint.Registration, _ netip.Addr) report {
 			return parseReport(output, prefixOf(r))
 		},
 		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
-			return files(at(r, name), own, m.Facts, passwords)
+			return files(At(r, name), own, m.Facts, passwords)
 		},
 		OutOfRotation: func(r endpoint.Registration, _ string, m machine) error { return outOfRotation(m, r) },
 		Lacks:         lacks,
@@ -60,12 +64,13 @@ func kind(passwords map[string]string) agent.Kind[report] {
 			if m.Report.Protocol != "up" {
 				return nil
 			}
-			return silentPeers(m, at(r, name))
+			return silentPeers(m, At(r, name))
 		},
 		Restarts: func(r endpoint.Registration, _ string, m machine, wanted []host.File) bool {
 			return reconfigures(m, r, wanted)
 		},
-		Prepare: prepare, Enter: waitUntilAnnounced, Leave: withdraw, Silence: silence, Next: nextStep,
+		Prepare: prepare, Enter: waitUntilAnnounced, Leave: withdraw, Next: nextStep,
+		Silence: func(_ context.Context, _ *registrar, h targets.Health) string { return agent.NotAnnounced(h) },
 	}
 }
 
@@ -76,18 +81,18 @@ func complete(r endpoint.Registration) endpoint.Registration {
 	return r
 }
 
-// at returns the registration as the machine of one target has it: with the target's peers.
-func at(r endpoint.Registration, target string) endpoint.Registration {
+// At returns the registration as the machine of one target has it: with the target's peers.
+func At(r endpoint.Registration, target string) endpoint.Registration {
 	announcement := *r.BGP
 	announcement.Peers = announcement.PeersOf(target)
 	r.BGP = &announcement
 	return r
 }
 
-// checkPasswords checks that every password that a peer names is known and valid.
-func checkPasswords(r endpoint.Registration, passwords map[string]string) error {
-	if missing := missingPasswords(r, passwords); len(missing) > 0 {
-		return fmt.Errorf("%w: %s", errNoPassword, strings.Join(missing, ", "))
+// CheckPasswords checks that every password that a peer names is known and valid.
+func CheckPasswords(r endpoint.Registration, passwords map[string]string) error {
+	if missing := MissingPasswords(r, passwords); len(missing) > 0 {
+		return fmt.Errorf("%w: %s", ErrNoPassword, strings.Join(missing, ", "))
 	}
 	for _, p := range r.BGP.Peers {
 		if p.Password == "" {
@@ -100,12 +105,13 @@ func checkPasswords(r endpoint.Registration, passwords map[string]string) error 
 	return nil
 }
 
-var errNoPassword = errors.New("the configuration has no password of this name")
+// ErrNoPassword means that the configuration of the provider lacks a password.
+var ErrNoPassword = errors.New("the configuration has no password of this name")
 
 // nextStep says what to do about a machine that does not announce the address.
 func nextStep(err error) string {
 	switch {
-	case errors.Is(err, errNoPassword):
+	case errors.Is(err, ErrNoPassword):
 		return "set the password of the session in the configuration of the provider, then apply again"
 	case errors.Is(err, errPackages):
 		return "make the packages installable on the machine, or install them by hand, then apply again"

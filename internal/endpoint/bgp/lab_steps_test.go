@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -73,11 +74,11 @@ func stepRegister(f *fixture) {
 
 func stepFilters(f *fixture) {
 	f.shell("a", "ip address add 10.201.0.1/32 dev lo; ip route add 10.202.0.0/16 via "+labRouter)
-	_, err := f.router.ask("global", "rib", "add", "203.0.113.0/24")
+	_, err := f.router.Ask("global", "rib", "add", "203.0.113.0/24")
 	f.must(err)
 	// What the router sends is there before its next keepalive.
 	f.shell("a", "sleep 2")
-	routes, err := f.router.routes()
+	routes, err := f.router.Routes()
 	f.must(err)
 	if got := slices.Sorted(maps.Keys(routes)); !slices.Equal(got, []string{labPrefix, "203.0.113.0/24"}) {
 		f.Errorf("the router knows %v", got)
@@ -87,7 +88,7 @@ func stepFilters(f *fixture) {
 		f.Errorf("a machine has learned a route:\n%s", table)
 	}
 	f.shell("a", "ip address delete 10.201.0.1/32 dev lo; ip route delete 10.202.0.0/16")
-	_, err = f.router.ask("global", "rib", "del", "203.0.113.0/24")
+	_, err = f.router.Ask("global", "rib", "del", "203.0.113.0/24")
 	f.must(err)
 	for _, unit := range units() {
 		state := f.shell("a", "systemctl show -p NoNewPrivileges,ProtectSystem "+unit)
@@ -152,13 +153,13 @@ func stepAPIServer(f *fixture) {
 	f.after("API server killed", 5*time.Second, unit("systemctl kill -s KILL stand-in"), "b", "c")
 	f.shell("a", "systemctl start stand-in")
 	f.within(10*time.Second, "a", "b", "c")
-	f.after("API server not ready", 5*time.Second, unit("touch "+notReadyFile), "b", "c")
+	f.after("API server not ready", 5*time.Second, unit("touch "+agenttest.NotReadyFile), "b", "c")
 	out, err := f.registrar().OutOfRotation(f.ctx)
 	f.must(err)
 	if len(out) != 1 || out["a"] == "" {
 		f.Errorf("out of rotation are %v", out)
 	}
-	f.shell("a", "rm "+notReadyFile)
+	f.shell("a", "rm "+agenttest.NotReadyFile)
 	f.within(10*time.Second, "a", "b", "c")
 }
 
@@ -296,8 +297,8 @@ func stepPeerDown(f *fixture) {
 
 func stepCable(f *fixture) {
 	setBFD := func(interval time.Duration) {
-		f.router.stop()
-		f.router = startRouter(f.whole, labRouter, dynamic(interval))
+		f.router.Stop()
+		f.router = agenttest.StartRouter(f.whole, labRouter, labRouter, dynamic(interval))
 		f.spec.BFDInterval = interval
 		for _, name := range f.names() {
 			f.must(f.registrar().Register(f.ctx, name, f.at(name)))
@@ -311,7 +312,7 @@ func stepCable(f *fixture) {
 	}, "b", "c")
 	f.must(machines.lab.Machine("a").Heal(f.ctx))
 	f.Logf("cable: the route is back after %d ms", f.within(20*time.Second, "a", "b", "c").Milliseconds())
-	setBFD(calmBFD)
+	setBFD(agenttest.CalmBFD)
 }
 
 func stepReboot(f *fixture) {
@@ -339,13 +340,13 @@ func stepReboot(f *fixture) {
 }
 
 func stepPassword(f *fixture) {
-	f.router.stop()
+	f.router.Stop()
 	text := ""
 	for _, name := range f.names() {
-		text += fmt.Sprintf(neighbor, f.spec.Targets[name], "Jk8_x")
+		text += fmt.Sprintf(agenttest.Neighbor, f.spec.Targets[name], "Jk8_x")
 	}
-	f.router = startRouter(f.whole, labRouter, text)
-	f.spec.Peers = []endpoint.Peer{{Address: labRouter, ASN: routerASN, Password: "router"}}
+	f.router = agenttest.StartRouter(f.whole, labRouter, labRouter, text)
+	f.spec.Peers = []endpoint.Peer{{Address: labRouter, ASN: agenttest.RouterASN, Password: "router"}}
 	f.must(f.registrar().Register(f.ctx, "a", f.at("a")))
 	f.within(10*time.Second, "a")
 	f.shell("a", "sleep 4") // the others try every two seconds

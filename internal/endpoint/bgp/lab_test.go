@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -46,7 +47,7 @@ var machines struct {
 }
 
 func TestMain(m *testing.M) {
-	standInIfAsked()
+	agenttest.StandInIfAsked()
 	flag.Parse()
 	os.Exit(runTests(m))
 }
@@ -86,7 +87,7 @@ type fixture struct {
 	spec      Spec
 	pool      *host.Pool
 	endpoints *Endpoints
-	router    *router
+	router    *agenttest.Router
 	replicas  map[string]bool // the machines that have a replica
 	listen    string          // where the stand-ins listen
 }
@@ -118,8 +119,9 @@ func newFixtureAround(t *testing.T, around host.Around) *fixture {
 	}
 	t.Cleanup(func() { _ = pool.Close() })
 	f := &fixture{T: t, whole: t, pool: pool, replicas: map[string]bool{}, listen: "0.0.0.0:6443", spec: Spec{
-		ClusterID: testCluster, Address: labAddress, Targets: map[string]string{}, ASN: machineASN, BFDInterval: calmBFD,
-		Peers: []endpoint.Peer{{Address: labRouter, ASN: routerASN, BFD: true}},
+		ClusterID: testCluster, Address: labAddress, Targets: map[string]string{}, ASN: agenttest.MachineASN,
+		BFDInterval: agenttest.CalmBFD,
+		Peers:       []endpoint.Peer{{Address: labRouter, ASN: agenttest.RouterASN, BFD: true}},
 	}}
 	f.ctx = problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { t.Log(line) }})
 	for _, m := range machines.lab.Machines() {
@@ -173,7 +175,7 @@ func (f *fixture) prefix() string { return prefixOf(f.spec.Registration()).Strin
 
 // routed reports whether the router's routes to the endpoint lead to exactly these machines.
 func (f *fixture) routed(names ...string) bool {
-	routes, err := f.router.routes()
+	routes, err := f.router.Routes()
 	f.must(err)
 	var want []string
 	for _, name := range names {
@@ -185,7 +187,7 @@ func (f *fixture) routed(names ...string) bool {
 
 // hasRoute reports whether the router has a route to the endpoint by way of a machine.
 func (f *fixture) hasRoute(name string) bool {
-	routes, err := f.router.routes()
+	routes, err := f.router.Routes()
 	f.must(err)
 	return slices.Contains(routes[f.prefix()], f.spec.Targets[name])
 }
@@ -196,7 +198,7 @@ func (f *fixture) within(limit time.Duration, names ...string) time.Duration {
 	started := time.Now()
 	for !f.routed(names...) {
 		if time.Since(started) > limit {
-			routes, _ := f.router.routes()
+			routes, _ := f.router.Routes()
 			f.Fatalf("the routes are %v after %s, want those to %v", routes, limit, names)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -230,8 +232,8 @@ func (f *fixture) installStandIns() {
 		f.must(err)
 		_, err = machine.Apply(f.ctx, host.Change{Files: []host.File{{
 			Path: "/etc/systemd/system/stand-in.service", Mode: 0o644,
-			Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.listen + " " + standInName + "=" + name +
-				"\nExecStart=/opt/stand-in\n[Install]\nWantedBy=multi-user.target\n"),
+			Content: []byte("[Service]\nEnvironment=" + agenttest.StandInAddress + "=" + f.listen + " " +
+				agenttest.StandInName + "=" + name + "\nExecStart=/opt/stand-in\n[Install]\nWantedBy=multi-user.target\n"),
 		}}, Script: "systemctl restart stand-in"})
 		f.must(err)
 		f.replicas[name] = true
@@ -257,11 +259,16 @@ func (f *fixture) answeredBy(route ...string) (string, error) {
 	return string(text), err
 }
 
+// dynamic accepts sessions from all machines of the lab, with BFD.
+func dynamic(interval time.Duration) string {
+	return fmt.Sprintf(agenttest.DynamicNeighbors, labSubnet, interval.Microseconds())
+}
+
 // TestBGPOnMachines is the life of one endpoint on three machines with a router.
 func TestBGPOnMachines(t *testing.T) {
 	testrun.Long(t)
 	f := newFixture(t)
-	f.router = startRouter(t, labRouter, dynamic(calmBFD))
+	f.router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
 	f.installStandIns()
 	steps := []struct {
 		name string

@@ -1,7 +1,6 @@
 package bgp
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -50,10 +49,9 @@ func query(r endpoint.Registration, own netip.Addr) host.Query {
 
 // Why a replica that is ready gets no requests.
 var (
-	errNoBird       = errors.New("bird does not answer")
-	errNoAddress    = errors.New("its machine does not have the endpoint's address")
-	errNotAnnounced = errors.New("its machine does not announce the endpoint's address")
-	errNoSession    = errors.New("its machine has no established session with a peer")
+	errNoBird    = errors.New("bird does not answer")
+	errNoAddress = errors.New("its machine does not have the endpoint's address")
+	errNoSession = errors.New("its machine has no established session with a peer")
 )
 
 // outOfRotation returns why routers send no requests to the machine, or nil. All sessions of its bird
@@ -78,11 +76,11 @@ func outOfRotation(m machine, r endpoint.Registration) error {
 	case !m.Report.Address:
 		return errNoAddress
 	case m.Report.Protocol != "up":
-		return errNotAnnounced
+		return agent.ErrNotAnnounced
 	case established == 0:
 		return errNoSession
 	case exported == 0:
-		return errNotAnnounced
+		return agent.ErrNotAnnounced
 	}
 	return nil
 }
@@ -122,15 +120,6 @@ func differs(_ endpoint.Registration, m machine) []string {
 		differences = append(differences, fmt.Sprintf("%s is announced, which is not the endpoint's address", prefix))
 	}
 	return differences
-}
-
-// silence: this computer may not be where clients are, and a machine of a replica always reaches its own API
-// server.
-func silence(_ context.Context, _ *registrar, h targets.Health) string {
-	if len(h.NotReady) == len(h.Replicas) {
-		return "no replica announces the address"
-	}
-	return ""
 }
 
 // reconfigures reports whether bird of a machine that announces the address would get another configuration. Other

@@ -81,7 +81,7 @@ func TestOutOfRotation(t *testing.T) {
 		"no address":       {func(s string) string { return strings.Replace(s, "address\n", "", 1) }, errNoAddress, 1},
 		"withdrawn": {
 			func(s string) string { return strings.Replace(s, "---        up     12:21:57", "--- down 1", 1) },
-			errNotAnnounced, 1,
+			agent.ErrNotAnnounced, 1,
 		},
 		"bird does not run": {func(string) string { return "own\nregistered\naddress\n" }, errNoBird, 2},
 		"no session": {
@@ -91,7 +91,7 @@ func TestOutOfRotation(t *testing.T) {
 			func(s string) string {
 				return strings.Replace(s, "peer_10_0_0_1 10.200.0.1/32", "peer_10_0_0_1 10.200.0.2/32", 1)
 			},
-			errNotAnnounced, 2,
+			agent.ErrNotAnnounced, 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,20 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-)
-
-const (
-	// sessionTimeout limits the wait for the first session.
-	sessionTimeout = 30 * time.Second
-	// othersTimeout limits the wait for the other sessions after the first: a router may be down.
-	othersTimeout = 5 * time.Second
 )
 
 var (
@@ -120,46 +112,6 @@ func preflight(t targets.Target, m machine) error {
 	return nil
 }
 
-// waitUntilAnnounced returns when every peer knows the address, or when at least one does and the
-// others do not answer. Then the network has had the time to follow.
 func waitUntilAnnounced(ctx context.Context, r *registrar, t targets.Target) error {
-	var silent []string
-	first := time.Time{}
-	err := targets.WaitUntil(ctx, sessionTimeout, func(ctx context.Context) error {
-		m := r.ObserveMachine(ctx, t.Address)
-		if m.Err != nil {
-			return m.Err
-		}
-		if why := outOfRotation(m, r.Registration); why != nil {
-			first = time.Time{}
-			if silent = silentPeers(m, at(r.Registration, t.Name)); len(silent) > 0 {
-				why = fmt.Errorf("%w: %s", why, strings.Join(silent, "; "))
-			}
-			return why
-		}
-		if first.IsZero() {
-			first = time.Now()
-		}
-		silent = silentPeers(m, at(r.Registration, t.Name))
-		if len(silent) > 0 && time.Since(first) < othersTimeout {
-			return errNotAnnounced
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, line := range silent {
-		problem.Progress(ctx, "replica %s: %s", t.Name, line)
-	}
-	return propagate(ctx, r)
-}
-
-// propagate waits until the network has followed.
-func propagate(ctx context.Context, r *registrar) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(r.BGP.Propagation):
-	}
-	return ctx.Err()
+	return r.WaitUntilAnnounced(ctx, t, func(m machine) []string { return silentPeers(m, At(r.Registration, t.Name)) })
 }

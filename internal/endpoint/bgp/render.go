@@ -49,7 +49,7 @@ filter only_the_endpoint {
   if net = %[5]s && proto = "%[3]s" then accept;
   reject;
 }
-`, systemd.Managed, routerID(own), protocolName, family, prefix)
+`, systemd.Managed, RouterID(own), protocolName, family, prefix)
 	b.WriteString(renderBFD(*r.BGP))
 	for _, p := range r.BGP.Peers {
 		b.WriteString("\n" + renderPeer(r, p, own, family, passwords[p.Password]))
@@ -132,8 +132,8 @@ func prefixOf(r endpoint.Registration) netip.Prefix {
 	return netip.PrefixFrom(address, address.BitLen())
 }
 
-// routerID is the machine's IPv4 address, or a number that follows from its IPv6 address.
-func routerID(own netip.Addr) netip.Addr {
+// RouterID is the machine's IPv4 address, or a number that follows from its IPv6 address.
+func RouterID(own netip.Addr) netip.Addr {
 	if own.Is4() {
 		return own
 	}

@@ -52,7 +52,12 @@ func ValidateRegistration(r endpoint.Registration) error {
 		return fmt.Errorf("the endpoint has port %d and its API servers %d: with BGP, clients reach the API server itself, "+
 			"so both are the same", r.Port, r.TargetPort)
 	}
-	return errors.Join(ValidateASN(r.BGP.ASN), validateTimes(*r.BGP), ValidatePeers(address, r.Hosts, r.BGP.Peers))
+	return ValidateAnnouncement(address, r.Hosts, *r.BGP)
+}
+
+// ValidateAnnouncement checks how the machines of an endpoint announce its address.
+func ValidateAnnouncement(address netip.Addr, hosts map[string]string, a endpoint.Announcement) error {
+	return errors.Join(ValidateASN(a.ASN), validateTimes(a), ValidatePeers(address, hosts, a.Peers))
 }
 
 // validateFamilies checks that all addresses are IPv4, or all are IPv6: a session announces addresses

@@ -22,7 +22,7 @@ func withdraw(ctx context.Context, r *registrar, t targets.Target, _ bool) error
 			return fmt.Errorf("%w (%s)", errStillAnnounced, peer)
 		}
 	}
-	if err := propagate(ctx, r); err != nil {
+	if err := r.Propagate(ctx); err != nil {
 		return err
 	}
 	_, err := endpoint.RunOwned(ctx, r.Machine(t.Address), host.Command{Script: closeScript, Vars: map[string]string{

@@ -1,5 +1,5 @@
 # Runs after the files are in place; CHANGED lists the changed files. The agent is restarted if something of it,
-# its certificate or the program has changed. Go sets unit, run and credential.
+# its certificate or peers, or the program has changed. Go sets unit, run, credential and credential_name.
 lock
 if [ "$(whose)" != ours ]; then
   echo "the machine has another endpoint by now, or lost its record: $config/endpoint.json" >&2
@@ -7,7 +7,7 @@ if [ "$(whose)" != ours ]; then
 fi
 again=no
 [ -z "$CHANGED" ] || again=yes
-cmp -s "$credential" "/run/credentials/$unit/kubeconfig" || again=yes
+cmp -s "$credential" "/run/credentials/$unit/$credential_name" || again=yes
 pid=$(cat "$run/pid" 2>/dev/null || true)
 case $pid in
 '' | *[!0-9]*) ;;

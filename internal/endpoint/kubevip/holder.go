@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
@@ -82,7 +83,10 @@ func holderOf(seen map[string]machine) (string, error) {
 	return holder, nil
 }
 
-func silence(ctx context.Context, r *registrar, _ targets.Health) string {
+func silence(ctx context.Context, r *registrar, h targets.Health) string {
+	if announces(r.Registration) {
+		return agent.NotAnnounced(h)
+	}
 	if _, err := holderOf(r.ObserveMachines(ctx)); err != nil {
 		return err.Error()
 	}

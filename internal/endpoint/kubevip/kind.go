@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -28,30 +29,52 @@ type (
 	registrar = agent.Registrar[report]
 )
 
-// kind describes endpoints whose address kube-vip holds.
-func kind() agent.Kind[report] {
+// kind describes endpoints whose address kube-vip holds or announces. passwords has those of BGP sessions.
+func kind(passwords map[string]string) agent.Kind[report] {
 	return agent.Kind[report]{
-		Text: agent.Text{
-			Attribute: "kube_vip", Serves: "is a candidate for",
-			Unregistered: "the machine is no candidate for the address",
-			Taken:        "its address would lose these machines", Reconfigured: "in rotation",
-		},
+		Text:      text,
 		ConfigDir: configDir, Program: programDir, Units: []string{unitName},
 		Scripts: agent.Scripts{
 			Vars: variables, Apply: applyScript, Admit: admitScript, Drain: drainScript,
 			Clean: host.Command{Script: cleanScript},
 		},
 		Complete: complete, Validate: ValidateRegistration, Query: query,
+		Secrets: func(r endpoint.Registration) error {
+			if !announces(r) {
+				return nil
+			}
+			return bgp.CheckPasswords(r, passwords)
+		},
 		Parse: func(output string, _ endpoint.Registration, own netip.Addr) report { return parseReport(output, own) },
 		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
+			if announces(r) {
+				return announcingFiles(bgp.At(r, name), name, own, m.Report.Device, passwords)
+			}
 			return files(r, name, own, device(m, r))
 		},
 		OutOfRotation: outOfRotation, Lacks: lacks, Differs: differs, Restarts: restarts,
+		Silent: func(r endpoint.Registration, name string, m machine) []string {
+			if !announces(r) || !m.Report.Running {
+				return nil
+			}
+			return silentPeers(m, bgp.At(r, name))
+		},
 		Prepare: func(_ context.Context, r *registrar, _ targets.Target, m machine) (machine, error) {
 			return m, requirements(m, r.Registration)
 		},
-		Enter: waitUntilHeld, Leave: handOver, Silence: silence, Next: nextStep,
+		Enter: enter, Leave: leave, Silence: silence, Next: nextStep,
 	}
+}
+
+func text(r endpoint.Registration) agent.Text {
+	t := agent.Text{
+		Attribute: "kube_vip", Serves: "is a candidate for", Unregistered: "the machine is no candidate for the address",
+		Taken: "its address would lose these machines", Reconfigured: "in rotation",
+	}
+	if announces(r) {
+		t.Serves, t.Unregistered = "announces", "the machine announces nothing"
+	}
+	return t
 }
 
 func complete(r endpoint.Registration) endpoint.Registration {
@@ -63,10 +86,35 @@ func complete(r endpoint.Registration) endpoint.Registration {
 
 // variables are those of the scripts.
 func variables(r endpoint.Registration) map[string]string {
+	file, name := credential(r)
 	return map[string]string{
 		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": "/run/" + runName,
-		"credential": credentialPath,
+		"credential": file, "credential_name": name,
 	}
+}
+
+// credential returns the file that systemd hands to the agent at its start, and its name there.
+func credential(r endpoint.Registration) (file, name string) {
+	if announces(r) {
+		return peersPath, peersName
+	}
+	return credentialPath, "kubeconfig"
+}
+
+// enter returns when clients may reach the machine.
+func enter(ctx context.Context, r *registrar, t targets.Target) error {
+	if announces(r.Registration) {
+		return waitUntilAnnounced(ctx, r, t)
+	}
+	return waitUntilHeld(ctx, r, t)
+}
+
+// leave returns when no client is sent to the machine.
+func leave(ctx context.Context, r *registrar, t targets.Target, others bool) error {
+	if announces(r.Registration) {
+		return checkWithdrawn(r.ObserveMachine(ctx, t.Address))
+	}
+	return handOver(ctx, r, t, others)
 }
 
 // nextStep says what to do about a machine that cannot hold the address.
@@ -81,6 +129,13 @@ func nextStep(err error) string {
 	case errors.Is(err, errNoOwnAddress), errors.Is(err, errOtherNetwork):
 		return "use an unused address in the network of the replicas' machines, and the addresses that the machines " +
 			"themselves have in kube_vip.targets, or name the interface (kube_vip.interface); then apply again"
+	case errors.Is(err, errNoSession):
+		return "check that the router (kube_vip.peers) has the machine as a neighbor, with the same ASNs and password, and " +
+			"that it accepts sessions of the machine at TCP port 179, then apply again"
+	case errors.Is(err, bgp.ErrNoPassword):
+		return "set the password of the session in the configuration of the provider, then apply again"
+	case errors.Is(err, errBusyPort):
+		return "let the other program use another port, then apply again"
 	case errors.Is(err, errNotHeld), errors.Is(err, errNoLease):
 		return "read the log of the unit " + unitName + " on the machine, then apply again"
 	case errors.Is(err, errNotReached):

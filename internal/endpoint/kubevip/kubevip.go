@@ -1,10 +1,15 @@
-// Package kubevip is the endpoint of a control plane at a virtual IP that one of the replicas' machines has, in
-// a network of one layer-2 segment and without balancers. The machines elect it by a Lease of the Kubernetes
-// API, with kube-vip, and clients reach the API server of the machine that holds the Lease.
+// Package kubevip is the endpoint of a control plane at an address that kube-vip gives to the replicas' machines,
+// without balancers. It has two modes.
+//
+// With ARP, one machine has it as a virtual IP, in a network of one layer-2 segment. The machines elect it by a Lease
+// of the Kubernetes API, and clients reach the API server of the machine that holds the Lease. Package controlplane
+// creates the Lease, the role that permits to read and update it alone, and a kubeconfig for it on each machine.
+//
+// With BGP, every machine announces the address to its routers. There is no election: kube-vip gets no Lease and no
+// rights.
 //
 // The registrar owns what is on a replica's machine: an agent that runs kube-vip while the replica is in rotation
-// and its API server is ready, and that removes the address when kube-vip does not. Package controlplane
-// creates the Lease, the role that permits to read and update it alone, and a kubeconfig for it on each machine.
+// and its API server is ready, and that removes the address when kube-vip does not.
 package kubevip
 
 import (
@@ -15,12 +20,16 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
-// ARP is the mode in which the holder answers for the address on its network: ARP requests, or those of neighbor
-// discovery for IPv6.
-const ARP = "arp"
+// The modes. With ARP, the holder answers for the address on its network: ARP requests, or those of neighbor
+// discovery for IPv6. With BGP, every machine announces it.
+const (
+	ARP = "arp"
+	BGP = "bgp"
+)
 
 // Defaults of settings that are not set. Holders renew the Lease within three fifths of its duration, and others
 // try to get it every fifth: kube-vip's recommendation for 5 seconds.
@@ -41,12 +50,14 @@ type Spec struct {
 	SHA256        string            // of the program; "" is not checked
 	LeaseDuration time.Duration     // 0 means DefaultLeaseDuration
 	DrainTimeout  time.Duration
+	// Announcement is for the mode BGP. Its zero values are the defaults of package bgp.
+	Announcement endpoint.Announcement
 }
 
 // Registration returns what the replicas need.
 func (s Spec) Registration() endpoint.Registration {
 	port := cmp.Or(s.Port, endpoint.DefaultPort)
-	return endpoint.Registration{
+	r := endpoint.Registration{
 		Kind: endpoint.KubeVIP, ClusterID: s.ClusterID, Address: s.Address, Hosts: s.Targets,
 		Port: port, TargetPort: port, DrainTimeout: s.DrainTimeout,
 		KubeVIP: &endpoint.Election{
@@ -54,7 +65,15 @@ func (s Spec) Registration() endpoint.Registration {
 			SHA256: s.SHA256, LeaseDuration: cmp.Or(s.LeaseDuration, DefaultLeaseDuration),
 		},
 	}
+	a := s.Announcement
+	if s.Mode == BGP || a.ASN != 0 || len(a.Peers) > 0 || a.HoldTime+a.BFDInterval+a.Propagation != 0 {
+		r.BGP = bgp.Complete(a) // ValidateRegistration refuses it in the other mode
+	}
+	return r
 }
+
+// announces reports whether the machines announce the address.
+func announces(r endpoint.Registration) bool { return r.KubeVIP.Mode == BGP }
 
 // LeaseName returns the name of the Lease of an endpoint. It is also the name of the role that permits to
 // update it, and of the group in the certificates of its holders. Names have no colons, so an IPv6 address has
@@ -67,10 +86,10 @@ func LeaseName(address string) string {
 }
 
 // LeaseOf returns the name of the Lease that a replica with this registration needs. It is "" if none of its
-// endpoints is of this kind.
+// endpoints is of this kind and elects a holder.
 func LeaseOf(r endpoint.Registration) string {
 	for _, each := range r.All() {
-		if each.Kind == endpoint.KubeVIP {
+		if each.Kind == endpoint.KubeVIP && (each.KubeVIP == nil || !announces(each)) {
 			return LeaseName(each.Address)
 		}
 	}
@@ -80,5 +99,7 @@ func LeaseOf(r endpoint.Registration) string {
 // Endpoints creates registrars and does the endpoints' own operations.
 type Endpoints = agent.Endpoints[Spec, report]
 
-// New returns Endpoints.
-func New(observer *targets.Observer) *Endpoints { return agent.New[Spec](observer, kind(), kind()) }
+// New returns Endpoints. passwords has the passwords of BGP sessions, by the name that peers give.
+func New(observer *targets.Observer, passwords map[string]string) *Endpoints {
+	return agent.New[Spec](observer, kind(passwords), kind(nil))
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestValidateRegistration(t *testing.T) {
 		"a target's name":    {target("a b", "10.0.0.11"), "a name that holds a Lease"},
 		"no port":            {func(r *altered) { r.Port, r.TargetPort = 0, 0 }, "port 0"},
 		"other port":         {func(r *altered) { r.TargetPort = 7443 }, "both are the same"},
-		"BGP":                {func(r *altered) { r.KubeVIP.Mode = "bgp" }, "use the kind bgp"},
+		"a mode":             {func(r *altered) { r.KubeVIP.Mode = "table" }, "neither \"arp\" nor \"bgp\""},
 		"interface":          {device("bond0.100"), ""},
 		"interface, code":    {device("$(id)"), "not the name of an interface"},
 		"interface, option":  {device("-x"), "not the name of an interface"},
@@ -129,16 +130,16 @@ func TestParseReport(t *testing.T) {
 		Device: "eth0", Network: netip.MustParsePrefix("10.0.0.0/24"), Registered: true, Address: true, Program: true,
 		Credential: true, Running: true, Lease: true, Holder: "cp1",
 	}
-	if got := parseReport(healthy, testOwn); got != want {
+	if got := parseReport(healthy, testOwn); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	want = report{Lease: true, Digest: true, Stale: true, Replaced: true}
-	if got := parseReport("digest\nstale\nreplaced\nlease -\n", testOwn); got != want {
+	if got := parseReport("digest\nstale\nreplaced\nlease -\n", testOwn); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	hostile := "own eth0;id 24\nown eth0 33\nown eth0 -1\nown eth0 x\nown eth0\nown eth0 24 x\nregistered no\n" +
 		"lease \x1b[2J\nlease a b\nlease\nlease $(id)\nunknown\n"
-	if got := parseReport(hostile, testOwn); got != (report{}) {
+	if got := parseReport(hostile, testOwn); !reflect.DeepEqual(got, report{}) {
 		t.Errorf("%+v", got)
 	}
 	for _, bits := range []string{"0", "32"} {
@@ -236,7 +237,7 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := registered(r)
 			c.alter(&m)
-			got := strings.Join(kind().Drift(r, "cp1", testOwn, m), "\n")
+			got := strings.Join(kind(nil).Drift(r, "cp1", testOwn, m), "\n")
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 				t.Errorf("drift is %q, want %q", got, c.want)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
@@ -16,13 +17,29 @@ var stateScript host.Script
 
 // query asks for what the agent has and sees.
 func query(r endpoint.Registration, own netip.Addr) host.Query {
-	return host.Query{
-		Files: []string{agentPath}, Commands: []string{"curl", "ip", "base64", "awk"}, Script: stateScript,
+	file, name := credential(r)
+	q := host.Query{
+		Files: []string{agentPath}, Commands: commands(r), Script: stateScript,
 		Vars: map[string]string{
 			"own": own.String(), "vip": r.Address, "length": length(r.Address), "config": configDir, "run": "/run/" + runName,
-			"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256, "unit": unitName, "credential": credentialPath,
+			"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256, "unit": unitName, "credential": file,
+			"credential_name": name, "metrics": "",
 		},
 	}
+	if announces(r) {
+		q.Files = append(q.Files, peersPath) // its content may have passwords, so it is not read
+		q.Ports = []int{metricsPort}
+		q.Vars["metrics"] = strconv.Itoa(metricsPort)
+	}
+	return q
+}
+
+// commands are the programs that the agent needs.
+func commands(r endpoint.Registration) []string {
+	if announces(r) {
+		return []string{"curl", "ip", "awk"}
+	}
+	return []string{"curl", "ip", "base64", "awk"}
 }
 
 // Why a replica that is ready is no candidate for the address.
@@ -41,6 +58,8 @@ func outOfRotation(r endpoint.Registration, name string, m machine) error {
 		return agent.ErrDrained
 	case !m.Report.Running:
 		return errNotRunning
+	case announces(r):
+		return notAnnounced(m)
 	case !m.Report.Lease:
 		return errNoLease
 	case m.Report.Address && m.Report.Holder != "" && m.Report.Holder != name:
@@ -58,7 +77,10 @@ func lacks(r endpoint.Registration, m machine) []string {
 
 func differs(r endpoint.Registration, m machine) []string {
 	var differences []string
-	if m.Report.Stale {
+	switch {
+	case m.Report.Stale && announces(r):
+		differences = append(differences, "kube-vip runs with earlier peers than those of "+peersPath)
+	case m.Report.Stale:
 		differences = append(differences, "kube-vip runs with an earlier certificate than that of "+credentialPath)
 	}
 	if m.Report.Replaced {
@@ -99,7 +121,7 @@ var (
 
 // requirements returns what the machine lacks, or nil.
 func requirements(m machine, r endpoint.Registration) error {
-	for _, command := range []string{"curl", "ip", "base64", "awk"} {
+	for _, command := range commands(r) {
 		if m.Facts.Commands[command] == "" {
 			return fmt.Errorf("%w: %s", errNoCommand, command)
 		}
@@ -114,6 +136,8 @@ func requirements(m machine, r endpoint.Registration) error {
 		return fmt.Errorf("%w: %s", errDigest, r.KubeVIP.Program)
 	case m.Report.Device == "":
 		return errNoOwnAddress
+	case announces(r):
+		return busy(m)
 	case r.KubeVIP.Interface == "" && !m.Report.Network.Contains(address):
 		return fmt.Errorf("%w: %s on %s", errOtherNetwork, m.Report.Network, m.Report.Device)
 	case !m.Report.Credential:

@@ -15,12 +15,13 @@ type report struct {
 	Address    bool         // the machine has the endpoint's address
 	Program    bool         // the program is there, and may be executed
 	Digest     bool         // it has the wanted digest
-	Credential bool         // the machine has the kubeconfig for the Lease
-	Stale      bool         // the agent runs with an earlier kubeconfig
+	Credential bool         // the machine has what systemd hands to the agent: a kubeconfig, or the peers
+	Stale      bool         // the agent runs with an earlier one
 	Running    bool         // kube-vip runs
 	Replaced   bool         // it runs a program that was replaced since
 	Lease      bool         // the agent reads the Lease
 	Holder     string       // of the Lease; "" if nobody holds it
+	Sessions   []netip.Addr // the peers with an established session
 }
 
 // parseReport parses the output of state.sh. own is the machine's own address.
@@ -41,6 +42,10 @@ func parseReport(text string, own netip.Addr) report {
 				continue
 			}
 			r.Device, r.Network = words[1], netip.PrefixFrom(own, bits).Masked()
+		case len(words) == 2 && words[0] == "session":
+			if peer, err := netip.ParseAddrPort(words[1]); err == nil && peer.Addr().Zone() == "" {
+				r.Sessions = append(r.Sessions, peer.Addr())
+			}
 		case len(words) == 2 && words[0] == "lease" && words[1] == "-":
 			r.Lease, r.Holder = true, ""
 		case len(words) == 2 && words[0] == "lease" && holderForm.MatchString(words[1]):

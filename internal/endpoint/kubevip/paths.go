@@ -10,8 +10,15 @@ const (
 	programDir = "/opt/kube/endpoint-kube-vip"
 	agentPath  = programDir + "/agent"
 
-	// credentialPath is the kubeconfig that package controlplane writes for a replica of this kind of endpoint.
+	// credentialPath is the kubeconfig that package controlplane writes for a replica of an endpoint with a Lease.
 	credentialPath = "/etc/kubernetes/kube-vip-endpoint.conf"
+
+	// peersPath has the routers and the passwords of their sessions.
+	peersPath = configDir + "/" + peersName
+	peersName = "peers.yaml"
+
+	// metricsPort is where kube-vip says on the loopback interface which sessions it has.
+	metricsPort = 21790
 
 	runName = "kube-endpoint-kube-vip" // the directory below /run that the unit creates and removes
 

@@ -1,5 +1,6 @@
 # Reports what the machine has of the endpoint. Go sets own (the machine's own address), vip, config, run (the
-# directory of the running agent), program, sha256, unit and credential (the path of the kubeconfig).
+# directory of the running agent), program, sha256, unit, credential (the path of what systemd hands to the agent),
+# credential_name (its name there), and metrics, the port where kube-vip says which sessions it has, or "".
 ip -o address show to "$own" | awk '{ sub(/.*\//, "", $4); print "own", $2, $4; exit }'
 if [ -e "$config/registered" ]; then echo registered; fi
 if [ -n "$(ip -o address show to "$vip/$length")" ]; then echo address; fi
@@ -7,7 +8,7 @@ if [ -f "$program" ] && [ -x "$program" ]; then echo program; fi
 if [ -n "$sha256" ] && echo "$sha256  $program" | sha256sum --check --status 2>/dev/null; then echo digest; fi
 if [ -s "$credential" ]; then
   echo credential
-  if [ -e "/run/credentials/$unit/kubeconfig" ] && ! cmp -s "$credential" "/run/credentials/$unit/kubeconfig"; then
+  if [ -e "/run/credentials/$unit/$credential_name" ] && ! cmp -s "$credential" "/run/credentials/$unit/$credential_name"; then
     echo stale
   fi
 fi
@@ -27,4 +28,8 @@ if read -r at holder 2>/dev/null <"$run/seen"; then
   '' | *[!0-9]*) ;;
   *) if [ $(($(date +%s) - at)) -le 10 ]; then echo "lease $holder"; fi ;;
   esac
+fi
+if [ -n "$metrics" ]; then
+  curl --silent --noproxy '*' --max-time 2 "http://127.0.0.1:$metrics/metrics" | sed -n \
+    's/^kube_vip_manager_bgp_session_info{peer="\([^" ]*\)",state="SESSION_STATE_ESTABLISHED"} 1$/session \1/p'
 fi

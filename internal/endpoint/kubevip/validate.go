@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
@@ -45,7 +46,45 @@ func ValidateRegistration(r endpoint.Registration) error {
 		return fmt.Errorf("the endpoint has port %d and its API servers %d: with kube-vip, clients reach the API server "+
 			"itself, so both are the same", r.Port, r.TargetPort)
 	}
-	return validateElection(*r.KubeVIP)
+	if err := validateElection(*r.KubeVIP); err != nil {
+		return err
+	}
+	return validateMode(address, r)
+}
+
+// validateMode checks the arguments that only one of the modes has.
+func validateMode(address netip.Addr, r endpoint.Registration) error {
+	switch {
+	case !announces(r) && r.BGP != nil:
+		return fmt.Errorf("asn, peers, hold_time and propagation_time are for the mode %q", BGP)
+	case !announces(r):
+		return nil
+	case r.BGP == nil:
+		return errors.New("the endpoint has neither an ASN nor peers")
+	case r.KubeVIP.Interface != "":
+		return fmt.Errorf("interface is for the mode %q: with BGP, the address is on the loopback interface", ARP)
+	}
+	if err := bgp.ValidateAnnouncement(address, r.Hosts, *r.BGP); err != nil {
+		return err
+	}
+	return validatePeers(*r.BGP)
+}
+
+// validatePeers refuses what kube-vip does not do properly. It has no filters: what it learns from a router of one
+// autonomous system, it announces to those of another. Between routers of the same one, BGP itself prevents that:
+// nobody accepts a path with its own number, and a speaker does not pass on what it has learned inside its own.
+func validatePeers(a endpoint.Announcement) error {
+	for _, p := range a.Peers {
+		switch {
+		case p.ASN != a.Peers[0].ASN:
+			return fmt.Errorf("peers %s and %s are of different autonomous systems: kube-vip has no filters, and would "+
+				"announce the routes of one to the other; use the kind bgp", a.Peers[0].Address, p.Address)
+		case p.BFD:
+			return fmt.Errorf("peer %s: BFD of kube-vip ends sessions that work, and they are not established again "+
+				"soon; leave out bfd, or use the kind bgp", p.Address)
+		}
+	}
+	return nil
 }
 
 func validateTargets(address netip.Addr, hosts map[string]string) error {
@@ -62,8 +101,8 @@ func validateTargets(address netip.Addr, hosts map[string]string) error {
 
 func validateElection(e endpoint.Election) error {
 	switch {
-	case e.Mode != ARP:
-		return fmt.Errorf("mode %q is not %q: for BGP, use the kind bgp", e.Mode, ARP)
+	case e.Mode != ARP && e.Mode != BGP:
+		return fmt.Errorf("mode %q is neither %q nor %q", e.Mode, ARP, BGP)
 	case e.Interface != "" && !interfaceForm.MatchString(e.Interface):
 		return fmt.Errorf("%q is not the name of an interface", e.Interface)
 	case !programForm.MatchString(e.Program) || path.Clean(e.Program) != e.Program:

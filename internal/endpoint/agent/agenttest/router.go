@@ -1,4 +1,6 @@
-package bgp
+// Package agenttest is what the tests of kinds of endpoint with an agent share: a router, and a stand-in for the API
+// server of a replica.
+package agenttest
 
 import (
 	"context"
@@ -15,28 +17,26 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// router is gobgpd in the lab's network: the router that the machines announce the address to.
-type router struct {
+// Router is gobgpd in the lab's network: the router that the machines announce the address to.
+type Router struct {
 	client, config string
 	family         string // of its table
 	process        *exec.Cmd
 }
 
+// The autonomous systems of the router and of the machines.
 const (
-	routerASN  = 65000
-	machineASN = 65001
+	RouterASN  = 65000
+	MachineASN = 65001
 )
 
-// calmBFD is the interval of BFD where a test does not measure it: on a busy computer, sessions must
+// CalmBFD is the interval of BFD where a test does not measure it: on a busy computer, sessions must
 // not end because a program waits for the processor.
-const calmBFD = 2 * time.Second
+const CalmBFD = 2 * time.Second
 
-// dynamic accepts sessions from all machines of the lab, with BFD.
-func dynamic(interval time.Duration) string {
-	return fmt.Sprintf(dynamicNeighbors, labSubnet, interval.Microseconds())
-}
-
-const dynamicNeighbors = `[[dynamic-neighbors]]
+// DynamicNeighbors accepts sessions from all machines of a network, with BFD. It has places for the network and the
+// interval in microseconds.
+const DynamicNeighbors = `[[dynamic-neighbors]]
   [dynamic-neighbors.config]
     prefix = "%[1]s"
     peer-group = "replicas"
@@ -51,8 +51,8 @@ const dynamicNeighbors = `[[dynamic-neighbors]]
     detection-multiplier = 3
 `
 
-// neighbor accepts sessions from one machine with a password.
-const neighbor = `[[neighbors]]
+// Neighbor accepts sessions from one machine. It has places for its address and the password.
+const Neighbor = `[[neighbors]]
   [neighbors.config]
     neighbor-address = "%s"
     peer-as = 65001
@@ -61,10 +61,10 @@ const neighbor = `[[neighbors]]
     passive-mode = true
 `
 
-// startRouter starts gobgpd with the given neighbors.
-func startRouter(t *testing.T, address, neighbors string) *router {
+// StartRouter starts gobgpd at an address of this computer, with the given neighbors. id is an IPv4 address.
+func StartRouter(t *testing.T, id, address, neighbors string) *Router {
 	t.Helper()
-	r := &router{config: filepath.Join(t.TempDir(), "gobgpd.toml"), family: "ipv4"}
+	r := &Router{config: filepath.Join(t.TempDir(), "gobgpd.toml"), family: "ipv4"}
 	if strings.Contains(address, ":") {
 		r.family = "ipv6"
 	}
@@ -72,8 +72,8 @@ func startRouter(t *testing.T, address, neighbors string) *router {
 	if err == nil {
 		r.client, err = build.Set(t.Context(), "gobgp")
 	}
-	text := fmt.Sprintf("[global.config]\n  as = %d\n  router-id = %q\n  local-address-list = [%q]\n", routerASN,
-		labRouter, address) + neighbors
+	text := fmt.Sprintf("[global.config]\n  as = %d\n  router-id = %q\n  local-address-list = [%q]\n", RouterASN,
+		id, address) + neighbors
 	if err == nil {
 		err = os.WriteFile(r.config, []byte(text), 0o600)
 	}
@@ -91,7 +91,7 @@ func startRouter(t *testing.T, address, neighbors string) *router {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		r.stop()
+		r.Stop()
 		text, _ := os.ReadFile(r.config + ".log")
 		if t.Failed() {
 			t.Logf("gobgpd:\n%s", text)
@@ -99,7 +99,7 @@ func startRouter(t *testing.T, address, neighbors string) *router {
 	})
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		if _, err := r.routes(); err == nil {
+		if _, err := r.Routes(); err == nil {
 			return r
 		} else if time.Now().After(deadline) {
 			t.Fatal(err)
@@ -108,13 +108,14 @@ func startRouter(t *testing.T, address, neighbors string) *router {
 	}
 }
 
-func (r *router) stop() {
+// Stop kills the router.
+func (r *Router) Stop() {
 	_ = r.process.Process.Kill()
 	_ = r.process.Wait()
 }
 
-// ask runs gobgp.
-func (r *router) ask(args ...string) ([]byte, error) {
+// Ask runs gobgp.
+func (r *Router) Ask(args ...string) ([]byte, error) {
 	out, err := exec.Command(r.client, args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("gobgp %s: %w: %s", strings.Join(args, " "), err, out)
@@ -122,9 +123,9 @@ func (r *router) ask(args ...string) ([]byte, error) {
 	return out, err
 }
 
-// routes returns the router's table: prefix → next hops, sorted.
-func (r *router) routes() (map[string][]string, error) {
-	out, err := r.ask("-j", "global", "rib", "-a", r.family)
+// Routes returns the router's table: prefix → next hops, sorted.
+func (r *Router) Routes() (map[string][]string, error) {
+	out, err := r.Ask("-j", "global", "rib", "-a", r.family)
 	if err != nil {
 		return nil, err
 	}

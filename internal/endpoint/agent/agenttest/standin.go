@@ -1,4 +1,4 @@
-package bgp
+package agenttest
 
 import (
 	"context"
@@ -19,24 +19,25 @@ import (
 	"time"
 )
 
+// The environment of a stand-in, and what it looks for.
 const (
-	// standInAddress makes this test binary a stand-in for kube-apiserver, of which the endpoint sees
+	// StandInAddress makes this test binary a stand-in for kube-apiserver, of which the endpoint sees
 	// only this much: TLS on all addresses, and /readyz that fails from SIGTERM on while requests are
 	// served.
-	standInAddress = "KUBE_STAND_IN_ADDRESS"
-	// standInName is what the stand-in answers.
-	standInName = "KUBE_STAND_IN_NAME"
-	// notReadyFile makes /readyz fail while it exists.
-	notReadyFile = "/run/stand-in.not-ready"
+	StandInAddress = "KUBE_STAND_IN_ADDRESS"
+	// StandInName is what the stand-in answers.
+	StandInName = "KUBE_STAND_IN_NAME"
+	// NotReadyFile makes /readyz fail while it exists.
+	NotReadyFile = "/run/stand-in.not-ready"
 )
 
-// standInIfAsked never returns if the environment asks for the stand-in.
-func standInIfAsked() {
-	address := os.Getenv(standInAddress)
+// StandInIfAsked never returns if the environment asks for the stand-in.
+func StandInIfAsked() {
+	address := os.Getenv(StandInAddress)
 	if address == "" {
 		return
 	}
-	if err := runStandIn(address, os.Getenv(standInName)); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := runStandIn(address, os.Getenv(StandInName)); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		panic(err)
 	}
 	os.Exit(0)
@@ -55,7 +56,7 @@ func runStandIn(address, name string) error {
 	var stopping atomic.Bool
 	mux := http.NewServeMux()
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if _, err := os.Stat(notReadyFile); stopping.Load() || !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(NotReadyFile); stopping.Load() || !errors.Is(err, fs.ErrNotExist) {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
