@@ -55,6 +55,12 @@ func expectDocumentedRuns(t *testing.T) {
 // blocksRunBy returns the blocks whose mark names a test.
 func blocksRunBy(t *testing.T, test string) []markdown.Block {
 	t.Helper()
+	return documentedBlocks(t, func(b markdown.Block) bool { return slices.Contains(b.RunBy(), test) })
+}
+
+// documentedBlocks returns the blocks of the documents that are wanted.
+func documentedBlocks(t *testing.T, wanted func(markdown.Block) bool) []markdown.Block {
+	t.Helper()
 	root, err := build.Checkout()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +69,7 @@ func blocksRunBy(t *testing.T, test string) []markdown.Block {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(blocks, func(b markdown.Block) bool { return !slices.Contains(b.RunBy(), test) })
+	return slices.DeleteFunc(blocks, func(b markdown.Block) bool { return !wanted(b) })
 }
 
 // rootName returns the name of the test without those of its subtests.

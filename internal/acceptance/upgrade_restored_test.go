@@ -10,7 +10,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUpgradeUndone goes back to etcd 3.5 when all members run 3.6, in the only possible way:
+// TestUpgradeUndone goes back to etcd 3.5 when all members run 3.6, and to the data of before:
 // with the snapshot from before, by the guide's commands.
 func TestUpgradeUndone(t *testing.T) {
 	to := defaults(t)

@@ -50,3 +50,23 @@ func Provider(ctx context.Context, program, path string, variables ...string) er
 	}
 	return nil
 }
+
+// SnapshotStore builds kube-snapshot-store of this checkout, which is a module of its own, into the
+// file at path. It reports the version.
+func SnapshotStore(ctx context.Context, version, path string) error {
+	root, err := Checkout()
+	if err != nil {
+		return err
+	}
+	show := newProgress(os.Stderr, "kube-snapshot-store")
+	defer show.stop()
+	show.step("compiling")
+	command := goCommand{
+		dir: filepath.Join(root, "tools", "snapshot-store"), env: []string{"CGO_ENABLED=0"}, log: io.Discard, show: show,
+	}
+	args := []string{"build", "-trimpath", "-ldflags=-s -w -X main.version=" + version, "-o", path, "."}
+	if _, err := command.run(ctx, args); err != nil {
+		return fmt.Errorf("build kube-snapshot-store: %w", err)
+	}
+	return nil
+}

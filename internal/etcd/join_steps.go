@@ -150,7 +150,7 @@ func (j *joining) checkVersion(ctx context.Context, v membership.View) (bool, er
 	if j.versions {
 		return true, nil
 	}
-	if err := membership.MayUpgrade(j.clients.Survey(ctx, v), j.s.Version); err != nil {
+	if err := membership.MayJoinAs(j.clients.Survey(ctx, v), j.s.Version); err != nil {
 		return false, j.refuse(&v, err.Error(), "choose a version that can run together with the other members")
 	}
 	inspect := prepareUpgrade(j.s, v, 0, j.cl.observeAll(ctx, j.s)).Inspect

@@ -114,7 +114,8 @@ func describe(s Spec, f machine.Observed, v *membership.View) Status {
 	case v != nil && entry == nil: // nothing else is reported then
 		out.Drift = []string{s.Name + ": the cluster no longer lists this member, but its machine still has its files"}
 	case f.Reached():
-		out.Drift = append(machine.Drift(s.Spec, f, entry, time.Now()), membership.AlarmDrift(s.Name, v, entry)...)
+		out.Drift = slices.Concat(machine.Drift(s.Spec, f, entry, time.Now()), membership.AlarmDrift(s.Name, v, entry),
+			membership.DowngradeDrift(s.Name, v, s.Version))
 	}
 	return out
 }

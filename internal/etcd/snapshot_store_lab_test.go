@@ -1,16 +1,8 @@
 package etcd
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -24,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -32,7 +25,6 @@ const (
 	storeAccess      = "AKIALABACCESS"
 	storeSecret      = "lab-secret-3b1f9c5d7a2e4f60"
 	storeCredentials = "/root/s3-credentials"
-	s3Version        = "1.8.0"
 	// storeLog prints what the last run of the timer's service said.
 	storeLog = "journalctl --no-pager -u etcd-snapshot.service _SYSTEMD_INVOCATION_ID=" +
 		"$(systemctl show --property=InvocationID --value etcd-snapshot.service)"
@@ -91,14 +83,13 @@ func newStoreRig(t *testing.T) *storeRig {
 		t.Fatal(err)
 	}
 	r := &storeRig{rig: newRig(t), identity: identity}
-	server := r.specs["cp2"].Host // the second machine
-	certificate := r.startServer(server)
+	server := r.startServer()
 	s := r.specs["cp1"]
 	s.Peers = map[string]*host.Host{"cp1": s.Host}
 	s.Source, s.StoreVersion = host.Source{Directory: programs(t)}, "0.0.1"
 	s.Snapshots = &snapshot.Settings{Schedule: never, Kept: 2, S3: &snapshot.S3{
-		Endpoint: "https://" + net.JoinHostPort(server.Address(), "7070"), Bucket: "backups", Prefix: "etcd/lab",
-		CredentialsFile: storeCredentials, CACertificate: certificate, Kept: 2,
+		Endpoint: server.Endpoint, Bucket: server.Bucket, Prefix: "etcd/lab",
+		CredentialsFile: storeCredentials, CACertificate: server.Certificate, Kept: 2,
 		Recipients: []string{identity.Recipient().String()},
 	}}
 	r.specs["cp1"], r.spec = s, s
@@ -114,64 +105,27 @@ func programs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, version := range []string{"0.0.1", "0.0.2"} {
-		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version,
-			"-o", filepath.Join(dir, snapshot.StoreProduct+"-v"+version, snapshot.StoreProduct), ".")
-		command.Dir = filepath.Join("..", "..", "tools", "snapshot-store")
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if os.Getenv(withinLab) != "" {
-			command.Env = append(command.Env, "GOPROXY=off")
-		}
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("build kube-snapshot-store: %v\n%s", err, out)
+		path := filepath.Join(dir, snapshot.StoreProduct+"-v"+version, snapshot.StoreProduct)
+		if err := build.SnapshotStore(t.Context(), version, path); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return dir
 }
 
-// startServer runs versitygw on a machine, and returns its certificate.
-func (r *storeRig) startServer(machine *host.Host) string {
+// startServer runs versitygw on a machine, and returns its endpoint and certificate.
+func (r *storeRig) startServer() services.S3 {
 	r.t.Helper()
 	program, err := build.Set(r.t.Context(), "versitygw")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	dir := r.t.TempDir()
-	if err := os.Symlink(filepath.Dir(program), filepath.Join(dir, "versitygw-v"+s3Version)); err != nil {
+	server, err := services.StartS3(r.t.Context(), r.lab.Machine("store"), program,
+		services.S3{Bucket: "backups", AccessKey: storeAccess, SecretKey: storeSecret})
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	gateway := host.Artifact{Product: "versitygw", Version: s3Version, Name: "versitygw"}
-	if _, err := machine.Install(r.t.Context(), host.Source{Directory: dir}, []host.Artifact{gateway}); err != nil {
-		r.t.Fatal(err)
-	}
-	certificate, key := selfSigned(r.t, machine.Address())
-	r.sh("store", "umask 077; mkdir -p /srv/objects/backups /srv/attributes; cat >/srv/cert <<'E'\n"+certificate+
-		"E\ncat >/srv/key <<'E'\n"+key+"E\nprintf 'ROOT_ACCESS_KEY=%s\\nROOT_SECRET_KEY=%s\\n' "+storeAccess+" "+storeSecret+
-		" >/srv/env\nsystemd-run --quiet --unit=s3 --property=EnvironmentFile=/srv/env "+gateway.Path()+
-		" --port :7070 --cert /srv/cert --key /srv/key --quiet posix --sidecar /srv/attributes /srv/objects")
-	return certificate
-}
-
-// selfSigned returns a certificate for an address, and its key.
-func selfSigned(t *testing.T, address string) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+	return server
 }
 
 // credentials writes the credentials to the member's machine.

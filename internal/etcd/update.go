@@ -60,7 +60,8 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	}
 	entry := machine.EntryOf(v, s.Spec)
 	r, err := compare(s, f, v)
-	if err != nil || !r.Needed() && len(machine.MissingArtifacts(s.Spec, f)) == 0 && !HasAlarm(v, entry) {
+	if err != nil || !r.Needed() && len(machine.MissingArtifacts(s.Spec, f)) == 0 && !HasAlarm(v, entry) &&
+		membership.AbandonedDowngrade(v, s.Version) == "" {
 		return describe(s, f, v), err // nothing to wait for
 	}
 	if err := turn.Wait(ctx); err != nil {
@@ -131,7 +132,8 @@ func (c *updating) loop(ctx context.Context) (Status, error) {
 		if entry != nil {
 			c.size = max(c.size, entry.DBSize)
 		}
-		if !r.Needed() && len(machine.MissingArtifacts(s.Spec, c.f)) == 0 {
+		if !r.Needed() && len(machine.MissingArtifacts(s.Spec, c.f)) == 0 &&
+			membership.AbandonedDowngrade(view, s.Version) == "" {
 			return describe(s, c.f, view), nil
 		}
 		done, err := c.apply(ctx, view, r)
@@ -173,6 +175,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		if err := c.checkVersion(ctx, *v); err != nil {
 			return false, err
 		}
+	}
+	if minor := membership.AbandonedDowngrade(v, c.s.Version); minor != "" {
+		return false, c.cancelDowngrade(ctx, *v, minor)
 	}
 	if c.f.Record != nil && c.f.Record.Generation != c.s.Generation() {
 		if near, err := c.rotation.ready(ctx, v); !near {
@@ -227,7 +232,7 @@ func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 		(unit == "" || unit == c.s.Version) {
 		return nil // the version does not change
 	}
-	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {
+	if err := membership.MayChangeVersion(c.clients.Survey(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
 			Summary: "etcd version not possible", Attribute: "version", Host: c.s.Label(), Cause: err.Error(),
 			Unchanged: problem.Nothing, Next: "choose a version that the cluster can be changed to", Detail: v.String(),

@@ -31,6 +31,31 @@ type versionStep struct {
 // due reports whether the version changes.
 func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
 
+// downgrades reports whether the step is one to an older minor version.
+func (s versionStep) downgrades() bool { return release.IsOlder(s.To, s.From) }
+
+// noun returns what the step is called.
+func (s versionStep) noun() string {
+	if s.downgrades() {
+		return "downgrade"
+	}
+	return "upgrade"
+}
+
+// stepSummaries are the summaries of the problems of a step.
+type stepSummaries struct{ refused, rolledBack, failed string }
+
+func (s versionStep) summaries() stepSummaries {
+	if s.downgrades() {
+		return stepSummaries{
+			"etcd not downgraded", "etcd not downgraded, and rolled back", "etcd not downgraded, and not rolled back",
+		}
+	}
+	return stepSummaries{
+		"etcd not upgraded", "etcd not upgraded, and rolled back", "etcd not upgraded, and not rolled back",
+	}
+}
+
 // versionStepOf determines the member's running version from the machine and the cluster.
 func versionStepOf(s Spec, f machine.Observed, entry *membership.Member) versionStep {
 	unit, before := f.Facts.Files[layout.UnitPath].Content, f.Facts.Files[layout.RollbackUnitPath].Content
@@ -154,6 +179,9 @@ func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool
 	}
 	if saved, ready := c.cl.readyFor(c.s.Version); ready {
 		c.saved = saved
+		if c.step.downgrades() {
+			return c.readyToDowngrade(ctx, *v)
+		}
 		return true, nil
 	}
 	p := prepareUpgrade(c.s, *v, entry.ID, c.cl.observeAll(ctx, c.s))
@@ -174,7 +202,8 @@ func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool
 
 // prepareUpgrade installs the programs on every machine and saves the snapshot.
 func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgradePreparation) error {
-	problem.Progress(ctx, "etcd: preparing the upgrade to %s with %d members", c.s.Version, len(v.Members))
+	noun := c.step.noun()
+	problem.Progress(ctx, "etcd: preparing the %s to %s with %d members", noun, c.s.Version, len(v.Members))
 	if err := c.installAll(ctx, v, p.Install); err != nil {
 		return err
 	}
@@ -186,13 +215,13 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 			label: snapshot.UpgradeLabel(c.step.From, c.s.Version), dir: snapshot.UpgradesDir,
 		})
 		if err != nil {
-			return c.notUpgraded(&v, "no snapshot could be saved before the upgrade: "+err.Error(),
+			return c.notUpgraded(&v, "no snapshot could be saved before the "+noun+": "+err.Error(),
 				"repair the member or free space, depending on the cause, then apply again")
 		}
 		saved = got.Path + " on " + got.Host
 	} else {
-		problem.Progress(ctx, "etcd: the upgrade to %s is in progress; the snapshot from before the upgrade is %s",
-			c.s.Version, saved)
+		problem.Progress(ctx, "etcd: the %s to %s is in progress; the snapshot from before the %[1]s is %[3]s",
+			noun, c.s.Version, saved)
 	}
 	c.cl.setReady(c.s.Version, saved)
 	c.since.End()
@@ -231,9 +260,14 @@ func (c *updating) installAll(ctx context.Context, v membership.View, machines [
 		"check the artifact source of the provider and the version, then apply again")
 }
 
-// notUpgraded returns the refusal of an upgrade that has changed no member.
+// notUpgraded returns the refusal of a version that has changed no member.
 func (c *updating) notUpgraded(v *membership.View, cause, next string) error {
-	return refusal("etcd not upgraded", c.s, v, cause, problem.Nothing, next)
+	unchanged := problem.Nothing
+	if v != nil && v.Downgrade != "" && c.step.downgrades() {
+		unchanged = fmt.Sprintf("%s was not changed; the downgrade stays enabled, and the cluster works as etcd %s until "+
+			"it ends or version is set back.", c.s.Name, v.Downgrade)
+	}
+	return refusal(c.step.summaries().refused, c.s, v, cause, unchanged, next)
 }
 
 // upgrades is what this process knows of the upgrades of one cluster. The cluster's mutex

@@ -31,7 +31,10 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r mach
 	case err == nil:
 		problem.Progress(ctx, "etcd %s: serving with %s", c.s.Name, c.s.Version)
 		c.cl.ended(c.s.Version, c.s.Name, true)
-		return c.removeRollbackRecord(ctx)
+		if err := c.removeRollbackRecord(ctx); err != nil || !c.step.downgrades() {
+			return err
+		}
+		return c.endDowngrade(ctx)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.Label(), err)
 	}
@@ -65,6 +68,10 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 	to, _, toErr := release.Parse(step.To)
 	if step.Unit == "" || err != nil || toErr != nil {
 		return false, "the unit of the previous version is no longer known"
+	}
+	if to < from {
+		return true, fmt.Sprintf("etcd %s reads what %s writes, and works in a cluster that is being downgraded", step.From,
+			step.To)
 	}
 	if from == to {
 		return true, fmt.Sprintf("%s and %s have the same minor version", step.From, step.To)
@@ -123,11 +130,11 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 		p.Detail += "\n--- last lines of " + layout.Unit + " with etcd " + c.step.From + "\n" + c.cl.lastLog(ctx, c.s)
 		return c.notRolledBack(p, v, fmt.Sprintf("the rollback to %s failed too: %s", c.step.From, err))
 	}
-	p.Summary = "etcd not upgraded, and rolled back"
+	p.Summary = c.step.summaries().rolledBack
 	p.Unchanged = fmt.Sprintf("%s serves with etcd %s again, with the same data (%s); "+
 		"the other members were not changed%s.", c.s.Name, c.step.From, why, versionsOf(others))
 	p.Next = "fix the cause shown in the log below, and apply again" + fmt.Sprintf(" (or set version back to %s)",
-		c.step.From) + savedAt(c.saved)
+		c.step.From) + c.savedAt()
 	if err := c.removeRollbackRecord(ctx); err != nil {
 		p.Unchanged += " " + layout.RollbackUnitPath + " could not be removed: " + err.Error() + "."
 	}
@@ -137,7 +144,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 
 // notRolledBack completes the problem of a member that serves with neither version.
 func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why string) error {
-	p.Summary = "etcd not upgraded, and not rolled back"
+	p.Summary = c.step.summaries().failed
 	p.Cause += "; " + why
 	p.Unchanged = fmt.Sprintf("%s does not serve, and its data was not changed; the other members were not changed",
 		c.s.Name)
@@ -152,15 +159,15 @@ func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why str
 	p.Unchanged += "."
 	p.Next = fmt.Sprintf("fix the cause shown in the log below, and apply again; or replace this member (terraform apply "+
 		"-replace=…), which recreates it with the data of the other members; as a last resort, restore the snapshot from "+
-		"before the upgrade with the tools of %s", c.step.From) + savedAt(c.saved)
+		"before the %s with the tools of %s", c.step.noun(), c.step.From) + c.savedAt()
 	return p
 }
 
-func savedAt(snapshot string) string {
-	if snapshot == "" {
+func (c *updating) savedAt() string {
+	if c.saved == "" {
 		return ""
 	}
-	return "; the snapshot from before the upgrade is " + snapshot
+	return "; the snapshot from before the " + c.step.noun() + " is " + c.saved
 }
 
 // versionsOf names the versions of members: " (cp2 3.5.35, cp3 3.6.16)".

@@ -73,6 +73,19 @@ func TestVersionStepIsDue(t *testing.T) {
 	}
 }
 
+func TestVersionStepInWords(t *testing.T) {
+	for step, want := range map[versionStep]string{
+		{From: "3.5.35", To: "3.6.16"}: "upgrade", {From: "3.6.16", To: "3.6.15"}: "upgrade",
+		{From: "3.6.16", To: "3.5.35"}: "downgrade", {To: "3.5.35"}: "upgrade",
+	} {
+		summary := "etcd not " + want + "d"
+		if got := step.summaries(); step.noun() != want || step.downgrades() != (want == "downgrade") ||
+			got != (stepSummaries{summary, summary + ", and rolled back", summary + ", and not rolled back"}) {
+			t.Errorf("%+v: %s, %+v", step, step.noun(), got)
+		}
+	}
+}
+
 // TestSaver: the member that is upgraded saves the snapshot if it can, or else the first voter
 // that is healthy and whose machine is reachable.
 func TestSaver(t *testing.T) {
@@ -254,6 +267,15 @@ func TestWayBack(t *testing.T) {
 	}{
 		{"patch", patch, "3.6", []membership.Member{young, young}, true, "same minor version"},
 		{"patch, nobody tells", patch, "", nil, true, "same minor version"},
+		{
+			"a downgrade",
+			versionStep{"3.6.16", "3.5.35", "unit"},
+			"3.5",
+			[]membership.Member{young, old},
+			true,
+			"etcd 3.6.16 reads what 3.5.35 writes",
+		},
+		{"a downgrade whose unit is lost", versionStep{"3.6.16", "3.5.35", ""}, "3.5", nil, false, "no longer known"},
 		{"minor, the first", minor, "3.5", []membership.Member{old, old}, true, "cluster version is still 3.5"},
 		{"minor, the last", minor, "3.5", []membership.Member{young, young}, true, "cluster version is still 3.5"},
 		{

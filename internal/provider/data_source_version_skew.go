@@ -198,7 +198,7 @@ func (m *versionSkewModel) fill(seen observedVersions) {
 func refusalsOf(seen observedVersions, etcdTarget, kubernetesTarget string) []string {
 	var refusals []string
 	if etcdTarget != "" {
-		if err := membership.MayUpgrade(seen.survey, etcdTarget); err != nil {
+		if err := membership.MayChangeVersion(seen.survey, etcdTarget); err != nil {
 			refusals = append(refusals, "etcd: "+err.Error())
 		} else {
 			seen.skew.Etcd = maps.Clone(seen.skew.Etcd)

@@ -250,10 +250,14 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 // the etcd versions that this run installs first. If the running versions cannot be observed,
 // the replica's previous version decides. A version that does not change is not checked.
 func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replicaModel, diags *diag.Diagnostics) {
-	if r.session == nil || !allKnown(plan.Name, plan.Version) || plan.Version.Equal(before.Version) {
+	if r.session == nil || !allKnown(plan.Name, plan.Version) {
 		return
 	}
 	target, name := plan.Version.ValueString(), plan.Name.ValueString()
+	if plan.Version.Equal(before.Version) {
+		r.refuseLoweredEtcd(ctx, plan, diags)
+		return
+	}
 	seen, err := r.runningVersions(ctx, plan)
 	if !before.Version.IsNull() {
 		r.session.warnUnknownVersions(diags, "Kubernetes "+target, seen.Unknown(), err)
@@ -267,6 +271,14 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	seen.Etcd = r.session.versions.afterPlan(seen.Etcd, urls, clusterOf(plan.bundle))
 	refuseVersion(diags, errors.Join(release.CheckSkew(target, name, seen), notWithRotation(before.bundle, plan.bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
+}
+
+// refuseLoweredEtcd rejects a version of etcd that this run lowers, if the replica needs a newer one.
+func (r *replicaResource) refuseLoweredEtcd(ctx context.Context, plan replicaModel, diags *diag.Diagnostics) {
+	urls, _ := knownStrings(ctx, plan.Etcd, diags)
+	for _, etcd := range r.session.versions.lowered(urls, clusterOf(plan.bundle)) {
+		refuseVersion(diags, release.ValidateEtcd(plan.Version.ValueString(), etcd))
+	}
 }
 
 // runningVersions returns the versions that run in the replica's control plane, as far as they can be

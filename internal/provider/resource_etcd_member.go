@@ -216,7 +216,7 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 	target := plan.Version.ValueString()
 	r.session.versions.plan(plan.ClientURL.ValueString(), plannedMember{
 		cluster: clusterOf(plan.bundle),
-		name:    plan.Name.ValueString(), version: target,
+		name:    plan.Name.ValueString(), version: target, before: before.Version.ValueString(),
 	})
 	if plan.Version.Equal(before.Version) || !elementsKnown(ctx, plan.Peers) {
 		return
@@ -224,12 +224,15 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 	upgrade := !before.Version.IsNull()
 	survey, err := r.session.survey(ctx, plan.bundle, stringMapOf(ctx, plan.Peers, diags))
 	switch {
+	case err == nil && !upgrade:
+		refuseVersion(diags, membership.MayJoinAs(survey, target))
 	case err == nil:
-		refuseVersion(diags, membership.MayUpgrade(survey, target))
+		refuseVersion(diags, membership.MayChangeVersion(survey, target))
 	case upgrade && !errors.Is(err, errChanging): // what the plan has allowed stays allowed
-		refuseVersion(diags, etcdrelease.ValidateUpgrade(before.Version.ValueString(), target))
+		refuseVersion(diags, etcdrelease.ValidateChange(before.Version.ValueString(), target))
 	}
 	if upgrade {
+		r.session.warnDowngrade(diags, survey, before.Version.ValueString(), target, err)
 		r.session.warnUnknownVersions(diags, "etcd "+target, membership.UpgradePathsFrom(survey).Issues, err)
 	}
 }

@@ -68,7 +68,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			Required:   true,
 			Validators: []validator.String{checked("etcd version", etcdrelease.ValidateVersion)},
 			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, " +
-				"the leader last. The plan refuses a version that the running cluster does not allow.",
+				"the leader last. An older minor version, at most one, is a downgrade of the cluster: see the guide " +
+				"Upgrading. The plan refuses a version that the running cluster does not allow.",
 		},
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,

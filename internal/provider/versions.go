@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -42,6 +44,7 @@ type plannedMember struct {
 	cluster string // ID of its bundle's cluster; "" while it is unknown
 	name    string
 	version string
+	before  string // its version in the state; "" for a new member
 }
 
 // observation is one observation of the running versions, shared by all callers.
@@ -109,6 +112,22 @@ func (v *versions) afterPlan(seen map[string]string, urls []string, cluster stri
 		}
 	}
 	return all
+}
+
+// lowered returns the planned versions of the members at the URLs and in the cluster that are older
+// than what these members have.
+func (v *versions) lowered(urls []string, cluster string) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []string
+	for url, m := range v.members {
+		same := slices.Contains(urls, url) || cluster != "" && m.cluster == cluster
+		if same && etcdrelease.Precedes(m.version, m.before) {
+			all = append(all, m.version)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // reachedAt returns the client URLs at which a cluster's etcd can be queried: the given ones,
@@ -227,6 +246,27 @@ func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unkn
 				"\nNext step: recover the components that do not answer, and plan again. The apply checks again "+
 				"before it changes anything, and refuses a version that is not allowed.")
 	}
+}
+
+// warnDowngrade says, once in a run, what a downgrade of etcd means. If the cluster cannot be asked (err),
+// the member's previous version decides whether it is one.
+func (s *session) warnDowngrade(
+	diags *diag.Diagnostics, survey membership.Survey, before, target string, err error,
+) {
+	due := err == nil && survey.Downgrades(target) || err != nil && etcdrelease.IsOlder(target, before)
+	if errors.Is(err, errChanging) || !due || !s.versions.once("downgrade to "+target) {
+		return
+	}
+	from, to := membership.MinorReported(before), membership.MinorReported(target)
+	diags.AddAttributeWarning(path.Root("version"), "etcd is downgraded to "+target,
+		fmt.Sprintf("What happens: every member must be healthy. A snapshot is saved and verified, then the downgrade "+
+			"to %[2]s is enabled in the cluster, and the members convert their data. They restart with %[3]s one at a time, "+
+			"the leader last.\n"+
+			"What is lost: no data. From the moment it is enabled, the cluster works as etcd %[2]s, without what %[1]s has "+
+			"added: feature gates, settings and metrics.\n"+
+			"The way back: as long as a member runs %[1]s, set version back, which cancels the downgrade. Afterwards, "+
+			"upgrade again.",
+			from, to, target))
 }
 
 // warnRemoved lists, once in a run, the APIs that clients lose.

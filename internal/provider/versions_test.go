@@ -130,11 +130,13 @@ func TestPlannedVersions(t *testing.T) {
 	own := replicaWith("https://10.0.0.11:2379")
 	for name, c := range map[string]struct {
 		etcd         string // planned before, at 10.0.0.11
+		etcdBefore   string // its version in the state
 		resource     string
 		set          map[string]tftypes.Value
 		from, to     string
 		refused, not string
 		warned       bool
+		warning      string // another one
 	}{
 		"a new member":        {resource: member, set: memberAt("10.0.0.12"), to: "3.6.16"},
 		"a member that stays": {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.6.16"},
@@ -148,7 +150,15 @@ func TestPlannedVersions(t *testing.T) {
 		},
 		"a member goes back": {
 			resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35",
-			refused: "its data format is older", warned: true,
+			warned: true, warning: "etcd is downgraded to 3.5.35",
+		},
+		"a member goes back to an old release": {
+			resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.20",
+			refused: "downgrade to 3.5.32 or later", warned: true,
+		},
+		"a member goes back two minors": {
+			resource: member, set: memberAt("10.0.0.12"), from: "3.7.3", to: "3.5.35",
+			refused: "downgrade by one minor version at a time", warned: true,
 		},
 		"a new replica": {etcd: "3.6.16", resource: replica, set: own, to: "1.36.3"},
 		"a replica's skipped minor": {
@@ -168,6 +178,13 @@ func TestPlannedVersions(t *testing.T) {
 			refused: "upgrade etcd first", not: "skipped", warned: true,
 		},
 		"a replica that stays beside it": {etcd: "3.5.20", resource: replica, set: own, from: "1.36.3", to: "1.36.3"},
+		"a replica that stays beside etcd that goes back": {
+			etcd: "3.5.20", etcdBefore: "3.5.35", resource: replica, set: own, from: "1.36.3", to: "1.36.3",
+			refused: "etcd 3.5.20 is too old for Kubernetes 1.36.3",
+		},
+		"a replica that stays beside etcd that goes back, and is new enough": {
+			etcd: "3.5.32", etcdBefore: "3.6.16", resource: replica, set: own, from: "1.36.3", to: "1.36.3",
+		},
 		"another cluster's old etcd": {
 			etcd: "3.5.20", resource: replica, set: replicaWith("https://10.0.9.9:2379"),
 			to: "1.36.3",
@@ -176,7 +193,7 @@ func TestPlannedVersions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlanner(t)
 			if c.etcd != "" {
-				if refused, _ := p.plan(t, member, memberAt("10.0.0.11"), "", c.etcd); refused != "" {
+				if refused, _ := p.plan(t, member, memberAt("10.0.0.11"), c.etcdBefore, c.etcd); refused != "" {
 					t.Fatal(refused)
 				}
 			}
@@ -191,6 +208,9 @@ func TestPlannedVersions(t *testing.T) {
 			}
 			if strings.Contains(warned, "not checked against all running versions") != c.warned {
 				t.Errorf("warned %q, want it: %v", warned, c.warned)
+			}
+			if !strings.Contains(warned, c.warning) {
+				t.Errorf("warned %q, want %q", warned, c.warning)
 			}
 			if _, again := p.plan(t, c.resource, c.set, c.from, c.to); strings.Contains(again, "not checked against") {
 				t.Error("the warning comes twice in one run")

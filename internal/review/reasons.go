@@ -2,6 +2,7 @@ package review
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -77,12 +78,29 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 			others = true
 			continue
 		}
-		reasons = append(reasons, c.reason(name, a))
+		reason := c.reason(name, a)
+		if kind == "kube_etcd_member" && name == "version" && isOlderMinor(c.afterVisible[name], c.beforeVisible[name]) {
+			reason.Text += " (the cluster is downgraded)"
+		}
+		reasons = append(reasons, reason)
 	}
 	if others {
 		reasons = append(reasons, Reason{"other arguments", Restart})
 	}
 	return reasons
+}
+
+// isOlderMinor reports whether a version, such as "3.5.35", is of an older minor version than another one.
+func isOlderMinor(version, than any) bool {
+	minor := func(value any) int {
+		var major, minor, patch int
+		if _, err := fmt.Sscanf(plain(value), "%d.%d.%d", &major, &minor, &patch); err != nil {
+			return -1
+		}
+		return minor
+	}
+	is, was := minor(version), minor(than)
+	return is >= 0 && is < was
 }
 
 func (c change) differs(name string) bool {

@@ -244,6 +244,26 @@ func TestReasonsOfReplacements(t *testing.T) {
 	}
 }
 
+// TestDowngradeIsNamed checks that an older minor version of etcd is called what it is, and an older patch
+// release is not.
+func TestDowngradeIsNamed(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"3.6.16", "3.5.35", "version 3.6.16 → 3.5.35 (the cluster is downgraded) (restarts)"},
+		{"3.6.16", "3.6.15", "version 3.6.16 → 3.6.15 (restarts)"},
+		{"3.5.35", "3.6.16", "version 3.5.35 → 3.6.16 (restarts)"},
+		{"3.6.16", "older", "version 3.6.16 → older (restarts)"},
+	} {
+		d := document(t, "upgrade")
+		change := changeOf(t, d, `kube_etcd_member.this["cp2"]`)
+		change["actions"] = []any{"update"}
+		change["before"].(map[string]any)["version"] = c.from
+		change["after"].(map[string]any)["version"] = c.to
+		if got := comment(t, d); !strings.Contains(got, c.want) {
+			t.Errorf("the comment lacks %q:\n%s", c.want, got)
+		}
+	}
+}
+
 // TestExamples checks that the examples in the documents are a comment on the plan of testdata,
 // with other addresses. The guide leaves lines out.
 func TestExamples(t *testing.T) {

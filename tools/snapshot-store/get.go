@@ -37,7 +37,8 @@ func readIdentities(file string, in io.Reader) ([]age.Identity, error) {
 }
 
 // get fetches a snapshot, the newest verified one if the name is "". The file appears under its name
-// only if everything fits: what the store has, the encryption, and the SHA-256 that etcd appended.
+// only if everything fits: what the store has, the encryption, and the SHA-256 that etcd appended. Its
+// modification time is when the snapshot was saved, because a restore says how old the file is.
 func (s *store) get(ctx context.Context, name, to string, identities []age.Identity) (manifest, error) {
 	o, m, err := s.choose(ctx, name)
 	if err != nil {
@@ -53,7 +54,8 @@ func (s *store) get(ctx context.Context, name, to string, identities []age.Ident
 	}
 	err = errors.Join(s.fetch(ctx, o, m, identities, part), part.Chmod(0o600), part.Sync(), part.Close())
 	if err == nil {
-		err = os.Rename(part.Name(), to)
+		saved := m.savedAt()
+		err = errors.Join(os.Chtimes(part.Name(), saved, saved), os.Rename(part.Name(), to))
 	}
 	if err != nil {
 		_ = os.Remove(part.Name())

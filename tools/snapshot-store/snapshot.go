@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Forms of names. A name begins with the time, so sorting by name sorts by age. Whatever else is in
@@ -71,6 +72,17 @@ func parseManifest(text []byte, key, cluster string) (manifest, error) {
 		return manifest{}, errors.New("the manifest lacks sizes or digests")
 	}
 	return m, nil
+}
+
+// savedAt returns when the snapshot was saved, by its name; zero if its name has no such time, which
+// leaves the times of a file as they are (os.Chtimes).
+func (m manifest) savedAt() time.Time {
+	at, _, _ := strings.Cut(m.Snapshot, "-")
+	saved, err := time.Parse("20060102T150405Z", at)
+	if err != nil {
+		return time.Time{}
+	}
+	return saved
 }
 
 // key returns the last part of the key.

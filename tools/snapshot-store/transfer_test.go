@@ -46,8 +46,9 @@ func TestRoundTrip(t *testing.T) {
 	if !same(t, file, out) {
 		t.Error("what was fetched is not what was uploaded")
 	}
-	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
+	saved := time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC) // in its name
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 || !info.ModTime().Equal(saved) {
+		t.Errorf("mode %v, saved %v, %v", info.Mode(), info.ModTime(), err)
 	}
 	other, _ := age.GenerateX25519Identity()
 	_, err = st.get(t.Context(), name(1), out+"2", []age.Identity{other})

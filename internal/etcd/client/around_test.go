@@ -35,6 +35,8 @@ func TestAround(t *testing.T) {
 	_ = c.MoveLeader(ctx, member, 1)
 	_ = c.Defragment(ctx, member)
 	_ = c.Disarm(ctx, member, membership.Alarm{Member: 1, Name: "NOSPACE"})
+	_ = c.EnableDowngrade(ctx, member, "3.5") // fails at the validation, which changes nothing
+	_ = c.CancelDowngrade(ctx, member)
 	_ = c.Call(ctx, member, RequestTimeout, func(ctx context.Context, client *clientv3.Client) error {
 		_, _ = client.AlarmList(ctx)
 		_, _ = client.Status(ctx, member)
@@ -45,7 +47,7 @@ func TestAround(t *testing.T) {
 	})
 	var want []string
 	for _, call := range []string{
-		"MemberAdd", "MemberPromote", "MemberRemove", "MoveLeader", "Defragment", "Alarm", "Put", "LeaseGrant",
+		"MemberAdd", "MemberPromote", "MemberRemove", "MoveLeader", "Defragment", "Alarm", "Downgrade", "Put", "LeaseGrant",
 	} {
 		want = append(want, "before "+member+" etcd "+call, "after "+member+" etcd "+call)
 	}

@@ -58,6 +58,35 @@ func (c *Clients) Defragment(ctx context.Context, address string) error {
 	})
 }
 
+// EnableDowngrade has the cluster validate a downgrade to a minor version ("3.5"), and then work
+// as that version: the leader lowers the cluster version, and each member the version of its
+// data. It changes nothing if a downgrade is enabled already.
+func (c *Clients) EnableDowngrade(ctx context.Context, address, minor string) error {
+	err := c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		if _, err := member.Downgrade(ctx, clientv3.DowngradeValidate, minor); err != nil {
+			return err
+		}
+		_, err := member.Downgrade(ctx, clientv3.DowngradeEnable, minor)
+		return err
+	})
+	if SameError(err, rpctypes.ErrDowngradeInProcess) {
+		return nil
+	}
+	return err
+}
+
+// CancelDowngrade ends a downgrade, if one is enabled.
+func (c *Clients) CancelDowngrade(ctx context.Context, address string) error {
+	err := c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Downgrade(ctx, clientv3.DowngradeCancel, "")
+		return err
+	})
+	if SameError(err, rpctypes.ErrNoInflightDowngrade) {
+		return nil
+	}
+	return err
+}
+
 // Position is how much of the cluster's log a member has.
 type Position struct {
 	Term     uint64

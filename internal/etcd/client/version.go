@@ -14,7 +14,7 @@ import (
 
 // Survey returns v with the cluster version.
 func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Survey {
-	out := membership.Survey{ClusterVersion: c.ClusterVersion(ctx, v, 0)}
+	out := membership.Survey{ClusterVersion: c.ClusterVersion(ctx, v, 0), Downgrade: v.Downgrade}
 	for _, m := range v.Members {
 		out.Members = append(out.Members, membership.MemberStatus{
 			Member: m, ID: fmt.Sprintf("%x", m.ID),
@@ -25,9 +25,9 @@ func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Surv
 }
 
 // ClusterVersion returns the cluster version, as reported by the members other than the
-// one with the given ID; "" if none reports it. It only rises unless etcd receives a
-// downgrade request, and a member that lags behind reports an older one, so the highest is
-// returned.
+// one with the given ID; "" if none reports it. A member that lags behind reports the one before.
+// The highest is returned: a downgrade that one member does not know yet has not arrived
+// everywhere.
 func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uint64) string {
 	versions := make([]string, len(v.Members))
 	_ = forEach(v.Members, func(i int, m membership.Member) (err error) { // a member that does not report it is skipped

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -136,6 +137,7 @@ func firstList(addresses []string, answers map[string]answer) (membership.View, 
 func assemble(v membership.View, answers map[string]answer) membership.View {
 	var term, applied uint64
 	var alarms []membership.Alarm
+	var downgradeKnown uint64
 	for i := range v.Members {
 		m := &v.Members[i]
 		a, asked := answers[m.Address()]
@@ -159,7 +161,12 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 		m.Version, m.Index, m.Applied = membership.VersionReported(a.status.Version), a.status.RaftIndex,
 			a.status.RaftAppliedIndex
 		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
+		m.Storage = membership.MinorReported(a.status.StorageVersion)
 		m.Healthy, m.Trouble = judge(*m, a)
+		// 3.5 does not report a downgrade.
+		if info := a.status.DowngradeInfo; info != nil && a.status.RaftAppliedIndex >= downgradeKnown {
+			downgradeKnown, v.Downgrade = a.status.RaftAppliedIndex, downgradeOf(info)
+		}
 		// The answer with the highest term has the newest leader.
 		if a.status.RaftTerm >= term && a.status.Leader != 0 {
 			term, v.Leader = a.status.RaftTerm, a.status.Leader
@@ -171,6 +178,14 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 		}
 	}
 	return v.WithAlarms(alarms)
+}
+
+// downgradeOf returns the minor version to which a downgrade is enabled, or "".
+func downgradeOf(info *pb.DowngradeInfo) string {
+	if !info.Enabled {
+		return ""
+	}
+	return membership.MinorReported(info.TargetVersion)
 }
 
 // judge reports whether a member that answered is healthy, and if not, why. Alarms do not

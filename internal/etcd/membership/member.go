@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -116,6 +117,16 @@ func VersionReported(version string) string {
 	return version
 }
 
+// MinorReported returns the minor version of a release that a member reports ("3.6.0"): "3.6",
+// or "" if it reports none.
+func MinorReported(version string) string {
+	minor, _, err := release.Parse(version)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("3.%d", minor)
+}
+
 // Member is one entry of the cluster's own member list, with what the member itself
 // reported.
 type Member struct {
@@ -133,6 +144,7 @@ type Member struct {
 	DBSize     int64  // bytes
 	DBInUse    int64  // bytes: the size after a defragmentation
 	DBQuota    int64  // bytes; negative: none; 0: unknown (etcd 3.5 does not report it)
+	Storage    string // minor version of its data: "3.6"; "" if it does not answer, or before 3.6
 	Alarms     []string
 }
 

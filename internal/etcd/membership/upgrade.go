@@ -70,6 +70,7 @@ type Survey struct {
 	// last member runs a newer minor version, and refuses to start an older one from then
 	// on. "" if no member reports it.
 	ClusterVersion string
+	Downgrade      string // the minor version to which a downgrade is enabled: "3.5"; "" if none is
 }
 
 // MayUpgrade returns why the members of a cluster may not be brought to a version, or nil.
@@ -91,8 +92,7 @@ func MayUpgrade(s Survey, target string) error {
 	switch {
 	case known && to < agreed:
 		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d, "+
-			"and etcd refuses to start an older minor version after that; stay on 3.%d, "+
-			"or restore a snapshot from before the upgrade", target, agreed, agreed))
+			"and etcd refuses to start an older minor version after that; stay on 3.%d", target, agreed, agreed))
 	case known && to > agreed+1:
 		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d; "+
 			"upgrade all members by one minor version at a time, to 3.%d first",

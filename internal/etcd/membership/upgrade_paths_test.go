@@ -24,42 +24,42 @@ func TestUpgradePathsFrom(t *testing.T) {
 		issue           string
 	}{
 		"nobody answers":   {},
-		"settled":          {survey: Survey{three("3.5.35"), "3.5"}, stable: true, healthy: true, next: []string{"3.6"}},
-		"too old for 3.6":  {survey: Survey{three("3.5.20"), "3.5"}, stable: true, healthy: true},
-		"the newest known": {survey: Survey{three("3.7.0"), "3.7"}, stable: true, healthy: true},
-		"an upgrade begun": {survey: Survey{append(three("3.5.35")[:2], member("cp3", "3.6.16")), "3.5"}, healthy: true},
-		"not agreed yet":   {survey: Survey{three("3.6.16"), "3.5"}, healthy: true},
+		"settled":          {survey: Survey{three("3.5.35"), "3.5", ""}, stable: true, healthy: true, next: []string{"3.6"}},
+		"too old for 3.6":  {survey: Survey{three("3.5.20"), "3.5", ""}, stable: true, healthy: true},
+		"the newest known": {survey: Survey{three("3.7.0"), "3.7", ""}, stable: true, healthy: true},
+		"an upgrade begun": {survey: Survey{append(three("3.5.35")[:2], member("cp3", "3.6.16")), "3.5", ""}, healthy: true},
+		"not agreed yet":   {survey: Survey{three("3.6.16"), "3.5", ""}, healthy: true},
 		"patches differ": {
-			survey: Survey{append(three("3.6.16")[:2], member("cp3", "3.6.15")), "3.6"}, healthy: true,
+			survey: Survey{append(three("3.6.16")[:2], member("cp3", "3.6.15")), "3.6", ""}, healthy: true,
 			next: []string{"3.7"},
 		},
 		"one does not tell": {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) {
 			m.Version, m.Healthy, m.Trouble = "", false, "does not answer"
-		}), "3.5"}, next: []string{"3.6"}, issue: "etcd member cp3: does not answer"},
+		}), "3.5", ""}, next: []string{"3.6"}, issue: "etcd member cp3: does not answer"},
 		"a learner": {
-			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Learner = true }), "3.5"},
+			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Learner = true }), "3.5", ""},
 			stable: true, next: []string{"3.6"}, issue: "cp3: is a learner",
 		},
 		"an alarm": {survey: Survey{
 			with(three("3.5.35"), func(m *MemberStatus) { m.Alarms = []string{"NOSPACE"} }),
-			"3.5",
+			"3.5", "",
 		}, stable: true, next: []string{"3.6"}, issue: "cp3: has alarm NOSPACE"},
 		"one never started": {
 			survey: Survey{with(three("3.5.35"),
-				func(m *MemberStatus) { *m = MemberStatus{Member: Member{Trouble: "has never started"}} }), "3.5"},
+				func(m *MemberStatus) { *m = MemberStatus{Member: Member{Trouble: "has never started"}} }), "3.5", ""},
 			next: []string{"3.6"}, issue: "etcd member (never started, 3): has never started",
 		},
 		"two never started": {
 			survey: Survey{append(three("3.5.35")[:1], MemberStatus{Member: Member{Healthy: true}},
-				MemberStatus{Member: Member{Healthy: true}}), "3.5"},
+				MemberStatus{Member: Member{Healthy: true}}), "3.5", ""},
 			healthy: true, next: []string{"3.6"},
 		},
-		"one member": {survey: Survey{three("3.5.35")[:1], "3.5"}, stable: true, healthy: true, next: []string{"3.6"}},
+		"one member": {survey: Survey{three("3.5.35")[:1], "3.5", ""}, stable: true, healthy: true, next: []string{"3.6"}},
 		"older than those that are managed": {
-			survey: Survey{three("3.0.17"), "3.0"}, stable: true, healthy: true, next: []string{"3.1"},
+			survey: Survey{three("3.0.17"), "3.0", ""}, stable: true, healthy: true, next: []string{"3.1"},
 		},
 		"no leader is known": {
-			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5"},
+			survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5", ""},
 			stable: true, next: []string{"3.6"}, issue: "cp3: is unhealthy",
 		},
 	} {

@@ -36,7 +36,7 @@ func TestMayUpgrade(t *testing.T) {
 		{"given up half-way", running("3.5", "3.6.16", "3.6.16", "3.5.35"), "3.5.35", nil},
 		{"given up when all have it", running("3.6", "3.6.16", "3.6.16"), "3.5.35", []string{
 			"cluster version is 3.6",
-			"restore a snapshot",
+			"stay on 3.6",
 		}},
 		{
 			"given up when all have it and the leader has not noticed", running("3.5", "3.6.16", "3.6.16"),

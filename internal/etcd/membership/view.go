@@ -25,6 +25,9 @@ type View struct {
 	Members   []Member // sorted by name, then ID
 	Leader    uint64   // 0: none, or the members disagree
 	Orphans   []Alarm  // alarms of members that are not listed
+	// Downgrade is the minor version to which a downgrade is enabled: "3.5". "" if none is, and if every
+	// member that answers runs 3.5, which does not report it: etcd ends it when the last one does.
+	Downgrade string
 }
 
 // Member returns the entry with this ID.

@@ -62,7 +62,7 @@ func ValidateUpgrade(from, to string) error {
 	}
 	switch {
 	case toMinor < fromMinor:
-		return fmt.Errorf("etcd %s cannot replace %s: its data format is older; restore a snapshot instead", to, from)
+		return fmt.Errorf("etcd %s cannot replace %s: its data format is older", to, from)
 	case toMinor > fromMinor+1:
 		return fmt.Errorf("etcd %s cannot replace %s: upgrade by one minor version at a time, to 3.%d first", to, from,
 			fromMinor+1)
@@ -74,6 +74,63 @@ func ValidateUpgrade(from, to string) error {
 			"may not work with 3.7 members", to, from)
 	}
 	return nil
+}
+
+// oldestAfterDowngrade is, for each minor version that a cluster may return to, the oldest
+// patch release that may follow a newer minor version: the way up again needs 3.5.26 and
+// 3.6.11 (ValidateUpgrade), and before 3.5.32 and 3.6.12 a change of a peer URL makes a voter of a
+// learner.
+var oldestAfterDowngrade = map[int]int{5: 32, 6: 12}
+
+// ValidateDowngrade returns why a cluster of one version may not return to an older minor
+// version, or nil. etcd itself allows one minor version at a time, and none below 3.5.
+func ValidateDowngrade(from, to string) error {
+	fromMinor, _, err := Parse(from)
+	if err != nil {
+		return err
+	}
+	toMinor, toPatch, err := Parse(to)
+	if err != nil {
+		return err
+	}
+	oldest, known := oldestAfterDowngrade[toMinor]
+	switch {
+	case toMinor >= fromMinor:
+		return fmt.Errorf("etcd %s after %s is no downgrade", to, from)
+	case toMinor < fromMinor-1:
+		return fmt.Errorf("etcd %s cannot replace %s: downgrade by one minor version at a time, to 3.%d first", to, from,
+			fromMinor-1)
+	case !known:
+		return fmt.Errorf("etcd %s cannot replace %s: 3.%d is not a version to which this provider downgrades", to, from,
+			toMinor)
+	case toPatch < oldest:
+		return fmt.Errorf("etcd %s cannot replace %s: downgrade to 3.%d.%d or later, because earlier 3.%d releases have "+
+			"faults in how they keep members", to, from, toMinor, oldest, toMinor)
+	}
+	return nil
+}
+
+// ValidateChange returns why a cluster of one version may not be brought to another, by an upgrade
+// or by a downgrade, or nil.
+func ValidateChange(from, to string) error {
+	if IsOlder(to, from) {
+		return ValidateDowngrade(from, to)
+	}
+	return ValidateUpgrade(from, to)
+}
+
+// IsOlder reports whether a version is of an older minor version than another one.
+func IsOlder(version, than string) bool {
+	minor, _, err := Parse(version)
+	other, _, otherErr := Parse(than)
+	return err == nil && otherErr == nil && minor < other
+}
+
+// Precedes reports whether a version is older than another one.
+func Precedes(release, than string) bool {
+	minor, patch, err := Parse(release)
+	otherMinor, otherPatch, otherErr := Parse(than)
+	return err == nil && otherErr == nil && (minor < otherMinor || minor == otherMinor && patch < otherPatch)
 }
 
 // AgreedMinor parses the minor version of a cluster version such as "3.6".

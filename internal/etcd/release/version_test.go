@@ -126,3 +126,58 @@ func TestGatesOf(t *testing.T) {
 		}
 	}
 }
+
+func TestValidateDowngrade(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"3.6.16", "3.5.35", ""},
+		{"3.6.0", "3.5.32", ""},
+		{"3.7.3", "3.6.12", ""},
+		{"3.6.16", "3.5.31", "3.5.32 or later"},
+		{"3.7.3", "3.6.11", "3.6.12 or later"},
+		{"3.7.3", "3.5.35", "to 3.6 first"},
+		{"3.5.35", "3.4.40", "not a version to which this provider downgrades"},
+		{"3.6.16", "3.6.15", "is no downgrade"},
+		{"3.5.35", "3.6.16", "is no downgrade"},
+		{"3.6", "3.5.35", "malformed"},
+		{"3.6.16", "3.5", "malformed"},
+	} {
+		if err := ValidateDowngrade(c.from, c.to); (err == nil) != (c.want == "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
+		}
+	}
+}
+
+func TestValidateChange(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"3.6.16", "3.5.35", ""},
+		{"3.5.35", "3.6.16", ""},
+		{"3.6.16", "3.6.15", ""},
+		{"3.6.16", "3.5.20", "3.5.32 or later"},
+		{"3.5.20", "3.6.16", "3.5.26 or later"},
+	} {
+		if err := ValidateChange(c.from, c.to); (err == nil) != (c.want == "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
+		}
+	}
+}
+
+func TestOlder(t *testing.T) {
+	for _, c := range []struct {
+		version, than   string
+		minor, precedes bool
+	}{
+		{"3.5.35", "3.6.16", true, true},
+		{"3.6.16", "3.5.35", false, false},
+		{"3.6.15", "3.6.16", false, true},
+		{"3.6.16", "3.6.16", false, false},
+		{"3.6.17", "3.6.16", false, false},
+		{"", "3.6.16", false, false},
+		{"3.6.16", "", false, false},
+	} {
+		if IsOlder(c.version, c.than) != c.minor || Precedes(c.version, c.than) != c.precedes {
+			t.Errorf("%q and %q: %v, %v", c.version, c.than, IsOlder(c.version, c.than), Precedes(c.version, c.than))
+		}
+	}
+}
