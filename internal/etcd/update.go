@@ -32,7 +32,7 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	status, err := c.update(ctx, s)
-	if err == nil && s.Volume != nil && status.ID == "" {
+	if err == nil && status.ID == "" && cl.listedElsewhere(ctx, s) {
 		// The only member serves on another machine than the cluster lists. Now it can be told.
 		status, err = c.Create(ctx, s)
 	}

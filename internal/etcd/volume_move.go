@@ -104,6 +104,17 @@ func (j *joining) move(ctx context.Context, v membership.View, next membership.J
 	}
 }
 
+// listedElsewhere reports whether the cluster lists the member that serves on its volume at another address.
+func (cl *cluster) listedElsewhere(ctx context.Context, s Spec) bool {
+	if s.Volume == nil {
+		return false
+	}
+	f := cl.observe(ctx, s, s.Name, s.Host)
+	v, err := cl.view(ctx, s)
+	_, listed := v.Member(f.MemberID())
+	return err == nil && listed && machine.EntryOf(&v, s.Spec) == nil
+}
+
 // startOnVolume starts an established member whose volume has come to a machine that has nothing else of it.
 func (cl *cluster) startOnVolume(ctx context.Context, s Spec, f machine.Observed) error {
 	m := cl.machine(s.Host)

@@ -34,13 +34,13 @@ func volumeSchema() schema.Attribute {
 			"device": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("device", volume.ValidateDevice)},
 				MarkdownDescription: "Absolute path of the device, such as `/dev/disk/by-id/scsi-0QEMU_etcd1`: a name that " +
-					"other disks never get. Exactly one of `device` and `uuid`. A change restarts nothing; the volume at the new " +
-					"path must have this member.",
+					"other disks never get. Exactly one of `device` and `uuid`. Default: none. A change restarts nothing; the volume " +
+					"at the new path must have this member.",
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("uuid", volume.ValidateUUID)},
 				MarkdownDescription: "UUID of the volume's file system, which exists already, as `blkid` shows it. Exactly one " +
-					"of `device` and `uuid`. A change is treated as that of `device`.",
+					"of `device` and `uuid`. Default: none. A change is treated as that of `device`.",
 			},
 			"mount_path": schema.StringAttribute{
 				Required: true, Validators: []validator.String{checked("mount path", volume.ValidateMountPath)},
@@ -97,7 +97,8 @@ func (m etcdMemberModel) moves(before etcdMemberModel) bool {
 
 // replacedWithoutVolume replaces a member whose machine changes, unless its volume goes there too.
 func replacedWithoutVolume() planmodifier.String {
-	const description = "A change replaces the member, unless it has a volume in the state and in the configuration."
+	const description = "If the value of this attribute changes, Terraform will destroy and recreate the resource, unless " +
+		"it has a volume in the state and in the configuration."
 	return stringplanmodifier.RequiresReplaceIf(func(
 		ctx context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse,
 	) {

@@ -82,7 +82,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Environment: systemd.EnvironmentIn(unit.Content), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files), LivenessProbe: timer.Managed(facts.Files[LivenessTimerPath]),
-		TextfileDirectory: noFacts.DirectoryIn(facts.Files), Volume: recorded.Volume,
+		TextfileDirectory: noFacts.DirectoryIn(facts.Files), Volume: recorded.volumeOf(unit.Content),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)

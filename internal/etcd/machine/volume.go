@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
@@ -18,6 +19,14 @@ func (s Spec) askForVolume(q *host.Query) {
 	q.Contents = append(q.Contents, volume.UnitPath, volume.ScriptPath)
 	q.Units = append(q.Units, volume.Unit)
 	q.Script += s.Volume.Questions()
+}
+
+// volumeOf returns the recorded volume, if the unit is one that needs it.
+func (c configured) volumeOf(unit string) *volume.Spec {
+	if c.Volume == nil || !strings.Contains(unit, "\n"+strings.Join(c.Volume.UnitLines(), "\n")+"\n") {
+		return nil
+	}
+	return c.Volume
 }
 
 // volumeFiles are the files by which the volume is mounted. No process of etcd reads them.

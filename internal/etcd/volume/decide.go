@@ -40,7 +40,7 @@ type Want struct {
 	Name      string // of the member
 	MachineID string // of the machine on which it should be
 	// Last is the machine on which the member was last, by the state; "" if there is no state. A member with a state
-	// has data.
+	// has data. It is MachineID too if the machine was rebuilt at its address: the state does not know the earlier one.
 	Last string
 }
 
@@ -145,7 +145,7 @@ func whose(w Want, o Observed, holder Holder) Decision {
 		return mounted(o, false) // its data is in an archive
 	case i.MachineID == w.MachineID:
 		return mounted(o, i.State == Member)
-	case w.Last != "" && i.MachineID != w.Last:
+	case w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last:
 		return refuse(fmt.Sprintf("the volume %s was last mounted at %s by machine %s, but the member last ran on "+
 			"machine %s: it is not the newest copy of its data", w.Spec.Name(), since, i.MachineID,
 			w.Last), "attach the volume that the member used last; if it is lost, replace the member "+

@@ -75,6 +75,8 @@ func TestDecide(t *testing.T) {
 		"own":                     {o: attached(identity(here, Member)), last: here, want: Mount},
 		"own, interrupted move":   {o: attached(identity(here, Member)), last: there, want: Mount},
 		"own, new state":          {o: attached(identity(here, Member)), want: Mount},
+		"rebuilt at its address":  {o: attached(identity(there, Member)), last: here, reason: "does not answer"},
+		"rebuilt and fenced":      {o: attached(identity(there, Member)), last: here, fenced: true, want: Mount},
 		"another cluster's":       {o: attached(stranger), fenced: true, reason: "of another cluster"},
 		"another member's":        {o: attached(other), fenced: true, reason: `belongs to member "cp2"`},
 		"removed":                 {o: attached(identity(there, Removed)), want: Mount},

@@ -2,7 +2,7 @@
 # names this member and this machine: after the volume was given to another machine, this one leaves it alone.
 case $1 in
 mount)
-  tries=60
+  tries=20
   until find_volume; do
     tries=$((tries - 1))
     [ "$tries" -gt 0 ] || { echo "the volume ${device:-$uuid} is not attached to this machine" >&2; exit 1; }
@@ -25,6 +25,8 @@ mount)
   done
   case $text in *'"state": "re'*) echo "the volume $volume was released, or its member removed" >&2; exit 1 ;; esac
   in_place || mount_volume
+  # etcd has not waited for a volume that is attached later.
+  if systemctl is-enabled --quiet etcd.service; then systemctl start --no-block etcd.service; fi
   ;;
 unmount)
   if find_volume && in_place; then umount -- "$mount"; fi

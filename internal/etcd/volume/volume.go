@@ -178,6 +178,7 @@ func renderUnit(member string) string {
 [Unit]
 Description=volume of etcd member ` + member + `
 After=local-fs.target
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
@@ -185,6 +186,8 @@ RemainAfterExit=yes
 ExecStart=` + ScriptPath + ` mount
 ExecStop=` + ScriptPath + ` unmount
 TimeoutStartSec=180
+Restart=on-failure
+RestartSec=10
 `
 }
 
