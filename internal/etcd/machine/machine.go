@@ -98,7 +98,7 @@ func (a Action) verbScript() host.Script {
 		// The unit is stopped first, and the script waits for that, so a process that
 		// answers afterwards is the new one. The script does not wait for the start: a
 		// member of a new cluster is only ready together with the others.
-		remount := host.Script("")
+		var remount host.Script
 		if a.Remount {
 			remount = "systemctl restart " + volume.Unit + "\n"
 		}
