@@ -447,6 +447,7 @@ func (d *disks) destroyed() {
 		strings.Contains(out, "/etc/") || strings.Contains(out, volumePlace) {
 		d.t.Errorf("after the destroy, there is\n%s", out)
 	}
+	d.process() // a process does not bootstrap after it has seen a cluster
 	d.only([]string{"cp3"}, "create on the same volume", d.create)
 	d.only([]string{"cp3"}, "destroy again", d.delete)
 }
