@@ -59,11 +59,11 @@ func testVolumes(t *testing.T) {
 	r.all("create", r.create)
 	r.all("read", r.same)
 	r.ctl("cp1", "put /registry/pods/a one")
-	d.movesFromLiving()
-	d.movesFromDead()
 	d.drifts("cp2")
 	d.grows("cp2")
 	d.interrupted()
+	d.movesFromLiving()
+	d.movesFromDead()
 	d.boots("cp2")
 	d.only1()
 	d.destroyed()
@@ -332,7 +332,8 @@ func (d *disks) movesFromLiving() {
 	d.refusesMove(lost, "is not the newest copy")
 	d.moves(s)
 	d.holds("cp4", "two")
-	if out := d.sh("cp3", "ls -d /etc/etcd /etc/kubernetes/pki/etcd /opt/kube "+volumePlace+" 2>/dev/null || true"); out != "" {
+	out := d.sh("cp3", "ls -d /etc/etcd /etc/kubernetes/pki/etcd /opt/kube "+volumePlace+" 2>/dev/null || true")
+	if out != "" {
 		d.t.Errorf("the machine that was left still has %s", out)
 	}
 }
@@ -347,7 +348,8 @@ func (d *disks) movesFromDead() {
 	stranger.Former, stranger.LastMachine = nil, ""
 	d.known(d.machines()["cp4"])
 	d.refusesMove(stranger, "answers and still uses it")
-	d.sh("cp3", "mkdir -p /mnt/second; if mount "+volumeDevice+" /mnt/second; then exit 1; fi") // multiple mount protection
+	// Multiple mount protection.
+	d.sh("cp3", "mkdir -p /mnt/second; if mount "+volumeDevice+" /mnt/second; then exit 1; fi")
 	d.detach("cp3")
 	if err := d.lab.Machine("cp4").PowerOff(d.t.Context()); err != nil {
 		d.t.Fatal(err)
@@ -369,7 +371,8 @@ func (d *disks) movesFromDead() {
 	}
 	// It finds a disk that it had: another machine has taken it.
 	d.attach("cp4", "cp3")
-	d.sh("cp4", "systemctl stop etcd etcd-volume; for unit in etcd-volume etcd; do if systemctl start $unit; then exit 1; fi; done; "+
+	d.sh("cp4", "systemctl stop etcd etcd-volume; "+
+		"for unit in etcd-volume etcd; do if systemctl start $unit; then exit 1; fi; done; "+
 		"if findmnt "+volumePlace+"; then exit 1; fi; systemctl stop etcd etcd-volume")
 	d.detach("cp4")
 }
@@ -401,10 +404,10 @@ func (d *disks) interrupted() {
 		d.clusters.machine = whole
 		d.moves(s)
 		d.detach(from)
-		if !c.dead {
+		from, to = to, from
+		if !c.dead && from == "cp3" {
 			return
 		}
-		from, to = to, from
 	}
 }
 
@@ -440,8 +443,10 @@ func (d *disks) destroyed() {
 		name = "cp4"
 	}
 	d.only([]string{"cp3"}, "destroy the last one", d.delete)
-	out := d.sh(name, "if findmnt "+volumePlace+"; then exit 1; fi; ls -d /etc/etcd "+volumePlace+" /etc/systemd/system/etcd* 2>/dev/null || true; "+
-		"mount "+volumeDevice+" /mnt; cat /mnt/"+volume.IdentityFile+"; ls -d /mnt/etcd-archive/*/member /mnt/etcd-archive/*/snapshot.db; "+
+	out := d.sh(name, "if findmnt "+volumePlace+"; then exit 1; fi; "+
+		"ls -d /etc/etcd "+volumePlace+" /etc/systemd/system/etcd* 2>/dev/null || true; "+
+		"mount "+volumeDevice+" /mnt; cat /mnt/"+volume.IdentityFile+"; "+
+		"ls -d /mnt/etcd-archive/*/member /mnt/etcd-archive/*/snapshot.db; "+
 		"ls -d /mnt/etcd 2>/dev/null || true; umount /mnt")
 	if !strings.Contains(out, `"state": "removed"`) || !strings.Contains(out, "/snapshot.db") ||
 		strings.Contains(out, "/etc/") || strings.Contains(out, volumePlace) {

@@ -73,7 +73,8 @@ func TestLeaseOfAMovedMember(t *testing.T) {
 	}
 	s := Spec{Spec: machine.Spec{Name: "cp2", Host: pool.Host(host.Target{Address: "10.0.0.14"})}}
 	v := membership.View{Members: []membership.Member{
-		{Name: "cp1", PeerURLs: []string{"https://10.0.0.11:2380"}}, {Name: "cp2", PeerURLs: []string{"https://10.0.0.12:2380"}},
+		{Name: "cp1", PeerURLs: []string{"https://10.0.0.11:2380"}},
+		{Name: "cp2", PeerURLs: []string{"https://10.0.0.12:2380"}},
 	}}
 	if got, want := s.leaseAddresses(v), []string{"10.0.0.11", "10.0.0.12"}; !slices.Equal(got, want) {
 		t.Errorf("without a volume: %v, want %v", got, want)

@@ -36,8 +36,8 @@ func hostSchema(what string) schema.Attribute {
 
 // memberHostSchema describes the machine of an etcd member.
 func memberHostSchema() schema.Attribute {
-	return hostSchemaWith("on which the member runs", "A change replaces the member. With `volume`, it moves the member with "+
-		"its data instead.", replacedWithoutVolume())
+	return hostSchemaWith("on which the member runs", "A change replaces the member. With `volume`, it moves the member "+
+		"with its data instead.", replacedWithoutVolume())
 }
 
 func hostSchemaWith(what, change string, replaced planmodifier.String) schema.Attribute {

@@ -86,7 +86,9 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||
-		m.restoreDue(before) || m.moves(before) || !reflect.DeepEqual(recordedVolume(m.Volume), recordedVolume(before.Volume)) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
+		m.restoreDue(before) || m.moves(before) ||
+		!reflect.DeepEqual(recordedVolume(m.Volume), recordedVolume(before.Volume)) ||
+		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Environment, before.Environment},

@@ -34,8 +34,8 @@ func volumeSchema() schema.Attribute {
 			"device": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("device", volume.ValidateDevice)},
 				MarkdownDescription: "Absolute path of the device, such as `/dev/disk/by-id/scsi-0QEMU_etcd1`: a name that " +
-					"other disks never get. Exactly one of `device` and `uuid`. Default: none. A change restarts nothing; the volume " +
-					"at the new path must have this member.",
+					"other disks never get. Exactly one of `device` and `uuid`. Default: none. A change restarts nothing; the " +
+					"volume at the new path must have this member.",
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("uuid", volume.ValidateUUID)},
@@ -97,8 +97,8 @@ func (m etcdMemberModel) moves(before etcdMemberModel) bool {
 
 // replacedWithoutVolume replaces a member whose machine changes, unless its volume goes there too.
 func replacedWithoutVolume() planmodifier.String {
-	const description = "If the value of this attribute changes, Terraform will destroy and recreate the resource, unless " +
-		"it has a volume in the state and in the configuration."
+	const description = "If the value of this attribute changes, Terraform will destroy and recreate the resource, " +
+		"unless it has a volume in the state and in the configuration."
 	return stringplanmodifier.RequiresReplaceIf(func(
 		ctx context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse,
 	) {
@@ -136,10 +136,10 @@ func (m etcdMemberModel) planVolume(before etcdMemberModel, resp *resource.Modif
 	}
 	from := addressOf(before.Host).ValueString()
 	resp.Diagnostics.AddAttributeWarning(path.Root("host"), fmt.Sprintf("etcd member %q moves with its volume", m.name()),
-		fmt.Sprintf("It moves from %s to %s with its data, ID and vote, and is not replaced. Until it serves there, the cluster "+
-			"has one member less. If %s answers, the member is stopped and its volume is unmounted there first, while the "+
-			"others keep quorum.\nThe volume must be attached to the new machine by then. If your provider detaches it from "+
-			"a machine that runs, use two applies, because it must be unmounted before: first this member alone "+
+		fmt.Sprintf("It moves from %s to %s with its data, ID and vote, and is not replaced. Until it serves there, the "+
+			"cluster has one member less. If %s answers, the member is stopped and its volume is unmounted there first, while "+
+			"the others keep quorum.\nThe volume must be attached to the new machine by then. If your provider detaches it "+
+			"from a machine that runs, use two applies, because it must be unmounted before: first this member alone "+
 			"(terraform apply -target=…), which releases the volume and ends with that message; then everything.\nIf %s does "+
 			"not answer, volume.fenced = true must say that it can no longer write to the volume.", from, to, from, from))
 }

@@ -52,7 +52,9 @@ func TestValidateVolume(t *testing.T) {
 		"device not known yet": {map[string]attr.Value{"device": types.StringUnknown()}, types.StringNull(), ""},
 		"data not known yet":   {map[string]attr.Value{"device": device}, types.StringUnknown(), ""},
 		"neither":              {nil, types.StringValue("/srv/etcd/data"), "exactly one of device and uuid"},
-		"default data_dir":     {map[string]attr.Value{"device": device}, types.StringNull(), "data_dir is /var/lib/etcd, which is not"},
+		"default data_dir": {
+			map[string]attr.Value{"device": device}, types.StringNull(), "data_dir is /var/lib/etcd, which is not",
+		},
 	} {
 		var diags diag.Diagnostics
 		etcdMemberModel{Volume: volumeWith(c.values), DataDir: c.data}.validateVolume(&diags)

@@ -104,7 +104,8 @@ func (s Spec) volumeDrift(f Observed) []string {
 	case o.Device == "":
 		return []string{fmt.Sprintf("the volume %s is not attached to the machine", name)}
 	case o.At != "" && !o.InPlace():
-		return []string{fmt.Sprintf("another device (%s) is mounted at %s, wanted the volume %s", o.At, s.Volume.MountPath, name)}
+		return []string{fmt.Sprintf("another device (%s) is mounted at %s, wanted the volume %s", o.At, s.Volume.MountPath,
+			name)}
 	case !o.InPlace():
 		return []string{fmt.Sprintf("the volume %s is not mounted at %s", name, s.Volume.MountPath)}
 	case o.ReadOnly:
@@ -138,11 +139,15 @@ func (s Spec) prefixed(words []string) []string {
 // HoldsVolume reports whether the machine has the volume of the member, mounted or not.
 func (f Observed) HoldsVolume(s Spec) bool {
 	i := f.Volume.Identity
-	return s.Volume != nil && i != nil && i.ClusterID == s.Bundle.ClusterID && i.Name == s.Name && i.State != volume.Removed
+	return s.Volume != nil && i != nil && i.ClusterID == s.Bundle.ClusterID && i.Name == s.Name &&
+		i.State != volume.Removed
 }
 
 // WantVolume returns whose volume the machine should have. last is the machine that the member was on before.
 func (s Spec) WantVolume(f Observed, last string) volume.Want {
+	if last == "" && f.Data && f.Record != nil && f.Record.Name == s.Name && f.Record.ClusterID == s.Bundle.ClusterID {
+		last = f.Facts.MachineID // its record says so
+	}
 	return volume.Want{
 		Spec: *s.Volume, ClusterID: s.Bundle.ClusterID, Name: s.Name, MachineID: f.Facts.MachineID, Last: last,
 	}
@@ -180,7 +185,8 @@ func (s Spec) TakeVolume(f Observed, format bool) (host.Change, Action) {
 		Action{Timers: s.Volume.TakeScript(fileSystem, s.takenIdentity(f)) + own}
 }
 
-// RecordOfVolume returns the change that records the member whose mounted volume the machine has, if nothing records it.
+// RecordOfVolume returns the change that records the member whose mounted volume the machine has, if nothing records
+// it.
 // The machine has no files of an earlier generation.
 func (s Spec) RecordOfVolume(f Observed) (c host.Change, due bool) {
 	i := f.Volume.Identity

@@ -26,7 +26,8 @@ func onVolume(t *testing.T) Spec {
 
 // has returns a machine that has the volume in place, with an identity, and the data on it.
 func has(s Spec, i *volume.Identity, record bool) Observed {
-	out := "volume at 8:16 rw\nvolume device /dev/sdb\nvolume number 8:16\nvolume size 1073741824\nvolume kind ext4\nvolume readable\n"
+	out := "volume at 8:16 rw\nvolume device /dev/sdb\nvolume number 8:16\nvolume size 1073741824\nvolume kind ext4\n" +
+		"volume readable\n"
 	if i != nil {
 		out += "volume identity " + base64.StdEncoding.EncodeToString(i.Content()) + "\n"
 	}
@@ -35,7 +36,8 @@ func has(s Spec, i *volume.Identity, record bool) Observed {
 		Files: map[string]host.FileState{},
 	}
 	if record {
-		facts.Files[layout.RecordPath] = host.FileState{Content: string(recordFile(s, ID{Member: 0xb, Cluster: 0xa}, nil).Content)}
+		content := recordFile(s, ID{Member: 0xb, Cluster: 0xa}, nil).Content
+		facts.Files[layout.RecordPath] = host.FileState{Content: string(content)}
 	}
 	return Interpret(s.Name, s.Host.Address(), s.Directory(), facts, nil)
 }
@@ -67,7 +69,8 @@ func TestRecordOfVolume(t *testing.T) {
 		t.Fatal("nothing is recorded")
 	}
 	m, err := ReadRecord(string(c.Files[0].Content))
-	if err != nil || m.ID() != 0xb || m.EtcdCluster != "a" || m.Name != "cp1" || m.ClusterID != testID || m.Restored != "one" {
+	if err != nil || m.ID() != 0xb || m.EtcdCluster != "a" || m.Name != "cp1" || m.ClusterID != testID ||
+		m.Restored != "one" {
 		t.Errorf("recorded as %+v, %v", m, err)
 	}
 	removed, unknown := i, i
@@ -92,7 +95,8 @@ func TestTakenIdentity(t *testing.T) {
 	i := s.VolumeIdentity(Observed{}, ID{Member: 0xb, Cluster: 0xa})
 	i.MachineID = otherMachine
 	taken := s.takenIdentity(has(s, &i, false))
-	if taken.MemberID != "b" || taken.EtcdCluster != "a" || taken.MachineID != thisMachine || taken.State != volume.Member {
+	if taken.MemberID != "b" || taken.EtcdCluster != "a" || taken.MachineID != thisMachine ||
+		taken.State != volume.Member {
 		t.Errorf("taken as %+v", taken)
 	}
 	if lost := s.takenIdentity(has(s, nil, true)); lost.MemberID != "b" {
@@ -103,7 +107,8 @@ func TestTakenIdentity(t *testing.T) {
 	if again := s.takenIdentity(has(s, &removed, true)); again.MemberID != "" {
 		t.Errorf("a removed member comes back as %+v", again)
 	}
-	if left := s.leavingIdentity(has(s, &i, true), volume.Removed); left == nil || left.State != volume.Removed || left.MemberID != "b" {
+	left := s.leavingIdentity(has(s, &i, true), volume.Removed)
+	if left == nil || left.State != volume.Removed || left.MemberID != "b" {
 		t.Errorf("left as %+v", left)
 	}
 	i.Name = "cp2"
@@ -146,7 +151,8 @@ func TestVolumeDrift(t *testing.T) {
 
 func TestIdentityIsWrittenBeforeTheRecord(t *testing.T) {
 	s := onVolume(t)
-	change, _ := NewMemberChange(s, Observed{Facts: host.Facts{MachineID: thisMachine}}, Issued{}, ID{Member: 0xb, Cluster: 0xa}, "")
+	f := Observed{Facts: host.Facts{MachineID: thisMachine}}
+	change, _ := NewMemberChange(s, f, Issued{}, ID{Member: 0xb, Cluster: 0xa}, "")
 	at := func(path string) int {
 		return slices.IndexFunc(change.Files, func(f host.File) bool { return f.Path == path })
 	}

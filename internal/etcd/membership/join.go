@@ -21,7 +21,9 @@ const (
 )
 
 func (k JoinStepKind) String() string {
-	return [...]string{"refuse", "archive", "verify", "remove", "move", "add", "start", "wait", "promote", "establish", "done"}[k]
+	return [...]string{
+		"refuse", "archive", "verify", "remove", "move", "add", "start", "wait", "promote", "establish", "done",
+	}[k]
 }
 
 // JoinStep is the next step, with the entry it concerns.
@@ -113,8 +115,8 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 func moveStep(v View, moved Member, s JoiningMember) JoinStep {
 	switch {
 	case moved.Healthy && !s.Running:
-		return JoinStep{Kind: JoinRefuse, ID: moved.ID, Reason: fmt.Sprintf("member %q answers at %v, although its volume is on "+
-			"this machine", moved.Label(), moved.PeerURLs)}
+		return JoinStep{Kind: JoinRefuse, ID: moved.ID, Reason: fmt.Sprintf("member %q answers at %v, although its "+
+			"volume is on this machine", moved.Label(), moved.PeerURLs)}
 	case moved.Learner:
 		return JoinStep{Kind: JoinRefuse, ID: moved.ID, Reason: fmt.Sprintf("member %q is a learner, and the address of a "+
 			"learner cannot be changed", moved.Label())}

@@ -118,7 +118,8 @@ func TestNextJoinStep(t *testing.T) {
 		{"the volume of a removed member came", three, onVolume, JoinStep{Kind: JoinArchive}},
 		{
 			"without a volume, data of a member that is elsewhere", silentElsewhere,
-			edit(onVolume, func(s *JoiningMember) { s.Volume = false }), JoinStep{Kind: JoinArchive},
+			edit(onVolume, func(s *JoiningMember) { s.Volume = false }),
+			JoinStep{Kind: JoinArchive},
 		},
 		{
 			"its volume came without data", moved, edit(onVolume, func(s *JoiningMember) { s.Data = false }),

@@ -159,9 +159,9 @@ func whose(w Want, o Observed, holder Holder) Decision {
 	case i.State == Released || holder == Idle || w.Fenced:
 		return mounted(o, false)
 	}
-	return refuse(fmt.Sprintf("machine %s, which mounted the volume %s at %s, does not answer, so it may still write to it",
-		i.MachineID, w.Spec.Name(), since), "make sure that it cannot write any more: it is deleted or powered off, or the "+
-		"volume is detached from it. Then set volume.fenced = true, and apply again")
+	return refuse(fmt.Sprintf("machine %s, which mounted the volume %s at %s, does not answer, so it may still write to "+
+		"it", i.MachineID, w.Spec.Name(), since), "make sure that it cannot write any more: it is deleted or powered off, "+
+		"or the volume is detached from it. Then set volume.fenced = true, and apply again")
 }
 
 // mounted returns what is left to do for a volume that may be mounted.

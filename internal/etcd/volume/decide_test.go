@@ -50,22 +50,38 @@ func TestDecide(t *testing.T) {
 	}{
 		"not attached":                 {o: Observed{}, reason: "is not attached"},
 		"not attached, to be released": {o: Observed{}, holder: Leaving, want: Release},
-		"another device is mounted":    {o: with(blank, func(o *Observed) { o.At = "8:32" }), reason: "another device (8:32)"},
-		"mounted elsewhere":            {o: with(blank, func(o *Observed) { o.Elsewhere = "/mnt" }), reason: "mounted at /mnt"},
+		"another device is mounted": {
+			o: with(blank, func(o *Observed) { o.At = "8:32" }), reason: "another device (8:32)",
+		},
+		"mounted elsewhere": {
+			o: with(blank, func(o *Observed) { o.Elsewhere = "/mnt" }), reason: "mounted at /mnt",
+		},
 
-		"blank, new member":           {o: blank, want: Format},
-		"blank, member with data":     {o: blank, last: here, reason: "the member has data, but"},
-		"partitions":                  {o: with(blank, func(o *Observed) { o.Kind = "partitions" }), reason: "a partition table"},
-		"data":                        {o: with(blank, func(o *Observed) { o.Kind = "data" }), reason: "data that is not zero"},
-		"ambiguous":                   {o: with(blank, func(o *Observed) { o.Kind = "unclear" }), reason: "more than one kind"},
-		"not recognized":              {o: with(blank, func(o *Observed) { o.Kind = "" }), reason: "could not be recognized"},
-		"another file system":         {o: with(blank, func(o *Observed) { o.Kind = "btrfs" }), reason: "it has btrfs"},
-		"damaged file system":         {o: with(attached(nil), func(o *Observed) { o.Readable = false }), reason: "cannot be looked at"},
-		"empty file system":           {o: attached(nil), want: Mount},
-		"empty XFS":                   {o: with(attached(nil), func(o *Observed) { o.Kind = XFS }), want: Mount},
-		"file system with files":      {o: with(attached(nil), func(o *Observed) { o.Files = 1 }), reason: "has 1 entries"},
-		"empty, member with data":     {o: attached(nil), last: here, reason: "the member has data, but"},
-		"invalid identity":            {o: with(attached(nil), func(o *Observed) { o.IdentityErr = errors.New("x") }), reason: "is not an identity: x"},
+		"blank, new member":       {o: blank, want: Format},
+		"blank, member with data": {o: blank, last: here, reason: "the member has data, but"},
+		"partitions": {
+			o: with(blank, func(o *Observed) { o.Kind = "partitions" }), reason: "a partition table",
+		},
+		"data": {
+			o: with(blank, func(o *Observed) { o.Kind = "data" }), reason: "data that is not zero",
+		},
+		"ambiguous": {
+			o: with(blank, func(o *Observed) { o.Kind = "unclear" }), reason: "more than one kind",
+		},
+		"not recognized": {
+			o: with(blank, func(o *Observed) { o.Kind = "" }), reason: "could not be recognized",
+		},
+		"another file system": {o: with(blank, func(o *Observed) { o.Kind = "btrfs" }), reason: "it has btrfs"},
+		"damaged file system": {
+			o: with(attached(nil), func(o *Observed) { o.Readable = false }), reason: "cannot be looked at",
+		},
+		"empty file system":       {o: attached(nil), want: Mount},
+		"empty XFS":               {o: with(attached(nil), func(o *Observed) { o.Kind = XFS }), want: Mount},
+		"file system with files":  {o: with(attached(nil), func(o *Observed) { o.Files = 1 }), reason: "has 1 entries"},
+		"empty, member with data": {o: attached(nil), last: here, reason: "the member has data, but"},
+		"invalid identity": {
+			o: with(attached(nil), func(o *Observed) { o.IdentityErr = errors.New("x") }), reason: "is not an identity: x",
+		},
 		"in place, identity was lost": {o: inPlace(nil), last: here, want: Mount},
 		"in place, another machine's": {o: inPlace(nil), last: there, reason: "the member has data, but"},
 
@@ -81,14 +97,22 @@ func TestDecide(t *testing.T) {
 		"another member's":        {o: attached(other), fenced: true, reason: `belongs to member "cp2"`},
 		"removed":                 {o: attached(identity(there, Removed)), want: Mount},
 		"removed, still in place": {o: inPlace(identity(here, Removed)), want: Mount},
-		"older copy":              {o: attached(identity(third, Member)), last: there, fenced: true, reason: "not the newest copy"},
-		"older copy, released":    {o: attached(identity(third, Released)), last: there, reason: "not the newest copy"},
+		"older copy": {
+			o: attached(identity(third, Member)), last: there, fenced: true, reason: "not the newest copy",
+		},
+		"older copy, released": {o: attached(identity(third, Released)), last: there, reason: "not the newest copy"},
 
-		"released":                       {o: attached(identity(there, Released)), last: there, want: Mount},
-		"released, but used again":       {o: attached(identity(there, Released)), last: there, holder: Using, reason: "still uses it"},
-		"the other machine is idle":      {o: attached(identity(there, Member)), last: there, holder: Idle, want: Mount},
-		"the other machine uses it":      {o: attached(identity(there, Member)), holder: Using, fenced: true, reason: "still uses it"},
-		"the machine that it leaves":     {o: attached(identity(there, Member)), last: there, holder: Leaving, want: Release},
+		"released": {o: attached(identity(there, Released)), last: there, want: Mount},
+		"released, but used again": {
+			o: attached(identity(there, Released)), last: there, holder: Using, reason: "still uses it",
+		},
+		"the other machine is idle": {o: attached(identity(there, Member)), last: there, holder: Idle, want: Mount},
+		"the other machine uses it": {
+			o: attached(identity(there, Member)), holder: Using, fenced: true, reason: "still uses it",
+		},
+		"the machine that it leaves": {
+			o: attached(identity(there, Member)), last: there, holder: Leaving, want: Release,
+		},
 		"silent":                         {o: attached(identity(there, Member)), last: there, reason: "does not answer"},
 		"silent, new state":              {o: attached(identity(there, Member)), reason: "does not answer"},
 		"silent and fenced":              {o: attached(identity(there, Member)), last: there, fenced: true, want: Mount},
@@ -108,7 +132,9 @@ func TestDecide(t *testing.T) {
 }
 
 func TestGrown(t *testing.T) {
-	for used, want := range map[int64]bool{0: false, 1 << 30: false, 1<<30 - growsFrom + 1: false, 1<<30 - growsFrom: true} {
+	for used, want := range map[int64]bool{
+		0: false, 1 << 30: false, 1<<30 - growsFrom + 1: false, 1<<30 - growsFrom: true,
+	} {
 		o := inPlace(nil)
 		o.Used = used
 		if o.Grown() != want {

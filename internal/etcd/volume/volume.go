@@ -95,8 +95,8 @@ func (s Spec) Validate(dataDir string) error {
 		return errors.New("set exactly one of device and uuid")
 	}
 	if !strings.HasPrefix(dataDir, s.MountPath+"/") {
-		return fmt.Errorf("data_dir is %s, which is not on the volume: set data_dir to a directory below mount_path, such as "+
-			"%s/etcd", dataDir, s.MountPath)
+		return fmt.Errorf("data_dir is %s, which is not on the volume: set data_dir to a directory below mount_path, such "+
+			"as %s/etcd", dataDir, s.MountPath)
 	}
 	return nil
 }

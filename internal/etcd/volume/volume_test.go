@@ -111,11 +111,14 @@ func TestRead(t *testing.T) {
 		o.Identity == nil || o.Identity.MemberID != "b" || o.UUID == "" {
 		t.Errorf("%+v", o)
 	}
-	if o := Read("volume at 8:16 ro\nvolume elsewhere /mnt\nvolume files 3\n"); !o.ReadOnly || o.Elsewhere != "/mnt" || o.Files != 3 {
+	o = Read("volume at 8:16 ro\nvolume elsewhere /mnt\nvolume files 3\n")
+	if !o.ReadOnly || o.Elsewhere != "/mnt" || o.Files != 3 {
 		t.Errorf("%+v", o)
 	}
-	o = Read("volume device /etc/passwd\nvolume number x\nvolume size -1\nvolume kind a;b\nvolume identity !\nvolume at  \n")
-	if o.Device != "" || o.Number != "" || o.Size != 0 || o.Kind != "" || o.Identity != nil || o.IdentityErr == nil || o.At != "" {
+	o = Read("volume device /etc/passwd\nvolume number x\nvolume size -1\nvolume kind a;b\nvolume identity !\n" +
+		"volume at  \n")
+	if o.Device != "" || o.Number != "" || o.Size != 0 || o.Kind != "" || o.Identity != nil || o.IdentityErr == nil ||
+		o.At != "" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -124,7 +127,8 @@ func FuzzRead(f *testing.F) {
 	f.Add("volume device /dev/sdb\nvolume identity e30=\n")
 	f.Fuzz(func(t *testing.T, output string) {
 		o := Read(output)
-		if o.Device != "" && ValidateDevice(o.Device) != nil && len(o.Device) <= 200 || o.Size < 0 || o.Used < 0 || o.Files < 0 {
+		badDevice := o.Device != "" && len(o.Device) <= 200 && ValidateDevice(o.Device) != nil
+		if badDevice || o.Size < 0 || o.Used < 0 || o.Files < 0 {
 			t.Errorf("%+v", o)
 		}
 		if o.Identity != nil {
@@ -143,7 +147,9 @@ func TestFiles(t *testing.T) {
 			script = file
 		}
 	}
-	for _, want := range []string{"#!/bin/sh -eu\n", "device=/dev/sdb\n", "mount=/srv/etcd\n", "cluster=c1\n", "name=cp1\n"} {
+	for _, want := range []string{
+		"#!/bin/sh -eu\n", "device=/dev/sdb\n", "mount=/srv/etcd\n", "cluster=c1\n", "name=cp1\n",
+	} {
 		if !strings.Contains(string(script.Content), want) {
 			t.Errorf("the script lacks %q", want)
 		}
