@@ -200,7 +200,10 @@ func (d *disks) drifts(name string) {
 	d.t.Helper()
 	identity := volumePlace + "/" + volume.IdentityFile
 	d.repairs(name, volume.IdentityFile+" is missing", "rm "+identity, false)
-	d.repairs(name, `describes member "other"`, "sed -i 's/\"name\": .*/\"name\": \"other\",/' "+identity, false)
+	const rename = "sed -i 's/\"name\": .*/\"name\": \"%s\",/' %s"
+	d.sh(name, fmt.Sprintf(rename, "other", identity))
+	d.refusesMove(d.specs[name], `belongs to member "other"`)
+	d.sh(name, fmt.Sprintf(rename, name, identity))
 	d.repairs(name, volume.ScriptPath+" was edited manually", "echo '# x' >>"+volume.ScriptPath, false)
 	d.repairs(name, "is mounted read-only", "systemctl stop etcd; mount -o remount,ro "+volumePlace, true)
 	d.repairs(name, "is not mounted at", "systemctl stop etcd; umount "+volumePlace, true)
