@@ -366,7 +366,7 @@ func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newClu
 		"new", start.members))
 	problem.Progress(ctx, "etcd %s: bootstrapping a cluster with %d members", s.Name, len(start.members))
 	m := cl.machine(s.Host)
-	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
+	if _, err := m.Change(ctx, change, s.startAction(timers)); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.Label(), err)
 	}
 	clients, err := cl.connect(s)

@@ -104,6 +104,12 @@ func (j *joining) move(ctx context.Context, v membership.View, next membership.J
 	}
 }
 
+// startAction starts a member whose identity was just written. Its volume is mounted again, so that the identity is not
+// only in the log of the file system, which a machine that looks at the volume does not replay.
+func (s Spec) startAction(timers host.Script) machine.Action {
+	return machine.Action{Verb: machine.Start, Remount: s.Volume != nil, Timers: timers}
+}
+
 // listedElsewhere reports whether the cluster lists the member that serves on its volume at another address.
 func (cl *cluster) listedElsewhere(ctx context.Context, s Spec) bool {
 	if s.Volume == nil {
@@ -128,7 +134,7 @@ func (cl *cluster) startOnVolume(ctx context.Context, s Spec, f machine.Observed
 	id := machine.ID{Member: f.Record.ID(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
 	change, timers := machine.NewMemberChange(s.Spec, f, c, id, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
-	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
+	if _, err := m.Change(ctx, change, s.startAction(timers)); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", s.Label(), err)
 	}
 	return nil

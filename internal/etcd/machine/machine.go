@@ -100,7 +100,8 @@ func (a Action) verbScript() host.Script {
 		// member of a new cluster is only ready together with the others.
 		var remount host.Script
 		if a.Remount {
-			remount = "systemctl restart " + volume.Unit + "\n"
+			remount = "systemctl stop " + volume.Unit + "\n" + volume.ScriptPath + " unmount\nsystemctl start " +
+				volume.Unit + "\n"
 		}
 		return "systemctl stop " + layout.Unit + "\n" + remount + "systemctl start --no-block " + layout.Unit + "\n"
 	case Retire:

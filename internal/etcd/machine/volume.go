@@ -50,6 +50,9 @@ func (s Spec) VolumeIdentity(f Observed, id ID) volume.Identity {
 	if id.Cluster != 0 {
 		i.EtcdCluster = fmt.Sprintf("%x", id.Cluster)
 	}
+	if has := f.Volume.Identity; has != nil && has.Same(i) {
+		i.MountedAt = has.MountedAt // so that it is not written again
+	}
 	return i
 }
 

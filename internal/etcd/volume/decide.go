@@ -59,7 +59,8 @@ type Decision struct {
 // stopped, or the user vouches for that.
 func Decide(w Want, o Observed, holder Holder) Decision {
 	switch {
-	case o.Device == "" && holder == Leaving:
+	case holder == Leaving && (o.Device == "" || o.Identity == nil && (o.Kind == Ext4 || o.Kind == XFS)):
+		// What the other machine has only in its log cannot be seen until it has unmounted the volume.
 		return Decision{Action: Release}
 	case o.Device == "":
 		return refuse(fmt.Sprintf("the volume %s is not attached to the machine", w.Spec.Name()),

@@ -50,6 +50,8 @@ func TestDecide(t *testing.T) {
 	}{
 		"not attached":                 {o: Observed{}, reason: "is not attached"},
 		"not attached, to be released": {o: Observed{}, holder: Leaving, want: Release},
+		"its log is not written yet":   {o: attached(nil), last: there, holder: Leaving, want: Release},
+		"another disk than the one":    {o: blank, last: there, holder: Leaving, reason: "the member has data, but"},
 		"another device is mounted": {
 			o: with(blank, func(o *Observed) { o.At = "8:32" }), reason: "another device (8:32)",
 		},
