@@ -190,7 +190,12 @@ func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observat
 	return each(specs, func(_ string, spec Spec) error {
 		f := s.of(spec)
 		_, unit := f.Facts.Files[layout.UnitPath]
-		if !f.Data || f.Running() || !unit {
+		switch {
+		case !f.Data || f.Running():
+			return nil
+		case !unit && spec.Volume != nil && f.Record != nil && !f.Pending:
+			return cl.startOnVolume(ctx, spec, f)
+		case !unit:
 			return nil
 		}
 		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Start}); err != nil {
@@ -361,7 +366,7 @@ func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newClu
 		"new", start.members))
 	problem.Progress(ctx, "etcd %s: bootstrapping a cluster with %d members", s.Name, len(start.members))
 	m := cl.machine(s.Host)
-	if _, err := m.Change(ctx, change, machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
+	if _, err := m.Change(ctx, change, s.startAction(timers)); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.Label(), err)
 	}
 	clients, err := cl.connect(s)

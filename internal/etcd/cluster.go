@@ -129,6 +129,9 @@ func (cl *cluster) note(s Spec) {
 	for name, h := range s.Peers {
 		cl.known[h.Address()] = knownMachine{name, h}
 	}
+	if s.Former != nil {
+		cl.known[s.Former.Address()] = knownMachine{s.Name, s.Former}
+	}
 	if s.Host != nil {
 		cl.known[s.Host.Address()] = knownMachine{s.Name, s.Host}
 	}

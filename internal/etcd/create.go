@@ -19,7 +19,11 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	cl.countJoining(s.PeerURL(), +1)
 	defer cl.countJoining(s.PeerURL(), -1)
 	cl.creating(s.Name)
-	status, err := cl.create(ctx, s)
+	var status Status
+	err := cl.takeVolume(ctx, s)
+	if err == nil {
+		status, err = cl.create(ctx, s)
+	}
 	cl.created(s.Name, err)
 	return status, err
 }

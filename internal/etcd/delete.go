@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -65,6 +66,7 @@ type removal struct {
 	outageBegun bool                    // the outage was announced
 	verdict     membership.DeathVerdict // on this member, if it does not answer
 	reported    string                  // the reason that was last reported
+	self        machine.Observed        // its machine
 }
 
 // step observes everything, decides, and takes one step.
@@ -148,6 +150,7 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 }
 
 func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
+	l.self = in.Self
 	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.Reached() && in.occupied() == "" && !l.outageBegun {
 		l.outageBegun = true
 		return false, l.s.outageBegins(ctx) // announcing takes time: observe again

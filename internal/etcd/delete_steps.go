@@ -77,7 +77,7 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 // Other content of the data directory, such as an operator's copy, is archived or wiped
 // together with the data.
 func (l *removal) clean(ctx context.Context, keep bool) error {
-	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.ArchiveAction(machine.Clear, keep))
+	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.ClearAction(l.self, keep))
 	if err != nil {
 		return &problem.Problem{
 			Summary: "etcd member not cleaned up", Host: l.s.Label(), Cause: err.Error(), Err: err,
@@ -87,6 +87,10 @@ func (l *removal) clean(ctx context.Context, keep bool) error {
 	}
 	if dir := machine.ArchivedAs(applied.Output, l.s.Name); dir != "" {
 		problem.Progress(ctx, "etcd %s: archived in %s", l.s.Name, dir)
+	}
+	if l.s.Volume != nil {
+		problem.Progress(ctx, "etcd %s: its volume %s is unmounted; what was not wiped stays there, and never votes again",
+			l.s.Name, l.s.Volume.Name())
 	}
 	problem.Progress(ctx, "etcd %s: removed from the machine", l.s.Name)
 	return nil

@@ -78,7 +78,7 @@ func (j *joining) observe(ctx context.Context) error {
 	}
 	j.me = membership.JoiningMember{
 		Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
-		Running: j.f.Running() && j.f.Unit.Sub != "auto-restart",
+		Running: j.f.Running() && j.f.Unit.Sub != "auto-restart", Volume: j.s.Volume != nil,
 	}
 	if j.f.Record != nil {
 		j.me.MemberID = j.f.Record.ID()
@@ -144,6 +144,8 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 		return j.verify(ctx, v, next)
 	case membership.JoinRemove:
 		return j.removeStale(ctx, v, next)
+	case membership.JoinMove:
+		return j.move(ctx, v, next)
 	case membership.JoinAdd:
 		return j.add(ctx, v)
 	case membership.JoinStart:

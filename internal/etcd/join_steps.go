@@ -180,7 +180,7 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	}
 	j.progressed()
 	if _, err := j.cl.machine(j.s.Host).Change(ctx, change,
-		machine.Action{Verb: machine.Start, Timers: timers}); err != nil {
+		j.s.startAction(timers)); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", j.s.Label(), err)
 	}
 	j.me.Data, j.me.Running, j.me.MemberID, j.catchUp = true, true, id, nil

@@ -80,7 +80,7 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 	cl.noteExists("an answer with its member list")
 	err := cl.lease.leases.Restore(ctx)
 	if err == nil {
-		err = cl.lease.leases.Require(memberAddresses(v))
+		err = cl.lease.leases.Require(s.leaseAddresses(v))
 	}
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -91,6 +91,18 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 		Next:      "make the members' machines reachable over SSH, wait until other runs have ended, then apply again",
 		Detail:    v.String(),
 	}
+}
+
+// leaseAddresses returns the machines on which a change needs the lease. A member that has moved with its volume is on
+// its new machine, also before the cluster lists it there.
+func (s Spec) leaseAddresses(v membership.View) []string {
+	all := memberAddresses(v)
+	for i, m := range v.Members {
+		if s.Volume != nil && m.Name == s.Name {
+			all[i] = s.Host.Address()
+		}
+	}
+	return all
 }
 
 // memberAddresses returns the addresses in the members' peer URLs: a member that has

@@ -74,7 +74,8 @@ func isGone(s Spec, f machine.Observed, v *membership.View) bool {
 	if !f.Reached() {
 		return false
 	}
-	return v != nil && machine.EntryOf(v, s.Spec) == nil && !f.Holds(s.Spec) || v == nil && f.Empty()
+	return v != nil && machine.EntryOf(v, s.Spec) == nil && !f.Holds(s.Spec) ||
+		v == nil && f.Empty() && !f.HoldsVolume(s.Spec)
 }
 
 // goneProblem returns ErrGone with the evidence. The next plan shows it together with the
@@ -98,7 +99,7 @@ func describe(s Spec, f machine.Observed, v *membership.View) Status {
 		MachineID:         f.Facts.MachineID,
 		ConfigDigest:      machine.ConfigDigest(f.Facts.Files),
 		CertificateExpiry: machine.Expiry(f.Facts.Files),
-		NewID:             machine.Rebuilt(f) || replaced(s, f, v),
+		NewID:             machine.Rebuilt(f) && s.Volume == nil || replaced(s, f, v),
 		unmanaged:         unmanaged(s, v),
 	}
 	var entry *membership.Member

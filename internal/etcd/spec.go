@@ -31,6 +31,12 @@ type Spec struct {
 	// FormerPeers are the peers in the state that an Update starts from. A peer that is no
 	// longer in Peers leaves in the same run.
 	FormerPeers map[string]*host.Host
+	// Former is the machine that the member is on by the state, if it moves with its volume; else nil. FormerOutage is
+	// that of the replica there.
+	Former       *host.Host
+	FormerOutage Outage
+	// LastMachine is the ID of the machine that the member was on last, by the state; "" in a Create.
+	LastMachine string
 }
 
 // Status is the observed state of one member.

@@ -27,8 +27,19 @@ func replaced(s Spec, f machine.Observed, v *membership.View) bool {
 // leader, moves leadership away first, and restarts only if a file has changed that etcd
 // does not reload.
 func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
+	cl := c.of(s)
+	if err := cl.takeVolume(ctx, s); err != nil {
+		return Status{}, err
+	}
 	status, err := c.update(ctx, s)
-	return c.of(s).withUnmanaged(s, status, err)
+	if err == nil && status.ID == "" && cl.listedElsewhere(ctx, s) {
+		// The only member serves on another machine than the cluster lists. Now it can be told.
+		status, err = c.Create(ctx, s)
+	}
+	if err == nil {
+		err = cl.clearFormer(ctx, s)
+	}
+	return cl.withUnmanaged(s, status, err)
 }
 
 func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
@@ -207,7 +218,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return true, c.changeVersion(ctx, v, r)
 	}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change,
-		machine.Action{Verb: machine.Start, Timers: r.Timers}); err != nil {
+		machine.Action{Verb: machine.Start, Remount: r.Remount, Timers: r.Timers}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {

@@ -31,6 +31,16 @@ func addressOf(machine types.Object) types.String {
 // hostSchema describes the machine that the resource is on. A different address is a different
 // machine, so changing it replaces the resource.
 func hostSchema(what string) schema.Attribute {
+	return hostSchemaWith(what, "A change replaces the resource.", stringplanmodifier.RequiresReplace())
+}
+
+// memberHostSchema describes the machine of an etcd member.
+func memberHostSchema() schema.Attribute {
+	return hostSchemaWith("on which the member runs", "A change replaces the member. With `volume`, it moves the member "+
+		"with its data instead.", replacedWithoutVolume())
+}
+
+func hostSchemaWith(what, change string, replaced planmodifier.String) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
 		MarkdownDescription: "The machine " + what + ". The provider's `ssh` block configures the connection.",
@@ -38,9 +48,9 @@ func hostSchema(what string) schema.Attribute {
 			"address": schema.StringAttribute{
 				Required:      true,
 				Validators:    []validator.String{ipValidator()},
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				PlanModifiers: []planmodifier.String{replaced},
 				MarkdownDescription: "IP address of the machine, at which its peers reach it: IPv4, or IPv6 in canonical " +
-					"form (`fd00::11`). A change replaces the resource.",
+					"form (`fd00::11`). " + change,
 			},
 		},
 	}

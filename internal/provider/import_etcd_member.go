@@ -46,6 +46,7 @@ func (r *etcdMemberResource) ImportState(
 	i.set("extra_args", observed.ExtraArgs)
 	i.set("environment", observed.Environment)
 	i.set("data_dir", observed.DataDir)
+	i.setVolume(observed.Volume)
 	i.set("upgrade_snapshots_kept", int64(observed.SnapshotsKept))
 	i.set("archives_kept", int64(observed.ArchivesKept))
 	i.setSnapshots(observed.Snapshots)

@@ -30,6 +30,7 @@ type kindConstants struct {
 	at             path.Path
 	create, update time.Duration // default timeouts
 	gone, adopted  error         // errors of the domain package
+	mutable        bool          // its identity may change in place: it moves to another machine
 }
 
 // modelPointer is a pointer to a resource's model.
@@ -73,6 +74,7 @@ func (r *machineResource[M, P, S, T]) Metadata(
 	_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse,
 ) {
 	resp.TypeName = r.kind
+	resp.ResourceBehavior.MutableIdentity = r.mutable
 }
 
 // describe returns the spec of a model after opening its bundle with open.

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -33,6 +34,7 @@ type etcdMemberModel struct {
 	Liveness    types.Bool   `tfsdk:"liveness_probe"`
 	Metrics     types.Object `tfsdk:"metrics"`
 	DataDir     types.String `tfsdk:"data_dir"`
+	Volume      types.Object `tfsdk:"volume"`
 	OnDestroy   types.String `tfsdk:"on_destroy"`
 	Early       types.String `tfsdk:"early_renewal"`
 	Maintenance types.Object `tfsdk:"maintenance"`
@@ -84,7 +86,9 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||
-		m.restoreDue(before) || s.signedChanged(ctx, before.Signed, m.Signed) || changed(
+		m.restoreDue(before) || m.moves(before) ||
+		!reflect.DeepEqual(recordedVolume(m.Volume), recordedVolume(before.Volume)) ||
+		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Environment, before.Environment},
@@ -145,7 +149,10 @@ func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel,
 	if state.Learner.ValueBool() { // it is promoted
 		m.Learner = types.BoolUnknown()
 	}
-	if drifted(state.Drift) || m.restoreDue(state) || m.rotated(&state.machineModel, pki.EtcdPart) ||
+	if m.moves(state) {
+		m.MachineID = types.StringUnknown()
+	}
+	if drifted(state.Drift) || m.moves(state) || m.restoreDue(state) || m.rotated(&state.machineModel, pki.EtcdPart) ||
 		s.signedChanged(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
 		m.Expiry = types.StringUnknown()
 	}

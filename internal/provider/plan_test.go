@@ -248,6 +248,9 @@ func TestPlansShowWhatChanges(t *testing.T) {
 	expiry := "2030-01-02T00:00:00Z -> (known after apply)"
 	member, replica, endpoint := memberState(t, text), replicaState(t, text, here.ClusterID), endpointState(t, text,
 		here.ClusterID)
+	onVolume := with(member, map[string]any{
+		"volume": map[string]any{"device": "/dev/sdb", "mount_path": "/srv/etcd"}, "data_dir": "/srv/etcd/data",
+	})
 	p := newPlanner(t)
 	for name, test := range map[string]struct {
 		kind          string
@@ -276,6 +279,29 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			"kube_control_plane_replica", replicaOutputs, replica,
 			with(replica, map[string]any{"maintenance": map[string]any{"drain": "2026-11", "hold": "1m"}}), "",
 			map[string]string{"maintenance": "null -> …"},
+		},
+		"a member that moves with its volume": {
+			"kube_etcd_member", memberOutputs, onVolume, with(onVolume, map[string]any{
+				"host":  map[string]any{"address": "10.0.0.14"},
+				"peers": map[string]any{"cp1": "10.0.0.14", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+			}), "",
+			map[string]string{
+				"host": "… -> …", "peers": "… -> …", "client_url": "https://10.0.0.11:2379 -> https://10.0.0.14:2379",
+				"peer_url": "https://10.0.0.11:2380 -> https://10.0.0.14:2380", "machine_id": "m1 -> (known after apply)",
+				"config_digest": unknown, "certificate_expires_at": expiry,
+			},
+		},
+		"a member whose former machine is fenced": {
+			"kube_etcd_member", memberOutputs, onVolume, with(onVolume, map[string]any{
+				"volume": map[string]any{"device": "/dev/sdb", "mount_path": "/srv/etcd", "fenced": true},
+			}), "",
+			map[string]string{"volume": "… -> …"},
+		},
+		"a member's volume by another name": {
+			"kube_etcd_member", memberOutputs, onVolume, with(onVolume, map[string]any{
+				"volume": map[string]any{"device": "/dev/sdc", "mount_path": "/srv/etcd"},
+			}), "",
+			map[string]string{"volume": "… -> …", "config_digest": unknown},
 		},
 		"a member's drift": {
 			"kube_etcd_member", memberOutputs, with(member, drift), member, "",

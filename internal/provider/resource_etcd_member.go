@@ -38,7 +38,7 @@ func newEtcdMemberResource() resource.Resource {
 	r.domain = r
 	r.kindConstants = kindConstants{
 		kind: "kube_etcd_member", noun: "etcd member", at: path.Root("host").AtName("address"),
-		create: time.Hour, update: time.Hour, gone: etcd.ErrGone, adopted: etcd.ErrAdopted,
+		create: time.Hour, update: time.Hour, gone: etcd.ErrGone, adopted: etcd.ErrAdopted, mutable: true,
 	}
 	return r
 }
@@ -67,6 +67,7 @@ func (r *etcdMemberResource) ValidateConfig(
 	model.validateStore(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
 	validateRestore(model.Restore, &resp.Diagnostics)
+	model.validateVolume(&resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
 			stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
@@ -98,6 +99,7 @@ func (r *etcdMemberResource) ModifyPlan(
 	} else {
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
+		plan.planVolume(*state, resp)
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate(ctx, *state, r.session)
 		} else {
@@ -119,9 +121,14 @@ func (r *etcdMemberResource) readFrom(ctx context.Context, s etcd.Spec) (etcd.St
 }
 
 func (r *etcdMemberResource) updateOn(
-	ctx context.Context, before, _ etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics,
+	ctx context.Context, before, after etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics,
 ) (etcd.Status, error) {
 	defer changing(s)()
+	s.LastMachine = before.MachineID.ValueString()
+	if after.moves(before) {
+		s.Former = r.session.machine(addressOf(before.Host).ValueString())
+		s.FormerOutage = r.session.outage(s.Former, s.Bundle)
+	}
 	s.FormerPeers = r.session.machines(stringMapOf(ctx, before.Peers, diags))
 	return r.session.clusters.Update(ctx, s)
 }
@@ -150,7 +157,8 @@ func (r *etcdMemberResource) priorObject(ctx context.Context, m etcdMemberModel)
 // planDisruption records whether the plan keeps the member or replaces it.
 func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
 	before := r.priorObject(ctx, state)
-	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) ||
+	moved := !addressOf(plan.Host).Equal(addressOf(state.Host)) && !plan.moves(state)
+	replaced := !plan.Name.Equal(state.Name) || moved ||
 		!plan.DataDir.Equal(state.DataDir) ||
 		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
@@ -192,6 +200,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			StoreVersion:  r.session.version,
 			LivenessProbe: m.Liveness.ValueBool(),
 
+			Volume:            volumeOf(m.Volume),
 			Restore:           restoreOf(m.Restore),
 			TextfileDirectory: textfileDirectory(m.Metrics),
 			EarlyRenewal:      early,

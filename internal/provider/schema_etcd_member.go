@@ -52,7 +52,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			Validators:          []validator.String{checked("member name", machine.ValidateName)},
 			MarkdownDescription: "Name of the member, unique in its cluster. A change replaces the member.",
 		},
-		"host": hostSchema("on which the member runs"),
+		"host": memberHostSchema(),
 		"peers": schema.MapAttribute{
 			Required: true, ElementType: types.StringType,
 			MarkdownDescription: "Addresses of all machines of the cluster, including this one, by member name. " +
@@ -108,8 +108,9 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			Default:    stringdefault.StaticString(layout.DefaultDataDir),
 			Validators: []validator.String{checked("data directory", machine.ValidateDataDir)},
 			MarkdownDescription: "Data directory of the member. Default `" + layout.DefaultDataDir +
-				"`. A change replaces the member.",
+				"`. With `volume`, it must be below `volume.mount_path`. A change replaces the member.",
 		},
+		"volume": volumeSchema(),
 		"on_destroy": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:    stringdefault.StaticString(string(machine.Archive)),

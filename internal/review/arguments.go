@@ -7,6 +7,7 @@ var argumentsByType = map[string]map[string]argument{
 		"extra_args":             {label: "flags", effect: Restart},
 		"peers":                  {label: "peers"},
 		"data_dir":               {label: "data directory", effect: Restart},
+		"volume":                 {label: "volume", effect: Restart, shown: true},
 		"host":                   {label: "machine", effect: Restart, shown: true},
 		"on_destroy":             {label: "what happens to its data", shown: true},
 		"upgrade_snapshots_kept": {label: "number of upgrade snapshots to keep"},

@@ -142,11 +142,18 @@ variable "etcd" {
     snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command, or to a bucket (s3). Changing them, metrics or liveness_probe restarts nothing.
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
     metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
+    volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks".
   EOT
   type = object({
     version                = string
     extra_args             = optional(map(string), {})
     data_dir               = optional(string, "/var/lib/etcd")
+    volumes = optional(map(object({
+      device     = optional(string)
+      uuid       = optional(string)
+      mount_path = string
+      fenced     = optional(bool)
+    })), {})
     on_destroy             = optional(string, "archive")
     upgrade_snapshots_kept = optional(number, 3)
     archives_kept          = optional(number, 5)

@@ -96,6 +96,14 @@ func (c *Clients) Remove(ctx context.Context, address string, id uint64) error {
 	})
 }
 
+// UpdatePeerURL requests the member at an address to change the peer URL of a voter.
+func (c *Clients) UpdatePeerURL(ctx context.Context, address string, id uint64, peerURL string) error {
+	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberUpdate(ctx, id, []string{peerURL})
+		return err
+	})
+}
+
 // Promote requests the member at an address to promote a learner.
 func (c *Clients) Promote(ctx context.Context, address string, id uint64) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -21,6 +22,7 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 		return words
 	}
 	words := slices.Concat(
+		s.volumeDrift(f),
 		unitStateDrift(f),
 		UnitFileDrift(s, f),
 		fileDrift(s, f),
@@ -53,6 +55,8 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 // Nothing else about such a machine is reported.
 func absent(s Spec, f Observed) []string {
 	switch {
+	case s.Volume != nil && !f.Volume.InPlace():
+		return s.prefixed(s.volumeDrift(f))
 	case f.Empty():
 		return []string{s.Name + ": machine rebuilt: it has neither the unit nor the data of the member, " +
 			"but the cluster lists the member"}
@@ -121,13 +125,13 @@ func UnitFileDrift(s Spec, f Observed) []string {
 // fileDrift describes the drift of the other files and of the programs.
 func fileDrift(s Spec, f Observed) []string {
 	var words []string
-	for _, file := range FixedFiles(s) {
+	for _, file := range append(FixedFiles(s), s.volumeFiles()...) {
 		have, ok := f.Facts.Files[file.Path]
 		switch {
 		case !ok && file.Path != layout.UnitPath:
 			words = append(words, file.Path+" is missing")
 		case ok && have.SHA256 != Digest(file.Content) && file.Path != layout.UnitPath:
-			words = append(words, trustDrift(file.Path, have.Content, string(file.Content)))
+			words = append(words, contentDrift(file, have))
 		case ok && have.Mode.Perm() != file.Mode:
 			words = append(words, fmt.Sprintf("%s has mode %04o, wanted %04o", file.Path, have.Mode.Perm(), file.Mode))
 		}
@@ -142,6 +146,14 @@ func fileDrift(s Spec, f Observed) []string {
 		words = append(words, layout.EnvPath+" was not removed: the start of the member was not completed")
 	}
 	return words
+}
+
+// contentDrift describes a file with other content.
+func contentDrift(file host.File, have host.FileState) string {
+	if file.Path != layout.CAPath {
+		return file.Path + " was edited manually"
+	}
+	return trustDrift(file.Path, have.Content, string(file.Content))
 }
 
 // trustDrift names the authorities in a trust file and the expected ones. During a

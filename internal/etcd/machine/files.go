@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -30,7 +31,7 @@ func FixedFiles(s Spec) []host.File {
 // WantedDigest returns Status.ConfigDigest of a member that does not differ from s.
 func WantedDigest(s Spec) string {
 	states := map[string]host.FileState{}
-	for _, f := range append(FixedFiles(s), s.SnapshotMember().Files()...) {
+	for _, f := range slices.Concat(FixedFiles(s), s.volumeFiles(), s.SnapshotMember().Files()) {
 		states[f.Path] = host.FileState{SHA256: Digest(f.Content), Mode: f.Mode, Content: string(f.Content)}
 	}
 	return ConfigDigest(states)
@@ -41,6 +42,9 @@ func WantedDigest(s Spec) string {
 func ConfigDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
 	paths := []string{layout.UnitPath, layout.CAPath}
+	if _, there := files[volume.UnitPath]; there {
+		paths = append(paths, volume.UnitPath, volume.ScriptPath)
+	}
 	if timer.Managed(files[snapshot.TimerPath]) {
 		paths = append(paths, snapshot.Paths...)
 	}
@@ -86,7 +90,7 @@ func baseChange(s Spec) host.Change {
 // an earlier member on the machine.
 func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change host.Change, timers host.Script) {
 	change = baseChange(s)
-	change.Files = FixedFiles(s)
+	change.Files = append(FixedFiles(s), s.volumeFiles()...)
 	facts := f.Facts
 	facts.Units = maps.Clone(facts.Units)
 	for _, job := range s.jobs() {
@@ -97,6 +101,7 @@ func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change ho
 	}
 	_, change.Remove, timers = s.repairTimers(facts)
 	change.Files = append(change.Files, c.Files...)
+	change.Files = append(change.Files, s.identityFiles(f, id)...)
 	change.Files = append(change.Files,
 		host.File{Path: layout.EnvPath, Content: []byte(env), Mode: 0o644},
 		recordFile(s, id, c.Pairs))

@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -31,6 +32,7 @@ type Imported struct {
 	SnapshotsKept int
 	ArchivesKept  int
 	Snapshots     *snapshot.Settings // nil: none
+	Volume        *volume.Spec       // nil: none
 	LivenessProbe bool
 	// TextfileDirectory is that of Spec.
 	TextfileDirectory string
@@ -80,7 +82,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Environment: systemd.EnvironmentIn(unit.Content), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files), LivenessProbe: timer.Managed(facts.Files[LivenessTimerPath]),
-		TextfileDirectory: noFacts.DirectoryIn(facts.Files),
+		TextfileDirectory: noFacts.DirectoryIn(facts.Files), Volume: recorded.volumeOf(unit.Content),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)

@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
@@ -48,6 +49,7 @@ const (
 	Inspect            // fail if the data contains what etcd 3.6 does not accept
 	SaveSnapshot       // save a verified snapshot of the serving member: Save
 	PlaceRestored      // make restored data the member's
+	Leave              // stop for good, and unmount the volume: the member goes to another machine
 )
 
 // Action is a verb with its parameters.
@@ -60,6 +62,9 @@ type Action struct {
 
 	Timers host.Script   // what follows for the member's timers
 	Save   snapshot.Save // of SaveSnapshot
+
+	Remount bool        // of Start: mount the volume again before
+	Volume  host.Script // of Clear and Leave: what happens to the volume when nothing uses it any more
 
 	Keep int // the number of newest archives to keep
 }
@@ -93,12 +98,19 @@ func (a Action) verbScript() host.Script {
 		// The unit is stopped first, and the script waits for that, so a process that
 		// answers afterwards is the new one. The script does not wait for the start: a
 		// member of a new cluster is only ready together with the others.
-		return "systemctl stop " + layout.Unit + "\nsystemctl start --no-block " + layout.Unit + "\n"
+		var remount host.Script
+		if a.Remount {
+			remount = "systemctl stop " + volume.Unit + "\n" + volume.ScriptPath + " unmount\nsystemctl start " +
+				volume.Unit + "\n"
+		}
+		return "systemctl stop " + layout.Unit + "\n" + remount + "systemctl start --no-block " + layout.Unit + "\n"
 	case Retire:
 		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
 			host.Flush(a.removedFrom()...)
 	case Clear:
-		return stopTimers() + a.stopScript() + a.dataScript() + clearScript() + host.Flush(a.removedFrom()...)
+		return stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + host.Flush(a.removedFrom()...)
+	case Leave:
+		return stopTimers() + a.stopScript() + a.Volume
 	case Stop:
 		return "systemctl stop " + layout.Unit + "\n"
 	case Inspect:
@@ -156,7 +168,7 @@ fi
 // contain nothing else, and the user only if it has no processes left. The record is
 // removed last: as long as it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
-	files := []string{layout.UnitPath, UnitLink.Path, layout.CAPath}
+	files := []string{layout.UnitPath, UnitLink.Path, layout.CAPath, volume.UnitPath}
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
 		files = append(files, layout.PKIDir+"/"+leaf+".crt", layout.PKIDir+"/"+leaf+".key")
 	}

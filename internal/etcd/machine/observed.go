@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -28,6 +29,7 @@ type Observed struct {
 	Token     string  // of that cluster
 	Initial   []string
 	Unit      host.UnitState
+	Volume    volume.Observed // empty unless the query asked for it
 }
 
 // Reached reports whether the machine answered over SSH.
@@ -86,6 +88,7 @@ func Interpret(name, address, dataDir string, facts host.Facts, err error) Obser
 	}
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
 	f.Unit = facts.Units[layout.Unit]
+	f.Volume = volume.Read(facts.Output)
 	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = ReadRecord(file.Content)
 	}
@@ -244,7 +247,9 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 			}
 		}
 	}
-	return Interpret(f.Name, f.Address, s.Directory(), facts, nil)
+	after := Interpret(f.Name, f.Address, s.Directory(), facts, nil)
+	after.Volume = s.volumeAfter(f.Volume, c)
+	return after
 }
 
 // OrRoot returns the owner of a file that is written for owner.

@@ -22,6 +22,7 @@ func Query(s Spec) host.Query {
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
+	s.askForVolume(&q)
 	s.liveness().AddTo(&q)
 	s.facts().AddTo(&q)
 	for _, leaf := range leaves(s) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -131,12 +132,14 @@ type configured struct {
 	Settings     json.RawMessage   `json:"settings,omitempty"` // Spec.Settings
 	// ArchivesKept has no effect on the machine, so an outdated value is no drift.
 	ArchivesKept int `json:"archives_kept,omitempty"`
+	// Volume is that of Spec. Nothing else on the machine tells by what name it was configured.
+	Volume *volume.Spec `json:"volume,omitempty"`
 }
 
 func (s Spec) configured() configured {
 	return configured{
 		ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
-		ArchivesKept: s.archives(),
+		ArchivesKept: s.archives(), Volume: s.Volume,
 	}
 }
 

@@ -97,6 +97,9 @@ func (c configured) check() error {
 	if c.EarlyRenewal < 0 || c.EarlyRenewal > 100*365*24*time.Hour {
 		return fmt.Errorf("early_renewal is %d", c.EarlyRenewal)
 	}
+	if c.Volume != nil {
+		return c.Volume.CheckRecorded()
+	}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 type Repair struct {
 	Change  host.Change
 	Restart string      // why etcd must be restarted; "" if it need not be
+	Remount bool        // mount the volume again meanwhile
 	Link    bool        // enable the start at boot again
 	Timers  host.Script // what follows for the timers of the member
 }
@@ -30,7 +31,7 @@ func (r Repair) Needed() bool {
 func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, error) {
 	var r Repair
 	entry := EntryOf(v, s)
-	for _, file := range FixedFiles(s) {
+	for _, file := range append(FixedFiles(s), s.volumeFiles()...) {
 		have, ok := f.Facts.Files[file.Path]
 		if !ok || have.SHA256 != Digest(file.Content) || have.Mode.Perm() != file.Mode {
 			r.Change.Files = append(r.Change.Files, file)
@@ -43,8 +44,12 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	if err != nil {
 		return Repair{}, err
 	}
+	id := f.identity(v, entry)
+	if f.Volume.InPlace() && !f.Volume.ReadOnly {
+		r.Change.Files = append(r.Change.Files, s.identityRepair(f, id)...)
+	}
 	// The record is the last file: it confirms the files before it.
-	if id := f.identity(v, entry); len(c.Files) > 0 || !f.recordFits(s, id) {
+	if len(c.Files) > 0 || !f.recordFits(s, id) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
 		r.Change.Files = append(r.Change.Files, recordFile(s.keepRestored(f), id, c.Pairs))
 	}
@@ -52,6 +57,10 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 		r.Change.Remove = append(r.Change.Remove, path.Join(layout.DropInDir, name))
 	}
 	r.Restart = restartReason(s, f, entry)
+	r.Remount = s.remountReason(f) != ""
+	if s.Volume != nil && f.Volume.Grown() && !r.Remount {
+		r.Timers += s.Volume.GrowScript()
+	}
 	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
 		r.Change.Remove = append(r.Change.Remove, layout.EnvPath)
 	}
@@ -81,6 +90,9 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 		return fmt.Sprintf("etcd %s is running", entry.Version)
 	case f.UpgradeUnfinished() && (entry == nil || !entry.Healthy):
 		return "its upgrade was interrupted"
+	}
+	if reason := s.remountReason(f); reason != "" {
+		return reason
 	}
 	if reason := s.liveness().NotReady(f.Facts, layout.Unit); reason != "" {
 		return reason

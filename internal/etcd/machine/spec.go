@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -50,7 +51,9 @@ type Spec struct {
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the member are
 	// written; "": nowhere. A change restarts nothing.
 	TextfileDirectory string
-	Restore           *Restore // nil: none. It matters until the members' records say that it is done
+	// Volume is the disk with the member's data and identity; nil: none. DataDir is on it.
+	Volume  *volume.Spec
+	Restore *Restore // nil: none. It matters until the members' records say that it is done
 }
 
 // RestoreID returns the ID of the restore that the cluster's data comes from; "" if there is none.

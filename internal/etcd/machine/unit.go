@@ -114,6 +114,9 @@ func renderUnit(s Spec) string {
 		Description: "etcd member " + s.Name, Documentation: "https://etcd.io/docs/",
 		Lines: []string{"AssertPathExists=|" + dir + "/member", "AssertPathExists=|" + layout.EnvPath},
 	}
+	if s.Volume != nil {
+		section.Lines = append(section.Lines, s.Volume.UnitLines()...)
+	}
 	command := systemd.Command{Program: Artifacts(s.Version)[0].Path(), Flags: ServerFlags(s)}
 	return section.String() + `[Service]
 Type=notify

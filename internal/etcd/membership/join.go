@@ -11,6 +11,7 @@ const (
 	JoinArchive                // archive data of a member that no longer exists
 	JoinVerify                 // find out whether an entry that blocks the join is dead
 	JoinRemove                 // remove an entry that blocks the join
+	JoinMove                   // change the peer URL of the member whose volume the machine has
 	JoinAdd                    // add as learner
 	JoinStart                  // start the unit with the existing data
 	JoinWait                   // wait until it serves
@@ -20,7 +21,9 @@ const (
 )
 
 func (k JoinStepKind) String() string {
-	return [...]string{"refuse", "archive", "verify", "remove", "add", "start", "wait", "promote", "establish", "done"}[k]
+	return [...]string{
+		"refuse", "archive", "verify", "remove", "move", "add", "start", "wait", "promote", "establish", "done",
+	}[k]
 }
 
 // JoinStep is the next step, with the entry it concerns.
@@ -38,6 +41,7 @@ type JoiningMember struct {
 	MemberID uint64 // the member that the data belongs to; 0: not recorded
 	Pending  bool   // bootstrap.env exists
 	Running  bool
+	Volume   bool   // its data is on a volume, which moves from machine to machine
 	Earlier  string // why that data is of an earlier cluster; "": it is not
 }
 
@@ -86,6 +90,9 @@ func NextJoinStep(v View, s JoiningMember) JoinStep {
 
 // unlistedStep returns the step of a machine whose peer URL the cluster does not know.
 func unlistedStep(v View, s JoiningMember) JoinStep {
+	if moved, there := v.Member(s.MemberID); there && s.Volume && s.Data {
+		return moveStep(v, moved, s)
+	}
 	if s.Data || s.Running {
 		return JoinStep{Kind: JoinArchive, Reason: "its member is no longer in the cluster's member list"}
 	}
@@ -101,6 +108,23 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 			"machine, which this one replaces"}
 	}
 	return JoinStep{Kind: JoinAdd}
+}
+
+// moveStep returns the step of a machine that has the volume of a member which the cluster lists at another machine.
+// etcd corrupts a learner whose peer URL changes (etcd-io/etcd#21694).
+func moveStep(v View, moved Member, s JoiningMember) JoinStep {
+	switch {
+	case moved.Healthy && !s.Running:
+		return JoinStep{Kind: JoinRefuse, ID: moved.ID, Reason: fmt.Sprintf("member %q answers at %v, although its "+
+			"volume is on this machine", moved.Label(), moved.PeerURLs)}
+	case moved.Learner:
+		return JoinStep{Kind: JoinRefuse, ID: moved.ID, Reason: fmt.Sprintf("member %q is a learner, and the address of a "+
+			"learner cannot be changed", moved.Label())}
+	case moved.Name != "" && moved.Name != s.Name:
+		return JoinStep{Kind: JoinRefuse, ID: moved.ID, Reason: fmt.Sprintf("the data on the volume is that of member %q",
+			moved.Label())}
+	}
+	return JoinStep{Kind: JoinMove, ID: moved.ID, Reason: fmt.Sprintf("it was at %v", moved.PeerURLs)}
 }
 
 // listedStep returns the step of a machine whose data belongs to the listed entry.

@@ -28,6 +28,14 @@ func TestNextJoinStep(t *testing.T) {
 	earlier.Earlier = "its data is of an earlier cluster"
 
 	edit := func(s JoiningMember, f func(*JoiningMember)) JoiningMember { f(&s); return s }
+	onVolume := JoiningMember{Name: "cp4", PeerURL: url, Data: true, MemberID: 4, Volume: true}
+	startedOnVolume := edit(onVolume, func(s *JoiningMember) { s.Running = true })
+	there := func(f func(*Member)) View {
+		return with(func(m *Member) { m.PeerURLs, m.Healthy = []string{"https://10.0.0.9:2380"}, false; f(m) })
+	}
+	learnerElsewhere := there(func(m *Member) { m.Learner = true })
+	renamedElsewhere := there(func(m *Member) { m.Name = "old" })
+	unnamedElsewhere := there(func(m *Member) { m.Name = "" })
 	for _, c := range []struct {
 		name string
 		view View
@@ -101,6 +109,23 @@ func TestNextJoinStep(t *testing.T) {
 			"established and stopped", dead, edit(running, func(s *JoiningMember) { s.Running, s.Pending = false, false }),
 			JoinStep{Kind: JoinStart, ID: 4},
 		},
+		{"its volume came from elsewhere", silentElsewhere, onVolume, JoinStep{Kind: JoinMove, ID: 4}},
+		{"the only one, started before it could be told", elsewhere, startedOnVolume, JoinStep{Kind: JoinMove, ID: 4}},
+		{"its volume is here, and it answers elsewhere", elsewhere, onVolume, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"a learner's volume came", learnerElsewhere, onVolume, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"the volume of a member of another name came", renamedElsewhere, onVolume, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"the volume of an unnamed member came", unnamedElsewhere, onVolume, JoinStep{Kind: JoinMove, ID: 4}},
+		{"the volume of a removed member came", three, onVolume, JoinStep{Kind: JoinArchive}},
+		{
+			"without a volume, data of a member that is elsewhere", silentElsewhere,
+			edit(onVolume, func(s *JoiningMember) { s.Volume = false }),
+			JoinStep{Kind: JoinArchive},
+		},
+		{
+			"its volume came without data", moved, edit(onVolume, func(s *JoiningMember) { s.Data = false }),
+			JoinStep{Kind: JoinRemove, ID: 4},
+		},
+		{"its volume is at its address", dead, onVolume, JoinStep{Kind: JoinStart, ID: 4}},
 	} {
 		got := NextJoinStep(c.view, c.self)
 		if got.Kind != c.want.Kind || got.ID != c.want.ID {

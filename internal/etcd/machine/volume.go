@@ -1,0 +1,229 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// askForVolume adds what is to be known of the volume to the query.
+func (s Spec) askForVolume(q *host.Query) {
+	if s.Volume == nil {
+		return
+	}
+	q.Contents = append(q.Contents, volume.UnitPath, volume.ScriptPath)
+	q.Units = append(q.Units, volume.Unit)
+	q.Script += s.Volume.Questions()
+}
+
+// volumeOf returns the recorded volume, if the unit is one that needs it.
+func (c configured) volumeOf(unit string) *volume.Spec {
+	if c.Volume == nil || !strings.Contains(unit, "\n"+strings.Join(c.Volume.UnitLines(), "\n")+"\n") {
+		return nil
+	}
+	return c.Volume
+}
+
+// volumeFiles are the files by which the volume is mounted. No process of etcd reads them.
+func (s Spec) volumeFiles() []host.File {
+	if s.Volume == nil {
+		return nil
+	}
+	return s.Volume.Files(s.Bundle.ClusterID, s.Name)
+}
+
+// VolumeIdentity returns the identity of a member on its volume.
+func (s Spec) VolumeIdentity(f Observed, id ID) volume.Identity {
+	i := volume.Identity{
+		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
+		Restored: s.keepRestored(f).RestoreID(), MachineID: f.Facts.MachineID,
+		MountedAt: time.Now().UTC().Truncate(time.Second), State: volume.Member,
+	}
+	if id.Member != 0 {
+		i.MemberID = fmt.Sprintf("%x", id.Member)
+	}
+	if id.Cluster != 0 {
+		i.EtcdCluster = fmt.Sprintf("%x", id.Cluster)
+	}
+	if has := f.Volume.Identity; has != nil && has.Same(i) {
+		i.MountedAt = has.MountedAt // so that it is not written again
+	}
+	return i
+}
+
+// identityFiles returns the identity of a member that is about to start on a mounted volume.
+func (s Spec) identityFiles(f Observed, id ID) []host.File {
+	if s.Volume == nil {
+		return nil
+	}
+	return []host.File{{
+		Path: s.Volume.IdentityPath(), Content: s.VolumeIdentity(f, id).Content(), Mode: 0o644,
+	}}
+}
+
+// identityRepair returns the identity if the one on the mounted volume says something else.
+func (s Spec) identityRepair(f Observed, id ID) []host.File {
+	if s.Volume == nil || f.Volume.Identity != nil && f.Volume.Identity.Same(s.VolumeIdentity(f, id)) {
+		return nil
+	}
+	return s.identityFiles(f, id)
+}
+
+// volumeAfter returns the volume as it is once c is applied.
+func (s Spec) volumeAfter(o volume.Observed, c host.Change) volume.Observed {
+	for _, file := range c.Files {
+		if s.Volume != nil && file.Path == s.Volume.IdentityPath() {
+			o.Identity, o.IdentityErr = volume.ReadIdentity(string(file.Content))
+		}
+	}
+	return o
+}
+
+// remountReason describes why the volume must be mounted again, or returns "".
+func (s Spec) remountReason(f Observed) string {
+	switch {
+	case s.Volume == nil:
+		return ""
+	case !f.Volume.InPlace():
+		return fmt.Sprintf("its volume %s is not mounted at %s", s.Volume.Name(), s.Volume.MountPath)
+	case f.Volume.ReadOnly:
+		return fmt.Sprintf("its volume %s is mounted read-only", s.Volume.Name())
+	}
+	return ""
+}
+
+// volumeDrift describes how the volume differs from what it should be.
+func (s Spec) volumeDrift(f Observed) []string {
+	if s.Volume == nil {
+		return nil
+	}
+	o, name := f.Volume, s.Volume.Name()
+	switch {
+	case o.Device == "":
+		return []string{fmt.Sprintf("the volume %s is not attached to the machine", name)}
+	case o.At != "" && !o.InPlace():
+		return []string{fmt.Sprintf("another device (%s) is mounted at %s, wanted the volume %s", o.At, s.Volume.MountPath,
+			name)}
+	case !o.InPlace():
+		return []string{fmt.Sprintf("the volume %s is not mounted at %s", name, s.Volume.MountPath)}
+	case o.ReadOnly:
+		return []string{fmt.Sprintf("the volume %s is mounted read-only at %s", name, s.Volume.MountPath)}
+	}
+	var words []string
+	switch {
+	case o.Identity == nil && o.IdentityErr != nil:
+		words = append(words, fmt.Sprintf("%s is invalid: %s", s.Volume.IdentityPath(), o.IdentityErr))
+	case o.Identity == nil:
+		words = append(words, s.Volume.IdentityPath()+" is missing")
+	case !o.Identity.Same(s.VolumeIdentity(f, f.identity(nil, nil))):
+		words = append(words, fmt.Sprintf("%s describes member %q (%s) on machine %s, which is %s, or another cluster",
+			s.Volume.IdentityPath(), o.Identity.Name, o.Identity.MemberID, o.Identity.MachineID, o.Identity.State))
+	}
+	if o.Grown() {
+		words = append(words, fmt.Sprintf("the volume %s has %s, and its file system %s", name, membership.Bytes(o.Size),
+			membership.Bytes(o.Used)))
+	}
+	return words
+}
+
+// prefixed adds the name of the member to each word.
+func (s Spec) prefixed(words []string) []string {
+	for i := range words {
+		words[i] = s.Name + ": " + words[i]
+	}
+	return words
+}
+
+// HoldsVolume reports whether the machine has the volume of the member, mounted or not.
+func (f Observed) HoldsVolume(s Spec) bool {
+	i := f.Volume.Identity
+	return s.Volume != nil && i != nil && i.ClusterID == s.Bundle.ClusterID && i.Name == s.Name &&
+		i.State != volume.Removed
+}
+
+// WantVolume returns whose volume the machine should have. last is the machine that the member was on before.
+func (s Spec) WantVolume(f Observed, last string) volume.Want {
+	if last == "" && f.Data && f.Record != nil && f.Record.Name == s.Name && f.Record.ClusterID == s.Bundle.ClusterID {
+		last = f.Facts.MachineID // its record says so
+	}
+	return volume.Want{
+		Spec: *s.Volume, ClusterID: s.Bundle.ClusterID, Name: s.Name, MachineID: f.Facts.MachineID, Last: last,
+	}
+}
+
+// takenIdentity returns the identity of a volume that the machine takes: the member that it has is kept.
+func (s Spec) takenIdentity(f Observed) volume.Identity {
+	var id ID
+	if i := f.Volume.Identity; i != nil && i.Has() {
+		id = ID{Member: membership.ParseID(i.MemberID), Cluster: membership.ParseID(i.EtcdCluster)}
+	} else if i == nil {
+		id = f.identity(nil, nil) // it was lost
+	}
+	taken := s.VolumeIdentity(f, id)
+	if i := f.Volume.Identity; i != nil && i.Has() {
+		taken.Restored = i.Restored
+	}
+	return taken
+}
+
+// ownScript gives the data to the user of this machine: on another machine, it may have another number.
+const ownScript host.Script = `if [ -n "$(find "$data" ! -user ` + layout.User + ` -print -quit 2>/dev/null)" ]; then
+  chown -R ` + layout.User + ":" + layout.User + ` -- "$data"
+fi
+`
+
+// TakeVolume returns the change that mounts the volume, with a file system if format is set.
+func (s Spec) TakeVolume(f Observed, format bool) (host.Change, Action) {
+	fileSystem := ""
+	if format {
+		fileSystem = volume.Ext4
+	}
+	own := host.Assignments(map[string]string{"data": s.Directory()}) + ownScript
+	return host.Change{Users: []host.User{{Name: layout.User}}},
+		Action{Timers: s.Volume.TakeScript(fileSystem, s.takenIdentity(f)) + own}
+}
+
+// RecordOfVolume returns the change that records the member whose mounted volume the machine has, if nothing records
+// it.
+// The machine has no files of an earlier generation.
+func (s Spec) RecordOfVolume(f Observed) (c host.Change, due bool) {
+	i := f.Volume.Identity
+	if !f.Volume.InPlace() || i == nil || !i.Has() || !f.Data || f.Record != nil {
+		return c, false
+	}
+	m := s.record(ID{Member: membership.ParseID(i.MemberID), Cluster: membership.ParseID(i.EtcdCluster)}, nil)
+	m.Restored = i.Restored
+	c.Dirs = []host.Dir{{Path: layout.ConfigDir, Mode: 0o755}}
+	c.Files = []host.File{encodeRecord(m)}
+	return c, true
+}
+
+// leavingIdentity returns the identity of a volume that the machine f leaves in a state; nil if it is not the member's.
+func (s Spec) leavingIdentity(f Observed, state volume.State) *volume.Identity {
+	if f.Volume.Identity != nil && !f.HoldsVolume(s) {
+		return nil
+	}
+	left := s.takenIdentity(f)
+	left.State = state
+	return &left
+}
+
+// LeaveAction stops the member on the machine f, and releases its volume.
+func (s Spec) LeaveAction(f Observed) Action {
+	return Action{Verb: Leave, Volume: s.Volume.ReleaseScript(s.leavingIdentity(f, volume.Released))}
+}
+
+// ClearAction archives or wipes the data of the member, whose data stays on its volume, and removes the rest from the
+// machine f.
+func (s Spec) ClearAction(f Observed, keep bool) Action {
+	a := s.ArchiveAction(Clear, keep)
+	if s.Volume != nil {
+		a.Volume = s.Volume.ReleaseScript(s.leavingIdentity(f, volume.Removed))
+	}
+	return a
+}

@@ -1,0 +1,162 @@
+package machine
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+const (
+	thisMachine  = "11111111111111111111111111111111"
+	otherMachine = "22222222222222222222222222222222"
+)
+
+func onVolume(t *testing.T) Spec {
+	t.Helper()
+	s := specAt(t, "10.0.0.11")
+	s.Volume = &volume.Spec{Device: "/dev/sdb", MountPath: "/srv/etcd"}
+	s.DataDir = "/srv/etcd/data"
+	return s
+}
+
+// has returns a machine that has the volume in place, with an identity, and the data on it.
+func has(s Spec, i *volume.Identity, record bool) Observed {
+	out := "volume at 8:16 rw\nvolume device /dev/sdb\nvolume number 8:16\nvolume size 1073741824\nvolume kind ext4\n" +
+		"volume readable\n"
+	if i != nil {
+		out += "volume identity " + base64.StdEncoding.EncodeToString(i.Content()) + "\n"
+	}
+	facts := host.Facts{
+		MachineID: thisMachine, Output: out, Dirs: map[string][]string{s.Directory(): {"member"}},
+		Files: map[string]host.FileState{},
+	}
+	if record {
+		content := recordFile(s, ID{Member: 0xb, Cluster: 0xa}, nil).Content
+		facts.Files[layout.RecordPath] = host.FileState{Content: string(content)}
+	}
+	return Interpret(s.Name, s.Host.Address(), s.Directory(), facts, nil)
+}
+
+func TestUnitNeedsItsVolume(t *testing.T) {
+	s := onVolume(t)
+	unit := renderUnit(s)
+	for _, line := range []string{"Requires=" + volume.Unit, "After=" + volume.Unit, "AssertPathIsMountPoint=/srv/etcd"} {
+		if !strings.Contains(unit, "\n"+line+"\n") {
+			t.Errorf("the unit lacks %s:\n%s", line, unit)
+		}
+	}
+	if got := s.configured().volumeOf(unit); got == nil || *got != *s.Volume {
+		t.Errorf("imported as %+v", got)
+	}
+	if got := s.configured().volumeOf(renderUnit(specAt(t, "10.0.0.11"))); got != nil {
+		t.Errorf("a unit without a volume is imported with %+v", got)
+	}
+}
+
+// TestRecordOfVolume: a volume brings the record of its member to a machine that has none.
+func TestRecordOfVolume(t *testing.T) {
+	s := onVolume(t)
+	i := s.VolumeIdentity(Observed{}, ID{Member: 0xb, Cluster: 0xa})
+	i.MachineID, i.Restored = otherMachine, "one"
+	f := has(s, &i, false)
+	c, due := s.RecordOfVolume(f)
+	if !due {
+		t.Fatal("nothing is recorded")
+	}
+	m, err := ReadRecord(string(c.Files[0].Content))
+	if err != nil || m.ID() != 0xb || m.EtcdCluster != "a" || m.Name != "cp1" || m.ClusterID != testID ||
+		m.Restored != "one" {
+		t.Errorf("recorded as %+v, %v", m, err)
+	}
+	removed, unknown := i, i
+	removed.State, unknown.MemberID = volume.Removed, ""
+	for name, f := range map[string]Observed{
+		"recorded": has(s, &i, true), "removed": has(s, &removed, false), "never established": has(s, &unknown, false),
+		"no identity": has(s, nil, false),
+	} {
+		if _, due := s.RecordOfVolume(f); due {
+			t.Errorf("%s: recorded again", name)
+		}
+	}
+	f.Volume.At = ""
+	if _, due := s.RecordOfVolume(f); due {
+		t.Error("recorded before the volume is mounted")
+	}
+}
+
+// TestTakenIdentity: the member of a volume stays when a machine takes, releases or removes it.
+func TestTakenIdentity(t *testing.T) {
+	s := onVolume(t)
+	i := s.VolumeIdentity(Observed{}, ID{Member: 0xb, Cluster: 0xa})
+	i.MachineID = otherMachine
+	taken := s.takenIdentity(has(s, &i, false))
+	if taken.MemberID != "b" || taken.EtcdCluster != "a" || taken.MachineID != thisMachine ||
+		taken.State != volume.Member {
+		t.Errorf("taken as %+v", taken)
+	}
+	if lost := s.takenIdentity(has(s, nil, true)); lost.MemberID != "b" {
+		t.Errorf("a lost identity is written as %+v", lost)
+	}
+	removed := i
+	removed.State = volume.Removed
+	if again := s.takenIdentity(has(s, &removed, true)); again.MemberID != "" {
+		t.Errorf("a removed member comes back as %+v", again)
+	}
+	left := s.leavingIdentity(has(s, &i, true), volume.Removed)
+	if left == nil || left.State != volume.Removed || left.MemberID != "b" {
+		t.Errorf("left as %+v", left)
+	}
+	i.Name = "cp2"
+	if left := s.leavingIdentity(has(s, &i, true), volume.Removed); left != nil {
+		t.Errorf("another member's volume is left as %+v", left)
+	}
+}
+
+func TestVolumeDrift(t *testing.T) {
+	s := onVolume(t)
+	i := s.VolumeIdentity(Observed{}, ID{Member: 0xb, Cluster: 0xa})
+	i.MachineID = thisMachine
+	other := i
+	other.MachineID = otherMachine
+	for name, c := range map[string]struct {
+		change  func(*Observed)
+		want    string
+		remount bool
+	}{
+		"none":         {func(*Observed) {}, "", false},
+		"not attached": {func(o *Observed) { o.Volume = volume.Observed{} }, "is not attached", true},
+		"not mounted":  {func(o *Observed) { o.Volume.At = "" }, "is not mounted at /srv/etcd", true},
+		"another one":  {func(o *Observed) { o.Volume.At = "8:32" }, "another device (8:32)", true},
+		"read-only":    {func(o *Observed) { o.Volume.ReadOnly = true }, "read-only", true},
+		"no identity":  {func(o *Observed) { o.Volume.Identity = nil }, "kube-etcd-member.json is missing", false},
+		"other":        {func(o *Observed) { o.Volume.Identity = &other }, "on machine " + otherMachine, false},
+		"grown":        {func(o *Observed) { o.Volume.Used = 1 << 20 }, "its file system", false},
+	} {
+		f := has(s, &i, true)
+		c.change(&f)
+		words := strings.Join(s.volumeDrift(f), "\n")
+		if !strings.Contains(words, c.want) || (words == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, words, c.want)
+		}
+		if (s.remountReason(f) != "") != c.remount {
+			t.Errorf("%s: mounted again: %q", name, s.remountReason(f))
+		}
+	}
+}
+
+func TestIdentityIsWrittenBeforeTheRecord(t *testing.T) {
+	s := onVolume(t)
+	f := Observed{Facts: host.Facts{MachineID: thisMachine}}
+	change, _ := NewMemberChange(s, f, Issued{}, ID{Member: 0xb, Cluster: 0xa}, "")
+	at := func(path string) int {
+		return slices.IndexFunc(change.Files, func(f host.File) bool { return f.Path == path })
+	}
+	if identity, record := at(s.Volume.IdentityPath()), at(layout.RecordPath); identity < 0 || identity > record {
+		t.Errorf("the identity is file %d, the record %d", identity, record)
+	}
+}

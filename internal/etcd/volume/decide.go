@@ -1,0 +1,174 @@
+package volume
+
+import (
+	"fmt"
+	"time"
+)
+
+// Action is what a machine is to do with a volume.
+type Action int
+
+// The actions.
+const (
+	Refuse  Action = iota
+	Keep           // it is mounted, and its identity fits
+	Format         // make a file system on the blank device, and mount it
+	Mount          // mount it, and write its identity
+	Release        // stop the member on the machine that it has left, and unmount the volume there
+)
+
+func (a Action) String() string {
+	return [...]string{"refuse", "keep", "format", "mount", "release"}[a]
+}
+
+// Holder is what is known of the machine that mounted a volume last, if that is another machine.
+type Holder int
+
+// What is known of it.
+const (
+	Unknown Holder = iota // no machine that answers is that machine
+	Idle                  // it answers: neither is the volume mounted there, nor does etcd run
+	Using                 // it answers, and may write to the volume
+	Leaving               // the same, and it is the machine that the member leaves: it can be stopped there
+)
+
+// Want is whose volume it should be, and where.
+type Want struct {
+	Spec
+
+	ClusterID string // of the bundle
+	Name      string // of the member
+	MachineID string // of the machine on which it should be
+	// Last is the machine on which the member was last, by the state; "" if there is no state. A member with a state
+	// has data. It is MachineID too if the machine was rebuilt at its address: the state does not know the earlier one.
+	Last string
+}
+
+// Decision is the next step, or a refusal.
+type Decision struct {
+	Action Action
+	Reason string // of a refusal
+	Next   string
+}
+
+// Decide decides from what is observed what the machine does with the volume next. It is called again after each
+// step.
+//
+// Two invariants: a file system is only made where nothing is, and only for a member that has no data yet. And a volume
+// is only mounted for writing if no other machine can have it: this machine had it last, the other one was seen to have
+// stopped, or the user vouches for that.
+func Decide(w Want, o Observed, holder Holder) Decision {
+	switch {
+	case holder == Leaving && (o.Device == "" || o.Identity == nil && (o.Kind == Ext4 || o.Kind == XFS)):
+		// What the other machine has only in its log cannot be seen until it has unmounted the volume.
+		return Decision{Action: Release}
+	case o.Device == "":
+		return refuse(fmt.Sprintf("the volume %s is not attached to the machine", w.Spec.Name()),
+			"attach it to this machine, then apply again")
+	case o.At != "" && !o.InPlace():
+		return refuse(fmt.Sprintf("another device (%s) is mounted at %s", o.At, w.MountPath),
+			"unmount it, or use another mount_path, then apply again")
+	case o.Elsewhere != "":
+		return refuse(fmt.Sprintf("the volume %s is mounted at %s", w.Spec.Name(), o.Elsewhere),
+			"unmount it there and remove what mounts it (fstab), then apply again")
+	}
+	if d := contents(w, o); d != nil {
+		return *d
+	}
+	return whose(w, o, holder)
+}
+
+func refuse(reason, next string) Decision {
+	return Decision{Action: Refuse, Reason: reason, Next: next}
+}
+
+// nothingTaken is the next step for a volume that has something else.
+const nothingTaken = "attach the volume of the member. If what is on this one is not needed, remove it yourself " +
+	"(wipefs --all): the provider deletes nothing there"
+
+// contents decides about a volume without an identity of a member. It returns nil for one that has an identity.
+func contents(w Want, o Observed) *Decision {
+	name := w.Spec.Name()
+	var d Decision
+	switch {
+	case o.Identity != nil:
+		return nil
+	case o.IdentityErr != nil:
+		d = refuse(fmt.Sprintf("%s on the volume %s is not an identity: %s", IdentityFile, name, o.IdentityErr), nothingTaken)
+	case o.Kind != Nothing && o.Kind != Ext4 && o.Kind != XFS:
+		d = refuse(fmt.Sprintf("the volume %s is not blank: it has %s", name, kindText(o.Kind)), nothingTaken)
+	case o.Kind != Nothing && !o.Readable:
+		d = refuse(fmt.Sprintf("the %s file system of the volume %s cannot be looked at", o.Kind, name),
+			"check it on the machine (fsck -n), then apply again")
+	case o.InPlace() && w.Last == w.MachineID && w.Last != "":
+		d = Decision{Action: Mount} // only its identity was lost
+	case w.Last != "":
+		d = refuse(fmt.Sprintf("the member has data, but the volume %s has no %s of it", name, IdentityFile),
+			"attach the volume of the member; if it is lost, replace the member (terraform apply -replace=…), which then "+
+				"gets the data of the others")
+	case o.Kind != Nothing && o.Files > 0:
+		d = refuse(fmt.Sprintf("the %s file system of the volume %s has %d entries and no %s", o.Kind, name, o.Files,
+			IdentityFile), nothingTaken)
+	case o.Kind == Nothing:
+		d = Decision{Action: Format}
+	default:
+		d = Decision{Action: Mount}
+	}
+	return &d
+}
+
+func kindText(kind string) string {
+	switch kind {
+	case "":
+		return "something that could not be recognized"
+	case "partitions":
+		return "a partition table"
+	case "data":
+		return "data that is not zero"
+	case "unclear":
+		return "signatures of more than one kind"
+	}
+	return kind
+}
+
+// whose decides about a volume with an identity.
+func whose(w Want, o Observed, holder Holder) Decision {
+	i := *o.Identity
+	since := i.MountedAt.UTC().Format(time.RFC3339)
+	switch {
+	case i.ClusterID != w.ClusterID:
+		return refuse(fmt.Sprintf("the volume %s belongs to member %q of another cluster, %q (id %s)", w.Spec.Name(), i.Name,
+			i.ClusterName, i.ClusterID), nothingTaken)
+	case i.Name != w.Name:
+		return refuse(fmt.Sprintf("the volume %s belongs to member %q", w.Spec.Name(), i.Name),
+			"attach the volume of this member, then apply again")
+	case i.State == Removed:
+		return mounted(o, false) // its data is in an archive
+	case i.MachineID == w.MachineID:
+		return mounted(o, i.State == Member)
+	case w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last:
+		return refuse(fmt.Sprintf("the volume %s was last mounted at %s by machine %s, but the member last ran on "+
+			"machine %s: it is not the newest copy of its data", w.Spec.Name(), since, i.MachineID,
+			w.Last), "attach the volume that the member used last; if it is lost, replace the member "+
+			"(terraform apply -replace=…)")
+	case holder == Leaving:
+		return Decision{Action: Release}
+	case holder == Using:
+		return refuse(fmt.Sprintf("machine %s, which mounted the volume %s at %s, answers and still uses it", i.MachineID,
+			w.Spec.Name(), since), "stop etcd there and unmount the volume (systemctl disable --now etcd; umount "+
+			w.MountPath+"), then apply again")
+	case i.State == Released || holder == Idle || w.Fenced:
+		return mounted(o, false)
+	}
+	return refuse(fmt.Sprintf("machine %s, which mounted the volume %s at %s, does not answer, so it may still write to "+
+		"it", i.MachineID, w.Spec.Name(), since), "make sure that it cannot write any more: it is deleted or powered off, "+
+		"or the volume is detached from it. Then set volume.fenced = true, and apply again")
+}
+
+// mounted returns what is left to do for a volume that may be mounted.
+func mounted(o Observed, fits bool) Decision {
+	if o.InPlace() && fits {
+		return Decision{Action: Keep}
+	}
+	return Decision{Action: Mount}
+}

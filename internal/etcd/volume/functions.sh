@@ -1,0 +1,75 @@
+# The volume of an etcd member. $device or $uuid names it, and $mount is where it is mounted. $volume is set by
+# find_volume, $kind by probe_volume.
+
+# find_volume sets $volume to the block device. It fails if the machine does not have it.
+find_volume() {
+  if [ -n "$uuid" ]; then
+    volume=$(blkid -c /dev/null -U "$uuid" 2>/dev/null || true)
+  else
+    volume=$(readlink -f -- "$device" 2>/dev/null || true)
+  fi
+  [ -b "$volume" ]
+}
+
+# number_of DEVICE: prints the kernel's number of a block device, as in /proc/self/mountinfo.
+number_of() {
+  printf '%d:%d\n' "0x$(stat -L -c %t -- "$1")" "0x$(stat -L -c %T -- "$1")"
+}
+
+# mounted_here: prints the number of the device that is mounted at $mount.
+mounted_here() { awk -v at="$mount" '$5 == at { n = $3 } END { if (n) print n }' /proc/self/mountinfo; }
+
+# in_place: reports whether the volume is what is mounted at $mount.
+in_place() { [ "$(mounted_here)" = "$(number_of "$volume")" ]; }
+
+# probe_volume sets $kind to what is on the volume: the type of its file system, "nothing", or something else.
+probe_volume() {
+  status=0
+  found=$(blkid -p -o value -s TYPE -- "$volume" 2>/dev/null) || status=$?
+  kind=${found:-nothing}
+  if [ -n "$found" ] || [ "$(blkid -p -o value -s USAGE -- "$volume" 2>/dev/null)" = raid ]; then return; fi
+  parts=$(blkid -p -o value -s PTTYPE -- "$volume" 2>/dev/null || true)
+  if [ -n "$parts" ]; then
+    kind=partitions
+  elif [ "$status" -ne 2 ] || [ -n "$(wipefs -n -- "$volume" 2>/dev/null)" ]; then
+    kind=unclear
+  elif ! cmp -s -n 1048576 -- "$volume" /dev/zero; then
+    kind=data
+  fi
+}
+
+# peek: prints the identity on a volume that is not mounted, or how many other files it has. It does not write to the
+# volume, not even its log, because another machine may use it.
+peek() {
+  case $kind in
+  ext4) how=ro,noload ;;
+  xfs) how=ro,norecovery,nouuid ;;
+  *) return 0 ;;
+  esac
+  blockdev --flushbufs -- "$volume" 2>/dev/null || true
+  place=$(mktemp -d /run/kube-volume.XXXXXX)
+  # shellcheck disable=SC2016 # the inner shell expands it
+  unshare --mount --propagation private sh -c 'mount -t "$1" -o "$2" -- "$3" "$4" || exit 0
+    echo readable
+    if [ -e "$4/kube-etcd-member.json" ]; then
+      echo "identity $(head -c 16384 "$4/kube-etcd-member.json" | base64 -w 0)"
+    else
+      echo "files $(find "$4" -mindepth 1 -maxdepth 1 ! -name lost+found | wc -l)"
+    fi' peek "$kind" "$how" "$volume" "$place" 2>/dev/null || true
+  rmdir "$place"
+}
+
+# write_identity TEXT: replaces the identity. A power cut leaves the old or the new one.
+write_identity() {
+  in_place || { echo "$mount is not the volume any more" >&2; exit 1; }
+  printf '%s' "$1" >"$mount/.kube-etcd-member.new"
+  chmod 0644 "$mount/.kube-etcd-member.new"
+  sync "$mount/.kube-etcd-member.new"
+  mv -fT "$mount/.kube-etcd-member.new" "$mount/kube-etcd-member.json"
+  sync "$mount"
+}
+
+mount_volume() {
+  mkdir -p "$mount"
+  mount -o noatime,nodev,nosuid,noexec -- "$volume" "$mount"
+}

@@ -1,0 +1,31 @@
+# Prints what the machine has of the volume, a line for each fact. It changes nothing.
+(
+  set +e
+  echo "volume at $(mounted_here) $(awk -v at="$mount" '$5 == at { split($6, o, ","); s = o[1] } END { print s }' \
+    /proc/self/mountinfo)"
+  find_volume || exit 0
+  echo "volume device $volume"
+  echo "volume number $(number_of "$volume")"
+  echo "volume size $(blockdev --getsize64 "$volume")"
+  probe_volume
+  echo "volume kind $kind"
+  echo "volume uuid $(blkid -p -o value -s UUID -- "$volume" 2>/dev/null)"
+  if in_place; then
+    echo "volume readable"
+    if [ -e "$mount/kube-etcd-member.json" ]; then
+      echo "volume identity $(head -c 16384 "$mount/kube-etcd-member.json" | base64 -w 0)"
+    else
+      echo "volume files $(find "$mount" -mindepth 1 -maxdepth 1 ! -name lost+found | wc -l)"
+    fi
+    case $kind in
+    ext4) LC_ALL=C dumpe2fs -h -- "$volume" 2>/dev/null |
+      awk -F: '/^Block count/ { n = $2 } /^Block size/ { s = $2 } END { printf "volume used %.0f\n", n * s }' ;;
+    xfs) LC_ALL=C xfs_info "$mount" 2>/dev/null |
+      sed -n 's/^data .*bsize=\([0-9]*\) *blocks=\([0-9]*\),.*/\1 \2/p' |
+      awk '{ printf "volume used %.0f\n", $1 * $2 }' ;;
+    esac
+  else
+    awk -v n="$(number_of "$volume")" '$3 == n { print "volume elsewhere " $5 }' /proc/self/mountinfo | head -n 1
+    peek | sed 's/^/volume /'
+  fi
+)

@@ -1,0 +1,34 @@
+# Mounts and unmounts the volume of an etcd member for etcd-volume.service. It mounts only the volume whose identity
+# names this member and this machine: after the volume was given to another machine, this one leaves it alone.
+case $1 in
+mount)
+  tries=20
+  until find_volume; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || { echo "the volume ${device:-$uuid} is not attached to this machine" >&2; exit 1; }
+    sleep 1
+  done
+  if in_place; then
+    text=$(cat "$mount/kube-etcd-member.json")
+  else
+    probe_volume
+    text=$(peek | sed -n 's/^identity //p' | base64 -d)
+  fi
+  for line in "\"cluster_id\": \"$cluster\"" "\"name\": \"$name\"" "\"machine_id\": \"$(cat /etc/machine-id)\""; do
+    case $text in
+    *"$line"*) ;;
+    *)
+      echo "the volume $volume is not mounted: its kube-etcd-member.json does not say $line" >&2
+      exit 1
+      ;;
+    esac
+  done
+  case $text in *'"state": "re'*) echo "the volume $volume was released, or its member removed" >&2; exit 1 ;; esac
+  in_place || mount_volume
+  # etcd has not waited for a volume that is attached later.
+  if systemctl is-enabled --quiet etcd.service; then systemctl start --no-block etcd.service; fi
+  ;;
+unmount)
+  if find_volume && in_place; then umount -- "$mount"; fi
+  ;;
+esac

@@ -1,0 +1,165 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// release stops the member on the machine that it leaves, and unmounts the volume there.
+func (t *taking) release(ctx context.Context) error {
+	old, using := t.former()
+	if !using {
+		return nil // observe again
+	}
+	if err := t.check(ctx); err != nil {
+		return err
+	}
+	if err := machine.Install(ctx, t.cl.machine(t.s.Host), t.s.Spec, t.f); err != nil {
+		return err
+	}
+	if old.Running() {
+		if ready, err := t.readyToStop(ctx, old); !ready || err != nil {
+			return err
+		}
+		if !t.outageBegun && t.s.FormerOutage != nil {
+			t.outageBegun = true
+			return t.s.FormerOutage.Begins(ctx) // announcing takes time: observe again
+		}
+	}
+	problem.Progress(ctx, "etcd %s: stopping on %s, and unmounting its volume there", t.s.Name, old.Address)
+	if _, err := t.cl.machine(t.s.Former).Change(ctx, host.Change{}, t.s.LeaveAction(old)); err != nil {
+		return fmt.Errorf("release the volume of %s on %s: %w", t.s.Label(), old.Address, err)
+	}
+	t.released = old.Address
+	return nil
+}
+
+// readyToStop reports whether the member on the machine that it leaves may stop now. If not, it has waited a moment.
+func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, error) {
+	t.since.Begin(t.turn)
+	clients, err := t.cl.connect(t.s)
+	if err != nil {
+		return false, err
+	}
+	defer clients.Close()
+	v, err := t.cl.observeToChange(ctx, clients, t.s)
+	if errors.Is(err, client.ErrNoAnswer) {
+		return false, t.waitOrRefuse(ctx, nil, err)
+	}
+	if err != nil {
+		return false, err
+	}
+	entry, listed := v.ByPeerURL(membership.PeerURL(old.Address))
+	if !listed { // it was removed, so nobody needs it there
+		return true, nil
+	}
+	if err := membership.MayRestart(v, entry.ID); err != nil {
+		return false, t.waitOrRefuse(ctx, &v, err)
+	}
+	if v.Leader == entry.ID && len(v.Voters()) > 1 {
+		return false, handOver(ctx, clients, v, &entry)
+	}
+	return true, nil
+}
+
+func (t *taking) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
+	if t.since.Lasted() > t.cl.pace.ConditionTimeout {
+		return refusal("etcd member not moved", t.s, v, cause.Error(), problem.Nothing,
+			"recover the unhealthy members or replace the dead ones, then apply again")
+	}
+	return wait.Pause(ctx, 5*t.cl.pace.Poll)
+}
+
+// move changes the peer URL of the member whose volume the machine has.
+func (j *joining) move(ctx context.Context, v membership.View, next membership.JoinStep) error {
+	problem.Progress(ctx, "etcd %s: its address becomes %s: %s", j.s.Name, j.s.Host.Address(), next.Reason)
+	err := j.clients.ViaVoter(ctx, v, 0, func(address string) error {
+		return j.clients.UpdatePeerURL(ctx, address, next.ID, j.s.PeerURL())
+	})
+	switch {
+	case err == nil:
+		j.changed = true
+		return nil
+	case client.Transient(err) || client.SameError(err, rpctypes.ErrUnhealthy):
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.StallTimeout, err)
+	}
+	return &problem.Problem{
+		Summary: "etcd member not moved", Host: j.s.Label(), Err: err, Detail: v.String(),
+		Cause:     "the cluster refused the new address of the member: " + err.Error(),
+		Unchanged: "the member list. The volume is mounted on the new machine, and etcd does not run there.",
+		Next:      "check the logs of the members, then apply again",
+	}
+}
+
+// startAction starts a member whose identity was just written. Its volume is mounted again, so that the identity is not
+// only in the log of the file system, which a machine that looks at the volume does not replay.
+func (s Spec) startAction(timers host.Script) machine.Action {
+	return machine.Action{Verb: machine.Start, Remount: s.Volume != nil, Timers: timers}
+}
+
+// listedElsewhere reports whether the cluster lists the member that serves on its volume at another address.
+func (cl *cluster) listedElsewhere(ctx context.Context, s Spec) bool {
+	if s.Volume == nil {
+		return false
+	}
+	f := cl.observe(ctx, s, s.Name, s.Host)
+	v, err := cl.view(ctx, s)
+	_, listed := v.Member(f.MemberID())
+	return err == nil && listed && machine.EntryOf(&v, s.Spec) == nil
+}
+
+// startOnVolume starts an established member whose volume has come to a machine that has nothing else of it.
+func (cl *cluster) startOnVolume(ctx context.Context, s Spec, f machine.Observed) error {
+	m := cl.machine(s.Host)
+	if err := machine.Install(ctx, m, s.Spec, f); err != nil {
+		return err
+	}
+	c, err := machine.Certificates(s.Spec, f, time.Now())
+	if err != nil {
+		return err
+	}
+	id := machine.ID{Member: f.Record.ID(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
+	change, timers := machine.NewMemberChange(s.Spec, f, c, id, "")
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
+	if _, err := m.Change(ctx, change, s.startAction(timers)); err != nil {
+		return fmt.Errorf("start etcd on %s: %w", s.Label(), err)
+	}
+	return nil
+}
+
+// clearFormer removes what is left of the member, its keys among it, from the machine that it has left. A machine that
+// does not answer is gone, or it finds no volume.
+func (cl *cluster) clearFormer(ctx context.Context, s Spec) error {
+	if s.Volume == nil || s.Former == nil {
+		return nil
+	}
+	old := cl.observe(ctx, s, s.Name, s.Former)
+	switch {
+	case !old.Reached():
+		problem.Progress(ctx, "etcd %s: its former machine %s does not answer and is not changed: %s", s.Name, old.Address,
+			old.Err)
+		return nil
+	case old.Record == nil || old.Record.Name != s.Name || old.Record.ClusterID != s.Bundle.ClusterID || usesVolume(old):
+		return nil
+	}
+	if _, err := cl.machine(s.Former).Change(ctx, host.Change{}, s.ArchiveAction(machine.Clear, true)); err != nil {
+		return &problem.Problem{
+			Summary: "Former machine of etcd member not cleaned up", Host: old.Address, Cause: err.Error(), Err: err,
+			Unchanged: "the member, which serves on its new machine.", Next: "apply again: completed steps are skipped",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package etcd
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// TestHolder: which machine may write to a volume that another one mounted last.
+func TestHolder(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
+	const old = "22222222222222222222222222222222"
+	identity := &volume.Identity{MachineID: old}
+	observed := func(change func(*machine.Observed)) machine.Observed {
+		m := machine.Observed{Address: "10.0.0.13", Facts: host.Facts{MachineID: old}}
+		change(&m)
+		return m
+	}
+	running := observed(func(m *machine.Observed) { m.Unit.Active = "active" })
+	mounted := observed(func(m *machine.Observed) { m.Volume.At = "8:16" })
+	idle := observed(func(*machine.Observed) {})
+	silent := observed(func(m *machine.Observed) { m.Err = errors.New("no route"); m.Volume.At = "8:16" })
+	rebuilt := observed(func(m *machine.Observed) { m.Facts.MachineID = "3"; m.Unit.Active = "active" })
+	others := observed(func(m *machine.Observed) {
+		m.Unit.Active, m.Record = "active", &machine.Record{Name: "cp9"}
+	})
+	for name, c := range map[string]struct {
+		former   bool
+		identity *volume.Identity
+		machine  machine.Observed
+		want     volume.Holder
+	}{
+		"etcd runs there":                   {false, identity, running, volume.Using},
+		"it is mounted there":               {false, identity, mounted, volume.Using},
+		"idle":                              {false, identity, idle, volume.Idle},
+		"silent":                            {false, identity, silent, volume.Unknown},
+		"rebuilt":                           {false, identity, rebuilt, volume.Unknown},
+		"leaves, etcd runs":                 {true, identity, running, volume.Leaving},
+		"leaves, mounted":                   {true, identity, mounted, volume.Leaving},
+		"leaves, idle":                      {true, identity, idle, volume.Idle},
+		"leaves, silent":                    {true, identity, silent, volume.Unknown},
+		"leaves, not attached here":         {true, nil, running, volume.Leaving},
+		"leaves, idle and not attached":     {true, nil, idle, volume.Unknown},
+		"its former machine was rebuilt":    {true, identity, rebuilt, volume.Unknown},
+		"its former machine is another's":   {true, nil, others, volume.Unknown},
+		"its former machine has a neighbor": {true, identity, others, volume.Using},
+	} {
+		ta := &taking{s: Spec{Spec: machine.Spec{Name: "cp3"}}, others: []machine.Observed{c.machine}}
+		if c.former {
+			ta.s.Former = at("10.0.0.13")
+		}
+		ta.f.Volume.Identity = c.identity
+		if got := ta.holder(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestLeaseOfAMovedMember: the lease is needed on the machine that a member moves to, not on the one it was on.
+func TestLeaseOfAMovedMember(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{Spec: machine.Spec{Name: "cp2", Host: pool.Host(host.Target{Address: "10.0.0.14"})}}
+	v := membership.View{Members: []membership.Member{
+		{Name: "cp1", PeerURLs: []string{"https://10.0.0.11:2380"}},
+		{Name: "cp2", PeerURLs: []string{"https://10.0.0.12:2380"}},
+	}}
+	if got, want := s.leaseAddresses(v), []string{"10.0.0.11", "10.0.0.12"}; !slices.Equal(got, want) {
+		t.Errorf("without a volume: %v, want %v", got, want)
+	}
+	s.Volume = &volume.Spec{}
+	if got, want := s.leaseAddresses(v), []string{"10.0.0.11", "10.0.0.14"}; !slices.Equal(got, want) {
+		t.Errorf("with a volume: %v, want %v", got, want)
+	}
+}
