@@ -145,9 +145,9 @@ variable "etcd" {
     volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks".
   EOT
   type = object({
-    version                = string
-    extra_args             = optional(map(string), {})
-    data_dir               = optional(string, "/var/lib/etcd")
+    version    = string
+    extra_args = optional(map(string), {})
+    data_dir   = optional(string, "/var/lib/etcd")
     volumes = optional(map(object({
       device     = optional(string)
       uuid       = optional(string)
