@@ -83,7 +83,8 @@ func (r *rig) downgrade(version string) {
 	r.agreed(minor)
 	for _, name := range everyone {
 		at := "https://" + r.specs[name].Host.Address() + ":2380/downgrade/enabled"
-		ask := "cd " + layout.PKIDir + " && curl -sS --http1.1 --max-time 5 --cacert ca.crt --cert peer.crt --key peer.key " + at
+		ask := "cd " + layout.PKIDir + " && curl -sS --http1.1 --max-time 5 --cacert ca.crt --cert peer.crt " +
+			"--key peer.key " + at
 		if got := r.sh(name, ask); strings.TrimSpace(got) != "false" {
 			r.t.Errorf("%s: a downgrade is enabled: %q", name, got)
 		}

@@ -44,8 +44,8 @@ func StartS3(ctx context.Context, m *lab.Machine, program string, s S3) (S3, err
 	}
 	s.Endpoint, s.Certificate = "https://"+net.JoinHostPort(m.Address.String(), "7070"), certificate
 	_, err = run(ctx, m, "umask 077; mkdir -p /srv/objects/"+s.Bucket+" /srv/attributes; cat >/srv/cert <<'E'\n"+
-		certificate+"E\ncat >/srv/key <<'E'\n"+key+"E\nprintf 'ROOT_ACCESS_KEY=%s\\nROOT_SECRET_KEY=%s\\n' "+s.AccessKey+" "+s.SecretKey+
-		" >/srv/env\nsystemd-run --quiet --unit=s3 --property=EnvironmentFile=/srv/env "+s3Path+
+		certificate+"E\ncat >/srv/key <<'E'\n"+key+"E\nprintf 'ROOT_ACCESS_KEY=%s\\nROOT_SECRET_KEY=%s\\n' "+s.AccessKey+
+		" "+s.SecretKey+" >/srv/env\nsystemd-run --quiet --unit=s3 --property=EnvironmentFile=/srv/env "+s3Path+
 		" --port :7070 --cert /srv/cert --key /srv/key --quiet posix --sidecar /srv/attributes /srv/objects")
 	return s, err
 }
