@@ -1,6 +1,7 @@
 package kubevip
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
 // killed is how to end kube-vip on a machine.
@@ -167,7 +169,7 @@ func stepCable(f *fixture) {
 	}, "b")
 	f.must(machines.lab.Machine("a").Heal(f.ctx))
 	f.back("cable", time.Minute)
-	f.after("power off (hold time 9 s)", 25*time.Second, func() error {
+	f.after("power off, which closes sockets here", 25*time.Second, func() error {
 		return machines.lab.Machine("a").PowerOff(f.ctx)
 	}, "b")
 	f.must(machines.lab.Machine("a").Boot(f.ctx))
@@ -189,6 +191,11 @@ func stepDelete(f *fixture) {
 	f.must(f.registrar().Deregister(f.ctx, "b"))
 	f.replicas["b"] = false
 	f.must(machines.lab.Machine("b").Boot(f.ctx))
+	// A machine that cannot be observed may have a replica: the last one would not leave.
+	f.must(targets.WaitUntil(f.ctx, time.Minute, func(ctx context.Context) error {
+		_, err := f.recorded(ctx, f.spec.Targets["b"])
+		return err
+	}))
 	f.must(f.registrar().DrainForDelete(f.ctx, "a", true))
 	f.within(time.Second)
 	f.must(f.registrar().Deregister(f.ctx, "a"))
