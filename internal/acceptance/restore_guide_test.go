@@ -79,7 +79,7 @@ func TestWhenEverythingIsLost(t *testing.T) {
 		s.scan.collectJournal(t, name)
 		onMachine(t, shared.lab.Machine(name), "rm "+lostCredentials)
 	}
-	s.scan.expectNothing(t, ".tfstate")
+	s.scan.expectNothing(t, ".tfstate", "→ tfstate") // plans contain the state
 	expectBare(t, bare, names...)
 }
 
@@ -100,12 +100,13 @@ func newLostStory(t *testing.T, names []string) *lostStory {
 		return w.Make(t.Context(), "control-plane", t.Output())
 	})
 	choose(t, w, names...)
-	s := &lostStory{restoreStory: restoreStory{w: w, names: names}, user: newUser(t, w), scan: newSecretScan(t, w)}
+	s := &lostStory{restoreStory: restoreStory{w: w, names: names}, user: newUser(t, w)}
 	var err error
 	if s.identity, err = age.GenerateX25519Identity(); err != nil {
 		t.Fatal(err)
 	}
 	s.startServer(t)
+	s.scan = newSecretScan(t, w)
 	program := s.artifacts(t, version)
 	if err := os.Symlink(program, filepath.Join(s.user.home, "bin", "kube-snapshot-store")); err != nil {
 		t.Fatal(err)
@@ -185,8 +186,20 @@ func (s *lostStory) bucket(t *testing.T) {
 func (s *lostStory) credentials(t *testing.T) {
 	t.Helper()
 	for _, name := range s.names {
-		onMachine(t, shared.lab.Machine(name), "umask 077; cat >"+lostCredentials+" <<'E'\n"+s.server.Credentials()+"E")
+		onMachineWith(t, name, s.server.Credentials(), "umask 077; cat >"+lostCredentials)
 	}
+}
+
+// onMachineWith runs a script on a machine that reads a secret, which no command line then has.
+func onMachineWith(t *testing.T, name, input, script string) string {
+	t.Helper()
+	command := shared.lab.Machine(name).SSH(t.Context(), script)
+	command.Stdin = strings.NewReader(input)
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("on %s: %v", name, err)
+	}
+	return string(out)
 }
 
 // guideBlock returns the only block of a guide in a language that has a text.
@@ -269,11 +282,11 @@ func (s *lostStory) followGuide(t *testing.T) {
 	s.user.typeCommands(t, documentedScript(t, "restore", 2))
 }
 
-// findLostSecret lists the files that have the secret that is in $secret, and says whether a log or a process
-// has it. The shell that searches has it on its standard input only.
-const findLostSecret = `
-grep -rlF "$secret" /etc /root /opt /run /tmp /usr/local /var --exclude-dir=journal 2>/dev/null || true
-! journalctl --no-pager | grep -qF "$secret" || echo journal`
+// findLostSecret lists the files that have the secret on its standard input, and says whether the journal has it.
+const findLostSecret = `umask 077; cat >/dev/shm/secret
+grep -rlFf /dev/shm/secret /etc /root /opt /run /tmp /usr/local /var --exclude-dir=journal 2>/dev/null || true
+! journalctl --no-pager | grep -qFf /dev/shm/secret || echo journal
+rm /dev/shm/secret`
 
 // secretsOnMachines returns where secrets are on the machines: files with private keys, and with what only the
 // user has. What etcd stores, and its snapshots, are data.
@@ -291,7 +304,7 @@ func (s *lostStory) secretsOnMachines(t *testing.T) map[string][]string {
 		}
 		slices.Sort(all[name+" keys"])
 		for what, secret := range map[string]string{"identity": s.identity.String(), "bucket": lostS3Secret} {
-			places := onMachine(t, m, "read -r secret <<'E'\n"+secret+"\nE\n"+findLostSecret)
+			places := onMachineWith(t, name, secret+"\n", findLostSecret)
 			all[name+" "+what] = strings.Fields(places)
 		}
 		if len(all[name+" identity"]) > 0 || !slices.Equal(all[name+" bucket"], []string{lostCredentials}) {

@@ -73,6 +73,26 @@ func TestVersionStepIsDue(t *testing.T) {
 	}
 }
 
+// TestOlderUnit: only the tools of 3.5 know the v2 store.
+func TestOlderUnit(t *testing.T) {
+	older, newer := unitOf("3.5.35"), unitOf("3.6.16")
+	for _, c := range []struct{ name, unit, before, want string }{
+		{"nothing is interrupted", older, "", older},
+		{"an upgrade was interrupted", newer, older, older},
+		{"an upgrade was rolled back", older, older, older},
+		{"a downgrade was interrupted", older, newer, older},
+		{"a downgrade was interrupted before it changed the unit", newer, newer, newer},
+		{"a unit of somebody else", "ExecStart=/usr/bin/etcd\n", older, older},
+	} {
+		f := machine.Observed{Facts: host.Facts{Files: map[string]host.FileState{
+			layout.UnitPath: {Content: c.unit}, layout.RollbackUnitPath: {Content: c.before},
+		}}}
+		if got := olderUnit(f); got != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
 func TestVersionStepInWords(t *testing.T) {
 	for step, want := range map[versionStep]string{
 		{From: "3.5.35", To: "3.6.16"}: "upgrade", {From: "3.6.16", To: "3.6.15"}: "upgrade",

@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -64,13 +65,20 @@ func (cl *cluster) checkV2Store(
 	return strings.Join(slices.DeleteFunc(findings, func(text string) bool { return text == "" }), "; "), nil
 }
 
+// olderUnit returns the unit of the older one of the versions on a machine, whose tools know the v2 store: an
+// interrupted upgrade has the new unit installed already, and an interrupted downgrade the old one.
+func olderUnit(f machine.Observed) string {
+	unit, before := f.Facts.Files[layout.UnitPath].Content, f.Facts.Files[layout.RollbackUnitPath].Content
+	version, former := machine.UnitVersion(unit), machine.UnitVersion(before)
+	if former == "" || release.IsOlder(version, former) {
+		return unit
+	}
+	return before
+}
+
 // inspect describes a problem with the data of the member on a machine, or returns "".
 func (cl *cluster) inspect(ctx context.Context, s Spec, f machine.Observed) string {
-	at, err := machine.InstallationIn(f.Facts.Files[layout.UnitPath].Content)
-	// the new unit is installed already
-	if before := f.Facts.Files[layout.RollbackUnitPath].Content; err == nil && machine.UnitVersion(before) != "" {
-		at, err = machine.InstallationIn(before)
-	}
+	at, err := machine.InstallationIn(olderUnit(f))
 	if err == nil {
 		a := machine.Action{Verb: machine.Inspect, DataDir: at.DataDir, Tools: at.Tools}
 		_, err = cl.machine(cl.hostAt(f.Address, s)).Change(ctx, host.Change{}, a)
