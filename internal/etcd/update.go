@@ -215,7 +215,8 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
 	if c.step.due() {
-		return true, c.changeVersion(ctx, v, r)
+		// A downgrade that this version gives up is known only now, because 3.5 does not report it.
+		return false, c.changeVersion(ctx, v, r)
 	}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change,
 		machine.Action{Verb: machine.Start, Remount: r.Remount, Timers: r.Timers}); err != nil {

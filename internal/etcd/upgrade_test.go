@@ -340,6 +340,8 @@ func TestUnitFailure(t *testing.T) {
 		{host.UnitState{Active: "activating", Restarts: 5}, "it exited 3 times after the start"},
 		{host.UnitState{Active: "failed", Result: "protocol"}, "etcd.service is failed (protocol)"},
 		{host.UnitState{Active: "inactive", Result: "assert"}, "etcd.service is inactive (assert)"},
+		{host.UnitState{Active: "inactive", Result: "success", Queued: true}, ""},
+		{host.UnitState{Active: "failed", Restarts: 5, Queued: true}, "it exited 3 times after the start"},
 	} {
 		if got := machine.UnitFailure(before, c.now); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.now, got, c.want)

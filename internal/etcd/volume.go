@@ -76,12 +76,21 @@ func (t *taking) decide(ctx context.Context) (volume.Decision, error) {
 // former returns the machine that the member leaves, if it answers and may use the volume.
 func (t *taking) former() (machine.Observed, bool) {
 	for _, m := range t.others {
-		if t.s.Former != nil && m.Address == t.s.Former.Address() && m.Reached() && usesVolume(m) &&
-			(m.Record == nil || m.Record.Name == t.s.Name) {
+		if t.s.Former != nil && m.Address == t.s.Former.Address() && m.Reached() && usesVolume(m) && t.s.wasOn(m) {
 			return m, true
 		}
 	}
 	return machine.Observed{}, false
+}
+
+// wasOn reports whether the member was on a machine: the machine records it, or it is the machine of the state and
+// records nothing. Another machine may have its address by now, with etcd of another cluster.
+func (s Spec) wasOn(m machine.Observed) bool {
+	if m.Record == nil {
+		return s.LastMachine != "" && s.LastMachine == m.Facts.MachineID
+	}
+	return m.Record.Name == s.Name && m.Record.ClusterID == s.Bundle.ClusterID &&
+		(s.LastMachine == "" || s.LastMachine == m.Facts.MachineID)
 }
 
 // usesVolume reports whether a machine may write to the volume.

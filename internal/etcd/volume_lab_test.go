@@ -30,6 +30,7 @@ func TestVolumesOnMachines(t *testing.T) {
 const (
 	volumeDevice = "/dev/etcd-volume"
 	volumePlace  = "/var/lib/etcd-volume"
+	onDevice     = "; mount " + volumeDevice + " /mnt; " // begins a script that changes the disk elsewhere
 	volumeSize   = 1500 << 20
 )
 
@@ -116,7 +117,9 @@ func (d *disks) refusesContents() {
 		"a partition table": "printf '\\0\\0\\2\\0\\203\\0\\0\\0\\0\\10\\0\\0\\0\\10\\0\\0' | dd of=" + volumeDevice +
 			" bs=1 seek=446 2>/dev/null; printf '\\125\\252' | dd of=" + volumeDevice + " bs=1 seek=510 2>/dev/null",
 		"it has swap":   "mkswap -q " + volumeDevice,
-		"has 1 entries": "mkfs.ext4 -q " + volumeDevice + "; mount " + volumeDevice + " /mnt; echo x >/mnt/x; umount /mnt",
+		"has 1 entries": "mkfs.ext4 -q " + volumeDevice + onDevice + "echo x >/mnt/x; umount /mnt",
+		"is not an identity": "mkfs.ext4 -q " + volumeDevice + onDevice + "ln -s /etc/shadow /mnt/" + volume.IdentityFile +
+			"; umount /mnt",
 	} {
 		d.make("cp1", 64<<20)
 		d.attach("cp1", "cp1")
@@ -333,6 +336,13 @@ func (d *disks) movesFromLiving() {
 	d.detach("cp3")
 	d.attach("cp4", "cp3")
 	d.refusesMove(lost, "is not the newest copy")
+	before := d.sh("cp4", "stat -c '%a %U' /etc")
+	d.sh("cp4", "true"+onDevice+"ln -s /etc /mnt/etcd/link; umount /mnt")
+	d.refusesMove(s, "there are symbolic links on the volume")
+	d.sh("cp4", "true"+onDevice+"rm /mnt/etcd/link; umount /mnt")
+	if after := d.sh("cp4", "stat -c '%a %U' /etc; findmnt "+volumePlace+" || true"); after != before {
+		d.t.Errorf("after a volume with links: %s, before %s", after, before)
+	}
 	d.moves(s)
 	d.holds("cp4", "two")
 	out := d.sh("cp3", "ls -d /etc/etcd /etc/kubernetes/pki/etcd /opt/kube "+volumePlace+" 2>/dev/null || true")

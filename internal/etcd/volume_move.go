@@ -152,7 +152,7 @@ func (cl *cluster) clearFormer(ctx context.Context, s Spec) error {
 		problem.Progress(ctx, "etcd %s: its former machine %s does not answer and is not changed: %s", s.Name, old.Address,
 			old.Err)
 		return nil
-	case old.Record == nil || old.Record.Name != s.Name || old.Record.ClusterID != s.Bundle.ClusterID || usesVolume(old):
+	case old.Record == nil || !s.wasOn(old) || usesVolume(old):
 		return nil
 	}
 	if _, err := cl.machine(s.Former).Change(ctx, host.Change{}, s.ArchiveAction(machine.Clear, true)); err != nil {

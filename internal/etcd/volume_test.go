@@ -9,6 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // TestHolder: which machine may write to a volume that another one mounted last.
@@ -30,9 +31,13 @@ func TestHolder(t *testing.T) {
 	idle := observed(func(*machine.Observed) {})
 	silent := observed(func(m *machine.Observed) { m.Err = errors.New("no route"); m.Volume.At = "8:16" })
 	rebuilt := observed(func(m *machine.Observed) { m.Facts.MachineID = "3"; m.Unit.Active = "active" })
-	others := observed(func(m *machine.Observed) {
-		m.Unit.Active, m.Record = "active", &machine.Record{Name: "cp9"}
-	})
+	recorded := func(id, cluster, name string) machine.Observed {
+		return observed(func(m *machine.Observed) {
+			m.Facts.MachineID, m.Unit.Active = id, "active"
+			m.Record = &machine.Record{Name: name, ClusterID: cluster}
+		})
+	}
+	others := recorded(old, "a", "cp9")
 	for name, c := range map[string]struct {
 		former   bool
 		identity *volume.Identity
@@ -53,10 +58,15 @@ func TestHolder(t *testing.T) {
 		"its former machine was rebuilt":    {true, identity, rebuilt, volume.Unknown},
 		"its former machine is another's":   {true, nil, others, volume.Unknown},
 		"its former machine has a neighbor": {true, identity, others, volume.Using},
+		"it is recorded there":              {true, nil, recorded(old, "a", "cp3"), volume.Leaving},
+		"the address is another cluster's":  {true, nil, recorded(old, "b", "cp3"), volume.Unknown},
+		"the address is another machine's":  {true, nil, recorded("3", "a", "cp3"), volume.Unknown},
+		"the address is a stranger's":       {true, nil, rebuilt, volume.Unknown},
 	} {
-		ta := &taking{s: Spec{Spec: machine.Spec{Name: "cp3"}}, others: []machine.Observed{c.machine}}
+		s := Spec{Spec: machine.Spec{Name: "cp3", Bundle: &pki.Bundle{ClusterID: "a"}}}
+		ta := &taking{s: s, others: []machine.Observed{c.machine}}
 		if c.former {
-			ta.s.Former = at("10.0.0.13")
+			ta.s.Former, ta.s.LastMachine = at("10.0.0.13"), old
 		}
 		ta.f.Volume.Identity = c.identity
 		if got := ta.holder(); got != c.want {

@@ -67,6 +67,7 @@ type UnitState struct {
 	Since      time.Time // ActiveEnterTimestamp; zero if never
 	NeedReload bool      // the unit file changed after systemd read it
 	Invocation string    // of its last start: 32 hexadecimal digits; "" if never
+	Queued     bool      // systemd has a job for it, such as a start that waits for another unit
 }
 
 // Listener is the process that listens on a port.

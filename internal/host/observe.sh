@@ -67,7 +67,7 @@ dir() {
 }
 
 units() {
-  TZ=UTC systemctl show --no-pager --property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,MainPID,NRestarts,ActiveEnterTimestamp,NeedDaemonReload,InvocationID -- "$@" 2>/dev/null | prefixed unit
+  TZ=UTC systemctl show --no-pager --property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,MainPID,NRestarts,ActiveEnterTimestamp,NeedDaemonReload,InvocationID,Job -- "$@" 2>/dev/null | prefixed unit
 }
 
 listeners() {

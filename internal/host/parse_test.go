@@ -33,7 +33,8 @@ var answer = "clock\t1700000000.250000000\n" +
 	"dir\t/etc\nentry\ta key\nentry\tlink\ndir\t/empty\n" +
 	"unit\tMainPID=41\nunit\tNRestarts=2\nunit\tId=ssh.service\n" +
 	"unit\tActiveState=active\nunit\tActiveEnterTimestamp=Sat 2026-11-21 11:11:59 UTC\n" +
-	"unit\t\nunit\tId=real.target\nunit\tLoadState=loaded\nunit\tNeedDaemonReload=yes\nunit\tActiveEnterTimestamp=\n" +
+	"unit\t\nunit\tId=real.target\nunit\tLoadState=loaded\nunit\tNeedDaemonReload=yes\n" +
+	"unit\tActiveEnterTimestamp=\nunit\tJob=812\n" +
 	"ss\tState  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\n" +
 	"ss\tLISTEN 0      4096   127.0.0.1%lo:6443  0.0.0.0:*    users:((\"kube-apiserver\",pid=7,fd=3))\n" +
 	"ss\tLISTEN 0      128    [::]:22            [::]:*       users:((\"sshd\",pid=1,fd=4))\n" +
@@ -71,7 +72,7 @@ func TestParseFacts(t *testing.T) {
 		Units: map[string]UnitState{
 			"ssh.service": {Active: "active", MainPID: 41, Restarts: 2, Since: time.Date(2026, 11, 21, 11, 11, 59, 0,
 				time.UTC)},
-			"alias.target": {Load: "loaded", NeedReload: true},
+			"alias.target": {Load: "loaded", NeedReload: true, Queued: true},
 		},
 		Listeners: map[int]Listener{
 			6443: {Process: "kube-apiserver", Addresses: []string{"127.0.0.1"}},

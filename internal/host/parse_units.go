@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -67,6 +68,9 @@ func parseUnit(properties map[string]string) (UnitState, error) {
 	errs = append(errs, err)
 	number(&state.MainPID, "MainPID", maxProcessID)
 	number(&state.Restarts, "NRestarts", maxRestarts)
+	var job int
+	number(&job, "Job", math.MaxUint32)
+	state.Queued = job > 0
 	if text := properties["ActiveEnterTimestamp"]; text != "" && text != "n/a" {
 		since, err := time.Parse(systemdTime, text)
 		if err != nil {

@@ -261,6 +261,8 @@ func UnitFailure(before, now host.UnitState) string {
 	switch restarts := now.Restarts - before.Restarts; {
 	case restarts >= loopRestarts:
 		return fmt.Sprintf("it exited %d times after the start", restarts)
+	case now.Queued: // its start waits for another unit, such as the one of its volume
+		return ""
 	case now.Active == "failed" || now.Active == "inactive":
 		return fmt.Sprintf("%s is %s (%s)", layout.Unit, now.Active, cmp.Or(now.Result, "no result"))
 	}

@@ -38,6 +38,16 @@ probe_volume() {
   fi
 }
 
+# $look prints the identity in the directory $1, or how many other files it has. A volume comes from another machine: a
+# link or a pipe in place of the identity is not followed.
+# shellcheck disable=SC2016 # another shell expands it
+look='if [ -L "$1/kube-etcd-member.json" ] || [ -e "$1/kube-etcd-member.json" ]; then
+  if [ -L "$1/kube-etcd-member.json" ] || [ ! -f "$1/kube-etcd-member.json" ]; then echo "identity -"; exit; fi
+  echo "identity $(head -c 16384 "$1/kube-etcd-member.json" | base64 -w 0)"
+else
+  echo "files $(find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found | wc -l)"
+fi'
+
 # peek: prints the identity on a volume that is not mounted, or how many other files it has. It does not write to the
 # volume, not even its log, because another machine may use it.
 peek() {
@@ -51,17 +61,14 @@ peek() {
   # shellcheck disable=SC2016 # the inner shell expands it
   unshare --mount --propagation private sh -c 'mount -t "$1" -o "$2" -- "$3" "$4" || exit 0
     echo readable
-    if [ -e "$4/kube-etcd-member.json" ]; then
-      echo "identity $(head -c 16384 "$4/kube-etcd-member.json" | base64 -w 0)"
-    else
-      echo "files $(find "$4" -mindepth 1 -maxdepth 1 ! -name lost+found | wc -l)"
-    fi' peek "$kind" "$how" "$volume" "$place" 2>/dev/null || true
+    exec sh -c "$5" look "$4"' peek "$kind" "$how" "$volume" "$place" "$look" 2>/dev/null || true
   rmdir "$place"
 }
 
 # write_identity TEXT: replaces the identity. A power cut leaves the old or the new one.
 write_identity() {
   in_place || { echo "$mount is not the volume any more" >&2; exit 1; }
+  rm -rf -- "$mount/.kube-etcd-member.new" # it may be a link
   printf '%s' "$1" >"$mount/.kube-etcd-member.new"
   chmod 0644 "$mount/.kube-etcd-member.new"
   sync "$mount/.kube-etcd-member.new"

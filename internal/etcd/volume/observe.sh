@@ -12,11 +12,7 @@
   echo "volume uuid $(blkid -p -o value -s UUID -- "$volume" 2>/dev/null)"
   if in_place; then
     echo "volume readable"
-    if [ -e "$mount/kube-etcd-member.json" ]; then
-      echo "volume identity $(head -c 16384 "$mount/kube-etcd-member.json" | base64 -w 0)"
-    else
-      echo "volume files $(find "$mount" -mindepth 1 -maxdepth 1 ! -name lost+found | wc -l)"
-    fi
+    sh -c "$look" look "$mount" | sed 's/^/volume /'
     case $kind in
     ext4) LC_ALL=C dumpe2fs -h -- "$volume" 2>/dev/null |
       awk -F: '/^Block count/ { n = $2 } /^Block size/ { s = $2 } END { printf "volume used %.0f\n", n * s }' ;;

@@ -9,11 +9,12 @@ mount)
     sleep 1
   done
   if in_place; then
-    text=$(cat "$mount/kube-etcd-member.json")
+    seen=$(sh -c "$look" look "$mount")
   else
     probe_volume
-    text=$(peek | sed -n 's/^identity //p' | base64 -d)
+    seen=$(peek)
   fi
+  text=$(printf '%s\n' "$seen" | sed -n 's/^identity //p' | base64 -d || true)
   for line in "\"cluster_id\": \"$cluster\"" "\"name\": \"$name\"" "\"machine_id\": \"$(cat /etc/machine-id)\""; do
     case $text in
     *"$line"*) ;;

@@ -21,6 +21,12 @@ if ! in_place; then
   fi
   mount_volume
 fi
+# etcd makes no links. On a volume from a machine that was taken over, one leads what is done as root to another place.
+if [ -n "$(find "$mount" -xdev -type l -print -quit)" ]; then
+  umount -- "$mount" || true
+  echo "there are symbolic links on the volume (find DIRECTORY -type l), and etcd makes none: remove them" >&2
+  exit 1
+fi
 write_identity "$identity"
 if ! systemctl is-active --quiet etcd.service; then
   # What is only in the log of the file system is not seen by a machine that looks without mounting it for writing.
