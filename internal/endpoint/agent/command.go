@@ -1,10 +1,20 @@
 package agent
 
 import (
+	_ "embed"
 	"maps"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Parts of the programs on the machines: how they see the API server of their machine, and how the machine has an
+// address for packets that routers send. The files say which variables they need.
+var (
+	//go:embed readiness.sh
+	Readiness host.Script
+	//go:embed address.sh
+	Address host.Script
 )
 
 // command returns a script of the kind for the endpoint of r. title is a comment: the first line of a script names

@@ -3,13 +3,6 @@
 
 set -eu
 
-# ready: 0 if the API server is ready, 1 if it is not, 2 if nobody listens.
-ready() {
-  code=$(curl --globoff --silent --insecure --noproxy '*' --max-time 2 --output /dev/null --write-out '%{http_code}' "$url") ||
-    { [ $? -ne 7 ] || return 2; return 1; }
-  [ "$code" = 200 ]
-}
-
 # follow: announces or withdraws. Whoever changes the mark of the registration holds the lock.
 follow() (
   flock -w 5 9
@@ -59,17 +52,9 @@ watch)
   systemd-notify --ready
   while :; do
     why='the replica is not in rotation'
-    answer=0
-    ready || answer=$?
-    case $answer in
-    0) failures=0 ;;
-    2) failures=3 ;;
-    *) failures=$((failures + 1)) ;;
-    esac
+    probe
     if [ "$failures" -ne 0 ]; then why='the API server is not ready'; fi
-    # One answer that is late or bad is not yet a failure.
     if [ "$failures" -eq 0 ] || [ "$failures" -ge 3 ]; then
-      failures=$((failures > 3 ? 3 : failures))
       # A bird that does not answer announces nothing more. Withdrawing kills it.
       if [ "$silent" -eq 0 ] || [ "$failures" -ne 0 ]; then follow; fi
     fi

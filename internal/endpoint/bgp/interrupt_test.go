@@ -38,14 +38,14 @@ func (c *cutter) around(_, summary string) (running, ended func()) {
 func (c *cutter) during(f *fixture, what string, do func(ctx context.Context) error) {
 	f.Helper()
 	for at := 1; ; at++ {
-		ctx, cancel := context.WithCancel(f.ctx)
+		ctx, cancel := context.WithCancel(f.Ctx)
 		c.mu.Lock()
 		c.at, c.seen, c.cut, c.cancel = at, 0, "", cancel
 		c.mu.Unlock()
 		err := do(ctx)
 		cancel()
 		if c.cut == "" {
-			f.must(err)
+			f.Must(err)
 			f.Logf("%s: cut off at %d commands", what, at-1)
 			break
 		}
@@ -61,38 +61,38 @@ func TestRegistrationInterrupted(t *testing.T) {
 	testrun.Long(t)
 	c := &cutter{}
 	f := newFixtureAround(t, c.around)
-	f.router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
+	f.Router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
 	f.spec.Targets = map[string]string{"b": f.spec.Targets["b"]}
-	f.installStandIns()
+	f.InstallStandIns()
 	registered := func() {
 		f.Helper()
-		differences, err := f.registrar().Registered(f.ctx, "b", f.at("b"))
-		f.must(err)
+		differences, err := f.registrar().Registered(f.Ctx, "b", f.At("b"))
+		f.Must(err)
 		if len(differences) > 0 {
 			f.Errorf("differences are %q", differences)
 		}
-		f.within(10*time.Second, "b")
+		f.Within(10*time.Second, "b")
 	}
-	c.during(f, "register", func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.at("b")) })
+	c.during(f, "register", func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.At("b")) })
 	registered()
 	// From nothing, each time.
 	for at := 1; at <= 8; at++ {
-		f.must(f.registrar().Deregister(f.ctx, "b"))
-		ctx, cancel := context.WithCancel(f.ctx)
+		f.Must(f.registrar().Deregister(f.Ctx, "b"))
+		ctx, cancel := context.WithCancel(f.Ctx)
 		c.mu.Lock()
 		c.at, c.seen, c.cancel = at, 0, cancel
 		c.mu.Unlock()
-		_ = f.registrar().Register(ctx, "b", f.at("b"))
+		_ = f.registrar().Register(ctx, "b", f.At("b"))
 		cancel()
-		f.must(f.registrar().Register(f.ctx, "b", f.at("b")))
+		f.Must(f.registrar().Register(f.Ctx, "b", f.At("b")))
 		registered()
 	}
 	c.during(f, "drain", func(ctx context.Context) error { return f.registrar().DrainForDelete(ctx, "b", true) })
-	f.within(10 * time.Second)
-	f.must(f.registrar().Undrain(f.ctx, "b"))
-	f.within(10*time.Second, "b")
+	f.Within(10 * time.Second)
+	f.Must(f.registrar().Undrain(f.Ctx, "b"))
+	f.Within(10*time.Second, "b")
 	c.during(f, "deregister", func(ctx context.Context) error { return f.registrar().Deregister(ctx, "b") })
-	f.within(10 * time.Second)
+	f.Within(10 * time.Second)
 	f.assertClean()
 }
 
@@ -100,33 +100,33 @@ func TestRegistrationInterrupted(t *testing.T) {
 // and keeps everything.
 func TestRegistrationPowerCut(t *testing.T) {
 	testrun.Long(t)
-	if machines.lab == nil {
-		testrun.Missing(t, "no lab: "+machines.missing)
+	if machines.Lab == nil {
+		testrun.Missing(t, "no lab: "+machines.Missing)
 	}
-	m := machines.lab.Machine("c")
+	m := machines.Machine("c")
 	if err := m.RebuildOnImage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	cuts := lab.NewPowerCuts(m, []string{"/etc", "/opt", "/usr/sbin", "/usr/lib/systemd", packages.BGP().StateDir},
 		[]string{"/etc/.pwd.lock", "/etc/ld.so.cache"})
 	f := newFixtureAround(t, cuts.Around)
-	f.router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
+	f.Router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
 	f.spec.Targets = map[string]string{"c": f.spec.Targets["c"]}
-	f.installStandIns()
-	f.shell("c", "systemctl enable -q stand-in; sync")
+	f.InstallStandIns()
+	f.Shell("c", "systemctl enable -q stand-in; sync")
 	during := func(what string, run func() error) {
 		f.Helper()
-		n, lost, err := cuts.During(f.ctx, run)
+		n, lost, err := cuts.During(f.Ctx, run)
 		f.Logf("%s: %d power cuts", what, n)
-		f.must(err)
+		f.Must(err)
 		if len(lost) > 0 {
 			f.Fatalf("%s: a power cut changes\n%s", what, strings.Join(lost, "\n"))
 		}
 	}
-	during("register", func() error { return f.registrar().Register(f.ctx, "c", f.at("c")) })
-	f.within(30*time.Second, "c")
-	during("drain", func() error { return f.registrar().DrainForDelete(f.ctx, "c", true) })
-	f.within(10 * time.Second)
-	during("deregister", func() error { return f.registrar().Deregister(f.ctx, "c") })
+	during("register", func() error { return f.registrar().Register(f.Ctx, "c", f.At("c")) })
+	f.Within(30*time.Second, "c")
+	during("drain", func() error { return f.registrar().DrainForDelete(f.Ctx, "c", true) })
+	f.Within(10 * time.Second)
+	during("deregister", func() error { return f.registrar().Deregister(f.Ctx, "c") })
 	f.assertClean()
 }

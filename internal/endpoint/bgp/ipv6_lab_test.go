@@ -1,7 +1,6 @@
 package bgp
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -26,14 +25,14 @@ const peers6 = `  [[peer-groups.afi-safis]]
 func TestBGPOnMachinesWithIPv6(t *testing.T) {
 	testrun.Long(t)
 	f := newFixture(t)
-	f.listen, f.spec.Address = "[::]:6443", labAddress6
+	f.Listen, f.spec.Address = "[::]:6443", labAddress6
 	f.spec.Peers = []endpoint.Peer{{Address: labRouter6, ASN: agenttest.RouterASN, BFD: true}}
-	for _, m := range machines.lab.Machines() {
+	for _, m := range machines.Machines() {
 		f.spec.Targets[m.Name] = m.Address6.String()
 	}
-	f.router = agenttest.StartRouter(t, labRouter, labRouter6,
+	f.Router = agenttest.StartRouter(t, labRouter, labRouter6,
 		fmt.Sprintf(agenttest.DynamicNeighbors, labSubnet6, agenttest.CalmBFD.Microseconds())+peers6)
-	f.installStandIns()
+	f.InstallStandIns()
 	for _, step := range []struct {
 		name string
 		run  func(*fixture)
@@ -46,46 +45,33 @@ func TestBGPOnMachinesWithIPv6(t *testing.T) {
 		{"after a reboot nothing is announced before the API server is ready", stepReboot6},
 		{"deleted replicas leave clean machines", stepDelete},
 	} {
-		ok := t.Run(step.name, func(t *testing.T) {
-			sub := *f
-			sub.T = t
-			step.run(&sub)
-			f.spec, f.router = sub.spec, sub.router
-		})
-		if !ok {
-			for _, m := range machines.lab.Machines() {
-				output, _ := m.Run(context.Background(), "ip -br address; journalctl --no-pager -n 60 -u 'kube-endpoint-*'; "+
-					"birdc -s "+socketPath+" show protocols all; cat "+configPath)
-				t.Logf("%s:\n%s", m.Name, output)
-			}
-			t.FailNow()
-		}
+		f.Step(step.name, state, func() { step.run(f) })
 	}
 }
 
 func stepSource6(f *fixture) {
-	for _, name := range f.names() {
-		if route := f.shell(name, "ip -6 route get "+labRouter6); strings.Contains(route, "src "+labAddress6) {
+	for _, name := range f.Names() {
+		if route := f.Shell(name, "ip -6 route get "+labRouter6); strings.Contains(route, "src "+labAddress6) {
 			f.Errorf("%s uses the endpoint's address as a source: %s", name, route)
 		}
 	}
 }
 
 func stepCable6(f *fixture) {
-	f.after("cable pulled", 20*time.Second, func() error { return machines.lab.Machine("a").Cut(f.ctx) }, "b", "c")
-	f.must(machines.lab.Machine("a").Heal(f.ctx))
-	f.within(20*time.Second, "a", "b", "c")
+	f.After("cable pulled", 20*time.Second, func() error { return machines.Machine("a").Cut(f.Ctx) }, "b", "c")
+	f.Must(machines.Machine("a").Heal(f.Ctx))
+	f.Within(20*time.Second, "a", "b", "c")
 }
 
 func stepReboot6(f *fixture) {
-	f.must(machines.lab.Machine("a").PowerOff(f.ctx))
-	f.must(machines.lab.Machine("a").Boot(f.ctx))
-	f.shell("a", "until birdc -s "+socketPath+" show protocols | grep -q Established; do sleep 0.2; done; sleep 2")
+	f.Must(machines.Machine("a").PowerOff(f.Ctx))
+	f.Must(machines.Machine("a").Boot(f.Ctx))
+	f.Shell("a", "until birdc -s "+socketPath+" show protocols | grep -q Established; do sleep 0.2; done; sleep 2")
 	if f.hasRoute("a") {
 		f.Error("the machine announces the address without an API server")
 	}
-	f.shell("a", "systemctl start stand-in")
-	f.within(10*time.Second, "a", "b", "c")
+	f.Shell("a", "systemctl start stand-in")
+	f.Within(10*time.Second, "a", "b", "c")
 }
 
 // TestClosedConnections: ss selects the connections at the endpoint's address, of both families. Many

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -148,14 +149,14 @@ func RouterID(own netip.Addr) netip.Addr {
 func renderHealth(r endpoint.Registration, own netip.Addr) string {
 	return "#!/bin/sh\n" + systemd.Managed + "\n" + string(host.Assignments(map[string]string{
 		"url": "https://" + netip.AddrPortFrom(own, uint16(r.TargetPort)).String() + healthCheckPath, //nolint:gosec // a port
-	})+birdScript+healthScript)
+	})+birdScript+agent.Readiness+healthScript)
 }
 
 // renderAddress renders the program that gives the machine the address and takes it away.
 func renderAddress(r endpoint.Registration, own netip.Addr) string {
 	return "#!/bin/sh\n" + systemd.Managed + "\n" + string(host.Assignments(map[string]string{
 		"prefix": prefixOf(r).String(), "own": own.String(), "state": "/run/" + addressRunName,
-	})+addressScript)
+	})+agent.Address+addressScript)
 }
 
 // renderAddressUnit renders the unit that gives the machine the address at boot. It changes how the

@@ -1,21 +1,11 @@
 # run starts kube-vip while the replica is in rotation and its API server is ready, and stops it otherwise.
-# clean removes the address, and is what remains when run has ended. Go sets config, credential, url (of the
-# machine's own address), lease_path, lease, name, vip, length (of its prefix), source (vip as ss takes it),
-# device, program, sha256, and the times duration, renew and retry in seconds.
+# clean removes the address, and is what remains when run has ended. Besides what supervise.sh needs, Go sets url (of
+# the machine's own address), lease_path, lease, name, device, and the times duration, renew and retry in seconds.
 #
 # kube-vip has no rights but to read and update the endpoint's Lease. It is asked nothing: this program reads
 # the Lease with the same certificate, and whether the machine has the address.
 
-set -eu
-run=/run/kube-endpoint-kube-vip
-
-# devices: prints the interfaces that have the address.
-devices() { ip -o address show to "$vip/$length" | awk '{ print $2 }'; }
-
-# drop: removes the address. A kube-vip that is killed keeps it, and so may one that ends.
-drop() {
-  for held in $(devices); do ip address delete "$vip/$length" dev "$held" || true; done
-}
+written='' moved=0 strangers=0
 
 # field NAME: prints a field of the kubeconfig that is base64.
 field() { sed -n "s/^[ -]*$1: //p" "$CREDENTIALS_DIRECTORY/kubeconfig" | head -n 1 | base64 -d; }
@@ -41,13 +31,8 @@ read_holder() {
   holder=$(sed -n 's/.*"holderIdentity": *"\([A-Za-z0-9.-]*\)".*/\1/p' "$run/lease.json" | head -n 1)
 }
 
-alive() { [ -n "$child" ] && kill -0 "$child" 2>/dev/null; }
-
 start() {
-  if [ -n "$sha256" ] && ! echo "$sha256  $program" | sha256sum --check --status; then
-    echo "<3>$program has not the digest that the endpoint names"
-    return 0
-  fi
+  expected || return 0
   drop
   kubernetes_addr=$url vip_arpRate=500 HOME=$run "$program" manager --arp --controlplane --leaderElection \
     --vip="$vip" --vipSubnet="$length" --interface="$device" --namespace=kube-system --leaseName="$lease" \
@@ -83,22 +68,14 @@ give() {
       break
     fi
   done
-  ss --no-header --kill --tcp state connected src "$source" >/dev/null 2>&1 || true
+  disconnect
 }
 
 # stop: kube-vip also releases the Lease when it is terminated. If its API server does not answer, it is killed.
 stop() {
   rm -f "$run/pid"
   if alive; then give; fi
-  if alive; then
-    kill -TERM "$child"
-    tries=0
-    while alive && [ $tries -lt 30 ]; do
-      tries=$((tries + 1))
-      sleep 0.1
-    done
-    if alive; then kill -KILL "$child"; fi
-  fi
+  terminate 30
   child=''
   drop
 }
@@ -114,17 +91,14 @@ hangs() {
     written=$count moved=$clock
     return 1
   fi
-  [ $lived = yes ] && [ $((clock - moved)) -ge $((2 * duration)) ]
+  [ "$lived" = yes ] && [ $((clock - moved)) -ge $((2 * duration)) ]
 }
-
-pause() { sleep 0.5 & wait $! || true; }
 
 case $1 in
 clean)
   drop
   ;;
 run)
-  child='' born=0 written='' moved=0 lived=no failures=3 strangers=0 rest=0 beat=0
   trap 'stop; exit 0' TERM INT
   field certificate-authority-data >"$run/ca.crt"
   field client-certificate-data >"$run/client.crt"
@@ -146,43 +120,11 @@ run)
       strangers=0
     fi
     if ! alive; then
-      if [ -n "$child" ]; then
-        echo "<4>kube-vip has ended"
-        # One that ends at once is not started again at once.
-        if [ $(($(date +%s) - born)) -lt 5 ]; then rest=4; fi
-        child=''
-        rm -f "$run/pid"
-      fi
+      [ -z "$child" ] || ended
       [ -z "$(devices)" ] || drop
     fi
-    if [ ! -e "$config/registered" ]; then
-      if alive; then
-        echo "<5>the replica is not in rotation: kube-vip stops"
-        stop
-      fi
-    elif [ $failures -ge 3 ]; then
-      # One answer that is late or bad is not yet a failure.
-      if alive; then
-        echo "<5>the API server is not ready: kube-vip stops"
-        stop
-      fi
-    elif [ $failures -eq 0 ] && ! alive; then
-      if [ $rest -gt 0 ]; then
-        rest=$((rest - 1))
-      else
-        echo "<5>the API server is ready: kube-vip starts"
-        start
-      fi
-    fi
-    beat=$(((beat + 1) % 4))
-    if [ $beat -eq 0 ]; then
-      systemd-notify WATCHDOG=1
-      if [ $failures -eq 0 ] && alive && hangs; then
-        echo "<4>kube-vip sends nothing any more: it is killed, and started again"
-        kill -KILL "$child"
-      fi
-    fi
-    pause
+    follow
+    attend "sends nothing"
   done
   ;;
 esac

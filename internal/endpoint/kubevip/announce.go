@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -35,7 +36,7 @@ func announcingFiles(
 ) []host.File {
 	all := []host.File{
 		{Path: agentPath, Mode: 0o755, Content: []byte(renderAnnouncer(r, name, own, device))},
-		{Path: unitPath, Mode: 0o644, Content: []byte(renderAnnouncerUnit(r.BGP.Propagation))},
+		{Path: unitPath, Mode: 0o644, Content: []byte(announcerUnit(r.BGP.Propagation).render())},
 	}
 	if bgp.MissingPasswords(r, passwords) == nil {
 		all = append(all, host.File{Path: peersPath, Mode: 0o600, Content: []byte(renderPeers(r, passwords))})
@@ -60,7 +61,7 @@ func renderPeers(r endpoint.Registration, passwords map[string]string) string {
 func renderAnnouncer(r endpoint.Registration, name string, own netip.Addr, device string) string {
 	hold := int(r.BGP.HoldTime / time.Second)
 	return "#!/bin/sh\n" + systemd.Managed + "\n" + string(host.Assignments(map[string]string{
-		"config": configDir, "run": "/run/" + runName,
+		"config": configDir, "run": runDir, "state": runDir, "prefix": r.Address + "/" + length(r.Address),
 		"url": "https://" + netip.AddrPortFrom(own, uint16(r.TargetPort)).String() + //nolint:gosec // a port
 			targets.HealthCheckPath,
 		"name": name, "vip": r.Address, "length": length(r.Address), "source": source(r.Address), "device": device,
@@ -69,44 +70,22 @@ func renderAnnouncer(r endpoint.Registration, name string, own netip.Addr, devic
 		"hold": strconv.Itoa(hold), "keepalive": strconv.Itoa(max(1, hold/3)), "metrics": strconv.Itoa(metricsPort),
 		// The times of sleep: the agent lives in pauses of half a second.
 		"pauses": strconv.Itoa(int((r.BGP.Propagation + pause - 1) / pause)),
-	})+announceScript)
+	})+superviseScript+agent.Readiness+agent.Address+announceScript)
 }
 
 // pause is how long the agent pauses.
 const pause = 500 * time.Millisecond
 
-// renderAnnouncerUnit renders the unit of the agent, which runs kube-vip. Its user may change the network of the
-// machine: its addresses, and how it answers for them. The peers belong to root, and systemd hands them over at the
-// start. However the agent ends, systemd removes the address.
-func renderAnnouncerUnit(propagation time.Duration) string {
-	section := systemd.UnitSection{
-		Description:   "Announcement of the Kubernetes control-plane endpoint (kube-vip)",
-		Documentation: "https://kube-vip.io/docs/",
-		// A machine that shuts down withdraws the address while its API server still answers.
-		After: []string{"kube-apiserver.service"},
+// announcerUnit is the unit of the agent, which runs kube-vip. Its user may change the network of the machine: its
+// addresses, and how it answers for them. The peers belong to root.
+func announcerUnit(propagation time.Duration) agentUnit {
+	return agentUnit{
+		Description: "Announcement of the Kubernetes control-plane endpoint (kube-vip)",
+		Stop:        30*time.Second + propagation,
+		Credential:  peersName + ":" + peersPath,
+		Rights:      "CAP_NET_ADMIN", Families: "AF_INET AF_INET6 AF_UNIX AF_NETLINK",
+		Lines: "ProtectKernelTunables=no\n",
 	}
-	return section.String() + fmt.Sprintf(`[Service]
-Type=notify
-NotifyAccess=all
-WatchdogSec=30s
-TimeoutStopSec=%[4]ds
-KillMode=mixed
-DynamicUser=yes
-RuntimeDirectory=%[1]s
-RuntimeDirectoryMode=0700
-LoadCredential=%[5]s:%[2]s
-ExecStart=/bin/sh %[3]s run
-ExecStopPost=/bin/sh %[3]s clean
-Restart=always
-RestartSec=500ms
-Nice=-10
-LogRateLimitIntervalSec=30s
-LogRateLimitBurst=1000
-CapabilityBoundingSet=CAP_NET_ADMIN
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictRealtime=yes
-`, runName, peersPath, agentPath, 30+int(propagation/time.Second), peersName) + systemd.Sandbox +
-		"ProtectKernelTunables=no\nAmbientCapabilities=CAP_NET_ADMIN\n" + systemd.InstallSection
 }
 
 // notAnnounced returns why routers send no requests to a machine on which kube-vip runs, or nil. All sessions count:

@@ -223,7 +223,7 @@ func TestRenderAnnouncer(t *testing.T) {
 	if got := renderPeers(r, testPasswords); !strings.HasSuffix(got, peers) {
 		t.Errorf("the peers are\n%s", got)
 	}
-	if unit := renderAnnouncerUnit(r.BGP.Propagation); !strings.Contains(unit, "TimeoutStopSec=31s\n") ||
+	if unit := announcerUnit(r.BGP.Propagation).render(); !strings.Contains(unit, "TimeoutStopSec=31s\n") ||
 		!strings.Contains(unit, "LoadCredential=peers.yaml:"+peersPath+"\n") {
 		t.Errorf("the unit is\n%s", unit)
 	}

@@ -88,7 +88,7 @@ func complete(r endpoint.Registration) endpoint.Registration {
 func variables(r endpoint.Registration) map[string]string {
 	file, name := credential(r)
 	return map[string]string{
-		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": "/run/" + runName,
+		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": runDir,
 		"credential": file, "credential_name": name,
 	}
 }

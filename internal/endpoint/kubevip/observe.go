@@ -21,7 +21,7 @@ func query(r endpoint.Registration, own netip.Addr) host.Query {
 	q := host.Query{
 		Files: []string{agentPath}, Commands: commands(r), Script: stateScript,
 		Vars: map[string]string{
-			"own": own.String(), "vip": r.Address, "length": length(r.Address), "config": configDir, "run": "/run/" + runName,
+			"own": own.String(), "vip": r.Address, "length": length(r.Address), "config": configDir, "run": runDir,
 			"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256, "unit": unitName, "credential": file,
 			"credential_name": name, "metrics": "",
 		},

@@ -21,6 +21,7 @@ const (
 	metricsPort = 21790
 
 	runName = "kube-endpoint-kube-vip" // the directory below /run that the unit creates and removes
+	runDir  = "/run/" + runName
 
 	unitName = "kube-endpoint-kube-vip.service"
 	unitPath = agent.UnitDir + unitName
