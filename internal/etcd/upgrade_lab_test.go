@@ -351,13 +351,29 @@ func (r *rig) giveUp() {
 // upgrade upgrades all members to a release in parallel, while a client writes.
 func (r *rig) upgrade(version string) {
 	r.t.Helper()
-	leader := leaderOf(r.view())
 	from := r.specs["cp1"].Version
+	acknowledged := r.changeVersion("upgrade", version)
+	r.all("read", r.same)
+	r.readBack(acknowledged)
+	r.sameData()
+	r.restorable(from, version)
+	r.savesOnSchedule()
+	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil ||
+		membership.MayUpgrade(s, version) != nil {
+		r.t.Errorf("survey after it: %+v, %v", s, err)
+	}
+}
+
+// changeVersion updates all members in parallel, while a client writes, and returns what was acknowledged. The leader is
+// the last one.
+func (r *rig) changeVersion(what, version string) (acknowledged []string) {
+	r.t.Helper()
+	leader, from := leaderOf(r.view()), r.specs["cp1"].Version
 	w := r.writer()
 	var mu sync.Mutex
 	var order []string
 	r.to(version)
-	r.all("upgrade "+from+" to "+version, func(ctx context.Context, s Spec) error {
+	r.all(what+" "+from+" to "+version, func(ctx context.Context, s Spec) error {
 		err := r.update(ctx, s)
 		mu.Lock()
 		defer mu.Unlock()
@@ -370,15 +386,7 @@ func (r *rig) upgrade(version string) {
 	if order[2] != leader {
 		r.t.Errorf("the leader %s was not the last: %v", leader, order)
 	}
-	r.all("read", r.same)
-	r.readBack(acknowledged)
-	r.sameData()
-	r.restorable(from, version)
-	r.savesOnSchedule()
-	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil ||
-		membership.MayUpgrade(s, version) != nil {
-		r.t.Errorf("survey after it: %+v, %v", s, err)
-	}
+	return acknowledged
 }
 
 // savesOnSchedule verifies that scheduled snapshots use the tools of the running version.

@@ -228,29 +228,19 @@ func TestImportExternal(t *testing.T) {
 	}
 }
 
-// TestDNSRegistration checks what follows from the arguments of a dns endpoint, and that the import
-// from the registration of one of its replicas gives the same again.
-func TestDNSRegistration(t *testing.T) {
-	here, _ := twoClusters(t)
-	of := endpointSchema(t.Context())
-	state := importedState(t, of, map[string]any{
-		"address": "api.example.com", "port": int64(7443), "dns.targets": map[string]string{"cp1": "10.0.0.11"},
-		"dns.zone": "example.com", "dns.server": "10.0.0.53", "dns.tsig_key": "api-key", "drain_timeout": "10s",
-		"dns.name_servers": []string{"10.0.0.53", "10.0.0.54:5353"}, "pki": bundleText(t, here),
-	})
+// expectRegistration checks what follows from the arguments of an endpoint, and that the import from the registration of
+// one of its replicas gives the same again. It returns the registration.
+func expectRegistration(
+	t *testing.T, of *pki.Bundle, arguments map[string]any, want endpoint.Registration,
+) endpoint.Registration {
+	t.Helper()
+	schema := endpointSchema(t.Context())
 	var m endpointModel
+	state := importedState(t, schema, arguments)
 	diags := state.Get(t.Context(), &m)
-	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	m.planRegistration(t.Context(), types.StringValue(of.ClusterID), &diags)
 	if diags.HasError() {
 		t.Fatal(diags)
-	}
-	want := endpoint.Registration{
-		Kind: endpoint.DNS, Address: "api.example.com", Port: 7443, Hosts: map[string]string{"cp1": "10.0.0.11"},
-		DrainTimeout: 10 * time.Second, TargetPort: 7443, ClusterID: here.ClusterID,
-		Zone: &endpoint.Zone{
-			Name: "example.com", Server: "10.0.0.53:53", NameServers: []string{"10.0.0.53:53", "10.0.0.54:5353"},
-			TTL: 5 * time.Second, TSIGKey: "api-key", CheckInterval: time.Second, CheckThreshold: 3, InstallPackages: true,
-		},
 	}
 	got := decodeRegistration(t.Context(), m.Registration, &diags)
 	if diags.HasError() || got.Key() != want.Key() {
@@ -260,34 +250,48 @@ func TestDNSRegistration(t *testing.T) {
 	if more.HasError() || !object.Equal(m.Registration) {
 		t.Errorf("an import reads the registration as %s, want %s", object, m.Registration)
 	}
-	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
+	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: schema, Raw: emptyOf(t, schema)}}
 	importRegistration(importer{t.Context(), &resp}, got)
 	var imported endpointModel
 	diags = resp.Diagnostics
 	diags.Append(resp.State.Get(t.Context(), &imported)...)
-	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
+	imported.planRegistration(t.Context(), types.StringValue(of.ClusterID), &diags)
 	again := decodeRegistration(t.Context(), imported.Registration, &diags)
-	if diags.HasError() || again.Key() != want.Key() {
+	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
 		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
 	}
+	return got
+}
+
+// TestDNSRegistration checks what follows from the arguments of a dns endpoint, and that the import
+// from the registration of one of its replicas gives the same again.
+func TestDNSRegistration(t *testing.T) {
+	here, _ := twoClusters(t)
+	values := map[string]any{
+		"address": "api.example.com", "port": int64(7443), "dns.targets": map[string]string{"cp1": "10.0.0.11"},
+		"dns.zone": "example.com", "dns.server": "10.0.0.53", "dns.tsig_key": "api-key", "drain_timeout": "10s",
+		"dns.name_servers": []string{"10.0.0.53", "10.0.0.54:5353"}, "pki": bundleText(t, here),
+	}
+	want := endpoint.Registration{
+		Kind: endpoint.DNS, Address: "api.example.com", Port: 7443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, TargetPort: 7443, ClusterID: here.ClusterID,
+		Zone: &endpoint.Zone{
+			Name: "example.com", Server: "10.0.0.53:53", NameServers: []string{"10.0.0.53:53", "10.0.0.54:5353"},
+			TTL: 5 * time.Second, TSIGKey: "api-key", CheckInterval: time.Second, CheckThreshold: 3, InstallPackages: true,
+		},
+	}
+	expectRegistration(t, here, values, want)
 }
 
 // TestBGPRegistration is the same for a bgp endpoint.
 func TestBGPRegistration(t *testing.T) {
 	here, _ := twoClusters(t)
-	of := endpointSchema(t.Context())
-	state := importedState(t, of, map[string]any{
+	values := map[string]any{
 		"address": "10.1.0.100", "port": int64(6443), "bgp.targets": map[string]string{"cp1": "10.0.0.11"},
 		"bgp.asn": int64(4200000000), "drain_timeout": "10s", "pki": bundleText(t, here),
 		"bgp.peers": peerModels([]endpoint.Peer{
 			{Address: "10.0.0.2", ASN: 64512, BFD: true}, {Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"},
 		}),
-	})
-	var m endpointModel
-	diags := state.Get(t.Context(), &m)
-	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
-	if diags.HasError() {
-		t.Fatal(diags)
 	}
 	want := endpoint.Registration{
 		Kind: endpoint.BGP, Address: "10.1.0.100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
@@ -299,37 +303,17 @@ func TestBGPRegistration(t *testing.T) {
 			},
 		},
 	}
-	got := decodeRegistration(t.Context(), m.Registration, &diags)
-	if diags.HasError() || got.Key() != want.Key() {
-		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
-	}
-	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
-	importRegistration(importer{t.Context(), &resp}, got)
-	var imported endpointModel
-	diags = resp.Diagnostics
-	diags.Append(resp.State.Get(t.Context(), &imported)...)
-	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
-	again := decodeRegistration(t.Context(), imported.Registration, &diags)
-	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
-		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
-	}
+	expectRegistration(t, here, values, want)
 }
 
 // TestAnnouncedByKubeVIP is the same for a kube_vip endpoint in the mode bgp, whose replicas need no Lease.
 func TestAnnouncedByKubeVIP(t *testing.T) {
 	here, _ := twoClusters(t)
-	of := endpointSchema(t.Context())
-	state := importedState(t, of, map[string]any{
+	values := map[string]any{
 		"address": "10.1.0.100", "port": int64(6443), "kube_vip.targets": map[string]string{"cp1": "10.0.0.11"},
 		"kube_vip.mode": "bgp", "kube_vip.asn": int64(4200000000), "kube_vip.hold_time": "9s", "drain_timeout": "10s",
 		"kube_vip.peers": peerModels([]endpoint.Peer{{Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"}}),
 		"pki":            bundleText(t, here),
-	})
-	var m endpointModel
-	diags := state.Get(t.Context(), &m)
-	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
-	if diags.HasError() {
-		t.Fatal(diags)
 	}
 	want := endpoint.Registration{
 		Kind: endpoint.KubeVIP, Address: "10.1.0.100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
@@ -340,36 +324,19 @@ func TestAnnouncedByKubeVIP(t *testing.T) {
 			Peers: []endpoint.Peer{{Address: "10.0.0.1", ASN: 64512, Multihop: 2, Password: "router"}},
 		},
 	}
-	got := decodeRegistration(t.Context(), m.Registration, &diags)
-	if diags.HasError() || got.Key() != want.Key() || kubevip.LeaseOf(got) != "" || validateRegistration(got) != nil {
-		t.Errorf("the registration is %s, want %s, %v, %v", got.Key(), want.Key(), diags, validateRegistration(got))
-	}
-	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
-	importRegistration(importer{t.Context(), &resp}, got)
-	var imported endpointModel
-	diags = resp.Diagnostics
-	diags.Append(resp.State.Get(t.Context(), &imported)...)
-	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
-	again := decodeRegistration(t.Context(), imported.Registration, &diags)
-	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
-		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
+	got := expectRegistration(t, here, values, want)
+	if kubevip.LeaseOf(got) != "" || validateRegistration(got) != nil {
+		t.Errorf("the registration is %s, %v", got.Key(), validateRegistration(got))
 	}
 }
 
 // TestKubeVIPRegistration is the same for a kube_vip endpoint.
 func TestKubeVIPRegistration(t *testing.T) {
 	here, _ := twoClusters(t)
-	of := endpointSchema(t.Context())
-	state := importedState(t, of, map[string]any{
+	values := map[string]any{
 		"address": "10.0.0.100", "port": int64(6443), "kube_vip.targets": map[string]string{"cp1": "10.0.0.11"},
 		"kube_vip.interface": "eth1", "kube_vip.sha256": strings.Repeat("0a", 32), "drain_timeout": "10s",
 		"pki": bundleText(t, here),
-	})
-	var m endpointModel
-	diags := state.Get(t.Context(), &m)
-	m.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
-	if diags.HasError() {
-		t.Fatal(diags)
 	}
 	want := endpoint.Registration{
 		Kind: endpoint.KubeVIP, Address: "10.0.0.100", Port: 6443, Hosts: map[string]string{"cp1": "10.0.0.11"},
@@ -379,20 +346,7 @@ func TestKubeVIPRegistration(t *testing.T) {
 			LeaseDuration: 5 * time.Second,
 		},
 	}
-	got := decodeRegistration(t.Context(), m.Registration, &diags)
-	if diags.HasError() || got.Key() != want.Key() {
-		t.Errorf("the registration is %s, want %s, %v", got.Key(), want.Key(), diags)
-	}
-	resp := resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}}
-	importRegistration(importer{t.Context(), &resp}, got)
-	var imported endpointModel
-	diags = resp.Diagnostics
-	diags.Append(resp.State.Get(t.Context(), &imported)...)
-	imported.planRegistration(t.Context(), types.StringValue(here.ClusterID), &diags)
-	again := decodeRegistration(t.Context(), imported.Registration, &diags)
-	if diags.HasError() || again.Key() != want.Key() || !imported.Registration.Equal(m.Registration) {
-		t.Errorf("after an import, the registration is %s, want %s, %v", again.Key(), want.Key(), diags)
-	}
+	expectRegistration(t, here, values, want)
 	if parsed, err := registrationIn(registrationText(want)); err != nil || parsed.Key() != want.Key() {
 		t.Errorf("a machine's record is read as %s, %v", parsed.Key(), err)
 	}

@@ -232,8 +232,8 @@ func (s *Stage) Neighbors(password string) string {
 	return text
 }
 
-// AssertClean checks that nothing of the endpoint is on any machine. directories are its own, and programs print what is left of
-// its programs.
+// AssertClean checks that nothing of the endpoint is on any machine. directories are its own, and programs print what
+// is left of its programs.
 func (s *Stage) AssertClean(directories, programs string) {
 	s.Helper()
 	for _, name := range s.Names() {
