@@ -51,24 +51,34 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 // waitOrRefuse waits a moment, and refuses when the waiting time or the deadline is over.
 // A wait that has just timed out for one member is not repeated for the next one.
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	c.since.Begin(c.turn)
-	c.cl.mu.Lock()
-	timedOut := time.Since(c.cl.lastWaitTimeout) < c.cl.pace.ConditionTimeout
-	if c.since.Lasted() > c.cl.pace.ConditionTimeout {
-		timedOut, c.cl.lastWaitTimeout = true, time.Now()
+	over, err := c.cl.waitForRules(ctx, c.turn, &c.since)
+	switch {
+	case !over:
+		return err
+	case c.step.due():
+		return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
 	}
-	c.cl.mu.Unlock()
-	if timedOut || wait.Pause(ctx, 5*c.cl.pace.Poll) != nil {
-		if c.step.due() {
-			return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
-		}
-		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
-			"recover the unhealthy members or destroy the dead ones, then apply again")
+	return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
+		"recover the unhealthy members or destroy the dead ones, then apply again")
+}
+
+// waitForRules waits a moment until the rules may allow a change. Others have their turn meanwhile: one of them may be
+// the member that is waited for. over means that it takes too long, here or recently for another member.
+func (cl *cluster) waitForRules(ctx context.Context, turn *wait.Turn, since *wait.Clock) (over bool, err error) {
+	since.Begin(turn)
+	cl.mu.Lock()
+	over = time.Since(cl.lastWaitTimeout) < cl.pace.ConditionTimeout
+	if since.Lasted() > cl.pace.ConditionTimeout {
+		over, cl.lastWaitTimeout = true, time.Now()
 	}
-	if waiting, _ := c.turn.Others(); waiting > 0 {
-		return c.turn.Yield(ctx) // one of them may be the member that this one waits for
+	cl.mu.Unlock()
+	if over || wait.Pause(ctx, 5*cl.pace.Poll) != nil {
+		return true, nil
 	}
-	return nil
+	if waiting, _ := turn.Others(); waiting > 0 {
+		return false, turn.Yield(ctx)
+	}
+	return false, nil
 }
 
 // upgradeBlockedNext returns the next step for what blocks the start of an upgrade.

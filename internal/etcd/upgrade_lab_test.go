@@ -364,8 +364,8 @@ func (r *rig) upgrade(version string) {
 	}
 }
 
-// changeVersion updates all members in parallel, while a client writes, and returns what was acknowledged. The leader is
-// the last one.
+// changeVersion updates all members in parallel, while a client writes, and returns what was acknowledged.
+// The leader is the last one.
 func (r *rig) changeVersion(what, version string) (acknowledged []string) {
 	r.t.Helper()
 	leader, from := leaderOf(r.view()), r.specs["cp1"].Version

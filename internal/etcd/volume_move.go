@@ -13,7 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -49,7 +48,6 @@ func (t *taking) release(ctx context.Context) error {
 
 // readyToStop reports whether the member on the machine that it leaves may stop now. If not, it has waited a moment.
 func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, error) {
-	t.since.Begin(t.turn)
 	clients, err := t.cl.connect(t.s)
 	if err != nil {
 		return false, err
@@ -76,11 +74,12 @@ func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, e
 }
 
 func (t *taking) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	if t.since.Lasted() > t.cl.pace.ConditionTimeout {
-		return refusal("etcd member not moved", t.s, v, cause.Error(), problem.Nothing,
-			"recover the unhealthy members or replace the dead ones, then apply again")
+	over, err := t.cl.waitForRules(ctx, t.turn, &t.since)
+	if !over {
+		return err
 	}
-	return wait.Pause(ctx, 5*t.cl.pace.Poll)
+	return refusal("etcd member not moved", t.s, v, cause.Error(), problem.Nothing,
+		"recover the unhealthy members or replace the dead ones, then apply again")
 }
 
 // move changes the peer URL of the member whose volume the machine has.

@@ -228,8 +228,8 @@ func TestImportExternal(t *testing.T) {
 	}
 }
 
-// expectRegistration checks what follows from the arguments of an endpoint, and that the import from the registration of
-// one of its replicas gives the same again. It returns the registration.
+// expectRegistration checks what follows from the arguments of an endpoint, and that the import from the registration
+// of one of its replicas gives the same again. It returns the registration.
 func expectRegistration(
 	t *testing.T, of *pki.Bundle, arguments map[string]any, want endpoint.Registration,
 ) endpoint.Registration {
