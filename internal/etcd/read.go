@@ -138,14 +138,38 @@ func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spe
 // another party added them, or a resource was forgotten. Each of them has a vote, or will
 // have one, and all the data. A member matches a peer by its name and peer URL; a member
 // that has not started has no name yet. FormerPeers count as peers.
-func unmanaged(s Spec, v *membership.View) []membership.Member {
+func unmanaged(s Spec, v *membership.View) []unmanagedMember {
 	if machine.EntryOf(v, s.Spec) == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(v.Members), func(m membership.Member) bool {
+	var out []unmanagedMember
+	for _, m := range v.Members {
 		names := s.namesAt(m.PeerURLs)
-		return len(names) > 0 && (m.Name == "" || slices.Contains(names, m.Name))
-	})
+		if len(names) == 0 || m.Name != "" && !slices.Contains(names, m.Name) {
+			out = append(out, unmanagedMember{Member: m, movesTo: s.movesTo(m, v)})
+		}
+	}
+	return out
+}
+
+// unmanagedMember is a member that is not in peers as the cluster lists it.
+type unmanagedMember struct {
+	membership.Member
+	movesTo string // the peer URL that peers have for this name, if no member is listed there
+}
+
+// movesTo returns the peer URL to which the member moves with its volume, or "": an apply that was cut off leaves it
+// where it was, while peers of the others have the new address.
+func (s Spec) movesTo(m membership.Member, v *membership.View) string {
+	peer, ok := s.Peers[m.Name]
+	if !ok || m.Learner || len(s.namesAt(m.PeerURLs)) > 0 {
+		return ""
+	}
+	url := membership.PeerURL(peer.Address())
+	if _, listed := v.ByPeerURL(url); listed {
+		return ""
+	}
+	return url
 }
 
 // namesAt returns the names in s for the member at any of the peer URLs.
@@ -177,7 +201,9 @@ func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, erro
 		if isJoining || m.Name != "" && leaving[m.Name] {
 			continue
 		}
-		ids = append(ids, fmt.Sprintf("%x", m.ID))
+		if m.movesTo == "" {
+			ids = append(ids, fmt.Sprintf("%x", m.ID))
+		}
 		status.Drift = append(status.Drift, s.Name+": "+unmanagedText(m))
 	}
 	if len(ids) > 0 {
@@ -187,9 +213,12 @@ func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, erro
 }
 
 // unmanagedText describes an unmanaged member. Values that the member reports are quoted.
-func unmanagedText(m membership.Member) string {
+func unmanagedText(m unmanagedMember) string {
 	who := fmt.Sprintf("member %q (%x)", m.Name, m.ID)
 	switch {
+	case m.movesTo != "":
+		return fmt.Sprintf("the cluster lists %s at %q, and peers have it at %q: it has not been moved yet", who,
+			strings.Join(m.PeerURLs, ","), m.movesTo)
 	case m.Name == "":
 		who = fmt.Sprintf("a member that has never started (%x)", m.ID)
 	case m.Learner:

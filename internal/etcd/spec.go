@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -62,7 +61,7 @@ type Status struct {
 	// NewID reports whether the next Update joins the member again, with another ID.
 	NewID bool
 
-	unmanaged []membership.Member // see withUnmanaged
+	unmanaged []unmanagedMember // see withUnmanaged
 }
 
 // Outage is notified of the time in which a member does not serve, so that components that
