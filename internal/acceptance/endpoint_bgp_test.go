@@ -62,13 +62,31 @@ func rerouted() load.Criteria { return unnoticed().Excusing(load.Rerouted(60)) }
 
 // TestBGPEndpoint is the life of a control plane at an address that its machines announce.
 func TestBGPEndpoint(t *testing.T) {
-	w := storyIn(t, []string{"cp1", "cp2", "cp3", "cp4"}, checkout(t), "examples/bgp-endpoint")
+	announced{example: "examples/bgp-endpoint", argument: "bgp.peers", deadFor: 3 * time.Second}.life(t)
+}
+
+// announced is a kind of endpoint whose machines announce its address to a router.
+type announced struct {
+	example  string
+	argument string        // of the endpoint: its routers
+	deadFor  time.Duration // how long the route to a dead machine may stay
+	// install puts onto the machines what users put there before the first apply; may be nil.
+	install func(t *testing.T, names ...string)
+}
+
+// life creates a control plane, changes it while clients work, and destroys it.
+func (a announced) life(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := storyIn(t, []string{"cp1", "cp2", "cp3", "cp4"}, checkout(t), a.example)
 	t.Cleanup(func() {
 		if err := shared.lab.Machine("cp4").Rebuild(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
-	bare := fingerprints(t, "cp1", "cp2", "cp3")
+	bare := fingerprints(t, names...)
+	if a.install != nil {
+		a.install(t, names...)
+	}
 	r := startRouter(t, shared.lab.Machine("cp4"))
 
 	t.Run("create", func(t *testing.T) {
@@ -82,15 +100,15 @@ func TestBGPEndpoint(t *testing.T) {
 	}
 	t.Run("clients during changes", func(t *testing.T) {
 		l := startClients(t, load.Config{Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: rerouted()})
-		r.write(t, w, services.ReplicasASN, "cp1", "cp2", "cp3")
+		r.write(t, w, services.ReplicasASN, names...)
 		apply(t, w)
-		r.await(t, "cp1", "cp2", "cp3")
+		r.await(t, names...)
 		apply(t, w, "-replace="+inModule(replicaAddress("cp2")))
-		r.await(t, "cp1", "cp2", "cp3")
+		r.await(t, names...)
 		r.write(t, w, services.ReplicasASN, "cp1")
 		apply(t, w)
 		r.await(t, "cp1")
-		r.write(t, w, services.ReplicasASN, "cp1", "cp2", "cp3")
+		r.write(t, w, services.ReplicasASN, names...)
 		apply(t, w)
 		undisturbed(t, l)
 	})
@@ -98,8 +116,8 @@ func TestBGPEndpoint(t *testing.T) {
 		t.FailNow()
 	}
 	t.Run("an autonomous system that the router does not accept", func(t *testing.T) {
-		r.write(t, w, services.ReplicasASN+9, "cp1", "cp2", "cp3")
-		expectContains(t, refused(t, w), "in rotation at endpoint "+services.Anycast, "bgp.peers")
+		r.write(t, w, services.ReplicasASN+9, names...)
+		expectContains(t, refused(t, w), "in rotation at endpoint "+services.Anycast, a.argument)
 		before := r.routes(t)
 		if len(before) != 2 {
 			t.Errorf("the router has routes to %v: more than one machine was changed", before)
@@ -108,9 +126,9 @@ func TestBGPEndpoint(t *testing.T) {
 		if after := r.routes(t); !slices.Equal(after, before) {
 			t.Errorf("the router has routes to %v, and had routes to %v", after, before)
 		}
-		r.write(t, w, services.ReplicasASN, "cp1", "cp2", "cp3")
+		r.write(t, w, services.ReplicasASN, names...)
 		apply(t, w)
-		r.await(t, "cp1", "cp2", "cp3")
+		r.await(t, names...)
 	})
 	t.Run("an API server that stops", func(t *testing.T) {
 		m := shared.lab.Machine("cp2")
@@ -118,7 +136,7 @@ func TestBGPEndpoint(t *testing.T) {
 		t.Logf("the route to a stopped API server is gone after %s", r.await(t, "cp1", "cp3"))
 		expectContains(t, plan(t, w), "not ready: ")
 		onMachine(t, m, "systemctl start kube-apiserver")
-		t.Logf("it is back after %s", r.await(t, "cp1", "cp2", "cp3"))
+		t.Logf("it is back after %s", r.await(t, names...))
 		expectEmptyPlan(t, w)
 	})
 	t.Run("a dead machine", func(t *testing.T) {
@@ -128,18 +146,21 @@ func TestBGPEndpoint(t *testing.T) {
 		}
 		took := r.await(t, "cp1", "cp2")
 		t.Logf("the route to a dead machine is gone %s after the power", took)
-		if took > 3*time.Second {
+		if took > a.deadFor {
 			t.Errorf("the route to a dead machine stayed for %s", took)
 		}
 		if err := dead.Boot(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r.await(t, "cp1", "cp2", "cp3")
+		r.await(t, names...)
 		expectEmptyPlan(t, w)
 	})
 	if t.Failed() {
 		t.FailNow()
 	}
 	apply(t, w, "-destroy")
-	expectBare(t, bare, "cp1", "cp2", "cp3")
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "rm -f "+services.KubeVIPPath)
+	}
+	expectBare(t, bare, names...)
 }

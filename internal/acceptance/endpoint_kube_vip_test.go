@@ -73,6 +73,14 @@ func writeKubeVIP(t *testing.T, w *workspace.Workspace, names ...string) {
 // a machine that has it.
 func moved() load.Criteria { return unnoticed().Excusing(load.Moved(60)...) }
 
+// TestKubeVIPEndpointByBGP is the life of a control plane at an address that kube-vip announces from its machines.
+func TestKubeVIPEndpointByBGP(t *testing.T) {
+	announced{
+		example: "examples/kube-vip-bgp-endpoint", argument: "kube_vip.peers", deadFor: 5 * time.Second,
+		install: installKubeVIP,
+	}.life(t)
+}
+
 // rightsScript requests with the certificate of kube-vip.
 const rightsScript = `set -e; cd "$(mktemp -d)"; trap 'rm -rf "$PWD"' EXIT
 field() { sed -n "s/^[ -]*$1: //p" /etc/kubernetes/kube-vip-endpoint.conf | base64 -d; }

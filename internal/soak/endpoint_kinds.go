@@ -114,6 +114,10 @@ func endpointKinds() []endpointKind {
 			name: "kube_vip", example: "kube-vip-endpoint", start: startKubeVIP, reached: heldByOne, held: true,
 			away: 12 * time.Second, excuse: load.Moved(mostEnded),
 		},
+		{
+			name: "kube_vip by BGP", example: "kube-vip-bgp-endpoint", start: startKubeVIPAndRouter, reached: routed,
+			away: 6 * time.Second, excuse: []load.Excuse{load.Rerouted(mostEnded)},
+		},
 	}
 }
 
@@ -198,6 +202,13 @@ func startKubeVIP(ctx context.Context, a *surroundings) error {
 		}
 	}
 	return nil
+}
+
+func startKubeVIPAndRouter(ctx context.Context, a *surroundings) error {
+	if err := startKubeVIP(ctx, a); err != nil {
+		return err
+	}
+	return startRouter(ctx, a)
 }
 
 // addresses returns the addresses of machines.
