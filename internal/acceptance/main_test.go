@@ -3,6 +3,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -16,11 +17,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
-// labName and subnet belong to these tests, so that a demo may run in parallel.
-const (
-	labName = "acceptance"
-	vip     = "10.97.0.100"
-)
+// labName is the lab of these tests, unless KUBE_TEST_LAB names another one, for tests at the same time. Labs do not
+// see each other, so all have the same addresses.
+const labName = "acceptance"
+
+const vip = "10.97.0.100"
 
 var subnet = netip.MustParsePrefix("10.97.0.0/24")
 
@@ -52,7 +53,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "acceptance: build components:", err)
 		return 1
 	}
-	config := lab.Config{Name: labName, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}
+	config := lab.Config{Name: cmp.Or(os.Getenv("KUBE_TEST_LAB"), labName), Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}
 	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { shared.lab, shared.components = l, directory })
 }
 
