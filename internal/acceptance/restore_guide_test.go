@@ -19,6 +19,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -270,16 +271,28 @@ func (s *lostStory) followGuide(t *testing.T) {
 	trustNewHostKeys(t, s.w)
 	s.credentials(t)
 	listed := s.user.typeCommands(t, here.Replace(documentedScript(t, "restore", 0)))
-	expectContains(t, listed, "verified", "is in newest.db")
-	name := regexp.MustCompile(`\d{8}T\d{6}Z`).FindString(listed)
-	saved, err := time.Parse("20060102T150405Z", name)
+	expectContains(t, listed, "verified")
+	name := regexp.MustCompile(`\d{8}T\d{6}Z-[a-z0-9-]*\.db`).FindString(listed)
+	saved, err := snapshot.StoredAt(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	override(t, s.w, here.Replace(guideBlock(t, "restore", "terraform", "newest.db")))
+	wanted := here.Replace(guideBlock(t, "restore", "terraform", "identity_file"))
+	override(t, s.w, strings.Replace(wanted, `"newest"`, fmt.Sprintf("%q", name), 1))
+	expectContains(t, unfolded(s.user.typeCommands(t, "terraform plan")), "snapshot "+name+" in the bucket",
+		"saved "+saved.Format(time.RFC3339))
+	s.refusesWithoutIdentity(t, wanted)
+	override(t, s.w, wanted)
 	expectContains(t, unfolded(s.user.typeCommands(t, documentedScript(t, "restore", 1))),
-		"etcd will be restored", "newest.db", "saved "+saved.Format(time.RFC3339), "Apply complete!")
+		"etcd will be restored", "the newest verified snapshot in the bucket", "Apply complete!")
 	s.user.typeCommands(t, documentedScript(t, "restore", 2))
+}
+
+// refusesWithoutIdentity: a snapshot that nobody can open changes no machine.
+func (s *lostStory) refusesWithoutIdentity(t *testing.T, wanted string) {
+	t.Helper()
+	override(t, s.w, regexp.MustCompile(`(?m)^.*identity_file.*\n`).ReplaceAllString(wanted, ""))
+	expectContains(t, refused(t, s.w), "is encrypted", "set identity_file", "Unchanged: the data of every member.")
 }
 
 // findLostSecret lists the files that have the secret on its standard input, and says whether the journal has it.

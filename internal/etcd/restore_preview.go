@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -68,7 +69,14 @@ func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation) []s
 			return []string{"It cannot be read now: " + err.Error() + "."}
 		}
 		return []string{"It is on this computer: " + aged(file.Size(), file.ModTime(), 0) + "."}
-	case r.Fetch != "":
+	case r.Bucket != "" && r.Bucket != machine.NewestInBucket:
+		saved, err := snapshot.StoredAt(r.Bucket)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		return []string{fmt.Sprintf("It was saved %s (%s ago).", saved.Format(time.RFC3339),
+			time.Since(saved).Round(time.Second))}
+	case r.Bucket != "", r.Fetch != "":
 		return []string{"How old the snapshot is becomes known when the apply has fetched it."}
 	}
 	return nil

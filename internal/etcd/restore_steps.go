@@ -73,10 +73,18 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 			return machine.Staged{}, refuse(err.Error(), "correct this, then apply again")
 		}
 	}
-	problem.Progress(ctx, "etcd %s: verifying %s", seed.Name, r.Source())
-	staged, err := machine.Stage(ctx, m, seed.Spec, membership.NewToken(seed.Bundle.ClusterID))
+	identity, err := identityOf(r)
 	if err != nil {
-		return machine.Staged{}, refuse(err.Error(), "correct this or choose another source in restore, then apply again")
+		return machine.Staged{}, refuse(err.Error(), "correct identity_file in restore, then apply again")
+	}
+	problem.Progress(ctx, "etcd %s: verifying %s", seed.Name, r.Source())
+	staged, err := machine.Stage(ctx, m, seed.Spec, membership.NewToken(seed.Bundle.ClusterID), identity)
+	if err != nil {
+		next := "correct this or choose another source in restore, then apply again"
+		if r.Bucket != "" && r.IdentityFile == "" {
+			next += "; if the snapshot is encrypted, set identity_file"
+		}
+		return machine.Staged{}, refuse(err.Error(), next)
 	}
 	if problems := misfits(seed.Bundle, staged, r.AcceptOtherCA); len(problems) > 0 {
 		return machine.Staged{}, errors.Join(refuse(strings.Join(problems, "; "),
@@ -84,6 +92,18 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 			machine.Unstage(ctx, m, seed.Spec))
 	}
 	return staged, nil
+}
+
+// identityOf reads the age identity of a restore; nil if it has none.
+func identityOf(r *machine.Restore) ([]byte, error) {
+	if r.IdentityFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(r.IdentityFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the age identity: %w", err)
+	}
+	return text, nil
 }
 
 // send stores the operator's file on the machine.

@@ -66,7 +66,7 @@ func (r *etcdMemberResource) ValidateConfig(
 	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
 	model.validateStore(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
-	validateRestore(model.Restore, &resp.Diagnostics)
+	validateRestore(model.Restore, model.Snapshots, &resp.Diagnostics)
 	model.validateVolume(&resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),

@@ -21,15 +21,15 @@ import (
 )
 
 // restoreSources are the arguments of which a restore has exactly one.
-var restoreSources = []string{"member", "snapshot", "file", "fetch"}
+var restoreSources = []string{"member", "snapshot", "file", "bucket", "fetch"}
 
 // restoreSchema describes the restore of a cluster without quorum.
 func restoreSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Restores a cluster that has lost its quorum or all of its data, once for each `id`: from a " +
-			"survivor (`member`) or from a snapshot (`snapshot`, `file` or `fetch`, exactly one). Use the same settings " +
-			"for every member and apply all members together. The plan warns of what is lost. A cluster that serves is " +
+			"survivor (`member`) or from a snapshot (`snapshot`, `file`, `bucket` or `fetch`, exactly one). Use the same " +
+			"settings for every member and apply all members together. The plan warns of what is lost. A cluster that serves is " +
 			"never restored, and every machine of `peers` must be reachable or listed in the provider's " +
 			"`abandon_unreachable_hosts`. The source is verified before anything changes: its hash and structure, that " +
 			"this version of etcd serves it, and that the bundle's keys decrypt its Secrets. Then the API servers on the " +
@@ -55,6 +55,17 @@ func restoreSchema() schema.Attribute {
 			"file": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 				MarkdownDescription: "Path of a snapshot on the computer that runs Terraform. Default: none.",
+			},
+			"bucket": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{checked("snapshot in the bucket", validateStored)},
+				MarkdownDescription: "Snapshot in the bucket of `snapshots.s3`: `newest` for the newest verified one, or a name " +
+					"as `kube-snapshot-store list` shows it. The machine of one member fetches it. Default: none.",
+			},
+			"identity_file": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Path of a file with an age identity, on the computer that runs Terraform, for `bucket` " +
+					"with encrypted snapshots (`snapshots.s3.recipients`). The machine gets it as the input of a program: it is " +
+					"in no file there, and in no state or plan. Default: none.",
 			},
 			"fetch": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("fetch command", validateFetch)},
@@ -102,8 +113,18 @@ func validateFetch(commands string) error {
 	return nil
 }
 
-// validateRestore checks that a restore has exactly one source.
-func validateRestore(object types.Object, diags *diag.Diagnostics) {
+// validateStored accepts what names a snapshot in a bucket.
+func validateStored(name string) error {
+	if name == machine.NewestInBucket {
+		return nil
+	}
+	_, err := snapshot.StoredAt(name)
+	return err
+}
+
+// validateRestore checks that a restore has exactly one source, and a bucket if it needs one. snapshots are the
+// scheduled ones.
+func validateRestore(object, snapshots types.Object, diags *diag.Diagnostics) {
 	if object.IsNull() || object.IsUnknown() {
 		return
 	}
@@ -125,6 +146,14 @@ func validateRestore(object types.Object, diags *diag.Diagnostics) {
 	if !attributes["environment_file"].IsNull() && attributes["fetch"].IsNull() {
 		addInvalid(diags, at.AtName("environment_file"), "Invalid restore", fmt.Errorf("environment_file is for fetch only"))
 	}
+	if !attributes["identity_file"].IsNull() && attributes["bucket"].IsNull() {
+		addInvalid(diags, at.AtName("identity_file"), "Invalid restore", fmt.Errorf("identity_file is for bucket only"))
+	}
+	if bucket := snapshots.Attributes()["s3"]; !attributes["bucket"].IsNull() && !snapshots.IsUnknown() &&
+		(snapshots.IsNull() || bucket.IsNull()) {
+		addInvalid(diags, at.AtName("bucket"), "Invalid restore",
+			fmt.Errorf("the member has no bucket: set snapshots.s3, or use another source"))
+	}
 	if !attributes["accept_older"].IsNull() && attributes["member"].IsNull() {
 		addInvalid(diags, at.AtName("accept_older"), "Invalid restore", fmt.Errorf("accept_older is for member only"))
 	}
@@ -145,7 +174,7 @@ func restoreOf(object types.Object) *machine.Restore {
 	}
 	r := &machine.Restore{
 		ID: text("id"), Member: text("member"), Snapshot: text("snapshot"), File: text("file"), Fetch: text("fetch"),
-		EnvironmentFile: text("environment_file"), Bump: machine.BumpAutomatically,
+		Bucket: text("bucket"), IdentityFile: text("identity_file"), EnvironmentFile: text("environment_file"), Bump: machine.BumpAutomatically,
 		AcceptOlder: accepts("accept_older"), AcceptOtherCA: accepts("accept_other_ca"),
 	}
 	if bump, ok := object.Attributes()["revision_bump"].(types.Int64); ok && !bump.IsNull() && !bump.IsUnknown() {

@@ -20,7 +20,7 @@ func restoreWith(values map[string]attr.Value) types.Object {
 	all := map[string]attr.Value{
 		"revision_bump": types.Int64Null(), "accept_older": types.BoolNull(), "accept_other_ca": types.BoolNull(),
 	}
-	for _, name := range append([]string{"id", "environment_file"}, restoreSources...) {
+	for _, name := range append([]string{"id", "environment_file", "identity_file"}, restoreSources...) {
 		kinds[name], all[name] = types.StringType, types.StringNull()
 	}
 	for name, value := range values {
@@ -52,6 +52,10 @@ func TestRestoreOf(t *testing.T) {
 			},
 			machine.Restore{ID: "c", File: "x", AcceptOtherCA: true},
 		},
+		{
+			map[string]attr.Value{"id": text("d"), "bucket": text("newest"), "identity_file": text("/i")},
+			machine.Restore{ID: "d", Bucket: machine.NewestInBucket, IdentityFile: "/i", Bump: machine.BumpAutomatically},
+		},
 	} {
 		if got := restoreOf(restoreWith(c.values)); !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("decoded %+v, want %+v", *got, c.want)
@@ -64,6 +68,7 @@ func TestValidateRestore(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		values     map[string]attr.Value
+		bucket     attr.Value // snapshots.s3; nil: snapshots are not set
 	}{
 		{name: "one source", values: map[string]attr.Value{"member": text("cp1")}},
 		{name: "a source that is not known yet", values: map[string]attr.Value{"snapshot": types.StringUnknown()}},
@@ -77,13 +82,35 @@ func TestValidateRestore(t *testing.T) {
 			values: map[string]attr.Value{"file": text("x"), "environment_file": text("/e")},
 		},
 		{
+			name: "an identity without a bucket", want: "identity_file is for bucket only",
+			values: map[string]attr.Value{"file": text("x"), "identity_file": text("/i")},
+		},
+		{name: "a bucket", values: map[string]attr.Value{"bucket": text("newest")}, bucket: text("there is one")},
+		{
+			name: "a bucket that is not known yet", values: map[string]attr.Value{"bucket": text("newest")},
+			bucket: types.StringUnknown(),
+		},
+		{
+			name: "no bucket", want: "the member has no bucket", values: map[string]attr.Value{"bucket": text("newest")},
+			bucket: types.StringNull(),
+		},
+		{
+			name: "no scheduled snapshots", want: "the member has no bucket",
+			values: map[string]attr.Value{"bucket": text("newest")},
+		},
+		{
 			name: "an older snapshot", want: "accept_older is for member only",
 			values: map[string]attr.Value{"file": text("x"), "accept_older": types.BoolValue(true)},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var diags diag.Diagnostics
-			validateRestore(restoreWith(c.values), &diags)
+			snapshots := types.ObjectNull(nil)
+			if c.bucket != nil {
+				kinds := map[string]attr.Type{"s3": types.StringType}
+				snapshots = types.ObjectValueMust(kinds, map[string]attr.Value{"s3": c.bucket})
+			}
+			validateRestore(restoreWith(c.values), snapshots, &diags)
 			var texts []string
 			for _, d := range diags {
 				texts = append(texts, d.Detail())
@@ -92,6 +119,14 @@ func TestValidateRestore(t *testing.T) {
 				t.Errorf("reported %q, want %q", all, c.want)
 			}
 		})
+	}
+	for name, valid := range map[string]bool{
+		"newest": true, "20260102T030405Z-cp1.db": true, "": false, "latest": false, "20260102T030405Z-cp1.db.age": false,
+		"20261302T030405Z-cp1.db": false, "-name": false,
+	} {
+		if (validateStored(name) == nil) != valid {
+			t.Errorf("%q is judged wrongly", name)
+		}
 	}
 	for file, valid := range map[string]bool{"/root/s.db": true, "s.db": false, "/root/a b": false, "": false} {
 		if (validateMachinePath(file) == nil) != valid {

@@ -179,6 +179,8 @@ variable "etcd" {
       member           = optional(string)
       snapshot         = optional(string)
       file             = optional(string)
+      bucket           = optional(string)
+      identity_file    = optional(string)
       fetch            = optional(string)
       environment_file = optional(string)
       revision_bump    = optional(number)

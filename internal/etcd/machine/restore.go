@@ -1,12 +1,14 @@
 package machine
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,12 +22,14 @@ import (
 )
 
 // Restore describes what a cluster that has no quorum any more starts again from. Exactly
-// one of Member, Snapshot, File and Fetch is set.
+// one of Member, Snapshot, File, Bucket and Fetch is set.
 type Restore struct {
 	ID              string // each ID is restored once
 	Member          string // a survivor, whose data is used
 	Snapshot        string // a path on a machine
 	File            string // a path on the operator's computer
+	Bucket          string // a snapshot in the member's bucket, or NewestInBucket
+	IdentityFile    string // of age, on the operator's computer, for Bucket; "": none
 	Fetch           string // commands that bring the snapshot to a machine
 	EnvironmentFile string // on the machine, for Fetch; "": none
 	Bump            int64  // by how much the revision grows; BumpAutomatically
@@ -41,6 +45,9 @@ type Restore struct {
 // grows by a thousand million.
 const BumpAutomatically = -1
 
+// NewestInBucket is the value of Bucket that stands for the newest verified snapshot.
+const NewestInBucket = "newest"
+
 // Source describes where the data comes from, for messages.
 func (r Restore) Source() string {
 	switch {
@@ -50,6 +57,10 @@ func (r Restore) Source() string {
 		return "snapshot " + r.Snapshot
 	case r.File != "":
 		return "snapshot " + r.File + " on this computer"
+	case r.Bucket == NewestInBucket:
+		return "the newest verified snapshot in the bucket"
+	case r.Bucket != "":
+		return "snapshot " + r.Bucket + " in the bucket"
 	}
 	return "the snapshot that the fetch commands bring"
 }
@@ -63,6 +74,8 @@ func (r Restore) kind() string {
 		return "snapshot"
 	case r.File != "":
 		return "file"
+	case r.Bucket != "":
+		return "bucket"
 	}
 	return "fetch"
 }
@@ -70,7 +83,7 @@ func (r Restore) kind() string {
 // key identifies what was staged: another source under the same ID is staged again.
 func (r Restore) key() string {
 	return Digest([]byte(strings.Join([]string{
-		r.ID, r.Member, r.Snapshot, r.File, r.Fetch, r.EnvironmentFile, strconv.FormatInt(r.Bump, 10),
+		r.ID, r.Member, r.Snapshot, r.File, r.Bucket, r.Fetch, r.EnvironmentFile, strconv.FormatInt(r.Bump, 10),
 	}, "\x00")))
 }
 
@@ -141,8 +154,9 @@ func Receive(ctx context.Context, m Machine, s Spec, content io.Reader) error {
 
 // Stage makes the data of the restored cluster beside the data directory, from which
 // nothing is taken away. A member whose data it copies is stopped meanwhile. Data that an
-// earlier call has staged is used again once the member's own data is archived.
-func Stage(ctx context.Context, m Machine, s Spec, token string) (Staged, error) {
+// earlier call has staged is used again once the member's own data is archived. identity is a file
+// of age that opens snapshots in a bucket; it gets to the machine as the input of a program only.
+func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte) (Staged, error) {
 	r := s.Restore
 	vars := archiveVars(s.Directory(), s.Name, s.archives())
 	bump := "auto"
@@ -156,7 +170,12 @@ func Stage(ctx context.Context, m Machine, s Spec, token string) (Staged, error)
 	} {
 		vars[name] = value
 	}
-	out, err := m.Run(ctx, host.Command{Script: ArchiveFunctions + RestoreFunctions + stageScript, Vars: vars})
+	if r.Bucket != "" {
+		maps.Copy(vars, s.SnapshotMember().FetchVars(r.Bucket, r.Bucket == NewestInBucket))
+	}
+	out, err := m.Run(ctx, host.Command{
+		Script: ArchiveFunctions + RestoreFunctions + stageScript, Vars: vars, Stdin: bytes.NewReader(identity),
+	})
 	if err != nil {
 		return Staged{}, err
 	}

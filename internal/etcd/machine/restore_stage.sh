@@ -1,8 +1,9 @@
 # Makes the data of a restored cluster's only member in $root/restoring, and proves that the etcd which will
 # run serves it. Nothing else on the machine changes, except that a survivor without quorum is stopped while
 # its data is copied. $root is the archive's directory (archive.sh), on the file system of the data.
-# $kind is "member", "snapshot", "file" or "fetch"; $key identifies the restore; $snapshot and $commands are its
-# source. restore_functions.sh has the rest.
+# $kind is "member", "snapshot", "file", "bucket" or "fetch"; $key identifies the restore; $snapshot and $commands are
+# its source, or $stored in the bucket of $store_config, which the program $store gets ("" is the newest verified
+# snapshot) with the age identity on standard input. restore_functions.sh has the rest.
 stage=$root/restoring
 work=$stage.part
 received=$stage.received
@@ -12,7 +13,7 @@ survivor=''
 
 cleanup() {
   halt
-  rm -rf "$work" "$received"
+  rm -rf "$work" "$received" "$received.part"
   rmdir "$root" 2>/dev/null || true
   if [ -n "$survivor" ]; then systemctl start --no-block etcd.service || true; fi
 }
@@ -36,6 +37,16 @@ copy() {
   snapshot=$work/snapshot.db
 }
 
+# get fetches the snapshot from the bucket. The identity is in no file.
+get() {
+  printf '%s' "$store_config" >"$work/store.json"
+  if [ -n "$stored" ]; then set -- -name "$stored"; else set -- -newest; fi
+  identity=$(cat)
+  [ -z "$identity" ] || set -- "$@" -identity -
+  printf '%s\n' "$identity" | "$store" -config "$work/store.json" get -out "$received" "$@" >/dev/null 2>"$work/log" ||
+    fail "$(tail -n 1 "$work/log" | cut -c 1-600)"
+}
+
 main() {
   umask 077
   mkdir -p "$root"
@@ -51,6 +62,11 @@ main() {
   case $kind in
     member) copy ;;
     file) snapshot=$received ;;
+    bucket)
+      room 0
+      get
+      snapshot=$received
+      ;;
     fetch)
       room 0
       fetch

@@ -93,6 +93,7 @@ func TestRestoreKey(t *testing.T) {
 		{ID: "a", Snapshot: "/y"},
 		{ID: "a", File: "/x"},
 		{ID: "a", Member: "x"},
+		{ID: "a", Bucket: "/x"},
 		{ID: "a", Fetch: "/x"},
 		{ID: "a", Fetch: "/x", EnvironmentFile: "/e"},
 		{ID: "a", Snapshot: "/x", Bump: 5},

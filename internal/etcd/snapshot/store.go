@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 
@@ -72,6 +73,18 @@ func (m Member) Artifacts() []host.Artifact {
 	return []host.Artifact{storeProgram(m.StoreVersion)}
 }
 
+// FetchVars returns the variables with which a script gets a snapshot from the bucket of m: the program, its
+// configuration, and the name of the snapshot, "" for the newest verified one. The configuration may not be on
+// the machine yet.
+func (m Member) FetchVars(name string, newest bool) map[string]string {
+	if newest {
+		name = ""
+	}
+	return map[string]string{
+		"store": storeProgram(m.StoreVersion).Path(), "store_config": string(m.renderStore()), "stored": name,
+	}
+}
+
 // StoreDirs returns the directories of the program: that of the versions, and that of the wanted one.
 func (m Member) StoreDirs() []string {
 	dirs := []string{storeRoot}
@@ -125,6 +138,7 @@ func storeIn(content string) *S3 {
 }
 
 var (
+	storedForm = regexp.MustCompile(`^(\d{8}T\d{6}Z)-[a-z0-9][a-z0-9.-]{0,99}\.db$`)
 	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	regionForm = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 )
@@ -168,6 +182,16 @@ func ValidateBucket(bucket string) error {
 		return fmt.Errorf("%q is not the name of a bucket: use 3 to 63 lower-case letters, digits, dots and dashes", bucket)
 	}
 	return nil
+}
+
+// StoredAt returns when the snapshot with a name in a bucket was saved. Names are those of
+// kube-snapshot-store list.
+func StoredAt(name string) (time.Time, error) {
+	parts := storedForm.FindStringSubmatch(name)
+	if parts == nil {
+		return time.Time{}, fmt.Errorf("%q is not the name of a snapshot, such as \"20260102T030405Z-cp1.db\"", name)
+	}
+	return time.Parse("20060102T150405Z", parts[1])
 }
 
 // ValidatePrefix accepts a path of plain words.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -202,6 +203,22 @@ func TestValidateStore(t *testing.T) {
 		etcdtest.WantError(t, what, err, changes[what].want)
 		if err != nil && strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: the error shows a secret: %v", what, err)
+		}
+	}
+}
+
+// TestStoredAt reads the time in the names that kube-snapshot-store gives to snapshots.
+func TestStoredAt(t *testing.T) {
+	saved, err := StoredAt("20260102T030405Z-cp1.db")
+	if want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); err != nil || !saved.Equal(want) {
+		t.Errorf("read %s, %v; want %s", saved, err, want)
+	}
+	for _, name := range []string{
+		"", "newest", "20260102T030405Z-cp1.db.age", "20261302T030405Z-cp1.db", "x/20260102T030405Z-cp1.db",
+		"20260102T030405Z-cp1.db\n",
+	} {
+		if _, err := StoredAt(name); err == nil {
+			t.Errorf("%q is accepted", name)
 		}
 	}
 }
