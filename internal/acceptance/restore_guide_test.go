@@ -279,7 +279,7 @@ func (s *lostStory) followGuide(t *testing.T) {
 	}
 	wanted := here.Replace(guideBlock(t, "restore", "terraform", "identity_file"))
 	override(t, s.w, strings.Replace(wanted, `"newest"`, fmt.Sprintf("%q", name), 1))
-	expectContains(t, unfolded(s.user.typeCommands(t, "terraform plan")), "snapshot "+name+" in the bucket",
+	expectContains(t, unfolded(s.user.typeCommands(t, "terraform plan -no-color")), "snapshot "+name+" in the bucket",
 		"saved "+saved.Format(time.RFC3339))
 	s.refusesWithoutIdentity(t, wanted)
 	override(t, s.w, wanted)
