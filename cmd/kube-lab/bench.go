@@ -12,7 +12,8 @@ import (
 func benchCommand(args []string) error {
 	flags := flag.NewFlagSet("bench", 0)
 	only := flags.String("only", "",
-		"measure the parts whose names match this `regexp`: fleet, certificates, upgrade, control plane")
+		"measure the parts whose names match this `regexp`: fleet, certificates, upgrade, control plane, restore, volume")
+	sizes := flags.String("sizes", "10MB,1GB,4GB", "measure restores and moves of volumes with databases of these `sizes`")
 	if _, _, err := parse(flags, "", args); err != nil {
 		return err
 	}
@@ -20,7 +21,11 @@ func benchCommand(args []string) error {
 	if err != nil {
 		return fmt.Errorf("--only: %w", err)
 	}
+	databases, err := bench.ParseSizes(*sizes)
+	if err != nil {
+		return fmt.Errorf("--sizes: %w", err)
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	return bench.Run(ctx, pattern, os.Stdout, os.Stderr)
+	return bench.Run(ctx, pattern, databases, os.Stdout, os.Stderr)
 }

@@ -42,12 +42,14 @@ func parts() []part {
 		{"certificates", false, func(ctx context.Context, b *bench) ([]Result, error) { return b.certificates(ctx) }},
 		{"upgrade", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.upgrades(ctx) }},
 		{"control plane", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
+		{"restore", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.restores(ctx) }},
+		{"volume", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.volumes(ctx) }},
 	}
 }
 
-// Run measures the parts whose names match only (nil means all), prints the table to out and
-// writes it as JSON to the file named by BENCH_OUT. Progress is written to log.
-func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
+// Run measures the parts whose names match only (nil means all), with databases of the sizes where they matter, prints
+// the table to out and writes it as JSON to the file named by BENCH_OUT. Progress is written to log.
+func Run(ctx context.Context, only *regexp.Regexp, sizes []Size, out, log io.Writer) error {
 	chosen := slices.DeleteFunc(parts(), func(p part) bool { return only != nil && !only.MatchString(p.name) })
 	if len(chosen) == 0 {
 		return fmt.Errorf("no part matches %q", only)
@@ -56,7 +58,7 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{dir: filepath.Join(base, "workspaces", labName), log: log}
+	b := &bench{dir: filepath.Join(base, "workspaces", labName), sizes: sizes, log: log}
 	if b.run, err = newRun(ctx, os.Getenv("BENCH_OUT")); err != nil {
 		return err
 	}
@@ -83,11 +85,12 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 }
 
 type bench struct {
-	dir  string
-	lab  *lab.Lab             // nil if no part needs machines
-	work *workspace.Workspace // of the measured control plane; as lab
-	log  io.Writer
-	run  jsonfile.Run[Result] // without results until the end
+	dir   string
+	sizes []Size               // of the databases of "restore" and "volume"
+	lab   *lab.Lab             // nil if no part needs machines
+	work  *workspace.Workspace // of the measured control plane; as lab
+	log   io.Writer
+	run   jsonfile.Run[Result] // without results until the end
 }
 
 // newRun returns a run without results. A run that is written to a file has a commit.
@@ -102,14 +105,24 @@ func newRun(ctx context.Context, file string) (run jsonfile.Run[Result], err err
 // renew replaces all machines by empty ones, and creates the workspace again: each round begins
 // with nothing.
 func (b *bench) renew(ctx context.Context) error {
-	group, machines := errgroup.WithContext(ctx)
-	for _, m := range b.lab.Machines() {
-		group.Go(func() error { return m.Rebuild(machines) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := b.rebuild(ctx); err != nil {
 		return err
 	}
-	dir := filepath.Join(b.dir, "control-plane")
+	return b.open(ctx, "control-plane", func(w *workspace.Workspace) error { return w.Make(ctx, "control-plane", b.log) })
+}
+
+// rebuild replaces all machines by empty ones.
+func (b *bench) rebuild(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range b.lab.Machines() {
+		group.Go(func() error { return m.Rebuild(ctx) })
+	}
+	return group.Wait()
+}
+
+// open makes the workspace again.
+func (b *bench) open(ctx context.Context, name string, create func(*workspace.Workspace) error) error {
+	dir := filepath.Join(b.dir, name)
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("make room: %w", err)
 	}
@@ -117,7 +130,7 @@ func (b *bench) renew(ctx context.Context) error {
 	if b.work, err = workspace.Open(ctx, b.lab, dir, ""); err != nil {
 		return err
 	}
-	return b.work.Make(ctx, "control-plane", b.log)
+	return create(b.work)
 }
 
 // measure measures the parts one after the other and writes the results.

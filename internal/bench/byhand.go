@@ -76,7 +76,7 @@ type action struct {
 
 // do runs the actions one after the other.
 func (o operator) do(ctx context.Context, actions ...action) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	for _, a := range actions {
 		group, ctx := errgroup.WithContext(ctx)

@@ -15,10 +15,6 @@ import (
 // prepare installs the packages and the programs of some releases on bare machines, so that
 // only the creation of a control plane is measured.
 func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases ...workspace.Release) error {
-	directory, err := build.Components(ctx)
-	if err != nil {
-		return err
-	}
 	var all []host.Artifact
 	for _, r := range releases {
 		of, err := artifacts(r)
@@ -26,6 +22,18 @@ func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases .
 			return err
 		}
 		all = append(all, of...)
+	}
+	if err := b.onEach(ctx, machines, packagesScript); err != nil {
+		return err
+	}
+	return b.install(ctx, machines, all)
+}
+
+// install installs programs on machines.
+func (b *bench) install(ctx context.Context, machines []*lab.Machine, programs []host.Artifact) error {
+	directory, err := build.Components(ctx)
+	if err != nil {
+		return err
 	}
 	pool, err := b.pool()
 	if err != nil {
@@ -35,10 +43,8 @@ func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases .
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range machines {
 		group.Go(func() error {
-			if _, err := m.Run(ctx, packagesScript); err != nil {
-				return err
-			}
-			_, err := pool.Host(host.Target{Address: m.Address.String()}).Install(ctx, host.Source{Directory: directory}, all)
+			source := host.Source{Directory: directory}
+			_, err := pool.Host(host.Target{Address: m.Address.String()}).Install(ctx, source, programs)
 			return err
 		})
 	}
@@ -67,14 +73,19 @@ func artifacts(r workspace.Release) ([]host.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []host.Artifact
-	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
-		all = append(all, host.Artifact{Product: "etcd", Version: etcd, Name: name})
-	}
+	all := etcdArtifacts(etcd)
 	for _, name := range components {
 		all = append(all, host.Artifact{Product: "kubernetes", Version: kubernetes, Name: name})
 	}
 	return all, nil
+}
+
+func etcdArtifacts(version string) []host.Artifact {
+	var all []host.Artifact
+	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
+		all = append(all, host.Artifact{Product: "etcd", Version: version, Name: name})
+	}
+	return all
 }
 
 // components of a replica, in start order.

@@ -39,6 +39,13 @@ func ratio(name string, values, references series, most float64, unit string) Re
 	return r
 }
 
+// atMost returns a result without a reference, whose goal is a maximum.
+func atMost(name string, values series, most float64, unit string) Result {
+	r := measured(name, values, unit)
+	r.Goal, r.Met = fmt.Sprintf("≤ %.0f %s", most, unit), r.Value <= most
+	return r
+}
+
 // difference returns a result whose goal is a maximum difference from the reference.
 func difference(name string, values, references series, most float64, unit string) Result {
 	r := compared(name, values, references, unit)

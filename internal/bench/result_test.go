@@ -21,6 +21,8 @@ func TestGoals(t *testing.T) {
 		{"beyond a multiple", ratio("apply", series{16}, series{10}, 1.5, "s"), 1.6, false},
 		{"within a difference", difference("plan", series{2}, series{1.5}, 1, "s"), 0.5, true},
 		{"beyond a difference", difference("plan", series{3}, series{1.5}, 1, "s"), 1.5, false},
+		{"within a maximum", atMost("restore", series{50, 60, 70}, 60, "s"), 0, true},
+		{"beyond a maximum", atMost("restore", series{50, 61, 70}, 60, "s"), 0, false},
 		{"a reference without a goal", ratioTo("replace", series{28, 30, 33}, series{9, 10, 12}, "s"), 3, true},
 		{"no goal", figure("memory", 50, "MiB"), 0, true},
 	} {

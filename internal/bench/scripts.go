@@ -58,6 +58,16 @@ var (
 	versionsScript string
 	//go:embed scripts/healthy.sh
 	healthyScript string
+	//go:embed scripts/fill.sh
+	fillScript string
+	//go:embed scripts/served.sh
+	servedScript string
+	//go:embed scripts/lose.sh
+	loseScript string
+	//go:embed scripts/restore.sh
+	restoreScript string
+	//go:embed scripts/survive.sh
+	surviveScript string
 )
 
 // with sets the variables of a script, quoted.

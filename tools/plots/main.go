@@ -44,7 +44,7 @@ func main() {
 	out := flag.String("out", ".", "`directory` to write to")
 	flag.Parse()
 	if err := errors.Join(os.MkdirAll(*out, 0o755), drawSoak(*soak, *out), drawBench(*bench, *out),
-		drawDashboards(*panels, *out)); err != nil {
+		drawRecovery(*bench, *out), drawDashboards(*panels, *out)); err != nil {
 		log.Fatal("plots: ", err)
 	}
 }

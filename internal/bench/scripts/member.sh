@@ -11,7 +11,7 @@ retry() {
   tries=0
   until said=$("$@" 2>&1); do
     tries=$((tries + 1))
-    [ "$tries" -lt 600 ] || { echo "$said" >&2; exit 1; }
+    [ "$tries" -lt 3000 ] || { echo "$said" >&2; exit 1; }
     sleep 0.1
   done
 }

@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// A member whose data is on a volume moves to another machine, which also has the disk. The reference is -replace of
+// the same member on its machine, by which it gets its data from the others.
+const (
+	moved   = "move of a member with its volume"
+	renewed = "replace of the member"
+)
+
+const (
+	movingMember = "cp3" // on the third machine or on the fourth
+	volumeDevice = "/dev/etcd-volume"
+	volumePlace  = "/var/lib/etcd-volume"
+)
+
+// disk is a file of this computer that machines have as a block device.
+type disk struct{ file, loop string }
+
+// newDisk makes an empty disk, which takes only the space of what is written to it.
+func newDisk(file string, size Size) (disk, error) {
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return disk{}, fmt.Errorf("make a disk: %w", err)
+	}
+	if err := os.Truncate(file, int64(size)); err != nil {
+		return disk{}, fmt.Errorf("make a disk: %w", err)
+	}
+	loop, err := exec.Command("losetup", "--find", "--show", file).Output()
+	if err != nil {
+		return disk{}, fmt.Errorf("make a disk of %s: %w", file, err)
+	}
+	return disk{file: file, loop: strings.TrimSpace(string(loop))}, nil
+}
+
+// attach gives a machine the disk.
+func (d disk) attach(ctx context.Context, m *lab.Machine) error {
+	return run(ctx, m, fmt.Sprintf("rm -f %s\nmknod %[1]s b 7 %s", volumeDevice, strings.TrimPrefix(d.loop, "/dev/loop")))
+}
+
+func (d disk) remove() error {
+	return errors.Join(process(context.Background(), "losetup", "--detach", d.loop), os.Remove(d.file))
+}
+
+// volumes measures moves with databases of all sizes, each with a new cluster.
+func (b *bench) volumes(ctx context.Context) ([]Result, error) {
+	if err := b.renewMembers(ctx, few+1); err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, size := range b.sizes {
+		took, err := b.volumesOf(ctx, size)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", size, err)
+		}
+		named := database{size: size}.named
+		results = append(results, ratioTo("terraform apply, "+named(moved)+", against -replace of the member",
+			took[named(moved)], took[named(renewed)], "s"))
+	}
+	return results, nil
+}
+
+// volumesOf measures moves with a database of one size.
+func (b *bench) volumesOf(ctx context.Context, size Size) (all times, err error) {
+	machines := b.first(few + 1)
+	if err := b.installEtcd(ctx, machines); err != nil {
+		return nil, err
+	}
+	d, err := b.fill(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	// The file system has the data, what a learner receives, and an archive.
+	volume, err := newDisk(filepath.Join(b.dir, "volume.img"), 4*size+2*gigabyte)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, volume.remove()) }()
+	for _, m := range machines[few-1:] {
+		if err := volume.attach(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	at, other := machines[few-1], machines[few]
+	if err := b.wantMember(d, at); err != nil {
+		return nil, err
+	}
+	if _, err := b.work.Apply(ctx, b.log); err != nil {
+		return nil, err
+	}
+	all = times{}
+	for round := range rounds {
+		fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, rounds)
+		took, err := b.runSteps(ctx, "terraform", []step{b.renewMember(d, at), b.move(d, at, other)})
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w", round+1, err)
+		}
+		all.add(took)
+		at, other = other, at
+	}
+	_, err = b.work.Apply(ctx, b.log, "-destroy")
+	return all, err
+}
+
+// wantMember writes Terraform's variables: the member with the volume is on a machine. Its cluster is made from the
+// snapshot.
+func (b *bench) wantMember(d database, at *lab.Machine) error {
+	on := maps.Clone(b.work.Machines(few))
+	on[movingMember] = at.Address.String()
+	volume := map[string]any{"device": volumeDevice, "mount_path": volumePlace}
+	return b.wantMembers(on, map[string]any{movingMember: volume},
+		map[string]any{"id": fmt.Sprintf("volume-%d", d.size), "snapshot": snapshotFile})
+}
+
+// renewMember returns the step with -replace.
+func (b *bench) renewMember(d database, at *lab.Machine) step {
+	return step{
+		name:   d.named(renewed),
+		before: func(ctx context.Context) error { return b.settle(ctx, at) },
+		act: func(ctx context.Context) error {
+			_, err := b.work.Apply(ctx, b.log, fmt.Sprintf("-replace=kube_etcd_member.this[%q]", movingMember))
+			return err
+		},
+		after: func(ctx context.Context) error { return b.served(ctx, d, append(b.first(few-1), at)) },
+	}
+}
+
+// move returns the step that moves the member. The new machine has the programs.
+func (b *bench) move(d database, from, to *lab.Machine) step {
+	return step{
+		name: d.named(moved),
+		before: func(ctx context.Context) error {
+			if err := b.installEtcd(ctx, []*lab.Machine{to}); err != nil {
+				return err
+			}
+			if err := b.settle(ctx, from); err != nil {
+				return err
+			}
+			return b.wantMember(d, to)
+		},
+		act: func(ctx context.Context) error {
+			_, err := b.work.Apply(ctx, b.log)
+			return err
+		},
+		after: func(ctx context.Context) error { return b.served(ctx, d, append(b.first(few-1), to)) },
+	}
+}
+
+// settle removes the archives on the volume and flushes what was written.
+func (b *bench) settle(ctx context.Context, at *lab.Machine) error {
+	if err := run(ctx, at, "rm -rf "+volumePlace+"/etcd-archive"); err != nil {
+		return err
+	}
+	return b.onEach(ctx, b.first(few+1), "sync")
+}
