@@ -149,8 +149,8 @@ func (o operator) recoverByScript(b *bench, d database, survivor *lab.Machine, l
 func compareRestores(d database, all times) []Result {
 	var results []Result
 	for _, name := range []string{d.named(restored), d.named(recovered)} {
-		apply := all["terraform: "+name]
-		results = append(results, ratio("terraform apply, "+name+", against a script", apply, all["by hand: "+name], 1.3, "s"))
+		apply, script := all["terraform: "+name], all["by hand: "+name]
+		results = append(results, ratio("terraform apply, "+name+", against a script", apply, script, 1.3, "s"))
 		if d.size == gigabyte {
 			results = append(results, atMost("three members serve again: terraform apply, "+name, apply, servesWithin, "s"))
 		}
