@@ -74,6 +74,9 @@ func (b *bench) volumes(ctx context.Context) ([]Result, error) {
 // volumesOf measures moves with a database of one size.
 func (b *bench) volumesOf(ctx context.Context, size Size) (all times, err error) {
 	machines := b.first(few + 1)
+	if err := b.onEach(ctx, machines, "rm -rf /var/lib/etcd-archive"); err != nil { // of the size before
+		return nil, err
+	}
 	if err := b.installEtcd(ctx, machines); err != nil {
 		return nil, err
 	}
@@ -81,8 +84,8 @@ func (b *bench) volumesOf(ctx context.Context, size Size) (all times, err error)
 	if err != nil {
 		return nil, err
 	}
-	// The file system has the data, what a learner receives, and an archive.
-	volume, err := newDisk(filepath.Join(b.dir, "volume.img"), 4*size+2*gigabyte)
+	// The file system has the data, and an archive or a last snapshot. Blocks that are freed stay in the file.
+	volume, err := newDisk(filepath.Join(b.dir, "volume.img"), 3*size+gigabyte)
 	if err != nil {
 		return nil, err
 	}
