@@ -53,7 +53,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "acceptance: build components:", err)
 		return 1
 	}
-	config := lab.Config{Name: cmp.Or(os.Getenv("KUBE_TEST_LAB"), labName), Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}
+	name := cmp.Or(os.Getenv("KUBE_TEST_LAB"), labName)
+	config := lab.Config{Name: name, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}
 	return lab.RunTests(ctx, config, m, func(l *lab.Lab) { shared.lab, shared.components = l, directory })
 }
 

@@ -29,8 +29,8 @@ func restoreSchema() schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Restores a cluster that has lost its quorum or all of its data, once for each `id`: from a " +
 			"survivor (`member`) or from a snapshot (`snapshot`, `file`, `bucket` or `fetch`, exactly one). Use the same " +
-			"settings for every member and apply all members together. The plan warns of what is lost. A cluster that serves is " +
-			"never restored, and every machine of `peers` must be reachable or listed in the provider's " +
+			"settings for every member and apply all members together. The plan warns of what is lost. A cluster that serves " +
+			"is never restored, and every machine of `peers` must be reachable or listed in the provider's " +
 			"`abandon_unreachable_hosts`. The source is verified before anything changes: its hash and structure, that " +
 			"this version of etcd serves it, and that the bundle's keys decrypt its Secrets. Then the API servers on the " +
 			"members' machines stop, all members' data is archived, one member starts with the restored data as a new " +
@@ -174,8 +174,8 @@ func restoreOf(object types.Object) *machine.Restore {
 	}
 	r := &machine.Restore{
 		ID: text("id"), Member: text("member"), Snapshot: text("snapshot"), File: text("file"), Fetch: text("fetch"),
-		Bucket: text("bucket"), IdentityFile: text("identity_file"), EnvironmentFile: text("environment_file"), Bump: machine.BumpAutomatically,
-		AcceptOlder: accepts("accept_older"), AcceptOtherCA: accepts("accept_other_ca"),
+		Bucket: text("bucket"), IdentityFile: text("identity_file"), EnvironmentFile: text("environment_file"),
+		Bump: machine.BumpAutomatically, AcceptOlder: accepts("accept_older"), AcceptOtherCA: accepts("accept_other_ca"),
 	}
 	if bump, ok := object.Attributes()["revision_bump"].(types.Int64); ok && !bump.IsNull() && !bump.IsUnknown() {
 		r.Bump = bump.ValueInt64()
