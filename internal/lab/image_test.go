@@ -117,7 +117,8 @@ func TestStopDisk(t *testing.T) {
 	loop := "setsid sh -c 'while %s; do cut -d \" \" -f 1 /proc/uptime >>/run/%s; sleep 0.1; done' " +
 		">/dev/null 2>&1 </dev/null &\n"
 	sh(t, m, "echo begin >/root/file\n"+fmt.Sprintf(loop, "cat /root/file >/dev/null", "reads")+
-		fmt.Sprintf(loop, "echo more >>/root/file", "writes"))
+		fmt.Sprintf(loop, "echo more >>/root/file", "writes")+
+		"until [ -s /run/reads ] && [ -s /run/writes ]; do sleep 0.1; done")
 	if err := m.StopDisk(); err != nil {
 		t.Fatal(err)
 	}
