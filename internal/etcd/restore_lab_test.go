@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -173,10 +174,11 @@ const ctlFunction = "/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=" +
 	layout.CAPath + " --cert=" + layout.PKIDir + "/healthcheck-client.crt --key=" + layout.PKIDir +
 	"/healthcheck-client.key \"$@\" 2>/dev/null; }\n"
 
-// ctl runs commands of etcdctl on the member of a machine.
+// ctl runs commands of etcdctl on the member of a machine. A member that has moved to a machine of another name has
+// the newer release.
 func (r *rig) ctl(name string, commands ...string) string {
 	r.t.Helper()
-	script := "set -e\nc() { " + machine.ArtifactDir(r.specs[name].Version) + ctlFunction
+	script := "set -e\nc() { " + machine.ArtifactDir(cmp.Or(r.specs[name].Version, newRelease)) + ctlFunction
 	for _, command := range commands {
 		script += "c " + command + "\n"
 	}
