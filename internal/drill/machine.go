@@ -116,7 +116,7 @@ func (s Spec) start(ctx context.Context, at place, keys credentials) (started, e
 	vars := at.vars()
 	for name, value := range map[string]string{
 		"kind": s.Source.kind(), "snapshot": s.Source.Snapshot, "commands": s.Source.Fetch,
-		"environment": s.Source.EnvironmentFile, "store_config": snapshot.StorePath, "data": at.dataDir,
+		"environment": s.Source.EnvironmentFile, "config": snapshot.StorePath, "data": at.dataDir,
 		"reserve": strconv.Itoa(margin), "memory_min": strconv.Itoa(minimumMemory), "first_port": strconv.Itoa(firstPort),
 		"limit": strconv.Itoa(int(longest / time.Second)), "tools": at.tools,
 	} {

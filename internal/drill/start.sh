@@ -25,7 +25,7 @@ keep_files() {
 find_snapshot() {
   if [ -z "$kind" ]; then
     kind=newest
-    [ ! -e "$store_config" ] || kind=bucket
+    [ ! -e "$config" ] || kind=bucket
   fi
   label=''
   case $kind in
@@ -65,26 +65,25 @@ modest() {
   printf '%s\n' --slice="$slice" --property=Nice=19 --property=IOSchedulingClass=idle --property=OOMScoreAdjust=1000
 }
 
-# bring fetches the snapshot, which may not fill the disk.
+# bring fetches the snapshot.
 bring() {
   [ "$snapshot" = "$received" ] || return 0
-  most=$(($(df -B1 --output=avail "$root" | tail -n 1) - reserve))
   if [ "$kind" = bucket ]; then
     store=$(printf '%s\n' /opt/kube/kube-snapshot-store/*/kube-snapshot-store | sort -V | tail -n 1)
-    if [ ! -x "$store" ] || [ ! -e "$store_config" ]; then fail "the member on this machine has no bucket for its snapshots"; fi
-    identity=''
+    if [ ! -x "$store" ] || [ ! -e "$config" ]; then fail "the member on this machine has no bucket for its snapshots"; fi
+    identity=/dev/null
     [ ! -e "$run/identity" ] || identity=$run/identity
-    # The commands name no path: what the machine has must not become part of them.
-    set -- --setenv=STORE="$store" --setenv=CONFIG="$store_config" --setenv=IDENTITY="$identity" \
-      --setenv=FETCHED="$work/fetched"
-    # shellcheck disable=SC2016,SC2034 # the service's shell expands it; of restore_functions.sh
-    commands='"$STORE" -config "$CONFIG" get -newest -out "$SNAPSHOT" ${IDENTITY:+-identity "$IDENTITY"} >"$FETCHED"'
+    # shellcheck disable=SC2034 # of restore_functions.sh
+    stored=''
+    # shellcheck disable=SC2046 # words without spaces
+    fetch_stored $(modest) <"$identity"
+    rm -f "$run/identity"
+    label=$(sed -n 's/^\([A-Za-z0-9._-]*\) is in .*/\1/p' "$work/fetched")
+  else
+    # shellcheck disable=SC2046 # words without spaces
+    fetch 'the fetch commands failed' $(modest)
   fi
-  # shellcheck disable=SC2046 # words without spaces
-  fetch $(modest) --property=LimitFSIZE="$most" "$@"
-  rm -f "$run/identity"
   [ -f "$received" ] || fail "the fetch commands have not written the file in their variable SNAPSHOT"
-  [ "$kind" != bucket ] || label=$(sed -n 's/^\([A-Za-z0-9._-]*\) is in .*/\1/p' "$work/fetched")
 }
 
 # start_unit starts the scratch servers. ExecStopPost removes their data, however the unit ends.

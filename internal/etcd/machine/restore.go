@@ -171,7 +171,11 @@ func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte
 		vars[name] = value
 	}
 	if r.Bucket != "" {
-		maps.Copy(vars, s.SnapshotMember().FetchVars(r.Bucket, r.Bucket == NewestInBucket))
+		name := r.Bucket
+		if name == NewestInBucket {
+			name = ""
+		}
+		maps.Copy(vars, s.SnapshotMember().FetchVars(name))
 	}
 	out, err := m.Run(ctx, host.Command{
 		Script: ArchiveFunctions + RestoreFunctions + stageScript, Vars: vars, Stdin: bytes.NewReader(identity),

@@ -1,8 +1,9 @@
 # Functions that make the data of a cluster's only member from a snapshot in $work, and prove that the etcd which
 # will run serves it. $tools is the directory of the programs; $name, $peer and $token form the new cluster; $bump
 # is by how much the revision grows ("auto": to the milliseconds since 1970, or by 1000000000 if it is beyond them).
-# $snapshot is the file; $commands fetch it to $received in the unit $fetcher, with the variables of the file
-# $environment. $reserve is the space in bytes that stays free.
+# $snapshot is the file. Either $commands fetch it to $received, with the variables of the file $environment, or the
+# program $store does, from the bucket of the configuration $config: both in the unit $fetcher. $reserve is the space
+# in bytes that stays free below $root.
 scratch=''
 
 fail() {
@@ -47,16 +48,37 @@ room() {
 # bytes FILE…: the sum of their sizes.
 bytes() { du -c -B1 --apparent-size "$@" | tail -n 1 | cut -f 1; }
 
-# fetch FLAG…: runs the user's commands as the service $fetcher, like the upload of scheduled snapshots. systemd would
-# replace ${…} in them, so they are in a variable.
+# fetch FAILURE FLAG…: runs $commands as the service $fetcher, like the upload of scheduled snapshots, with the input of
+# fetch. What they bring may not fill the disk. The service of a run that was cut off is stopped first. systemd would
+# replace ${…} in the commands, so they are in a variable. FAILURE begins the message if they fail.
 fetch() {
+  failure=$1
+  shift
   systemctl stop "$fetcher" 2>/dev/null || true
-  set -- --quiet --wait --pipe --collect --unit="$fetcher" --property=RuntimeMaxSec=1h "$@"
+  most=$(($(df -B1 --output=avail "$root" | tail -n 1) - reserve))
+  set -- --quiet --wait --pipe --collect --unit="$fetcher" --property=RuntimeMaxSec=1h --property=UMask=0077 \
+    --property=LimitFSIZE="$most" "$@"
   [ -z "$environment" ] || set -- "$@" --property=EnvironmentFile="$environment"
   # shellcheck disable=SC2016 # the service's shell expands it
   systemd-run "$@" --setenv=SNAPSHOT="$received" --setenv=FETCH_COMMANDS="$commands" \
     /bin/sh -euc 'eval "$FETCH_COMMANDS"' >/dev/null 2>"$work/log" ||
-    fail "the fetch commands failed: $(tail -n 3 "$work/log" | cut -c 1-600)"
+    fail "$failure: $(tail -n 3 "$work/log" | cut -c 1-600)"
+}
+
+# fetch_stored FLAG…: fetches the snapshot $stored ("": the newest verified one) from the bucket that the file $config
+# describes, with the program $store. The age identity, or nothing, is on standard input, and gets into no file. What
+# the program prints is in $work/fetched.
+fetch_stored() {
+  # The commands name no path: what the machine has must not become part of them.
+  set -- "$@" --setenv=STORE="$store" --setenv=CONFIG="$config" --setenv=STORED="$stored" \
+    --setenv=FETCHED="$work/fetched"
+  # shellcheck disable=SC2016 # the service's shell expands it
+  commands='identity=$(cat)
+    set -- -newest
+    [ -z "$STORED" ] || set -- -name "$STORED"
+    [ -z "$identity" ] || set -- "$@" -identity -
+    printf "%s\n" "$identity" | "$STORE" -config "$CONFIG" get -out "$SNAPSHOT" "$@" >"$FETCHED"'
+  fetch 'the snapshot was not fetched from the bucket' "$@"
 }
 
 # verify checks the snapshot's integrity hash and its structure.

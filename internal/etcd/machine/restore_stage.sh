@@ -37,16 +37,6 @@ copy() {
   snapshot=$work/snapshot.db
 }
 
-# get fetches the snapshot from the bucket. The identity is in no file.
-get() {
-  printf '%s' "$store_config" >"$work/store.json"
-  if [ -n "$stored" ]; then set -- -name "$stored"; else set -- -newest; fi
-  identity=$(cat)
-  [ -z "$identity" ] || set -- "$@" -identity -
-  printf '%s\n' "$identity" | "$store" -config "$work/store.json" get -out "$received" "$@" >/dev/null 2>"$work/log" ||
-    fail "$(tail -n 1 "$work/log" | cut -c 1-600)"
-}
-
 main() {
   umask 077
   mkdir -p "$root"
@@ -64,12 +54,15 @@ main() {
     file) snapshot=$received ;;
     bucket)
       room 0
-      get
+      # shellcheck disable=SC2034 # of restore_functions.sh
+      config=$work/store.json
+      printf '%s' "$store_config" >"$config"
+      fetch_stored
       snapshot=$received
       ;;
     fetch)
       room 0
-      fetch
+      fetch 'the fetch commands failed'
       # shellcheck disable=SC2034 # of restore_functions.sh
       snapshot=$received
       ;;

@@ -76,10 +76,7 @@ func (m Member) Artifacts() []host.Artifact {
 // FetchVars returns the variables with which a script gets a snapshot from the bucket of m: the program, its
 // configuration, and the name of the snapshot, "" for the newest verified one. The configuration may not be on
 // the machine yet.
-func (m Member) FetchVars(name string, newest bool) map[string]string {
-	if newest {
-		name = ""
-	}
+func (m Member) FetchVars(name string) map[string]string {
 	return map[string]string{
 		"store": storeProgram(m.StoreVersion).Path(), "store_config": string(m.renderStore()), "stored": name,
 	}
