@@ -159,8 +159,14 @@ func selfReview() authentication.SelfSubjectReview {
 // tokenOf creates a token for the default ServiceAccount of a namespace.
 func (c credentials) tokenOf(t *testing.T, namespace string) string {
 	t.Helper()
+	return c.tokenAt(t, endpointURL, namespace)
+}
+
+// tokenAt is tokenOf at an API server.
+func (c credentials) tokenAt(t *testing.T, server, namespace string) string {
+	t.Helper()
 	var request authentication.TokenRequest
-	c.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/default/token",
+	c.must(t, server, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/default/token",
 		authentication.TokenRequest{TypeMeta: meta.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}},
 		&request)
 	return request.Status.Token

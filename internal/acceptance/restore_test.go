@@ -90,10 +90,11 @@ const configMaps = "/api/v1/namespaces/default/configmaps"
 func (s *restoreStory) put(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		object := core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: name}}
-		s.client.must(t, endpointURL, http.MethodPost, configMaps, object, nil)
+		s.client.must(t, endpointURL, http.MethodPost, configMaps, configMap(name), nil)
 	}
 }
+
+func configMap(name string) core.ConfigMap { return core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: name}} }
 
 func (s *restoreStory) remove(t *testing.T, name string) {
 	t.Helper()

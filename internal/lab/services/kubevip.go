@@ -11,5 +11,5 @@ const KubeVIPPath = "/usr/local/bin/kube-vip"
 
 // InstallKubeVIP copies kube-vip onto a machine.
 func InstallKubeVIP(ctx context.Context, m *lab.Machine, program string) error {
-	return install(ctx, m, program, KubeVIPPath)
+	return Install(ctx, m, program, KubeVIPPath)
 }

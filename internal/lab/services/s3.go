@@ -35,7 +35,7 @@ func (s S3) Credentials() string {
 // StartS3 runs the program versitygw on a machine, as the systemd unit "s3". It returns s with the
 // server's endpoint and certificate.
 func StartS3(ctx context.Context, m *lab.Machine, program string, s S3) (S3, error) {
-	if err := install(ctx, m, program, s3Path); err != nil {
+	if err := Install(ctx, m, program, s3Path); err != nil {
 		return S3{}, err
 	}
 	certificate, key, err := selfSigned(m.Address.String())
@@ -50,8 +50,8 @@ func StartS3(ctx context.Context, m *lab.Machine, program string, s S3) (S3, err
 	return s, err
 }
 
-// install copies a program onto a machine.
-func install(ctx context.Context, m *lab.Machine, program, path string) error {
+// Install copies a program of this computer onto a machine, where it can be executed.
+func Install(ctx context.Context, m *lab.Machine, program, path string) error {
 	file, err := os.Open(program)
 	if err != nil {
 		return err
