@@ -51,7 +51,6 @@ func TestMoveFromKubeadm(t *testing.T) {
 	onMachine(t, shared.lab.Machine("cp4"), "systemctl stop old-etcd")
 	override(t, w, strings.NewReplacer(`" "prod" {`, `" "this" {`, `cluster_name = "prod"`, `cluster_name = "prod"
   deletion_protection = false`).Replace(guideBlock(t, "moving", "terraform", "old/old.db")))
-	expectContains(t, plan(t, w), "etcd will be restored")
 	s.user.typeCommands(t, documentedScript(t, "moving", 2))
 
 	s.client.expectKnown(t, "the kubeconfig of before", "kubernetes-admin", append(servers(names...), endpointURL)...)

@@ -94,7 +94,9 @@ func (s *restoreStory) put(t *testing.T, names ...string) {
 	}
 }
 
-func configMap(name string) core.ConfigMap { return core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: name}} }
+func configMap(name string) core.ConfigMap {
+	return core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: name}}
+}
 
 func (s *restoreStory) remove(t *testing.T, name string) {
 	t.Helper()
