@@ -91,11 +91,12 @@ func (s *movedStory) kubeadm(t *testing.T) {
 		code, _, err := super.call(t.Context(), s.old, http.MethodGet, "/readyz", nil, nil)
 		return err == nil && code == http.StatusOK
 	})
-	super.must(t, s.old, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", rbac.ClusterRoleBinding{
+	admins := rbac.ClusterRoleBinding{
 		ObjectMeta: meta.ObjectMeta{Name: "kubeadm:cluster-admins"},
 		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: "kubeadm:cluster-admins"}},
-	}, nil)
+	}
+	super.must(t, s.old, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", admins, nil)
 	await(t, "the controllers of kubeadm made no ServiceAccount", func() bool {
 		code, _, err := super.call(t.Context(), s.old, http.MethodGet, "/api/v1/namespaces/default/serviceaccounts/default",
 			nil, nil)
