@@ -27,12 +27,18 @@ func (a alarms) drill(t *testing.T) {
 // Its facts say that it has been for eight days.
 func (a alarms) halfDone(t *testing.T) time.Time {
 	t.Helper()
-	override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), 1))
+	configure := func(stage int) {
+		override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), stage))
+	}
+	configure(0)
 	cause := time.Now()
 	applyOnly(t, a.w, `-target=module.control_plane.kube_etcd_member.this["cp1"]`)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "EtcdMixedVersions")
 	cause = time.Now()
-	applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
+	for stage := range 2 { // a version and a stage never change in one apply
+		configure(stage)
+		applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
+	}
 	a.on(t, "cp1", `systemctl start kube-facts.service
 sed -i "s/^\(kube_rotation_since_timestamp_seconds.* \)[0-9]*$/\1$(date -d '-8 days' +%s)/" `+
 		"/var/lib/prometheus/node-exporter/kube_control_plane_replica.prom")
