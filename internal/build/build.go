@@ -168,7 +168,7 @@ func (j job) build(ctx context.Context, programs []program, show *progress) erro
 		return err
 	}
 	for _, p := range programs {
-		if err := os.Rename(filepath.Join(part, executable(p.pkg)), filepath.Join(j.dir, p.name)); err != nil {
+		if err := os.Rename(filepath.Join(part, p.executable()), filepath.Join(j.dir, p.name)); err != nil {
 			return err
 		}
 	}

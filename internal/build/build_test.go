@@ -19,6 +19,9 @@ func newJob(t *testing.T, source string) job {
 		"go.mod":      "module example.com/tiny\n\ngo 1.26.0\n",
 		"one/main.go": source,
 		"v2/main.go":  "package main\n\nfunc main() {}\n",
+
+		"judge/judge.go":      "package judge\n\nconst Verdict = \"\"\n",
+		"judge/judge_test.go": "package judge_test\n\n" + printsVerdict,
 	} {
 		file := filepath.Join(module, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -30,8 +33,12 @@ func newJob(t *testing.T, source string) job {
 	}
 	s := set{
 		name: "tiny", kind: component,
-		programs: []program{{"one", "example.com/tiny/one"}, {"two", "example.com/tiny/v2"}},
-		stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },
+		programs: []program{
+			{name: "one", pkg: "example.com/tiny/one"},
+			{name: "two", pkg: "example.com/tiny/v2"},
+			{name: "judge.test", pkg: "example.com/tiny/judge", test: true},
+		},
+		stamp: func(version string) []string { return []string{"-X", "main.version=" + version} },
 	}
 	return job{
 		set: s, version: "1.2.3", module: module,
@@ -41,6 +48,16 @@ func newJob(t *testing.T, source string) job {
 }
 
 const printsVersion = "package main\n\nvar version string\n\nfunc main() { print(version) }\n"
+
+const printsVerdict = `import (
+	"os"
+	"testing"
+
+	"example.com/tiny/judge"
+)
+
+func TestMain(*testing.M) { os.Stdout.WriteString("verdict" + judge.Verdict) }
+`
 
 func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 	j := newJob(t, printsVersion)
@@ -54,6 +71,10 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 	out, err := exec.CommandContext(ctx, filepath.Join(j.dir, "one")).CombinedOutput()
 	if err != nil || string(out) != "1.2.3" {
 		t.Errorf("the built program says %q, %v", out, err)
+	}
+	out, err = exec.CommandContext(ctx, filepath.Join(j.dir, "judge.test")).CombinedOutput()
+	if err != nil || string(out) != "verdict" {
+		t.Errorf("the built tests say %q, %v", out, err)
 	}
 	if missing := j.missing(); len(missing) != 0 {
 		t.Errorf("missing after the build: %v", missing)
@@ -112,7 +133,7 @@ func TestEnsureFailure(t *testing.T) {
 		!strings.Contains(err.Error(), j.work+".log") {
 		t.Errorf("the failure does not lead to the whole output: %v, %v", err, readErr)
 	}
-	if len(j.missing()) != 2 {
+	if len(j.missing()) != len(j.set.programs) {
 		t.Error("a failed build left programs behind")
 	}
 }

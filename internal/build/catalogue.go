@@ -30,6 +30,7 @@ type set struct {
 type program struct {
 	name string // its file name: "etcd"
 	pkg  string // its main package: "go.etcd.io/etcd/server/v3"
+	test bool   // it consists of the tests of the package
 }
 
 // catalogue returns every set. Versions are defined only in the go.mod of the set's folder. The
@@ -48,6 +49,7 @@ func catalogue() []set {
 		kubernetesNode("kubernetes-1.34-node", "kubernetes-1.34"),
 		kubernetes("kubernetes-1.35", "kubernetes-1.35"),
 		kubernetesNode("kubernetes-1.36-node", "kubernetes-1.36"),
+		kubernetesTests("kubernetes-1.36-e2e", "kubernetes-1.36-e2e"),
 		kubernetes("kubernetes-1.36-before", "kubernetes-1.36-before"),
 	}, tools()...)
 }
@@ -57,9 +59,9 @@ func etcd(name, folder string) set {
 	return set{
 		name: name, product: "etcd", kind: component, folder: folder, versionOf: "go.etcd.io/etcd/server/v3",
 		programs: []program{
-			{"etcd", "go.etcd.io/etcd/server/v3"},
-			{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
-			{"etcdutl", "go.etcd.io/etcd/etcdutl/v3"},
+			{name: "etcd", pkg: "go.etcd.io/etcd/server/v3"},
+			{name: "etcdctl", pkg: "go.etcd.io/etcd/etcdctl/v3"},
+			{name: "etcdutl", pkg: "go.etcd.io/etcd/etcdutl/v3"},
 		},
 	}
 }
@@ -77,13 +79,21 @@ func kubernetesNode(name, folder string) set {
 	return kubernetesPrograms(name, folder, []string{"kubeadm", "kubelet"})
 }
 
+// kubernetesTests returns the set of the end-to-end tests of a release, which run on this computer against any control
+// plane. They import more than its components, so their module is a separate one.
+func kubernetesTests(name, folder string) set {
+	s := kubernetesPrograms(name, folder, nil)
+	s.programs = []program{{name: "e2e.test", pkg: "k8s.io/kubernetes/test/e2e", test: true}}
+	return s
+}
+
 func kubernetesPrograms(name, folder string, commands []string) set {
 	s := set{
 		name: name, product: "kubernetes", kind: component, folder: folder, versionOf: "k8s.io/kubernetes",
 		stamp: kubernetesStamp,
 	}
 	for _, command := range commands {
-		s.programs = append(s.programs, program{command, "k8s.io/kubernetes/cmd/" + command})
+		s.programs = append(s.programs, program{name: command, pkg: "k8s.io/kubernetes/cmd/" + command})
 	}
 	return s
 }
@@ -93,7 +103,7 @@ func tools() []set {
 	return []set{
 		{
 			name: "tofu", product: "tofu", kind: tool, folder: "opentofu", versionOf: "github.com/opentofu/opentofu",
-			programs: []program{{"tofu", "github.com/opentofu/opentofu/cmd/tofu"}},
+			programs: []program{{name: "tofu", pkg: "github.com/opentofu/opentofu/cmd/tofu"}},
 			// OpenTofu embeds its version; this removes the "-dev" suffix.
 			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
 		},
@@ -101,13 +111,13 @@ func tools() []set {
 			// Without its remote backends: see tools/terraform/go.mod.
 			name: "terraform", product: "terraform", kind: tool, folder: "terraform",
 			versionOf: "github.com/hashicorp/terraform",
-			programs:  []program{{"terraform", "github.com/hashicorp/terraform"}},
+			programs:  []program{{name: "terraform", pkg: "github.com/hashicorp/terraform"}},
 			stamp:     func(string) []string { return []string{"-X", "github.com/hashicorp/terraform/version.dev=no"} },
 		},
 		{
 			name: "terragrunt", product: "terragrunt", kind: tool, folder: "terragrunt",
 			versionOf: "github.com/gruntwork-io/terragrunt",
-			programs:  []program{{"terragrunt", "github.com/gruntwork-io/terragrunt"}},
+			programs:  []program{{name: "terragrunt", pkg: "github.com/gruntwork-io/terragrunt"}},
 			stamp: func(version string) []string {
 				return []string{"-X", "github.com/gruntwork-io/terragrunt/internal/version.Version=v" + version}
 			},
@@ -115,46 +125,54 @@ func tools() []set {
 		{
 			name: "golangci-lint", product: "golangci-lint", kind: tool, folder: "lint",
 			versionOf: "github.com/golangci/golangci-lint/v2",
-			programs:  []program{{"golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
+			programs:  []program{{name: "golangci-lint", pkg: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
 			stamp:     func(version string) []string { return []string{"-X", "main.version=" + version} },
 		},
 		{
 			name: "gofumpt", product: "gofumpt", kind: tool, folder: "lint", versionOf: "mvdan.cc/gofumpt",
-			programs: []program{{"gofumpt", "mvdan.cc/gofumpt"}},
+			programs: []program{{name: "gofumpt", pkg: "mvdan.cc/gofumpt"}},
 		},
 		{
 			name: "tfplugindocs", product: "tfplugindocs", kind: tool, folder: "docs",
 			versionOf: "github.com/hashicorp/terraform-plugin-docs",
-			programs:  []program{{"tfplugindocs", "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
+			programs:  []program{{name: "tfplugindocs", pkg: "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
 		},
 		{
 			name: "goreleaser", product: "goreleaser", kind: tool, folder: "goreleaser",
 			versionOf: "github.com/goreleaser/goreleaser/v2",
-			programs:  []program{{"goreleaser", "github.com/goreleaser/goreleaser/v2"}},
+			programs:  []program{{name: "goreleaser", pkg: "github.com/goreleaser/goreleaser/v2"}},
 			stamp:     func(version string) []string { return []string{"-X", "main.version=" + version} },
 		},
 		{
 			name: "cyclonedx-gomod", product: "cyclonedx-gomod", kind: tool, folder: "cyclonedx-gomod",
 			versionOf: "github.com/CycloneDX/cyclonedx-gomod",
-			programs:  []program{{"cyclonedx-gomod", "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
+			programs:  []program{{name: "cyclonedx-gomod", pkg: "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
 		},
 		{
 			name: "gobgpd", product: "gobgpd", kind: tool, folder: "gobgp", versionOf: "github.com/osrg/gobgp/v4",
-			programs: []program{{"gobgpd", "github.com/osrg/gobgp/v4/cmd/gobgpd"}},
+			programs: []program{{name: "gobgpd", pkg: "github.com/osrg/gobgp/v4/cmd/gobgpd"}},
 		},
 		{
 			name: "gobgp", product: "gobgp", kind: tool, folder: "gobgp", versionOf: "github.com/osrg/gobgp/v4",
-			programs: []program{{"gobgp", "github.com/osrg/gobgp/v4/cmd/gobgp"}},
+			programs: []program{{name: "gobgp", pkg: "github.com/osrg/gobgp/v4/cmd/gobgp"}},
 		},
 		{
 			name: "versitygw", product: "versitygw", kind: tool, folder: "versitygw", versionOf: "github.com/versity/versitygw",
-			programs: []program{{"versitygw", "github.com/versity/versitygw/cmd/versitygw"}},
+			programs: []program{{name: "versitygw", pkg: "github.com/versity/versitygw/cmd/versitygw"}},
 			stamp:    func(version string) []string { return []string{"-X", "main.Version=v" + version} },
+		},
+		{
+			name: "kube-bench", product: "kube-bench", kind: tool, folder: "kube-bench",
+			versionOf: "github.com/aquasecurity/kube-bench",
+			programs:  []program{{name: "kube-bench", pkg: "github.com/aquasecurity/kube-bench"}},
+			stamp: func(version string) []string {
+				return []string{"-X", "github.com/aquasecurity/kube-bench/cmd.KubeBenchVersion=" + version}
+			},
 		},
 		{
 			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
 			versionOf: "github.com/rhysd/actionlint",
-			programs:  []program{{"actionlint", "github.com/rhysd/actionlint/cmd/actionlint"}},
+			programs:  []program{{name: "actionlint", pkg: "github.com/rhysd/actionlint/cmd/actionlint"}},
 		},
 	}
 }
@@ -225,11 +243,15 @@ func requiredVersion(gomod, module string) (string, error) {
 // majorSuffix matches the last path element of a module at version 2 or later.
 var majorSuffix = regexp.MustCompile(`^v[0-9]+$`)
 
-// executable returns the file name that "go build -o DIR/" gives to a main package
-// (cmd/go/internal/load, DefaultExecName): the last path element that is not a major version.
-func executable(pkg string) string {
-	if name := path.Base(pkg); !majorSuffix.MatchString(name) {
-		return name
+// executable returns the file name that the go command gives to a program in "-o DIR/" (cmd/go/internal/load,
+// DefaultExecName and TestPackagesFor): the last path element that is not a major version.
+func (p program) executable() string {
+	name := path.Base(p.pkg)
+	if majorSuffix.MatchString(name) {
+		name = path.Base(path.Dir(p.pkg))
 	}
-	return path.Base(path.Dir(pkg))
+	if p.test {
+		return name + ".test"
+	}
+	return name
 }

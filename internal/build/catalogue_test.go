@@ -48,9 +48,26 @@ func TestExecutable(t *testing.T) {
 		"example.com/v2/cmd/golangci-lint":      "golangci-lint",
 		"github.com/opentofu/opentofu/cmd/tofu": "tofu",
 	} {
-		if got := executable(pkg); got != want {
-			t.Errorf("executable(%s) = %q, want %q", pkg, got, want)
+		if got := (program{pkg: pkg}).executable(); got != want {
+			t.Errorf("executable of %s is %q, want %q", pkg, got, want)
 		}
+	}
+	if got := (program{pkg: "k8s.io/kubernetes/test/e2e", test: true}).executable(); got != "e2e.test" {
+		t.Errorf("executable of the tests is %q", got)
+	}
+}
+
+func TestStalePackages(t *testing.T) {
+	got := stalePackages(`
+example.com/a
+
+example.com/b/e2e
+example.com/b/e2e [example.com/b/e2e.test]
+example.com/b/e2e_test [example.com/b/e2e.test]
+example.com/b/e2e.test
+`)
+	if want := []string{"example.com/a", "example.com/b/e2e"}; !slices.Equal(got, want) {
+		t.Errorf("stale are %q, want %q", got, want)
 	}
 }
 

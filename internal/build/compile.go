@@ -29,23 +29,79 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 	command := goCommand{dir: j.module, env: []string{"CGO_ENABLED=0"}, log: log, show: show}
 	ldflags := strings.Join(j.set.ldflags(j.version), " ")
 	flags := []string{"-trimpath", "-ldflags", ldflags}
-	var packages []string
-	for _, p := range programs {
-		packages = append(packages, p.pkg)
+	into += string(filepath.Separator)
+	mains, tests := packagesOf(programs)
+	if len(mains) > 0 {
+		if _, err := command.expectStale(ctx, nil, flags, mains); err != nil {
+			return fmt.Errorf("%w (whole output: %s)", err, logName)
+		}
+		build := append([]string{"build", "-v", "-o", into}, flags...)
+		if _, err := command.run(ctx, append(build, mains...)); err != nil {
+			return fmt.Errorf("%w (whole output: %s)", err, logName)
+		}
 	}
-
-	show.step("listing the packages to compile")
-	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...)
-	stale, err := command.run(ctx, append(list, packages...))
-	if err != nil {
-		return fmt.Errorf("%w (whole output: %s)", err, logName)
-	}
-	show.expect(len(bytes.Fields(stale)))
-	build := append([]string{"build", "-v", "-o", into + string(filepath.Separator)}, flags...)
-	if _, err := command.run(ctx, append(build, packages...)); err != nil {
-		return fmt.Errorf("%w (whole output: %s)", err, logName)
+	if len(tests) > 0 {
+		if err := command.compileTests(ctx, flags, tests, into); err != nil {
+			return fmt.Errorf("%w (whole output: %s)", err, logName)
+		}
 	}
 	return os.Remove(logName)
+}
+
+// packagesOf returns the main packages of programs, and the packages whose tests are one.
+func packagesOf(programs []program) (mains, tests []string) {
+	for _, p := range programs {
+		if p.test {
+			tests = append(tests, p.pkg)
+		} else {
+			mains = append(mains, p.pkg)
+		}
+	}
+	return mains, tests
+}
+
+// expectStale lists the packages that must be compiled, and shows how many there are.
+func (c goCommand) expectStale(ctx context.Context, more, flags, packages []string) ([]string, error) {
+	c.show.step("listing the packages to compile")
+	list := slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, more, flags, packages)
+	out, err := c.run(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	stale := stalePackages(string(out))
+	c.show.expect(len(stale))
+	return stale, nil
+}
+
+// stalePackages reads what go list prints. Variants of packages for a test, and the program of a test, have
+// no import path of their own.
+func stalePackages(list string) []string {
+	var stale []string
+	for line := range strings.Lines(list) {
+		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, " ") && !strings.HasSuffix(line, ".test") {
+			stale = append(stale, line)
+		}
+	}
+	return stale
+}
+
+// compileTests makes the programs of tests. What they import is compiled first, because go test does not report
+// what it compiles.
+func (c goCommand) compileTests(ctx context.Context, flags, packages []string, into string) error {
+	stale, err := c.expectStale(ctx, []string{"-test"}, flags, packages)
+	if err != nil {
+		return err
+	}
+	if len(stale) > 0 {
+		build := append([]string{"build", "-v", "-o", os.DevNull}, flags...)
+		if _, err := c.run(ctx, append(build, stale...)); err != nil {
+			return err
+		}
+	}
+	c.show.step("linking the tests")
+	test := append([]string{"test", "-c", "-vet=off", "-o", into}, flags...)
+	_, err = c.run(ctx, append(test, packages...))
+	return err
 }
 
 // ldflags returns the linker flags: no debugging tables, and the version stamp.
