@@ -58,6 +58,12 @@ module "control_plane" {
     version = "1.36.3"
     metrics = { address = "0.0.0.0" }                 # of kube-controller-manager and kube-scheduler, for clients with the right to read them
     audit   = { max_age_days = 90, max_backups = 50 } # at most 5.1 GB of /var/log
+
+    # API servers accept only kubelets with a certificate of the cluster: serverTLSBootstrap, and approved requests.
+    verify_kubelets = true
+    # Tokens of service accounts end when they say so. Every workload must reload its token, as client-go does.
+    extra_args = { apiserver = { service-account-extend-token-expiration = "false" } }
+
     authentication = {
       jwt = yamlencode([{
         issuer = {

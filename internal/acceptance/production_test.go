@@ -126,9 +126,8 @@ func compactOften(t *testing.T, w *workspace.Workspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const before = `    metrics = { address = "0.0.0.0" }`
-	changed := strings.Replace(string(text), before,
-		"    extra_args = { apiserver = { etcd-compaction-interval = \"1m\" } }\n"+before, 1)
+	const before = `    extra_args = { apiserver = {`
+	changed := strings.Replace(string(text), before, before+` etcd-compaction-interval = "1m",`, 1)
 	if changed == string(text) {
 		t.Fatalf("the example has no %s", before)
 	}

@@ -5,10 +5,12 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
@@ -88,6 +90,31 @@ func Set(ctx context.Context, name string) (string, error) {
 		return filepath.Join(j.dir, s.programs[0].name), nil
 	}
 	return j.dir, nil
+}
+
+// Sources returns the directory with the sources of a set's pinned release, which the module cache has once the set
+// was built.
+func Sources(ctx context.Context, name string) (string, error) {
+	s, err := lookup(name)
+	if err != nil {
+		return "", err
+	}
+	root, err := Checkout()
+	if err != nil {
+		return "", err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", s.versionOf)
+	list.Dir = s.module(root)
+	list.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOPROXY=off")
+	out, err := list.Output()
+	dir := strings.TrimSpace(string(out))
+	if err == nil && dir == "" {
+		err = errors.New("the module cache does not have them")
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the sources of %s: %w", name, err)
+	}
+	return dir, nil
 }
 
 // module is the directory of the set's pinned module in a checkout.

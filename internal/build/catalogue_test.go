@@ -57,20 +57,6 @@ func TestExecutable(t *testing.T) {
 	}
 }
 
-func TestStalePackages(t *testing.T) {
-	got := stalePackages(`
-example.com/a
-
-example.com/b/e2e
-example.com/b/e2e [example.com/b/e2e.test]
-example.com/b/e2e_test [example.com/b/e2e.test]
-example.com/b/e2e.test
-`)
-	if want := []string{"example.com/a", "example.com/b/e2e"}; !slices.Equal(got, want) {
-		t.Errorf("stale are %q, want %q", got, want)
-	}
-}
-
 func TestDirectory(t *testing.T) {
 	for name, want := range map[string]string{
 		"etcd":     "/cache/components/etcd-v1.2.3",

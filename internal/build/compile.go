@@ -32,7 +32,7 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 	into += string(filepath.Separator)
 	mains, tests := packagesOf(programs)
 	if len(mains) > 0 {
-		if _, err := command.expectStale(ctx, nil, flags, mains); err != nil {
+		if err := command.expectStale(ctx, nil, flags, mains); err != nil {
 			return fmt.Errorf("%w (whole output: %s)", err, logName)
 		}
 		build := append([]string{"build", "-v", "-o", into}, flags...)
@@ -60,47 +60,29 @@ func packagesOf(programs []program) (mains, tests []string) {
 	return mains, tests
 }
 
-// expectStale lists the packages that must be compiled, and shows how many there are.
-func (c goCommand) expectStale(ctx context.Context, more, flags, packages []string) ([]string, error) {
+// expectStale shows how many packages must be compiled. more are flags of go list.
+func (c goCommand) expectStale(ctx context.Context, more, flags, packages []string) error {
 	c.show.step("listing the packages to compile")
 	list := slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, more, flags, packages)
-	out, err := c.run(ctx, list)
-	if err != nil {
-		return nil, err
+	stale, err := c.run(ctx, list)
+	if err == nil {
+		c.show.expect(len(bytes.Fields(stale)))
 	}
-	stale := stalePackages(string(out))
-	c.show.expect(len(stale))
-	return stale, nil
+	return err
 }
 
-// stalePackages reads what go list prints. Variants of packages for a test, and the program of a test, have
-// no import path of their own.
-func stalePackages(list string) []string {
-	var stale []string
-	for line := range strings.Lines(list) {
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, " ") && !strings.HasSuffix(line, ".test") {
-			stale = append(stale, line)
-		}
-	}
-	return stale
-}
-
-// compileTests makes the programs of tests. What they import is compiled first, because go test does not report
-// what it compiles.
+// compileTests makes the programs of tests. "go list -export" compiles what they import, because it reports that as
+// "go build -v" does, and "go test -c" does not.
 func (c goCommand) compileTests(ctx context.Context, flags, packages []string, into string) error {
-	stale, err := c.expectStale(ctx, []string{"-test"}, flags, packages)
-	if err != nil {
+	if err := c.expectStale(ctx, []string{"-test"}, flags, packages); err != nil {
 		return err
 	}
-	if len(stale) > 0 {
-		build := append([]string{"build", "-v", "-o", os.DevNull}, flags...)
-		if _, err := c.run(ctx, append(build, stale...)); err != nil {
-			return err
-		}
+	compile := slices.Concat([]string{"list", "-v", "-export", "-deps", "-test", "-f", `{{""}}`}, flags, packages)
+	if _, err := c.run(ctx, compile); err != nil {
+		return err
 	}
-	c.show.step("linking the tests")
-	test := append([]string{"test", "-c", "-vet=off", "-o", into}, flags...)
-	_, err = c.run(ctx, append(test, packages...))
+	test := slices.Concat([]string{"test", "-c", "-vet=off", "-o", into}, flags, packages)
+	_, err := c.run(ctx, test)
 	return err
 }
 

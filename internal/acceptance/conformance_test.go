@@ -1,0 +1,225 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+// judged matches the conformance tests of Kubernetes that say something about a control plane.
+var judged = regexp.MustCompile(`\[sig-(api-machinery|auth)\] .*\[Conformance\]|\[sig-node\] Lease .*\[Conformance\]`)
+
+// unjudged are the conformance tests among these that cannot run, by a pattern of their names, with the reason.
+// There is no registry, and machines of a control plane are in no network of Pods.
+var unjudged = map[string]string{
+	`\[sig-api-machinery\] AdmissionWebhook `: "the webhook is a Pod of image agnhost, which the API server reaches by a Service",
+	`\[sig-api-machinery\] CustomResourceConversionWebhook `: "the webhook is a Pod of image agnhost, " +
+		"which the API server reaches by a Service",
+	`\[sig-api-machinery\] Aggregator `:                                                        "Pods of images sample-apiserver and etcd, which the API server reaches by a Service",
+	`\[sig-auth\] ServiceAccounts should mount an API token into pods`:                         "image agnhost",
+	`\[sig-auth\] ServiceAccounts should mount projected service account token`:                "image agnhost",
+	`\[sig-auth\] ServiceAccounts ServiceAccountIssuerDiscovery should support OIDC discovery`: "image agnhost",
+}
+
+// leastJudged is the number of conformance tests that must pass at least: a renamed group must be noticed.
+const leastJudged = 75
+
+// TestConformance: the conformance tests of Kubernetes judge a control plane with a worker: those of
+// sig-api-machinery and sig-auth, and that of leases. None fails. Those that need an image of a registry are listed.
+func TestConformance(t *testing.T) {
+	s := &joinStory{names: []string{"cp1"}, programs: nodePrograms(t, "kubernetes-1.36-node")}
+	program := conformanceTests(t)
+	s.w = newStory(t, append(s.names, workerName)...)
+	choose(t, s.w, s.names...)
+	s.node = shared.lab.Machine(workerName)
+	t.Cleanup(func() {
+		if err := s.node.Rebuild(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	extend(t, s.w, workersConfig)
+	s.tokens(t, map[string]string{"first": "30m"})
+	s.configure(t)
+	apply(t, s.w)
+	s.admin = credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
+	s.prepare(t)
+	importPause(t, s.node, program)
+	s.join(t, "first", " --ignore-preflight-errors=SystemVerification") // of cgroups v1
+
+	wanted, left := selectTests(t, program)
+	results := s.conform(t, program)
+	passed := 0
+	for _, name := range wanted {
+		switch outcome, ran := results[name]; {
+		case !ran:
+			t.Errorf("did not run: %s", name)
+		case outcome != "":
+			t.Errorf("failed: %s: %s", name, outcome)
+		default:
+			passed++
+		}
+	}
+	t.Logf("%d conformance tests passed of %d", passed, len(wanted))
+	if passed < leastJudged {
+		t.Errorf("%d conformance tests passed, expected %d or more", passed, leastJudged)
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(left)) {
+		t.Logf("not run, %d tests of %s: %s", left[pattern], strings.ReplaceAll(pattern, `\`, ""), unjudged[pattern])
+	}
+	expectEmptyPlan(t, s.w)
+	apply(t, s.w, "-destroy")
+}
+
+// conformanceTests returns the path of the end-to-end tests of the default release.
+func conformanceTests(t *testing.T) string {
+	t.Helper()
+	machines(t)
+	version, err := build.Version("kubernetes-1.36-e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(shared.components, "kubernetes-v"+version, "e2e.test")
+	if _, err := os.Stat(path); err != nil {
+		testrun.Missing(t, "kube-lab build kubernetes-1.36-e2e makes it")
+	}
+	return path
+}
+
+// importPause gives a machine an image under the name of the pause that tests run: the lab's, whose program waits.
+func importPause(t *testing.T, m *lab.Machine, program string) {
+	t.Helper()
+	images := output(t, program, "--list-images")
+	reference := regexp.MustCompile(`(?m)^registry\.k8s\.io/pause:\S+$`).FindString(images)
+	if reference == "" {
+		t.Fatalf("the tests use no pause:\n%s", images)
+	}
+	path := filepath.Join(t.TempDir(), "pause.tar")
+	if err := build.PodImage(t.Context(), reference, path); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if err := m.ImportImage(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// selectTests returns the names of the tests that judge, and how many are left out, by the pattern.
+func selectTests(t *testing.T, program string) (wanted []string, left map[string]int) {
+	t.Helper()
+	left = map[string]int{}
+	for line := range strings.Lines(output(t, program, "--list-tests")) {
+		_, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if !judged.MatchString(name) {
+			continue
+		}
+		pattern := ""
+		for p := range unjudged {
+			if regexp.MustCompile(p).MatchString(name) {
+				pattern = p
+			}
+		}
+		if pattern == "" {
+			wanted = append(wanted, name)
+		} else {
+			left[pattern]++
+		}
+	}
+	for pattern := range unjudged {
+		if left[pattern] == 0 {
+			t.Errorf("no conformance test has a name like %s", pattern)
+		}
+	}
+	return wanted, left
+}
+
+// output returns what the tests print without a cluster.
+func output(t *testing.T, program, flag string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), program, flag).Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v", program, flag, err)
+	}
+	return string(out)
+}
+
+// conform runs the tests as an administrator, through the virtual IP. It returns why each test that ran failed, ""
+// if it passed.
+func (s *joinStory) conform(t *testing.T, program string) map[string]string {
+	t.Helper()
+	admin := writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
+	reports := t.TempDir()
+	command := s.w.InLab(t.Context(), program, "--kubeconfig="+admin, "--provider=skeleton", "--report-dir="+reports,
+		"--ginkgo.no-color", "--ginkgo.timeout=40m", "--ginkgo.focus="+judged.String(),
+		"--ginkgo.skip="+strings.Join(slices.Sorted(maps.Keys(unjudged)), "|"))
+	command.Dir = reports
+	log, err := command.CombinedOutput()
+	text, readErr := os.ReadFile(filepath.Join(reports, "junit_01.xml"))
+	if readErr != nil {
+		t.Fatalf("the tests write no report: %v, %v:\n%s", readErr, err, tail(string(log), 20_000))
+	}
+	results, parseErr := parseReport(text)
+	if parseErr != nil {
+		t.Fatal(parseErr)
+	}
+	if err != nil {
+		t.Errorf("the tests end with %v:\n%s", err, tail(string(log), 20_000))
+	}
+	return results
+}
+
+// tail returns the end of a text.
+func tail(text string, most int) string { return text[max(0, len(text)-most):] }
+
+// parseReport reads a JUnit report: of each test that ran, why it failed.
+func parseReport(text []byte) (map[string]string, error) {
+	var report struct {
+		Suites []struct {
+			Cases []struct {
+				Name    string    `xml:"name,attr"`
+				Skipped *struct{} `xml:"skipped"`
+				Failure *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+				Error *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"error"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(text, &report); err != nil {
+		return nil, fmt.Errorf("parse the report of the tests: %w", err)
+	}
+	results := map[string]string{}
+	for _, suite := range report.Suites {
+		for _, c := range suite.Cases {
+			name, isTest := strings.CutPrefix(c.Name, "[It] ")
+			if !isTest || c.Skipped != nil {
+				continue
+			}
+			results[name] = ""
+			switch {
+			case c.Failure != nil:
+				results[name] = "failure: " + c.Failure.Message
+			case c.Error != nil:
+				results[name] = "error: " + c.Error.Message
+			}
+		}
+	}
+	return results, nil
+}
