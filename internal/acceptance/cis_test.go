@@ -24,6 +24,7 @@ func TestCIS(t *testing.T) {
 		w := newStory(t, "cp1")
 		apply(t, w)
 		judge(t, program, "defaults", "cp1")
+		noticeChanges(t, "cp1")
 		apply(t, w, "-destroy")
 	})
 	if t.Failed() {
@@ -80,6 +81,44 @@ func judge(t *testing.T, program, settings string, names ...string) {
 	}
 }
 
+// unsafe makes files of a machine less safe, by the control of examples/cis that says so.
+var unsafe = map[string]string{
+	"1.1.1":  "chmod 664 /etc/systemd/system/kube-apiserver.service",
+	"1.1.2":  "chown nobody /etc/systemd/system/kube-apiserver.service",
+	"1.1.7":  "chmod 666 /etc/systemd/system/etcd.service",
+	"1.1.11": "chmod 755 /var/lib/etcd",
+	"1.1.13": "chmod 640 /etc/kubernetes/admin.conf",
+	"1.1.14": "chown nobody /etc/kubernetes/admin.conf",
+	"1.1.15": "chmod 640 /etc/kubernetes/scheduler.conf",
+	"1.1.18": "chown root:root /etc/kubernetes/controller-manager.conf",
+	"1.1.19": "chown nobody /etc/kubernetes/pki/ca.crt",
+	"1.1.20": "chmod 666 /etc/kubernetes/pki/apiserver.crt",
+	"1.1.21": "chmod 640 /etc/kubernetes/pki/etcd/peer.key",
+	"1.2.1":  `sed -i 's|^  - path: /livez|&\n  - path: /metrics|' /etc/kubernetes/authentication.yaml`,
+	"2.7":    "cat /etc/kubernetes/pki/etcd/ca.crt >>/etc/kubernetes/pki/client-ca.crt",
+}
+
+// noticeChanges makes a machine less safe, and expects that each of the controls notices it.
+func noticeChanges(t *testing.T, name string) {
+	t.Helper()
+	m := shared.lab.Machine(name)
+	onMachine(t, m, strings.Join(slices.Sorted(maps.Values(unsafe)), "\n"))
+	states := findingsOf(t, onMachine(t, m, "cd /root\n"+documentedScript(t, "hardening", 0)))
+	for control := range unsafe {
+		if states[control] == "PASS" {
+			t.Errorf("control %s does not notice: %s", control, unsafe[control])
+		}
+	}
+	stopped := findingsOf(t, onMachine(t, m, `systemctl stop kube-scheduler kube-controller-manager
+cd /root
+`+documentedScript(t, "hardening", 0)))
+	for _, control := range []string{"1.3.2", "1.3.6", "1.3.7", "1.4.1", "1.4.2"} {
+		if stopped[control] != "FAIL" {
+			t.Errorf("control %s is %s without the process", control, stopped[control])
+		}
+	}
+}
+
 // uploadTree copies a directory to a machine.
 func uploadTree(t *testing.T, m *lab.Machine, from, to string) {
 	t.Helper()
@@ -97,7 +136,7 @@ func uploadTree(t *testing.T, m *lab.Machine, from, to string) {
 }
 
 // finding is a line of kube-bench's report about one control.
-var finding = regexp.MustCompile(`(?m)^\[(PASS|FAIL|WARN|INFO)\] ([0-9]+\.[0-9]+(?:\.[0-9]+)?) .*\((?:Automated|Manual)\)$`)
+var finding = regexp.MustCompile(`(?m)^\[(PASS|FAIL|WARN|INFO)\] (\d+\.\d+(?:\.\d+)?) .*\((?:Automated|Manual)\)$`)
 
 // findingsOf returns the state of each control in a report.
 func findingsOf(t *testing.T, report string) map[string]string {

@@ -24,14 +24,18 @@ var judged = regexp.MustCompile(`\[sig-(api-machinery|auth)\] .*\[Conformance\]|
 // unjudged are the conformance tests among these that cannot run, by a pattern of their names, with the reason.
 // There is no registry, and machines of a control plane are in no network of Pods.
 var unjudged = map[string]string{
-	`\[sig-api-machinery\] AdmissionWebhook `: "the webhook is a Pod of image agnhost, which the API server reaches by a Service",
-	`\[sig-api-machinery\] CustomResourceConversionWebhook `: "the webhook is a Pod of image agnhost, " +
-		"which the API server reaches by a Service",
-	`\[sig-api-machinery\] Aggregator `:                                                        "Pods of images sample-apiserver and etcd, which the API server reaches by a Service",
-	`\[sig-auth\] ServiceAccounts should mount an API token into pods`:                         "image agnhost",
-	`\[sig-auth\] ServiceAccounts should mount projected service account token`:                "image agnhost",
-	`\[sig-auth\] ServiceAccounts ServiceAccountIssuerDiscovery should support OIDC discovery`: "image agnhost",
+	`\[sig-api-machinery\] AdmissionWebhook `:                webhookPod,
+	`\[sig-api-machinery\] CustomResourceConversionWebhook `: webhookPod,
+	`\[sig-api-machinery\] Aggregator `: "the API server calls a Service, whose Pods have images sample-apiserver and " +
+		"etcd",
+	`\[sig-auth\] ServiceAccounts should mount `:             agnhost,
+	`\[sig-auth\] ServiceAccounts ServiceAccountIssuerDisco`: agnhost,
 }
+
+const (
+	agnhost    = "image agnhost"
+	webhookPod = "the API server calls a Service, whose Pod has image agnhost"
+)
 
 // leastJudged is the number of conformance tests that must pass at least: a renamed group must be noticed.
 const leastJudged = 75
