@@ -169,7 +169,7 @@ func (s *joinStory) conform(t *testing.T, program string) map[string]string {
 	admin := writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
 	reports := t.TempDir()
 	command := s.w.InLab(t.Context(), program, "--kubeconfig="+admin, "--provider=skeleton", "--report-dir="+reports,
-		"--ginkgo.no-color", "--ginkgo.timeout=40m", "--ginkgo.focus="+judged.String(),
+		"--ginkgo.no-color", "--ginkgo.silence-skips", "--ginkgo.timeout=40m", "--ginkgo.focus="+judged.String(),
 		"--ginkgo.skip="+strings.Join(slices.Sorted(maps.Keys(unjudged)), "|"))
 	command.Dir = reports
 	log, err := command.CombinedOutput()

@@ -112,3 +112,18 @@ func TestCatalogueIsPinned(t *testing.T) {
 		}
 	}
 }
+
+// TestEndToEndTestsAreOfTheDefault: a control plane is judged by the tests of its own release.
+func TestEndToEndTestsAreOfTheDefault(t *testing.T) {
+	versions := map[string]bool{}
+	for _, name := range []string{"kubernetes", "kubernetes-1.36-node", "kubernetes-1.36-e2e"} {
+		version, err := Version(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[version] = true
+	}
+	if len(versions) != 1 {
+		t.Errorf("the control plane, its nodes and the tests are of several releases: %v", versions)
+	}
+}
