@@ -2,8 +2,6 @@ package acceptance
 
 import (
 	"context"
-	"encoding/xml"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -29,8 +27,8 @@ var unjudged = map[string]string{
 	`\[sig-api-machinery\] CustomResourceFieldSelectors `:    webhookPod,
 	`\[sig-api-machinery\] Aggregator `: "the API server calls a Service, whose Pods have images sample-apiserver and " +
 		"etcd",
-	`\[sig-auth\] ServiceAccounts should mount `:             agnhost,
-	`\[sig-auth\] ServiceAccounts ServiceAccountIssuerDisco`: agnhost,
+	`\[sig-auth\] ServiceAccounts should mount `:           agnhost,
+	`\[sig-auth\] ServiceAccounts ServiceAccountIssuerDis`: agnhost,
 }
 
 const (
@@ -196,41 +194,3 @@ func (s *joinStory) conform(t *testing.T, program string) map[string]string {
 
 // tail returns the end of a text.
 func tail(text string, most int) string { return text[max(0, len(text)-most):] }
-
-// parseReport reads a JUnit report: of each test that ran, why it failed.
-func parseReport(text []byte) (map[string]string, error) {
-	var report struct {
-		Suites []struct {
-			Cases []struct {
-				Name    string    `xml:"name,attr"`
-				Skipped *struct{} `xml:"skipped"`
-				Failure *struct {
-					Message string `xml:"message,attr"`
-				} `xml:"failure"`
-				Error *struct {
-					Message string `xml:"message,attr"`
-				} `xml:"error"`
-			} `xml:"testcase"`
-		} `xml:"testsuite"`
-	}
-	if err := xml.Unmarshal(text, &report); err != nil {
-		return nil, fmt.Errorf("parse the report of the tests: %w", err)
-	}
-	results := map[string]string{}
-	for _, suite := range report.Suites {
-		for _, c := range suite.Cases {
-			name, isTest := strings.CutPrefix(c.Name, "[It] ")
-			if !isTest || c.Skipped != nil {
-				continue
-			}
-			results[name] = ""
-			switch {
-			case c.Failure != nil:
-				results[name] = "failure: " + c.Failure.Message
-			case c.Error != nil:
-				results[name] = "error: " + c.Error.Message
-			}
-		}
-	}
-	return results, nil
-}
