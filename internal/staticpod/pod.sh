@@ -1,0 +1,190 @@
+# Static pods: functions for sh, coreutils, grep, systemctl, ss, and crictl or ctr of containerd. The function flush
+# must be defined. The kubelet runs what is in the directory of manifests; what a machine wants is a file elsewhere.
+pod_manifests=/etc/kubernetes/manifests
+
+# pod_runtime: prints the tool of the container runtime that this machine has, or nothing. The socket is that of the
+# runtime if crictl has no configuration, because it would try several.
+pod_runtime() {
+  if command -v crictl >/dev/null 2>&1; then
+    echo crictl
+  elif command -v ctr >/dev/null 2>&1; then
+    echo ctr
+  fi
+}
+
+pod_crictl() {
+  if [ ! -e /etc/crictl.yaml ] && [ -z "${CONTAINER_RUNTIME_ENDPOINT:-}" ]; then
+    for pod_socket in /run/containerd/containerd.sock /run/crio/crio.sock; do
+      if [ -S "$pod_socket" ]; then
+        crictl --runtime-endpoint "unix://$pod_socket" --image-endpoint "unix://$pod_socket" "$@"
+        return
+      fi
+    done
+  fi
+  crictl "$@"
+}
+
+# pod_containers NAME: prints a line "ID STATE PID" for each container of the component, running or not. It fails if
+# the container runtime does not answer.
+pod_containers() {
+  case $(pod_runtime) in
+  crictl)
+    pod_ids=$(pod_crictl ps --all --quiet --label io.kubernetes.pod.namespace=kube-system \
+      --label "io.kubernetes.container.name=$1") || return 1
+    for pod_id in $pod_ids; do # one that is removed meanwhile has no line
+      pod_crictl inspect --output go-template --template '{{.status.id}} {{.status.state}} {{.info.pid}}' "$pod_id" \
+        2>/dev/null | tr -d "'\"" | grep . || true
+    done
+    ;;
+  ctr)
+    pod_tasks=$(ctr --namespace k8s.io tasks ls) || return 1
+    pod_ids=$(ctr --namespace k8s.io containers ls --quiet \
+      "labels.\"io.kubernetes.pod.namespace\"==kube-system,labels.\"io.kubernetes.container.name\"==$1") || return 1
+    for pod_id in $pod_ids; do
+      printf '%s\n' "$pod_tasks" | (
+        while read -r pod_task pod_pid pod_status; do
+          [ "$pod_task" != "$pod_id" ] || { echo "$pod_id $pod_status $pod_pid" && exit; }
+        done
+        echo "$pod_id EXITED 0"
+      )
+    done
+    ;;
+  *) return 1 ;;
+  esac
+}
+
+# pod_duplicates NAME: prints other files that the kubelet takes for manifests of the same pod, such as a copy beside
+# it: whichever comes first runs.
+pod_duplicates() {
+  for pod_file in "$pod_manifests"/*; do
+    if [ -f "$pod_file" ] && [ "$pod_file" != "$pod_manifests/$1.yaml" ] &&
+      grep -Eq "^ {1,8}\"?name\"?: *[\"']?$1[\"']?,?\$" "$pod_file" 2>/dev/null; then
+      printf '%s\n' "$pod_file"
+    fi
+  done
+}
+
+# pod_place NAME DEFINITION: lets the kubelet run the definition. The file appears by one rename.
+pod_place() {
+  [ -d "$pod_manifests" ] || (umask 077 && mkdir -p -- "$pod_manifests")
+  ! cmp -s -- "$2" "$pod_manifests/$1.yaml" || return 0
+  (umask 077 && cp -- "$2" "$pod_manifests/.$1.yaml.kube")
+  flush "$pod_manifests/.$1.yaml.kube"
+  mv -fT -- "$pod_manifests/.$1.yaml.kube" "$pod_manifests/$1.yaml"
+  flush "$pod_manifests"
+}
+
+# pod_gone NAME PORT…: whether no container of the component runs, and nothing listens on its ports.
+pod_gone() {
+  pod_left=$(pod_containers "$1") || return 1
+  case $pod_left in *RUNNING*) return 1 ;; esac
+  shift
+  for pod_port; do
+    [ -z "$(ss -Hltn "sport = :$pod_port" 2>/dev/null)" ] || return 1
+  done
+}
+
+# pod_stop NAME ASIDE SECONDS PORT…: takes the manifest away, and other manifests of the pod to the directory ASIDE,
+# and waits until the containers have ended and the ports are free.
+pod_stop() {
+  pod_name=$1 pod_aside=$2 pod_seconds=$3
+  shift 3
+  pod_others=$(pod_duplicates "$pod_name")
+  if [ -n "$pod_others" ]; then
+    (umask 077 && mkdir -p -- "$pod_aside")
+    printf '%s\n' "$pod_others" | while IFS= read -r pod_file; do mv -f -- "$pod_file" "$pod_aside/"; done
+    flush "$pod_aside"
+  fi
+  rm -f -- "$pod_manifests/$pod_name.yaml" "$pod_manifests/.$pod_name.yaml.kube"
+  flush "$pod_manifests"
+  pod_until=$(($(date +%s) + pod_seconds))
+  until pod_gone "$pod_name" "$@"; do
+    if [ "$(date +%s)" -ge "$pod_until" ]; then
+      echo "the containers of $pod_name have not ended $pod_seconds s after its manifest was taken away:" \
+        "kubelet.service is $(systemctl show --property=ActiveState --value kubelet.service)," \
+        "containers: $(pod_containers "$pod_name" 2>&1 | tr '\n' ';')" >&2
+      exit 1
+    fi
+    sleep 0.3
+  done
+}
+
+# pod_has_image IMAGE
+pod_has_image() {
+  case $(pod_runtime) in
+  crictl) [ -n "$(pod_crictl images --quiet "$1" 2>/dev/null)" ] ;;
+  ctr) [ -n "$(ctr --namespace k8s.io images ls --quiet "name==$1" 2>/dev/null)" ] ;;
+  *) return 1 ;;
+  esac
+}
+
+# pod_pull IMAGE: pulls an image that the machine does not have.
+pod_pull() {
+  ! pod_has_image "$1" || return 0
+  case $(pod_runtime) in
+  crictl) pod_crictl pull --quiet "$1" >/dev/null ;;
+  ctr) ctr --namespace k8s.io images pull "$1" >/dev/null ;;
+  *)
+    echo "neither crictl nor ctr is installed" >&2
+    return 1
+    ;;
+  esac
+}
+
+# pod_kubelet: prints how the kubelet runs: its state, the directory of manifests if a flag sets it, and the files of
+# its configuration.
+pod_kubelet() {
+  pod_pid=$(systemctl show --property=MainPID --value kubelet.service 2>/dev/null)
+  printf 'pod\tkubelet\t%s\n' "$(systemctl show --property=ActiveState --value kubelet.service 2>/dev/null)"
+  [ "${pod_pid:-0}" -gt 0 ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
+  pod_flag='' pod_config='' pod_dir=''
+  while IFS= read -r pod_word; do
+    case $pod_flag in
+    --config) pod_config=$pod_word ;;
+    --config-dir) pod_dir=$pod_word ;;
+    --pod-manifest-path) printf 'pod\tmanifests\t%s\n' "$(printf %s "$pod_word" | base64 -w 0)" ;;
+    esac
+    case $pod_word in
+    --config=*) pod_config=${pod_word#*=} ;;
+    --config-dir=*) pod_dir=${pod_word#*=} ;;
+    --pod-manifest-path=*) printf 'pod\tmanifests\t%s\n' "$(printf %s "${pod_word#*=}" | base64 -w 0)" ;;
+    esac
+    pod_flag=$pod_word
+  done <<POD_WORDS
+$(tr '\0' '\n' <"/proc/$pod_pid/cmdline")
+POD_WORDS
+  for pod_file in "$pod_config" "${pod_dir:-/nonexistent}"/*.conf; do
+    [ ! -f "$pod_file" ] || printf 'pod\tconfig\t%s\n' "$(head -c 65536 -- "$pod_file" | base64 -w 0)"
+  done
+}
+
+# pod_report NAME IMAGE: prints what State is read from, lines that begin with "pod". IMAGE may be empty.
+pod_report() {
+  printf 'pod\truntime\t%s\n' "$(pod_runtime)"
+  pod_kubelet
+  if [ -n "$2" ] && pod_has_image "$2"; then printf 'pod\timage\t%s\n' "$2"; fi
+  if pod_lines=$(pod_containers "$1" 2>/dev/null); then
+    printf 'pod\tanswers\t%s\n' "$1"
+    while read -r pod_id pod_status pod_pid; do
+      [ -n "$pod_id" ] || continue
+      pod_note=''
+      if [ "$pod_pid" -gt 0 ] 2>/dev/null; then
+        pod_note=$(tr '\0' '\n' <"/proc/$pod_pid/environ" | sed -n 's/^KUBE_STARTED_WITH=//p' | base64 -w 0)
+      fi
+      printf 'pod\tcontainer\t%s\t%s\t%s\t%s\t%s\n' "$1" "$pod_id" "$pod_status" "$pod_pid" "$pod_note"
+    done <<POD_LINES
+$pod_lines
+POD_LINES
+  fi
+  pod_duplicates "$1" | while IFS= read -r pod_file; do printf 'pod\tduplicate\t%s\t%s\n' "$1" "$pod_file"; done
+  for pod_file in "/var/log/pods/kube-system_$1-"*/"$1"/*.log; do
+    [ ! -f "$pod_file" ] || printf 'pod\tlog\t%s\t%s\n' "$1" "$(basename -- "$pod_file" .log)"
+  done
+}
+
+# pod_log NAME LINES: prints the last lines that the newest container of the component has written.
+pod_log() {
+  # shellcheck disable=SC2012 # the kubelet makes these names
+  pod_file=$(ls -t "/var/log/pods/kube-system_$1-"*/"$1"/*.log 2>/dev/null | head -n 1)
+  [ -z "$pod_file" ] || tail -n "$2" -- "$pod_file" | sed -E 's/^[^ ]+ (stdout|stderr) [FP] //'
+}

@@ -1,0 +1,47 @@
+package staticpod
+
+import (
+	_ "embed"
+	"strconv"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+//go:embed pod.sh
+var functions host.Script
+
+// Functions are the shell functions of static pods: see pod.sh.
+func Functions() host.Script { return host.FlushFunction() + functions }
+
+// stopTimeout is how long Stop waits: longer than the grace period of a pod and the kubelet's own delays.
+const stopTimeout = 2 * time.Minute
+
+// Place returns a line of a script, after Functions, that lets the kubelet run the pod of a definition: a manifest that
+// is kept elsewhere. The script does not wait for the start.
+func Place(name, definition string) host.Script {
+	return "pod_place " + host.Words(name, definition) + "\n"
+}
+
+// Stop returns a line of a script, after Functions, that takes the manifest of the pod away and waits until its
+// containers have ended and nothing listens on the ports. The definition stays where it is. Other manifests of the
+// same pod are moved to the directory aside, because one of them would run next. It fails if that does not happen.
+func Stop(name, aside string, ports ...int) host.Script {
+	words := []string{name, aside, strconv.Itoa(int(stopTimeout.Seconds()))}
+	for _, port := range ports {
+		words = append(words, strconv.Itoa(port))
+	}
+	return "pod_stop " + host.Words(words...) + "\n"
+}
+
+// Pull returns a line of a script, after Functions, that pulls an image that the machine does not have.
+func Pull(image string) host.Script { return "pod_pull " + host.Words(image) + "\n" }
+
+// Report returns a line of a script, after Functions, whose output Read parses. image is "" or an image of which it is
+// reported whether the machine has it.
+func Report(name, image string) host.Script { return "pod_report " + host.Words(name, image) + "\n" }
+
+// Log returns a line of a script, after Functions, that prints the last lines of the newest container's log.
+func Log(name string, lines int) host.Script {
+	return "pod_log " + host.Words(name, strconv.Itoa(lines)) + "\n"
+}
