@@ -12,6 +12,16 @@ import (
 // PodImage writes the image of the lab's Pods to the file archive: scratch and one static program of this checkout,
 // under that name. The program is also the pause of a Pod. The modules that write it must have been downloaded.
 func PodImage(ctx context.Context, reference, archive string) error {
+	return writeImage(ctx, reference, "", "/", archive)
+}
+
+// ProgramImage writes an image with one static program, which is where the images of Kubernetes have theirs.
+func ProgramImage(ctx context.Context, reference, program, archive string) error {
+	return writeImage(ctx, reference, program, "/usr/local/bin", archive)
+}
+
+// writeImage writes an image with a program in a directory; "" is the program of the lab's Pods.
+func writeImage(ctx context.Context, reference, program, directory, archive string) error {
 	root, err := Checkout()
 	if err != nil {
 		return err
@@ -31,10 +41,13 @@ func PodImage(ctx context.Context, reference, archive string) error {
 	}); err != nil {
 		return fmt.Errorf("build the image of Pods: %w", err)
 	}
+	if program == "" {
+		program = filepath.Join(dir, "pod")
+	}
 	write := exec.CommandContext(ctx, filepath.Join(dir, "node-image"), "-reference", reference,
-		"-program", filepath.Join(dir, "pod"), "-output", archive)
+		"-program", program, "-directory", directory, "-output", archive)
 	if out, err := write.CombinedOutput(); err != nil {
-		return fmt.Errorf("write the image of Pods: %w: %s", err, out)
+		return fmt.Errorf("write image %s: %w: %s", reference, err, out)
 	}
 	return nil
 }

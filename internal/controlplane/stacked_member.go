@@ -105,7 +105,9 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 		state.absent = err == nil && r.ClusterID == "" && !machine.ProcessExists(facts.Units[unit.Name(release.APIServer)])
 		return nil, state, nil
 	}
-	state.orphan = allOnMachine(r.Etcd, b.Host.Address()) && !machine.ProcessExists(facts.Units[machine.EtcdUnitName])
+	_, pod := facts.Files[machine.EtcdManifest] // the kubelet runs the member
+	state.orphan = allOnMachine(r.Etcd, b.Host.Address()) && !pod &&
+		!machine.ProcessExists(facts.Units[machine.EtcdUnitName])
 	registrar, err := b.Registrar(r.Endpoint)
 	if err != nil {
 		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", machine.RecordPath, b.Host.Address(), err)

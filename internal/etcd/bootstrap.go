@@ -81,6 +81,10 @@ func checkMachine(s Spec, f machine.Observed) error {
 			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+
 				layout.ConfigDir+" away")
 	}
+	if other := f.OtherRuntime(s.Spec); other != "" {
+		return refusal("etcd member not changed", s, nil, other, problem.Nothing, "keep runtime as it is on the machine; to "+
+			"change it, destroy the member and create it again")
+	}
 	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
 		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster",
 			m.Name), problem.Nothing,
@@ -189,7 +193,7 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
 	return each(specs, func(_ string, spec Spec) error {
 		f := s.of(spec)
-		_, unit := f.Facts.Files[layout.UnitPath]
+		unit := f.HasUnit()
 		switch {
 		case !f.Data || f.Running():
 			return nil

@@ -16,7 +16,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
@@ -112,8 +111,10 @@ func (cl *cluster) observeMachines(
 // member's spec.
 func healthQuery() host.Query {
 	q := host.Query{
-		Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath, layout.DrillPath},
-		Units:    []string{layout.Unit, snapshot.Service},
+		Contents: append([]string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath, layout.DrillPath},
+			machine.RuntimePaths...),
+		Units:  []string{layout.Unit, snapshot.Service},
+		Script: machine.RuntimeQuestion(),
 	}
 	for _, leaf := range machine.Leaves("", "") {
 		q.Contents = append(q.Contents, machine.CertificatePath(leaf))
@@ -127,7 +128,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if err != nil {
 		return m
 	}
-	if unit := facts.Units[layout.Unit]; unit.Load != "not-found" {
+	if unit := machine.UnitIn(facts); unit.Load != "not-found" {
 		m.Unit = unit.Active
 	}
 	if record, ok := facts.Files[layout.RecordPath]; ok {
@@ -137,7 +138,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if err == nil && drill.ClusterID == clusterID {
 		m.Drill = &drill
 	}
-	command, _, _ := systemd.ParseUnit(facts.Files[layout.UnitPath].Content)
+	command := machine.CommandIn(machine.DefinitionIn(facts.Files))
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = machine.Expiry(facts.Files)
 	if service := facts.Units[snapshot.Service]; service.Active == "failed" &&

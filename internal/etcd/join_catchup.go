@@ -8,7 +8,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -54,7 +53,7 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 		return fmt.Errorf("promote etcd member %s: %w", j.s.Label(), err)
 	case !j.makesProgress(ctx, &v, id):
 		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.StalledText(), err),
-			"check its log (journalctl -u "+layout.Unit+") and the network between the members, then apply again")
+			"check its log ("+j.s.LogCommand()+") and the network between the members, then apply again")
 	}
 	return wait.Pause(ctx, promoteEvery)
 }

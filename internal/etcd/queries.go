@@ -123,13 +123,13 @@ func (c *Clusters) APIServersOf(ctx context.Context, h *host.Host) ([]string, er
 // the caller may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
-		Contents: slices.Concat([]string{layout.UnitPath, layout.RecordPath, machine.LivenessTimerPath}, machine.FactsPaths,
-			snapshot.Paths),
+		Contents: slices.Concat([]string{layout.UnitPath, layout.RecordPath, machine.LivenessTimerPath}, machine.RuntimePaths,
+			machine.FactsPaths, snapshot.Paths),
 		Dirs:   []string{layout.DefaultDataDir},
 		Units:  []string{layout.Unit},
-		Script: machine.ListScript,
+		Script: machine.RuntimeQuestion() + machine.ListScript,
 		Vars: map[string]string{
-			"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()),
+			"unit": layout.UnitPath, "pod": layout.PodPath, "endpoint": membership.ClientURL(h.Address()),
 			"pki": layout.PKIDir,
 		},
 	})

@@ -82,9 +82,12 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 
 // reviewScript reads the process, the disk of its data, and timers. It distinguishes the
 // provider's own timer from others by the content of its file.
-var reviewScript = host.ProcessScript(layout.Unit) + host.ClientFunctions + reviewFunctions + `
-pid=$(systemctl show --property=MainPID --value ` + layout.Unit + `)
+var reviewScript = machine.RuntimeQuestion() + host.ProcessScript(layout.Unit) + host.ClientFunctions + reviewFunctions + `
+pid=$(member_pid)
 dir=
+if member_is_pod && [ "${pid:-0}" -gt 0 ]; then
+  printf 'process\t%s\t\t\t%s\t\n' ` + layout.Unit + ` "$(base64 -w 0 "/proc/$pid/cmdline")"
+fi
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
 dir=${dir:-` + layout.DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" \

@@ -9,7 +9,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // rotationStatus is the observed stage, in the rotation of the etcd authority, of a
@@ -164,7 +163,7 @@ func mixedGenerations(s Spec, f machine.Observed, generation int) string {
 	if generation == s.Generation() { // whatever is on the disk, it should run with this one
 		trust = machine.Digest([]byte(s.Bundle.Anchors(pki.Etcd)))
 	}
-	noted := systemd.ReadStartNote(f.Facts.Files[layout.StartNote].Content)[layout.CAPath]
+	noted := f.StartedWith()[layout.CAPath]
 	if f.Running() && noted != trust && noted != f.Facts.Files[layout.CAPath].SHA256 {
 		return "etcd is running with a different " + layout.CAPath + " than the one on disk"
 	}

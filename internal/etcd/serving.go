@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -73,7 +72,7 @@ func (cl *cluster) notServing(ctx context.Context, s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "etcd member does not serve", Host: s.Label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
 		Unchanged: "its files and data; the next apply continues from there.",
-		Next:      "check its log (journalctl -u " + layout.Unit + "); port 2380 must be open between the members",
+		Next:      "check its log (" + s.LogCommand() + "); port 2380 must be open between the members",
 		Detail:    cl.lastLog(ctx, s),
 	}
 }
@@ -95,7 +94,7 @@ func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock fun
 func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
 	defer cancel()
-	log, err := cl.machine(s.Host).UnitLog(ctx, layout.Unit, logRead)
+	log, err := machine.Log(ctx, cl.machine(s.Host), s.Spec, logRead)
 	if err != nil {
 		return "its log could not be read: " + err.Error()
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -240,7 +239,7 @@ func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 		return refusal("etcd member not changed", c.s, &v, "the member is not in the cluster's member list", problem.Nothing,
 			"plan again: the member must be created again")
 	}
-	if unit := machine.UnitVersion(c.f.Facts.Files[layout.UnitPath].Content); !c.step.due() &&
+	if unit := machine.UnitVersion(c.f.Definition()); !c.step.due() &&
 		(unit == "" || unit == c.s.Version) {
 		return nil // the version does not change
 	}

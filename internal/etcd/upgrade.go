@@ -58,7 +58,7 @@ func (s versionStep) summaries() stepSummaries {
 
 // versionStepOf determines the member's running version from the machine and the cluster.
 func versionStepOf(s Spec, f machine.Observed, entry *membership.Member) versionStep {
-	unit, before := f.Facts.Files[layout.UnitPath].Content, f.Facts.Files[layout.RollbackUnitPath].Content
+	unit, before := f.Definition(), f.Facts.Files[layout.RollbackUnitPath].Content
 	out := versionStep{To: s.Version}
 	answers := entry != nil && entry.Version != ""
 	cutOff := machine.UnitVersion(before) != "" && (!answers || entry.Version == s.Version && !entry.Healthy)
@@ -139,7 +139,7 @@ func (p *upgradePreparation) consider(s Spec, v membership.View, f machine.Obser
 		return
 	}
 	p.Inspect = append(p.Inspect, f)
-	if flag := v2Flag(f.Facts.Files[layout.UnitPath].Content); flag != "" && p.Refuse == "" {
+	if flag := v2Flag(f.Definition()); flag != "" && p.Refuse == "" {
 		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not support", f.Label(), flag)
 		p.Next = v2StoreNext
 	}

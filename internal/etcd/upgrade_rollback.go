@@ -121,7 +121,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 		return c.notRolledBack(p, v, "it cannot be rolled back to "+c.step.From+": "+why)
 	}
 	problem.Progress(ctx, "etcd %s: rolling back to %s: %s", c.s.Name, c.step.From, why)
-	unit := host.Change{Files: []host.File{{Path: layout.UnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
+	unit := host.Change{Files: []host.File{machine.DefinitionFile(c.step.Unit)}}
 	_, err := on.Change(ctx, unit, machine.Action{Verb: machine.Start})
 	if err == nil {
 		err = c.waitServing(ctx, c.step.From)

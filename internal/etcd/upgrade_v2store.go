@@ -13,7 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // v2StoreNext is the next step that etcd's guide describes (Upgrade etcd from v3.5 to
@@ -26,8 +25,7 @@ const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate the keys tha
 
 // v2Flag returns the flag of a unit with which clients can write to the v2 store.
 func v2Flag(unit string) string {
-	command, _, _ := systemd.ParseUnit(unit)
-	flags := command.Flags
+	flags := machine.CommandIn(unit).Flags
 	if value, ok := flags["enable-v2"]; ok && value != "false" {
 		return "enable-v2"
 	}
@@ -68,7 +66,7 @@ func (cl *cluster) checkV2Store(
 // olderUnit returns the unit of the older one of the versions on a machine, whose tools know the v2 store: an
 // interrupted upgrade has the new unit installed already, and an interrupted downgrade the old one.
 func olderUnit(f machine.Observed) string {
-	unit, before := f.Facts.Files[layout.UnitPath].Content, f.Facts.Files[layout.RollbackUnitPath].Content
+	unit, before := f.Definition(), f.Facts.Files[layout.RollbackUnitPath].Content
 	version, former := machine.UnitVersion(unit), machine.UnitVersion(before)
 	if former == "" || release.IsOlder(version, former) {
 		return unit

@@ -84,6 +84,9 @@ func withoutComments(script string) string {
 	return b.String()
 }
 
+// WithoutComments returns the script without its comment lines. Those of Observe and Apply are removed anyway.
+func (s Script) WithoutComments() Script { return Script(withoutComments(string(s))) }
+
 // newToken returns an unguessable name for one remote command and its temporary files.
 func newToken() string {
 	var b [8]byte

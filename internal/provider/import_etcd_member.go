@@ -43,6 +43,12 @@ func (r *etcdMemberResource) ImportState(
 	i.set("host.address", target.Address())
 	i.set("peers", observed.Peers)
 	i.set("version", observed.Version)
+	if observed.Runtime == machine.StaticPod {
+		i.set("runtime", string(observed.Runtime))
+		if observed.Image != machine.DefaultImage(observed.Version) {
+			i.set("image", observed.Image)
+		}
+	}
 	i.set("extra_args", observed.ExtraArgs)
 	i.set("environment", observed.Environment)
 	i.set("data_dir", observed.DataDir)

@@ -24,6 +24,8 @@ type etcdMemberModel struct {
 	Peers       types.Map    `tfsdk:"peers"`
 	Signed      types.Object `tfsdk:"signed"`
 	Version     types.String `tfsdk:"version"`
+	Runtime     types.String `tfsdk:"runtime"`
+	Image       types.String `tfsdk:"image"`
 	ExtraArgs   types.Map    `tfsdk:"extra_args"`
 	Environment types.Map    `tfsdk:"environment"`
 	Resources   types.Object `tfsdk:"resources"`
@@ -90,6 +92,7 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 		!reflect.DeepEqual(recordedVolume(m.Volume), recordedVolume(before.Volume)) ||
 		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
+		[2]attr.Value{m.Image, before.Image},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Environment, before.Environment},
 		[2]attr.Value{m.Resources, before.Resources},

@@ -68,6 +68,7 @@ func (r *etcdMemberResource) ValidateConfig(
 	model.validateEnvironment(ctx, &resp.Diagnostics)
 	validateRestore(model.Restore, model.Snapshots, &resp.Diagnostics)
 	model.validateVolume(&resp.Diagnostics)
+	model.validateRuntime(&resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
 			stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
@@ -100,6 +101,7 @@ func (r *etcdMemberResource) ModifyPlan(
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		plan.planVolume(*state, resp)
+		plan.planRuntime(*state, &resp.Diagnostics)
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate(ctx, *state, r.session)
 		} else {
@@ -187,6 +189,8 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			Host:          target,
 			Bundle:        m.bundle,
 			Version:       m.Version.ValueString(),
+			Runtime:       runtimeOf(m.Runtime),
+			Image:         m.Image.ValueString(),
 			ExtraArgs:     stringMapOf(ctx, m.ExtraArgs, diags),
 			Limits:        limitsOf(ctx, m.Resources),
 			Environment:   stringMapOf(ctx, m.Environment, diags),

@@ -231,8 +231,8 @@ func etcdStatusSchema() map[string]schema.Attribute {
 			"leader":  computedFlag("Whether it is the leader."),
 			"learner": computedFlag("Whether it is a learner, which has no vote."),
 			"trouble": computedText("Why it is unhealthy; null if it is healthy."),
-			"unit_state": computedText("State of `etcd.service` as systemd reports it, such as `active`; " +
-				"null if its machine cannot be observed or the unit is missing."),
+			"unit_state": computedText("State of `etcd.service` as systemd reports it, such as `active`, or of the static " +
+				"pod in the same terms; null if its machine cannot be observed or the unit is missing."),
 			"alarms":          computedTexts("Alarms raised for it, such as `NOSPACE`."),
 			"db_size_bytes":   computedNumber("Size of its database in bytes."),
 			"db_in_use_bytes": computedNumber("Size in use, which is the size after a defragmentation, in bytes."),

@@ -5,6 +5,8 @@ var argumentsByType = map[string]map[string]argument{
 	"kube_etcd_member": {
 		"version":                {label: "version", effect: Restart, shown: true},
 		"extra_args":             {label: "flags", effect: Restart},
+		"image":                  {label: "image", effect: Restart, shown: true},
+		"runtime":                {label: "what runs it", effect: Restart, shown: true},
 		"peers":                  {label: "peers"},
 		"data_dir":               {label: "data directory", effect: Restart},
 		"volume":                 {label: "volume", effect: Restart, shown: true},

@@ -108,7 +108,9 @@ func (t tally) healthKnown() string {
 // unless its unit is known to be stopped.
 func (m Member) votes() bool {
 	if m.Healthy == nil {
-		stopped := func(text string) bool { return strings.Contains(text, "etcd.service is ") }
+		stopped := func(text string) bool {
+			return strings.Contains(text, "etcd.service is ") || strings.Contains(text, "static pod etcd is ")
+		}
 		return !m.Learner && !slices.ContainsFunc(m.Drift, stopped)
 	}
 	return *m.Healthy && !m.Learner

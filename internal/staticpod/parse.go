@@ -20,7 +20,7 @@ const (
 var (
 	digestForm   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	pathForm     = regexp.MustCompile(`^(/[A-Za-z0-9._@+-]+)+$`)
-	errNotOurs   = errors.New("it has not the form of a manifest of the provider")
+	errOtherForm = errors.New("it has not the form of a manifest of the provider")
 	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
@@ -32,10 +32,10 @@ func Parse(text string) (Pod, error) {
 	}
 	var m manifest
 	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
-		return Pod{}, fmt.Errorf("%w: %s", errNotOurs, problem.Line(err.Error()))
+		return Pod{}, fmt.Errorf("%w: %s", errOtherForm, problem.Line(err.Error()))
 	}
 	if len(m.Spec.Containers) != 1 || len(m.Spec.Containers[0].Command) == 0 {
-		return Pod{}, errNotOurs
+		return Pod{}, errOtherForm
 	}
 	c := m.Spec.Containers[0]
 	p := Pod{
@@ -61,7 +61,7 @@ func Parse(text string) (Pod, error) {
 	m.Spec.Containers[0].Env = p.variables(note)
 	canonical, err := yaml.Marshal(m)
 	if err != nil || !bytes.Equal(p.render(note), canonical) {
-		return Pod{}, errNotOurs
+		return Pod{}, errOtherForm
 	}
 	return p, nil
 }
@@ -104,12 +104,12 @@ func (p *Pod) parseContainer(c container, volumes []volume) (note string, err er
 		p.Inputs[path] = digest
 	}
 	if len(c.VolumeMounts) != len(volumes) {
-		return "", errNotOurs
+		return "", errOtherForm
 	}
 	for i, v := range volumes {
 		at := c.VolumeMounts[i]
 		if v.HostPath == nil || at.Name != v.Name {
-			return "", errNotOurs
+			return "", errOtherForm
 		}
 		mount := Mount{
 			Name: v.Name, Path: v.HostPath.Path, At: at.MountPath, ReadOnly: at.ReadOnly, Type: v.HostPath.Type,

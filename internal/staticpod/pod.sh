@@ -84,16 +84,16 @@ pod_gone() {
   done
 }
 
-# pod_stop NAME ASIDE SECONDS PORT…: takes the manifest away, and other manifests of the pod to the directory ASIDE,
+# pod_stop NAME MOVED SECONDS PORT…: takes the manifest away, and other manifests of the pod to the directory MOVED,
 # and waits until the containers have ended and the ports are free.
 pod_stop() {
-  pod_name=$1 pod_aside=$2 pod_seconds=$3
+  pod_name=$1 pod_others_to=$2 pod_seconds=$3
   shift 3
   pod_others=$(pod_duplicates "$pod_name")
   if [ -n "$pod_others" ]; then
-    (umask 077 && mkdir -p -- "$pod_aside")
-    printf '%s\n' "$pod_others" | while IFS= read -r pod_file; do mv -f -- "$pod_file" "$pod_aside/"; done
-    flush "$pod_aside"
+    (umask 077 && mkdir -p -- "$pod_others_to")
+    printf '%s\n' "$pod_others" | while IFS= read -r pod_file; do mv -f -- "$pod_file" "$pod_others_to/"; done
+    flush "$pod_others_to"
   fi
   rm -f -- "$pod_manifests/$pod_name.yaml" "$pod_manifests/.$pod_name.yaml.kube"
   flush "$pod_manifests"

@@ -12,7 +12,7 @@ import (
 var functions host.Script
 
 // Functions are the shell functions of static pods: see pod.sh.
-func Functions() host.Script { return host.FlushFunction() + functions }
+func Functions() host.Script { return host.FlushFunction() + functions.WithoutComments() }
 
 // stopTimeout is how long Stop waits: longer than the grace period of a pod and the kubelet's own delays.
 const stopTimeout = 2 * time.Minute
@@ -25,9 +25,9 @@ func Place(name, definition string) host.Script {
 
 // Stop returns a line of a script, after Functions, that takes the manifest of the pod away and waits until its
 // containers have ended and nothing listens on the ports. The definition stays where it is. Other manifests of the
-// same pod are moved to the directory aside, because one of them would run next. It fails if that does not happen.
-func Stop(name, aside string, ports ...int) host.Script {
-	words := []string{name, aside, strconv.Itoa(int(stopTimeout.Seconds()))}
+// same pod are moved to the directory moved, because one of them would run next. It fails if that does not happen.
+func Stop(name, moved string, ports ...int) host.Script {
+	words := []string{name, moved, strconv.Itoa(int(stopTimeout.Seconds()))}
 	for _, port := range ports {
 		words = append(words, strconv.Itoa(port))
 	}

@@ -139,6 +139,8 @@ resource "kube_etcd_member" "this" {
   peers                  = local.with["etcd"]
   pki                    = kube_pki_bundle.this.bundle
   version                = var.etcd.version
+  runtime                = var.etcd.runtime
+  image                  = var.etcd.image
   extra_args             = var.etcd.extra_args
   data_dir               = var.etcd.data_dir
   volume                 = try(var.etcd.volumes[each.key], null)
@@ -147,7 +149,7 @@ resource "kube_etcd_member" "this" {
   archives_kept          = var.etcd.archives_kept
   snapshots              = var.etcd.snapshots
   restore                = var.etcd.restore
-  liveness_probe         = var.etcd.liveness_probe
+  liveness_probe         = var.etcd.runtime == "static_pod" ? null : var.etcd.liveness_probe
   maintenance            = try(var.maintenance[each.key].etcd, null)
   metrics                = var.etcd.metrics
   environment            = var.etcd.environment

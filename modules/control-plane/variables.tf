@@ -146,6 +146,8 @@ variable "etcd" {
   EOT
   type = object({
     version    = string
+    runtime    = optional(string)
+    image      = optional(string)
     extra_args = optional(map(string), {})
     data_dir   = optional(string, "/var/lib/etcd")
     volumes = optional(map(object({

@@ -5,14 +5,16 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// layerOf returns a layer with the program. Nothing in it depends on the time or on this computer.
-func layerOf(program string) (v1.Layer, error) {
+// layerOf returns a layer with the program in a directory. Nothing in it depends on the time or on this computer.
+func layerOf(program, directory string) (v1.Layer, error) {
 	content, err := os.ReadFile(program)
 	if err != nil {
 		return nil, err
@@ -20,7 +22,7 @@ func layerOf(program string) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	header := &tar.Header{
-		Name: filepath.Base(program), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg,
+		Name: strings.TrimPrefix(path.Join(directory, filepath.Base(program)), "/"), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg,
 	}
 	if err := w.WriteHeader(header); err != nil {
 		return nil, err

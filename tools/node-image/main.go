@@ -20,21 +20,22 @@ import (
 func main() {
 	reference := flag.String("reference", "", "the name of the image, as Pods refer to it")
 	program := flag.String("program", "", "the file of the static program; its name is the program's name in /")
+	directory := flag.String("directory", "/", "the directory of the program in the image")
 	output := flag.String("output", "", "the archive to write")
 	flag.Parse()
-	if err := write(*reference, *program, *output); err != nil {
+	if err := write(*reference, *program, *directory, *output); err != nil {
 		fmt.Fprintln(os.Stderr, "node-image:", err)
 		os.Exit(1)
 	}
 }
 
 // write makes the image and writes it to output.
-func write(reference, program, output string) error {
+func write(reference, program, directory, output string) error {
 	tag, err := name.NewTag(reference, name.StrictValidation)
 	if err != nil {
 		return fmt.Errorf("parse reference: %w", err)
 	}
-	image, err := imageOf(program)
+	image, err := imageOf(program, directory)
 	if err != nil {
 		return fmt.Errorf("make image of %s: %w", program, err)
 	}
@@ -45,8 +46,8 @@ func write(reference, program, output string) error {
 }
 
 // imageOf returns an image that runs the program.
-func imageOf(program string) (v1.Image, error) {
-	layer, err := layerOf(program)
+func imageOf(program, directory string) (v1.Image, error) {
+	layer, err := layerOf(program, directory)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +61,6 @@ func imageOf(program string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config.Entrypoint = []string{path.Join("/", filepath.Base(program))}
+	config.Config.Entrypoint = []string{path.Join(directory, filepath.Base(program))}
 	return mutate.ConfigFile(image, config)
 }

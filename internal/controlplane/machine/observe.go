@@ -84,7 +84,11 @@ const (
 	installRoot = "/opt/kube"
 	ManifestDir = component.KubernetesDir + "/manifests" // of a kubelet's static pods
 	EtcdUnit    = unit.Dir + "/" + EtcdUnitName
-	kubeletConf = component.KubernetesDir + "/kubelet.conf"
+	// EtcdPod is the definition of an etcd member on the same machine that runs as a static pod, and EtcdManifest what
+	// the kubelet runs.
+	EtcdPod      = "/etc/etcd/etcd.yaml"
+	EtcdManifest = ManifestDir + "/etcd.yaml"
+	kubeletConf  = component.KubernetesDir + "/kubelet.conf"
 )
 
 // PausedPath marks a replica that is stopped during a change of its etcd member. A reboot starts the replica and

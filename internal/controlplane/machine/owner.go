@@ -121,7 +121,7 @@ func cleanScript(s component.Replica, written []string) host.Script {
 		}
 	}
 	return clearTimers() + host.Discard(definitions()...) + unit.Reload() + host.Discard(files...) +
-		`if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
+		`if [ ! -e ` + EtcdUnit + ` ] && [ ! -e ` + EtcdPod + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
 rm -rf ` + KeptFilesDir + `

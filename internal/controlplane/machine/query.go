@@ -97,7 +97,7 @@ func HealthQuery(s component.Replica) host.Query {
 // PausedQuery queries what pausing a replica during a change of its etcd member requires.
 func PausedQuery() host.Query {
 	return host.Query{
-		Contents: []string{RecordPath}, Files: []string{PausedPath},
+		Contents: []string{RecordPath}, Files: []string{PausedPath, EtcdManifest},
 		Units: []string{unit.Name(release.APIServer), EtcdUnitName},
 	}
 }

@@ -22,7 +22,16 @@ const (
 	Product    = "etcd"
 )
 
-// RollbackUnitPath is the copy of the unit that a member ran with before its version
+// Locations of a member that is a static pod. The kubelet runs a copy of the definition: see package staticpod.
+const (
+	PodPath = ConfigDir + "/etcd.yaml" // the definition, what UnitPath is for a unit
+	// StartGuard is a link to a directory that exists only if the member may start: see the pod's mounts.
+	StartGuard = ConfigDir + "/start-allowed"
+	// MovedManifests is where other manifests of the member's pod are moved.
+	MovedManifests = ConfigDir + "/moved-manifests"
+)
+
+// RollbackUnitPath is the copy of the unit, or of the definition of the pod, that a member ran with before its version
 // changed. It exists from the moment the new unit is written until the member serves with
 // it. A rollback restores it, and after an interruption its existence shows that an
 // upgrade is incomplete.

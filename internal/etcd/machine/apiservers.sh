@@ -1,6 +1,6 @@
 # Prints the keys under which API servers are registered in etcd, one per line, or nothing if
-# the member does not answer. $unit is the unit file, $endpoint the member, $pki its
+# the member does not answer. $unit is the unit file, $pod the definition of the pod, $endpoint the member, $pki its
 # certificates, $prefix that of the keys.
-tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' "$unit" 2>/dev/null)
+tools=$(sed -n -e 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' -e 's|^ *terraform-provider-kube/tools: \(/[^ ]*\)$|\1|p' "$unit" "$pod" 2>/dev/null)
 [ -x "$tools/etcdctl" ] && "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
   --command-timeout=5s get --prefix --keys-only "$prefix" 2>/dev/null

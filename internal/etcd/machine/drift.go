@@ -29,7 +29,7 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 		memberDrift(s, f, entry),
 	)
 	if reason := restartReason(s, f, entry); reason != "" && len(words) == 0 {
-		words = append(words, layout.Unit+" must be restarted: "+reason)
+		words = append(words, f.unitName()+" must be restarted: "+reason)
 	}
 	for _, l := range leaves(s) {
 		words = append(words, certificateProblems(s, l, f, now)...)
@@ -76,7 +76,10 @@ func unitStateDrift(f Observed) []string {
 	case f.Unit.Load == "masked":
 		words = append(words, layout.Unit+" is masked, wanted active")
 	case f.Unit.Active != "active":
-		words = append(words, fmt.Sprintf("%s is %s, wanted active", layout.Unit, cmp.Or(f.Unit.Active, "missing")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", f.unitName(), cmp.Or(f.Unit.Active, "missing")))
+	}
+	if f.isPod() {
+		return append(words, f.podDrift()...)
 	}
 	if f.Unit.Load != "masked" && f.Unit.Enabled != "enabled" {
 		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", layout.Unit, cmp.Or(f.Unit.Enabled, "missing")))
@@ -91,8 +94,11 @@ func unitStateDrift(f Observed) []string {
 	return words
 }
 
-// UnitFileDrift reports the flags that differ, or, if none do, the lines.
+// UnitFileDrift reports how the unit, or the manifest of the pod, differs: the flags, or, if none do, the lines.
 func UnitFileDrift(s Spec, f Observed) []string {
+	if s.Runtime == StaticPod {
+		return s.manifestDrift(f)
+	}
 	file, ok := f.Facts.Files[layout.UnitPath]
 	if !ok {
 		return []string{layout.UnitPath + " is missing"}

@@ -23,7 +23,7 @@ import (
 // and a plan can know them.
 func FixedFiles(s Spec) []host.File {
 	return []host.File{
-		{Path: layout.UnitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
+		s.definition(),
 		{Path: layout.CAPath, Content: []byte(s.Bundle.Anchors(pki.Etcd)), Mode: 0o644},
 	}
 }
@@ -41,7 +41,7 @@ func WantedDigest(s Spec) string {
 // scheduled snapshots' files if the provider wrote them.
 func ConfigDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
-	paths := []string{layout.UnitPath, layout.CAPath}
+	paths := []string{layout.UnitPath, layout.PodPath, layout.CAPath}
 	if _, there := files[volume.UnitPath]; there {
 		paths = append(paths, volume.UnitPath, volume.ScriptPath)
 	}
@@ -75,9 +75,11 @@ func baseChange(s Spec) host.Change {
 			{Path: layout.ConfigDir, Mode: 0o755},
 			{Path: path.Dir(layout.PKIDir), Mode: 0o755},
 			{Path: layout.PKIDir, Mode: 0o755},
-			{Path: path.Dir(UnitLink.Path), Mode: 0o755},
 		},
-		Links: []host.Link{UnitLink},
+	}
+	if s.Runtime != StaticPod {
+		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(UnitLink.Path), Mode: 0o755})
+		c.Links = []host.Link{UnitLink}
 	}
 	links, dirs := timer.Links(s.jobs())
 	c.Links, c.Dirs = append(c.Links, links...), append(c.Dirs, dirs...)
@@ -90,6 +92,7 @@ func baseChange(s Spec) host.Change {
 // an earlier member on the machine.
 func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change host.Change, timers host.Script) {
 	change = baseChange(s)
+	s.initial = initialFlags(env)
 	change.Files = append(FixedFiles(s), s.volumeFiles()...)
 	facts := f.Facts
 	facts.Units = maps.Clone(facts.Units)
@@ -116,7 +119,9 @@ func (s Spec) artifacts() []host.Artifact {
 
 // MissingArtifacts lists the programs that are not installed. Install verifies them before
 // it renames them into place, so their existence is sufficient.
-func MissingArtifacts(s Spec, f Observed) []string { return missingOf(s.artifacts(), f) }
+func MissingArtifacts(s Spec, f Observed) []string {
+	return append(missingOf(s.artifacts(), f), s.missingImage(f)...)
+}
 
 func missingOf(artifacts []host.Artifact, f Observed) []string {
 	var missing []string
@@ -130,6 +135,9 @@ func missingOf(artifacts []host.Artifact, f Observed) []string {
 
 // Install installs the programs of s that are missing.
 func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
+	if err := pullImage(ctx, m, s, f); err != nil {
+		return err
+	}
 	if len(missingOf(Artifacts(s.Version), f)) == 0 {
 		return installStore(ctx, m, s, f)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
@@ -27,6 +28,8 @@ type Imported struct {
 	Name          string
 	Peers         map[string]string // name → address
 	Version       string
+	Runtime       Runtime
+	Image         string // of a static pod
 	ExtraArgs     map[string]string
 	DataDir       string
 	SnapshotsKept int
@@ -53,7 +56,7 @@ var ListScript host.Script
 // ReadImported interprets the facts that Import queried.
 func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	f := Interpret("", h.Address(), layout.DefaultDataDir, facts, nil)
-	unit, ok := facts.Files[layout.UnitPath]
+	unit := f.Definition()
 	switch {
 	case f.Empty():
 		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd",
@@ -62,15 +65,15 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+
 			" that names its cluster: it was not created by this provider",
 			"add a member on another machine in the configuration, and remove this one")
-	case !ok:
-		return Imported{}, notImported(h, layout.UnitPath+", which describes how the member runs, is missing",
+	case unit == "":
+		return Imported{}, notImported(h, layout.UnitPath+" or "+layout.PodPath+", which describes how the member runs, is missing",
 			"recreate it by an apply from the configuration")
 	}
-	at, err := InstallationIn(unit.Content)
+	at, err := InstallationIn(unit)
 	if err != nil {
-		return Imported{}, notImported(h, err.Error(), "revert the change of that unit")
+		return Imported{}, notImported(h, err.Error(), "revert the change of that file")
 	}
-	command, _, _ := systemd.ParseUnit(unit.Content)
+	command := CommandIn(unit)
 	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
 		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")),
 			"import it by that address, which the cluster uses for the machine")
@@ -80,9 +83,12 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
 		Version: at.version, DataDir: at.DataDir, SnapshotsKept: f.Record.UpgradeSnapshots(),
 		EarlyRenewal: recorded.EarlyRenewal, ArchivesKept: recorded.archivesKept(),
-		Limits: systemd.LimitsIn(unit.Content), Environment: systemd.EnvironmentIn(unit.Content), Settings: recorded.Settings,
+		Limits: systemd.LimitsIn(unit), Environment: systemd.EnvironmentIn(unit), Settings: recorded.Settings,
 		Snapshots: snapshot.SettingsIn(facts.Files), LivenessProbe: timer.Managed(facts.Files[LivenessTimerPath]),
-		TextfileDirectory: noFacts.DirectoryIn(facts.Files), Volume: recorded.volumeOf(unit.Content),
+		TextfileDirectory: noFacts.DirectoryIn(facts.Files), Volume: recorded.volumeOf(unit),
+	}
+	if p, err := staticpod.Parse(unit); err == nil {
+		out.Runtime, out.Image, out.Environment = StaticPod, p.Image, p.Environment
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)

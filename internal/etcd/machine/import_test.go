@@ -154,7 +154,7 @@ func TestImportRefuses(t *testing.T) {
 		}, "no readable"},
 		"no unit": {func(files map[string]host.FileState) {
 			delete(files, layout.UnitPath)
-		}, layout.UnitPath + ", which describes how the member runs, is missing"},
+		}, layout.UnitPath + " or " + layout.PodPath + ", which describes how the member runs, is missing"},
 		"another program": {func(files map[string]host.FileState) {
 			files[layout.UnitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}
 		}, "was not installed by the provider"},

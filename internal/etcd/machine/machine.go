@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"path"
+	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
@@ -13,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
@@ -85,6 +87,9 @@ func (m SSH) Listen(ctx context.Context, addresses []string) connections.Listene
 // Change applies c and runs a.
 func (m SSH) Change(ctx context.Context, c host.Change, a Action) (host.Applied, error) {
 	c.Script, c.Vars = a.script(), a.vars()
+	if slices.Contains(c.Remove, layout.EnvPath) {
+		c.Script += runtimeFunctions() + "member_guard\n" // from now on it must not start without its data
+	}
 	return m.Apply(ctx, c)
 }
 
@@ -103,7 +108,7 @@ func (a Action) verbScript() host.Script {
 			remount = "systemctl stop " + volume.Unit + "\n" + volume.ScriptPath + " unmount\nsystemctl start " +
 				volume.Unit + "\n"
 		}
-		return "systemctl stop " + layout.Unit + "\n" + remount + "systemctl start --no-block " + layout.Unit + "\n"
+		return runtimeFunctions() + "member_stop\n" + remount + "member_start\n"
 	case Retire:
 		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
 			host.Flush(a.removedFrom()...)
@@ -112,7 +117,7 @@ func (a Action) verbScript() host.Script {
 	case Leave:
 		return stopTimers() + a.stopScript() + a.Volume
 	case Stop:
-		return "systemctl stop " + layout.Unit + "\n"
+		return runtimeFunctions() + "member_stop\n"
 	case Inspect:
 		return inspectScript
 	case SaveSnapshot:
@@ -130,7 +135,7 @@ func (a Action) removedFrom() []string {
 	return []string{
 		a.DataDir, path.Dir(a.DataDir), layout.ConfigDir, layout.PKIDir, "/opt/kube/" + layout.Product,
 		"/opt/kube/" + snapshot.StoreProduct,
-		path.Dir(layout.UnitPath), path.Dir(UnitLink.Path), timer.WantsDir.Path,
+		path.Dir(layout.UnitPath), path.Dir(UnitLink.Path), timer.WantsDir.Path, staticpod.Directory,
 		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc",
 	}
 }
@@ -153,15 +158,10 @@ func (a Action) vars() map[string]string {
 	return nil
 }
 
-// stopScript stops the unit and prevents its start at boot. A missing unit counts as
-// stopped; a unit that does not stop fails the script.
+// stopScript stops the member and prevents its start at boot. A missing unit counts as
+// stopped; a unit or pod that does not stop fails the script.
 func (a Action) stopScript() host.Script {
-	return `if [ "$(systemctl show --property=LoadState --value ` + layout.Unit + `)" != not-found ]; then
-  systemctl disable --quiet ` + layout.Unit + ` 2>/dev/null || true
-  systemctl stop ` + layout.Unit + `
-  systemctl reset-failed ` + layout.Unit + ` 2>/dev/null || true
-fi
-`
+	return runtimeFunctions() + "member_stop_for_good\n"
 }
 
 // clearScript removes what Create has installed. It removes directories only if they

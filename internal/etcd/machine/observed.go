@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // Observed is the observed state of one machine, in this package's terms.
@@ -28,8 +28,12 @@ type Observed struct {
 	New       bool    // Pending, and the static bootstrap of a new cluster
 	Token     string  // of that cluster
 	Initial   []string
-	Unit      host.UnitState
-	Volume    volume.Observed // empty unless the query asked for it
+	// Unit is the state of what runs the member. That of a static pod is in systemd's terms.
+	Unit    host.UnitState
+	Pod     staticpod.State   // empty unless the query asked for it
+	Guard   string            // the target of the link StartGuard; "" if there is none
+	podNote map[string]string // see StartedWith
+	Volume  volume.Observed   // empty unless the query asked for it
 }
 
 // Reached reports whether the machine answered over SSH.
@@ -57,7 +61,7 @@ func (f Observed) Foreign(clusterID, dataDir string) string {
 		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.Label(), f.Record.ClusterName,
 			f.Record.ClusterID)
 	case f.Running() && f.Record == nil:
-		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", layout.Unit, f.Label(),
+		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", f.unitName(), f.Label(),
 			layout.RecordPath, f.recordErrText())
 	}
 	return ""
@@ -73,8 +77,7 @@ func (f Observed) recordErrText() string {
 
 // Empty reports whether nothing of a member is on the machine.
 func (f Observed) Empty() bool {
-	_, unit := f.Facts.Files[layout.UnitPath]
-	return !f.Data && !unit && !f.Running() && f.Record == nil
+	return !f.Data && !f.HasUnit() && !f.Running() && f.Record == nil
 }
 
 // Label names the machine for messages.
@@ -87,7 +90,7 @@ func Interpret(name, address, dataDir string, facts host.Facts, err error) Obser
 		return f
 	}
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
-	f.Unit = facts.Units[layout.Unit]
+	f.interpretRuntime()
 	f.Volume = volume.Read(facts.Output)
 	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = ReadRecord(file.Content)
@@ -218,11 +221,6 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 			Size: int64(len(file.Content)), SHA256: Digest(file.Content), Content: string(file.Content),
 		}
 	}
-	note := ""
-	for _, file := range FixedFiles(s) {
-		note += systemd.StartNoteEntry(Digest(file.Content), file.Path)
-	}
-	facts.Files[layout.StartNote] = host.FileState{Content: note}
 	facts.Dirs = maps.Clone(facts.Dirs)
 	if facts.Dirs == nil {
 		facts.Dirs = map[string][]string{}
@@ -236,10 +234,7 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 		dir := path.Dir(a.Path())
 		facts.Dirs[dir] = append(facts.Dirs[dir], a.Name)
 	}
-	facts.Units = map[string]host.UnitState{layout.Unit: {
-		Load: "loaded", Active: "active", Sub: "running",
-		Enabled: "enabled", Result: "success",
-	}}
+	facts.Units = map[string]host.UnitState{}
 	for _, job := range s.jobs() {
 		if len(job.Files) > 0 {
 			facts.Units[job.Timer()] = host.UnitState{
@@ -249,6 +244,7 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 	}
 	after := Interpret(f.Name, f.Address, s.Directory(), facts, nil)
 	after.Volume = s.volumeAfter(f.Volume, c)
+	after.started(s)
 	return after
 }
 

@@ -42,6 +42,6 @@ func Preflight(s Spec, f Observed) []string {
 		problems = append(problems, fmt.Sprintf("the clock is off by %s: at most %s is allowed, otherwise other machines "+
 			"may reject certificates as not yet valid", offset.Round(time.Second), maxClockOffset))
 	}
-	return slices.Concat(problems, s.SnapshotMember().Problems(f.Facts), s.liveness().Problems(f.Facts),
+	return slices.Concat(problems, s.podProblems(f), s.SnapshotMember().Problems(f.Facts), s.liveness().Problems(f.Facts),
 		s.facts().Problems(f.Facts))
 }

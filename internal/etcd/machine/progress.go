@@ -93,7 +93,7 @@ func StartTime(size int64) time.Duration {
 // MovementScript prints the files of the member on a machine: their size and when they
 // were last written. It reads the data directory from the unit.
 const MovementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` +
-	layout.UnitPath + ` | head -n 1)
+	layout.UnitPath + " " + layout.PodPath + ` 2>/dev/null | head -n 1)
 [ -z "$dir" ] || find "$dir/member" -type f -printf '%s %T@ %P\n'
 `
 
@@ -185,11 +185,13 @@ func (w *Watch) sampleMachine(ctx context.Context) {
 		return
 	}
 	w.observedAt = time.Now()
-	facts, err := w.Machine.Observe(ctx, host.Query{Units: []string{layout.Unit}, Script: MovementScript})
+	facts, err := w.Machine.Observe(ctx, host.Query{
+		Files: RuntimePaths, Units: []string{layout.Unit}, Script: RuntimeQuestion() + MovementScript,
+	})
 	if err != nil {
 		return
 	}
-	w.unit = facts.Units[layout.Unit]
+	w.unit = UnitIn(facts)
 	if w.first == nil {
 		first := w.unit
 		w.first = &first

@@ -12,7 +12,7 @@ func Query(s Spec) host.Query {
 	q := host.Query{
 		Contents: []string{
 			layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote,
-			layout.RollbackUnitPath,
+			layout.RollbackUnitPath, layout.PodPath, manifestPath,
 		},
 		Dirs:  []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
 		Units: []string{layout.Unit, snapshot.Timer, snapshot.Service},
@@ -22,6 +22,7 @@ func Query(s Spec) host.Query {
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
+	q.Script += s.podQuestions()
 	s.askForVolume(&q)
 	s.liveness().AddTo(&q)
 	s.facts().AddTo(&q)

@@ -17,7 +17,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // What machines and members say is accepted in known forms only. A value of any other form
@@ -133,22 +132,22 @@ type installation struct{ version, Tools, DataDir string }
 // InstallationIn parses the installation from a unit. It accepts only locations that the
 // provider uses, because both paths become part of commands.
 func InstallationIn(unit string) (installation, error) {
-	command, _, _ := systemd.ParseUnit(unit)
+	command := CommandIn(unit)
 	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
 	if err := release.ValidateVersion(version); err != nil || program != Artifacts(version)[0].Path() {
-		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", layout.UnitPath,
+		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", definitionPath(unit),
 			problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
-		return installation{}, fmt.Errorf("%s: %w", layout.UnitPath, err)
+		return installation{}, fmt.Errorf("%s: %w", definitionPath(unit), err)
 	}
 	return installation{version: version, Tools: path.Dir(program), DataDir: flags["data-dir"]}, nil
 }
 
 // UnitVersion returns the version of the server that a unit starts, or "".
 func UnitVersion(unit string) string {
-	command, _, _ := systemd.ParseUnit(unit)
+	command := CommandIn(unit)
 	version := path.Base(path.Dir(command.Program))
 	if _, _, err := release.Parse(version); err != nil {
 		return ""
@@ -158,7 +157,7 @@ func UnitVersion(unit string) string {
 
 // Identify verifies that the machine has a member of a cluster, and returns its installation.
 func Identify(ctx context.Context, m Machine, clusterID string) (installation, Record, error) {
-	facts, err := m.Observe(ctx, host.Query{Contents: []string{layout.UnitPath, layout.RecordPath}})
+	facts, err := m.Observe(ctx, host.Query{Contents: []string{layout.UnitPath, layout.PodPath, layout.RecordPath}})
 	if err != nil {
 		return installation{}, Record{}, err
 	}
@@ -167,6 +166,6 @@ func Identify(ctx context.Context, m Machine, clusterID string) (installation, R
 		return installation{}, Record{}, fmt.Errorf("%s does not identify a member of this cluster on the machine",
 			layout.RecordPath)
 	}
-	at, err := InstallationIn(facts.Files[layout.UnitPath].Content)
+	at, err := InstallationIn(DefinitionIn(facts.Files))
 	return at, *held, err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Repair is what brings an established member to its spec.
@@ -58,6 +57,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	}
 	r.Restart = restartReason(s, f, entry)
 	r.Remount = s.remountReason(f) != ""
+	r.Timers += s.guardRepair(f)
 	if s.Volume != nil && f.Volume.Grown() && !r.Remount {
 		r.Timers += s.Volume.GrowScript()
 	}
@@ -97,11 +97,14 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 	if reason := s.liveness().NotReady(f.Facts, layout.Unit); reason != "" {
 		return reason
 	}
-	noted := systemd.ReadStartNote(f.Facts.Files[layout.StartNote].Content)
+	noted := f.StartedWith()
 	for _, file := range FixedFiles(s) {
 		if noted[file.Path] != Digest(file.Content) {
 			return "it was started with a different " + file.Path
 		}
+	}
+	if reason := s.podRestartReason(f); reason != "" {
+		return reason
 	}
 	if f.Unit.NeedReload && f.Facts.Files[layout.UnitPath].SHA256 == noted[layout.UnitPath] {
 		return "systemd has loaded a different " + layout.UnitPath

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -54,10 +53,4 @@ const FileQuestion host.Script = `[ ! -f "$file" ] || echo yes` + "\n"
 func HasFile(ctx context.Context, m Machine, path string) (bool, error) {
 	facts, err := m.Observe(ctx, host.Query{Script: FileQuestion, Vars: map[string]string{"file": path}})
 	return strings.TrimSpace(facts.Output) == "yes", err
-}
-
-// HasUnit reports whether the machine has the member's unit.
-func (f Observed) HasUnit() bool {
-	_, there := f.Facts.Files[layout.UnitPath]
-	return there
 }

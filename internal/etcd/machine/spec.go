@@ -52,8 +52,12 @@ type Spec struct {
 	// written; "": nowhere. A change restarts nothing.
 	TextfileDirectory string
 	// Volume is the disk with the member's data and identity; nil: none. DataDir is on it.
-	Volume  *volume.Spec
-	Restore *Restore // nil: none. It matters until the members' records say that it is done
+	Volume *volume.Spec
+	// Runtime is what runs the member. It is never changed on a machine.
+	Runtime Runtime
+	Image   string            // of a static pod; "": DefaultImage
+	initial map[string]string // flags of a static pod that forms or joins its cluster
+	Restore *Restore          // nil: none. It matters until the members' records say that it is done
 }
 
 // RestoreID returns the ID of the restore that the cluster's data comes from; "" if there is none.

@@ -161,15 +161,15 @@ func TestScripts(t *testing.T) {
 		want, never []string
 	}{
 		{"nothing", Action{}, nil, []string{"systemctl"}},
-		{"start", Action{Verb: Start}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{
-			"rm ",
+		{"start", Action{Verb: Start}, []string{"\nmember_stop\nmember_start\n"}, []string{
+			"\nrm ",
 			"timer",
 		}},
 		{
 			"start, with a timer",
 			Action{Verb: Start, Timers: snapshot.Member{}.Job().Script(timer.On)},
-			[]string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"},
-			[]string{"rm "},
+			[]string{"member_start\nsystemctl restart etcd-snapshot.timer\n"},
+			[]string{"\nrm "},
 		},
 		{
 			"no timer any more",

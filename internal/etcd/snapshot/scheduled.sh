@@ -2,7 +2,7 @@
 # every member. The machine of the leader saves; every machine uploads its own snapshots.
 
 # The version in the unit, also during an upgrade or a rollback.
-tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' "$unit")
+tools=$(sed -n -e 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' -e 's|^ *terraform-provider-kube/tools: \(/[^ ]*\)$|\1|p' "$unit" "$pod" 2>/dev/null || true)
 
 if [ "${1:-}" = save ]; then # a separate process, so that any failure ends it
   file=$2

@@ -1,0 +1,66 @@
+# Starts and stops the member of this machine by whatever runs it: a unit of systemd, or a static pod whose definition
+# the kubelet gets a copy of. Go sets the variables member_*, and defines the functions of static pods.
+member_is_pod() {
+  [ ! -e "$member_unit_file" ] || return 1
+  [ -e "$member_definition" ] || grep -q KUBE_STARTED_WITH "$pod_manifests/$member_pod.yaml" 2>/dev/null
+}
+
+# member_stop: stops the member, until the next start.
+member_stop() {
+  if member_is_pod; then
+    # shellcheck disable=SC2154,SC2086 # a list of numbers
+    pod_stop "$member_pod" "$member_moved" 120 $member_ports
+  else
+    systemctl stop "$member_unit"
+  fi
+}
+
+# member_stop_for_good: stops the member, also at boot. A missing unit counts as stopped.
+member_stop_for_good() {
+  if member_is_pod; then
+    member_stop
+  elif [ "$(systemctl show --property=LoadState --value "$member_unit")" != not-found ]; then
+    systemctl disable --quiet "$member_unit" 2>/dev/null || true
+    systemctl stop "$member_unit"
+    systemctl reset-failed "$member_unit" 2>/dev/null || true
+  fi
+}
+
+# member_start: starts the member, which was stopped, and does not wait until it serves.
+member_start() {
+  if member_is_pod; then
+    member_guard
+    pod_place "$member_pod" "$member_definition"
+  else
+    systemctl start --no-block "$member_unit"
+  fi
+}
+
+# member_pid: prints the process of the member; 0 or nothing if it does not run.
+member_pid() {
+  if member_is_pod; then
+    pod_containers "$member_pod" 2>/dev/null | sed -n 's/^[^ ]* [A-Z_]*RUNNING \([0-9]*\)$/\1/p' | head -n 1
+  else
+    systemctl show --property=MainPID --value "$member_unit"
+  fi
+}
+
+# member_guard: sets the link without whose target the kubelet does not start the pod: a member that is not
+# established may start without data, any other one only with its data.
+member_guard() {
+  member_is_pod || return 0
+  member_target=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_definition" | head -n 1)/member
+  [ ! -e "$member_env" ] || member_target=$member_config
+  [ "$(readlink -- "$member_link" 2>/dev/null)" != "$member_target" ] || return 0
+  ln -sfn -- "$member_target" "$member_link.new"
+  mv -fT -- "$member_link.new" "$member_link"
+  flush "$member_config"
+}
+
+# member_report IMAGE: reports how the static pod runs, if there is one, or one is wanted, with this image.
+member_report() {
+  if [ -n "$1" ] || member_is_pod; then
+    pod_report "$member_pod" "$1"
+    printf 'guard\t%s\n' "$(readlink -- "$member_link" 2>/dev/null)"
+  fi
+}

@@ -1,0 +1,284 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// toolsAnnotation has the directory of the tools of the pod's version. The scripts on the machine read it.
+const toolsAnnotation = "terraform-provider-kube/tools"
+
+// advertiseAnnotation is the one by which kubeadm finds members.
+const advertiseAnnotation = "kubeadm.kubernetes.io/etcd.advertise-client-urls"
+
+// imageRepository is that of kubeadm.
+const imageRepository = "registry.k8s.io/etcd"
+
+// manifestPath is the manifest that the kubelet runs.
+var manifestPath = staticpod.Path(layout.Product)
+
+// DefaultImage returns kubeadm's image of a version of etcd.
+func DefaultImage(version string) string { return imageRepository + ":" + version + "-0" }
+
+var imageForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,500}$`)
+
+// ValidateImage accepts the reference of an image, with a tag or a digest.
+func ValidateImage(image string) error {
+	switch {
+	case !imageForm.MatchString(image):
+		return fmt.Errorf("image %q is not the reference of a container image", image)
+	case !strings.Contains(path.Base(image), ":"):
+		return fmt.Errorf("image %q has neither a tag nor a digest", image)
+	}
+	return nil
+}
+
+// ContainerImage returns the image of the member.
+func (s Spec) ContainerImage() string {
+	if s.Image == "" {
+		return DefaultImage(s.Version)
+	}
+	return s.Image
+}
+
+// pod returns the member as a static pod in kubeadm's form. It runs as root, as kubeadm's does: the ID of another user
+// is known only on the machine, and a plan has to know the manifest.
+func (s Spec) pod() staticpod.Pod {
+	flags := maps.Clone(ServerFlags(s))
+	maps.Copy(flags, s.initial)
+	return staticpod.Pod{
+		Name: layout.Product, Image: s.ContainerImage(), Program: layout.Product, Flags: flags, Environment: s.Environment,
+		Inputs: map[string]string{layout.CAPath: Digest([]byte(s.Bundle.Anchors(pki.Etcd)))},
+		Mounts: []staticpod.Mount{
+			{Name: "etcd-certs", Path: layout.PKIDir, ReadOnly: true, Type: "Directory"},
+			{Name: "etcd-data", Path: s.Directory(), Type: "Directory"},
+			// Its path is a link: see Spec.guardTarget.
+			{Name: "start-allowed", Path: layout.StartGuard, ReadOnly: true, Type: "Directory"},
+		},
+		Requests:  map[string]string{"cpu": "100m", "memory": "100Mi"},
+		Liveness:  memberProbe("/livez", 10, 8),
+		Readiness: memberProbe("/readyz", 1, 3),
+		Startup:   memberProbe("/readyz", 10, startupFailures),
+		Annotations: map[string]string{
+			advertiseAnnotation: s.ClientURL(), toolsAnnotation: ArtifactDir(s.Version),
+		},
+	}
+}
+
+// startupFailures is how many times the startup probe may fail: for a day. A member without a quorum is not ready until
+// there is one, and killing it does not help, so the kubelet must not.
+const startupFailures = 8640
+
+func memberProbe(url string, period, failures int) *staticpod.Probe {
+	return &staticpod.Probe{
+		Host: "127.0.0.1", Path: url, Port: 2381, Scheme: "HTTP", Delay: 10 * (period / 10), Period: period, Timeout: 15,
+		Failures: failures,
+	}
+}
+
+// guardTarget returns the target of the link StartGuard of an established member: etcd's directory in the data
+// directory. The kubelet does not start the pod if the target of its mount is missing, and a container runtime cannot
+// create it through the link. So an established member whose data directory was emptied does not start: neither as a
+// new cluster, by the flags with which it was bootstrapped, nor under its old identity without its data. Until the
+// member is established, the target is a directory that exists.
+func (s Spec) guardTarget() string { return s.Directory() + "/member" }
+
+// initialFlagNames are the flags by which a member forms or joins its cluster. A unit gets them from bootstrap.env. In
+// a manifest they remain, as kubeadm's do: etcd ignores them once it has data, and a change would be a restart.
+var initialFlagNames = map[string]string{
+	"ETCD_INITIAL_CLUSTER":       "initial-cluster",
+	"ETCD_INITIAL_CLUSTER_STATE": "initial-cluster-state",
+	"ETCD_INITIAL_CLUSTER_TOKEN": "initial-cluster-token",
+}
+
+// initialFlags returns the variables of bootstrap.env as flags.
+func initialFlags(env string) map[string]string {
+	flags := map[string]string{}
+	for name, value := range ParseEnvironment(env) {
+		if flag, ok := initialFlagNames[name]; ok {
+			flags[flag] = value
+		}
+	}
+	return flags
+}
+
+// established returns a manifest without the flags of the bootstrap, which are no difference.
+func established(file host.FileState) host.FileState {
+	p, err := staticpod.Parse(file.Content)
+	if err != nil || string(p.Manifest()) != file.Content {
+		return file
+	}
+	for _, flag := range initialFlagNames {
+		delete(p.Flags, flag)
+	}
+	text := p.Manifest()
+	file.Content, file.SHA256, file.Size = string(text), Digest(text), int64(len(text))
+	return file
+}
+
+// interpretPod sets what is known of the pod. The running container has noted the digest of its manifest: if that is
+// the one that is placed, then it has read that.
+func (f *Observed) interpretPod() {
+	placed := f.Facts.Files[manifestPath]
+	f.Facts.Files = maps.Clone(f.Facts.Files)
+	for _, p := range RuntimePaths {
+		if file, ok := f.Facts.Files[p]; ok {
+			f.Facts.Files[p] = established(file)
+		}
+	}
+	f.Guard = guardIn(f.Facts.Output)
+	f.podNote = map[string]string{}
+	container, running := f.Pod.Running()
+	if !running {
+		return
+	}
+	maps.Copy(f.podNote, container.Note)
+	delete(f.podNote, staticpod.Self)
+	if p, err := staticpod.Parse(placed.Content); err == nil && p.Note()[staticpod.Self] == container.Note[staticpod.Self] {
+		f.podNote[layout.PodPath] = f.Facts.Files[manifestPath].SHA256
+	}
+}
+
+// guardIn returns the target of the link StartGuard in a report; "" if it is not a path.
+func guardIn(output string) string {
+	for line := range strings.Lines(output) {
+		if target, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "guard\t"); ok {
+			if layout.PlainPath.MatchString(target) {
+				return target
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// ownManifest reports whether a manifest is one of the provider's members, also if it was edited.
+func ownManifest(text string) bool { return strings.Contains(text, toolsAnnotation) }
+
+// podQuestions returns the script that reports how the pod of the machine runs, and whether that of s can.
+func (s Spec) podQuestions() host.Script {
+	image := ""
+	if s.Runtime == StaticPod {
+		image = s.ContainerImage()
+	}
+	return runtimeFunctions() + "member_report " + host.Words(image) + "\n"
+}
+
+// podProblems lists what keeps the pod of s from running on the machine.
+func (s Spec) podProblems(f Observed) []string {
+	if s.Runtime != StaticPod {
+		return nil
+	}
+	problems := f.Pod.Problems()
+	if _, placed := f.Facts.Files[manifestPath]; placed && f.Record == nil && !f.isPod() {
+		problems = append(problems, manifestPath+" is the manifest of an etcd that the provider does not manage: use "+
+			"another machine, or move it away when its member has left its cluster")
+	}
+	if len(f.Pod.Duplicates) > 0 && !f.isPod() {
+		problems = append(problems, "the kubelet runs a pod etcd from "+strings.Join(f.Pod.Duplicates, ", ")+
+			": move the file away")
+	}
+	return problems
+}
+
+// missingImage describes the image of s if the machine, with a pod as its member, does not have it.
+func (s Spec) missingImage(f Observed) []string {
+	if s.Runtime != StaticPod || !f.Pod.Reported || f.Pod.HasImage || !f.isPod() {
+		return nil
+	}
+	return []string{"image " + s.ContainerImage()}
+}
+
+// pullImage pulls the image of s if the machine does not have it: before anything is stopped.
+func pullImage(ctx context.Context, m Machine, s Spec, f Observed) error {
+	if s.Runtime != StaticPod || f.Pod.HasImage || f.Reached() && !f.isPod() && f.HasUnit() {
+		return nil
+	}
+	problem.Progress(ctx, "etcd %s: pulling %s", s.Name, s.ContainerImage())
+	if _, err := m.Run(ctx, host.Command{Script: staticpod.Functions() + staticpod.Pull(s.ContainerImage())}); err != nil {
+		return &problem.Problem{
+			Summary: "etcd image not pulled", Host: f.Label(), Cause: err.Error(), Err: err,
+			Unchanged: "no etcd was started, stopped or changed.",
+			Next: "check that the machine reaches the registry of " + s.ContainerImage() + " and that it has the image; or " +
+				"import the image there; or set image",
+		}
+	}
+	return nil
+}
+
+// podDrift describes how the machine differs for the pod, apart from its manifest.
+func (f Observed) podDrift() []string {
+	var words []string
+	for _, file := range f.Pod.Duplicates {
+		words = append(words, fmt.Sprintf("%s is another manifest of the pod: the kubelet runs every file there, "+
+			"whatever its name ends in", file))
+	}
+	if f.Pod.Reported && f.Pod.Kubelet != "active" {
+		words = append(words, fmt.Sprintf("kubelet.service is %s, wanted active: start it", f.Pod.Kubelet))
+	}
+	return words
+}
+
+// manifestDrift describes how the manifest that the kubelet runs differs.
+func (s Spec) manifestDrift(f Observed) []string {
+	file, ok := f.Facts.Files[manifestPath]
+	if !ok {
+		return []string{manifestPath + " is missing"}
+	}
+	want := s.pod()
+	if file.Content == string(want.Manifest()) {
+		return s.guardDrift(f)
+	}
+	have, err := staticpod.Parse(file.Content)
+	if err != nil {
+		return append([]string{manifestPath + " was edited manually: " + err.Error()}, s.guardDrift(f)...)
+	}
+	words := staticpod.Differences(have, want)
+	if len(words) == 0 {
+		words = append(words, manifestPath+" was edited manually")
+	}
+	return append(words, s.guardDrift(f)...)
+}
+
+// guardDrift describes a guard that would let an established member start without its data.
+func (s Spec) guardDrift(f Observed) []string {
+	if f.Pending || f.Guard == s.guardTarget() {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s leads to %q, wanted %q", layout.StartGuard, f.Guard, s.guardTarget())}
+}
+
+// guardRepair returns what sets the guard right.
+func (s Spec) guardRepair(f Observed) host.Script {
+	if !f.isPod() || len(s.guardDrift(f)) == 0 {
+		return ""
+	}
+	return runtimeFunctions() + "member_guard\n"
+}
+
+// podRestartReason describes why the pod must be restarted although its container was started as s wants it, or
+// returns "". The kubelet starts a container whenever it likes, so what is on the disk may have been read.
+func (s Spec) podRestartReason(f Observed) string {
+	if s.Runtime != StaticPod {
+		return ""
+	}
+	if len(f.Pod.Duplicates) > 0 {
+		return "another manifest of the pod is moved away"
+	}
+	for _, file := range FixedFiles(s) {
+		if file.Path != layout.PodPath && f.Facts.Files[file.Path].SHA256 != Digest(file.Content) {
+			return file.Path + " is another one, which a new container would read"
+		}
+	}
+	return ""
+}

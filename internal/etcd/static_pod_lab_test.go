@@ -1,0 +1,431 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+// TestStaticPodOnMachines: members that a kubelet runs from containers of containerd, from the first to the last.
+func TestStaticPodOnMachines(t *testing.T) {
+	testrun.Long(t)
+	onLab(t, lab.Config{
+		Name: "etcdpod", Subnet: netip.MustParsePrefix("10.57.0.0/24"), Machines: everyone,
+	}, []string{oldRelease, newRelease}, testStaticPods)
+}
+
+const (
+	pauseImage  = "registry.example.com/pod:1"
+	podManifest = staticpod.Directory + "/etcd.yaml"
+)
+
+// kubeletFiles make a kubelet that runs static pods only, without an API server.
+const kubeletFiles = `mkdir -p /var/lib/kubelet /etc/kubernetes/manifests
+cat >/var/lib/kubelet/config.yaml <<'CONFIG'
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+failCgroupV1: false
+failSwapOn: false
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+staticPodPath: /etc/kubernetes/manifests
+CONFIG
+cat >/etc/systemd/system/kubelet.service <<'UNIT'
+[Unit]
+After=containerd.service cgroups-writable.service
+[Service]
+ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
+Restart=always
+RestartSec=2
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl daemon-reload
+systemctl enable --now --quiet kubelet
+`
+
+func testStaticPods(t *testing.T) {
+	prepareNodes(t)
+	r := newRig(t)
+	r.clusters.pace.ConditionTimeout, r.clusters.pace.Settle = 10*time.Second, time.Second
+	r.edit(func(s *Spec) {
+		s.Version, s.Runtime, s.ExtraArgs = oldRelease, machine.StaticPod, map[string]string{"max-txn-ops": "200"}
+		s.Environment = map[string]string{"GOGC": "90"}
+	}, everyone...)
+	for _, step := range []struct {
+		name string
+		run  func()
+	}{
+		{"refused", r.podRefused},
+		{"created", r.podCreated},
+		{"flag", r.podFlag},
+		{"killed", r.podKilled},
+		{"drift", r.podDrift},
+		{"rotated", r.podRotated},
+		{"upgraded", r.podUpgraded},
+		{"boot", r.podBoots},
+		{"data gone", r.podWithoutData},
+		{"replaced", r.podReplaced},
+		{"imported", r.podImported},
+		{"deleted", r.podDeleted},
+	} {
+		if !t.Run(step.name, func(t *testing.T) {
+			r.t = t
+			defer func() {
+				if t.Failed() {
+					r.podDiagnosis()
+				}
+			}()
+			step.run()
+		}) {
+			t.FailNow()
+		}
+		r.t = t
+	}
+}
+
+// prepareNodes makes machines with containerd, a kubelet and the images.
+func prepareNodes(t *testing.T) {
+	t.Helper()
+	l, err := lab.Open(os.Getenv(withinLab))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := build.Version("kubernetes-1.36-node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := filepath.Join(components(), "kubernetes-v"+version, "kubelet")
+	if _, err := os.Stat(kubelet); err != nil {
+		testrun.Missing(t, "kube-lab build kubernetes-1.36-node makes kubelet")
+	}
+	archives := []string{filepath.Join(t.TempDir(), "pod.tar")}
+	if err := build.PodImage(t.Context(), pauseImage, archives[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []string{oldRelease, newRelease} {
+		archive := filepath.Join(t.TempDir(), release+".tar")
+		program := filepath.Join(components(), "etcd-v"+release, "etcd")
+		if err := build.ProgramImage(t.Context(), machine.DefaultImage(release), program, archive); err != nil {
+			t.Fatal(err)
+		}
+		archives = append(archives, archive)
+	}
+	var group sync.WaitGroup
+	errs := make([]error, len(everyone))
+	for i, name := range everyone {
+		group.Go(func() { errs[i] = prepareNode(t.Context(), l.Machine(name), kubelet, archives) })
+	}
+	group.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("%s: %v", everyone[i], err)
+		}
+	}
+}
+
+func prepareNode(ctx context.Context, m *lab.Machine, kubelet string, archives []string) error {
+	if err := m.RebuildForContainers(ctx, pauseImage); err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		file, err := os.Open(archive)
+		if err != nil {
+			return err
+		}
+		err = m.ImportImage(ctx, file)
+		_ = file.Close() // it was read
+		if err != nil {
+			return err
+		}
+	}
+	program, err := os.Open(kubelet)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	upload := m.SSH(ctx, "cat >/usr/bin/kubelet && chmod 755 /usr/bin/kubelet")
+	upload.Stdin = program
+	if out, err := upload.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	_, err = m.Run(ctx, kubeletFiles)
+	return err
+}
+
+// podDiagnosis logs what the machines say about their pods.
+func (r *rig) podDiagnosis() {
+	for _, name := range everyone {
+		out, err := r.lab.Machine(name).Run(context.WithoutCancel(r.t.Context()), `ls -la /etc/kubernetes/manifests /etc/etcd
+cat `+podManifest+`; ctr -n k8s.io tasks ls; journalctl -u kubelet -n 25 --no-pager | cut -c 1-400
+tail -n 15 /var/log/pods/kube-system_etcd-*/etcd/*.log | cut -c 1-400; ss -ltn`)
+		r.t.Logf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// container returns the container of a machine's member.
+func (r *rig) container(name string) string {
+	r.t.Helper()
+	return strings.TrimSpace(r.sh(name, "pgrep -x etcd"))
+}
+
+// podRefused: a machine without a working kubelet is refused, and nothing is changed there.
+func (r *rig) podRefused() {
+	for want, script := range map[string][2]string{
+		"kubelet.service is inactive": {"systemctl stop kubelet", "systemctl start kubelet"},
+		"directory of manifests is /etc/kubelet.d": {
+			"sed -i 's|^staticPodPath:.*|staticPodPath: /etc/kubelet.d|' /var/lib/kubelet/config.yaml; systemctl restart kubelet",
+			"sed -i 's|^staticPodPath:.*|staticPodPath: /etc/kubernetes/manifests|' /var/lib/kubelet/config.yaml; " +
+				"systemctl restart kubelet",
+		},
+		"container runtime does not answer": {"systemctl stop containerd", "systemctl start containerd"},
+	} {
+		r.sh("cp1", script[0])
+		_, err := r.clusters.Create(r.t.Context(), r.specs["cp1"])
+		if err == nil || !strings.Contains(err.Error(), want) {
+			r.t.Errorf("%q: %v", want, err)
+		}
+		r.sh("cp1", script[1])
+	}
+	if got := r.sh("cp1", "ls -d /etc/etcd /opt/kube 2>/dev/null; true"); got != "" {
+		r.t.Errorf("a refused machine has %s", got)
+	}
+}
+
+// podCreated: one member, and then two that join it.
+func (r *rig) podCreated() {
+	r.only([]string{"cp1"}, "create one", r.create)
+	r.only([]string{"cp2", "cp3"}, "join two", r.create)
+	before := map[string]string{}
+	for _, name := range everyone {
+		before[name] = r.container(name)
+	}
+	r.all("read", r.same)
+	r.all("update without a change", r.update)
+	for _, name := range everyone {
+		if r.container(name) != before[name] {
+			r.t.Errorf("%s was restarted", name)
+		}
+	}
+}
+
+// podFlag: a flag is rolled out one by one while a client writes.
+func (r *rig) podFlag() {
+	w := r.writer()
+	r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"] = "256" }, everyone...)
+	r.all("roll out a flag", r.update)
+	acknowledged, failed := w.stop()
+	r.t.Logf("%d writes were acknowledged, %d were not", len(acknowledged), failed)
+	r.readBack(acknowledged)
+	r.all("read", r.same)
+	for _, name := range everyone {
+		if got := r.sh(name, "tr '\\0' '\\n' </proc/$(pgrep -x etcd)/cmdline | grep max-txn"); got != "--max-txn-ops=256\n" {
+			r.t.Errorf("%s runs with %s", name, got)
+		}
+	}
+}
+
+// podKilled: the kubelet starts a container again, which is no drift.
+func (r *rig) podKilled() {
+	before := r.container("cp2")
+	r.sh("cp2", "kill -9 "+before)
+	r.awaitPod("cp2", "", r.same)
+	if r.container("cp2") == before {
+		r.t.Error("the container was not killed")
+	}
+}
+
+// awaitPod waits until a check of a member succeeds.
+func (r *rig) awaitPod(name, what string, check func(context.Context, Spec) error) {
+	r.t.Helper()
+	begin := time.Now()
+	for {
+		err := check(r.t.Context(), r.specs[name])
+		if err == nil {
+			r.t.Logf("%s %s after %s", name, what, time.Since(begin).Round(100*time.Millisecond))
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			r.t.Fatalf("%s %s: %v", name, what, err)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// podDrift: what was changed by hand is reported and repaired.
+func (r *rig) podDrift() {
+	guard := layout.StartGuard
+	for _, c := range []struct {
+		name, script string
+		want         []string
+		restarts     bool
+	}{
+		{"an edited manifest", "sed -i 's/max-txn-ops=256/max-txn-ops=300/' " + podManifest, []string{
+			`flag --max-txn-ops is "300", wanted "256"`,
+		}, true},
+		{"a deleted manifest", "rm " + podManifest, []string{podManifest + " is missing"}, true},
+		{"a copy beside the manifest", "cp " + podManifest + " " + podManifest + ".bak", []string{
+			podManifest + ".bak is another manifest of the pod",
+		}, true},
+		{"an edited definition", "sed -i 's/max-txn-ops=256/max-txn-ops=300/' " + layout.PodPath, []string{
+			layout.PodPath + " was edited manually",
+		}, false},
+		{"a guard that lets it start without data", "ln -sfn /etc/etcd " + guard, []string{guard + " leads to"}, false},
+	} {
+		before := r.container("cp3")
+		r.sh("cp3", c.script)
+		r.awaitPod("cp3", c.name+" is reported", func(ctx context.Context, s Spec) error {
+			status, err := r.clusters.Read(ctx, s)
+			words := strings.Join(status.Drift, "\n")
+			for _, want := range c.want {
+				if err == nil && !strings.Contains(words, want) {
+					err = fmt.Errorf("drift lacks %q: %s", want, words)
+				}
+			}
+			return err
+		})
+		r.only([]string{"cp3"}, "repair "+c.name, func(ctx context.Context, s Spec) error {
+			status, err := r.clusters.Update(ctx, s)
+			if err == nil && len(status.Drift) > 0 {
+				err = fmt.Errorf("left %q", status.Drift)
+			}
+			return err
+		})
+		r.awaitPod("cp3", c.name+" is repaired", r.same)
+		if restarted := r.container("cp3") != before; restarted != c.restarts {
+			r.t.Errorf("%s: restarted %v", c.name, restarted)
+		}
+	}
+	if got := r.sh("cp3", "ls -A "+staticpod.Directory); got != "etcd.yaml\n" {
+		r.t.Errorf("the directory of manifests has %s", got)
+	}
+	if got := r.sh("cp3", "ls "+layout.MovedManifests); got != "etcd.yaml.bak\n" {
+		r.t.Errorf("the copy is not where it was moved: %s", got)
+	}
+}
+
+// podRotated: the etcd authority is rotated; new certificates restart nothing.
+func (r *rig) podRotated() {
+	for generation := 1; generation <= 3; generation++ {
+		bundle := etcdtest.Rotated(r.t, r.specs["cp1"].Bundle, generation)
+		before := map[string]string{}
+		for name, s := range r.specs {
+			s.Bundle = bundle
+			r.specs[name], before[name] = s, r.container(name)
+		}
+		r.all(fmt.Sprint("rotate to generation ", generation), r.update)
+		r.all("read", r.same)
+		for name := range r.specs {
+			if restarted := r.container(name) != before[name]; restarted != (generation != 2) {
+				r.t.Errorf("generation %d: %s was restarted: %v", generation, name, restarted)
+			}
+		}
+	}
+}
+
+// podUpgraded: to the next minor version, while a client writes. Scheduled snapshots use its tools.
+func (r *rig) podUpgraded() {
+	r.edit(func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: never, Kept: 1} }, everyone...)
+	r.all("snapshots", r.update)
+	acknowledged := r.changeVersion("upgrade", newRelease)
+	r.all("read", r.same)
+	r.readBack(acknowledged)
+	r.sameData()
+	r.savesOnSchedule()
+}
+
+// podBoots: a machine that lost power starts its member again.
+func (r *rig) podBoots() {
+	m := r.lab.Machine("cp2")
+	if err := m.PowerOff(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := m.Boot(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.awaitPod("cp2", "serves after a boot", r.same)
+}
+
+// podWithoutData: an established member whose data directory was emptied does not start, neither by its kubelet nor
+// as a new container of its pod. The next apply makes it join again.
+func (r *rig) podWithoutData() {
+	r.sh("cp1", "systemctl stop kubelet; kill -9 $(pgrep -x etcd); rm -rf /var/lib/etcd/member; systemctl start kubelet")
+	r.t.Log("the container of a running pod")
+	r.neverStarts("cp1")
+	r.sh("cp1", "mv "+podManifest+" /root/; sleep 25; mv /root/etcd.yaml "+podManifest)
+	r.t.Log("a new pod")
+	r.neverStarts("cp1")
+	r.only([]string{"cp1"}, "join again", func(ctx context.Context, s Spec) error {
+		_, err := r.clusters.Update(ctx, s)
+		return err
+	})
+	r.all("read", r.same)
+}
+
+func (r *rig) neverStarts(name string) {
+	r.t.Helper()
+	for range 15 {
+		time.Sleep(time.Second)
+		got := r.sh(name, "pgrep -x etcd; [ ! -e /var/lib/etcd/member ] || ls -d /var/lib/etcd/member; true")
+		if got != "" {
+			r.t.Fatalf("%s has %s", name, got)
+		}
+	}
+}
+
+// podReplaced: a member is destroyed, and one of the same name joins.
+func (r *rig) podReplaced() {
+	r.sh("cp3", "cp "+podManifest+" "+podManifest+".old") // would start when the manifest is gone
+	r.only([]string{"cp3"}, "destroy one", r.delete)
+	if got := r.sh("cp3", "ls -A "+staticpod.Directory+"; pgrep -x etcd; true"); got != "" {
+		r.t.Errorf("left behind: %s", got)
+	}
+	r.only([]string{"cp3"}, "join again", r.create)
+	r.all("read", r.same)
+}
+
+// podImported: a machine tells what runs its member.
+func (r *rig) podImported() {
+	got, err := r.clusters.Import(r.t.Context(), r.specs["cp2"].Host)
+	if err != nil || got.Runtime != machine.StaticPod || got.Image != machine.DefaultImage(newRelease) ||
+		got.ExtraArgs["max-txn-ops"] != "256" || len(got.ExtraArgs) != 1 || got.Environment["GOGC"] != "90" ||
+		len(got.Peers) != 3 || got.Version != newRelease || got.Snapshots == nil {
+		r.t.Errorf("%v: %+v", err, got)
+	}
+	s := r.specs["cp2"]
+	s.Runtime = machine.Systemd
+	_, err = r.clusters.Update(r.t.Context(), s)
+	if err == nil || !strings.Contains(err.Error(), "runs as a static pod") {
+		r.t.Errorf("another runtime: %v", err)
+	}
+	r.all("read", r.same)
+}
+
+// podDeleted: nothing is left but archives, the kubelet and the images.
+func (r *rig) podDeleted() {
+	r.all("destroy", r.delete)
+	for _, name := range everyone {
+		r.sh(name, "rmdir "+staticpod.Directory+" /etc/kubernetes")
+		if got := r.sh(name, "ctr -n k8s.io tasks ls -q"); strings.TrimSpace(got) != "" {
+			r.t.Errorf("%s runs %s", name, got)
+		}
+	}
+	r.clean()
+}

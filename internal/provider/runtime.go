@@ -1,0 +1,72 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+)
+
+func runtimeSchema() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.OneOf(string(machine.Systemd), string(machine.StaticPod))},
+		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
+			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
+			"provider then installs neither the kubelet nor the container runtime. `volume`, `restore`, `resources`, " +
+			"`liveness_probe` and `metrics` are not supported with it. A change on an existing member is refused: replace " +
+			"the member. See the guide [Static pods](../guides/static-pods).",
+	}
+}
+
+// runtimeOf returns what runs a member; null is systemd.
+func runtimeOf(v types.String) machine.Runtime {
+	if v.ValueString() == string(machine.StaticPod) {
+		return machine.StaticPod
+	}
+	return machine.Systemd
+}
+
+// validateRuntime refuses what a static pod does not support.
+func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
+	if m.Runtime.IsUnknown() {
+		return
+	}
+	if runtimeOf(m.Runtime) != machine.StaticPod {
+		if !m.Image.IsNull() {
+			diags.AddAttributeError(path.Root("image"), "Image without a static pod",
+				`image is used by runtime = "static_pod" only.`+"\nNext step: omit image, or set runtime.")
+		}
+		return
+	}
+	for name, v := range map[string]attr.Value{
+		"volume": m.Volume, "restore": m.Restore, "resources": m.Resources, "metrics": m.Metrics,
+	} {
+		if !v.IsNull() {
+			diags.AddAttributeError(path.Root(name), "Not supported with a static pod",
+				name+` is not supported with runtime = "static_pod".`+"\nNext step: omit "+name+`, or use runtime = "systemd".`)
+		}
+	}
+	if m.Liveness.ValueBool() {
+		diags.AddAttributeError(path.Root("liveness_probe"), "Not supported with a static pod",
+			"The kubelet probes static pods itself.\nNext step: omit liveness_probe.")
+	}
+}
+
+// planRuntime refuses another runtime for an existing member: the member would have to stop under the one and start
+// under the other, on the same data.
+func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnostics) {
+	replaced := !m.Name.Equal(state.Name) || !m.DataDir.Equal(state.DataDir) || !addressOf(m.Host).Equal(addressOf(state.Host))
+	if m.Runtime.IsUnknown() || replaced || runtimeOf(m.Runtime) == runtimeOf(state.Runtime) {
+		return
+	}
+	diags.AddAttributeError(path.Root("runtime"), "Runtime of an existing member",
+		"The member runs as "+string(runtimeOf(state.Runtime))+". It cannot be changed to "+string(runtimeOf(m.Runtime))+
+			" in place.\nUnchanged: nothing was changed.\nNext step: keep runtime; or replace the member: destroy this resource "+
+			"and apply, then create it again with the other runtime.")
+}
