@@ -82,7 +82,8 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 
 // reviewScript reads the process, the disk of its data, and timers. It distinguishes the
 // provider's own timer from others by the content of its file.
-var reviewScript = machine.RuntimeQuestion() + host.ProcessScript(layout.Unit) + host.ClientFunctions + reviewFunctions + `
+var reviewScript = machine.RuntimeQuestion() + host.ProcessScript(layout.Unit) + host.ClientFunctions +
+	reviewFunctions + `
 pid=$(member_pid)
 dir=
 if member_is_pod && [ "${pid:-0}" -gt 0 ]; then

@@ -191,7 +191,8 @@ func (r *rig) podRefused() {
 	for want, script := range map[string][2]string{
 		"kubelet.service is inactive": {"systemctl stop kubelet", "systemctl start kubelet"},
 		"directory of manifests is /etc/kubelet.d": {
-			"sed -i 's|^staticPodPath:.*|staticPodPath: /etc/kubelet.d|' /var/lib/kubelet/config.yaml; systemctl restart kubelet",
+			"sed -i 's|^staticPodPath:.*|staticPodPath: /etc/kubelet.d|' /var/lib/kubelet/config.yaml; " +
+				"systemctl restart kubelet",
 			"sed -i 's|^staticPodPath:.*|staticPodPath: /etc/kubernetes/manifests|' /var/lib/kubelet/config.yaml; " +
 				"systemctl restart kubelet",
 		},
@@ -390,15 +391,21 @@ func (r *rig) neverStarts(name string) {
 	}
 }
 
-// podReplaced: a member is destroyed, and one of the same name joins.
+// podReplaced: a member is destroyed, and one of the same name joins: first as a unit of systemd, beside pods.
 func (r *rig) podReplaced() {
 	r.sh("cp3", "cp "+podManifest+" "+podManifest+".old") // would start when the manifest is gone
 	r.only([]string{"cp3"}, "destroy one", r.delete)
 	if got := r.sh("cp3", "ls -A "+staticpod.Directory+"; pgrep -x etcd; true"); got != "" {
 		r.t.Errorf("left behind: %s", got)
 	}
-	r.only([]string{"cp3"}, "join again", r.create)
-	r.all("read", r.same)
+	for _, by := range []machine.Runtime{machine.Systemd, machine.StaticPod} {
+		r.edit(func(s *Spec) { s.Runtime = by }, "cp3")
+		r.only([]string{"cp3"}, "join again by "+string(by), r.create)
+		r.all("read", r.same)
+		if by == machine.Systemd {
+			r.only([]string{"cp3"}, "destroy it", r.delete)
+		}
+	}
 }
 
 // podImported: a machine tells what runs its member.

@@ -20,7 +20,17 @@ func runtimeSchema() schema.StringAttribute {
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
 			"provider then installs neither the kubelet nor the container runtime. `volume`, `restore`, `resources`, " +
 			"`liveness_probe` and `metrics` are not supported with it. A change on an existing member is refused: replace " +
-			"the member. See the guide [Static pods](../guides/static-pods).",
+			"the member. See [Members as static pods](../guides/topologies.md#members-as-static-pods).",
+	}
+}
+
+func imageSchema() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{checked("image", machine.ValidateImage)},
+		MarkdownDescription: "Image of etcd for `runtime = \"static_pod\"`, with a tag or a digest. Its etcd must be of " +
+			"`version`. Default: kubeadm's, such as `" + machine.DefaultImage("3.6.16") + "`. The machine pulls it before " +
+			"anything is stopped, unless it has it. A change restarts the members one at a time, the leader last.",
 	}
 }
 
@@ -61,12 +71,13 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 // planRuntime refuses another runtime for an existing member: the member would have to stop under the one and start
 // under the other, on the same data.
 func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnostics) {
-	replaced := !m.Name.Equal(state.Name) || !m.DataDir.Equal(state.DataDir) || !addressOf(m.Host).Equal(addressOf(state.Host))
+	replaced := !m.Name.Equal(state.Name) || !m.DataDir.Equal(state.DataDir) ||
+		!addressOf(m.Host).Equal(addressOf(state.Host))
 	if m.Runtime.IsUnknown() || replaced || runtimeOf(m.Runtime) == runtimeOf(state.Runtime) {
 		return
 	}
 	diags.AddAttributeError(path.Root("runtime"), "Runtime of an existing member",
 		"The member runs as "+string(runtimeOf(state.Runtime))+". It cannot be changed to "+string(runtimeOf(m.Runtime))+
-			" in place.\nUnchanged: nothing was changed.\nNext step: keep runtime; or replace the member: destroy this resource "+
-			"and apply, then create it again with the other runtime.")
+			" in place.\nUnchanged: nothing was changed.\nNext step: keep runtime; or replace the member: destroy this "+
+			"resource and apply, then create it again with the other runtime.")
 }

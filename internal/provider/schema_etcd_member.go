@@ -72,13 +72,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 				"Upgrading. The plan refuses a version that the running cluster does not allow.",
 		},
 		"runtime": runtimeSchema(),
-		"image": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{checked("image", machine.ValidateImage)},
-			MarkdownDescription: "Image of etcd for `runtime = \"static_pod\"`, with a tag or a digest. Its etcd must be of " +
-				"`version`. Default: kubeadm's, such as `" + machine.DefaultImage("3.6.16") + "`. The machine pulls it before " +
-				"anything is stopped, unless it has it. A change restarts the members one at a time, the leader last.",
-		},
+		"image":   imageSchema(),
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Additional flags of etcd, without dashes, such as `quota-backend-bytes`. They " +

@@ -17,7 +17,8 @@ var apiServersScript host.Script
 // below prefix.
 func APIServersQuery(address, prefix string) host.Query {
 	return host.Query{Script: apiServersScript, Vars: map[string]string{
-		"unit": layout.UnitPath, "pod": layout.PodPath, "endpoint": membership.ClientURL(address), "pki": layout.PKIDir, "prefix": prefix,
+		"unit": layout.UnitPath, "pod": layout.PodPath, "endpoint": membership.ClientURL(address), "pki": layout.PKIDir,
+		"prefix": prefix,
 	}}
 }
 

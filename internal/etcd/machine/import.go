@@ -66,7 +66,8 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 			" that names its cluster: it was not created by this provider",
 			"add a member on another machine in the configuration, and remove this one")
 	case unit == "":
-		return Imported{}, notImported(h, layout.UnitPath+" or "+layout.PodPath+", which describes how the member runs, is missing",
+		return Imported{}, notImported(h, layout.UnitPath+" or "+layout.PodPath+
+			", which describes how the member runs, is missing",
 			"recreate it by an apply from the configuration")
 	}
 	at, err := InstallationIn(unit)

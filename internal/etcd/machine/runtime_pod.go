@@ -144,7 +144,8 @@ func (f *Observed) interpretPod() {
 	}
 	maps.Copy(f.podNote, container.Note)
 	delete(f.podNote, staticpod.Self)
-	if p, err := staticpod.Parse(placed.Content); err == nil && p.Note()[staticpod.Self] == container.Note[staticpod.Self] {
+	p, err := staticpod.Parse(placed.Content)
+	if err == nil && p.Note()[staticpod.Self] == container.Note[staticpod.Self] {
 		f.podNote[layout.PodPath] = f.Facts.Files[manifestPath].SHA256
 	}
 }

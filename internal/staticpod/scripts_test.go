@@ -1,0 +1,149 @@
+package staticpod
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Stand-ins for the programs of a machine. The container runs as long as the file $STATE/running exists.
+var programs = map[string]string{
+	"ctr": `case "$*" in
+*"tasks ls")
+  echo "TASK PID STATUS"
+  [ ! -e "$STATE/running" ] || echo "$ID $$ RUNNING"
+  echo "other 1 RUNNING"
+  ;;
+*"containers ls"*'"io.kubernetes.container.name"==etcd') echo "$ID"; echo 0123456789abcdef ;;
+*"images ls"*"name==there:1") echo there:1 ;;
+*"images pull"*) echo "$*" >>"$STATE/pulled" ;;
+*"images ls"*) ;;
+*) exit 1 ;;
+esac`,
+	"crictl": `case "$*" in
+*"ps --all --quiet"*"container.name=etcd") echo "$ID"; echo 0123456789abcdef ;;
+*inspect*"$ID")
+  if [ -e "$STATE/running" ]; then echo "$ID CONTAINER_RUNNING $$"; else echo "$ID CONTAINER_EXITED 0"; fi
+  ;;
+*inspect*) exit 1 ;;
+*"images --quiet there:1") echo sha256:1 ;;
+*"images --quiet"*) ;;
+*"pull --quiet"*) echo "$*" >>"$STATE/pulled" ;;
+*) exit 1 ;;
+esac`,
+	"systemctl": `case "$*" in *ActiveState*) echo active ;; *MainPID*) echo 0 ;; esac`,
+	"ss":        `[ ! -e "$STATE/listens" ] || echo LISTEN`,
+}
+
+// shell runs a script with stand-ins for some programs, and returns its output.
+func shell(t *testing.T, dir string, with []string, script host.Script) (string, error) {
+	t.Helper()
+	bin := t.TempDir()
+	for _, name := range with {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+programs[name]+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command("sh", "-euc", string(Functions()+"pod_manifests=$STATE/manifests\n"+script))
+	command.Env = []string{
+		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32),
+		"CONTAINER_RUNTIME_ENDPOINT=unix:///run/x.sock",
+	}
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestContainersOf reads the containers from both tools.
+func TestContainersOf(t *testing.T) {
+	for _, tool := range []string{"ctr", "crictl"} {
+		dir := t.TempDir()
+		for _, running := range []bool{true, false} {
+			if running {
+				write(t, dir+"/running", "")
+			} else if err := os.Remove(dir + "/running"); err != nil {
+				t.Fatal(err)
+			}
+			out, err := shell(t, dir, []string{tool, "systemctl", "ss"}, Report("etcd", "there:1")+Report("other", "x:1"))
+			s := Read(out, "etcd")
+			_, runs := s.Running()
+			if err != nil || s.Runtime != tool || !s.Answers || !s.HasImage || runs != running || len(s.Containers) == 0 ||
+				s.Containers[0].ID != strings.Repeat("ab", 32) || s.Kubelet != "active" {
+				t.Errorf("%s, running %v: %v: %+v\n%s", tool, running, err, s, out)
+			}
+		}
+		out, err := shell(t, dir, []string{tool}, Pull("there:1")+Pull("x:1"))
+		pulled, _ := os.ReadFile(dir + "/pulled")
+		if err != nil || strings.Count(string(pulled), "\n") != 1 || !strings.Contains(string(pulled), "x:1") {
+			t.Errorf("%s: %v: %s pulled %q", tool, err, out, pulled)
+		}
+	}
+	out, err := shell(t, t.TempDir(), []string{"systemctl"}, Report("etcd", ""))
+	if s := Read(out, "etcd"); err != nil || s.Answers || s.Runtime != "" || s.HasImage {
+		t.Errorf("without a runtime: %v: %+v", err, s)
+	}
+}
+
+// TestPlaceAndStop places a definition and takes it away, each twice, with a copy beside it.
+func TestPlaceAndStop(t *testing.T) {
+	dir := t.TempDir()
+	definition, placed := dir+"/etcd.yaml", dir+"/manifests/etcd.yaml"
+	write(t, definition, string(example().Manifest()))
+	tools := []string{"ctr", "systemctl", "ss"}
+	for range 2 {
+		if out, err := shell(t, dir, tools, Place("etcd", definition)); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		info, err := os.Stat(placed)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("%v %v", info, err)
+		}
+		if names, err := os.ReadDir(dir + "/manifests"); err != nil || len(names) != 1 {
+			t.Errorf("the directory has %v, %v", names, err)
+		}
+	}
+	copied := dir + "/manifests/etcd.yaml.bak"
+	write(t, copied, string(example().Manifest()))
+	write(t, dir+"/manifests/other.yaml", strings.ReplaceAll(string(example().Manifest()), " etcd", " other"))
+	if out, _ := shell(t, dir, tools, "pod_duplicates etcd\n"); out != copied+"\n" {
+		t.Errorf("duplicates: %q", out)
+	}
+	for range 2 {
+		if out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379, 2380)); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if names, err := os.ReadDir(dir + "/manifests"); err != nil || len(names) != 1 || names[0].Name() != "other.yaml" {
+			t.Errorf("the directory has %v, %v", names, err)
+		}
+		if _, err := os.Stat(dir + "/moved/etcd.yaml.bak"); err != nil {
+			t.Error(err)
+		}
+	}
+	for file, want := range map[string]string{"running": "RUNNING", "listens": "have not ended"} {
+		write(t, dir+"/"+file, "")
+		out, err := shell(t, dir, tools, "pod_stop etcd $STATE/moved 1 2379\n")
+		if err == nil || !strings.Contains(out, want) || !strings.Contains(out, "kubelet.service is active") {
+			t.Errorf("%s: %v: %s", file, err, out)
+		}
+		if err := os.Remove(dir + "/" + file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A runtime that does not answer is no evidence that a container has ended.
+	if out, err := shell(t, dir, []string{"systemctl", "ss"}, "pod_stop etcd $STATE/moved 1 2379\n"); err == nil {
+		t.Errorf("stopped without a runtime: %s", out)
+	}
+}
