@@ -59,6 +59,17 @@ WantedBy=multi-user.target
 UNIT
 systemctl daemon-reload
 systemctl enable --now --quiet kubelet
+` + kubeletRuns
+
+// kubeletRuns waits until the kubelet runs, and keeps running.
+const kubeletRuns = `for i in $(seq 60); do
+  if ctr -n k8s.io tasks ls >/dev/null 2>&1 && systemctl is-active --quiet kubelet; then
+    sleep 2
+    if systemctl is-active --quiet kubelet; then exit 0; fi
+  fi
+  sleep 0.5
+done
+exit 1
 `
 
 func testStaticPods(t *testing.T) {
@@ -203,7 +214,7 @@ func (r *rig) podRefused() {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			r.t.Errorf("%q: %v", want, err)
 		}
-		r.sh("cp1", script[1])
+		r.sh("cp1", script[1]+"\n"+kubeletRuns)
 	}
 	if got := r.sh("cp1", "ls -d /etc/etcd /opt/kube 2>/dev/null; true"); got != "" {
 		r.t.Errorf("a refused machine has %s", got)

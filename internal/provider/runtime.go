@@ -57,7 +57,7 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 	for name, v := range map[string]attr.Value{
 		"volume": m.Volume, "restore": m.Restore, "resources": m.Resources, "metrics": m.Metrics,
 	} {
-		if !v.IsNull() {
+		if !v.IsNull() && !v.IsUnknown() {
 			diags.AddAttributeError(path.Root(name), "Not supported with a static pod",
 				name+` is not supported with runtime = "static_pod".`+"\nNext step: omit "+name+`, or use runtime = "systemd".`)
 		}

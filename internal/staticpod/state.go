@@ -176,6 +176,9 @@ func (s State) Problems() []string {
 			"systemctl enable --now containerd")
 	}
 	switch {
+	case s.Kubelet == "activating" || s.Kubelet == "failed":
+		problems = append(problems, "kubelet.service is "+s.Kubelet+": its log (journalctl -u kubelet) says why it does "+
+			"not stay up")
 	case s.Kubelet != "active":
 		problems = append(problems, fmt.Sprintf("kubelet.service is %s: install the kubelet, and run systemctl enable "+
 			"--now kubelet; the provider does not install it", cmp.Or(s.Kubelet, "missing")))

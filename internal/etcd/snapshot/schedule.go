@@ -132,7 +132,7 @@ func (m Member) renderScript() string {
 	}
 	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
 		"unit": layout.UnitPath, "pod": layout.PodPath, "endpoint": m.ClientURL, "pki": layout.PKIDir,
-		"dir": scheduledDir(m.DataDir),
+		"dir":    scheduledDir(m.DataDir),
 		"upload": upload, "store": store, "store_kept": strconv.Itoa(kept),
 		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName,
 		"member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),

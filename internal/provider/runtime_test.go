@@ -1,0 +1,79 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// wordsOf returns the text of all diagnostics.
+func wordsOf(diags diag.Diagnostics) string {
+	var words []string
+	for _, d := range diags {
+		words = append(words, d.Summary()+": "+d.Detail())
+	}
+	return strings.Join(words, "\n")
+}
+
+// TestValidateRuntime: what static pods do not support is refused, and an image without one.
+func TestValidateRuntime(t *testing.T) {
+	pod := types.StringValue("static_pod")
+	object := types.ObjectValueMust(map[string]attr.Type{}, map[string]attr.Value{})
+	none := types.ObjectNull(map[string]attr.Type{})
+	for name, c := range map[string]struct {
+		model etcdMemberModel
+		want  string
+	}{
+		"a unit":                 {etcdMemberModel{Volume: object, Liveness: types.BoolValue(true)}, ""},
+		"a unit, in words":       {etcdMemberModel{Runtime: types.StringValue("systemd")}, ""},
+		"not known yet":          {etcdMemberModel{Runtime: types.StringUnknown(), Image: types.StringValue("a:1")}, ""},
+		"a unit with an image":   {etcdMemberModel{Image: types.StringValue("a:1")}, "image is used by runtime"},
+		"a pod":                  {etcdMemberModel{Runtime: pod, Image: types.StringValue("a:1"), Volume: none}, ""},
+		"a pod, not known yet":   {etcdMemberModel{Runtime: pod, Restore: types.ObjectUnknown(nil)}, ""},
+		"a pod with a volume":    {etcdMemberModel{Runtime: pod, Volume: object}, "volume is not supported"},
+		"a pod with a restore":   {etcdMemberModel{Runtime: pod, Restore: object}, "restore is not supported"},
+		"a pod with limits":      {etcdMemberModel{Runtime: pod, Resources: object}, "resources is not supported"},
+		"a pod with facts":       {etcdMemberModel{Runtime: pod, Metrics: object}, "metrics is not supported"},
+		"a pod with a probe":     {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(true)}, "omit liveness_probe"},
+		"a pod without one":      {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(false)}, ""},
+		"a pod, and the default": {etcdMemberModel{Runtime: pod, Liveness: types.BoolNull()}, ""},
+	} {
+		var diags diag.Diagnostics
+		c.model.validateRuntime(&diags)
+		if text := wordsOf(diags); !strings.Contains(text, c.want) || (text == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+}
+
+// TestPlanRuntime: an existing member keeps what runs it, and a replaced one need not.
+func TestPlanRuntime(t *testing.T) {
+	member := func(address, runtime string) etcdMemberModel {
+		host := types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
+			map[string]attr.Value{"address": types.StringValue(address)})
+		m := etcdMemberModel{Name: types.StringValue("cp1"), Host: host, Runtime: types.StringValue(runtime)}
+		if runtime == "" {
+			m.Runtime = types.StringNull()
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		before, after etcdMemberModel
+		refused       bool
+	}{
+		"stays a unit":            {member("10.0.0.11", ""), member("10.0.0.11", "systemd"), false},
+		"stays a pod":             {member("10.0.0.11", "static_pod"), member("10.0.0.11", "static_pod"), false},
+		"becomes a pod":           {member("10.0.0.11", ""), member("10.0.0.11", "static_pod"), true},
+		"becomes a unit":          {member("10.0.0.11", "static_pod"), member("10.0.0.11", ""), true},
+		"becomes a pod elsewhere": {member("10.0.0.11", ""), member("10.0.0.14", "static_pod"), false},
+	} {
+		var diags diag.Diagnostics
+		c.after.planRuntime(c.before, &diags)
+		if text := wordsOf(diags); (text != "") != c.refused || c.refused && !strings.Contains(text, "cannot be changed") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
