@@ -112,11 +112,13 @@ func (m *machine) act(script string) error {
 	for line := range strings.Lines(script) {
 		words := strings.Fields(line)
 		switch {
-		case len(words) == 1:
-			if name, is := strings.CutPrefix(words[0], "unit="); is {
-				unit = name
-			}
+		case len(words) == 1 && strings.HasPrefix(words[0], "unit="):
+			unit = strings.TrimPrefix(words[0], "unit=")
 		case len(words) == 0:
+		case words[0] == "member_start": // see internal/etcd/machine/runtime.sh
+			if err := m.start("etcd.service"); err != nil {
+				return err
+			}
 		case words[0] == "rm":
 			for _, p := range words[1:] {
 				delete(m.files, p)
