@@ -107,6 +107,12 @@ pod_stop() {
     fi
     sleep 0.3
   done
+  # The kubelet forgets a pod when it has removed its directory. A pod of the same name with another manifest that
+  # appears before starts 10 to 15 s later.
+  pod_until=$(($(date +%s) + 10))
+  for pod_file in "/var/log/pods/kube-system_$pod_name-"*; do
+    while [ -d "/var/lib/kubelet/pods/${pod_file##*_}" ] && [ "$(date +%s)" -lt "$pod_until" ]; do sleep 0.2; done
+  done
 }
 
 # pod_has_image IMAGE

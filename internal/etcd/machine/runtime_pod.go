@@ -140,6 +140,11 @@ func (f *Observed) interpretPod() {
 	f.podNote = map[string]string{}
 	container, running := f.Pod.Running()
 	if !running {
+		// The kubelet tries again and again to mount the guard. For a unit, the assertion fails.
+		_, pending := f.Facts.Files[layout.EnvPath]
+		if !f.Data && !pending && f.Unit.Active == "activating" {
+			f.Unit.Active, f.Unit.Sub, f.Unit.Result = "failed", "failed", "assert"
+		}
 		return
 	}
 	maps.Copy(f.podNote, container.Note)

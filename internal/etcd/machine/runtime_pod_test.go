@@ -137,6 +137,14 @@ func TestPodDiffers(t *testing.T) {
 			}(), "static pod etcd is activating, wanted active", "it is activating",
 		},
 		{
+			"no data, so that the kubelet does not start it", func() host.Facts {
+				facts := podFacts(s)
+				facts.Dirs = nil
+				facts.Output = "pod\truntime\tctr\npod\tkubelet\tactive\npod\tanswers\tetcd\nguard\t/var/lib/etcd/member\n"
+				return facts
+			}(), "static pod etcd is failed, wanted active", "it is failed",
+		},
+		{
 			"an open guard", func() host.Facts {
 				facts := podFacts(s)
 				facts.Output = strings.Replace(facts.Output, "guard\t/var/lib/etcd/member", "guard\t/etc/etcd", 1)
