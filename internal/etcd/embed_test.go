@@ -165,7 +165,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	if q.Script == machine.FileQuestion || strings.HasSuffix(string(q.Script), string(machine.StagedQuestion)) {
 		facts.Output, _ = m.shell(q.Script, q.Vars, nil) // as on a machine, where a failure is ignored
 	}
-	if q.Script == machine.MovementScript {
+	if strings.HasSuffix(string(q.Script), machine.MovementScript) {
 		facts.Output = m.movement()
 	}
 	if _, ok := m.files[snapshot.TimerPath]; ok {

@@ -85,10 +85,15 @@ pod_gone() {
 }
 
 # pod_stop NAME MOVED SECONDS PORT…: takes the manifest away, and other manifests of the pod to the directory MOVED,
-# and waits until the containers have ended and the ports are free.
+# and waits until the containers have ended and the ports are free. Without a kubelet it changes nothing.
 pod_stop() {
   pod_name=$1 pod_others_to=$2 pod_seconds=$3
   shift 3
+  pod_kubelet_is=$(systemctl show --property=ActiveState --value kubelet.service)
+  if [ "$pod_kubelet_is" != active ] && ! pod_gone "$pod_name"; then
+    echo "kubelet.service is $pod_kubelet_is, and only the kubelet stops the containers of $pod_name: start it" >&2
+    exit 1
+  fi
   pod_others=$(pod_duplicates "$pod_name")
   if [ -n "$pod_others" ]; then
     (umask 077 && mkdir -p -- "$pod_others_to")

@@ -35,7 +35,7 @@ esac`,
 *"pull --quiet"*) echo "$*" >>"$STATE/pulled" ;;
 *) exit 1 ;;
 esac`,
-	"systemctl": `case "$*" in *ActiveState*) echo active ;; *MainPID*) echo 0 ;; esac`,
+	"systemctl": `case "$*" in *ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;; *MainPID*) echo 0 ;; esac`,
 	"ss":        `[ ! -e "$STATE/listens" ] || echo LISTEN`,
 }
 
@@ -141,6 +141,20 @@ func TestPlaceAndStop(t *testing.T) {
 		if err := os.Remove(dir + "/" + file); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Without a kubelet, the manifest of a running container stays where it is.
+	write(t, placed, string(example().Manifest()))
+	write(t, dir+"/kubelet", "inactive\n")
+	write(t, dir+"/running", "")
+	out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379))
+	if _, gone := os.Stat(placed); err == nil || gone != nil || !strings.Contains(out, "kubelet.service is inactive, and only") {
+		t.Errorf("stopped without a kubelet: %v, %v: %s", err, gone, out)
+	}
+	if err := os.Remove(dir + "/running"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379)); err != nil {
+		t.Errorf("a pod that does not run: %v: %s", err, out)
 	}
 	// A runtime that does not answer is no evidence that a container has ended.
 	if out, err := shell(t, dir, []string{"systemctl", "ss"}, "pod_stop etcd $STATE/moved 1 2379\n"); err == nil {

@@ -199,7 +199,7 @@ func (s Spec) podProblems(f Observed) []string {
 
 // missingImage describes the image of s if the machine, with a pod as its member, does not have it.
 func (s Spec) missingImage(f Observed) []string {
-	if s.Runtime != StaticPod || !f.Pod.Reported || f.Pod.HasImage || !f.isPod() {
+	if s.Runtime != StaticPod || !f.Pod.Answers || f.Pod.HasImage || !f.isPod() {
 		return nil
 	}
 	return []string{"image " + s.ContainerImage()}
@@ -228,6 +228,9 @@ func (f Observed) podDrift() []string {
 	for _, file := range f.Pod.Duplicates {
 		words = append(words, fmt.Sprintf("%s is another manifest of the pod: the kubelet runs every file there, "+
 			"whatever its name ends in", file))
+	}
+	if f.Pod.Reported && !f.Pod.Answers {
+		words = append(words, "the container runtime does not answer: start it")
 	}
 	if f.Pod.Reported && f.Pod.Kubelet != "active" {
 		words = append(words, fmt.Sprintf("kubelet.service is %s, wanted active: start it", f.Pod.Kubelet))
