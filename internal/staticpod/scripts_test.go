@@ -35,8 +35,11 @@ esac`,
 *"pull --quiet"*) echo "$*" >>"$STATE/pulled" ;;
 *) exit 1 ;;
 esac`,
-	"systemctl": `case "$*" in *ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;; *MainPID*) echo 0 ;; esac`,
-	"ss":        `[ ! -e "$STATE/listens" ] || echo LISTEN`,
+	"systemctl": `case "$*" in
+*ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;;
+*MainPID*) echo 0 ;;
+esac`,
+	"ss": `[ ! -e "$STATE/listens" ] || echo LISTEN`,
 }
 
 // shell runs a script with stand-ins for some programs, and returns its output.
@@ -147,7 +150,8 @@ func TestPlaceAndStop(t *testing.T) {
 	write(t, dir+"/kubelet", "inactive\n")
 	write(t, dir+"/running", "")
 	out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379))
-	if _, gone := os.Stat(placed); err == nil || gone != nil || !strings.Contains(out, "kubelet.service is inactive, and only") {
+	_, gone := os.Stat(placed)
+	if err == nil || gone != nil || !strings.Contains(out, "kubelet.service is inactive, and only") {
 		t.Errorf("stopped without a kubelet: %v, %v: %s", err, gone, out)
 	}
 	if err := os.Remove(dir + "/running"); err != nil {

@@ -22,7 +22,8 @@ func layerOf(program, directory string) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	header := &tar.Header{
-		Name: strings.TrimPrefix(path.Join(directory, filepath.Base(program)), "/"), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg,
+		Name: strings.TrimPrefix(path.Join(directory, filepath.Base(program)), "/"),
+		Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg,
 	}
 	if err := w.WriteHeader(header); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
@@ -129,8 +130,13 @@ func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
 }
 
 // listedPeers parses the member list that etcdctl prints: name → address. A member that
-// never started has no name, and no machine knows which one it is.
-func listedPeers(list string) (peers map[string]string, alone bool) {
+// never started has no name, and no machine knows which one it is. The lines before the list
+// are a report about a static pod.
+func listedPeers(output string) (peers map[string]string, alone bool) {
+	list := output
+	if at := strings.Index("\n"+output, "\n{"); at >= 0 {
+		list = output[at:]
+	}
 	var answer struct {
 		Members []struct {
 			Name     string   `json:"name"`

@@ -191,6 +191,23 @@ func TestAfterPod(t *testing.T) {
 	}
 }
 
+// TestImportPod checks what a machine with a pod tells of it.
+func TestImportPod(t *testing.T) {
+	s := podSpec(t)
+	s.Image, s.Environment = "example.com/etcd:1", map[string]string{"GOGC": "90"}
+	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+	facts := podFacts(s)
+	facts.Files[layout.RecordPath] = host.FileState{Content: string(recordFile(s, ID{Member: 1, Cluster: 2}, nil).Content)}
+	facts.Output += `{"members":[{"name":"cp1","peerURLs":["https://10.0.0.11:2380"]},` +
+		`{"name":"cp2","peerURLs":["https://10.0.0.12:2380"]}]}` + "\n"
+	got, err := ReadImported(s.Host, facts)
+	if err != nil || got.Runtime != StaticPod || got.Image != s.Image || got.Alone || len(got.Peers) != 2 ||
+		got.Environment["GOGC"] != "90" || got.Version != s.Version || got.DataDir != s.Directory() ||
+		len(got.ExtraArgs) != 1 || got.ExtraArgs["max-txn-ops"] != "256" {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
 func TestOtherRuntime(t *testing.T) {
 	pod, unit := podSpec(t), specAt(t, "10.0.0.11")
 	onPod := Interpret("a", "10.0.0.11", pod.Directory(), podFacts(pod), nil)
