@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
@@ -35,9 +35,10 @@ func install(ctx context.Context, s Spec) error {
 
 // apply writes the files and restarts the API server if needed.
 func apply(ctx context.Context, s Spec, d changes) error {
+	by := runtime.Of(s.Replica)
 	change := host.Change{
 		Dirs: append(component.Directories(), d.dirs...), Files: d.files,
-		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: unit.Enable(component.NamesOf(s.Replica)),
+		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: by.Enable(component.NamesOf(s.Replica)),
 	}
 	if d.rollback != nil { // first: from now on a rollback is possible
 		change.Files = append([]host.File{d.rollback.File()}, d.files...)
@@ -46,19 +47,19 @@ func apply(ctx context.Context, s Spec, d changes) error {
 		change.Files = append([]host.File{machine.CreatingFile(s.Replica)}, d.files...)
 		change.Script = host.Discard(machine.CreatingPath) + change.Script // the record is written
 	}
-	change.Script += host.Flush(unit.EnabledDir, component.KubernetesDir)
+	change.Script += host.Flush(append(by.Directories(), component.KubernetesDir)...)
 	links, dirs := timer.Links(machine.Jobs(s.Replica))
 	change.Dirs, change.Links = append(change.Dirs, dirs...), append(change.Links, links...)
 	change.Script += d.timers
 	if len(d.stopFirst) > 0 {
-		change.Script += unit.Pause(d.stopFirst)
+		change.Script += by.Pause(d.stopFirst)
 	}
 	for _, name := range component.NamesOf(s.Replica) {
 		change.Users = append(change.Users, host.User{Name: name})
 	}
 	if d.restarts(release.APIServer) {
 		problem.Progress(ctx, "%s: starting %s", s.Machine(), release.APIServer)
-		change.Script += startScript(d)
+		change.Script += startScript(by, d)
 	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("configure replica %s: %w", s.Machine(), err)

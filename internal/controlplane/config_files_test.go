@@ -249,7 +249,7 @@ func TestStaleConfigFile(t *testing.T) {
 	if stale := f.StaleConfigFile(); stale != at {
 		t.Errorf("%q is stale", stale)
 	}
-	if err := machine.StaleProcess(f.Facts, release.Components()); err != nil {
+	if err := machine.StaleProcess(f, release.Components()); err != nil {
 		t.Errorf("evidence of a rotation: %v", err)
 	}
 }

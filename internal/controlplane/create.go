@@ -10,7 +10,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/connections"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -44,7 +43,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	if err := joining(); err != nil {
 		return Status{}, err
 	}
-	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Facts.Units[unit.Name(release.APIServer)]) {
+	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
 		status, err := r.update(ctx, s, f)
 		if err != nil {
 			return status, &adoption{err}

@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -21,7 +21,7 @@ type changes struct {
 	files   []host.File // to be written
 	remove  []string    // files that must not exist, and directories of such files
 	restart []string    // components that do not run what the files will contain
-	// deferredUnits are unit files, by component, that are written once the API server is ready. A
+	// deferredUnits are definitions, by component, that are written once the API server is ready. A
 	// component that exits in the meantime must not restart with a newer version than the API
 	// server that still runs.
 	deferredUnits map[string]host.File
@@ -50,23 +50,24 @@ func (d changes) writes(path string) bool {
 // restarts reports whether component c is restarted.
 func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) }
 
-// deferUnits delays the unit files of components that are restarted after the API server
+// deferUnits delays the definitions of components that are restarted after the API server
 // and exist already.
 func (d *changes) deferUnits(f machine.Observed) {
+	by := f.Runtime()
 	if !d.restarts(release.APIServer) {
 		return
 	}
 	d.deferredUnits = map[string]host.File{}
 	for _, name := range d.restart {
-		_, there := f.Facts.Files[unit.Path(name)]
+		_, there := f.Facts.Files[by.Path(name)]
 		if !there || name == release.APIServer || name == component.KonnectivityServer {
 			continue
 		}
 		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
-			if file.Path == unit.Path(name) {
+			if file.Path == by.Path(name) {
 				d.deferredUnits[name] = file
 			}
-			return file.Path == unit.Path(name)
+			return file.Path == by.Path(name)
 		})
 	}
 }
@@ -89,10 +90,11 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	if _, there := f.Facts.Files[machine.CreatingPath]; there && f.Record.ClusterID != "" {
 		remove = append(remove, machine.CreatingPath) // a Create was interrupted just before its end
 	}
+	by := runtime.Of(s)
 	for _, c := range component.Of(s) {
-		files = append(files, unit.File(c))
+		files = append(files, by.Definition(c))
 		if edits := f.Overrides(c.Name); len(edits) > 0 {
-			remove = append(append(remove, edits...), unit.DropInDir(c.Name))
+			remove = append(append(remove, edits...), by.DropIns(c.Name))
 		}
 	}
 	own, over, timers := machine.RepairTimers(s, f.Facts)
@@ -145,7 +147,7 @@ func issue(s component.Replica, f machine.Observed, now time.Time) ([]host.File,
 // does not count as ready.
 func restarts(s component.Replica, f machine.Observed, after map[string]string) []string {
 	var out []string
-	alone := machine.UnitProblem(f.Facts.Units[unit.Name(release.APIServer)]) != ""
+	alone := machine.UnitProblem(runtime.Of(s).State(f.Facts, release.APIServer)) != ""
 	for _, c := range component.Of(s) {
 		// The proxy server does not depend on the API server: agents stay connected to it.
 		if alone && !c.StartsFirst || machine.RestartReason(c, f, after) != "" {

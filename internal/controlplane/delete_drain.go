@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -72,7 +72,7 @@ func stopToLeave(ctx context.Context, s Spec) error {
 	if !s.Registrar.LeavesByStopping() {
 		return nil
 	}
-	_, err := s.Host.Run(ctx, host.Command{Script: unit.Stop()})
+	_, err := s.Host.Run(ctx, host.Command{Script: runtime.Of(s.Replica).Stop()})
 	if err != nil && !errors.Is(err, host.ErrUnreachable) {
 		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
 	}

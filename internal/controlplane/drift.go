@@ -10,7 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -85,15 +85,16 @@ func componentDrift(s component.Replica, c component.Component, f machine.Observ
 	if !slices.Contains(f.Facts.Dirs[path.Clean(directory)], name) {
 		add("%s is missing", c.Program)
 	}
-	state := f.Facts.Units[unit.Name(c.Name)]
+	by := runtime.Of(s)
+	state := by.State(f.Facts, c.Name)
 	reason := machine.UnitProblem(state)
 	if reason != "" {
-		add("%s %s", unit.Name(c.Name), reason)
+		add("%s %s", by.Unit(c.Name), reason)
 	} else if restart := machine.RestartReason(c, f, f.Digests()); restart != "" {
 		add("%s", restart)
 	}
 	if state.Load == "loaded" && state.Enabled != "enabled" {
-		add("%s is %s, wanted enabled", unit.Name(c.Name), cmp.Or(state.Enabled, "not enabled"))
+		add("%s is %s, wanted enabled", by.Unit(c.Name), cmp.Or(state.Enabled, "not enabled"))
 	}
 	if version := f.Version(c.Name); version != "" && version != s.Version {
 		add("runs version %s, wanted %s", version, s.Version)
@@ -104,10 +105,11 @@ func componentDrift(s component.Replica, c component.Component, f machine.Observ
 	return problems
 }
 
-// definitionDrift compares a unit file with the rendered one: by flag if it can be
+// definitionDrift compares a definition with the rendered one: by flag if it can be
 // parsed, as a whole otherwise.
 func definitionDrift(c component.Component, f machine.Observed) []string {
-	want := unit.File(c)
+	by := runtime.Named(c.Runtime)
+	want := by.Definition(c)
 	reason := machine.FileProblem(f.Facts.Files, want)
 	if reason == "" {
 		return nil
@@ -116,17 +118,17 @@ func definitionDrift(c component.Component, f machine.Observed) []string {
 	if !ok || state.SHA256 == machine.Digest(want.Content) {
 		return []string{want.Path + " " + reason}
 	}
-	executable, flags, err := unit.Parse(state.Content)
+	have, err := by.Parse(state.Content)
 	if err != nil {
 		return []string{want.Path + " was edited: " + err.Error()}
 	}
-	problems := systemd.FlagDifferences(flags, unit.Flags(c))
-	if executable != c.Program {
-		problems = append(problems, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.Program))
+	problems := systemd.FlagDifferences(have.Flags, by.Flags(c))
+	if have.Program != c.Program {
+		problems = append(problems, fmt.Sprintf("%s starts %s, wanted %s", want.Path, have.Program, c.Program))
 	}
-	if have := unit.Groups(state.Content); !slices.Equal(have, c.Groups) {
+	if !slices.Equal(have.Groups, c.Groups) {
 		problems = append(problems, fmt.Sprintf("%s names the groups [%s], wanted [%s]",
-			want.Path, strings.Join(have, " "), strings.Join(c.Groups, " ")))
+			want.Path, strings.Join(have.Groups, " "), strings.Join(c.Groups, " ")))
 	}
 	if len(problems) == 0 {
 		problems = append(problems, want.Path+" was edited")

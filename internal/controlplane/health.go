@@ -11,7 +11,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -57,7 +56,7 @@ func healthAt(ctx context.Context, h *host.Host, b *pki.Bundle, script host.Scri
 	}
 	f := machine.Interpret(facts)
 	s.Name, s.Port = f.Record.Name, f.Record.Port
-	if f.Facts.Files[unit.Path(component.KonnectivityServer)].Content != "" {
+	if f.Facts.Files[f.Runtime().Path(component.KonnectivityServer)].Content != "" {
 		s.Konnectivity = &component.Konnectivity{} // the probe needs no more
 	}
 	answers := make([]string, len(component.Of(s.Replica)))
@@ -81,13 +80,14 @@ func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 		return out
 	}
 	out.Name, out.Port, out.Version = f.Record.Name, s.APIPort(), f.EffectiveVersion(release.APIServer)
+	by := f.Runtime()
 	for i, c := range component.Of(s) {
 		status := Component{
 			Name: c.Name, Healthy: health[i] == client.Healthy, Health: health[i],
 			Version: f.Version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
 		}
-		if reason := machine.UnitProblem(f.Facts.Units[unit.Name(c.Name)]); reason != "" {
-			status.Healthy, status.Health = false, fmt.Sprintf("%s %s", unit.Name(c.Name), reason)
+		if reason := machine.UnitProblem(by.State(f.Facts, c.Name)); reason != "" {
+			status.Healthy, status.Health = false, fmt.Sprintf("%s %s", by.Unit(c.Name), reason)
 		}
 		out.Components = append(out.Components, status)
 		out.CertificateExpiry = earlier(out.CertificateExpiry, status.CertificateExpiry)

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -114,22 +114,22 @@ func imported(
 	case known.ClusterID == "":
 		return Imported{}, notAReplica(h, facts)
 	}
-	flags := map[string]map[string]string{}
-	programs := map[string]string{}
+	by := runtime.Named(known.Runtime)
+	definitions := map[string]runtime.Definition{}
 	for _, name := range release.Components() {
-		definition := facts.Files[unit.Path(name)].Content
-		if programs[name], flags[name], err = unit.Parse(definition); err != nil {
-			return Imported{}, notImported(h, unit.Path(name)+": "+err.Error(),
+		if definitions[name], err = by.Parse(facts.Files[by.Path(name)].Content); err != nil {
+			return Imported{}, notImported(h, by.Path(name)+": "+err.Error(),
 				"apply from the configuration, which writes it anew")
 		}
 	}
-	version := path.Base(path.Dir(programs[release.APIServer]))
+	program := definitions[release.APIServer].Program
+	version := path.Base(path.Dir(program))
 	if err := release.ValidateVersion(version); err != nil ||
-		programs[release.APIServer] != component.Artifact(version, release.APIServer).Path() {
+		program != component.Artifact(version, release.APIServer).Path() {
 		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed",
-			unit.Path(release.APIServer), programs[release.APIServer]), "undo the change of that unit")
+			by.Path(release.APIServer), program), "undo the change of that unit")
 	}
-	if at := flags[release.APIServer]["advertise-address"]; at != h.Address() {
+	if at := definitions[release.APIServer].Flags["advertise-address"]; at != h.Address() {
 		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at),
 			"import it by that address, which is the machine's in the cluster")
 	}
@@ -138,14 +138,15 @@ func imported(
 		return Imported{}, notImported(h, machine.RecordPath+" does not say where the replica is registered: "+err.Error(),
 			"apply from the configuration, which writes it anew")
 	}
-	return deriveImport(h, known, version, endpoint, flags, facts.Files), nil
+	return deriveImport(h, known, version, endpoint, definitions, facts.Files), nil
 }
 
 // notAReplica describes what is on a machine without a record.
 func notAReplica(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
-		if _, ok := facts.Files[unit.Path(name)]; ok {
-			return notImported(h, unit.Path(name)+" is there, and no "+machine.RecordPath+
+		by := runtime.Named(component.Systemd)
+		if _, ok := facts.Files[by.Path(name)]; ok {
+			return notImported(h, by.Path(name)+" is there, and no "+machine.RecordPath+
 				" says of which cluster: it was not made by this provider",
 				"make a replica from the configuration on a machine of its own, and take this one away")
 		}

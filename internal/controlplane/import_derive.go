@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
@@ -18,10 +18,14 @@ import (
 
 // deriveImport combines the record, the flags and the files.
 func deriveImport(
-	h *host.Host, r machine.Record, version string, endpoint RegisteredAt, flags map[string]map[string]string,
-	files map[string]host.FileState,
+	h *host.Host, r machine.Record, version string, endpoint RegisteredAt,
+	definitions map[string]runtime.Definition, files map[string]host.FileState,
 ) Imported {
 	configured := cmp.Or(r.Configured, &machine.Configured{})
+	flags := map[string]map[string]string{}
+	for name, definition := range definitions {
+		flags[name] = definition.Flags
+	}
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: configured.EarlyRenewal, Settings: configured.Settings,
@@ -45,11 +49,11 @@ func deriveImport(
 		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses,
 		EtcdURLs: out.EtcdURLs, MetricsAddress: out.MetricsAddress, VerifyKubelets: out.VerifyKubelets,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
-		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
+		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName}, Runtime: r.Runtime,
 	}
 	out.ClusterDomain, out.ExtraSANs = namesInCertificate(s, files[component.APIServerCert].Content, configured.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
-	out.deriveSettings(flags[release.APIServer], configured.ExtraArgs[release.APIServer], files)
+	out.deriveSettings(runtime.Of(s), definitions, configured.ExtraArgs[release.APIServer], files)
 	s.Audit, s.Konnectivity = out.Audit, out.Konnectivity
 	out.ExtraArgs = map[string]map[string]string{}
 	for _, name := range release.Components() {
@@ -94,7 +98,7 @@ func extraArgs(s component.Replica, name string, flags, recorded map[string]stri
 // flagsOf returns the flags of one component of s.
 func flagsOf(s component.Replica, name string) map[string]string {
 	all := component.Of(s)
-	return unit.Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
+	return runtime.Of(s).Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
 }
 
 // namesInCertificate returns the DNS domain of the cluster and the extra names, read from the serving
@@ -147,24 +151,28 @@ func splitList(value string) []string {
 	return strings.Split(value, ",")
 }
 
-// deriveSettings derives the settings of the replica from its files and the flags of the API server.
+// deriveSettings derives the settings of the replica from its files and definitions.
 // extra are its recorded extra arguments.
-func (i *Imported) deriveSettings(flags, extra map[string]string, files map[string]host.FileState) {
+func (i *Imported) deriveSettings(
+	by runtime.Runtime, definitions map[string]runtime.Definition, extra map[string]string,
+	files map[string]host.FileState,
+) {
+	flags := definitions[release.APIServer].Flags
 	i.Audit = component.AuditFrom(flags, extra, files[component.AuditPolicyPath].Content)
 	if flags["authentication-config"] == component.AuthenticationConfigPath {
 		i.Authentication = component.AuthenticationFrom(files[component.AuthenticationConfigPath].Content)
 	}
-	i.SupplementaryGroups = unit.Groups(files[unit.Path(release.APIServer)].Content)
+	i.SupplementaryGroups = definitions[release.APIServer].Groups
 	if flags[component.EgressSelectorFlag] == component.EgressSelectorPath {
-		i.Konnectivity = konnectivityIn(files[unit.Path(component.KonnectivityServer)].Content)
+		i.Konnectivity = konnectivityIn(by, files[by.Path(component.KonnectivityServer)].Content)
 		i.SupplementaryGroups = slices.DeleteFunc(i.SupplementaryGroups, func(group string) bool {
 			return group == component.KonnectivityServer
 		})
 	}
 	i.Limits = map[string]component.Limits{}
 	for _, name := range release.Components() {
-		i.Limits[name] = unit.Limits(files[unit.Path(name)].Content)
-		variables := unit.Environment(files[unit.Path(name)].Content)
+		i.Limits[name] = definitions[name].Limits
+		variables := definitions[name].Environment
 		if variables != nil && i.Environment == nil {
 			i.Environment = map[string]map[string]string{}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -44,7 +44,7 @@ func konnectivityPaths(s component.Replica, f machine.Observed) []string {
 	if slices.Contains(component.NamesOf(s), component.KonnectivityServer) {
 		return nil
 	}
-	candidates := append(component.KonnectivityFiles(), unit.Path(component.KonnectivityServer))
+	candidates := append(component.KonnectivityFiles(), runtime.Of(s).Path(component.KonnectivityServer))
 	return slices.DeleteFunc(candidates, func(path string) bool {
 		_, there := f.Facts.Files[path]
 		return !there
@@ -53,7 +53,7 @@ func konnectivityPaths(s component.Replica, f machine.Observed) []string {
 
 // konnectivityDrift describes the unit of a proxy server that is not wanted.
 func konnectivityDrift(s component.Replica, f machine.Observed) []string {
-	definition := unit.Path(component.KonnectivityServer)
+	definition := runtime.Of(s).Path(component.KonnectivityServer)
 	if slices.Contains(konnectivityPaths(s, f), definition) {
 		return []string{definition + " exists, but is not wanted"}
 	}
@@ -70,26 +70,26 @@ func restartsOf(names []string) []string {
 }
 
 // startScript restarts the API server, and the proxy server before it.
-func startScript(d changes) host.Script {
+func startScript(by runtime.Runtime, d changes) host.Script {
 	var script host.Script
 	if d.restarts(component.KonnectivityServer) {
-		script += unit.Pause([]string{release.APIServer}) + unit.Restart([]string{component.KonnectivityServer})
+		script += by.Pause([]string{release.APIServer}) + by.Restart([]string{component.KonnectivityServer})
 	}
-	return script + unit.Restart([]string{release.APIServer})
+	return script + by.Restart([]string{release.APIServer})
 }
 
 // konnectivityIn returns the settings that a unit of the proxy server was written from. What the
 // unit does not say, or says in another form, is the default: the next plan shows it as drift.
-func konnectivityIn(definition string) *component.Konnectivity {
+func konnectivityIn(by runtime.Runtime, text string) *component.Konnectivity {
 	k := component.Konnectivity{Program: component.DefaultKonnectivityProgram, AgentPort: component.DefaultAgentPort}
-	program, flags, err := unit.Parse(definition)
+	definition, err := by.Parse(text)
 	if err != nil {
 		return &k
 	}
-	if component.ValidateKonnectivityProgram(program) == nil {
-		k.Program = program
+	if component.ValidateKonnectivityProgram(definition.Program) == nil {
+		k.Program = definition.Program
 	}
-	if port, err := strconv.Atoi(flags["agent-port"]); err == nil && port >= 1024 && port <= 65535 {
+	if port, err := strconv.Atoi(definition.Flags["agent-port"]); err == nil && port >= 1024 && port <= 65535 {
 		k.AgentPort = port
 	}
 	return &k
@@ -98,8 +98,9 @@ func konnectivityIn(definition string) *component.Konnectivity {
 // keepsAgentPort reports whether agents find the proxy server at the port that it has now. If not,
 // they return when they are told the new one.
 func keepsAgentPort(s component.Replica, f machine.Observed) bool {
-	_, flags, err := unit.Parse(f.Facts.Files[unit.Path(component.KonnectivityServer)].Content)
-	return err == nil && s.Konnectivity != nil && flags["agent-port"] == strconv.Itoa(s.Konnectivity.AgentPort)
+	by := f.Runtime()
+	definition, err := by.Parse(f.Facts.Files[by.Path(component.KonnectivityServer)].Content)
+	return err == nil && s.Konnectivity != nil && definition.Flags["agent-port"] == strconv.Itoa(s.Konnectivity.AgentPort)
 }
 
 // agentsToAwait decides, before a change, whether agents are waited for after it. If they were
@@ -109,7 +110,7 @@ func (r *Replicas) agentsToAwait(ctx context.Context, s Spec, f machine.Observed
 	if !d.restarts(component.KonnectivityServer) {
 		return agentsWait{}
 	}
-	_, isThere := f.Facts.Files[unit.Path(component.KonnectivityServer)]
+	_, isThere := f.Facts.Files[f.Runtime().Path(component.KonnectivityServer)]
 	switch {
 	case isThere && s.client().HasAgents(ctx) && keepsAgentPort(s.Replica, f):
 		return agentsWait{limit: agentsReturn, required: true}
@@ -173,7 +174,7 @@ func removeKonnectivity(ctx context.Context, s Spec, paths []string) error {
 		return nil
 	}
 	problem.Progress(ctx, "%s: removing %s", s.Machine(), component.KonnectivityServer)
-	if _, err := s.Host.Run(ctx, host.Command{Script: removeKonnectivityScript()}); err != nil {
+	if _, err := s.Host.Run(ctx, host.Command{Script: removeKonnectivityScript(runtime.Of(s.Replica))}); err != nil {
 		return fmt.Errorf("remove %s from %s: %w", component.KonnectivityServer, s.Machine(), err)
 	}
 	return nil
@@ -181,12 +182,12 @@ func removeKonnectivity(ctx context.Context, s Spec, paths []string) error {
 
 // removeKonnectivityScript removes the unit file last but for the user: while it is there, the next
 // apply repeats the script.
-func removeKonnectivityScript() host.Script {
+func removeKonnectivityScript(by runtime.Runtime) host.Script {
 	name := host.Words(component.KonnectivityServer)
-	return unit.StopOf([]string{component.KonnectivityServer}) + host.Discard(component.KonnectivityFiles()...) +
+	return by.StopOf([]string{component.KonnectivityServer}) + host.Discard(component.KonnectivityFiles()...) +
 		"if id -u " + name + " >/dev/null 2>&1; then userdel " + name + "; fi\n" +
 		"if getent group " + name + " >/dev/null; then groupdel " + name + "; fi\n" +
-		host.Discard(unit.Path(component.KonnectivityServer)) + unit.Reload() +
-		host.Flush(unit.Dir, unit.EnabledDir, component.PKIDir, component.KubernetesDir,
-			"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")
+		host.Discard(by.Path(component.KonnectivityServer)) + by.Forget() +
+		host.Flush(append(by.Directories(), component.PKIDir, component.KubernetesDir,
+			"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")...)
 }

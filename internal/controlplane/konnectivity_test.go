@@ -9,6 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -107,7 +108,7 @@ func TestKonnectivityRestarts(t *testing.T) {
 			if !slices.Equal(slices.Sorted(slices.Values(d.restart)), slices.Sorted(slices.Values(c.want))) {
 				t.Errorf("restarts %q, want %q", d.restart, c.want)
 			}
-			script := string(startScript(d))
+			script := string(startScript(runtime.Of(s.Replica), d))
 			stop, proxy := strings.Index(script, "systemctl stop kube-apiserver"),
 				strings.Index(script, "unit=kube-konnectivity-server.service")
 			start := strings.LastIndex(script, "unit=kube-apiserver.service")
@@ -133,7 +134,7 @@ func TestKonnectivityRemoved(t *testing.T) {
 	if !slices.Equal(d.konnectivity, want) || !slices.Equal(d.remove, []string{component.EgressSelectorPath}) {
 		t.Errorf("removed first %q, then %q", d.remove, d.konnectivity)
 	}
-	script := string(removeKonnectivityScript())
+	script := string(removeKonnectivityScript(runtime.Named(component.Systemd)))
 	stop, files := strings.Index(script, "--now"), strings.Index(script, component.KonnectivityConf)
 	definition := strings.LastIndex(script, "rm -f -- "+unit.Path(component.KonnectivityServer))
 	if definition < 0 {
@@ -217,7 +218,7 @@ func TestKonnectivityImport(t *testing.T) {
 		!slices.Equal(got.SupplementaryGroups, []string{"kms"}) || len(got.ExtraArgs) > 0 {
 		t.Errorf("got %+v, groups %q, arguments %q", got.Konnectivity, got.SupplementaryGroups, got.ExtraArgs)
 	}
-	if got := konnectivityIn("no unit"); got.AgentPort != component.DefaultAgentPort {
+	if got := konnectivityIn(runtime.Named(component.Systemd), "no unit"); got.AgentPort != component.DefaultAgentPort {
 		t.Errorf("a unit that cannot be parsed gives %+v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -66,7 +66,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 // stopForReturn stops the components until startAndRegister starts them again. The mark lets any
 // process do that, if this one ends.
 func stopForReturn(ctx context.Context, s Spec) error {
-	return runStop(ctx, s, unit.Pause(release.Components()))
+	return runStop(ctx, s, runtime.Of(s.Replica).Pause(release.Components()))
 }
 
 func runStop(ctx context.Context, s Spec, stop host.Script) error {
@@ -91,7 +91,8 @@ func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
 	}
 	defer lock.release(true)
 	problem.Progress(ctx, "%s: stopping the components until etcd is restored", s.Machine())
-	return runStop(lock.context(ctx), *s, unit.Kill(release.APIServer)+unit.Pause(release.Components()))
+	by := runtime.Of(s.Replica)
+	return runStop(lock.context(ctx), *s, by.Kill(release.APIServer)+by.Pause(release.Components()))
 }
 
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the
@@ -210,7 +211,7 @@ func servingUnknown(s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "Control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
 		Cause: "cannot determine whether it is serving: " + err.Error(),
-		Next: "correct this, or stop an API server that hangs (systemctl stop " + unit.Name(release.APIServer) +
+		Next: "correct this, or stop an API server that hangs (systemctl stop " + runtime.Of(s.Replica).Unit(release.APIServer) +
 			"); then apply again.",
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -123,13 +122,13 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 	switch {
 	case f.RecordErr != nil:
 		st.unknown = f.RecordErr
-	case f.Record.ClusterID == "" && !machine.ProcessExists(f.Facts.Units[unit.Name(release.APIServer)]):
+	case f.Record.ClusterID == "" && !machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)):
 		st.absent = true
 	case f.Record.ClusterID != cluster || f.Record.Name != st.name:
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(machine.Describe(f.Record), "an API server of somebody else"))
 	default:
 		st.version = f.EffectiveVersion(release.APIServer)
-		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f.Facts, component.Names())
+		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f, component.Names())
 	}
 }
 
@@ -165,7 +164,7 @@ func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, err
 		err = errNoReplica
 	}
 	if err == nil {
-		err = machine.StaleProcess(facts, []string{release.APIServer})
+		err = machine.StaleProcess(machine.Interpret(facts), []string{release.APIServer})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("determine which etcd authority the API server on %s trusts: %w", address, err)

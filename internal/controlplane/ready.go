@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -85,15 +85,11 @@ func (w *readinessWait) markStarted(component string) {
 	delete(w.notStarted, component)
 }
 
-// notStartedUnits returns the units of the components that are not started yet.
-func (w *readinessWait) notStartedUnits() []string {
+// unbegun returns the components that are not started yet.
+func (w *readinessWait) unbegun() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var units []string
-	for name := range w.notStarted {
-		units = append(units, unit.Name(name))
-	}
-	return units
+	return slices.Collect(maps.Keys(w.notStarted))
 }
 
 func (w *readinessWait) setReason(component, reason string) {
@@ -128,7 +124,7 @@ func (w *readinessWait) startAndAwait(
 	}
 	if d.restarts(c.Name) {
 		problem.Progress(ctx, "%s: starting %s", s.Machine(), c.Name)
-		start := host.Change{Script: unit.Restart([]string{c.Name})}
+		start := host.Change{Script: runtime.Of(s.Replica).Restart([]string{c.Name})}
 		if definition, later := d.deferredUnits[c.Name]; later {
 			start.Files = []host.File{definition}
 		}
@@ -163,7 +159,8 @@ func (w *readinessWait) poll(ctx context.Context, s Spec, c component.Component)
 // watch returns an error when a component fails for good. It ignores failed
 // observations.
 func (w *readinessWait) watch(ctx context.Context, s Spec) error {
-	before := map[string]host.UnitState{}
+	by, query, before := runtime.Of(s.Replica), host.Query{}, map[string]host.UnitState{}
+	by.AddStates(&query, component.Names()...)
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
@@ -172,31 +169,34 @@ func (w *readinessWait) watch(ctx context.Context, s Spec) error {
 		case <-ctx.Done():
 			return nil
 		}
-		unbegun := w.notStartedUnits() // first: one of them may be started meanwhile
-		facts, err := s.Host.Observe(ctx, host.Query{Units: unit.Names()})
+		unbegun := w.unbegun() // first: one of them may be started meanwhile
+		facts, err := s.Host.Observe(ctx, query)
 		if err != nil {
 			continue
 		}
-		for _, unit := range unbegun {
-			delete(facts.Units, unit)
-		}
-		for name, state := range facts.Units {
+		now := map[string]host.UnitState{}
+		for _, name := range component.Names() {
+			if slices.Contains(unbegun, name) {
+				continue
+			}
+			now[name] = by.State(facts, name)
 			if _, seen := before[name]; !seen {
-				before[name] = state
+				before[name] = now[name]
 			}
 		}
-		if name, reason := crashLooping(before, facts.Units); name != "" {
+		if name, reason := crashLooping(before, now); name != "" {
 			w.setReason(name, reason)
 			return fmt.Errorf("%s %s: %w", name, reason, errNotReady)
 		}
 	}
 }
 
-// crashLooping returns the component that has failed permanently since before, and why.
+// crashLooping returns the component that has failed permanently since before, and why. The states are by
+// component.
 func crashLooping(before, now map[string]host.UnitState) (failing, reason string) {
 	for _, name := range component.Names() {
-		state := now[unit.Name(name)]
-		restarts := state.Restarts - before[unit.Name(name)].Restarts
+		state := now[name]
+		restarts := state.Restarts - before[name].Restarts
 		switch {
 		case restarts >= loopRestarts:
 			return name, fmt.Sprintf("ended %d times after its start", restarts)
@@ -246,12 +246,13 @@ func logs(ctx context.Context, s Spec, components []string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	var b strings.Builder
+	by := runtime.Of(s.Replica)
 	for _, name := range components {
-		text, err := s.Host.UnitLog(ctx, unit.Name(name), logLines)
+		text, err := by.Log(ctx, s.Host, name, logLines)
 		if err != nil {
-			text = "the journal could not be read: " + err.Error()
+			text = "the log could not be read: " + err.Error()
 		}
-		b.WriteString("--- last lines of " + unit.Name(name) + "\n" + strings.TrimRight(text, "\n") + "\n")
+		b.WriteString("--- last lines of " + by.Unit(name) + "\n" + strings.TrimRight(text, "\n") + "\n")
 	}
 	return b.String()
 }

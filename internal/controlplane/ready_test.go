@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 func TestCrashLooping(t *testing.T) {
 	units := func(active string, restarts int) map[string]host.UnitState {
 		return map[string]host.UnitState{
-			unit.Name(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"},
+			release.ControllerManager: {Active: active, Restarts: restarts, Result: "exit-code"},
 		}
 	}
 	for _, c := range []struct {

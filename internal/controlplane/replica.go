@@ -20,7 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/firewall"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -108,7 +108,7 @@ func (s Spec) Validate() error {
 	if err := s.Replica.Validate(); err != nil {
 		return err
 	}
-	return unit.Validate(s.Replica)
+	return runtime.Of(s.Replica).Validate(s.Replica)
 }
 
 // checkHost returns an error if Host is not the machine at Address: files would be written to one

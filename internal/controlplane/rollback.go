@@ -13,7 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -150,14 +149,14 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 // runsItsRecord reports whether the processes run with what the record and the files on the
 // machine describe. Only then can these be restored.
 func runsItsRecord(f machine.Observed) bool {
-	return f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f.Facts, component.Names()) == nil
+	return f.Record.Port != 0 && f.StaleConfigFile() == "" && machine.StaleProcess(f, component.Names()) == nil
 }
 
 // asObserved returns s with the port that it serves on until the change, and with a proxy server only
 // if it has one until then.
 func asObserved(s Spec, f machine.Observed) Spec {
 	s.Port, s.Konnectivity = f.Record.Port, nil
-	if f.Facts.Files[unit.Path(component.KonnectivityServer)].Content != "" {
+	if f.Facts.Files[f.Runtime().Path(component.KonnectivityServer)].Content != "" {
 		s.Konnectivity = &component.Konnectivity{} // the probe needs no more
 	}
 	return s

@@ -14,11 +14,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // errRotationNotYet means that another replica is more than one stage away, or its stage is
@@ -155,7 +153,7 @@ func intermediateStage(s Spec, f machine.Observed) (Spec, bool) {
 	if f.Record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false
 	}
-	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(release.APIServer)].Content)
+	noted := f.Runtime().StartNote(f.Facts, release.APIServer)
 	switch stages := to - f.Record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
 	// an interrupted change

@@ -146,7 +146,7 @@ func TestReplicaStatus(t *testing.T) {
 	} {
 		f := converged(t, testSpec(t))
 		c.alter(&f)
-		if err := machine.StaleProcess(f.Facts, release.Components()); (c.want == "") != (err == nil) ||
+		if err := machine.StaleProcess(f, release.Components()); (c.want == "") != (err == nil) ||
 			!strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

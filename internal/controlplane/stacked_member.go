@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -98,11 +98,12 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 		return nil, state, fmt.Errorf("read the replica on %s: %w", b.Host.Address(), err)
 	}
 	_, state.paused = facts.Files[machine.PausedPath]
-	state.running = facts.Units[unit.Name(release.APIServer)].Active == "active"
 	// A replica with an unreadable record cannot be paused; its Read reports that.
 	r, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
+	apiServer := runtime.Named(r.Runtime).State(facts, release.APIServer)
+	state.running = apiServer.Active == "active"
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
-		state.absent = err == nil && r.ClusterID == "" && !machine.ProcessExists(facts.Units[unit.Name(release.APIServer)])
+		state.absent = err == nil && r.ClusterID == "" && !machine.ProcessExists(apiServer)
 		return nil, state, nil
 	}
 	_, pod := facts.Files[machine.EtcdManifest] // the kubelet runs the member
@@ -115,6 +116,7 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	return &Spec{
 		Replica: component.Replica{
 			Name: r.Name, Address: b.Host.Address(), Bundle: b.Bundle, Port: r.Port, EtcdURLs: r.Etcd, Registration: r.Endpoint,
+			Runtime: r.Runtime,
 		},
 		Host: b.Host, Registrar: registrar,
 	}, state, nil

@@ -1,7 +1,7 @@
 // Package component describes the desired state of a control-plane replica: the flags of its
 // three components and the files they read. The description consists of plain values derived
-// from a Replica alone, and do not depend on what runs the components. Package unit renders them as
-// systemd units.
+// from a Replica alone, and do not depend on what runs the components. Package runtime renders them for
+// what does.
 package component
 
 import (
@@ -38,6 +38,7 @@ type Component struct {
 	// StartsFirst means that the component starts before the API server, and stops after it. The
 	// others start when the API server serves.
 	StartsFirst bool
+	Runtime     string // of the replica
 }
 
 // Listener is a port that a component opens.
@@ -82,7 +83,7 @@ func Of(s Replica) []Component {
 	}
 	for i := range all {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
-		all[i].Environment = s.Environment[all[i].Name]
+		all[i].Environment, all[i].Runtime = s.Environment[all[i].Name], s.Runtime
 	}
 	if s.Previous != nil {
 		for i := range all {

@@ -16,6 +16,9 @@ const (
 	DefaultClusterDomain = "cluster.local"
 )
 
+// Systemd is the runtime that runs each component as a unit.
+const Systemd = "systemd"
+
 // Replica is the desired state of one control-plane replica, in plain values.
 type Replica struct {
 	Name          string
@@ -79,6 +82,8 @@ type Replica struct {
 	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
 	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration
+	// Runtime runs the components: "" is Systemd. See package runtime.
+	Runtime string
 	// Previous is what the replica ran before a change. It is set while the change is rolled
 	// back.
 	Previous *Previous

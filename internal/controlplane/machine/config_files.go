@@ -194,7 +194,7 @@ func AddConfigDigests(s component.Replica, after map[string]string) {
 // than the machine has now, or "". What such a component runs cannot be restored.
 func (f Observed) StaleConfigFile() string {
 	for _, name := range release.Components() {
-		for file, sum := range startNote(f.Facts, name) {
+		for file, sum := range f.Runtime().StartNote(f.Facts, name) {
 			if path.Dir(file) == component.FilesDir && f.Facts.Files[file].SHA256 != sum {
 				return file
 			}

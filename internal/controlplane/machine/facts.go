@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
@@ -30,7 +30,7 @@ func Facts(s component.Replica) textfile.Writer {
 		return w
 	}
 	for _, c := range component.Of(s) {
-		w.Programs = append(w.Programs, textfile.Program{Name: c.Name, Unit: unit.Name(c.Name)})
+		w.Programs = append(w.Programs, textfile.Program{Name: c.Name, Unit: runtime.Of(s).Unit(c.Name)})
 	}
 	w.Certificates = append(w.Certificates, textfile.Certificate{File: component.CACert})
 	for _, c := range component.Certificates(s) {

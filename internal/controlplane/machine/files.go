@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -140,7 +140,7 @@ func stableFiles(s component.Replica) []host.File {
 		}
 	}
 	for _, c := range component.Of(s) {
-		out = append(out, unit.File(c))
+		out = append(out, runtime.Of(s).Definition(c))
 	}
 	return out
 }

@@ -6,9 +6,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // KeptFilesDir contains the files of the user from before a change, named by their digests.
@@ -47,7 +44,7 @@ func (f Observed) keptFiles() map[string]KeptFile {
 // noted reports whether a component has read a file at its start.
 func (f Observed) noted(at string) bool {
 	for _, name := range release.Components() {
-		if _, read := startNote(f.Facts, name)[at]; read {
+		if _, read := f.Runtime().StartNote(f.Facts, name)[at]; read {
 			return true
 		}
 	}
@@ -77,9 +74,4 @@ func (b RollbackRecord) ConfigFiles() map[string]component.ConfigFile {
 		}
 	}
 	return files
-}
-
-// startNote returns the digests of the files that a component has read at its start.
-func startNote(facts host.Facts, name string) map[string]string {
-	return systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
 }

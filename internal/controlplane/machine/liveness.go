@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/liveness"
 )
 
@@ -26,7 +26,7 @@ func Liveness(s component.Replica) liveness.Probe {
 	p.Wanted, p.Server, p.Endpoints = true, s.LocalURL()+"/readyz", slices.Sorted(slices.Values(s.EtcdURLs))
 	p.CA, p.Cert, p.Key = component.EtcdClientCA, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)
 	for _, c := range component.Of(s) {
-		probed := liveness.Component{Unit: unit.Name(c.Name), Rule: liveness.ClientRule}
+		probed := liveness.Component{Unit: runtime.Of(s).Unit(c.Name), Rule: liveness.ClientRule}
 		at := net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port))
 		switch c.Name {
 		case release.APIServer:

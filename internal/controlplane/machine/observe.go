@@ -14,7 +14,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -31,6 +31,12 @@ type Observed struct {
 	Problems    []string               // what prevents any change; only set by inspect
 }
 
+// Runtime returns what runs the components of the replica on the machine.
+func (f Observed) Runtime() runtime.Runtime {
+	held, _ := f.Identity()
+	return runtime.Named(held.Runtime)
+}
+
 // Digests returns the digests of the files on disk.
 func (f Observed) Digests() map[string]string {
 	out := make(map[string]string, len(f.Facts.Files))
@@ -43,8 +49,9 @@ func (f Observed) Digests() map[string]string {
 // Overrides returns the drop-ins that change how component c runs.
 func (f Observed) Overrides(c string) []string {
 	var out []string
-	for _, name := range f.Facts.Dirs[unit.DropInDir(c)] {
-		out = append(out, path.Join(unit.DropInDir(c), name))
+	dir := f.Runtime().DropIns(c)
+	for _, name := range f.Facts.Dirs[dir] {
+		out = append(out, path.Join(dir, name))
 	}
 	return out
 }
@@ -54,14 +61,15 @@ func (f Observed) Version(c string) string {
 	return versionIn(strings.TrimSuffix(f.Executables[c], " (deleted)"), c)
 }
 
-// definedVersion returns the version that the unit file of a component starts; "" if it cannot
+// definedVersion returns the version that the definition of a component starts; "" if it cannot
 // be parsed.
 func (f Observed) definedVersion(c string) string {
-	executable, _, err := unit.Parse(f.Facts.Files[unit.Path(c)].Content)
+	by := f.Runtime()
+	definition, err := by.Parse(f.Facts.Files[by.Path(c)].Content)
 	if err != nil {
 		return ""
 	}
-	return versionIn(executable, c)
+	return versionIn(definition.Program, c)
 }
 
 // EffectiveVersion returns the running version or, if none runs, the version that would be
@@ -83,7 +91,7 @@ func Observe(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 const (
 	installRoot = "/opt/kube"
 	ManifestDir = component.KubernetesDir + "/manifests" // of a kubelet's static pods
-	EtcdUnit    = unit.Dir + "/" + EtcdUnitName
+	EtcdUnit    = "/etc/systemd/system/" + EtcdUnitName
 	// EtcdPod is the definition of an etcd member on the same machine that runs as a static pod, and EtcdManifest what
 	// the kubelet runs.
 	EtcdPod      = "/etc/etcd/etcd.yaml"

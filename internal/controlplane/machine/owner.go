@@ -10,7 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -76,7 +76,7 @@ func sharesCertificate(a, b string) bool {
 // is not, and that nothing was removed.
 func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript() + stopTimers() + unit.Stop() + cleanScript(s, f.writtenPaths()),
+		Script: guardScript() + stopTimers() + runtime.Of(s).Stop() + cleanScript(s, f.writtenPaths()),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err
@@ -100,11 +100,13 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 `
 }
 
-// definitions returns the unit files of all components that a replica may have.
+// definitions returns what all components that a replica may have are started from, by any runtime.
 func definitions() []string {
 	var paths []string
-	for _, name := range component.Names() {
-		paths = append(paths, unit.Path(name))
+	for _, by := range runtime.All() {
+		for _, name := range component.Names() {
+			paths = append(paths, by.Path(name))
+		}
 	}
 	return paths
 }
@@ -120,7 +122,7 @@ func cleanScript(s component.Replica, written []string) host.Script {
 			files = append(files, file)
 		}
 	}
-	return clearTimers() + host.Discard(definitions()...) + unit.Reload() + host.Discard(files...) +
+	return clearTimers() + host.Discard(definitions()...) + runtime.Of(s).Forget() + host.Discard(files...) +
 		`if [ ! -e ` + EtcdUnit + ` ] && [ ! -e ` + EtcdPod + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
@@ -135,7 +137,7 @@ done
 		component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
-` + host.Flush(unit.Dir, unit.EnabledDir, component.FilesDir, component.PKIDir, component.KubernetesDir,
+` + host.Flush(append(runtime.Of(s).Directories(), component.FilesDir, component.PKIDir, component.KubernetesDir,
 		installRoot, component.AuditLogDir, path.Dir(component.AuditLogDir),
-		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")
+		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")...)
 }

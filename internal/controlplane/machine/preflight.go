@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -84,7 +84,7 @@ func hostProblems(s component.Replica, f Observed) []string {
 func portProblems(s component.Replica, f Observed) []string {
 	var failed []string
 	for _, c := range component.Of(s) {
-		if f.Facts.Units[unit.Name(c.Name)].MainPID > 0 {
+		if runtime.Of(s).State(f.Facts, c.Name).MainPID > 0 {
 			continue // its own process
 		}
 		own := component.Listener{Address: c.Probe.Address, Port: c.Probe.Port, AllAddresses: c.Probe.AllAddresses}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -19,10 +19,9 @@ func Query(s component.Replica) host.Query {
 			component.EtcdClientCA),
 		Files:  append(component.UnwantedFiles(s), EtcdUnit),
 		Dirs:   []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), ManifestDir},
-		Units:  unit.Names(),
 		Ports:  []int{s.APIPort()},
 		Disks:  []string{installRoot, component.KubernetesDir, component.AuditLogDir},
-		Script: detailScript(),
+		Script: detailScript(runtime.Of(s)),
 	}
 	for _, file := range component.Files(s) {
 		if !slices.Contains(q.Contents, file.Path) {
@@ -37,9 +36,12 @@ func Query(s component.Replica) host.Query {
 		q.Files = append(q.Files, k.Path)
 	}
 	configFilesQuery(&q, s)
+	by := runtime.Of(s)
+	by.AddStates(&q, component.Names()...)
+	by.AddStartNotes(&q, append(component.NamesOf(s), component.KonnectivityServer)...)
 	for _, c := range component.Of(s) {
-		q.Contents = append(q.Contents, unit.File(c).Path, unit.StartNotePath(c.Name))
-		q.Dirs = append(q.Dirs, unit.DropInDir(c.Name))
+		q.Contents = append(q.Contents, by.Path(c.Name))
+		q.Dirs = append(q.Dirs, by.DropIns(c.Name))
 		if c.Probe.Port != s.APIPort() {
 			q.Ports = append(q.Ports, c.Probe.Port)
 		}
@@ -59,12 +61,8 @@ func konnectivityQuery(q *host.Query, s component.Replica) {
 	if s.Konnectivity != nil {
 		q.Dirs = append(q.Dirs, path.Dir(s.Konnectivity.Program))
 	}
-	for _, file := range []string{
-		unit.Path(component.KonnectivityServer), unit.StartNotePath(component.KonnectivityServer),
-	} {
-		if !slices.Contains(q.Contents, file) {
-			q.Contents = append(q.Contents, file)
-		}
+	if file := runtime.Of(s).Path(component.KonnectivityServer); !slices.Contains(q.Contents, file) {
+		q.Contents = append(q.Contents, file)
 	}
 }
 
@@ -72,34 +70,42 @@ func konnectivityQuery(q *host.Query, s component.Replica) {
 // the files that it read at start, and the digests on disk.
 func StatusQuery() host.Query {
 	q := host.Query{
-		Contents: []string{RecordPath, RollbackRecordPath}, Units: unit.Names(), Files: readAtStart(),
-		Script: runningScript(),
+		Contents: []string{RecordPath, RollbackRecordPath}, Files: readAtStart(), Script: runningScript(runtime.All()...),
 	}
-	for _, name := range component.Names() {
-		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
+	for _, by := range runtime.All() {
+		by.AddStates(&q, component.Names()...)
+		by.AddStartNotes(&q, component.Names()...)
 	}
+	addDefinitions(&q)
 	return q
 }
 
 // HealthQuery queries everything that can be observed without the description of the replica.
 func HealthQuery(s component.Replica) host.Query {
-	q := host.Query{Contents: []string{RecordPath}, Units: unit.Names(), Script: detailScript()}
+	q := host.Query{Contents: []string{RecordPath}, Script: detailScript(runtime.All()...)}
 	for _, c := range component.Certificates(s) {
 		q.Contents = append(q.Contents, c.Path)
 	}
 	q.Contents = append(q.Contents, component.KonnectivityCert)
-	for _, name := range component.Names() {
-		q.Contents = append(q.Contents, unit.Path(name))
+	for _, by := range runtime.All() {
+		by.AddStates(&q, component.Names()...)
 	}
+	addDefinitions(&q)
 	return q
 }
 
+// addDefinitions adds the definitions of every runtime: it is not known which one the machine has.
+func addDefinitions(q *host.Query) { q.Contents = append(q.Contents, definitions()...) }
+
 // PausedQuery queries what pausing a replica during a change of its etcd member requires.
 func PausedQuery() host.Query {
-	return host.Query{
-		Contents: []string{RecordPath}, Files: []string{PausedPath, EtcdManifest},
-		Units: []string{unit.Name(release.APIServer), EtcdUnitName},
+	q := host.Query{
+		Contents: []string{RecordPath}, Files: []string{PausedPath, EtcdManifest}, Units: []string{EtcdUnitName},
 	}
+	for _, by := range runtime.All() {
+		by.AddStates(&q, release.APIServer)
+	}
+	return q
 }
 
 // ImportQuery queries what an import requires.
@@ -109,9 +115,7 @@ func ImportQuery() host.Query {
 			[]string{RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath}),
 		Dirs: []string{ManifestDir},
 	}
-	for _, name := range component.Names() {
-		q.Contents = append(q.Contents, unit.Path(name))
-	}
+	addDefinitions(&q)
 	return q
 }
 
@@ -132,20 +136,24 @@ var plainKubeconfigs = []string{
 
 // detailScript prints each kubeconfig without its private key, and the path of each component's
 // executable.
-func detailScript() host.Script {
+func detailScript(by ...runtime.Runtime) host.Script {
 	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
   if [ -r "$file" ]; then echo "` + SectionHeading + `$file"; grep -E '` + PlainLines + `' "$file" || :; fi
 done
-` + runningScript() + configFilesScript()
+` + runningScript(by...) + configFilesScript()
 }
 
 // runningScript prints the path of each component's executable.
-func runningScript() host.Script {
-	return `for name in ` + host.Words(release.Components()...) + `; do
-  pid=` + unit.MainPID(`"$name"`) + `
+func runningScript(any ...runtime.Runtime) host.Script {
+	var script host.Script
+	for _, by := range any {
+		script += `for name in ` + host.Words(release.Components()...) + `; do
+  pid=` + by.MainPID(`"$name"`) + `
   if [ "${pid:-0}" -gt 0 ]; then echo "` + SectionHeading + `$name"; readlink "/proc/$pid/exe" || :; fi
 done
 `
+	}
+	return script
 }
 
 // PrintFiles prints files, each preceded by its name. The output is stored only in the bundle.

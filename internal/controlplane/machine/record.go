@@ -27,9 +27,10 @@ type Record struct {
 	ClusterName string            `json:"cluster_name"`
 	Name        string            `json:"name"`
 	Port        int               `json:"port"`
-	Etcd        []string          `json:"etcd"`     // client URLs, sorted
-	Endpoint    json.RawMessage   `json:"endpoint"` // Spec.Registration
-	Issued      map[string]string `json:"issued"`   // path → SHA-256, of certificates, keys and kubeconfigs
+	Etcd        []string          `json:"etcd"`              // client URLs, sorted
+	Endpoint    json.RawMessage   `json:"endpoint"`          // Spec.Registration
+	Runtime     string            `json:"runtime,omitempty"` // Replica.Runtime; "" is systemd
+	Issued      map[string]string `json:"issued"`            // path → SHA-256, of certificates, keys and kubeconfigs
 	// Generations are those of the bundle that the files are derived from. Records of earlier
 	// versions of the provider have none: nothing had been rotated then.
 	Generations map[pki.Part]int `json:"generations"`
@@ -105,7 +106,7 @@ func Digest(content []byte) string {
 // NewRecord returns the record of the replica for files with the given digests.
 func NewRecord(s component.Replica, digests map[string]string) Record {
 	r := Record{
-		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
+		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name, Runtime: s.Runtime,
 		Port: s.APIPort(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
 		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
 		Configured: configuredOf(s),
@@ -130,12 +131,13 @@ type creating struct {
 	ClusterID   string `json:"cluster_id"`
 	ClusterName string `json:"cluster_name"`
 	Name        string `json:"name"`
+	Runtime     string `json:"runtime,omitempty"`
 }
 
 // CreatingFile exists from the first step of a Create.
 func CreatingFile(s component.Replica) host.File {
 	// strings always encode
-	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ")
+	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name, s.Runtime}, "", "  ")
 	return host.File{
 		Path: CreatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root",
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -15,7 +14,7 @@ import (
 // contains no secrets.
 const RollbackRecordPath = component.KubernetesDir + "/replica.before.json"
 
-// RollbackRecord is what a replica ran: its unit files, and the corresponding parts of the
+// RollbackRecord is what a replica ran: the definitions of its components, and the corresponding parts of the
 // record. It does not contain files derived from the bundle, because it is only restored while
 // the generations of the bundle are unchanged. Nor does it contain certificates and
 // kubeconfigs, which are issued for the version that will run.
@@ -24,7 +23,7 @@ type RollbackRecord struct {
 	Port        int               `json:"port"`
 	Etcd        []string          `json:"etcd"`
 	Generations map[pki.Part]int  `json:"generations"`
-	Definitions map[string]string `json:"definitions"` // component → unit file
+	Definitions map[string]string `json:"definitions"` // component → its definition
 	Settings    map[string]string `json:"settings"`    // path → content: see SettingFiles
 	// Files are the files of the user, by name, without their contents: see KeptFilesDir.
 	Files map[string]KeptFile `json:"files,omitempty"`
@@ -50,7 +49,7 @@ func (f Observed) RollbackRecord(generations map[pki.Part]int) RollbackRecord {
 		}
 	}
 	for _, name := range component.Names() {
-		if definition := f.Facts.Files[unit.Path(name)].Content; definition != "" {
+		if definition := f.Facts.Files[f.Runtime().Path(name)].Content; definition != "" {
 			now.Definitions[name] = definition
 		}
 	}

@@ -7,24 +7,24 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // RestartReason returns why component c must be restarted, or "". It compares with the note
 // written at the component's start, so that a change that was interrupted before the restart is
 // still detected.
 func RestartReason(c component.Component, f Observed, after map[string]string) string {
-	state := f.Facts.Units[unit.Name(c.Name)]
+	by := runtime.Named(c.Runtime)
+	state := by.State(f.Facts, c.Name)
 	if reason := UnitProblem(state); reason != "" {
 		return reason
 	}
-	if reason := noProbe.NotReady(f.Facts, unit.Name(c.Name)); reason != "" {
+	if reason := noProbe.NotReady(f.Facts, by.Unit(c.Name)); reason != "" {
 		return reason
 	}
-	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(c.Name)].Content)
-	definition := unit.File(c).Path
+	noted := by.StartNote(f.Facts, c.Name)
+	definition := by.Path(c.Name)
 	// An edit of a unit file that systemd has not read is reverted before the process has used
 	// it.
 	undone := noted[definition] == after[definition] && f.Facts.Files[definition].SHA256 != after[definition]
@@ -32,7 +32,7 @@ func RestartReason(c component.Component, f Observed, after map[string]string) s
 		return "its definition changed after systemd read it"
 	}
 	if len(f.Overrides(c.Name)) > 0 {
-		return "its definition is changed by files in " + unit.DropInDir(c.Name)
+		return "its definition is changed by files in " + by.DropIns(c.Name)
 	}
 	for _, path := range append([]string{definition}, c.Inputs...) {
 		if noted[path] != after[path] {
@@ -68,12 +68,13 @@ func readAtStart() []string {
 
 // StaleProcess returns which of the components runs with other files than those on disk. A
 // component that does not run has read nothing.
-func StaleProcess(facts host.Facts, components []string) error {
+func StaleProcess(f Observed, components []string) error {
+	by := f.Runtime()
 	for _, name := range components {
-		if !ProcessExists(facts.Units[unit.Name(name)]) {
+		if !ProcessExists(by.State(f.Facts, name)) {
 			continue
 		}
-		noted := systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
+		noted := by.StartNote(f.Facts, name)
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a record of the files it has read", name)
 		}
@@ -84,7 +85,7 @@ func StaleProcess(facts host.Facts, components []string) error {
 			if strings.HasPrefix(path, component.FilesDir+"/") {
 				continue // not derived from the bundle, so no evidence of a rotation
 			}
-			if noted[path] != facts.Files[path].SHA256 {
+			if noted[path] != f.Facts.Files[path].SHA256 {
 				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)
 			}
 		}

@@ -1,0 +1,69 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	unitfile "github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// systemd runs each component as a unit: see package unit.
+type systemd struct{}
+
+func (systemd) Validate(s component.Replica) error            { return unit.Validate(s) }
+func (systemd) Definition(c component.Component) host.File    { return unit.File(c) }
+func (systemd) Path(name string) string                       { return unit.Path(name) }
+func (systemd) Flags(c component.Component) map[string]string { return unit.Flags(c) }
+func (systemd) DropIns(name string) string                    { return unit.DropInDir(name) }
+func (systemd) Unit(name string) string                       { return unit.Name(name) }
+func (systemd) MainPID(name host.Script) host.Script          { return unit.MainPID(name) }
+func (systemd) Enable(names []string) host.Script             { return unit.Enable(names) }
+func (systemd) Restart(names []string) host.Script            { return unit.Restart(names) }
+func (systemd) Stop() host.Script                             { return unit.Stop() }
+func (systemd) StopOf(names []string) host.Script             { return unit.StopOf(names) }
+func (systemd) Pause(names []string) host.Script              { return unit.Pause(names) }
+func (systemd) Kill(name string) host.Script                  { return unit.Kill(name) }
+func (systemd) Forget() host.Script                           { return unit.Reload() }
+func (systemd) Directories() []string                         { return []string{unit.Dir, unit.EnabledDir} }
+
+func (systemd) Parse(definition string) (Definition, error) {
+	program, flags, err := unit.Parse(definition)
+	return Definition{
+		Program: program, Flags: flags, Groups: unit.Groups(definition), Limits: unit.Limits(definition),
+		Environment: unit.Environment(definition),
+	}, err
+}
+
+func (systemd) AddStates(q *host.Query, names ...string) {
+	addMissing(&q.Units, unit.NamesOf(names)...)
+}
+
+func (systemd) State(facts host.Facts, name string) host.UnitState {
+	return facts.Units[unit.Name(name)]
+}
+
+func (systemd) AddStartNotes(q *host.Query, names ...string) {
+	for _, name := range names {
+		addMissing(&q.Contents, unit.StartNotePath(name))
+	}
+}
+
+func (systemd) StartNote(facts host.Facts, name string) map[string]string {
+	return unitfile.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
+}
+
+func (systemd) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {
+	return h.UnitLog(ctx, unit.Name(name), lines)
+}
+
+// addMissing appends the words that a list does not have yet.
+func addMissing(list *[]string, words ...string) {
+	for _, word := range words {
+		if !slices.Contains(*list, word) {
+			*list = append(*list, word)
+		}
+	}
+}
