@@ -211,7 +211,7 @@ func servingUnknown(s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "Control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
 		Cause: "cannot determine whether it is serving: " + err.Error(),
-		Next: "correct this, or stop an API server that hangs (systemctl stop " + runtime.Of(s.Replica).Unit(release.APIServer) +
+		Next: "correct this, or stop an API server that hangs (" + runtime.Of(s.Replica).StopByHand(release.APIServer) +
 			"); then apply again.",
 	}
 }

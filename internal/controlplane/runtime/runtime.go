@@ -57,6 +57,8 @@ type Runtime interface {
 	Pause(names []string) host.Script
 	// Kill returns a script that ends the processes of a component at once. Pause must follow.
 	Kill(name string) host.Script
+	// StopByHand returns the command with which a person stops a component.
+	StopByHand(name string) string
 	// Forget returns a script that follows the removal of definitions.
 	Forget() host.Script
 	// Directories returns the directories that these scripts change, to be flushed.
