@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -16,9 +17,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
-// install installs the three programs on a machine. Other versions stay where they
+// install installs the three programs on a machine, or their images. Other versions stay where they
 // are.
 func install(ctx context.Context, s Spec) error {
+	if by := runtime.Of(s.Replica); !by.OnMachine() {
+		return pullImages(ctx, s)
+	}
 	var artifacts []host.Artifact
 	for _, name := range release.Components() {
 		artifacts = append(artifacts, component.Artifact(s.Version, name))
@@ -33,11 +37,23 @@ func install(ctx context.Context, s Spec) error {
 	return nil
 }
 
+// pullImages pulls the images that a machine does not have, before anything is stopped.
+func pullImages(ctx context.Context, s Spec) error {
+	if _, err := s.Host.Run(ctx, host.Command{Script: pod.Pull(s.Replica)}); err != nil {
+		return &problem.Problem{
+			Summary: "Images of the control plane not pulled", Host: s.Machine(), Attribute: "image_repository",
+			Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "give the machine access to the image repository, or import the images there; then apply again.",
+		}
+	}
+	return nil
+}
+
 // apply writes the files and restarts the API server if needed.
 func apply(ctx context.Context, s Spec, d changes) error {
 	by := runtime.Of(s.Replica)
 	change := host.Change{
-		Dirs: append(component.Directories(), d.dirs...), Files: d.files,
+		Dirs: slices.Concat(component.Directories(), by.Dirs(), d.dirs), Files: d.files,
 		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: by.Enable(component.NamesOf(s.Replica)),
 	}
 	if d.rollback != nil { // first: from now on a rollback is possible
@@ -55,7 +71,9 @@ func apply(ctx context.Context, s Spec, d changes) error {
 		change.Script += by.Pause(d.stopFirst)
 	}
 	for _, name := range component.NamesOf(s.Replica) {
-		change.Users = append(change.Users, host.User{Name: name})
+		if by.OnMachine() {
+			change.Users = append(change.Users, host.User{Name: name})
+		}
 	}
 	if d.restarts(release.APIServer) {
 		problem.Progress(ctx, "%s: starting %s", s.Machine(), release.APIServer)

@@ -93,7 +93,7 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	by := runtime.Of(s)
 	for _, c := range component.Of(s) {
 		files = append(files, by.Definition(c))
-		if edits := f.Overrides(c.Name); len(edits) > 0 {
+		if edits := by.Overrides(f.Facts, c.Name); len(edits) > 0 && by.DropIns(c.Name) != "" {
 			remove = append(append(remove, edits...), by.DropIns(c.Name))
 		}
 	}

@@ -81,11 +81,11 @@ func componentDrift(s component.Replica, c component.Component, f machine.Observ
 	add := func(format string, args ...any) {
 		problems = append(problems, c.Name+": "+fmt.Sprintf(format, args...))
 	}
+	by := runtime.Of(s)
 	directory, name := path.Split(c.Program)
-	if !slices.Contains(f.Facts.Dirs[path.Clean(directory)], name) {
+	if by.OnMachine() && !slices.Contains(f.Facts.Dirs[path.Clean(directory)], name) {
 		add("%s is missing", c.Program)
 	}
-	by := runtime.Of(s)
 	state := by.State(f.Facts, c.Name)
 	reason := machine.UnitProblem(state)
 	if reason != "" {

@@ -34,6 +34,7 @@ type replicaStatus struct {
 	changing      bool             // a change was interrupted; only known for the replica itself
 	generations   map[pki.Part]int // of what is on disk and runs
 	unknown       error            // why the generations are unknown
+	runtime       string           // what runs it, as Replica.Runtime
 	absent        bool             // the machine is reachable and has no replica
 }
 
@@ -112,8 +113,11 @@ func ownStatus(ctx context.Context, s Spec) replicaStatus {
 // spec returns the parts of the spec that are needed to connect to the replica's API server.
 func (st replicaStatus) spec(s Spec) Spec {
 	return Spec{
-		Replica: component.Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
-		Host:    st.host, Registrar: s.Registrar,
+		Replica: component.Replica{
+			Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version, Runtime: st.runtime,
+			ImageRepository: s.ImageRepository,
+		},
+		Host: st.host, Registrar: s.Registrar,
 	}
 }
 
@@ -127,7 +131,7 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 	case f.Record.ClusterID != cluster || f.Record.Name != st.name:
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(machine.Describe(f.Record), "an API server of somebody else"))
 	default:
-		st.version = f.EffectiveVersion(release.APIServer)
+		st.version, st.runtime = f.EffectiveVersion(release.APIServer), f.Record.Runtime
 		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f, component.Names())
 	}
 }

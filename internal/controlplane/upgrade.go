@@ -139,6 +139,9 @@ func installEverywhere(ctx context.Context, s Spec, all []replicaStatus) error {
 		}
 		other := st.spec(s)
 		other.Version, other.Source = s.Version, s.Source
+		if other.Runtime != s.Runtime {
+			continue // the image repository of other static pods is not known: they pull when it is their turn
+		}
 		group.Go(func() error { return install(groupCtx, other) })
 	}
 	if err := group.Wait(); err != nil {

@@ -107,6 +107,7 @@ func APIServer(s Replica) Component {
 			Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true, AllAddresses: s.AllAddresses,
 		},
 		StopTimeout: ShutdownDelay(s) + requestsEnd,
+		Sockets:     s.Sockets(),
 	}
 }
 

@@ -39,6 +39,9 @@ type Component struct {
 	// others start when the API server serves.
 	StartsFirst bool
 	Runtime     string // of the replica
+	Image       string // what a static pod runs instead of Program
+	// Sockets are the sockets of other programs on the machine that the component opens.
+	Sockets []string
 }
 
 // Listener is a port that a component opens.
@@ -74,6 +77,11 @@ type probe struct {
 	AllAddresses bool
 }
 
+// ExceptShared follows the path of a health check of the API server. What all API servers share is not what hangs in
+// one of them: etcd, and plugins for encryption at rest. kubeadm's probe counts both, and restarts all API servers when
+// etcd has no quorum.
+const ExceptShared = "?exclude=etcd&exclude=kms-providers&exclude=kms-provider-0"
+
 // Of returns the components of s: the API server, controller-manager and scheduler, and the
 // proxy server if s has one.
 func Of(s Replica) []Component {
@@ -84,6 +92,7 @@ func Of(s Replica) []Component {
 	for i := range all {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
 		all[i].Environment, all[i].Runtime = s.Environment[all[i].Name], s.Runtime
+		all[i].Image = s.Image(all[i].Name)
 	}
 	if s.Previous != nil {
 		for i := range all {

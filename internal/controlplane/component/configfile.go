@@ -58,7 +58,7 @@ func PlacedFiles(s Replica) []PlacedFile {
 	for _, name := range slices.Sorted(maps.Keys(s.ConfigFiles)) {
 		f := s.ConfigFiles[name]
 		p := PlacedFile{
-			Name: name, Path: ConfigFilePath(name), SHA256: f.SHA256, Mode: f.mode(), Owner: s.configFileOwner(name),
+			Name: name, Path: ConfigFilePath(name), SHA256: f.SHA256, Mode: f.mode(), Owner: s.owner(s.configFileOwner(name)),
 		}
 		if f.Content != "" {
 			p.Content, p.SHA256 = []byte(f.Content), ContentDigest(f.Content)

@@ -78,10 +78,10 @@ type Kubeconfig struct {
 // these files.
 func Certificates(s Replica) []Certificate {
 	all := []Certificate{
-		{Leaf: pki.APIServer(s.CertificateNames()), Path: APIServerCert, Owner: release.APIServer},
-		{Leaf: pki.APIServerKubeletClient(), Path: KubeletClientCert, Owner: release.APIServer},
-		{Leaf: pki.FrontProxyClient(), Path: FrontProxyClientCert, Owner: release.APIServer},
-		{Leaf: pki.APIServerEtcdClient(), Path: EtcdClientCert, Owner: release.APIServer},
+		{Leaf: pki.APIServer(s.CertificateNames()), Path: APIServerCert, Owner: s.owner(release.APIServer)},
+		{Leaf: pki.APIServerKubeletClient(), Path: KubeletClientCert, Owner: s.owner(release.APIServer)},
+		{Leaf: pki.FrontProxyClient(), Path: FrontProxyClientCert, Owner: s.owner(release.APIServer)},
+		{Leaf: pki.APIServerEtcdClient(), Path: EtcdClientCert, Owner: s.owner(release.APIServer)},
 	}
 	if s.hasKonnectivity() {
 		all = append(all, konnectivityCertificate(s))
@@ -95,10 +95,10 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 	all := []Kubeconfig{
 		{Leaf: Admin(), Path: AdminConf, Owner: "root", Server: s.EndpointURL()},
 		{
-			Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf, Owner: release.ControllerManager,
+			Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf, Owner: s.owner(release.ControllerManager),
 			Server: s.LocalURL(),
 		},
-		{Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: release.Scheduler, Server: s.LocalURL()},
+		{Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: s.owner(release.Scheduler), Server: s.LocalURL()},
 	}
 	if s.hasKonnectivity() {
 		all = append(all, Kubeconfig{
@@ -130,15 +130,15 @@ func Files(s Replica) []host.File {
 		public(FrontProxyCA, s.Bundle.Anchors(pki.FrontProxy)),
 		public(EtcdClientCA, s.Bundle.Anchors(pki.Etcd)),
 		public(SAPub, s.Bundle.PublicKeys()),
-		secret(SAKey, release.APIServer, s.Bundle.ServiceAccount.PrivateKey),
+		secret(SAKey, s.owner(release.APIServer), s.Bundle.ServiceAccount.PrivateKey),
 	}
 	if s.signs() {
 		files = append(files,
-			secret(CAKey, release.ControllerManager, s.Bundle.CA.PrivateKey),
+			secret(CAKey, s.owner(release.ControllerManager), s.Bundle.CA.PrivateKey),
 			public(SigningCA, s.Bundle.Signing(pki.Kubernetes)))
 	}
 	if s.encrypts() {
-		files = append(files, secret(EncryptionConfigPath, release.APIServer, encryptionText(s.Bundle)))
+		files = append(files, secret(EncryptionConfigPath, s.owner(release.APIServer), encryptionText(s.Bundle)))
 	}
 	return append(files, SettingFiles(s)...)
 }

@@ -16,8 +16,14 @@ const (
 	DefaultClusterDomain = "cluster.local"
 )
 
-// Systemd is the runtime that runs each component as a unit.
-const Systemd = "systemd"
+// What can run the components of a replica.
+const (
+	Systemd   = "systemd"    // each is a unit, with a user of its own
+	StaticPod = "static_pod" // each is a static pod of the kubelet on the machine, and root, as with kubeadm
+)
+
+// DefaultImageRepository is kubeadm's.
+const DefaultImageRepository = "registry.k8s.io"
 
 // Replica is the desired state of one control-plane replica, in plain values.
 type Replica struct {
@@ -84,6 +90,8 @@ type Replica struct {
 	EarlyRenewal time.Duration
 	// Runtime runs the components: "" is Systemd. See package runtime.
 	Runtime string
+	// ImageRepository has the images of static pods, NAME:vVERSION; "" is DefaultImageRepository.
+	ImageRepository string
 	// Previous is what the replica ran before a change. It is set while the change is rolled
 	// back.
 	Previous *Previous

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -26,7 +27,7 @@ var accessScript host.Script
 func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, error) {
 	var f Observed
 	var forwarding error
-	var closed []string
+	var closed, lacks []string
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		f, err = Observe(groupCtx, h, s)
@@ -43,9 +44,14 @@ func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 		closed, err = checkAccess(groupCtx, h, s)
 		return err
 	})
+	group.Go(func() (err error) {
+		lacks, err = runtime.Of(s).Problems(groupCtx, h)
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return Observed{}, err
 	}
+	f.Problems = append(f.Problems, lacks...)
 	if forwarding != nil {
 		f.Problems = append(f.Problems, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
 			host.ErrForwarding, strings.Join(probed(s), ", ")))
@@ -110,7 +116,7 @@ func readAccess(s component.Replica, output string) ([]string, error) {
 			problems = append(problems, fmt.Sprintf("group %q of supplementary_groups does not exist", name))
 		}
 	}
-	if slices.Contains(lines, "no setpriv") {
+	if slices.Contains(lines, "no setpriv") && runtime.Of(s).OnMachine() {
 		problems = append(problems, "setpriv (util-linux) is missing: it is needed to check whether the KMS plugin's "+
 			"socket can be opened")
 	}
@@ -118,7 +124,7 @@ func readAccess(s component.Replica, output string) ([]string, error) {
 		switch {
 		case slices.Contains(lines, "no socket "+socket):
 			problems = append(problems, fmt.Sprintf("the KMS plugin's socket %s does not exist", socket))
-		case slices.Contains(lines, "closed "+socket):
+		case slices.Contains(lines, "closed "+socket) && runtime.Of(s).OnMachine():
 			problems = append(problems, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may "+
 				"in supplementary_groups", release.APIServer, socket))
 		}

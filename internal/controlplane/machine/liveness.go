@@ -11,10 +11,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/liveness"
 )
 
-// What all API servers share is not what hangs in one of them: etcd, and plugins for encryption
-// at rest. kubeadm's probe counts both, and restarts all API servers when etcd has no quorum.
-const exceptShared = "?exclude=etcd&exclude=kms-providers&exclude=kms-provider-0"
-
 // Liveness returns the probe of the components of s. The proxy server for agents is asked by its own
 // probe, which neither agents nor the API server can fail. While it hangs, every request fails that
 // needs a node or a webhook, so its restart takes nothing from anybody, and the API server stays.
@@ -30,7 +26,7 @@ func Liveness(s component.Replica) liveness.Probe {
 		at := net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port))
 		switch c.Name {
 		case release.APIServer:
-			probed.Ready, probed.Live = s.LocalURL()+"/readyz"+exceptShared, s.LocalURL()+"/livez"+exceptShared
+			probed.Ready, probed.Live = s.LocalURL()+"/readyz"+component.ExceptShared, s.LocalURL()+"/livez"+component.ExceptShared
 			probed.Rule = liveness.ServerRule
 		case release.ControllerManager, release.Scheduler:
 			probed.Ready, probed.Live = "https://"+at+c.Probe.Path, "https://"+at+"/healthz"

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -42,16 +41,6 @@ func (f Observed) Digests() map[string]string {
 	out := make(map[string]string, len(f.Facts.Files))
 	for path, state := range f.Facts.Files {
 		out[path] = state.SHA256
-	}
-	return out
-}
-
-// Overrides returns the drop-ins that change how component c runs.
-func (f Observed) Overrides(c string) []string {
-	var out []string
-	dir := f.Runtime().DropIns(c)
-	for _, name := range f.Facts.Dirs[dir] {
-		out = append(out, path.Join(dir, name))
 	}
 	return out
 }
@@ -124,6 +113,11 @@ func Interpret(facts host.Facts) Observed {
 	for name, text := range f.Executables {
 		f.Executables[name] = strings.TrimSpace(text)
 	}
+	for _, name := range release.Components() {
+		if program := f.Runtime().Program(facts, name); program != "" {
+			f.Executables[name] = program
+		}
+	}
 	return f
 }
 
@@ -148,6 +142,11 @@ func (f Observed) IsEmpty(s component.Replica) bool {
 	}
 	for _, unit := range f.Facts.Units {
 		if unit.Active == "active" {
+			return false
+		}
+	}
+	for _, name := range component.Names() {
+		if runtime.Of(s).State(f.Facts, name).Active == "active" {
 			return false
 		}
 	}

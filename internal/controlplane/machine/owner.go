@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,13 +42,14 @@ func (f Observed) Owner(s component.Replica) (mine bool, other string, err error
 // overwritten.
 func OwnershipProblems(s component.Replica, f Observed) []string {
 	var failed []string
+	held, begun := f.Identity()
+	own := held.IsFor(s) && held.Runtime == component.StaticPod
 	for _, manifest := range f.Facts.Dirs[ManifestDir] {
-		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
+		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) && !own {
 			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, ManifestDir, manifest))
 		}
 	}
 	ca, there := f.Facts.Files[component.CACert]
-	held, begun := f.Identity()
 	part := ""
 	if begun {
 		part = "the beginning of "
@@ -60,6 +62,9 @@ func OwnershipProblems(s component.Replica, f Observed) []string {
 			part, held.ClusterName, held.ClusterID))
 	case held.ClusterID != "" && held.Name != s.Name:
 		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
+	case held.ClusterID != "" && held.Runtime != s.Runtime:
+		failed = append(failed, fmt.Sprintf("its components run by %s, and cannot be moved to %s in place",
+			cmp.Or(held.Runtime, component.Systemd), cmp.Or(s.Runtime, component.Systemd)))
 	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
 		failed = append(failed, component.CACert+" is another cluster's authority")
 	}

@@ -41,7 +41,9 @@ func Query(s component.Replica) host.Query {
 	by.AddStartNotes(&q, append(component.NamesOf(s), component.KonnectivityServer)...)
 	for _, c := range component.Of(s) {
 		q.Contents = append(q.Contents, by.Path(c.Name))
-		q.Dirs = append(q.Dirs, by.DropIns(c.Name))
+		if dir := by.DropIns(c.Name); dir != "" {
+			q.Dirs = append(q.Dirs, dir)
+		}
 		if c.Probe.Port != s.APIPort() {
 			q.Ports = append(q.Ports, c.Probe.Port)
 		}

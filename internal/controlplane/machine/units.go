@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -29,14 +30,14 @@ func RestartReason(c component.Component, f Observed, after map[string]string) s
 	// it.
 	undone := noted[definition] == after[definition] && f.Facts.Files[definition].SHA256 != after[definition]
 	if state.NeedReload && !undone {
-		return "its definition changed after systemd read it"
+		return "its definition changed after it was read"
 	}
-	if len(f.Overrides(c.Name)) > 0 {
-		return "its definition is changed by files in " + by.DropIns(c.Name)
+	if files := by.Overrides(f.Facts, c.Name); len(files) > 0 {
+		return "its definition is changed by files in " + path.Dir(files[0])
 	}
-	for _, path := range append([]string{definition}, c.Inputs...) {
-		if noted[path] != after[path] {
-			return "it was started with another " + path
+	for _, file := range append([]string{definition}, c.Inputs...) {
+		if noted[file] != after[file] {
+			return "it was started with another " + file
 		}
 	}
 	return ""
@@ -81,12 +82,12 @@ func StaleProcess(f Observed, components []string) error {
 		// Earlier versions of the provider recorded the etcd member's file, which is rotated
 		// separately.
 		delete(noted, component.EtcdCA)
-		for _, path := range slices.Sorted(maps.Keys(noted)) {
-			if strings.HasPrefix(path, component.FilesDir+"/") {
+		for _, file := range slices.Sorted(maps.Keys(noted)) {
+			if strings.HasPrefix(file, component.FilesDir+"/") {
 				continue // not derived from the bundle, so no evidence of a rotation
 			}
-			if noted[path] != f.Facts.Files[path].SHA256 {
-				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)
+			if noted[file] != f.Facts.Files[file].SHA256 {
+				return fmt.Errorf("%s was started with another %s than its machine has now", name, file)
 			}
 		}
 	}

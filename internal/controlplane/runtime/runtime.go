@@ -15,6 +15,11 @@ import (
 type Runtime interface {
 	// Validate returns why the components of a valid replica cannot run this way.
 	Validate(s component.Replica) error
+	// Problems returns what the machine lacks to run them.
+	Problems(ctx context.Context, h *host.Host) ([]string, error)
+	// OnMachine reports whether the programs are on the machine, and run as users of it. Otherwise they are in
+	// images, and root.
+	OnMachine() bool
 
 	// Definition renders the file that a component is started from. It depends on the description alone.
 	Definition(c component.Component) host.File
@@ -24,8 +29,13 @@ type Runtime interface {
 	Flags(c component.Component) map[string]string
 	// Parse parses a definition. Values that Validate would reject are dropped.
 	Parse(definition string) (Definition, error)
-	// DropIns returns the directory whose files change a definition.
+	// Dirs returns the directories that definitions need.
+	Dirs() []host.Dir
+	// DropIns returns the directory whose files change a definition; "" if there is none.
 	DropIns(name string) string
+	// Overrides returns the files that change how a component runs, as facts of a query with its drop-ins and
+	// states say.
+	Overrides(facts host.Facts, name string) []string
 
 	// Unit returns what systemd or messages call the component.
 	Unit(name string) string
@@ -38,6 +48,8 @@ type Runtime interface {
 	// StartNote returns the digests of the files that the process of a component has read at its start, by
 	// path, among them its definition's. There is none if that is unknown.
 	StartNote(facts host.Facts, name string) map[string]string
+	// Program returns the program that runs, as Component.Program, if the facts say it; MainPID tells otherwise.
+	Program(facts host.Facts, name string) string
 	// MainPID returns an expression for the process of a component, or 0 if none runs. name is a word of
 	// the script.
 	MainPID(name host.Script) host.Script
@@ -72,13 +84,20 @@ type Definition struct {
 	Groups      []string          // additional groups; sorted
 	Limits      component.Limits
 	Environment map[string]string // nil for none
+	// ImageRepository is Replica.ImageRepository.
+	ImageRepository string
 }
 
 // Of returns the runtime of a replica.
 func Of(s component.Replica) Runtime { return Named(s.Runtime) }
 
 // Named returns a runtime by the name that replicas, components and records give it.
-func Named(string) Runtime { return systemd{} }
+func Named(name string) Runtime {
+	if name == component.StaticPod {
+		return staticPods{}
+	}
+	return systemd{}
+}
 
 // All returns every runtime that a replica of an unknown machine may have.
-func All() []Runtime { return []Runtime{systemd{}} }
+func All() []Runtime { return []Runtime{systemd{}, staticPods{}} }

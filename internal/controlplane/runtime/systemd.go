@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"path"
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -13,6 +14,9 @@ import (
 // systemd runs each component as a unit: see package unit.
 type systemd struct{}
 
+func (systemd) OnMachine() bool                               { return true }
+func (systemd) Dirs() []host.Dir                              { return nil }
+func (systemd) Program(host.Facts, string) string             { return "" }
 func (systemd) Validate(s component.Replica) error            { return unit.Validate(s) }
 func (systemd) Definition(c component.Component) host.File    { return unit.File(c) }
 func (systemd) Path(name string) string                       { return unit.Path(name) }
@@ -59,6 +63,16 @@ func (systemd) StartNote(facts host.Facts, name string) map[string]string {
 
 func (systemd) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {
 	return h.UnitLog(ctx, unit.Name(name), lines)
+}
+
+func (systemd) Problems(context.Context, *host.Host) ([]string, error) { return nil, nil }
+
+func (systemd) Overrides(facts host.Facts, name string) []string {
+	var files []string
+	for _, file := range facts.Dirs[unit.DropInDir(name)] {
+		files = append(files, path.Join(unit.DropInDir(name), file))
+	}
+	return files
 }
 
 // addMissing appends the words that a list does not have yet.

@@ -1,0 +1,87 @@
+# Components as static pods: functions for sh, after those of package staticpod. $replica_pods has the definitions.
+
+# replica_note NAME: prints a note of what a start of the component reads now: its definition and its inputs. The last
+# word makes every start one.
+replica_note() {
+  replica_definition=$replica_pods/$1.yaml
+  replica_inputs=$(sed -n 's|^    terraform-provider-kube/inputs: ||p' "$replica_definition" | tr ',' ' ')
+  # shellcheck disable=SC2086 # paths without blanks
+  sha256sum -- "$replica_definition" $replica_inputs | while read -r replica_digest replica_file; do
+    printf '%s:%s ' "$replica_digest" "$replica_file"
+  done
+  date +start-%s%N
+}
+
+# replica_manifest NOTE: a filter that adds a note to a definition. Without one, it removes what a start has added.
+replica_manifest() {
+  awk -v note="$1" '
+    noted && sub(/^ *value: [^ ]+/, "&") { $0 = substr($0, 1, match($0, /: /) + 1) word($0) (note == "" ? "" : " " note) }
+    { noted = /- name: KUBE_STARTED_WITH$/; print }
+    function word(line) { sub(/^ *value: /, "", line); sub(/ .*/, "", line); return line }'
+}
+
+# replica_running NAME: prints the identities of the containers of a component that run.
+replica_running() {
+  pod_containers "$1" | while read -r replica_id replica_state replica_pid; do
+    case $replica_state in *RUNNING) echo "$replica_id" ;; esac
+  done
+}
+
+# replica_start NAME: starts a component from its definition, and waits until no container runs that ran before.
+replica_start() {
+  replica_name=$1
+  replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$1.yaml")
+  replica_until=$(($(date +%s) + ${replica_grace:-30} + 90))
+  replica_old=$(replica_running "$1")
+  pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_pods/"; done
+  (umask 077 && replica_manifest "$(replica_note "$1")" <"$replica_pods/$1.yaml" >"$replica_pods/.$1.started")
+  pod_place "$1" "$replica_pods/.$1.started"
+  rm -f -- "$replica_pods/.$1.started"
+  for replica_id in $replica_old; do
+    while replica_now=$(replica_running "$replica_name") || replica_now=$replica_old; case " $(echo "$replica_now" | tr '\n' ' ') " in
+      *" $replica_id "*) ;;
+      *) false ;;
+      esac; do
+      if [ "$(date +%s)" -ge "$replica_until" ]; then
+        echo "the kubelet has not ended the container $replica_id of $replica_name: kubelet.service is" \
+          "$(systemctl show --property=ActiveState --value kubelet.service)" >&2
+        exit 1
+      fi
+      sleep 0.3
+    done
+  done
+}
+
+# replica_stop NAME…: takes the manifests of components away, and waits until their containers have ended.
+replica_stop() {
+  for replica_name; do
+    [ -e "$pod_manifests/$replica_name.yaml" ] || [ -e "$replica_pods/$replica_name.yaml" ] || continue
+    replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$replica_name.yaml" \
+      2>/dev/null)
+    pod_stop "$replica_name" "$replica_pods" "$((${replica_grace:-30} + 90))"
+  done
+}
+
+# replica_kill NAME: ends the processes of a component at once, and its manifest is gone before.
+replica_kill() {
+  rm -f -- "$pod_manifests/$1.yaml"
+  pod_containers "$1" | while read -r replica_id replica_state replica_pid; do
+    case $replica_state in *RUNNING) kill -KILL "$replica_pid" 2>/dev/null || true ;; esac
+  done
+}
+
+# replica_report NAME…: prints what the states and notes of components are read from.
+replica_report() {
+  for replica_name; do
+    replica_file=$pod_manifests/$replica_name.yaml
+    replica_definition=$replica_pods/$replica_name.yaml
+    [ -e "$replica_file" ] || [ -e "$replica_definition" ] || continue
+    pod_report "$replica_name" ''
+    [ ! -e "$replica_definition" ] || printf 'replica\t%s\tdefined\n' "$replica_name"
+    [ -e "$replica_file" ] || continue
+    printf 'replica\t%s\tplaced\n' "$replica_name"
+    replica_manifest '' <"$replica_file" | cmp -s - "$replica_definition" || printf 'replica\t%s\tedited\n' "$replica_name"
+    printf 'replica\t%s\tversion\t%s\n' "$replica_name" \
+      "$(sed -n 's|^    terraform-provider-kube/version: ||p' "$replica_file" | head -c 64)"
+  done
+}

@@ -1,0 +1,74 @@
+package pod
+
+import (
+	_ "embed"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+//go:embed replica.sh
+var functions host.Script
+
+// prelude defines the functions of the scripts below.
+func prelude() host.Script {
+	return staticpod.Functions() + "replica_pods=" + host.Words(Dir) + "\n" + functions
+}
+
+// Restart returns a script that starts the named components from their definitions. It returns once no
+// container of them runs that ran before. If it is interrupted, the kubelet completes the restart.
+func Restart(names []string) host.Script {
+	script := prelude()
+	for _, name := range names {
+		script += "replica_start " + host.Words(name) + "\n"
+	}
+	return script
+}
+
+// Stop returns a script that stops the named components, the API server last, and can be repeated. Their definitions
+// stay. A component that is not on the machine is skipped.
+func Stop(names []string) host.Script {
+	var others, last []string
+	for _, name := range names {
+		if name == release.APIServer {
+			last = append(last, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return prelude() + "replica_stop " + host.Words(append(others, last...)...) + "\n"
+}
+
+// Kill returns a script that ends the processes of a component at once.
+func Kill(name string) host.Script { return prelude() + "replica_kill " + host.Words(name) + "\n" }
+
+// Forget returns a script that follows the removal of the definitions.
+func Forget() host.Script {
+	return "if [ -d " + host.Words(Dir) + " ]; then rm -f " + host.Words(Dir) + "/.*.started; rmdir " +
+		"--ignore-fail-on-non-empty " + host.Words(Dir) + "; fi\n"
+}
+
+// Report returns a script whose output Read parses.
+func Report(names []string) host.Script {
+	return prelude() + "replica_report " + host.Words(names...) + "\n"
+}
+
+// Log returns a script that prints the last lines of a component's log.
+func Log(name string, lines int) host.Script { return prelude() + staticpod.Log(name, lines) }
+
+// Pull returns a script that pulls the images of a replica that the machine does not have.
+func Pull(s component.Replica) host.Script {
+	script := prelude()
+	for _, name := range release.Components() {
+		script += staticpod.Pull(s.Image(name))
+	}
+	return script
+}
+
+// Requirements returns a script whose output Problems parses.
+func Requirements() host.Script { return prelude() + staticpod.Report(release.APIServer, "") }
+
+// Problems lists what keeps static pods from running on the machine.
+func Problems(output string) []string { return staticpod.Read(output, release.APIServer).Problems() }

@@ -1,0 +1,55 @@
+package pod
+
+import (
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// State is what a machine reports of one component.
+type State struct {
+	Unit host.UnitState // in systemd's terms
+	// Note has the digests of what the running container was started with, by path, among them its definition's.
+	Note map[string]string
+	// Program is that of the container that runs, as Component.Program; "" if none runs.
+	Program string
+	// Duplicates are other files that the kubelet takes for the same pod.
+	Duplicates []string
+}
+
+// Read parses the output of Report. Other lines, and what has an unknown form, are ignored.
+func Read(output, name string) State {
+	reported := staticpod.Read(output, name)
+	var defined, placed, edited bool
+	version := ""
+	for line := range strings.Lines(output) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) < 3 || fields[0] != "replica" || fields[1] != name {
+			continue
+		}
+		switch fields[2] {
+		case "defined":
+			defined = true
+		case "placed":
+			placed = true
+		case "edited":
+			edited = true
+		case "version":
+			if len(fields) == 4 && release.IsVersion(fields[3]) {
+				version = fields[3]
+			}
+		}
+	}
+	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates}
+	s.Unit.NeedReload = edited
+	if running, ok := reported.Running(); ok {
+		s.Note = running.Note
+		if version != "" {
+			s.Program = component.Artifact(version, name).Path()
+		}
+	}
+	return s
+}

@@ -1,0 +1,93 @@
+package pod
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// Validate returns why the components of a valid replica cannot run as static pods.
+func Validate(s component.Replica) error {
+	type check struct {
+		attribute string
+		err       error
+	}
+	checks := []check{
+		{"supplementary_groups", refuse(len(s.SupplementaryGroups) > 0, "the containers of static pods run as root, which "+
+			"opens every socket: drop supplementary_groups")},
+		{"konnectivity", refuse(s.Konnectivity != nil, "konnectivity does not work with static pods yet: the provider "+
+			"runs its proxy server as a unit, beside units")},
+		{"metrics", refuse(s.TextfileDirectory != "", "metrics.textfile_directory does not work with static pods yet: "+
+			"its facts are about units")},
+	}
+	if s.ImageRepository != "" {
+		checks = append(checks, check{"image_repository", component.ValidateImageRepository(s.ImageRepository)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Limits)) {
+		checks = append(checks, check{"resources", ValidateLimits(s.Limits[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		checks = append(checks, check{"environment", systemd.ValidateEnvironment(s.Environment[name])})
+	}
+	for _, c := range component.Of(s) {
+		checks = append(checks, check{"extra_args", validatePaths(c)})
+	}
+	for _, check := range checks {
+		if check.err != nil {
+			return &problem.Problem{
+				Summary: "Invalid control-plane replica", Attribute: check.attribute, Host: s.Machine(),
+				Cause: check.err.Error(), Unchanged: problem.Nothing, Err: check.err,
+			}
+		}
+	}
+	return nil
+}
+
+func refuse(is bool, why string) error {
+	if !is {
+		return nil
+	}
+	return errors.New(why)
+}
+
+// ValidateLimits returns why a pod cannot have these limits: Kubernetes has no words for some that systemd has.
+func ValidateLimits(l component.Limits) error {
+	switch {
+	case l.MemoryHigh != "":
+		return errors.New("memory_high cannot be set for a static pod: set memory_max")
+	case l.CPUWeight != 0 || l.IOWeight != 0:
+		return errors.New("cpu_weight and io_weight cannot be set for a static pod: the kubelet derives the weight from " +
+			"its request, which is kubeadm's")
+	case strings.HasSuffix(l.MemoryMin, "%"):
+		return fmt.Errorf("memory_min = %q cannot be set for a static pod: set bytes, such as 1G", l.MemoryMin)
+	}
+	return systemd.Limits(l).Validate()
+}
+
+// namesFile are the endings of the flags whose values are paths.
+var namesFile = []string{"-file", "-files", "-config", "-config-file", "kubeconfig", "-dir", "-cert", "-key", "-path"}
+
+// validatePaths returns an error if a flag names a file that the container does not see.
+func validatePaths(c component.Component) error {
+	visible := mounts(c)
+	for _, flag := range slices.Sorted(maps.Keys(c.Flags)) {
+		if flag != "config" && !slices.ContainsFunc(namesFile, func(end string) bool { return strings.HasSuffix(flag, end) }) {
+			continue
+		}
+		for _, file := range pathsIn(c.Flags[flag]) {
+			if !slices.ContainsFunc(visible, func(m staticpod.Mount) bool { return file == m.Path || within(file, m.Path) }) {
+				return fmt.Errorf("flag %q of %s names %s, which its container does not see: give the file in files, which are "+
+					"in %s", flag, c.Name, path.Clean(file), component.FilesDir)
+			}
+		}
+	}
+	return nil
+}

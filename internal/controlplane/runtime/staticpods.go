@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// staticPods runs each component as a static pod of the machine's kubelet: see package pod.
+type staticPods struct{}
+
+func (staticPods) OnMachine() bool                               { return false }
+func (staticPods) Validate(s component.Replica) error            { return pod.Validate(s) }
+func (staticPods) Definition(c component.Component) host.File    { return pod.File(c) }
+func (staticPods) Path(name string) string                       { return pod.Path(name) }
+func (staticPods) Flags(c component.Component) map[string]string { return c.Flags }
+func (staticPods) DropIns(string) string                         { return "" }
+func (staticPods) Unit(name string) string                       { return pod.Name(name) }
+func (staticPods) AddStartNotes(*host.Query, ...string)          {}
+func (staticPods) MainPID(host.Script) host.Script               { return "0" }
+func (staticPods) Enable([]string) host.Script                   { return "" }
+func (staticPods) Restart(names []string) host.Script            { return pod.Restart(names) }
+func (staticPods) Stop() host.Script                             { return pod.Stop(component.Names()) }
+func (staticPods) StopOf(names []string) host.Script             { return pod.Stop(names) }
+func (staticPods) Pause(names []string) host.Script              { return pod.Stop(names) }
+func (staticPods) Kill(name string) host.Script                  { return pod.Kill(name) }
+func (staticPods) Forget() host.Script                           { return pod.Forget() }
+func (staticPods) Directories() []string                         { return []string{pod.Dir, staticpod.Directory} }
+func (staticPods) Dirs() []host.Dir                              { return []host.Dir{{Path: pod.Dir, Mode: 0o755}} }
+
+func (staticPods) Parse(definition string) (Definition, error) {
+	parsed, err := pod.Parse(definition)
+	return Definition{
+		Program: parsed.Program, Flags: parsed.Flags, Limits: parsed.Limits, Environment: parsed.Environment,
+		ImageRepository: parsed.ImageRepository,
+	}, err
+}
+
+// AddStates puts the report before the rest of the script: that prints sections, which end with the next one.
+func (staticPods) AddStates(q *host.Query, names ...string) { q.Script = pod.Report(names) + q.Script }
+
+func (staticPods) State(facts host.Facts, name string) host.UnitState {
+	return pod.Read(facts.Output, name).Unit
+}
+
+func (staticPods) StartNote(facts host.Facts, name string) map[string]string {
+	return pod.Read(facts.Output, name).Note
+}
+
+func (staticPods) Program(facts host.Facts, name string) string {
+	return pod.Read(facts.Output, name).Program
+}
+
+func (staticPods) Overrides(facts host.Facts, name string) []string {
+	return pod.Read(facts.Output, name).Duplicates
+}
+
+func (staticPods) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {
+	facts, err := h.Observe(ctx, host.Query{Script: pod.Log(name, lines)})
+	return facts.Output, err
+}
+
+func (staticPods) Problems(ctx context.Context, h *host.Host) ([]string, error) {
+	facts, err := h.Observe(ctx, host.Query{Script: pod.Requirements()})
+	if err != nil {
+		return nil, fmt.Errorf("check whether %s can run static pods: %w", h.Address(), err)
+	}
+	return pod.Problems(facts.Output), nil
+}
