@@ -54,6 +54,8 @@ type Imported struct {
 	// Settings is as in Replica.Settings. The caller checks which of them still apply: see
 	// SameAudit and SameAuthentication.
 	Settings json.RawMessage
+	// Runtime and ImageRepository are those of component.Replica; "" is the default.
+	Runtime, ImageRepository string
 }
 
 // RegisteredAt is what a registration says of its endpoint.

@@ -36,6 +36,10 @@ func deriveImport(
 		VerifyKubelets: flags[release.APIServer][component.KubeletCAFlag] == component.CACert &&
 			configured.ExtraArgs[release.APIServer][component.KubeletCAFlag] == "",
 	}
+	out.Runtime = r.Runtime
+	if at := definitions[release.APIServer].ImageRepository; at != component.DefaultImageRepository {
+		out.ImageRepository = at
+	}
 	out.TextfileDirectory = machine.TextfileDirectoryIn(files)
 	if at := flags[release.ControllerManager]["bind-address"]; component.ValidateMetricsAddress(at) == nil {
 		out.MetricsAddress = at

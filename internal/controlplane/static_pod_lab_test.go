@@ -1,0 +1,428 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+const (
+	pauseImage   = "registry.example.com/pod:1"
+	nextPatch    = ".99"                          // of a version that was never released
+	podVersions  = "registry.example.com/cluster" // the image repository
+	kubeletDelay = time.Minute
+)
+
+// podStage is a stage whose machine runs the components as static pods.
+type podStage struct {
+	*stage
+	machine *lab.Machine
+}
+
+// TestStaticPodReplicaOnMachines: the components of a replica are static pods of a released kubelet, with containerd
+// and images of the released programs. They are created, changed, restarted, repaired, upgraded and deleted as units
+// are.
+func TestStaticPodReplicaOnMachines(t *testing.T) {
+	testrun.Long(t)
+	st := newBareStage(t)
+	p := &podStage{st, machines.lab.Machine("cp1")}
+	t.Cleanup(func() {
+		if err := p.machine.Rebuild(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	st.spec.Runtime, st.spec.ImageRepository = component.StaticPod, podVersions
+	p.refused("neither crictl nor ctr is installed", "kubelet.service is inactive")
+	if err := p.machine.RebuildForContainers(t.Context(), pauseImage); err != nil {
+		t.Fatal(err)
+	}
+	st.reached()
+	p.kubelet("")
+	p.refused("the kubelet's directory of manifests is not set")
+	p.kubelet("staticPodPath: " + staticpod.Directory + "\n")
+	p.images(labVersion)
+	st.startEtcd(st.spec.Address)
+	for _, step := range []struct {
+		name string
+		run  func()
+	}{
+		{"creates", p.creates},
+		{"changes a flag", p.changesAFlag},
+		{"starts after a kill", p.killed},
+		{"undoes what was edited", p.edited},
+		{"takes a copy away", p.copied},
+		{"renews certificates", p.renewed},
+		{"finishes a cut-off start", p.cutOff},
+		{"upgrades", p.upgraded},
+		{"takes back", p.takesBack},
+		{"pauses for its member", p.pauses},
+		{"boots", p.boots},
+		{"is imported", p.imported},
+		{"deletes", p.deleted},
+	} {
+		if !t.Run(step.name, func(t *testing.T) {
+			outer := st.T
+			st.T = t
+			defer func() { st.T = outer }()
+			step.run()
+		}) {
+			p.explain()
+			return
+		}
+	}
+}
+
+// explain logs what the kubelet says.
+func (p *podStage) explain() {
+	out, _ := p.machine.Run(context.WithoutCancel(p.ctx), "ls -la /etc/kubernetes/manifests /etc/kubernetes/replica.pods;"+
+		"ctr -n k8s.io containers ls; ctr -n k8s.io tasks ls; journalctl -u kubelet -n 40 --no-pager;"+
+		"tail -n 15 /var/log/pods/*/*/*.log")
+	p.Log(out)
+}
+
+// kubelet installs a released kubelet without a cluster, with lines added to its configuration.
+func (p *podStage) kubelet(lines string) {
+	p.Helper()
+	program := filepath.Join(machines.source.Directory, "kubernetes-v"+labVersion, "kubelet")
+	if _, err := os.Stat(program); err != nil {
+		testrun.Missing(p.T, "kube-lab build kubernetes-1.36-node makes kubelet")
+	}
+	p.run("systemctl stop kubelet.service 2>/dev/null || :")
+	content, err := os.ReadFile(program)
+	if err != nil {
+		p.Fatal(err)
+	}
+	const config = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: cgroupfs\n" +
+		"failSwapOn: false\nfailCgroupV1: false\nauthentication: {anonymous: {enabled: false}, webhook: {enabled: false}}\n" +
+		"authorization: {mode: AlwaysAllow}\nfileCheckFrequency: 5s\nenableServer: false\n" +
+		"evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}\n"
+	const unit = "[Unit]\nAfter=containerd.service cgroups-writable.service\n[Service]\nExecStart=/usr/bin/kubelet " +
+		"--config=/var/lib/kubelet/config.yaml --container-runtime-endpoint=unix:///run/containerd/containerd.sock\n" +
+		"Restart=always\nRestartSec=2\n[Install]\nWantedBy=multi-user.target\n"
+	if _, err := p.spec.Host.Apply(p.ctx, host.Change{
+		Dirs: []host.Dir{{Path: "/var/lib/kubelet", Mode: 0o755}, {Path: staticpod.Directory, Mode: 0o755}},
+		Files: []host.File{
+			{Path: "/usr/bin/kubelet", Content: content, Mode: 0o755},
+			{Path: "/var/lib/kubelet/config.yaml", Content: []byte(config + lines), Mode: 0o644},
+			{Path: "/etc/systemd/system/kubelet.service", Content: []byte(unit), Mode: 0o644},
+		},
+		Script: "systemctl enable --quiet kubelet.service\nsystemctl restart kubelet.service",
+	}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// images imports the images of a version; whatever the version, the programs are those under test.
+func (p *podStage) images(version string) {
+	p.Helper()
+	archive := filepath.Join(p.TempDir(), "image.tar")
+	give := func() {
+		p.Helper()
+		file, err := os.Open(archive)
+		if err != nil {
+			p.Fatal(err)
+		}
+		defer file.Close()
+		if err := p.machine.ImportImage(p.ctx, file); err != nil {
+			p.Fatal(err)
+		}
+	}
+	for _, name := range release.Components() {
+		program := filepath.Join(machines.source.Directory, "kubernetes-v"+labVersion, name)
+		s := p.spec.Replica
+		s.Version = version
+		if err := build.ProgramImage(p.ctx, s.Image(name), program, archive); err != nil {
+			p.Fatal(err)
+		}
+		give()
+	}
+	if err := build.PodImage(p.ctx, pauseImage, archive); err != nil {
+		p.Fatal(err)
+	}
+	give()
+}
+
+// refused: the machine cannot run static pods, and nothing of the replica is on it.
+func (p *podStage) refused(why ...string) {
+	p.Helper()
+	_, err := p.replicas.Create(p.ctx, p.spec)
+	for _, text := range why {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			p.Fatalf("%v, want %s", err, text)
+		}
+	}
+	p.expect("files of a refused replica", p.run("ls /etc/kubernetes/*.json 2>/dev/null || :"), "")
+}
+
+// containers returns the running container of each component.
+func (p *podStage) containers() map[string]string {
+	p.Helper()
+	facts, err := p.spec.Host.Observe(p.ctx, host.Query{Script: pod.Report(release.Components())})
+	if err != nil {
+		p.Fatal(err)
+	}
+	running := map[string]string{}
+	for _, name := range release.Components() {
+		if c, ok := staticpod.Read(facts.Output, name).Running(); ok {
+			running[name] = c.ID
+		}
+	}
+	return running
+}
+
+// changed returns the components, in order, whose container is another one than before.
+func (p *podStage) changed(before map[string]string) string {
+	p.Helper()
+	var names []string
+	now := p.containers()
+	for _, name := range release.Components() {
+		if now[name] == "" || now[name] != before[name] {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// updates applies the spec.
+func (p *podStage) updates() {
+	p.Helper()
+	began := time.Now()
+	status, err := p.replicas.Update(p.ctx, p.spec)
+	p.Logf("updated in %.1f s", time.Since(began).Seconds())
+	p.steady(status, err)
+	status, err = p.replicas.Read(p.ctx, p.spec)
+	p.steady(status, err)
+	p.registrar.take()
+}
+
+func (p *podStage) creates() {
+	began := time.Now()
+	status, err := p.replicas.Create(p.ctx, p.spec)
+	p.Logf("created in %.1f s", time.Since(began).Seconds())
+	p.steady(status, err)
+	p.expect("calls", p.registrar.take(), []string{"register"})
+	before := p.containers()
+	p.expect("containers", len(before), 3)
+	status, err = p.replicas.Create(p.ctx, p.spec)
+	p.steady(status, err)
+	p.expect("restarted by a repeated create", p.changed(before), "")
+	began = time.Now()
+	status, err = p.replicas.Read(p.ctx, p.spec)
+	p.Logf("read in %.2f s", time.Since(began).Seconds())
+	p.steady(status, err)
+	p.adminsMayDoAll()
+	p.Log(p.run("ls -lR /etc/kubernetes; cat " + staticpod.Path(release.Scheduler)))
+	p.registrar.take()
+}
+
+// changesAFlag: a change restarts what it concerns; the API server is drained before.
+func (p *podStage) changesAFlag() {
+	before := p.containers()
+	p.spec.ExtraArgs = map[string]map[string]string{release.Scheduler: {"v": "1"}}
+	p.updates()
+	p.expect("restarted by a flag of the scheduler", p.changed(before), release.Scheduler)
+	before = p.containers()
+	p.spec.ExtraArgs[release.APIServer] = map[string]string{"event-ttl": "2h"}
+	drained := false
+	p.registrar.drains = func(string) { drained = p.changed(before) == "" }
+	p.updates()
+	p.registrar.drains = nil
+	p.expect("drained before the API server stops", drained, true)
+	p.expect("restarted by a flag of the API server", p.changed(before), release.APIServer)
+}
+
+// killed: the kubelet starts a component again by itself, which is no drift.
+func (p *podStage) killed() {
+	before := p.containers()
+	p.run("kill -KILL $(pidof kube-scheduler)")
+	p.awaits("the scheduler runs again", func() bool {
+		return p.containers()[release.Scheduler] != "" &&
+			p.changed(before) == release.Scheduler
+	})
+	p.awaits("no drift", func() bool {
+		status, err := p.replicas.Read(p.ctx, p.spec)
+		return err == nil && len(status.Drift) == 0
+	})
+}
+
+// edited: a manifest and a definition that were edited by hand are drift, which an update undoes.
+func (p *podStage) edited() {
+	p.run("sed -i 's/--leader-elect=true/--leader-elect=false/' " + staticpod.Path(release.Scheduler))
+	p.drifts("its definition changed after it was read")
+	p.awaits("the kubelet has taken the edit", func() bool {
+		return strings.Contains(p.run("tr '\\0' ' ' </proc/$(pidof kube-scheduler)/cmdline || :"), "leader-elect=false")
+	})
+	before := p.containers()
+	p.updates()
+	p.expect("restarted by an edit", p.changed(before), release.Scheduler)
+	before = p.containers()
+	p.run("sed -i 's/--leader-elect=true/--leader-elect=false/' " + pod.Path(release.Scheduler))
+	p.drifts(`flag --leader-elect is "false", wanted "true"`)
+	p.updates()
+	p.expect("restarted by an edit that nothing has read", p.changed(before), "")
+	p.run("rm " + staticpod.Path(release.ControllerManager))
+	p.drifts("kube-controller-manager")
+	p.updates()
+	p.expect("restarted by a lost manifest", p.changed(before), release.ControllerManager)
+}
+
+// copied: another file of the same pod in the kubelet's directory is drift, and moved away.
+func (p *podStage) copied() {
+	copied := staticpod.Directory + "/kube-scheduler.yaml.bak"
+	p.run("cp " + staticpod.Path(release.Scheduler) + " " + copied)
+	p.drifts("its definition is changed by files in " + staticpod.Directory)
+	p.updates()
+	p.expect("the copy", p.run("ls "+copied+" 2>/dev/null || :"), "")
+}
+
+// renewed: components that read their certificates at the start only are restarted with new ones.
+func (p *podStage) renewed() {
+	before := p.containers()
+	p.run("rm /etc/kubernetes/scheduler.conf /etc/kubernetes/pki/apiserver.crt")
+	p.updates()
+	p.expect("restarted by new certificates", p.changed(before), release.Scheduler)
+}
+
+// cutOff: a start that ends between the definition and the manifest is finished by the next update.
+func (p *podStage) cutOff() {
+	before := p.containers()
+	p.spec.ExtraArgs[release.Scheduler] = map[string]string{"v": "0"}
+	for _, c := range component.Of(p.spec.Replica) {
+		if c.Name == release.Scheduler {
+			if _, err := p.spec.Host.Apply(p.ctx, host.Change{Files: []host.File{pod.File(c)}}); err != nil {
+				p.Fatal(err)
+			}
+		}
+	}
+	p.drifts("kube-scheduler")
+	p.updates()
+	p.expect("restarted after a cut", p.changed(before), release.Scheduler)
+}
+
+// upgraded: an upgrade without images is refused before anything stops, and one with them changes all components.
+func (p *podStage) upgraded() {
+	before := p.containers()
+	next := minorOf(labVersion) + nextPatch
+	p.spec.Store = &ctlStore{p.stage}
+	p.spec.Version = next
+	_, err := p.replicas.Update(p.ctx, p.spec)
+	if err == nil || !strings.Contains(err.Error(), "kube-apiserver:v"+next) {
+		p.Errorf("upgrade without images: %v", err)
+	}
+	p.expect("restarted by a refused upgrade", p.changed(before), "")
+	p.images(next)
+	p.updates()
+	p.expect("restarted by an upgrade", p.changed(before), strings.Join(release.Components(), " "))
+}
+
+// takesBack: a change with which the API server does not become ready is rolled back.
+func (p *podStage) takesBack() {
+	good := p.spec.ExtraArgs[release.APIServer]
+	p.spec.ExtraArgs[release.APIServer] = map[string]string{"event-ttl": "never"}
+	_, err := p.replicas.Update(p.ctx, p.spec)
+	if err == nil || !strings.Contains(err.Error(), "rolled back to") {
+		p.Errorf("a change that fails: %v", err)
+	}
+	p.spec.ExtraArgs[release.APIServer] = good
+	status, err := p.replicas.Read(p.ctx, p.spec)
+	p.steady(status, err)
+	p.registrar.take()
+}
+
+// pauses: while its etcd member changes, the components do not run.
+func (p *podStage) pauses() {
+	outage := p.replicas.Outage(StackedMember{
+		Host: p.spec.Host, Bundle: p.spec.Bundle, EtcdURL: p.spec.EtcdURLs[0],
+		Registrar: func(json.RawMessage) (Registrar, error) { return p.registrar, nil },
+	})
+	end := outage.Open()
+	defer end()
+	if err := outage.Begins(p.ctx); err != nil {
+		p.Fatal(err)
+	}
+	p.expect("containers of a paused replica", len(p.containers()), 0)
+	if err := outage.Ended(p.ctx); err != nil {
+		p.Fatal(err)
+	}
+	status, err := p.replicas.Read(p.ctx, p.spec)
+	p.steady(status, err)
+	p.registrar.take()
+}
+
+// boots: after a power cut the kubelet starts the components.
+func (p *podStage) boots() {
+	if err := p.machine.PowerOff(p.ctx); err != nil {
+		p.Fatal(err)
+	}
+	if err := p.machine.Boot(p.ctx); err != nil {
+		p.Fatal(err)
+	}
+	p.reached()
+	p.awaits("no drift after a boot", func() bool {
+		status, err := p.replicas.Read(p.ctx, p.spec)
+		return err == nil && len(status.Drift) == 0 && status.Components[0].Healthy
+	})
+	status, err := p.replicas.Read(p.ctx, p.spec)
+	p.steady(status, err)
+}
+
+// imported: the machine says everything that the configuration of the replica has.
+func (p *podStage) imported() {
+	got, err := p.replicas.Import(p.ctx, p.spec.Host, func(json.RawMessage) (RegisteredAt, error) {
+		return RegisteredAt{Address: p.spec.EndpointHost}, nil
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.expect("runtime", got.Runtime, component.StaticPod)
+	p.expect("image repository", got.ImageRepository, podVersions)
+	p.expect("version", got.Version, p.spec.Version)
+	p.expect("extra arguments", got.ExtraArgs, p.spec.ExtraArgs)
+}
+
+// deleted: nothing of the replica stays on the machine.
+func (p *podStage) deleted() {
+	if err := p.replicas.Delete(p.ctx, p.spec, DeleteOptions{}); err != nil {
+		p.Fatal(err)
+	}
+	p.expect("containers of a deleted replica", len(p.containers()), 0)
+	p.expect("files of a deleted replica", p.run("find /etc/kubernetes -type f ! -path '*/etcd/*'; ls -A "+
+		staticpod.Directory+"; ls -d "+pod.Dir+" 2>/dev/null || :"), "")
+	if _, err := p.replicas.Read(p.ctx, p.spec); err == nil {
+		p.Error("it is still there")
+	}
+}
+
+// drifts expects a text in the drift.
+func (p *podStage) drifts(text string) {
+	p.Helper()
+	status, err := p.replicas.Read(p.ctx, p.spec)
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), text) {
+		p.Errorf("drift is %q, %v; want %s", status.Drift, err, text)
+	}
+}
+
+// awaits waits for what the kubelet does by itself.
+func (p *podStage) awaits(what string, done func() bool) {
+	p.Helper()
+	for deadline := time.Now().Add(kubeletDelay * 2); !done(); time.Sleep(time.Second) {
+		if time.Now().After(deadline) {
+			status, err := p.replicas.Read(p.ctx, p.spec)
+			p.Fatal(fmt.Sprintf("%s: not after %s: %q, %v", what, kubeletDelay*2, status.Drift, err))
+		}
+	}
+}
