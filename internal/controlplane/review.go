@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -46,7 +47,8 @@ type Node struct {
 // the given flags of its API server name. Those files must not contain secrets.
 func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []MachineReview {
 	out := make([]MachineReview, len(addresses))
-	script := host.ProcessScript(unit.NamesOf(release.Components())...) + filesScript(flags) + scrapeScript()
+	script := host.ProcessScript(unit.NamesOf(release.Components())...) + pod.Processes(release.Components()) +
+		filesScript(flags) + scrapeScript()
 	var machines sync.WaitGroup
 	for i, address := range addresses {
 		machines.Go(func() {
@@ -65,6 +67,7 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 // filesScript prints the files that the API server's process was started with.
 func filesScript(flags []string) host.Script {
 	return `pid=` + unit.MainPID(release.APIServer) + `
+[ "${pid:-0}" -gt 0 ] || pid=$(replica_pid ` + release.APIServer + `)
 if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
   file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
   [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"
@@ -79,7 +82,9 @@ const profilesPage = "/debug/pprof/"
 func parseReview(h Health, output string) MachineReview {
 	r := MachineReview{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
 	for name, process := range host.ReadProcesses(output) {
-		r.Processes[unit.Component(name)] = process
+		if c := unit.Component(name); process.Running || !r.Processes[c].Running { // a pod has no unit
+			r.Processes[c] = process
+		}
 	}
 	r.Scrapers, r.ScrapersErr = scrapersIn(output, r.Processes)
 	r.Scraped, r.ScrapedErr = scrapedIn(output)

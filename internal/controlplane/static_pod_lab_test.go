@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -422,7 +421,7 @@ func (p *podStage) awaits(what string, done func() bool) {
 	for deadline := time.Now().Add(kubeletDelay * 2); !done(); time.Sleep(time.Second) {
 		if time.Now().After(deadline) {
 			status, err := p.replicas.Read(p.ctx, p.spec)
-			p.Fatal(fmt.Sprintf("%s: not after %s: %q, %v", what, kubeletDelay*2, status.Drift, err))
+			p.Fatalf("%s: not after %s: %q, %v", what, kubeletDelay*2, status.Drift, err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
@@ -80,13 +81,16 @@ func examine(ctx context.Context, s Spec) (place, error) {
 	}
 	definition := unit.Path(release.APIServer)
 	facts, err := s.Host.Observe(ctx, host.Query{
-		Contents: []string{definition, layout.DrillPath}, Files: []string{snapshot.StorePath},
+		Contents: []string{definition, layout.DrillPath}, Files: []string{snapshot.StorePath, pod.Path(release.APIServer)},
 		Dirs: snapshot.Dirs(at.DataDir),
 	})
 	if err != nil {
 		return place{}, err
 	}
 	file, there := facts.Files[definition]
+	if _, is := facts.Files[pod.Path(release.APIServer)]; is {
+		return place{}, errors.New("its API server is a static pod: a drill starts the program of a unit")
+	}
 	if !there {
 		return place{}, errors.New("the machine has no API server: a drill needs a member and a replica on one machine")
 	}

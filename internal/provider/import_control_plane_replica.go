@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
@@ -53,7 +54,9 @@ func (r *replicaResource) ImportState(
 	i.set("extra_sans", observed.ExtraSANs)
 	i.set("early_renewal", durationText(observed.EarlyRenewal))
 	i.set("admin_conf", !observed.NoAdminConf)
-	i.set("liveness_probe", observed.LivenessProbe)
+	i.set("liveness_probe", observed.LivenessProbe || observed.Runtime == component.StaticPod)
+	i.set("runtime", stringOrNull(observed.Runtime))
+	i.set("image_repository", stringOrNull(observed.ImageRepository))
 	if observed.VerifyKubelets {
 		i.set("verify_kubelets", true)
 	}

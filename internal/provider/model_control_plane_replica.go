@@ -36,6 +36,8 @@ type replicaModel struct {
 	RepeatedArgs        types.Object `tfsdk:"repeated_args"`
 	Environment         types.Object `tfsdk:"environment"`
 	EarlyRenewal        types.String `tfsdk:"early_renewal"`
+	Runtime             types.String `tfsdk:"runtime"`
+	ImageRepository     types.String `tfsdk:"image_repository"`
 
 	Files       types.Map `tfsdk:"files"`
 	FileDigests types.Map `tfsdk:"file_digests"`
@@ -147,6 +149,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		[2]attr.Value{m.Resources, before.Resources},
 		[2]attr.Value{m.Groups, before.Groups},
 		[2]attr.Value{m.Konnectivity, before.Konnectivity},
+		[2]attr.Value{m.ImageRepository, before.ImageRepository},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

@@ -70,6 +70,7 @@ func (r *replicaResource) ValidateConfig(
 	}
 	model.validateArgs(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
+	model.validateRuntime(ctx, &resp.Diagnostics)
 }
 
 // ModifyPlan keeps the observed values unless the machine is changed.
@@ -96,6 +97,7 @@ func (r *replicaResource) ModifyPlan(
 		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
 		state = &replicaModel{}
 	} else {
+		plan.refuseOtherRuntime(*state, &resp.Diagnostics)
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.affectsMachine(ctx, *state, r.session) {
@@ -218,7 +220,9 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ExtraSANs:       stringsOf(ctx, m.ExtraSANs, diags),
 			ExtraArgs:       m.extraArgs(ctx, diags),
 			NoAdminConf:     m.noAdminConf(),
-			LivenessProbe:   m.Liveness.ValueBool(),
+			LivenessProbe:   m.Liveness.ValueBool() && !m.isStaticPod(),
+			Runtime:         m.runtime(),
+			ImageRepository: m.ImageRepository.ValueString(),
 			VerifyKubelets:  m.VerifyKubelets.ValueBool(),
 			MetricsAddress:  metricsAddress(m.Metrics),
 

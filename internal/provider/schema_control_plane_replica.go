@@ -36,6 +36,9 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range replicaHardening() {
 		attributes[name] = attribute
 	}
+	for name, attribute := range replicaRuntime() {
+		attributes[name] = attribute
+	}
 	attributes["konnectivity"] = konnectivitySchema()
 	for name, attribute := range replicaFiles() {
 		attributes[name] = attribute
@@ -53,9 +56,9 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	return schema.Schema{
 		Version: 1,
 		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and " +
-			"kube-scheduler on one machine, as systemd units under separate users, with kubeadm's files, flags " +
-			"and kubeconfigs. It joins the endpoint's rotation when all three components are ready, and leaves it " +
-			"before any of them stops.",
+			"kube-scheduler on one machine, as systemd units under separate users, or as static pods, with " +
+			"kubeadm's files, flags and kubeconfigs. It joins the endpoint's rotation when all three components are " +
+			"ready, and leaves it before any of them stops.",
 		Attributes: attributes,
 	}
 }

@@ -40,6 +40,8 @@ var argumentsByType = map[string]map[string]argument{
 		"admin_conf":           {label: "admin.conf", shown: true},
 		"maintenance":          {label: "requested maintenance", effect: Restart},
 		"liveness_probe":       {label: "liveness probe", shown: true},
+		"image_repository":     {label: "image repository", effect: Restart, shown: true},
+		"runtime":              {label: "runtime", effect: Restart, shown: true},
 		"verify_kubelets":      {label: "verification of kubelets", effect: Restart, shown: true},
 		"metrics":              {label: "metrics address", effect: Restart, shown: true},
 		"authentication":       {label: "authentication", effect: Restart},

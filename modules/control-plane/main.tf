@@ -200,6 +200,8 @@ resource "kube_control_plane_replica" "this" {
   supplementary_groups = var.kubernetes.supplementary_groups
   konnectivity         = var.kubernetes.konnectivity
   verify_kubelets      = var.kubernetes.verify_kubelets
+  runtime              = var.kubernetes.runtime
+  image_repository     = var.kubernetes.image_repository
   timeouts             = var.kubernetes.timeouts
 }
 

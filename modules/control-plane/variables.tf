@@ -305,8 +305,10 @@ variable "kubernetes" {
       owner   = optional(string)
       restart = optional(bool)
     })))
-    verify_kubelets = optional(bool)
-    timeouts        = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
+    verify_kubelets  = optional(bool)
+    runtime          = optional(string)
+    image_repository = optional(string)
+    timeouts         = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 

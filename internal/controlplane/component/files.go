@@ -95,10 +95,13 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 	all := []Kubeconfig{
 		{Leaf: Admin(), Path: AdminConf, Owner: "root", Server: s.EndpointURL()},
 		{
-			Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf, Owner: s.owner(release.ControllerManager),
+			Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf,
+			Owner: s.owner(release.ControllerManager), Server: s.LocalURL(),
+		},
+		{
+			Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: s.owner(release.Scheduler),
 			Server: s.LocalURL(),
 		},
-		{Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: s.owner(release.Scheduler), Server: s.LocalURL()},
 	}
 	if s.hasKonnectivity() {
 		all = append(all, Kubeconfig{

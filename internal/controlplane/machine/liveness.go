@@ -26,7 +26,8 @@ func Liveness(s component.Replica) liveness.Probe {
 		at := net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port))
 		switch c.Name {
 		case release.APIServer:
-			probed.Ready, probed.Live = s.LocalURL()+"/readyz"+component.ExceptShared, s.LocalURL()+"/livez"+component.ExceptShared
+			probed.Ready = s.LocalURL() + "/readyz" + component.ExceptShared
+			probed.Live = s.LocalURL() + "/livez" + component.ExceptShared
 			probed.Rule = liveness.ServerRule
 		case release.ControllerManager, release.Scheduler:
 			probed.Ready, probed.Live = "https://"+at+c.Probe.Path, "https://"+at+"/healthz"

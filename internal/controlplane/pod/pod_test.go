@@ -75,8 +75,8 @@ func sh(t *testing.T, dir string, script host.Script) string {
 	return string(out)
 }
 
-// TestStartNotes: the manifest of a start is the definition with a note of what it reads, and without the note it is the
-// definition again.
+// TestStartNotes: the manifest of a start is the definition with a note of what it reads, and without the note it is
+// the definition again.
 func TestStartNotes(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "input.conf")
@@ -102,7 +102,8 @@ func TestStartNotes(t *testing.T) {
 		if !maps.Equal(p.Inputs, sums) {
 			t.Errorf("%s was started with %q, want %q", c.Name, p.Inputs, sums)
 		}
-		if again := sh(t, dir, "replica_manifest '' <<'END'\n"+host.Script(manifest)+"END\n"); again != string(File(c).Content) {
+		again := sh(t, dir, "replica_manifest '' <<'END'\n"+host.Script(manifest)+"END\n")
+		if again != string(File(c).Content) {
 			t.Errorf("without its note it is\n%s", again)
 		}
 		if once := sh(t, dir, "replica_note "+name+"; replica_note "+name); strings.Count(once, "start-") != 2 ||

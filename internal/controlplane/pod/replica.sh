@@ -85,3 +85,19 @@ replica_report() {
       "$(sed -n 's|^    terraform-provider-kube/version: ||p' "$replica_file" | head -c 64)"
   done
 }
+
+# replica_pid NAME: prints the process of a component, or nothing.
+replica_pid() {
+  [ -e "$replica_pods/$1.yaml" ] || return 0
+  pod_containers "$1" | while read -r replica_id replica_state replica_pid; do
+    case $replica_state in *RUNNING) echo "$replica_pid" ;; esac
+  done
+}
+
+# replica_processes NAME…: prints the arguments of processes, as processes of package host does for units.
+replica_processes() {
+  for replica_name; do
+    replica_pid=$(replica_pid "$replica_name")
+    [ -z "$replica_pid" ] || printf 'process\t%s\t\t\t%s\t\n' "$replica_name" "$(base64 -w 0 "/proc/$replica_pid/cmdline")"
+  done
+}

@@ -55,6 +55,11 @@ func Report(names []string) host.Script {
 	return prelude() + "replica_report " + host.Words(names...) + "\n"
 }
 
+// Processes returns a script whose output host.ReadProcesses parses, by component. It reports no limits.
+func Processes(names []string) host.Script {
+	return prelude() + "replica_processes " + host.Words(names...) + "\n"
+}
+
 // Log returns a script that prints the last lines of a component's log.
 func Log(name string, lines int) host.Script { return prelude() + staticpod.Log(name, lines) }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Validate returns why the components of a valid replica cannot run as static pods.
+// Validate returns why the components of a valid replica cannot run as static pods. It looks at settings alone, so a
+// plan can ask with those that it knows.
 func Validate(s component.Replica) error {
 	type check struct {
 		attribute string
@@ -37,8 +38,8 @@ func Validate(s component.Replica) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
 		checks = append(checks, check{"environment", systemd.ValidateEnvironment(s.Environment[name])})
 	}
-	for _, c := range component.Of(s) {
-		checks = append(checks, check{"extra_args", validatePaths(c)})
+	for _, name := range slices.Sorted(maps.Keys(s.ExtraArgs)) {
+		checks = append(checks, check{"extra_args", validatePaths(name, s.ExtraArgs[name])})
 	}
 	for _, check := range checks {
 		if check.err != nil {
@@ -75,17 +76,18 @@ func ValidateLimits(l component.Limits) error {
 // namesFile are the endings of the flags whose values are paths.
 var namesFile = []string{"-file", "-files", "-config", "-config-file", "kubeconfig", "-dir", "-cert", "-key", "-path"}
 
-// validatePaths returns an error if a flag names a file that the container does not see.
-func validatePaths(c component.Component) error {
-	visible := mounts(c)
-	for _, flag := range slices.Sorted(maps.Keys(c.Flags)) {
-		if flag != "config" && !slices.ContainsFunc(namesFile, func(end string) bool { return strings.HasSuffix(flag, end) }) {
+// validatePaths returns an error if an extra argument names a file that the container does not see.
+func validatePaths(name string, extra map[string]string) error {
+	visible := mounts(component.Component{Name: name, Flags: extra})
+	for _, flag := range slices.Sorted(maps.Keys(extra)) {
+		named := func(end string) bool { return strings.HasSuffix(flag, end) }
+		if flag != "config" && !slices.ContainsFunc(namesFile, named) {
 			continue
 		}
-		for _, file := range pathsIn(c.Flags[flag]) {
+		for _, file := range pathsIn(extra[flag]) {
 			if !slices.ContainsFunc(visible, func(m staticpod.Mount) bool { return file == m.Path || within(file, m.Path) }) {
 				return fmt.Errorf("flag %q of %s names %s, which its container does not see: give the file in files, which are "+
-					"in %s", flag, c.Name, path.Clean(file), component.FilesDir)
+					"in %s", flag, name, path.Clean(file), component.FilesDir)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (systemd) StopOf(names []string) host.Script             { return unit.Stop
 func (systemd) Pause(names []string) host.Script              { return unit.Pause(names) }
 func (systemd) Kill(name string) host.Script                  { return unit.Kill(name) }
 func (systemd) Forget() host.Script                           { return unit.Reload() }
-func (systemd) StopByHand(name string) string { return "systemctl stop " + unit.Name(name) }
+func (systemd) StopByHand(name string) string                 { return "systemctl stop " + unit.Name(name) }
 
 func (systemd) Directories() []string { return []string{unit.Dir, unit.EnabledDir} }
 

@@ -1,0 +1,31 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+)
+
+// replicaRuntime describes what runs the components.
+func replicaRuntime() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"runtime": schema.StringAttribute{
+			Optional: true, Validators: []validator.String{stringvalidator.OneOf(component.Systemd, component.StaticPod)},
+			MarkdownDescription: "What runs the components: `systemd`, as units under separate users, or `static_pod`, as " +
+				"static pods in the form of kubeadm, under root. Static pods need a kubelet with `staticPodPath: " +
+				"/etc/kubernetes/manifests` and a container runtime on the machine, which the provider does not install, and " +
+				"are probed by the kubelet instead of `liveness_probe` (see [Static " +
+				"pods](../guides/static-pods.md)). Default `systemd`. A change is refused: create the replica on another machine " +
+				"instead.",
+		},
+		"image_repository": schema.StringAttribute{
+			Optional: true, Validators: []validator.String{checked("image repository", component.ValidateImageRepository)},
+			MarkdownDescription: "Where static pods get the images of the components, " +
+				"`REPOSITORY/kube-apiserver:vVERSION` and so on. Images that the machine does not have are pulled before the " +
+				"replica is drained. Default `registry.k8s.io`. Only with `runtime = \"static_pod\"`. A change restarts the " +
+				"components, one replica at a time.",
+		},
+	}
+}
