@@ -23,7 +23,7 @@ locals {
     scheduler          = try(var.kubernetes.resources.scheduler, null)
   }
   resources = { for machine, settings in var.machines : machine => { for component, reserved in local.reserved : component => merge(
-    { for name, value in reserved : name => value if var.reservations && length(setintersection(settings.roles, ["etcd", "replica"])) == 2 },
+    { for name, value in reserved : name => value if var.reservations && (component == "etcd" || var.kubernetes.runtime != "static_pod") && length(setintersection(settings.roles, ["etcd", "replica"])) == 2 },
     { for name, value in local.given[component] == null ? {} : local.given[component] : name => value if value != null },
   ) } }
 
@@ -177,7 +177,7 @@ resource "kube_control_plane_replica" "this" {
   repeated_args  = var.kubernetes.repeated_args
   environment    = var.kubernetes.environment
   admin_conf     = var.kubernetes.admin_conf
-  liveness_probe = var.kubernetes.liveness_probe
+  liveness_probe = var.kubernetes.runtime == "static_pod" ? null : var.kubernetes.liveness_probe
   maintenance    = try(var.maintenance[each.key].replica, null)
   metrics        = var.kubernetes.metrics
   audit          = var.kubernetes.audit

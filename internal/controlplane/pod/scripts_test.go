@@ -1,0 +1,144 @@
+package pod
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// standInRuntime is a stand-in for ctr: the containers are lines "ID NAME STATE PID" in $STATE/containers.
+const standInRuntime = `#!/bin/sh
+case "$3 $4" in
+"tasks ls") echo "TASK PID STATUS"; awk '$3 == "RUNNING" {print $1, $4, $3}' "$STATE/containers" ;;
+"containers ls") awk -v name="${6##*==}" '$2 == name {print $1}' "$STATE/containers" ;;
+esac
+`
+
+// standInKubelet is a stand-in for the kubelet: it ends the container of a manifest that has changed or is gone, and
+// then starts one for what is there.
+const standInKubelet = `#!/bin/sh
+ran=
+while [ ! -e "$STATE/end" ]; do
+  now=$(cat "$STATE/manifests/kube-scheduler.yaml" 2>/dev/null | sha256sum)
+  if [ "$now" != "$ran" ]; then
+    sed 's/RUNNING/STOPPED/' "$STATE/containers" >"$STATE/next"
+    sleep 0.3
+    if [ -e "$STATE/manifests/kube-scheduler.yaml" ]; then
+      echo "$(date +%N | sha256sum | cut -c 1-16) kube-scheduler RUNNING $$" >>"$STATE/next"
+    fi
+    mv "$STATE/next" "$STATE/containers"
+    ran=$now
+  fi
+  sleep 0.05
+done
+`
+
+// stand is a directory with the stand-ins, which run until the test ends.
+type stand struct {
+	*testing.T
+	dir string
+}
+
+func newStand(t *testing.T) stand {
+	t.Helper()
+	s := stand{t, t.TempDir()}
+	for name, text := range map[string]string{
+		"bin/ctr": standInRuntime, "kubelet": standInKubelet, "containers": "", "bin/systemctl": "#!/bin/sh\necho active\n",
+		"pods/kube-scheduler.yaml": string(File(component.Of(wanted(t))[2]).Content),
+	} {
+		path := filepath.Join(s.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	kubelet := exec.CommandContext(ctx, "sh", filepath.Join(s.dir, "kubelet"))
+	kubelet.Env = s.environment()
+	if err := kubelet.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = kubelet.Wait()
+	})
+	return s
+}
+
+func (s stand) environment() []string {
+	return []string{"STATE=" + s.dir, "PATH=" + s.dir + "/bin:/usr/bin:/bin"}
+}
+
+// run runs a line with the functions of static pods, on the stand's directories.
+func (s stand) run(line host.Script) string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, "sh", "-eu", "-c", string(prelude()+"pod_manifests="+host.Words(s.dir+"/manifests")+
+		"\nreplica_pods="+host.Words(s.dir+"/pods")+"\npod_runtime() { echo ctr; }\n"+
+		"sed -i 's|inputs: .*|inputs: "+host.Script(s.dir)+"/kubelet|' "+host.Words(s.dir+"/pods/kube-scheduler.yaml")+"\n"+line))
+	command.Env = s.environment()
+	out, err := command.CombinedOutput()
+	if err != nil {
+		s.Fatalf("%s: %v: %s", line, err, out)
+	}
+	return string(out)
+}
+
+// state returns what Read makes of the report.
+func (s stand) state() State {
+	s.Helper()
+	return Read(s.run("replica_report kube-scheduler"), release.Scheduler)
+}
+
+// TestScripts runs the scripts against stand-ins of the kubelet and of the container runtime.
+func TestScripts(t *testing.T) {
+	s := newStand(t)
+	if got := s.state().Unit; got.Load != "loaded" || got.Active != "inactive" {
+		t.Errorf("before the start: %+v", got)
+	}
+	s.run("replica_start kube-scheduler")
+	first := s.await("active")
+	s.run("replica_start kube-scheduler")
+	if second := s.await("active"); second == first {
+		t.Error("a second start without a change is none")
+	}
+	if got := s.state(); got.Unit.NeedReload || got.Program == "" {
+		t.Errorf("started: %+v", got)
+	}
+	s.run("sed -i 's/leader-elect=true/leader-elect=false/' " + host.Words(s.dir+"/manifests/kube-scheduler.yaml"))
+	if got := s.state(); !got.Unit.NeedReload {
+		t.Errorf("an edited manifest: %+v", got.Unit)
+	}
+	copied := filepath.Join(s.dir, "manifests", "kube-scheduler.yaml.bak")
+	s.run("cp " + host.Words(s.dir+"/manifests/kube-scheduler.yaml", copied) + "; replica_start kube-scheduler")
+	if _, err := os.Stat(copied); err == nil {
+		t.Error("a copy of the manifest is left to the kubelet")
+	}
+	s.await("active")
+	s.run("replica_stop kube-apiserver kube-scheduler; replica_stop kube-scheduler")
+	s.await("inactive")
+}
+
+// await waits for a state, and returns the running container.
+func (s stand) await(active string) string {
+	s.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		state := s.state()
+		if state.Unit.Active == active {
+			return s.run("replica_running kube-scheduler")
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("it is %+v, want %s", state.Unit, active)
+		}
+	}
+}
