@@ -60,6 +60,10 @@ func converged(t *testing.T, s Spec) machine.Observed {
 			}
 		}
 	}
+	if s.Runtime == component.StaticPod {
+		facts.Output = podReport(s, facts) + facts.Output
+		return machine.Interpret(facts)
+	}
 	for _, c := range component.Of(s.Replica) {
 		note := ""
 		for _, path := range append([]string{unit.Path(c.Name)}, c.Inputs...) {

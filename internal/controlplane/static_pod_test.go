@@ -1,0 +1,147 @@
+package controlplane
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// podSpec returns a stacked replica of static pods.
+func podSpec(t *testing.T) Spec {
+	s := testSpec(t)
+	s.Runtime = component.StaticPod
+	return s
+}
+
+// podReport is what a machine reports whose pods were started from the files of facts.
+func podReport(s Spec, facts host.Facts) string {
+	report := "pod\truntime\tctr\npod\tkubelet\tactive\n"
+	for _, c := range component.Of(s.Replica) {
+		note := ""
+		for _, file := range append([]string{pod.Path(c.Name)}, c.Inputs...) {
+			note += facts.Files[file].SHA256 + ":" + file + " "
+		}
+		report += "pod\tanswers\t" + c.Name + "\npod\tcontainer\t" + c.Name + "\t" + strings.Repeat("ab", 32) +
+			"\tRUNNING\t7\t" + base64.StdEncoding.EncodeToString([]byte(note)) + "\nreplica\t" + c.Name +
+			"\tdefined\nreplica\t" + c.Name + "\tplaced\nreplica\t" + c.Name + "\tversion\t" + s.Version + "\n"
+	}
+	return report
+}
+
+// lines replaces a text in the report of the machine.
+func lines(f *machine.Observed, old, replacement string) {
+	f.Facts.Output = strings.ReplaceAll(f.Facts.Output, old, replacement)
+	*f = machine.Interpret(f.Facts)
+}
+
+// TestStaticPodDecisions: static pods drift, and are restarted, by the rules for units.
+func TestStaticPodDecisions(t *testing.T) {
+	const scheduler = release.Scheduler
+	for _, c := range []struct {
+		name    string
+		alter   func(s *Spec, f *machine.Observed)
+		drift   string
+		restart []string
+	}{
+		{"nothing", func(*Spec, *machine.Observed) {}, "", nil},
+		{"a flag", func(s *Spec, _ *machine.Observed) {
+			s.ExtraArgs = map[string]map[string]string{scheduler: {"v": "2"}}
+		}, `flag --v is missing, wanted "2"`, []string{scheduler}},
+		{"an edited manifest", func(_ *Spec, f *machine.Observed) {
+			lines(f, "replica\t"+scheduler+"\tplaced\n", "replica\t"+scheduler+"\tplaced\nreplica\t"+scheduler+"\tedited\n")
+		}, "its definition changed after it was read", []string{scheduler}},
+		{"a lost manifest", func(_ *Spec, f *machine.Observed) {
+			lines(f, "replica\t"+scheduler+"\tplaced\n", "")
+			lines(f, "RUNNING\t7", "EXITED\t0")
+		}, "static pod kube-scheduler is inactive", release.Components()},
+		{"a copy of a manifest", func(_ *Spec, f *machine.Observed) {
+			f.Facts.Output += "pod\tduplicate\t" + scheduler + "\t" + staticpod.Directory + "/x.yaml\n"
+		}, "changed by files in " + staticpod.Directory, []string{scheduler}},
+		{"a renewed kubeconfig that was not read", func(_ *Spec, f *machine.Observed) {
+			edit(f, component.SchedulerConf, f.Facts.Files[component.SchedulerConf].Content+"\n")
+			f.Record.Issued[component.SchedulerConf] = f.Facts.Files[component.SchedulerConf].SHA256
+		}, "it was started with another " + component.SchedulerConf, []string{scheduler}},
+		{"an older version", func(_ *Spec, f *machine.Observed) {
+			lines(f, "\tversion\t1.36.3", "\tversion\t1.36.2")
+		}, "runs version 1.36.2, wanted 1.36.3", nil},
+		{"a stopped kubelet", func(_ *Spec, f *machine.Observed) {
+			lines(f, "kubelet\tactive", "kubelet\tinactive")
+			lines(f, "RUNNING\t7", "EXITED\t0")
+		}, "static pod kube-scheduler fails", release.Components()},
+	} {
+		s := podSpec(t)
+		f := converged(t, s)
+		c.alter(&s, &f)
+		found := drift(s.Replica, f, cptest.Now)
+		if text := strings.Join(found, "\n"); (c.drift == "") != (text == "") || !strings.Contains(text, c.drift) {
+			t.Errorf("%s: drift is %q, want %q", c.name, found, c.drift)
+		}
+		if d := mustDecide(t, s, f, cptest.Now); !slices.Equal(d.restart, c.restart) {
+			t.Errorf("%s: restarts %q, want %q", c.name, d.restart, c.restart)
+		}
+	}
+}
+
+// TestStaticPodFiles: everything belongs to root, and the definitions are written before anything starts.
+func TestStaticPodFiles(t *testing.T) {
+	s := podSpec(t)
+	d := mustDecide(t, s, bare(), cptest.Now)
+	var definitions []string
+	for _, file := range d.files {
+		if file.Owner != "root" {
+			t.Errorf("%s belongs to %s", file.Path, file.Owner)
+		}
+		if strings.HasPrefix(file.Path, pod.Dir+"/") {
+			definitions = append(definitions, file.Path)
+		}
+	}
+	if len(definitions) != len(release.Components()) {
+		t.Errorf("writes the definitions %q", definitions)
+	}
+	if f := converged(t, s); f.ConfigDigest(s.Replica) != s.ConfigDigest() {
+		t.Error("the digest of a converged machine is not the planned one")
+	}
+}
+
+// TestRuntimeStays: a replica is not moved to another runtime, whatever calls for it.
+func TestRuntimeStays(t *testing.T) {
+	pods, units := podSpec(t), testSpec(t)
+	for want, c := range map[string]struct{ has, wants Spec }{
+		"run by systemd, and cannot be moved to static_pod in place": {units, pods},
+		"run by static_pod, and cannot be moved to systemd in place": {pods, units},
+	} {
+		f := converged(t, c.has)
+		if c.has.Runtime == component.StaticPod {
+			f.Facts.Dirs[staticpod.Directory] = []string{"kube-apiserver.yaml"}
+		}
+		err := checkChangeable(c.wants, f)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if err := checkChangeable(c.has, f); err != nil {
+			t.Errorf("its own runtime: %v", err)
+		}
+	}
+}
+
+func TestStaticPodRollback(t *testing.T) {
+	s := podSpec(t)
+	f := converged(t, s)
+	before := f.RollbackRecord(s.Bundle.Generations())
+	text := machine.ReadRollbackRecord(string(before.File().Content))
+	if text == nil || text.Version != s.Version || len(text.Definitions) != len(release.Components()) {
+		t.Errorf("a rollback would restore %+v", text)
+	}
+	if !runsItsRecord(f) {
+		t.Error("what runs cannot be restored")
+	}
+}
