@@ -29,8 +29,10 @@ func (staticPods) StopOf(names []string) host.Script             { return pod.St
 func (staticPods) Pause(names []string) host.Script              { return pod.Stop(names) }
 func (staticPods) Kill(name string) host.Script                  { return pod.Kill(name) }
 func (staticPods) Forget() host.Script                           { return pod.Forget() }
-func (staticPods) StopByHand(name string) string                 { return "rm " + staticpod.Path(name) }
-func (staticPods) Directories() []string                         { return []string{pod.Dir, staticpod.Directory} }
+
+func (staticPods) StopByHand(name string) string { return "rm " + staticpod.Path(name) }
+
+func (staticPods) Directories() []string { return []string{pod.Dir, staticpod.Directory} }
 
 func (staticPods) Dirs() []host.Dir {
 	return []host.Dir{{Path: pod.Dir, Mode: 0o755}, {Path: component.AuditLogDir, Mode: 0o700}}
