@@ -76,7 +76,7 @@ func TestStaticPodDecisions(t *testing.T) {
 		{"a stopped kubelet", func(_ *Spec, f *machine.Observed) {
 			lines(f, "kubelet\tactive", "kubelet\tinactive")
 			lines(f, "RUNNING\t7", "EXITED\t0")
-		}, "static pod kube-scheduler fails", release.Components()},
+		}, "static pod kube-scheduler fails (the kubelet does not run)", release.Components()},
 	} {
 		s := podSpec(t)
 		f := converged(t, s)

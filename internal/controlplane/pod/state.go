@@ -45,6 +45,12 @@ func Read(output, name string) State {
 	}
 	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates}
 	s.Unit.NeedReload = edited
+	switch s.Unit.Sub { // in words where systemd has a result
+	case "failed":
+		s.Unit.Result = "the kubelet does not run"
+	case "auto-restart":
+		s.Unit.Result = "its container ends"
+	}
 	if running, ok := reported.Running(); ok {
 		s.Note = running.Note
 		if version != "" {

@@ -1,0 +1,79 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+)
+
+// runtimeErrors returns the errors with their attributes.
+func runtimeErrors(diags diag.Diagnostics) string {
+	var all []string
+	for _, d := range diags.Errors() {
+		if at, ok := d.(diag.DiagnosticWithPath); ok {
+			all = append(all, at.Path().String()+": "+d.Detail())
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// TestValidateRuntime: the plan refuses what static pods cannot do, and names the attribute.
+func TestValidateRuntime(t *testing.T) {
+	resources := replicaHardening()["resources"].(schema.SingleNestedAttribute)
+	limits := resources.Attributes["scheduler"].(schema.SingleNestedAttribute)
+	groups := types.SetValueMust(types.StringType, []attr.Value{types.StringValue("kms")})
+	pods := types.StringValue(component.StaticPod)
+	for _, c := range []struct {
+		name  string
+		model replicaModel
+		want  string
+	}{
+		{"default", replicaModel{}, ""},
+		{"units", replicaModel{Runtime: types.StringValue(component.Systemd), Groups: groups}, ""},
+		{"pods", replicaModel{Runtime: pods, ImageRepository: types.StringValue("registry.example.com/k8s")}, ""},
+		{"unknown", replicaModel{Runtime: types.StringUnknown(), Groups: groups}, ""},
+		{"images of units", replicaModel{ImageRepository: types.StringValue("registry.example.com")}, "image_repository: "},
+		{"probe", replicaModel{Runtime: pods, Liveness: types.BoolValue(true)}, "liveness_probe: "},
+		{"groups", replicaModel{Runtime: pods, Groups: groups}, "supplementary_groups: "},
+		{"weights", replicaModel{Runtime: pods, Resources: nested(t, resources, map[string]attr.Value{
+			"scheduler": nested(t, limits, map[string]attr.Value{"cpu_weight": types.Int64Value(200)}),
+		})}, "resources: "},
+		{"percent", replicaModel{Runtime: pods, Resources: nested(t, resources, map[string]attr.Value{
+			"scheduler": nested(t, limits, map[string]attr.Value{"memory_min": types.StringValue("2%")}),
+		})}, "resources: "},
+	} {
+		var diags diag.Diagnostics
+		c.model.validateRuntime(t.Context(), &diags)
+		if got := runtimeErrors(diags); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRefuseOtherRuntime(t *testing.T) {
+	pods, units := replicaModel{Runtime: types.StringValue(component.StaticPod)}, replicaModel{}
+	named := replicaModel{Runtime: types.StringValue(component.Systemd)}
+	for _, c := range []struct {
+		plan, state replicaModel
+		refused     bool
+	}{
+		{pods, pods, false},
+		{units, named, false},
+		{named, units, false},
+		{pods, units, true},
+		{units, pods, true},
+		{replicaModel{Runtime: types.StringUnknown()}, pods, false},
+	} {
+		var diags diag.Diagnostics
+		c.plan.refuseOtherRuntime(c.state, &diags)
+		if diags.HasError() != c.refused {
+			t.Errorf("%v after %v: %v", c.plan.Runtime, c.state.Runtime, diags)
+		}
+	}
+}
