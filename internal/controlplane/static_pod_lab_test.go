@@ -49,7 +49,7 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 	if err := p.machine.RebuildForContainers(t.Context(), pauseImage); err != nil {
 		t.Fatal(err)
 	}
-	st.reached()
+	p.reconnects()
 	p.kubelet("")
 	p.refused("the kubelet's directory of manifests is not set")
 	p.kubelet("staticPodPath: " + staticpod.Directory + "\n")
@@ -80,9 +80,24 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 			step.run()
 		}) {
 			p.explain()
-			return
+			if step.name == "creates" {
+				return
+			}
 		}
 	}
+}
+
+// reconnects connects to the machine, which was made anew with another host key.
+func (p *podStage) reconnects() {
+	p.Helper()
+	known, err := machines.lab.KnownHosts()
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.spec.Host = testHost(p.T, host.Config{
+		Credentials: host.Credentials{PrivateKey: p.key}, KnownHosts: known,
+	}, p.spec.Address)
+	p.reached()
 }
 
 // explain logs what the kubelet says.
@@ -108,9 +123,10 @@ func (p *podStage) kubelet(lines string) {
 	const config = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: cgroupfs\n" +
 		"failSwapOn: false\nfailCgroupV1: false\nauthentication: {anonymous: {enabled: false}, webhook: {enabled: false}}\n" +
 		"authorization: {mode: AlwaysAllow}\nfileCheckFrequency: 5s\nenableServer: false\n" +
+		"containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n" +
 		"evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}\n"
 	const unit = "[Unit]\nAfter=containerd.service cgroups-writable.service\n[Service]\nExecStart=/usr/bin/kubelet " +
-		"--config=/var/lib/kubelet/config.yaml --container-runtime-endpoint=unix:///run/containerd/containerd.sock\n" +
+		"--config=/var/lib/kubelet/config.yaml\n" +
 		"Restart=always\nRestartSec=2\n[Install]\nWantedBy=multi-user.target\n"
 	if _, err := p.spec.Host.Apply(p.ctx, host.Change{
 		Dirs: []host.Dir{{Path: "/var/lib/kubelet", Mode: 0o755}, {Path: staticpod.Directory, Mode: 0o755}},
