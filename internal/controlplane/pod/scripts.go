@@ -44,11 +44,9 @@ func Stop(names []string) host.Script {
 // Kill returns a script that ends the processes of a component at once.
 func Kill(name string) host.Script { return prelude() + "replica_kill " + host.Words(name) + "\n" }
 
-// Forget returns a script that follows the removal of the definitions.
-func Forget() host.Script {
-	return "if [ -d " + host.Words(Dir) + " ]; then rm -f " + host.Words(Dir) + "/.*.started; rmdir " +
-		"--ignore-fail-on-non-empty " + host.Words(Dir) + "; fi\n"
-}
+// Forget returns a script that follows the removal of the definitions. What else is in their directory are copies of
+// manifests that were moved there.
+func Forget() host.Script { return "rm -rf -- " + host.Words(Dir) + "\n" }
 
 // Report returns a script whose output Read parses.
 func Report(names []string) host.Script {
