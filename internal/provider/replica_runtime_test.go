@@ -23,8 +23,8 @@ func runtimeErrors(diags diag.Diagnostics) string {
 	return strings.Join(all, "\n")
 }
 
-// TestValidateRuntime: the plan refuses what static pods cannot do, and names the attribute.
-func TestValidateRuntime(t *testing.T) {
+// TestValidateReplicaRuntime: the plan refuses what static pods cannot do, and names the attribute.
+func TestValidateReplicaRuntime(t *testing.T) {
 	resources := replicaHardening()["resources"].(schema.SingleNestedAttribute)
 	limits := resources.Attributes["scheduler"].(schema.SingleNestedAttribute)
 	groups := types.SetValueMust(types.StringType, []attr.Value{types.StringValue("kms")})
@@ -56,7 +56,7 @@ func TestValidateRuntime(t *testing.T) {
 	}
 }
 
-func TestRefuseOtherRuntime(t *testing.T) {
+func TestRefuseOtherReplicaRuntime(t *testing.T) {
 	pods, units := replicaModel{Runtime: types.StringValue(component.StaticPod)}, replicaModel{}
 	named := replicaModel{Runtime: types.StringValue(component.Systemd)}
 	for _, c := range []struct {
