@@ -70,6 +70,9 @@ func TestStaticPodDecisions(t *testing.T) {
 			edit(f, component.SchedulerConf, f.Facts.Files[component.SchedulerConf].Content+"\n")
 			f.Record.Issued[component.SchedulerConf] = f.Facts.Files[component.SchedulerConf].SHA256
 		}, "it was started with another " + component.SchedulerConf, []string{scheduler}},
+		{"an edited input", func(_ *Spec, f *machine.Observed) {
+			edit(f, component.SAPub, "x")
+		}, component.SAPub + " has different content", []string{release.APIServer}},
 		{"an older version", func(_ *Spec, f *machine.Observed) {
 			lines(f, "\tversion\t1.36.3", "\tversion\t1.36.2")
 		}, "runs version 1.36.2, wanted 1.36.3", nil},

@@ -35,8 +35,14 @@ func RestartReason(c component.Component, f Observed, after map[string]string) s
 	if files := by.Overrides(f.Facts, c.Name); len(files) > 0 {
 		return "its definition is changed by files in " + path.Dir(files[0])
 	}
-	for _, file := range append([]string{definition}, c.Inputs...) {
-		if noted[file] != after[file] {
+	if noted[definition] != after[definition] {
+		return "it was started with another " + definition
+	}
+	for _, file := range c.Inputs {
+		// The kubelet starts a container whenever it likes, with what the note said before: what is on the disk may have
+		// been read.
+		read := by.OnMachine() || f.Facts.Files[file].SHA256 == noted[file]
+		if noted[file] != after[file] || !read {
 			return "it was started with another " + file
 		}
 	}
