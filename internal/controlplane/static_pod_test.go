@@ -84,9 +84,9 @@ func TestStaticPodDecisions(t *testing.T) {
 		s := podSpec(t)
 		f := converged(t, s)
 		c.alter(&s, &f)
-		found := drift(s.Replica, f, cptest.Now)
-		if text := strings.Join(found, "\n"); (c.drift == "") != (text == "") || !strings.Contains(text, c.drift) {
-			t.Errorf("%s: drift is %q, want %q", c.name, found, c.drift)
+		problems := drift(s.Replica, f, cptest.Now)
+		if text := strings.Join(problems, "\n"); (c.drift == "") != (text == "") || !strings.Contains(text, c.drift) {
+			t.Errorf("%s: drift is %q, want %q", c.name, problems, c.drift)
 		}
 		if d := mustDecide(t, s, f, cptest.Now); !slices.Equal(d.restart, c.restart) {
 			t.Errorf("%s: restarts %q, want %q", c.name, d.restart, c.restart)

@@ -84,8 +84,8 @@ func (s stand) run(line host.Script) string {
 	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
 	defer cancel()
 	definition := host.Words(s.dir + "/pods/kube-scheduler.yaml")
-	script := prelude() + "pod_manifests=" + host.Words(s.dir+"/manifests") + "\nreplica_pods=" + host.Words(s.dir+"/pods") +
-		"\npod_runtime() { echo ctr; }\n" +
+	script := prelude() + "pod_manifests=" + host.Words(s.dir+"/manifests") +
+		"\nreplica_pods=" + host.Words(s.dir+"/pods") + "\npod_runtime() { echo ctr; }\n" +
 		"sed -i 's|inputs: .*|inputs: " + host.Script(s.dir) + "/kubelet|' " + definition + "\n" + line
 	command := exec.CommandContext(ctx, "sh", "-eu", "-c", string(script))
 	command.Env = s.environment()
