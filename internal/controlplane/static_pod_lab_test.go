@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -393,7 +394,8 @@ func (p *podStage) boots() {
 	p.reached()
 	p.awaits("no drift after a boot", func() bool {
 		status, err := p.replicas.Read(p.ctx, p.spec)
-		return err == nil && len(status.Drift) == 0 && status.Components[0].Healthy
+		unready := func(c Component) bool { return !c.Healthy }
+		return err == nil && len(status.Drift) == 0 && !slices.ContainsFunc(status.Components, unready)
 	})
 	status, err := p.replicas.Read(p.ctx, p.spec)
 	p.steady(status, err)
