@@ -204,11 +204,21 @@ func (p *podStage) containers() map[string]string {
 	return running
 }
 
-// changed returns the components, in order, whose container is another one than before.
-func (p *podStage) changed(before map[string]string) string {
+// starts returns what the provider has started each component with. A component that ends by itself, such as one that
+// lost its lease while the API server was restarted, is not started by the provider.
+func (p *podStage) starts() map[string]string {
+	p.Helper()
+	started := map[string]string{}
+	for _, name := range release.Components() {
+		started[name] = p.run("sha256sum <" + staticpod.Path(name) + " || :")
+	}
+	return started
+}
+
+// changed returns the components, in order, that differ from before.
+func (p *podStage) changed(before, now map[string]string) string {
 	p.Helper()
 	var names []string
-	now := p.containers()
 	for _, name := range release.Components() {
 		if now[name] == "" || now[name] != before[name] {
 			names = append(names, name)
@@ -235,11 +245,11 @@ func (p *podStage) creates() {
 	p.Logf("created in %.1f s", time.Since(began).Seconds())
 	p.steady(status, err)
 	p.expect("calls", p.registrar.take(), []string{"register"})
-	before := p.containers()
-	p.expect("containers", len(before), 3)
+	before := p.starts()
+	p.expect("containers", len(p.containers()), 3)
 	status, err = p.replicas.Create(p.ctx, p.spec)
 	p.steady(status, err)
-	p.expect("restarted by a repeated create", p.changed(before), "")
+	p.expect("restarted by a repeated create", p.changed(before, p.starts()), "")
 	began = time.Now()
 	status, err = p.replicas.Read(p.ctx, p.spec)
 	p.Logf("read in %.2f s", time.Since(began).Seconds())
@@ -251,18 +261,18 @@ func (p *podStage) creates() {
 
 // changesAFlag: a change restarts what it concerns; the API server is drained before.
 func (p *podStage) changesAFlag() {
-	before := p.containers()
+	before := p.starts()
 	p.spec.ExtraArgs = map[string]map[string]string{release.Scheduler: {"v": "1"}}
 	p.updates()
-	p.expect("restarted by a flag of the scheduler", p.changed(before), release.Scheduler)
-	before = p.containers()
+	p.expect("restarted by a flag of the scheduler", p.changed(before, p.starts()), release.Scheduler)
+	before = p.starts()
 	p.spec.ExtraArgs[release.APIServer] = map[string]string{"event-ttl": "2h"}
 	drained := false
-	p.registrar.drains = func(string) { drained = p.changed(before) == "" }
+	p.registrar.drains = func(string) { drained = p.changed(before, p.starts()) == "" }
 	p.updates()
 	p.registrar.drains = nil
 	p.expect("drained before the API server stops", drained, true)
-	p.expect("restarted by a flag of the API server", p.changed(before), release.APIServer)
+	p.expect("restarted by a flag of the API server", p.changed(before, p.starts()), release.APIServer)
 }
 
 // killed: the kubelet starts a component again by itself, which is no drift.
@@ -270,8 +280,8 @@ func (p *podStage) killed() {
 	before := p.containers()
 	p.run("kill -KILL $(pidof kube-scheduler)")
 	p.awaits("the scheduler runs again", func() bool {
-		return p.containers()[release.Scheduler] != "" &&
-			p.changed(before) == release.Scheduler
+		now := p.containers()[release.Scheduler]
+		return now != "" && now != before[release.Scheduler]
 	})
 	p.awaits("no drift", func() bool {
 		status, err := p.replicas.Read(p.ctx, p.spec)
@@ -286,18 +296,18 @@ func (p *podStage) edited() {
 	p.awaits("the kubelet has taken the edit", func() bool {
 		return strings.Contains(p.run("tr '\\0' ' ' </proc/$(pidof kube-scheduler)/cmdline || :"), "leader-elect=false")
 	})
-	before := p.containers()
+	before := p.starts()
 	p.updates()
-	p.expect("restarted by an edit", p.changed(before), release.Scheduler)
-	before = p.containers()
+	p.expect("restarted by an edit", p.changed(before, p.starts()), release.Scheduler)
+	before = p.starts()
 	p.run("sed -i 's/--leader-elect=true/--leader-elect=false/' " + pod.Path(release.Scheduler))
 	p.drifts(`flag --leader-elect is "false", wanted "true"`)
 	p.updates()
-	p.expect("restarted by an edit that nothing has read", p.changed(before), "")
+	p.expect("restarted by an edit that nothing has read", p.changed(before, p.starts()), "")
 	p.run("rm " + staticpod.Path(release.ControllerManager))
 	p.drifts("kube-controller-manager")
 	p.updates()
-	p.expect("restarted by a lost manifest", p.changed(before), release.ControllerManager)
+	p.expect("restarted by a lost manifest", p.changed(before, p.starts()), release.ControllerManager)
 }
 
 // copied: another file of the same pod in the kubelet's directory is drift, and moved away.
@@ -311,15 +321,15 @@ func (p *podStage) copied() {
 
 // renewed: components that read their certificates at the start only are restarted with new ones.
 func (p *podStage) renewed() {
-	before := p.containers()
+	before := p.starts()
 	p.run("rm /etc/kubernetes/scheduler.conf /etc/kubernetes/pki/apiserver.crt")
 	p.updates()
-	p.expect("restarted by new certificates", p.changed(before), release.Scheduler)
+	p.expect("restarted by new certificates", p.changed(before, p.starts()), release.Scheduler)
 }
 
 // cutOff: a start that ends between the definition and the manifest is finished by the next update.
 func (p *podStage) cutOff() {
-	before := p.containers()
+	before := p.starts()
 	p.spec.ExtraArgs[release.Scheduler] = map[string]string{"v": "0"}
 	for _, c := range component.Of(p.spec.Replica) {
 		if c.Name == release.Scheduler {
@@ -330,12 +340,12 @@ func (p *podStage) cutOff() {
 	}
 	p.drifts("kube-scheduler")
 	p.updates()
-	p.expect("restarted after a cut", p.changed(before), release.Scheduler)
+	p.expect("restarted after a cut", p.changed(before, p.starts()), release.Scheduler)
 }
 
 // upgraded: an upgrade without images is refused before anything stops, and one with them changes all components.
 func (p *podStage) upgraded() {
-	before := p.containers()
+	before := p.starts()
 	next := minorOf(labVersion) + nextPatch
 	p.spec.Store = &ctlStore{p.stage}
 	p.spec.Version = next
@@ -343,10 +353,10 @@ func (p *podStage) upgraded() {
 	if err == nil || !strings.Contains(err.Error(), "kube-apiserver:v"+next) {
 		p.Errorf("upgrade without images: %v", err)
 	}
-	p.expect("restarted by a refused upgrade", p.changed(before), "")
+	p.expect("restarted by a refused upgrade", p.changed(before, p.starts()), "")
 	p.images(next)
 	p.updates()
-	p.expect("restarted by an upgrade", p.changed(before), strings.Join(release.Components(), " "))
+	p.expect("restarted by an upgrade", p.changed(before, p.starts()), strings.Join(release.Components(), " "))
 }
 
 // takesBack: a change with which the API server does not become ready is rolled back.
