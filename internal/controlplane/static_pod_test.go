@@ -26,7 +26,7 @@ func podSpec(t *testing.T) Spec {
 func podReport(s Spec, facts host.Facts) string {
 	report := "pod\truntime\tctr\npod\tkubelet\tactive\n"
 	for _, c := range component.Of(s.Replica) {
-		note := ""
+		note := strings.Repeat("cd", 32) + ":" + staticpod.Self + " start-1\n"
 		for _, file := range append([]string{pod.Path(c.Name)}, c.Inputs...) {
 			note += facts.Files[file].SHA256 + ":" + file + " "
 		}

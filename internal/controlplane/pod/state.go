@@ -53,6 +53,7 @@ func Read(output, name string) State {
 	}
 	if running, ok := reported.Running(); ok {
 		s.Note = running.Note
+		delete(s.Note, staticpod.Self) // the rest of the note has the digest of the definition
 		if version != "" {
 			s.Program = component.Artifact(version, name).Path()
 		}
