@@ -20,7 +20,7 @@ func runtimeSchema() schema.StringAttribute {
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
 			"provider then installs neither the kubelet nor the container runtime. `volume`, `restore`, `resources`, " +
 			"`liveness_probe` and `metrics` are not supported with it. A change on an existing member is refused: replace " +
-			"the member. See [Members as static pods](../guides/topologies.md#members-as-static-pods).",
+			"the member. See [Static pods](../guides/static-pods.md#members).",
 	}
 }
 

@@ -23,7 +23,7 @@ locals {
     scheduler          = try(var.kubernetes.resources.scheduler, null)
   }
   resources = { for machine, settings in var.machines : machine => { for component, reserved in local.reserved : component => merge(
-    { for name, value in reserved : name => value if var.reservations && (component == "etcd" || var.kubernetes.runtime != "static_pod") && length(setintersection(settings.roles, ["etcd", "replica"])) == 2 },
+    { for name, value in reserved : name => value if var.reservations && (component == "etcd" ? var.etcd.runtime : var.kubernetes.runtime) != "static_pod" && length(setintersection(settings.roles, ["etcd", "replica"])) == 2 },
     { for name, value in local.given[component] == null ? {} : local.given[component] : name => value if value != null },
   ) } }
 

@@ -140,7 +140,7 @@ variable "etcd" {
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
     snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command, or to a bucket (s3). Changing them, metrics or liveness_probe restarts nothing.
-    runtime is what runs the members: "systemd" (the default), or "static_pod", with the image: see the guide "Topologies".
+    runtime is what runs the members: "systemd" (the default), or "static_pod", with the image: see the guide "Static pods".
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
     metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
     volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks".

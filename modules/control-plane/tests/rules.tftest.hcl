@@ -89,6 +89,37 @@ run "nothing_reserved" {
   }
 }
 
+run "static_pods" {
+  command = plan
+
+  variables {
+    etcd       = { version = "3.6.16", runtime = "static_pod" }
+    kubernetes = { version = "1.36.3", runtime = "static_pod" }
+  }
+
+  assert {
+    condition = alltrue(concat(
+      [for m in kube_etcd_member.this : m.runtime == "static_pod" && m.resources == null],
+      [for r in kube_control_plane_replica.this : r.runtime == "static_pod" && r.resources == null],
+    ))
+    error_message = "Nothing is reserved for static pods, which the kubelet probes."
+  }
+}
+
+run "members_as_static_pods" {
+  command = plan
+
+  variables {
+    etcd = { version = "3.6.16", runtime = "static_pod" }
+  }
+
+  assert {
+    condition = (alltrue([for m in kube_etcd_member.this : m.resources == null]) &&
+    alltrue([for r in kube_control_plane_replica.this : r.resources.apiserver.memory_min == "20%"]))
+    error_message = "What is reserved for a unit does not depend on the other runtime."
+  }
+}
+
 run "monitoring" {
   command = plan
 
