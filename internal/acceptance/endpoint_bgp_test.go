@@ -58,7 +58,7 @@ func (r router) write(t *testing.T, w *workspace.Workspace, asn int, names ...st
 }
 
 // rerouted returns the criteria for clients behind a router that spreads connections.
-func rerouted() load.Criteria { return unnoticed().Excusing(load.Rerouted(60)) }
+func rerouted() load.Criteria { return unnoticed().Excusing(load.Rerouted(60)...) }
 
 // TestBGPEndpoint is the life of a control plane at an address that its machines announce.
 func TestBGPEndpoint(t *testing.T) {

@@ -108,7 +108,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: 3 * time.Second,
-			excuse: []load.Excuse{load.Rerouted(mostEnded)},
+			excuse: load.Rerouted(mostEnded),
 		},
 		{
 			name: "kube_vip", example: "kube-vip-endpoint", start: startKubeVIP, reached: heldByOne, held: true,
@@ -116,7 +116,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "kube_vip by BGP", example: "kube-vip-bgp-endpoint", start: startKubeVIPAndRouter, reached: routed,
-			away: 6 * time.Second, excuse: []load.Excuse{load.Rerouted(mostEnded)},
+			away: 6 * time.Second, excuse: load.Rerouted(mostEnded),
 		},
 	}
 }
