@@ -44,13 +44,18 @@ func Terraform(ctx context.Context) (string, error) {
 // Tofu returns the path of the OpenTofu built here.
 func Tofu(ctx context.Context) (string, error) { return Set(ctx, "tofu") }
 
+// located returns a set, and the checkout whose modules pin it.
+func located(name string) (s set, root string, err error) {
+	if s, err = lookup(name); err != nil {
+		return set{}, "", err
+	}
+	root, err = Checkout()
+	return s, root, err
+}
+
 // Version returns the pinned version of a set, without a "v".
 func Version(name string) (string, error) {
-	s, err := lookup(name)
-	if err != nil {
-		return "", err
-	}
-	root, err := Checkout()
+	s, root, err := located(name)
 	if err != nil {
 		return "", err
 	}
@@ -61,11 +66,7 @@ func Version(name string) (string, error) {
 // tool, or of the directory of the components. Callers in several processes wait for each
 // other.
 func Set(ctx context.Context, name string) (string, error) {
-	s, err := lookup(name)
-	if err != nil {
-		return "", err
-	}
-	root, err := Checkout()
+	s, root, err := located(name)
 	if err != nil {
 		return "", err
 	}
@@ -95,11 +96,7 @@ func Set(ctx context.Context, name string) (string, error) {
 // Sources returns the directory with the sources of a set's pinned release, which the module cache has once the set
 // was built.
 func Sources(ctx context.Context, name string) (string, error) {
-	s, err := lookup(name)
-	if err != nil {
-		return "", err
-	}
-	root, err := Checkout()
+	s, root, err := located(name)
 	if err != nil {
 		return "", err
 	}
