@@ -48,7 +48,8 @@ func (f Facts) burnRateRules() []Rule {
 			over(burn.long)+" and "+over(burn.short),
 			fmt.Sprintf("{{ $value | humanizePercentage }} of the {{ $labels.verb }} requests within %s failed or were slow: "+
 				"the error budget of 30 days lasts %s at this rate.", burn.long, burn.gone),
-			"Look at KubeAPIErrorsHigh, KubeAPILatencyHigh and the alerts about etcd, which say what fails or is slow.")
+			"Look at KubeAPIErrorsHigh, KubeAPILatencyHigh and the alerts about etcd, which say what fails or is slow, and "+
+				"run terraform plan for the drift of kube_control_plane_replica and kube_etcd_member.")
 		rule.Labels["long"], rule.Labels["short"] = burn.long, burn.short
 		rules = append(rules, rule)
 	}

@@ -6,8 +6,8 @@ import "fmt"
 const (
 	diskAction = "Look for what else uses the disk (iostat -x 1), and give etcd a disk of its own: replace " +
 		"kube_etcd_member of {{ $labels.machine }} with another data_dir or machine."
-	spaceAction = "Delete what is not needed, or raise quota-backend-bytes in extra_args of every kube_etcd_member. " +
-		"An apply repairs the alarm NOSPACE."
+	spaceAction = "Delete what is not needed, or raise quota-backend-bytes in extra_args of every kube_etcd_member, " +
+		"and run terraform apply: it clears the alarm NOSPACE."
 )
 
 // failedCodes matches requests that fail for a reason that is not the client's.
@@ -29,15 +29,18 @@ func (f Facts) etcdAvailability(s string) []Rule {
 		alert("EtcdInsufficientMembers", critical, "3m",
 			fmt.Sprintf(`(count(up%s == 1) or vector(0)) < %d`, s, len(f.Members)/2+1),
 			"etcd has {{ $value }} members, fewer than its quorum: no write succeeds.",
-			"Start the machines of the members. If their data is lost, restore a snapshot (guide Incidents)."),
+			"Start the machines of the members, and run terraform apply: it starts each kube_etcd_member that is "+
+				"stopped. If most of their data is lost, follow the guide When everything is lost."),
 		alert("EtcdNoLeader", critical, "1m", fmt.Sprintf(`etcd_server_has_leader%s == 0`, s),
 			"The member on {{ $labels.machine }} sees no leader.",
-			"Check that the members reach each other at port 2380, and their disks."),
+			"Run terraform plan: the drift of the kube_etcd_member resources says which members do not run or cannot be "+
+				"reached. Members need each other at port 2380, and disks that answer (iostat -x 1)."),
 		alert("EtcdHighNumberOfLeaderChanges", warning, "5m",
 			fmt.Sprintf(`increase((max(etcd_server_leader_changes_seen_total%[1]s) or `+
 				`0 * absent(etcd_server_leader_changes_seen_total%[1]s))[15m:1m]) >= 4`, s),
 			"{{ $value }} leader changes within 15 minutes.",
-			"Look at EtcdHighFsyncDurations and EtcdMemberCommunicationSlow: a slow disk or network is the usual cause."),
+			"Run journalctl -u etcd on the machines of the kube_etcd_member resources: a leader that is late says so. Look "+
+				"at EtcdHighFsyncDurations and EtcdMemberCommunicationSlow: a slow disk or network is the usual cause."),
 		alert("EtcdLearnerStays", warning, "1h", fmt.Sprintf(`etcd_server_is_learner%s == 1`, s),
 			"The member on {{ $labels.machine }} has been a learner for an hour: it has no vote.",
 			"Run terraform apply: it goes on with the join of kube_etcd_member, and says why it waits."),
@@ -54,7 +57,8 @@ func (f Facts) etcdRequests(s string) []Rule {
 			`sum by (machine) (rate(grpc_server_handled_total%s[5m])) > %d`, f.of(jobEtcd, failedCodes), s, percent)
 	}
 	summary := `{{ printf "%.1f" $value }} % of the requests to the member on {{ $labels.machine }} fail.`
-	action := "Read its log (journalctl -u etcd), and run terraform plan: an alarm or drift says what is wrong."
+	action := "Read its log (journalctl -u etcd), and run terraform plan: the drift of kube_etcd_member says what is " +
+		"wrong, such as an alarm."
 	alerts := []Rule{
 		alert("EtcdHighNumberOfFailedGRPCRequests", warning, "10m", failed(1), summary, action),
 		alert("EtcdVeryHighNumberOfFailedGRPCRequests", critical, "5m", failed(5), summary, action),
@@ -62,11 +66,13 @@ func (f Facts) etcdRequests(s string) []Rule {
 			fmt.Sprintf(`histogram_quantile(0.99, sum by (machine, To, le) `+
 				`(rate(etcd_network_peer_round_trip_time_seconds_bucket%s[5m]))) > 0.15`, s),
 			"The round trip from {{ $labels.machine }} to member {{ $labels.To }} takes {{ $value }} s at the 99th percentile.",
-			"Check the network between these machines."),
+			"Run ping between the machines of these kube_etcd_member resources, and look for what stops or fills them (top): "+
+				"a process that is paused is late as well."),
 		alert("EtcdHighNumberOfFailedProposals", warning, "15m",
 			fmt.Sprintf(`rate(etcd_server_proposals_failed_total%s[15m]) > 5`, s),
 			"The member on {{ $labels.machine }} fails {{ $value }} proposals a second.",
-			"Look at the alerts about leaders, quorum and disks: proposals fail for one of these."),
+			"Run terraform plan: the drift of the kube_etcd_member resources says what is wrong. Look at the alerts about "+
+				"leaders, quorum and disks: proposals fail for one of these."),
 	}
 	if f.Extensive {
 		alerts = append(alerts, alert("EtcdGRPCRequestsSlow", critical, "10m",
@@ -100,6 +106,7 @@ func (f Facts) etcdStorage(s string) []Rule {
 			fmt.Sprintf(`etcd_mvcc_db_total_size_in_use_in_bytes%[1]s / etcd_mvcc_db_total_size_in_bytes%[1]s < 0.5 and `+
 				`etcd_mvcc_db_total_size_in_use_in_bytes%[1]s > 104857600`, s),
 			"Less than half of the database on {{ $labels.machine }} is in use.",
-			"Run etcdctl defrag on one machine after the other; the space becomes free for the disk."),
+			"Set maintenance of kube_etcd_member, which defragments one member at a time, or invoke the action "+
+				"kube_etcd_defragment (terraform apply -invoke)."),
 	}
 }

@@ -79,7 +79,8 @@ func (f Facts) snapshotAlerts() []Rule {
 			"Run journalctl -u etcd-snapshot on the machine of the leader. An apply of kube_etcd_member repairs its timer."),
 		alert("EtcdSnapshotFailed", warning, "5m", f.fact("kube_etcd_snapshot_last_run_success", "")+" == 0",
 			"The last scheduled snapshot on {{ $labels.machine }} was not saved, not verified or not sent.",
-			"Run journalctl -u etcd-snapshot on {{ $labels.machine }}: it says what failed. The next run tries again."),
+			"Run journalctl -u etcd-snapshot on {{ $labels.machine }}: it says what failed. The next run tries again, as "+
+				"snapshots.schedule of kube_etcd_member says."),
 		alert("EtcdSnapshotNotSent", warning, "10m",
 			fmt.Sprintf(`time() - %s > on (cluster, machine, resource) 2 * %s`,
 				f.fact("kube_etcd_snapshot_unsent_since_timestamp_seconds", ""), interval),
@@ -98,8 +99,8 @@ func (f Facts) drillAlerts() []Rule {
 			fmt.Sprintf(`%s == 0 and on (cluster, machine) %[2]s == on (cluster) group_left max by (cluster) (%[2]s)`,
 				f.fact("kube_etcd_restore_drill_success", ""), ended),
 			"The last restore drill, on {{ $labels.machine }}, failed: the cluster may not be restorable.",
-			"Read problem in /etc/etcd/restore-drill.json on {{ $labels.machine }}, correct it, and run the drill again "+
-				"(kube_etcd_restore_drill)."),
+			"Read problem in /etc/etcd/restore-drill.json on {{ $labels.machine }}, correct it, and run terraform apply with "+
+				"another value in triggers of kube_etcd_restore_drill."),
 		alert("EtcdRestoreDrillTooOld", warning, "1h",
 			fmt.Sprintf(`time() - max by (cluster) (%s) > 30 * 86400`,
 				f.fact("kube_etcd_restore_drill_last_success_timestamp_seconds", "")),
@@ -114,8 +115,8 @@ func (f Facts) rotationAlerts() []Rule {
 		alert("KubeRotationStandsStill", warning, "1h",
 			fmt.Sprintf(`time() - min by (cluster, part) (%s) > 7 * 86400`, f.fact("kube_rotation_since_timestamp_seconds", "")),
 			"The rotation of {{ $labels.part }} has been at one stage for {{ $value | humanizeDuration }}.",
-			"Raise rotation.{{ $labels.part }} of kube_pki_bundle by one and apply, until the rotation is complete (guide "+
-				"Rotation)."),
+			"Raise rotation.{{ $labels.part }} of kube_pki_bundle by one and run terraform apply, until the rotation "+
+				"is complete (guide Rotation)."),
 		alert("KubeRotationIncomplete", warning, "4h",
 			fmt.Sprintf(`max by (cluster, part) (%[1]s) != min by (cluster, part) (%[1]s)`, generation),
 			"Machines are at different stages of the rotation of {{ $labels.part }}.",
@@ -141,8 +142,8 @@ func (f Facts) addressAlerts() []Rule {
 		alert("KubeVirtualIPMoves", warning, "0s",
 			fmt.Sprintf(`sum by (cluster, address) (increase(%s[1h])) > 2.5`, f.fact("kube_virtual_ip_moves_total", "")),
 			`The virtual IP {{ $labels.address }} has moved {{ printf "%.0f" $value }} times within an hour.`,
-			"Run journalctl -u kube-endpoint-keepalived on the balancers: a busy machine or a lossy network between them is "+
-				"the usual cause."),
+			"Run journalctl -u kube-endpoint-keepalived on the balancers of kube_control_plane_endpoint: a busy machine or a "+
+				"lossy network between them is the usual cause."),
 	}
 }
 
@@ -152,13 +153,15 @@ func (f Facts) machineAlerts() []Rule {
 			fmt.Sprintf(`count by (cluster, component) (count by (cluster, component, version) (%s)) > 1`,
 				f.fact("kube_component_version_info", "")),
 			"{{ $value }} versions of {{ $labels.component }} run for more than four hours.",
-			"Run terraform apply: it goes on with the upgrade, or says why it does not."),
+			"Run terraform apply: it goes on with the upgrade of kube_etcd_member or kube_control_plane_replica, or says why "+
+				"it does not."),
 		alert("EtcdLearnerSince", warning, "5m",
 			fmt.Sprintf(`time() - %s > 3600`, f.fact("kube_etcd_learner_since_timestamp_seconds", "")),
 			"The member on {{ $labels.machine }} has been a learner for {{ $value | humanizeDuration }}: it has no vote.",
 			"Run terraform apply: it goes on with the join of kube_etcd_member, and says why it waits."),
 		alert("KubeClockOffset", warning, "10m", fmt.Sprintf(`abs(%s) > 0.5`, f.fact("kube_clock_offset_seconds", "")),
 			"The clock of {{ $labels.machine }} is {{ $value }} s off.",
-			"Check chrony or systemd-timesyncd there: leases, certificates and the ages of snapshots depend on the time."),
+			"Run chronyc sources or timedatectl timesync-status there. What kube_etcd_member and kube_control_plane_replica "+
+				"do with leases, certificates and the ages of snapshots depends on the time."),
 	}
 }

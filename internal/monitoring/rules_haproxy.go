@@ -33,6 +33,6 @@ func (f Facts) balancerAlerts() []Rule {
 		alert("HAProxySessionsNearLimit", warning, "5m",
 			fmt.Sprintf(`haproxy_frontend_current_sessions%[1]s / haproxy_frontend_limit_sessions%[1]s > 0.8`, api),
 			"HAProxy on {{ $labels.machine }} has {{ $value | humanizePercentage }} of the connections that it accepts.",
-			"Look for the client that opens them (journalctl -u kube-endpoint-haproxy), or move balancers to machines "+
-				"of their own."))
+			"Look for the client that opens them (journalctl -u kube-endpoint-haproxy), or give haproxy.hosts of "+
+				"kube_control_plane_endpoint machines of their own."))
 }

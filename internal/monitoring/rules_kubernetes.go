@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// queueAction is the action of alerts about the queues of controllers.
+const queueAction = "Run kubectl get lease kube-controller-manager -n kube-system: it names the " +
+	"kube_control_plane_replica that leads. Read the log there (journalctl -u kube-controller-manager), and look at " +
+	"KubeAPILatencyHigh."
+
 // apiAlerts are those of kubernetes-mixin that concern API servers (alerts/kube_apiserver.libsonnet),
 // and limits of latency, errors and requests in flight.
 func (f Facts) apiAlerts() []Rule {
@@ -22,14 +27,15 @@ func (f Facts) apiRequests(s string) []Rule {
 			f.of(jobAPIServer, forResources), percent)
 	}
 	summary := `{{ printf "%.1f" $value }} % of the requests to the API fail with a 5xx.`
-	action := "Read the log of the API servers (journalctl -u kube-apiserver), and look at the alerts about etcd."
+	action := "Read the log of the API servers (journalctl -u kube-apiserver), run terraform plan for the drift of " +
+		"kube_control_plane_replica and kube_etcd_member, and look at the alerts about etcd."
 	inFlight := func(kind string, limit int) Rule {
 		return alert("KubeAPIRequestsInFlight", warning, "5m", fmt.Sprintf(`max by (machine, request_kind) `+
 			`(max_over_time(apiserver_current_inflight_requests%s[1m])) > %d`,
 			f.of(jobAPIServer, `request_kind="`+kind+`"`), limit*8/10),
 			fmt.Sprintf("The API server on {{ $labels.machine }} handles {{ $value }} of %d %s requests at once.", limit, kind),
-			"Look for the client that sends them (apiserver_flowcontrol_request_concurrency_in_use), or raise the flag in "+
-				"extra_args of kube_control_plane_replica.")
+			"Look for the client that sends them (kubectl get --raw /debug/api_priority_and_fairness/dump_priority_levels), "+
+				"or raise the flag in extra_args of kube_control_plane_replica.")
 	}
 	return []Rule{
 		alert("KubeAPILatencyHigh", warning, "10m",
@@ -37,7 +43,9 @@ func (f Facts) apiRequests(s string) []Rule {
 				`(rate(apiserver_request_sli_duration_seconds_bucket%s[5m]))) > 1`,
 				f.of(jobAPIServer, `verb=~"GET|POST|PUT|PATCH|DELETE",`+forResources+","+notLong)),
 			"{{ $labels.verb }} {{ $labels.resource }} takes {{ $value }} s at the 99th percentile.",
-			"Look at KubeAPIEtcdSlow, the load, and webhooks (apiserver_admission_webhook_admission_duration_seconds)."),
+			"Look at KubeAPIEtcdSlow, which names the kube_etcd_member, at what the machines of the "+
+				"kube_control_plane_replica resources do (top), and at webhooks (kubectl get "+
+				"validatingwebhookconfigurations,mutatingwebhookconfigurations)."),
 		alert("KubeAPIErrorsHigh", warning, "10m", failed(1), summary, action),
 		alert("KubeAPIErrorsVeryHigh", critical, "5m", failed(5), summary, action),
 		alert("KubeAPIEtcdSlow", warning, "10m",
@@ -52,15 +60,16 @@ func (f Facts) apiRequests(s string) []Rule {
 				`(sum by (cluster) (rate(apiserver_request_total%[1]s[10m])) + `+
 				`sum by (cluster) (rate(apiserver_request_terminations_total%[1]s[10m]))) > 20`, s),
 			`The API servers refuse {{ printf "%.0f" $value }} % of the requests for lack of capacity.`,
-			"Look for the client that sends them; add machines, or raise max-requests-inflight in extra_args."),
+			"Look for the client that sends them (kubectl get --raw /debug/api_priority_and_fairness/dump_priority_levels). "+
+				"Add machines, or raise max-requests-inflight in extra_args of kube_control_plane_replica."),
 	}
 }
 
 func (f Facts) apiState(s string) []Rule {
 	const day = 24 * time.Hour
 	const summary = "More than 1 % of the requests to the API come with a client certificate that expires within "
-	action := "Run terraform plan: certificates of this control plane that are due are in the drift, and an apply " +
-		"renews them. If there is none, it is a kubelet's or a user's."
+	action := "Run terraform plan: certificates that are due are in the drift of kube_control_plane_replica, " +
+		"kube_etcd_member and kube_kubeconfig, and an apply renews them. If there is none, it is a kubelet's or a user's."
 	return []Rule{
 		alert("KubeClientCertificateExpiration", warning, "5m", f.expiring(7*day), summary+"7 days.", action),
 		alert("KubeClientCertificateExpiresSoon", critical, "5m", f.expiring(day), summary+"a day.", action),
@@ -68,7 +77,8 @@ func (f Facts) apiState(s string) []Rule {
 			fmt.Sprintf(`(1 - max by (cluster, name) (avg_over_time(aggregator_unavailable_apiservice%s[10m]))) * 100 `+
 				`< 85`, s),
 			"The aggregated API {{ $labels.name }} is available {{ $value }} % of the time only.",
-			"Check the Pods behind its Service, and that API servers reach them (konnectivity)."),
+			"Run kubectl get apiservice {{ $labels.name }}, and check the Pods behind its Service. API servers reach them "+
+				"by kube-proxy and a network of Pods on their machines, or by konnectivity of kube_control_plane_replica."),
 		alert("KubeMixedVersions", warning, "4h",
 			fmt.Sprintf(`count(count by (git_version) (kubernetes_build_info%s)) > 1`, s),
 			"The API servers run {{ $value }} versions of Kubernetes for more than four hours.",
@@ -98,17 +108,19 @@ func (f Facts) controllerAlerts() []Rule {
 		alert("KubePodsUnschedulable", warning, "15m",
 			fmt.Sprintf(`sum by (cluster) (scheduler_pending_pods%s) > 0`, f.of(jobScheduler, `queue="unschedulable"`)),
 			"{{ $value }} Pods cannot be scheduled.",
-			"Run kubectl get events --field-selector reason=FailedScheduling -A: nodes, resources or taints are missing."),
+			"Run kubectl get events --field-selector reason=FailedScheduling -A: they name what nodes lack. Workers join by "+
+				"kube_node_bootstrap."),
 		alert("KubePodsPending", warning, "10m", fmt.Sprintf(`sum by (cluster) (scheduler_pending_pods%s) > 50`, s),
 			"{{ $value }} Pods wait for the scheduler.",
-			"Check that a scheduler leads (kubectl get lease kube-scheduler -n kube-system), and its log."),
+			"Check that the scheduler of a kube_control_plane_replica leads (kubectl get lease kube-scheduler -n "+
+				"kube-system), and read its log (journalctl -u kube-scheduler)."),
 		alert("KubeWorkQueueDeep", warning, "10m", fmt.Sprintf(`max by (cluster, name) (workqueue_depth%s) > 100`, m),
 			"{{ $value }} objects wait in the queue of the controller {{ $labels.name }}.",
-			"Read the log of the controller-manager that leads, and look at KubeAPILatencyHigh."),
+			queueAction),
 		alert("KubeWorkQueueSlow", warning, "10m",
 			fmt.Sprintf(`histogram_quantile(0.99, sum by (cluster, name, le) `+
 				`(rate(workqueue_queue_duration_seconds_bucket%s[5m]))) > 5`, m),
 			"Objects wait {{ $value }} s in the queue of the controller {{ $labels.name }} at the 99th percentile.",
-			"Read the log of the controller-manager that leads, and look at KubeAPILatencyHigh."),
+			queueAction),
 	)
 }
