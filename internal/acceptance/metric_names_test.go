@@ -48,8 +48,9 @@ resource "kube_etcd_restore_drill" "this" {
 }
 `
 
-// TestMetricNames: every metric that an alert or a dashboard queries is served by every release that is supported. A
-// metric that a release renames would make an alert silent.
+// TestMetricNames: every metric that an alert or a dashboard queries is served by the component that it is queried
+// of, in every minor release of Kubernetes and of etcd that the tests run. A metric that a release renames would make
+// an alert silent.
 func TestMetricNames(t *testing.T) {
 	for _, c := range []struct{ kubernetes, etcd string }{
 		{"kubernetes", "etcd"},
@@ -89,11 +90,13 @@ func testMetricNames(t *testing.T, config string) {
 	})
 	missing := needed
 	for end := time.Now().Add(2 * time.Minute); len(missing) > 0; time.Sleep(time.Second) {
-		served := map[string]bool{}
+		served := map[monitoring.Metric]bool{}
 		for _, name := range names {
-			addServed(served, scraped(t, admin, name))
+			for job, text := range scraped(t, admin, name) {
+				addServed(served, job, text)
+			}
 		}
-		missing = slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return served[name] })
+		missing = slices.DeleteFunc(slices.Clone(needed), func(m monitoring.Metric) bool { return served[m] })
 		if len(missing) > 0 && time.Now().After(end) {
 			t.Fatalf("nothing serves %q", missing)
 		}
@@ -144,33 +147,35 @@ func provokeMetrics(t *testing.T, admin credentials) {
 	}
 }
 
-// scraped returns the metrics of all components on a machine, and its facts.
-func scraped(t *testing.T, admin credentials, name string) string {
+// scraped returns the metrics of all components on a machine, and its facts, by job.
+func scraped(t *testing.T, admin credentials, name string) map[string]string {
 	t.Helper()
-	all := []string{
-		onMachine(t, shared.lab.Machine(name), "cd /etc/kubernetes/pki && curl -sS --fail "+
+	all := map[string]string{
+		"etcd": onMachine(t, shared.lab.Machine(name), "cd /etc/kubernetes/pki && curl -sS --fail "+
 			"--cacert etcd/ca.crt --cert apiserver-etcd-client.crt --key apiserver-etcd-client.key "+
 			"https://127.0.0.1:2379/metrics"),
-		onMachine(t, shared.lab.Machine(name), "curl -sS --fail http://127.0.0.1:8405/metrics"),
+		"haproxy": onMachine(t, shared.lab.Machine(name), "curl -sS --fail http://127.0.0.1:8405/metrics"),
 		// A fact without a value at this time, such as since when a member is a learner, is described.
-		onMachine(t, shared.lab.Machine(name), `sed -n 's/^# TYPE \(kube_[a-z_]*\) .*/\1 0/p' /srv/facts/*.prom || true`),
+		"node": onMachine(t, shared.lab.Machine(name), `sed -n 's/^# TYPE \(kube_[a-z_]*\) .*/\1 0/p' /srv/facts/*.prom || true`),
 	}
-	for _, port := range []string{"6443", "10257", "10259"} {
+	for job, port := range map[string]string{
+		"kube-apiserver": "6443", "kube-controller-manager": "10257", "kube-scheduler": "10259",
+	} {
 		code, text, err := admin.insecure().call(t.Context(), "https://"+address(name)+":"+port, http.MethodGet,
 			"/metrics", nil, nil)
 		if err != nil || code != http.StatusOK {
 			t.Fatalf("metrics of port %s on %s: HTTP %d, %v", port, name, code, err)
 		}
-		all = append(all, text)
+		all[job] = text
 	}
-	return strings.Join(all, "\n")
+	return all
 }
 
-// addServed adds the names of the series in the text format of Prometheus.
-func addServed(served map[string]bool, text string) {
+// addServed adds the series of a job in the text format of Prometheus.
+func addServed(served map[monitoring.Metric]bool, job, text string) {
 	for line := range strings.Lines(text) {
 		if end := strings.IndexAny(line, "{ "); end > 0 && line[0] != '#' {
-			served[line[:end]] = true
+			served[monitoring.Metric{Job: job, Name: line[:end]}] = true
 		}
 	}
 }

@@ -1,18 +1,22 @@
 package monitoring
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// selector is the name of a metric in a query: all queries here select by labels.
-var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{`)
+// Metric is a metric of a job of the scrape configuration.
+type Metric struct{ Job, Name string }
 
-// Metrics returns the names of the metrics that alerts and dashboards need, sorted. Those that rules
-// record are not among them, and neither is up, which Prometheus makes itself.
-func Metrics(f Facts) []string {
+// selector is a metric in a query with its job: all queries here select by both (Facts.of).
+var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{(?:job="([^"]*)")?`)
+
+// Metrics returns the metrics that alerts and dashboards need, sorted. Those that rules record are not among them,
+// and neither is up, which Prometheus makes itself.
+func Metrics(f Facts) []Metric {
 	var queries []string
 	for _, group := range Groups(f) {
 		for _, rule := range group.Rules {
@@ -24,13 +28,15 @@ func Metrics(f Facts) []string {
 			queries = append(queries, target.Expr)
 		}
 	}
-	names := map[string]bool{}
+	metrics := map[Metric]bool{}
 	for _, query := range queries {
 		for _, match := range selector.FindAllStringSubmatch(query, -1) {
 			if name := match[1]; name != "up" && !strings.HasPrefix(name, burnRateMetric) {
-				names[name] = true
+				metrics[Metric{Job: match[2], Name: name}] = true
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return slices.SortedFunc(maps.Keys(metrics), func(a, b Metric) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Name, b.Name))
+	})
 }

@@ -86,7 +86,7 @@ func parse(query string) (parser.Expr, error) {
 // TestMetricNames: the metrics that are said to be needed are those that the queries select, and each
 // series is of this control plane.
 func TestMetricNames(t *testing.T) {
-	selected := map[string]bool{}
+	selected := map[monitoring.Metric]bool{}
 	visit := func(query string) {
 		expr, err := parse(query)
 		if err != nil {
@@ -95,7 +95,7 @@ func TestMetricNames(t *testing.T) {
 		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 			if s, ok := node.(*parser.VectorSelector); ok {
 				if s.Name != "up" && !strings.Contains(s.Name, ":") {
-					selected[s.Name] = true
+					selected[monitoring.Metric{Job: jobOf(s.LabelMatchers), Name: s.Name}] = true
 				}
 				if !ofCluster(s.LabelMatchers) {
 					t.Errorf("%s: %s of every control plane", query, s.Name)
@@ -116,10 +116,23 @@ func TestMetricNames(t *testing.T) {
 			}
 		}
 	}
-	want, got := slices.Sorted(maps.Keys(selected)), monitoring.Metrics(facts)
-	if !slices.Equal(want, got) {
-		t.Errorf("needed %v\nselected %v", got, want)
+	got := map[monitoring.Metric]bool{}
+	for _, metric := range monitoring.Metrics(facts) {
+		got[metric] = true
 	}
+	if !maps.Equal(selected, got) {
+		t.Errorf("needed %v\nselected %v", got, selected)
+	}
+}
+
+// jobOf returns the job that matchers select; "" if they select none.
+func jobOf(matchers []*labels.Matcher) string {
+	for _, m := range matchers {
+		if m.Name == "job" && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
 }
 
 func ofCluster(matchers []*labels.Matcher) bool {
