@@ -2,6 +2,8 @@ package acceptance
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -36,8 +38,12 @@ func (a alarms) pods(t *testing.T) {
 	a.onAll(t, "systemctl start kube-controller-manager")
 	a.p.expectAlerts(t, cause, 6*time.Minute, "KubePodsUnschedulable", "KubePodsPending", "KubeWorkQueueDeep",
 		"KubeWorkQueueSlow", "KubeAggregatedAPIDown")
-	a.admin.must(t, endpointURL, http.MethodDelete, "/apis/apiregistration.k8s.io/v1/apiservices/v1.none.example.com",
-		nil, nil)
+	for _, path := range []string{
+		"/apis/apiregistration.k8s.io/v1/apiservices/v1.none.example.com", "/apis/apps/v1/namespaces/default/replicasets",
+		"/api/v1/namespaces/default/pods/unschedulable", "/api/v1/nodes/none",
+	} {
+		a.admin.must(t, endpointURL, http.MethodDelete, path, nil, nil)
+	}
 }
 
 // clients requests with a certificate that ends within a day.
@@ -74,6 +80,27 @@ func (a alarms) requests(t *testing.T, of credentials, clients int, method, path
 		})
 	}
 	return func() { cancel(); all.Wait() }
+}
+
+// sessions opens more connections to a balancer than four fifths of those that it accepts.
+func (a alarms) sessions(t *testing.T) {
+	t.Helper()
+	cause := time.Now()
+	has := holder(t, a.names...).Name
+	a.on(t, has, "/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'set maxconn frontend kube-apiserver 40'")
+	var open []net.Conn
+	for range 36 {
+		conn, err := (&tls.Dialer{Config: a.admin.tls}).DialContext(t.Context(), "tcp", vip+":6443")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+	}
+	a.p.expectAlerts(t, cause, 4*time.Minute, "HAProxySessionsNearLimit "+has)
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+	a.on(t, has, "systemctl reload kube-endpoint-haproxy") // with the limit of its configuration
 }
 
 // balancers takes a server out on one balancer, stops another one, and moves the address four times.

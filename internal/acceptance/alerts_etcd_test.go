@@ -23,22 +23,24 @@ func (a alarms) drill(t *testing.T) {
 	a.p.expectAlerts(t, cause, 4*time.Minute, "EtcdRestoreDrillFailed", "EtcdRestoreDrillTooOld")
 }
 
-// halfDone upgrades one member, and then all members and one replica, which is also at another stage of a rotation.
-// Its facts say that it has been for eight days.
-func (a alarms) halfDone(t *testing.T) time.Time {
+// halfUpgraded upgrades one member, and then all members and one replica. It returns since when one replica is ahead.
+func (a alarms) halfUpgraded(t *testing.T) time.Time {
 	t.Helper()
-	configure := func(stage int) {
-		override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), stage))
-	}
-	configure(0)
+	override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), 0))
 	cause := time.Now()
 	applyOnly(t, a.w, `-target=module.control_plane.kube_etcd_member.this["cp1"]`)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "EtcdMixedVersions")
 	cause = time.Now()
-	for stage := range 2 { // a version and a stage never change in one apply
-		configure(stage)
-		applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
-	}
+	applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
+	return cause
+}
+
+// halfRotated takes one replica to the next stage of a rotation. Its facts say that it has been there for eight days.
+func (a alarms) halfRotated(t *testing.T) time.Time {
+	t.Helper()
+	override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), 1))
+	cause := time.Now()
+	applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
 	a.on(t, "cp1", `systemctl start kube-facts.service
 sed -i "s/^\(kube_rotation_since_timestamp_seconds.* \)[0-9]*$/\1$(date -d '-8 days' +%s)/" `+
 		"/var/lib/prometheus/node-exporter/kube_control_plane_replica.prom")
@@ -82,21 +84,25 @@ i=100; while [ "$(size)" -lt 257000000 ]; do etcdctl put /filler/$i </tmp/value 
 		`etcdctl --endpoints="$all" --command-timeout=60s defrag`)
 }
 
-// slowMember slows the disk of a member, and then stops its process again and again, so that it answers its peers late.
-func (a alarms) slowMember(t *testing.T) {
-	t.Helper()
-	slow := []string{
+// slowAlerts are the alerts of a slow disk on cp3.
+func slowAlerts() []string {
+	return []string{
 		"EtcdHighFsyncDurations cp3", "EtcdVeryHighFsyncDurations cp3", "EtcdHighCommitDurations cp3",
 		"EtcdGRPCRequestsSlow cp3", "KubeAPIEtcdSlow cp3",
 	}
-	a.p.expectEnd(t, slow...) // of what filled the database
+}
+
+// slowMember slows the disk of a member, and then stops its process again and again, so that it answers its peers late.
+func (a alarms) slowMember(t *testing.T) {
+	t.Helper()
+	a.p.expectEnd(t, slowAlerts()...) // of the installation
 	cause := time.Now()
 	m := shared.lab.Machine("cp3")
 	t.Cleanup(func() { _ = m.SlowDisk(0) })
 	if err := m.SlowDisk(2); err != nil {
 		t.Fatal(err)
 	}
-	a.p.expectAlerts(t, cause, 6*time.Minute, slow...)
+	a.p.expectAlerts(t, cause, 6*time.Minute, slowAlerts()...)
 	if err := m.SlowDisk(0); err != nil {
 		t.Fatal(err)
 	}

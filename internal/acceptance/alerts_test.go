@@ -81,40 +81,72 @@ type alarms struct {
 	names []string
 }
 
-// TestAlerts makes alerts true that TestMonitoring does not, each by what it is about, and expects that all end
-// after the repair.
-func TestAlerts(t *testing.T) {
+// alarmed returns a control plane in which alerts wait for a short time, and that Prometheus scrapes. install names
+// packages that machines get beside node_exporter.
+func alarmed(t *testing.T, kubernetes, etcd string, install ...string) (a alarms, bare map[string][]string) {
+	t.Helper()
 	names := []string{"cp1", "cp2", "cp3"}
-	machines(t)
-	onImage(t, "cp3") // whose disk can be stopped
-	w, bare := monitored(t, names, alertsFactor)
-	override(t, w, fmt.Sprintf(alertsConfig, release(t, "kubernetes-1.35"), release(t, "etcd-3.5"), 0))
+	w, bare := monitored(t, names, alertsFactor, install...)
+	override(t, w, fmt.Sprintf(alertsConfig, release(t, kubernetes), release(t, etcd), 0))
 	extend(t, w, alertsClients)
 	apply(t, w)
-	a := alarms{w: w, p: scraping(t, w), names: names, admin: credentialsOf(t, outputOf(t, w, "kubeconfig"))}
+	a = alarms{w: w, p: scraping(t, w), names: names, admin: credentialsOf(t, outputOf(t, w, "kubeconfig"))}
 	a.p.expectTargets(t, 6*len(names))
+	return a, bare
+}
 
+// TestAlerts makes alerts true that TestMonitoring does not, each by what it is about: drills, an upgrade that stands
+// still, leaders, Pods, clients, snapshots and space. All end after the repair.
+func TestAlerts(t *testing.T) {
+	a, bare := alarmed(t, "kubernetes-1.35", "etcd-3.5")
 	a.drill(t)
-	half := a.halfDone(t)
+	half := a.halfUpgraded(t)
 	a.leaders(t)
 	a.pods(t)
 	a.clients(t)
 	a.snapshots(t)
 	a.space(t)
+	a.p.expectAlerts(t, half, 10*time.Minute, "KubeMixedVersions", "KubeComponentVersionsMixed")
+	apply(t, a.w)
+	a.p.expectEnd(t, "EtcdMixedVersions", "KubeMixedVersions", "KubeComponentVersionsMixed", "EtcdSnapshotNotSent",
+		"EtcdDatabaseQuotaLowSpace", "EtcdDatabaseHighFragmentationRatio", "KubePodsUnschedulable", "KubePodsPending",
+		"KubeWorkQueueDeep", "KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeClientCertificateExpiresSoon")
+	apply(t, a.w, "-destroy")
+	expectBare(t, bare, a.names...)
+}
+
+// TestAlertsOfMembers makes alerts true by a member whose disk is slow, whose process stands still, and that stays a
+// learner, and by a rotation that stands still.
+func TestAlertsOfMembers(t *testing.T) {
+	machines(t)
+	onImage(t, "cp3") // whose disk can be slow
+	a, bare := alarmed(t, "kubernetes", "etcd")
+	half := a.halfRotated(t)
 	a.slowMember(t)
-	a.p.expectAlerts(t, half, 10*time.Minute, "KubeMixedVersions", "KubeComponentVersionsMixed",
-		"KubeRotationIncomplete", "KubeRotationStandsStill")
-	apply(t, w)
+	a.p.expectAlerts(t, half, 10*time.Minute, "KubeRotationIncomplete", "KubeRotationStandsStill")
+	apply(t, a.w)
 	a.learner(t)
+	a.p.expectEnd(t, append(slowAlerts(), "EtcdMemberCommunicationSlow", "KubeRotationIncomplete",
+		"KubeRotationStandsStill", "EtcdLearnerStays", "EtcdLearnerSince")...)
+	apply(t, a.w, "-destroy")
+	expectBare(t, bare, a.names...)
+}
+
+// TestAlertsOfClients makes alerts true by what clients meet: balancers, the virtual IP, API servers with too many
+// requests and without etcd, and a clock that is wrong.
+func TestAlertsOfClients(t *testing.T) {
+	a, bare := alarmed(t, "kubernetes", "etcd", "chrony")
+	a.clock(t)
+	a.sessions(t)
 	a.balancers(t)
 	a.overload(t)
 	a.noAddress(t)
-	apply(t, w)
-	a.p.expectEnd(t, "EtcdMixedVersions", "KubeMixedVersions", "KubeComponentVersionsMixed", "KubeRotationIncomplete",
-		"EtcdLearnerStays", "EtcdLearnerSince", "HAProxyServerDrained", "HAProxyServersDiffer", "HAProxyDown",
-		"KubeVirtualIPOnNoMachine", "KubeAPIRequestsInFlight", "EtcdSnapshotNotSent")
-	apply(t, w, "-destroy")
-	expectBare(t, bare, names...)
+	apply(t, a.w)
+	a.p.expectEnd(t, "KubeClockOffset", "HAProxySessionsNearLimit", "HAProxyServerDrained", "HAProxyServersDiffer",
+		"HAProxyDown", "KubeVirtualIPOnNoMachine", "KubeAPIRequestsInFlight", "KubeAPITerminatedRequests",
+		"EtcdHighNumberOfFailedProposals", "EtcdVeryHighNumberOfFailedGRPCRequests")
+	apply(t, a.w, "-destroy")
+	expectBare(t, bare, a.names...)
 }
 
 // on runs a script on a machine, with etcdctl as a function.

@@ -74,12 +74,15 @@ func TestMonitoring(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// monitored returns the example for machines with node_exporter, and what is on them before it is applied.
-func monitored(t *testing.T, names []string, waitFactor float64) (*workspace.Workspace, map[string][]string) {
+// monitored returns the example for machines with node_exporter and other packages, and what is on them before it is
+// applied.
+func monitored(
+	t *testing.T, names []string, waitFactor float64, packages ...string,
+) (*workspace.Workspace, map[string][]string) {
 	t.Helper()
 	w := storyIn(t, append(names, "cp4"), checkout(t), "examples/monitoring")
 	for _, name := range names {
-		installExporter(t, shared.lab.Machine(name))
+		installExporter(t, shared.lab.Machine(name), packages...)
 	}
 	bare := fingerprints(t, names...)
 	variables := map[string]any{"machines": addresses(names), "wait_factor": waitFactor}

@@ -222,10 +222,11 @@ func rebuildAfter(t *testing.T, m *lab.Machine) {
 	})
 }
 
-// installExporter installs Debian's node_exporter.
-func installExporter(t *testing.T, m *lab.Machine) {
+// installExporter installs Debian's node_exporter, and other packages.
+func installExporter(t *testing.T, m *lab.Machine, packages ...string) {
 	t.Helper()
 	rebuildAfter(t, m)
-	onMachine(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q prometheus-node-exporter >/tmp/apt.log 2>&1 || "+
-		"{ tail /tmp/apt.log; exit 1; }; systemctl is-active prometheus-node-exporter")
+	onMachine(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q prometheus-node-exporter "+
+		strings.Join(packages, " ")+" >/tmp/apt.log 2>&1 || { tail /tmp/apt.log; exit 1; }; "+
+		"systemctl is-active prometheus-node-exporter")
 }
