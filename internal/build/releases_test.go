@@ -50,7 +50,7 @@ func TestMakefileBuildsSets(t *testing.T) {
 		MinorBefore("etcd", 1), PatchBefore("etcd"),
 		MinorBefore("kubernetes", 1), MinorBefore("kubernetes", 2), MinorBefore("kubernetes", 3),
 	} {
-		if !regexp.MustCompile(`(?m)^test-long:.*\n\t\$\(LAB\) build .*\b` + regexp.QuoteMeta(name) + `\b`).Match(text) {
+		if !regexp.MustCompile(`(?m)^long-setup:.*\n\t\$\(LAB\) build .*\b` + regexp.QuoteMeta(name) + `\b`).Match(text) {
 			t.Errorf("make test-long does not build %s, which its tests need", name)
 		}
 	}

@@ -20,7 +20,8 @@ func TestMakePatterns(t *testing.T) {
 	tests, long := testsByPackage(t)
 	lists := map[string][]string{}
 	for name, packages := range map[string][]string{
-		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "LONG": {"acceptance"}, "LONG_LABS": {
+		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "LONG_CHANGES": {"acceptance"},
+		"LONG_PLACES": {"acceptance"}, "LONG_OPERATIONS": {"acceptance"}, "LONG_LABS": {
 			"etcd", "controlplane", "controlplane/client", "controlplane/release",
 			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "endpoint/kubevip", "drill",
 		},
@@ -35,10 +36,14 @@ func TestMakePatterns(t *testing.T) {
 				t.Errorf("%s names %q, which is not a test of %v", name, test, packages)
 			}
 		}
-		for _, use := range regexp.MustCompile(`.*\$\(`+name+`\).*`).FindAllString(string(text), -1) {
-			if !strings.Contains(use, "^(") || !strings.Contains(use, ")$$") && !strings.Contains(use, `)\$$`) {
-				t.Errorf("the pattern is not anchored: %s", use)
-			}
+	}
+	uses := regexp.MustCompile(`(?m)^\t.*\$\((LONG|TOFU)[A-Z_]*\).*`).FindAllString(string(text), -1)
+	if len(uses) == 0 {
+		t.Error("no list is used")
+	}
+	for _, use := range uses {
+		if !strings.Contains(use, "^(") || !strings.Contains(use, ")$$") {
+			t.Errorf("the pattern is not anchored: %s", use)
 		}
 	}
 	for _, test := range long {
