@@ -144,7 +144,7 @@ func addReplicaReview(r *readiness.Replica, review controlplane.MachineReview, n
 
 // connected describes who is connected to a port that serves metrics.
 func connected(clients []host.Client, err error) readiness.Scrapes {
-	out := readiness.Scrapes{Unseen: unreadBecause(err)}
+	out := readiness.Scrapes{Unseen: unreadBecause(err), Connections: true}
 	for _, c := range clients {
 		by := c.Address
 		if c.Process != "" {

@@ -80,6 +80,9 @@ type Process struct {
 type Scrapes struct {
 	Unseen string // why that does not show; "" if it does
 	Last   []Scrape
+	// Connections: these are clients that connected to the port. What they asked for, and whether they were refused, is
+	// not known.
+	Connections bool
 }
 
 // Scrape is a reader of metrics.

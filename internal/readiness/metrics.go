@@ -59,8 +59,12 @@ func (p named) judgeScrapes() verdict {
 		return unknown("is not running")
 	case metricsDisabled(p.Flags):
 		return fail("has no port")
+	case len(fresh) > 0 && p.Scrapes.Connections:
+		return pass("serves metrics to connections of %s", listed(fresh))
 	case len(fresh) > 0:
 		return pass("is scraped by %s", listed(fresh))
+	case len(stale) > 0 && p.Scrapes.Connections:
+		return warn("serves metrics, last to connections of %s", listed(stale))
 	case len(stale) > 0:
 		return warn("was last scraped by %s", listed(stale))
 	case p.Scrapes.Unseen != "":

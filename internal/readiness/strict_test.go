@@ -376,6 +376,10 @@ func TestJudgeMetricsAndAlerts(t *testing.T) {
 	read := func(s Scrapes) func(*Evidence) { return eachProcess(func(p *Process) { p.Scrapes = s }) }
 	judgeAll(t, []judged{
 		{"metrics", "scraped", func(*Evidence) {}, Pass, "kube-scheduler is scraped by 10.0.0.9 within the last minute"},
+		{
+			"metrics", "connected", read(Scrapes{Connections: true, Last: []Scrape{{"a", time.Second}}}), Pass,
+			"kube-scheduler serves metrics to connections of a within the last minute",
+		},
 		{"metrics", "by nobody", func(e *Evidence) {
 			policyOf("rules: [{level: Metadata}]")(e)
 			read(Scrapes{})(e)
