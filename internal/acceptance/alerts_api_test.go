@@ -36,10 +36,15 @@ func (a alarms) pods(t *testing.T) {
 		a.admin.must(t, endpointURL, http.MethodPost, "/apis/apps/v1/namespaces/default/replicasets", set, nil)
 	}
 	a.onAll(t, "systemctl start kube-controller-manager")
+	serve := func(elsewhere bool) func() error {
+		return func() error { return a.admin.serveElsewhere(t.Context(), elsewhere) }
+	}
+	end := again(t, serve(true), serve(false), 8*time.Second)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "KubePodsUnschedulable", "KubePodsPending", "KubeWorkQueueDeep",
-		"KubeWorkQueueSlow", "KubeAggregatedAPIDown")
+		"KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeAggregatedAPIErrors")
+	end()
 	for _, path := range []string{
-		"/apis/apiregistration.k8s.io/v1/apiservices/v1.none.example.com", "/apis/apps/v1/namespaces/default/replicasets",
+		apiServices + "/" + aggregated, "/apis/apps/v1/namespaces/default/replicasets",
 		"/api/v1/namespaces/default/pods/unschedulable", "/api/v1/nodes/none",
 	} {
 		a.admin.must(t, endpointURL, http.MethodDelete, path, nil, nil)

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -89,7 +90,7 @@ func testMetricNames(t *testing.T, config string) {
 		Cluster: "a", Members: machines, Replicas: machines, Balancers: machines, NodePort: 9100, Extensive: true,
 	})
 	missing := needed
-	for end := time.Now().Add(2 * time.Minute); len(missing) > 0; time.Sleep(time.Second) {
+	for end := time.Now().Add(5 * time.Minute); len(missing) > 0; time.Sleep(time.Second) {
 		served := map[monitoring.Metric]bool{}
 		for _, name := range names {
 			for job, text := range scraped(t, admin, name) {
@@ -131,18 +132,72 @@ func provokeMetrics(t *testing.T, admin credentials) {
 			t.Fatalf("create a Pod: HTTP %d, %v: %s", code, err, text)
 		}
 	}
-	admin.must(t, endpointURL, http.MethodPost, "/apis/apiregistration.k8s.io/v1/apiservices", map[string]any{
+	admin.must(t, endpointURL, http.MethodPost, apiServices, map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-		"metadata": map[string]any{"name": "v1.none.example.com"},
+		"metadata": map[string]any{"name": aggregated},
 		"spec": map[string]any{
 			"group": "none.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
-			"insecureSkipTLSVerify": true, "service": map[string]any{"name": "none", "namespace": "default"},
 		},
 	}, nil)
+	if err := admin.serveElsewhere(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
 	for _, server := range servers("cp1", "cp2") {
 		code, text, err := admin.call(t.Context(), server, http.MethodGet, "/api/v1/configmaps?timeout=1ns", nil, nil)
 		if err != nil || code != http.StatusGatewayTimeout {
 			t.Fatalf("a request without time: HTTP %d, %v: %s", code, err, text)
+		}
+	}
+}
+
+// An aggregated API, and where API servers keep them.
+const (
+	aggregated  = "v1.none.example.com"
+	apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
+)
+
+// apiService is what these tests use of an APIService.
+type apiService struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   map[string]any `json:"metadata"`
+	Spec       map[string]any `json:"spec"`
+	Status     struct {
+		Conditions []struct{ Type, Status string } `json:"conditions"`
+	} `json:"status,omitzero"`
+}
+
+// available reports whether the API servers say that the API can be used.
+func (s apiService) available() bool {
+	for _, c := range s.Status.Conditions {
+		if c.Type == "Available" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+// serveElsewhere lets the aggregated API be served by a Service, which does not exist, once it is available, or by the
+// API servers themselves. They count how often it becomes unavailable.
+func (c credentials) serveElsewhere(ctx context.Context, elsewhere bool) error {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		var object apiService
+		code, text, err := c.call(ctx, endpointURL, http.MethodGet, apiServices+"/"+aggregated, nil, &object)
+		if err == nil && code == http.StatusOK && object.available() == elsewhere {
+			delete(object.Spec, "service")
+			delete(object.Spec, "insecureSkipTLSVerify")
+			if elsewhere {
+				object.Spec["service"] = map[string]any{"name": "none", "namespace": "default"}
+				object.Spec["insecureSkipTLSVerify"] = true
+			}
+			object.Status.Conditions = nil
+			code, text, err = c.call(ctx, endpointURL, http.MethodPut, apiServices+"/"+aggregated, object, nil)
+			if err == nil && code == http.StatusOK {
+				return nil
+			}
+		}
+		if ctx.Err() != nil || time.Now().After(end) {
+			return fmt.Errorf("change the aggregated API: HTTP %d, %w: %s", code, err, text)
 		}
 	}
 }
@@ -156,7 +211,8 @@ func scraped(t *testing.T, admin credentials, name string) map[string]string {
 			"https://127.0.0.1:2379/metrics"),
 		"haproxy": onMachine(t, shared.lab.Machine(name), "curl -sS --fail http://127.0.0.1:8405/metrics"),
 		// A fact without a value at this time, such as since when a member is a learner, is described.
-		"node": onMachine(t, shared.lab.Machine(name), `sed -n 's/^# TYPE \(kube_[a-z_]*\) .*/\1 0/p' /srv/facts/*.prom || true`),
+		"node": onMachine(t, shared.lab.Machine(name),
+			`sed -n 's/^# TYPE \(kube_[a-z_]*\) .*/\1 0/p' /srv/facts/*.prom || true`),
 	}
 	for job, port := range map[string]string{
 		"kube-apiserver": "6443", "kube-controller-manager": "10257", "kube-scheduler": "10259",

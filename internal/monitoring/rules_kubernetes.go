@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// aggregatedAction is the action of alerts about aggregated APIs.
+const aggregatedAction = "Run kubectl get apiservice {{ $labels.name }}, and check the Pods behind its Service. API " +
+	"servers reach them by kube-proxy and a network of Pods on their machines, or by konnectivity of " +
+	"kube_control_plane_replica."
+
 // queueAction is the action of alerts about the queues of controllers.
 const queueAction = "Run kubectl get lease kube-controller-manager -n kube-system: it names the " +
 	"kube_control_plane_replica that leads. Read the log there (journalctl -u kube-controller-manager), and look at " +
@@ -73,12 +78,15 @@ func (f Facts) apiState(s string) []Rule {
 	return []Rule{
 		alert("KubeClientCertificateExpiration", warning, "5m", f.expiring(7*day), summary+"7 days.", action),
 		alert("KubeClientCertificateExpiresSoon", critical, "5m", f.expiring(day), summary+"a day.", action),
+		alert("KubeAggregatedAPIErrors", warning, "10m",
+			fmt.Sprintf(`sum by (cluster, name, reason) (increase(aggregator_unavailable_apiservice_total%s[1m])) > 0`, s),
+			"The aggregated API {{ $labels.name }} has become unavailable again and again ({{ $labels.reason }}).",
+			aggregatedAction),
 		alert("KubeAggregatedAPIDown", warning, "5m",
 			fmt.Sprintf(`(1 - max by (cluster, name) (avg_over_time(aggregator_unavailable_apiservice%s[10m]))) * 100 `+
 				`< 85`, s),
 			"The aggregated API {{ $labels.name }} is available {{ $value }} % of the time only.",
-			"Run kubectl get apiservice {{ $labels.name }}, and check the Pods behind its Service. API servers reach them "+
-				"by kube-proxy and a network of Pods on their machines, or by konnectivity of kube_control_plane_replica."),
+			aggregatedAction),
 		alert("KubeMixedVersions", warning, "4h",
 			fmt.Sprintf(`count(count by (git_version) (kubernetes_build_info%s)) > 1`, s),
 			"The API servers run {{ $value }} versions of Kubernetes for more than four hours.",

@@ -198,6 +198,12 @@ var cases = map[string]struct{ bad, good string }{
 		clientCertificates("0+2", "0+10", "0+10"),
 		clientCertificates("0+5", "0+5", "0+10"),
 	},
+	"KubeAggregatedAPIErrors": {
+		apiserver("aggregator_unavailable_apiservice_total", `name="v1beta1.metrics.k8s.io",reason="FailedDiscoveryCheck"`,
+			"0+1"),
+		apiserver("aggregator_unavailable_apiservice_total", `name="v1beta1.metrics.k8s.io",reason="FailedDiscoveryCheck"`,
+			"7"),
+	},
 	"KubeAggregatedAPIDown": {
 		apiserver("aggregator_unavailable_apiservice", `name="v1beta1.metrics.k8s.io"`, "1"),
 		apiserver("aggregator_unavailable_apiservice", `name="v1beta1.metrics.k8s.io"`, "0"),
