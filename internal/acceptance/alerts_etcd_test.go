@@ -23,10 +23,16 @@ func (a alarms) drill(t *testing.T) {
 	a.p.expectAlerts(t, cause, 4*time.Minute, "EtcdRestoreDrillFailed", "EtcdRestoreDrillTooOld")
 }
 
+// configure sets the newest versions, and the stage of the rotation.
+func (a alarms) configure(t *testing.T, stage int) {
+	t.Helper()
+	override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), stage))
+}
+
 // halfUpgraded upgrades one member, and then all members and one replica. It returns since when one replica is ahead.
 func (a alarms) halfUpgraded(t *testing.T) time.Time {
 	t.Helper()
-	override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), 0))
+	a.configure(t, 0)
 	cause := time.Now()
 	applyOnly(t, a.w, `-target=module.control_plane.kube_etcd_member.this["cp1"]`)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "EtcdMixedVersions")
@@ -38,7 +44,7 @@ func (a alarms) halfUpgraded(t *testing.T) time.Time {
 // halfRotated takes one replica to the next stage of a rotation. Its facts say that it has been there for eight days.
 func (a alarms) halfRotated(t *testing.T) time.Time {
 	t.Helper()
-	override(t, a.w, fmt.Sprintf(alertsConfig, release(t, "kubernetes"), release(t, "etcd"), 1))
+	a.configure(t, 1)
 	cause := time.Now()
 	applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
 	a.on(t, "cp1", `systemctl start kube-facts.service

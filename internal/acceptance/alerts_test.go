@@ -126,6 +126,10 @@ func TestAlertsOfMembers(t *testing.T) {
 	a.p.expectAlerts(t, half, 10*time.Minute, "KubeRotationIncomplete", "KubeRotationStandsStill")
 	apply(t, a.w)
 	a.learner(t)
+	for _, stage := range []int{2, 3} { // to the end of the rotation
+		a.configure(t, stage)
+		apply(t, a.w)
+	}
 	a.p.expectEnd(t, append(slowAlerts(), "EtcdMemberCommunicationSlow", "KubeRotationIncomplete",
 		"KubeRotationStandsStill", "EtcdLearnerStays", "EtcdLearnerSince")...)
 	apply(t, a.w, "-destroy")
