@@ -31,7 +31,7 @@ resource "kube_control_plane_endpoint" "virtual_ip" {
 
   address = var.endpoint_address
   pki     = kube_pki_bundle.this.bundle
-  haproxy = { hosts = var.machines, take_over = var.take_over }
+  haproxy = { hosts = var.machines, hand_over = var.hand_over }
 
   # Replicas leave it before it is destroyed.
   lifecycle { create_before_destroy = true }

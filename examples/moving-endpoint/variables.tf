@@ -27,8 +27,8 @@ variable "balancer" {
   type        = string
 }
 
-variable "take_over" {
-  description = "How the endpoint \"virtual_ip\" takes its address over from the balancer, if that has the same one: \"prepare\" until the replicas are registered, then \"announce\", and null when the balancer has given it up."
+variable "hand_over" {
+  description = "How the address moves, if both endpoints have the same one. To the endpoint \"virtual_ip\": \"prepare\" until the replicas are registered there, then \"take\", and null when it has the address. To the balancer: \"release\"."
   type        = string
   default     = null
 }

@@ -45,14 +45,14 @@ func TestMoveEndpoint(t *testing.T) {
 	onMachine(t, lb, `apt-get install -y -q haproxy keepalived >/dev/null 2>&1
 systemctl disable --quiet --now haproxy keepalived`)
 	vip, balancer := w.VIP(), lb.Address.String()
-	takeOver := ""
+	handOver := ""
 	write := func(balancer string, endpoints ...string) {
 		t.Helper()
 		values := map[string]any{
 			"machines": addresses(names), "endpoints": endpoints, "endpoint_address": vip, "balancer": balancer,
 		}
-		if takeOver != "" {
-			values["take_over"] = takeOver
+		if handOver != "" {
+			values["hand_over"] = handOver
 		}
 		if err := w.WriteJSON("z.auto.tfvars.json", values); err != nil {
 			t.Fatal(err)
@@ -115,18 +115,18 @@ systemctl disable --quiet --now haproxy keepalived`)
 
 	// HAProxy takes it back, while the balancer still has it.
 	write(vip, "balancer", "virtual_ip")
-	expectContains(t, refused(t, w), vip+" is in use", "haproxy.take_over")
+	expectContains(t, refused(t, w), vip+" is in use", "haproxy.hand_over")
 	atVIP = startClients(t, load.Config{Kubeconfig: at(vip), Criteria: moved()})
-	takeOver = "prepare"
+	handOver = "prepare"
 	use(vip, "balancer", "virtual_ip")
 	if got := holders(t, names...); len(got) > 0 {
 		t.Errorf("%v took the address before it was to be announced", got)
 	}
-	takeOver = "announce"
+	handOver = "announce"
 	use(vip, "virtual_ip", "balancer")
 	holder(t, names...)
 	onMachine(t, lb, "systemctl stop keepalived haproxy")
-	takeOver = ""
+	handOver = ""
 	use(vip, "virtual_ip")
 	undisturbed(t, atVIP)
 	holder(t, names...)

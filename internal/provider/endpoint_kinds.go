@@ -331,7 +331,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		VirtualRouterID: int(balancers.VirtualRouterID.ValueInt64()),
 		VRRP:            balancers.VRRP.ValueString(),
 		InstallPackages: balancers.InstallPackages.ValueBool(),
-		TakeOver:        balancers.TakeOver.ValueString(),
+		HandOver:        balancers.HandOver.ValueString(),
 		Authorities:     m.bundle.Known(pki.Kubernetes),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,

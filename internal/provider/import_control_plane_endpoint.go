@@ -69,7 +69,7 @@ func (r *endpointResource) ImportState(
 	i.set("haproxy.virtual_router_id", intOrNull(observed.VirtualRouterID))
 	i.set("haproxy.vrrp", stringOrNull(observed.VRRP))
 	i.set("haproxy.install_packages", observed.InstallPackages)
-	i.set("haproxy.take_over", stringOrNull(observed.TakeOver))
+	i.set("haproxy.hand_over", stringOrNull(observed.HandOver))
 	i.set("haproxy.konnectivity", observedTunnel(observed.Konnectivity))
 	i.set("haproxy.liveness_probe", observed.LivenessProbe)
 	i.set("haproxy.metrics", observedBalancerMetrics(observed.Metrics, observed.TextfileDirectory))

@@ -38,7 +38,7 @@ type haproxyModel struct {
 	VirtualRouterID types.Int64  `tfsdk:"virtual_router_id"`
 	VRRP            types.String `tfsdk:"vrrp"`
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
-	TakeOver        types.String `tfsdk:"take_over"`
+	HandOver        types.String `tfsdk:"hand_over"`
 	Konnectivity    types.Object `tfsdk:"konnectivity"`
 	Metrics         types.Object `tfsdk:"metrics"`
 	LivenessProbe   types.Bool   `tfsdk:"liveness_probe"`

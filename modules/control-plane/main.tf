@@ -119,7 +119,7 @@ resource "kube_control_plane_endpoint" "this" {
     interface         = var.endpoint.interface
     virtual_router_id = var.endpoint.virtual_router_id
     vrrp              = var.endpoint.vrrp
-    take_over         = var.endpoint.take_over
+    hand_over         = var.endpoint.hand_over
     install_packages  = var.endpoint.install_packages
     konnectivity = var.kubernetes.konnectivity == null ? null : {
       port    = var.kubernetes.konnectivity.agent_port

@@ -49,7 +49,7 @@ variable "endpoint" {
     With metrics, HAProxy serves its metrics at an address and port, and facts are written to the directory of node_exporter's textfile collector.
     HAProxy and keepalived are restarted when they hang, unless liveness_probe is false. Changing it restarts nothing.
     With address6, an unused IPv6 address, the API has a second one, on the same machine.
-    With take_over, the address is taken over from a balancer of this control plane: "prepare", then "announce" (guide Topologies).
+    With hand_over, the address moves from a balancer of this control plane ("prepare", then "take") or to one ("release", guide Topologies).
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
     With bgp, an address that the machines with the role "replica" announce to their routers.
@@ -63,7 +63,7 @@ variable "endpoint" {
     interface         = optional(string)
     virtual_router_id = optional(number)
     vrrp              = optional(string)
-    take_over         = optional(string)
+    hand_over         = optional(string)
     install_packages  = optional(bool, true)
     liveness_probe    = optional(bool, true)
     metrics = optional(object({

@@ -47,6 +47,69 @@ settle() {
     esac
   done
 }
+
+# has: whether this machine has one of the virtual IPs.
+has() {
+  for address in $vips; do
+    [ -z "$(ip -o address show to "$address")" ] || return 0
+  done
+  return 1
+}
+
+# waiting NUMBER: tells keepalived whether it waits (1).
+waiting() {
+  [ "$(cat "$config/waiting" 2>/dev/null)" != "$1" ] || return 0
+  echo "$1" >"$config/waiting.new"
+  chmod 644 "$config/waiting.new"
+  flush "$config/waiting.new"
+  mv "$config/waiting.new" "$config/waiting"
+  flush "$config"
+}
+
+watcher=kube-endpoint-watch.service
+had=false
+if has; then had=true; fi
+if [ "$step" != take ]; then
+  systemctl stop "$watcher" 2>/dev/null || true
+  if [ -e "/etc/systemd/system/$watcher" ]; then
+    rm -f "/etc/systemd/system/$watcher" "/etc/systemd/system/multi-user.target.wants/$watcher" /opt/kube/endpoint/watch
+    flush /etc/systemd/system /etc/systemd/system/multi-user.target.wants /opt/kube/endpoint
+    systemctl daemon-reload
+  fi
+fi
 haproxy -c -q -f /etc/haproxy/kube/10-endpoint.cfg -f "$backends"
 settle kube-endpoint-haproxy.service /etc/haproxy/kube/10-endpoint.cfg /etc/haproxy/kube/ca.crt "$backends"
+# What keepalived tracks is there before its configuration names it, and as long as it does.
+case $step in
+take)
+  case " $CHANGED " in
+  *" /etc/systemd/system/$watcher "* | *' /opt/kube/endpoint/watch '*) systemctl restart "$watcher" ;;
+  *) systemctl start "$watcher" ;;
+  esac
+  ;;
+prepare | release) waiting 1 ;;
+*) [ ! -e "$config/waiting" ] || waiting 0 ;;
+esac
 settle kube-endpoint-keepalived.service /etc/keepalived/kube.conf
+case $step in
+'')
+  if [ -e "$config/waiting" ]; then
+    rm "$config/waiting"
+    flush "$config"
+  fi
+  ;;
+release)
+  tries=0
+  while has && [ "$tries" -lt 50 ]; do
+    tries=$((tries + 1))
+    [ "$tries" -ne 30 ] || systemctl restart kube-endpoint-keepalived.service
+    sleep 0.1
+  done
+  # Nothing of the clients arrives here any more, but HAProxy can still end their connections, so that they open new
+  # ones at once. It does so when what is being answered has been answered.
+  if $had; then
+    sleep 0.2
+    systemctl restart kube-endpoint-haproxy.service
+  fi
+  ;;
+esac

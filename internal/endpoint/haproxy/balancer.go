@@ -21,6 +21,7 @@ type balancer struct {
 	ipv6          bool         // that interface has an IPv6 address that other machines can reach
 	// macs are the hardware addresses that answer for virtual IPs on the network; nil unless probed.
 	macs       map[string]string
+	ownMACs    []string // hardware addresses of the machine; nil unless probed
 	backends            // of 20-backends.cfg
 	stats      []stat   // of the running HAProxy; nil if it does not answer
 	unexpected []string // names in its statistics that no registration uses

@@ -14,7 +14,7 @@ rm -f /var/lib/systemd/timers/stamp-kube-endpoint-facts.timer /var/lib/systemd/t
 rmdir /etc/systemd/system/timers.target.wants 2>/dev/null || true
 [ ! -e /opt/kube/endpoint/facts.sh ] || /bin/sh /opt/kube/endpoint/facts.sh remove || true
 
-for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
+for unit in kube-endpoint-watch.service kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
   if systemctl cat "$unit" >/dev/null 2>&1; then
     systemctl stop "$unit"
     systemctl reset-failed "$unit" 2>/dev/null || true

@@ -36,9 +36,7 @@ func drift(s Spec, name string, b balancer) []string {
 	if _, observed := b.facts.Files[caPath]; observed && s.CACertificate == "" {
 		differences = append(differences, caPath+" exists and is not wanted")
 	}
-	if _, observed := b.facts.Files[waitingPath]; observed && !s.waits() {
-		differences = append(differences, waitingPath+" exists and is not wanted")
-	}
+	differences = append(differences, waitingDrift(s, b)...)
 	for _, job := range s.jobs(b.device) {
 		differences = append(differences, job.Drift(b.facts)...)
 	}

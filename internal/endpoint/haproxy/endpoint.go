@@ -28,10 +28,12 @@ const (
 	Multicast = "multicast"
 )
 
-// The steps in which an endpoint takes its address over from a machine that serves the cluster there.
+// The steps in which the address moves between the endpoint and a machine outside of it that serves the
+// cluster there.
 const (
-	Prepare  = "prepare"  // everything runs, and no host has the address
-	Announce = "announce" // one host has it, and announces it each second
+	Prepare = "prepare" // everything runs, and no host has the address
+	Take    = "take"    // a host takes the address when nobody outside of the endpoint answers for it
+	Release = "release" // the host that has the address gives it up, and none takes it
 )
 
 // Spec is the wanted state of one endpoint.
@@ -49,8 +51,8 @@ type Spec struct {
 	CACertificate   string                // PEM; health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
-	TakeOver        string                // Prepare or Announce, while another machine has the address; "" means neither
-	Authorities     string                // PEM: those of the cluster's API servers, by which TakeOver recognizes them
+	HandOver        string                // Prepare, Take or Release, while the address moves; "" means that it does not
+	Authorities     string                // PEM: those of the cluster's API servers, by which Prepare and Take recognize them
 	Metrics         *Metrics              // where HAProxy's metrics are served; nil means nowhere
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the endpoint are
 	// written; "" means nowhere.
@@ -90,8 +92,8 @@ func (s Spec) vips() []string {
 
 func (s Spec) multicast() bool { return s.VRRP == Multicast }
 
-// waits reports whether no host is to have the address yet.
-func (s Spec) waits() bool { return s.TakeOver == Prepare }
+// waits reports whether no host is to have the address.
+func (s Spec) waits() bool { return s.HandOver == Prepare || s.HandOver == Release }
 
 func (s Spec) addresses() map[string]string {
 	addresses := make(map[string]string, len(s.Hosts))
@@ -118,8 +120,8 @@ func (s Spec) validate() error {
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {
 		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.VRRP, Unicast, Multicast))
 	}
-	if s.TakeOver != "" && s.TakeOver != Prepare && s.TakeOver != Announce {
-		checks = append(checks, fmt.Errorf("%q is neither %s nor %s", s.TakeOver, Prepare, Announce))
+	if !slices.Contains([]string{"", Prepare, Take, Release}, s.HandOver) {
+		checks = append(checks, fmt.Errorf("%q is none of %s, %s and %s", s.HandOver, Prepare, Take, Release))
 	}
 	if s.TextfileDirectory != "" {
 		checks = append(checks, textfile.ValidateDirectory(s.TextfileDirectory))

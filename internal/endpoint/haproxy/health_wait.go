@@ -43,8 +43,11 @@ func allHealthy(s Spec, seen map[string]balancer) bool {
 			return false
 		}
 	}
-	if s.waits() {
-		return len(holders(s.Address, seen)) == 0
+	switch none := len(holders(s.Address, seen)) == 0; {
+	case s.waits():
+		return none
+	case s.watches() && none:
+		return true // another machine has it, or the election has not ended yet
 	}
 	return oneHolder(s, seen)
 }

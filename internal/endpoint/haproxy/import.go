@@ -36,7 +36,7 @@ type Imported struct {
 	CACertificate   string
 	DrainTimeout    time.Duration
 	Konnectivity    *Konnectivity // Targets is nil if they are Hosts
-	TakeOver        string
+	HandOver        string
 	Metrics         *Metrics
 	// TextfileDirectory is that of Spec.
 	TextfileDirectory string
@@ -75,7 +75,7 @@ func importQuery() host.Query {
 	return host.Query{
 		Contents: []string{
 			endpointPath, backendsPath, keepalivedPath, caPath, recordPath, noFacts.Script, noFacts.Job().TimerPath(),
-			noProbe.Job().TimerPath(),
+			noProbe.Job().TimerPath(), unitDir + watchUnit,
 		},
 		Script: "ip -o address show",
 	}
@@ -99,7 +99,7 @@ type installed struct {
 	routerID     int
 	// multicast is set if advertisements have no other recipients; peers is empty then.
 	multicast bool
-	takeOver  string
+	handOver  string
 	ca        string
 	replicas  []string
 	record    *record
@@ -112,7 +112,6 @@ var (
 	deviceLine = regexp.MustCompile(`(?m)^\s*interface (\S+)`)
 	idLine     = regexp.MustCompile(`(?m)^\s*virtual_router_id (\d+)`)
 	sourceLine = regexp.MustCompile(`(?m)^\s*(?:unicast|mcast)_src_ip (\S+)`)
-	garpLine   = regexp.MustCompile(`(?m)^\s*vrrp_garp_master_refresh (\d+)$`)
 	peersBlock = regexp.MustCompile(`(?s)unicast_peer \{(.*?)\}`)
 )
 
@@ -134,11 +133,12 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 		textfiles: noFacts.DirectoryIn(facts.Files),
 		probed:    timer.Managed(facts.Files[noProbe.Job().TimerPath()]),
 	}
+	_, watched := facts.Files[unitDir+watchUnit]
 	switch {
+	case watched:
+		out.handOver = Take
 	case strings.Contains(vrrp, waitingPath):
-		out.takeOver = Prepare
-	case first(garpLine, vrrp) == strconv.Itoa(announceTakeOver):
-		out.takeOver = Announce
+		out.handOver = Prepare // or Release, which has the same files
 	}
 	var err, agents, exporter, numbers error
 	proxies, metrics, _ := strings.Cut(balancer.Content, metricsHeading)
@@ -221,7 +221,7 @@ func (p installed) imported() Imported {
 		ClusterID: p.owner.ClusterID,
 		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
 		Metrics:           p.metrics,
-		TextfileDirectory: p.textfiles, LivenessProbe: p.probed, TakeOver: p.takeOver,
+		TextfileDirectory: p.textfiles, LivenessProbe: p.probed, HandOver: p.handOver,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
 	}

@@ -12,7 +12,7 @@ import (
 
 // machineOf is what the named host shows of an endpoint.
 func machineOf(s Spec, name, device string) host.Facts {
-	return host.Facts{
+	facts := host.Facts{
 		Files: map[string]host.FileState{
 			endpointPath:   {Content: renderHAProxy(s)},
 			keepalivedPath: {Content: renderKeepalived(s, name, device)},
@@ -26,6 +26,10 @@ func machineOf(s Spec, name, device string) host.Facts {
 		Output: "2: eth0    inet " + s.Hosts[name].Address() +
 			"/24 scope global eth0\n3: eth1    inet 192.0.2.1/24 scope global eth1\n",
 	}
+	for _, file := range s.watcher(name) {
+		facts.Files[file.Path] = host.FileState{Content: string(file.Content)}
+	}
+	return facts
 }
 
 // TestImportReadsBack: what a machine shows of a spec gives that spec.
@@ -39,8 +43,8 @@ func TestImportReadsBack(t *testing.T) {
 		"alone":                  {specOf("10.0.0.100", map[string]string{"cp1": "10.0.0.11"}), "eth0", func(*Spec) {}},
 		"the usual device named": {threeHosts(), "eth0", func(s *Spec) { s.Interface = "eth0" }},
 		"another device":         {threeHosts(), "eth1", func(s *Spec) { s.Interface = "eth1" }},
-		"waits":                  {threeHosts(), "eth0", func(s *Spec) { s.TakeOver = Prepare }},
-		"takes over":             {threeHosts(), "eth0", func(s *Spec) { s.TakeOver = Announce }},
+		"waits":                  {threeHosts(), "eth0", func(s *Spec) { s.HandOver = Prepare }},
+		"takes over":             {threeHosts(), "eth0", func(s *Spec) { s.HandOver = Take }},
 		"port, id, CA": {threeHosts(), "eth0", func(s *Spec) {
 			s.Port, s.VirtualRouterID, s.CACertificate, s.DrainTimeout = 7443, 51, bundles(t)[0].CA.Certificate, time.Minute
 		}},
@@ -59,7 +63,7 @@ func TestImportReadsBack(t *testing.T) {
 				VirtualRouterID: s.VirtualRouterID,
 				InstallPackages: s.InstallPackages, CACertificate: s.CACertificate,
 				DrainTimeout: orDefault(s.DrainTimeout, endpoint.DefaultDrainTimeout),
-				Replicas:     []string{"10.0.0.11", "10.0.0.19"}, TakeOver: s.TakeOver,
+				Replicas:     []string{"10.0.0.11", "10.0.0.19"}, HandOver: s.HandOver,
 			}
 			if got := part.imported(); !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)

@@ -82,25 +82,25 @@ track_file haproxy_stopped {
 // waiting returns the definition of the file that keeps keepalived from taking the address, and the
 // line of the instance that tracks it.
 func (s Spec) waiting() (file, tracked string) {
-	if !s.waits() {
+	if s.HandOver == "" {
 		return "", ""
 	}
 	return fmt.Sprintf("track_file waiting {\n    file %s\n    weight 0\n}\n\n", waitingPath), "        waiting\n"
 }
 
-// announceEvery returns after how many seconds the holder announces its addresses again. One that takes
-// them over does so each second: when the previous machine gives them up, those that it has told last
-// would otherwise send their packets to it for as long.
+// announceEvery returns after how many seconds the holder announces its addresses again. While they move, it
+// does so each second: those that the previous machine has told last would otherwise send their packets to it
+// for as long.
 func (s Spec) announceEvery() int {
-	if s.TakeOver == Announce {
-		return announceTakeOver
+	if s.HandOver != "" {
+		return announceMoving
 	}
 	return announceSteady
 }
 
 const (
-	announceSteady   = 10
-	announceTakeOver = 1
+	announceSteady = 10
+	announceMoving = 1
 )
 
 // priority returns a different value for each host, so that no election ends in a tie.

@@ -28,12 +28,12 @@ func balancerQuery(s Spec, probing bool) host.Query {
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
 	q := host.Query{
-		Files: []string{askPath, reloadPath, caPath, waitingPath},
+		Files: []string{askPath, reloadPath, caPath, waitingPath, watchPath},
 		Contents: []string{
 			endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit,
-			unitDir + keepalivedUnit,
+			unitDir + keepalivedUnit, unitDir + watchUnit,
 		},
-		Units:  []string{haproxyUnit, keepalivedUnit},
+		Units:  []string{haproxyUnit, keepalivedUnit, watchUnit},
 		Ports:  s.ports(),
 		Script: script,
 		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
@@ -98,7 +98,7 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 // addresses are used.
 func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
-	b := balancer{facts: facts, macs: answeredBy(parts[1])}
+	b := balancer{facts: facts, macs: answeredBy(parts[1]), ownMACs: ownMACs(parts[1])}
 	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
 	b.ipv6 = hasIPv6(parts[0], b.device, s.Address6)
 	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
@@ -163,4 +163,15 @@ func answeredBy(text string) map[string]string {
 		}
 	}
 	return answers
+}
+
+// ownMACs returns the hardware addresses of the machine itself in the output of the probe.
+func ownMACs(text string) []string {
+	var own []string
+	for line := range strings.Lines(text) {
+		if word, mac, ok := strings.Cut(strings.TrimSpace(line), " "); ok && word == "own" {
+			own = append(own, hardwareAddress(mac))
+		}
+	}
+	return own
 }

@@ -6,7 +6,8 @@ const (
 	endpointPath = configDir + "/10-endpoint.cfg"
 	backendsPath = configDir + "/20-backends.cfg"
 	caPath       = configDir + "/ca.crt"
-	waitingPath  = configDir + "/waiting" // keepalived takes no address while it is there
+	// waitingPath keeps keepalived from having the address: it holds 1 then, and 0 or nothing otherwise.
+	waitingPath = configDir + "/waiting"
 
 	keepalivedDir  = "/etc/keepalived"
 	keepalivedPath = keepalivedDir + "/kube.conf"
@@ -14,6 +15,7 @@ const (
 	programDir = "/opt/kube/endpoint"
 	askPath    = programDir + "/ask"
 	reloadPath = programDir + "/reload"
+	watchPath  = programDir + "/watch"
 
 	// The directories below /run that the units create and remove.
 	runName           = "kube-endpoint"
@@ -32,6 +34,7 @@ const (
 
 	haproxyUnit    = "kube-endpoint-haproxy.service"
 	keepalivedUnit = "kube-endpoint-keepalived.service"
+	watchUnit      = "kube-endpoint-watch.service"
 	unitDir        = "/etc/systemd/system/"
 
 	// proxyName names HAProxy's frontend and backend.

@@ -19,9 +19,13 @@ func preflight(s Spec, seen map[string]balancer) error {
 		}
 	}
 	for _, address := range s.vips() {
-		if len(holders(address, seen)) == 0 && s.TakeOver == "" {
+		if s.HandOver != "" {
+			continue
+		}
+		if len(holders(address, seen)) == 0 {
 			reasons = append(reasons, addressInUse(address, seen)...)
 		}
+		reasons = append(reasons, elsewhere(s, address, seen)...)
 	}
 	if len(reasons) == 0 {
 		return nil
@@ -117,7 +121,8 @@ func addressInUse(address string, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
 		if who := seen[name].macs[address]; who != "" {
 			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts "+
-				"(to take it over from a balancer of this control plane, set haproxy.take_over, see the guide Topologies)",
+				"(to take it over from a balancer of this control plane, set haproxy.hand_over and let the balancer give it "+
+				"up, see the guide Topologies)",
 				address, name, who)}
 		}
 	}

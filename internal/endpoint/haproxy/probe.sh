@@ -7,3 +7,5 @@ for vip in $vips; do
 done
 sleep 0.2
 for vip in $vips; do ip neighbour show "$vip"; done
+# The machine's own hardware addresses.
+sed 's/^/own /' /sys/class/net/*/address 2>/dev/null || true

@@ -28,7 +28,7 @@ const (
 // or the packets for an address that it has not assigned, as clouds do, would otherwise leave an
 // endpoint that only its holder reaches. With a single host nobody can check it.
 func checkReachable(ctx context.Context, s Spec, seen map[string]balancer) error {
-	if s.waits() {
+	if s.HandOver != "" && len(holders(s.Address, seen)) == 0 {
 		return nil // what others reach at the address is another machine
 	}
 	others := slices.DeleteFunc(names(reachableOf(seen)), func(name string) bool {

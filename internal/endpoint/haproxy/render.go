@@ -47,7 +47,7 @@ func files(s Spec, name string, b balancer) []host.File {
 	if s.waits() {
 		wanted = append(wanted, text(waitingPath, waitingText))
 	}
-	return wanted
+	return append(wanted, s.watcher(name)...)
 }
 
 // waitingText is a number for keepalived: with any but 0, it is in the state FAULT.
@@ -72,24 +72,28 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
 		},
 		Script: withOwner(applyScript),
-		Vars:   with(s.ownerVars(), map[string]string{"listed": listed, "servers": servers, "hung": s.hung(b)}),
+		Vars: with(s.ownerVars(), map[string]string{
+			"listed": listed, "servers": servers, "hung": s.hung(b), "step": s.HandOver,
+			"vips": strings.Join(s.vips(), " "),
+		}),
+	}
+	if s.watches() {
+		c.Links = append(c.Links, host.Link{Path: watchLink, Target: unitDir + watchUnit})
 	}
 	if s.CACertificate == "" {
 		c.Remove = append(c.Remove, caPath)
-	}
-	if !s.waits() {
-		c.Remove = append(c.Remove, waitingPath)
 	}
 	s.addTimers(&c, b)
 	return c
 }
 
-// digest returns one value for all configuration files as observed. Below /run is what probes say.
+// digest returns one value for all configuration files as observed. Below /run is what probes say, and who may
+// take the address is no configuration.
 func digest(seen map[string]balancer) string {
 	sum := sha256.New()
 	for _, name := range names(seen) {
 		for _, path := range names(seen[name].facts.Files) {
-			if path != backendsPath && !strings.HasPrefix(path, "/run/") {
+			if path != backendsPath && path != waitingPath && !strings.HasPrefix(path, "/run/") {
 				fmt.Fprintf(sum, "%s %s %s\n", name, path, seen[name].facts.Files[path].SHA256)
 			}
 		}

@@ -22,7 +22,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
 	adding := s.Address6 != "" && s.Address6 != before.Address6
-	seen, err := observe(ctx, s, balancerQuery(s, adding || before.waits()))
+	seen, err := observe(ctx, s, balancerQuery(s, adding || before.HandOver != "" || s.HandOver != ""))
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
@@ -115,7 +115,7 @@ func (s Spec) rendersLike(other Spec) bool {
 	return slices.Equal(s.vips(), other.vips()) && s.port() == other.port() &&
 		maps.Equal(s.addresses(), other.addresses()) && s.Interface == other.Interface &&
 		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast() &&
-		s.waits() == other.waits()
+		s.HandOver == other.HandOver
 }
 
 // updateOrder returns the established hosts, the VIP's holder last, then the new hosts.

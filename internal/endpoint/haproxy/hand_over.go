@@ -18,7 +18,7 @@ import (
 // there. Whoever has the address passes TLS through, so clients of it see an API server's certificate.
 // It has been issued with the address in it, because the replicas have been registered there.
 func checkTakeOver(ctx context.Context, s Spec, seen map[string]balancer) error {
-	if s.TakeOver == "" {
+	if s.HandOver != Prepare && !s.watches() {
 		return nil
 	}
 	for _, address := range s.vips() {
@@ -46,16 +46,17 @@ func checkTakeOver(ctx context.Context, s Spec, seen map[string]balancer) error 
 
 // refuseToWait refuses to let go of an address that the endpoint has: nobody would have it.
 func refuseToWait(s Spec, seen map[string]balancer) error {
-	if !s.waits() || len(holders(s.Address, seen)) == 0 {
+	if s.HandOver != Prepare || len(holders(s.Address, seen)) == 0 {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "Endpoint " + s.Address + " not changed", Attribute: "haproxy.take_over",
+		Summary: "Endpoint " + s.Address + " not changed", Attribute: "haproxy.hand_over",
 		Host: strings.Join(holders(s.Address, seen), ", "),
-		Cause: fmt.Sprintf("the host has the address, and with take_over = %q none has it: clients would lose the API",
+		Cause: fmt.Sprintf("the host has the address, and with hand_over = %q none has it: clients would lose the API",
 			Prepare),
 		Unchanged: problem.Nothing,
-		Next:      "remove take_over; to move to a balancer at the same address, add an external endpoint (guide Topologies)",
+		Next: fmt.Sprintf("remove hand_over; to give the address to a balancer that waits for it, set hand_over = %q (guide "+
+			"Topologies)", Release),
 	}
 }
 

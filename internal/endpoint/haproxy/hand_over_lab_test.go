@@ -15,11 +15,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// TestTakeOverOnMachines: an endpoint takes its address over from a machine that serves the cluster there,
-// and from no other. This computer is that machine.
-func TestTakeOverOnMachines(t *testing.T) {
+// TestHandOverOnMachines: an endpoint takes its address over from a machine that serves the cluster there, when
+// that has given it up, and from no other, and gives it up itself. This computer is that machine.
+func TestHandOverOnMachines(t *testing.T) {
 	f := newFixture(t)
-	f.spec.InstallPackages, f.spec.TakeOver = true, Prepare
+	f.spec.InstallPackages, f.spec.HandOver = true, Prepare
 	f.installStandIns()
 	f.spec.Authorities = f.bundle.Known(pki.Kubernetes)
 	f.operator("address", "add", labVIP+"/32", "dev", "bridge")
@@ -54,19 +54,15 @@ func TestTakeOverOnMachines(t *testing.T) {
 	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
 		f.shell("a", "systemctl restart "+unit)
 	}
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if got := f.read(); got.holder != "" {
-			t.Fatalf("%s took the address before it was to be announced", got.holder)
-		}
-	}
+	f.nobodyHas("before it was to take it")
 	f.eventually("without drift", 10*time.Second, func(got observed) bool { return len(got.Drift) == 0 })
 	imported, err := Import(f.ctx, f.spec.Hosts["b"], f.machine)
-	if err != nil || imported.TakeOver != Prepare {
+	if err != nil || imported.HandOver != Prepare {
 		t.Errorf("imported %+v, %v", imported, err)
 	}
 	update := func(step string) error {
 		before := f.spec
-		f.spec.TakeOver = step
+		f.spec.HandOver = step
 		_, err := Update(f.ctx, before, f.spec)
 		if err != nil {
 			f.spec = before
@@ -75,11 +71,12 @@ func TestTakeOverOnMachines(t *testing.T) {
 	}
 	refuse(labVIP+" is in use: ", update(""))
 
-	f.timed("announce", func() error { return update(Announce) })
-	holder := f.read().holder
-	refuse("clients would lose the API", update(Prepare))
+	f.timed("take", func() error { return update(Take) })
+	f.nobodyHas("although another machine still had it")
+	f.shell("b", "echo 0 >"+waitingPath+"; systemctl restart "+watchUnit) // as after a boot
+	f.nobodyHas("when its watcher started again")
 	imported, err = Import(f.ctx, f.spec.Hosts["b"], f.machine)
-	if err != nil || imported.TakeOver != Announce {
+	if err != nil || imported.HandOver != Take {
 		t.Errorf("imported %+v, %v", imported, err)
 	}
 	release()
@@ -89,14 +86,51 @@ func TestTakeOverOnMachines(t *testing.T) {
 	}
 	f.must(f.askedFresh())
 	t.Logf("answered by the endpoint %s after the other machine gave the address up", time.Since(begun))
+	holder := f.read().holder
+	refuse("clients would lose the API", update(Prepare))
+	f.eventually("with two others that can take over", 10*time.Second, func(got observed) bool {
+		return got.holder == holder && f.waitingOn() == 0 && len(got.Drift) == 0
+	})
 
+	f.operator("address", "add", labVIP+"/32", "dev", "bridge")
+	refuse("is on two machines", update(""))
+	f.operator("address", "delete", labVIP+"/32", "dev", "bridge")
 	f.timed("the end", func() error { return update("") })
 	if got := f.read(); got.holder != holder || len(got.Drift) > 0 {
 		t.Errorf("the address was on %s, and now: %+v", holder, got)
 	}
+
+	f.timed("release", func() error { return update(Release) })
+	f.nobodyHas("after it was released")
+	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
+		f.shell(holder, "systemctl restart "+unit)
+	}
+	f.nobodyHas("after a restart")
+	f.eventually("without drift", 10*time.Second, func(got observed) bool { return len(got.Drift) == 0 })
+	f.timed("back", func() error { return update("") })
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error { return f.registrar.Deregister(f.ctx, name) }))
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
 	f.assertClean()
+}
+
+// nobodyHas: for some seconds, no host has the address.
+func (f *fixture) nobodyHas(when string) {
+	f.Helper()
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if got := f.read(); got.holder != "" {
+			f.Fatalf("%s took the address %s", got.holder, when)
+		}
+	}
+}
+
+// waitingOn returns how many hosts could not take the address.
+func (f *fixture) waitingOn() int {
+	f.Helper()
+	waiting := 0
+	for _, name := range names(f.spec.Hosts) {
+		waiting += strings.Count(f.shell(name, "cat "+waitingPath), "1")
+	}
+	return waiting
 }
 
 // askedFresh requests the endpoint once, with a connection of its own.
