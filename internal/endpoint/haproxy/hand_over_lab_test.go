@@ -135,7 +135,7 @@ func (f *fixture) waitingOn() int {
 
 // askedFresh requests the endpoint once, with a connection of its own.
 func (f *fixture) askedFresh() error {
-	answer, err := client(f.ca, true, time.Second).Get(f.url())
+	answer, err := client(f.ca, true, 250*time.Millisecond).Get(f.url())
 	if err == nil {
 		_ = answer.Body.Close()
 	}

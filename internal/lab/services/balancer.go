@@ -16,11 +16,12 @@ type Balancer struct {
 	config func(targets map[string]string, path string) (file, text string)
 }
 
-// HAProxy checks its targets actively, as a cloud's balancer does.
+// HAProxy checks its targets actively, as a cloud's balancer does. It can end the connections at an address that
+// its machine has given up ("transparent").
 var HAProxy = Balancer{"HAProxy", "haproxy", func(targets map[string]string, path string) (string, string) {
 	text := "defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
 		" retries 2\n option redispatch 1\n" +
-		"listen api\n bind :::6443 v4v6\n option httpchk GET " + path +
+		"listen api\n bind :::6443 v4v6 transparent\n option httpchk GET " + path +
 		"\n default-server check check-ssl verify none inter 500ms fall 2 rise 2\n"
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		text += fmt.Sprintf(" server %s %s\n", name, targets[name])
