@@ -202,7 +202,7 @@ func awaitHolder(t *testing.T, names ...string) {
 func bothHave(t *testing.T, address string, names []string) func() string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	found := make(chan string, 1)
+	result := make(chan string, 1)
 	having := func() map[string]bool {
 		all := map[string]bool{}
 		for _, name := range names {
@@ -225,10 +225,10 @@ func bothHave(t *testing.T, address string, names []string) func() string {
 				at = strings.Join(had, " and ")
 			}
 		}
-		found <- at
+		result <- at
 	}()
 	return func() string {
 		cancel()
-		return <-found
+		return <-result
 	}
 }
