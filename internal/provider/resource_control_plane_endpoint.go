@@ -193,6 +193,7 @@ func (r *endpointResource) ModifyPlan(
 	if resp.Diagnostics.HasError() || plan == nil {
 		return
 	}
+	warnHandOver(ctx, *plan, state, &resp.Diagnostics)
 	if state == nil {
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, endpointModel{}), &resp.Diagnostics)
 	} else {

@@ -130,6 +130,7 @@ func (s *site) lose(ctx context.Context, c load.Criteria) (load.Report, error) {
 // powerCycle leaves a machine without power for a time, and waits until all are healthy again.
 func (s *site) powerCycle(ctx context.Context, victim *lab.Machine, off time.Duration) error {
 	fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
+	s.cut = time.Now()
 	if err := victim.PowerOff(ctx); err != nil {
 		return err
 	}

@@ -27,8 +27,9 @@ type plug struct {
 	address time.Duration // until connections to the virtual IP are accepted again
 	reads   time.Duration // the longest time of a client without one
 	writes  time.Duration
-	failed  int // requests of all clients
-	refused int // of them, and connections: whoever had the address answered that it does not serve
+	elected elections // where that time was spent
+	failed  int       // requests of all clients
+	refused int       // of them, and connections: whoever had the address answered that it does not serve
 	load    string
 }
 
@@ -66,12 +67,24 @@ func (s *site) pullPlug(ctx context.Context) (plug, error) {
 		p.reads, p.writes = max(p.reads, client.Reads.Gap.Length), max(p.writes, client.Writes.Gap.Length)
 		p.refused += client.All.Refused + client.DialsRefused
 	}
+	if err == nil {
+		p.elected, err = s.electionsAfter(ctx, s.cut, victim.Name)
+	}
 	return p, err
 }
 
 func (p plug) String() string {
-	return fmt.Sprintf("%s: virtual IP %d ms, reads %d ms, writes %d ms, %d requests failed, %d refused, load %s",
-		p.victim, p.address.Milliseconds(), p.reads.Milliseconds(), p.writes.Milliseconds(), p.failed, p.refused, p.load)
+	return fmt.Sprintf("%s: virtual IP %d ms (elected after %s), reads %d ms, writes %d ms (etcd's leader after %s), "+
+		"%d requests failed, %d refused, load %s", p.victim, p.address.Milliseconds(), inMilliseconds(p.elected.address),
+		p.reads.Milliseconds(), p.writes.Milliseconds(), inMilliseconds(p.elected.etcd), p.failed, p.refused, p.load)
+}
+
+// inMilliseconds formats the time until an election.
+func inMilliseconds(d time.Duration) string {
+	if d == 0 {
+		return "an unknown time"
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
 
 // plugResults returns the three promises with minimum, median and maximum, and each time in the detail.
@@ -79,7 +92,7 @@ func plugResults(all []plug) []Result {
 	address := Result{Name: fmt.Sprintf("pulled plug: the virtual IP is back within %s", plugAddressBack)}
 	writes := Result{Name: fmt.Sprintf("pulled plug: the first write through it within %s", plugWritesBack)}
 	refused := Result{Name: "pulled plug: nothing is refused by those that survive"}
-	var back, read, written, failures, refusals []int
+	var back, read, written, failures, refusals, holders, leaders []int
 	for _, p := range all {
 		address.count(p.address <= plugAddressBack)
 		writes.count(p.writes <= plugWritesBack)
@@ -87,12 +100,19 @@ func plugResults(all []plug) []Result {
 		back, read = append(back, int(p.address.Milliseconds())), append(read, int(p.reads.Milliseconds()))
 		written = append(written, int(p.writes.Milliseconds()))
 		failures, refusals = append(failures, p.failed), append(refusals, p.refused)
+		if p.elected.address > 0 {
+			holders = append(holders, int(p.elected.address.Milliseconds()))
+		}
+		if p.elected.etcd > 0 {
+			leaders = append(leaders, int(p.elected.etcd.Milliseconds()))
+		}
 	}
-	address.Detail = spread(back, "ms") + "; first read: " + spread(read, "ms")
+	address.Detail = spread(back, "ms") + "; of it until keepalived has elected: " + spread(holders, "ms") +
+		"; first read: " + spread(read, "ms")
 	for _, p := range all {
 		address.Detail += "\n" + p.String()
 	}
-	writes.Detail = spread(written, "ms")
+	writes.Detail = spread(written, "ms") + "; of it until etcd has elected: " + spread(leaders, "ms")
 	refused.Detail = spread(refusals, "") + "; failed requests: " + spread(failures, "")
 	return []Result{address, writes, refused}
 }

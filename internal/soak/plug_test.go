@@ -64,6 +64,7 @@ func TestPlugResults(t *testing.T) {
 		all = append(all, plug{
 			victim: "cp1", address: time.Duration(400+n) * time.Millisecond, reads: time.Second,
 			writes: time.Duration(1000+n) * time.Millisecond, load: "1.0 on 2 processors",
+			elected: elections{time.Duration(300+n) * time.Millisecond, time.Duration(900+n) * time.Millisecond},
 		})
 	}
 	for _, r := range plugResults(all) {
@@ -71,10 +72,12 @@ func TestPlugResults(t *testing.T) {
 			t.Errorf("within the limits: %+v", r)
 		}
 	}
+	all[1].elected = elections{}
 	all[3].address, all[3].writes, all[3].refused, all[3].failed = 1100*time.Millisecond, 3200*time.Millisecond, 7, 60
 	for i, want := range []string{
-		"minimum 400, median 401, maximum 1100 ms; first read: minimum 1000, median 1000, maximum 1000 ms",
-		"minimum 1000, median 1001, maximum 3200 ms",
+		"minimum 400, median 401, maximum 1100 ms; of it until keepalived has elected: minimum 300, median 302, maximum " +
+			"303 ms; first read: minimum 1000, median 1000, maximum 1000 ms",
+		"minimum 1000, median 1001, maximum 3200 ms; of it until etcd has elected: minimum 900, median 902, maximum 903 ms",
 		"minimum 0, median 0, maximum 7; failed requests: minimum 0, median 0, maximum 60",
 	} {
 		r := plugResults(all)[i]

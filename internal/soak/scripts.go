@@ -24,6 +24,8 @@ var (
 	restartsScript string
 	//go:embed scripts/rotation.sh
 	rotationScript string
+	//go:embed scripts/elections.sh
+	electionsScript string
 	//go:embed scripts/leftovers.sh
 	leftoversScript string
 	//go:embed scripts/files.sh

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
@@ -25,6 +26,7 @@ type site struct {
 	work      *workspace.Workspace
 	variables map[string]any
 	dial      load.Dial // of clients; nil: as usual
+	cut       time.Time // when a machine last lost its power
 }
 
 // newSite creates a control plane of three machines.
