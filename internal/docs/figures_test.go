@@ -53,6 +53,11 @@ func TestSoakTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	endpoints, err := endpointTable(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceTable(t, "templates/guides/soak.md", "endpoints", endpoints)
 	replaceTable(t, "templates/guides/soak.md", "soak", changes)
 	replaceTable(t, "templates/guides/soak.md", "dead machine", outages)
 }
