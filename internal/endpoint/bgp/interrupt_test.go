@@ -3,7 +3,6 @@ package bgp
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,54 +12,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
-// cutter cancels a context after a remote command has begun.
-type cutter struct {
-	mu     sync.Mutex
-	at     int // the ordinal of the command; 0 is none
-	seen   int
-	cut    string // the summary of the command that was cut
-	cancel context.CancelFunc
-}
-
-func (c *cutter) around(_, summary string) (running, ended func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen++
-	if c.seen != c.at {
-		return func() {}, func() {}
-	}
-	c.cut = summary
-	return func() { time.AfterFunc(20*time.Millisecond, c.cancel) }, func() { c.cancel() }
-}
-
 // during runs do again and again: each time it is cut off at the next remote command, and the last
 // time at none.
-func (c *cutter) during(f *fixture, what string, do func(ctx context.Context) error) {
+func (f *fixture) during(c *lab.Interruptions, what string, do func(ctx context.Context) error) {
 	f.Helper()
-	for at := 1; ; at++ {
-		ctx, cancel := context.WithCancel(f.Ctx)
-		c.mu.Lock()
-		c.at, c.seen, c.cut, c.cancel = at, 0, "", cancel
-		c.mu.Unlock()
-		err := do(ctx)
-		cancel()
-		if c.cut == "" {
-			f.Must(err)
-			f.Logf("%s: cut off at %d commands", what, at-1)
-			break
-		}
-		f.Logf("%s cut off at %s: %v", what, c.cut, err != nil)
-	}
-	c.mu.Lock()
-	c.at = 0
-	c.mu.Unlock()
+	cuts, err := c.During(f.Ctx, do)
+	f.Must(err)
+	f.Logf("%s: cut off at %d commands: %s", what, len(cuts), strings.Join(cuts, ", "))
 }
 
 // TestRegistrationInterrupted: whatever is cut off at any remote command is completed when it is repeated.
 func TestRegistrationInterrupted(t *testing.T) {
 	testrun.Long(t)
-	c := &cutter{}
-	f := newFixtureAround(t, c.around)
+	c := &lab.Interruptions{}
+	f := newFixtureAround(t, c.Around)
 	f.Router = agenttest.StartRouter(t, labRouter, labRouter, dynamic(agenttest.CalmBFD))
 	f.spec.Targets = map[string]string{"b": f.spec.Targets["b"]}
 	f.InstallStandIns()
@@ -73,25 +38,20 @@ func TestRegistrationInterrupted(t *testing.T) {
 		}
 		f.Within(10*time.Second, "b")
 	}
-	c.during(f, "register", func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.At("b")) })
+	f.during(c, "register", func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.At("b")) })
 	registered()
 	// From nothing, each time.
 	for at := 1; at <= 8; at++ {
 		f.Must(f.registrar().Deregister(f.Ctx, "b"))
-		ctx, cancel := context.WithCancel(f.Ctx)
-		c.mu.Lock()
-		c.at, c.seen, c.cancel = at, 0, cancel
-		c.mu.Unlock()
-		_ = f.registrar().Register(ctx, "b", f.At("b"))
-		cancel()
+		_, _ = c.At(f.Ctx, at, func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.At("b")) })
 		f.Must(f.registrar().Register(f.Ctx, "b", f.At("b")))
 		registered()
 	}
-	c.during(f, "drain", func(ctx context.Context) error { return f.registrar().DrainForDelete(ctx, "b", true) })
+	f.during(c, "drain", func(ctx context.Context) error { return f.registrar().DrainForDelete(ctx, "b", true) })
 	f.Within(10 * time.Second)
 	f.Must(f.registrar().Undrain(f.Ctx, "b"))
 	f.Within(10*time.Second, "b")
-	c.during(f, "deregister", func(ctx context.Context) error { return f.registrar().Deregister(ctx, "b") })
+	f.during(c, "deregister", func(ctx context.Context) error { return f.registrar().Deregister(ctx, "b") })
 	f.Within(10 * time.Second)
 	f.assertClean()
 }

@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"log"
@@ -11,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestHandOverOnMachines: an endpoint takes its address over from a machine that serves the cluster there, when
@@ -112,6 +116,44 @@ func TestHandOverOnMachines(t *testing.T) {
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
 	f.assertClean()
 }
+
+// TestHandOverInterrupted: a step that is cut off at any remote command is completed when it is repeated.
+func TestHandOverInterrupted(t *testing.T) {
+	testrun.Long(t)
+	c := &lab.Interruptions{}
+	f := newFixtureAround(t, c.Around)
+	f.spec.InstallPackages = true
+	f.installStandIns()
+	f.spec.Authorities = f.bundle.Known(pki.Kubernetes)
+	f.must(errOf(Create(f.ctx, f.spec)))
+	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
+		return f.registrar.Register(f.ctx, name, f.replicaAddress(name))
+	}))
+	step := func(to string) {
+		t.Helper()
+		before := f.spec
+		f.spec.HandOver = to
+		cuts, err := c.During(f.ctx, func(ctx context.Context) error { return errOf(Update(ctx, before, f.spec)) })
+		f.must(err)
+		f.Logf("%q: cut off at %d commands: %s", to, len(cuts), strings.Join(cuts, ", "))
+		f.eventually("without drift", 20*time.Second, func(got observed) bool { return len(got.Drift) == 0 })
+	}
+	step(Release)
+	f.nobodyHas("after it was released")
+	step(Prepare)
+	step(Take)
+	f.eventually("taken", 20*time.Second, func(got observed) bool { return got.holder != "" && f.waitingOn() == 0 })
+	holder := f.read().holder
+	step("")
+	if got := f.read().holder; got != holder {
+		t.Errorf("%s had the address, and now %q", holder, got)
+	}
+	f.must(onHosts(names(f.spec.Hosts), func(name string) error { return f.registrar.Deregister(f.ctx, name) }))
+	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
+	f.assertClean()
+}
+
+func errOf(_ endpoint.Status, err error) error { return err }
 
 // nobodyHas: for some seconds, no host has the address.
 func (f *fixture) nobodyHas(when string) {

@@ -1,14 +1,17 @@
 package kubevip
 
 import (
+	"context"
 	"flag"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
@@ -50,6 +53,11 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	return newFixtureAround(t, nil)
+}
+
+func newFixtureAround(t *testing.T, around host.Around) *fixture {
+	t.Helper()
 	f := &fixture{spec: Spec{
 		ClusterID: testCluster, Address: labAddress, Mode: BGP, Targets: map[string]string{},
 		Announcement: endpoint.Announcement{
@@ -57,7 +65,7 @@ func newFixture(t *testing.T) *fixture {
 			HoldTime: calmHoldTime,
 		},
 	}}
-	f.Stage = agenttest.NewStage(t, &machines, nil, func() endpoint.Registration { return f.spec.Registration() })
+	f.Stage = agenttest.NewStage(t, &machines, around, func() endpoint.Registration { return f.spec.Registration() })
 	for _, m := range machines.Machines() {
 		f.spec.Targets[m.Name] = m.Address.String()
 	}
@@ -100,4 +108,46 @@ func TestAnnouncedByKubeVIP(t *testing.T) {
 	} {
 		f.Step(step.name, journal, func() { step.run(f) })
 	}
+}
+
+// TestAnnouncedInterrupted: whatever is cut off at any remote command is completed when it is repeated.
+func TestAnnouncedInterrupted(t *testing.T) {
+	testrun.Long(t)
+	kubeVIP := testrun.Supplied(t, supplied.KubeVIP)
+	c := &lab.Interruptions{}
+	f := newFixtureAround(t, c.Around)
+	f.Router = agenttest.StartRouter(t, labRouter, labRouter, f.Neighbors(""))
+	f.spec.Targets = map[string]string{"b": f.spec.Targets["b"]}
+	f.InstallStandIns()
+	f.Must(services.InstallKubeVIP(f.Ctx, machines.Machine("b"), kubeVIP))
+	during := func(what string, do func(ctx context.Context) error) {
+		t.Helper()
+		cuts, err := c.During(f.Ctx, do)
+		f.Must(err)
+		f.Logf("%s: cut off at %d commands: %s", what, len(cuts), strings.Join(cuts, ", "))
+	}
+	register := func(ctx context.Context) error { return f.registrar().Register(ctx, "b", f.At("b")) }
+	registered := func() {
+		t.Helper()
+		differences, err := f.registrar().Registered(f.Ctx, "b", f.At("b"))
+		f.Must(err)
+		if len(differences) > 0 {
+			f.Errorf("differences are %q", differences)
+		}
+		f.Within(20*time.Second, "b")
+	}
+	during("register", register)
+	registered()
+	for at := 1; at <= 8; at++ { // from nothing, each time
+		f.Must(f.registrar().Deregister(f.Ctx, "b"))
+		_, _ = c.At(f.Ctx, at, register)
+		f.Must(register(f.Ctx))
+		registered()
+	}
+	during("drain", func(ctx context.Context) error { return f.registrar().DrainForDelete(ctx, "b", true) })
+	f.Within(20 * time.Second)
+	f.Must(f.registrar().Undrain(f.Ctx, "b"))
+	f.Within(20*time.Second, "b")
+	during("deregister", func(ctx context.Context) error { return f.registrar().Deregister(ctx, "b") })
+	f.Within(20 * time.Second)
 }
