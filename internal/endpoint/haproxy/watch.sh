@@ -49,8 +49,14 @@ look() {
   done
   sleep 0.06
   for vip in "${asked[@]}"; do
-    found=$(hardware "$vip")
-    if [ -n "$found" ] && ! of_a_host "$found"; then who="$vip is at hardware address $found"; fi
+    case $(ip neighbour show "$vip") in
+    *' lladdr '*)
+      found=$(hardware "$vip")
+      if [ -n "$found" ] && ! of_a_host "$found"; then who="$vip is at hardware address $found"; fi
+      ;;
+    *INCOMPLETE*) ;; # the kernel has asked, and nobody has answered
+    *) return 1 ;;   # a firewall may have dropped the datagram
+    esac
   done
 }
 
