@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,12 +57,15 @@ func testVolumes(t *testing.T) {
 		d.make(name, volumeSize)
 		d.attach(name, name)
 	}
+	// The user has chosen XFS for this one.
+	d.sh("cp2", "apt-get install -qq xfsprogs >/dev/null; mkfs.xfs -q "+volumeDevice)
 	d.refusesContents()
 	r.all("create", r.create)
 	r.all("read", r.same)
 	r.ctl("cp1", "put /registry/pods/a one")
 	d.drifts("cp2")
-	d.grows("cp2")
+	d.growsXFS("cp2")
+	d.growsExt4("cp1")
 	d.interrupted()
 	d.movesFromLiving()
 	d.movesFromDead()
@@ -156,30 +160,54 @@ func (d *disks) boots(name string) {
 	d.serves(d.specs[name])
 }
 
-// grows: the file system grows with its device, and etcd runs on.
-func (d *disks) grows(name string) {
+// resize changes the size of a machine's disk, as the provider of a cloud does.
+func (d *disks) resize(name string, size int64) {
 	d.t.Helper()
-	if err := os.Truncate(d.file(name), volumeSize+(300<<20)); err != nil {
+	if err := os.Truncate(d.file(name), size); err != nil {
 		d.t.Fatal(err)
 	}
 	d.host("losetup", "--set-capacity", d.loops[name])
+}
+
+const largerVolume = volumeSize + (300 << 20)
+
+// growsXFS: the file system grows with its device, and etcd runs on.
+func (d *disks) growsXFS(name string) {
+	d.t.Helper()
+	d.resize(name, largerVolume)
+	d.repairs(name, "has 1.8 GiB, and its file system 1.5 GiB", "", false)
+	if size := d.sh(name, "df -B1 --output=size "+volumePlace+" | tail -n 1"); asNumber(d.t, size) < largerVolume-(100<<20) {
+		d.t.Errorf("the file system has %s bytes", size)
+	}
+}
+
+func asNumber(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// growsExt4: the same, where the kernel lets a machine grow a mounted ext4. A computer without CAP_SYS_RESOURCE does
+// not: then it stays drift, the member serves on, and the apply says how to go on.
+func (d *disks) growsExt4(name string) {
+	d.t.Helper()
+	d.resize(name, largerVolume)
 	if d.sh(name, "resize2fs "+volumeDevice+" >/dev/null 2>&1 && echo grows || true") != "" {
-		if err := os.Truncate(d.file(name), volumeSize+(600<<20)); err != nil {
-			d.t.Fatal(err)
-		}
-		d.host("losetup", "--set-capacity", d.loops[name])
+		d.resize(name, largerVolume+(300<<20))
 		d.repairs(name, "and its file system", "", false)
 		return
 	}
-	// The kernel lets no machine of this computer grow a mounted file system (CAP_SYS_RESOURCE): it stays drift.
 	status, err := d.clusters.Update(d.t.Context(), d.specs[name])
-	if err != nil || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"), "and its file system") {
+	if err != nil || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"), "and its file system 1.5 GiB") ||
+		!strings.Contains(status.Remedy, "resize2fs") {
 		d.t.Errorf("a file system that cannot grow: %+v, %v", status, err)
 	}
-	if err := os.Truncate(d.file(name), volumeSize); err != nil {
-		d.t.Fatal(err)
-	}
-	d.host("losetup", "--set-capacity", d.loops[name])
+	// As that says.
+	d.repairs(name, "is not mounted at", "systemctl stop etcd etcd-volume; e2fsck -fp "+volumeDevice+" >/dev/null; "+
+		"resize2fs "+volumeDevice+" >/dev/null 2>&1", true)
 }
 
 // repairs expects drift after a script, and that an update repairs it, with or without a restart.

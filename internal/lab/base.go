@@ -74,6 +74,7 @@ func buildBase(ctx context.Context, log io.Writer, tree string) error {
 	}
 	cmd := exec.CommandContext(ctx, "chroot", part, "sh", "-c", `exec sh -c "$(cat)" </dev/null`)
 	cmd.Stdin = strings.NewReader(baseScript)
+	cmd.Env = append(os.Environ(), "TMPDIR=/tmp") // that of this process need not be in the tree
 	if err := show(ctx, cmd, log); err != nil {
 		return err
 	}

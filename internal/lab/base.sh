@@ -13,7 +13,7 @@ apt-get install -y -q --no-install-recommends --download-only \
   -o Dir::Cache::archives="$repo" haproxy keepalived socat nginx-light libnginx-mod-stream \
   bind9 bind9-dnsutils bird2 firewalld rpm dnf zypper createrepo-c \
   selinux-policy-default selinux-utils setools policycoreutils-python-utils prometheus prometheus-node-exporter \
-  containerd runc containernetworking-plugins chrony
+  containerd runc containernetworking-plugins chrony xfsprogs
 rm -rf "$repo/partial" "$repo/lock"
 cd "$repo"
 for deb in *.deb; do

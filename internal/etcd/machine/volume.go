@@ -131,6 +131,20 @@ func (s Spec) volumeDrift(f Observed) []string {
 	return words
 }
 
+// GrowRemedy returns what to do if an update has left a file system that is smaller than its device; "" if it is not.
+func (s Spec) GrowRemedy(f Observed) string {
+	o := f.Volume
+	switch {
+	case s.Volume == nil || !o.Grown():
+		return ""
+	case o.Kind == volume.XFS:
+		return fmt.Sprintf("the file system did not grow: run xfs_growfs %s on the machine, which says why", s.Volume.MountPath)
+	}
+	return fmt.Sprintf("the file system did not grow: run resize2fs %s on the machine, which says why. If the kernel grows "+
+		"it only while nothing has it mounted, and all other members are healthy, run "+
+		"systemctl stop etcd etcd-volume; e2fsck -f %s; resize2fs %s; then apply again", o.Device, o.Device, o.Device)
+}
+
 // prefixed adds the name of the member to each word.
 func (s Spec) prefixed(words []string) []string {
 	for i := range words {

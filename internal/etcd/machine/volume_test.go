@@ -143,6 +143,9 @@ func TestVolumeDrift(t *testing.T) {
 		if !strings.Contains(words, c.want) || (words == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, words, c.want)
 		}
+		if (s.GrowRemedy(f) != "") != (name == "grown") {
+			t.Errorf("%s: what to do is %q", name, s.GrowRemedy(f))
+		}
 		if (s.remountReason(f) != "") != c.remount {
 			t.Errorf("%s: mounted again: %q", name, s.remountReason(f))
 		}
