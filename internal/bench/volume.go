@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
@@ -25,33 +22,6 @@ const (
 	volumeDevice = "/dev/etcd-volume"
 	volumePlace  = "/var/lib/etcd-volume"
 )
-
-// disk is a file of this computer that machines have as a block device.
-type disk struct{ file, loop string }
-
-// newDisk makes an empty disk, which takes only the space of what is written to it.
-func newDisk(file string, size Size) (disk, error) {
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return disk{}, fmt.Errorf("make a disk: %w", err)
-	}
-	if err := os.Truncate(file, int64(size)); err != nil {
-		return disk{}, fmt.Errorf("make a disk: %w", err)
-	}
-	loop, err := exec.Command("losetup", "--find", "--show", file).Output()
-	if err != nil {
-		return disk{}, fmt.Errorf("make a disk of %s: %w", file, err)
-	}
-	return disk{file: file, loop: strings.TrimSpace(string(loop))}, nil
-}
-
-// attach gives a machine the disk.
-func (d disk) attach(ctx context.Context, m *lab.Machine) error {
-	return run(ctx, m, fmt.Sprintf("rm -f %s\nmknod %[1]s b 7 %s", volumeDevice, strings.TrimPrefix(d.loop, "/dev/loop")))
-}
-
-func (d disk) remove() error {
-	return errors.Join(process(context.Background(), "losetup", "--detach", d.loop), os.Remove(d.file))
-}
 
 // volumes measures moves with databases of all sizes, each with a new cluster.
 func (b *bench) volumes(ctx context.Context) ([]Result, error) {
@@ -85,13 +55,13 @@ func (b *bench) volumesOf(ctx context.Context, size Size) (all times, err error)
 		return nil, err
 	}
 	// The file system has the data, and an archive or a last snapshot. Blocks that are freed stay in the file.
-	volume, err := newDisk(filepath.Join(b.dir, "volume.img"), 3*size+gigabyte)
+	volume, err := lab.NewVolume(ctx, filepath.Join(b.dir, "volume.img"), int64(3*size+gigabyte))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, volume.remove()) }()
+	defer func() { err = errors.Join(err, volume.Remove()) }()
 	for _, m := range machines[few-1:] {
-		if err := volume.attach(ctx, m); err != nil {
+		if err := volume.Attach(ctx, m, volumeDevice); err != nil {
 			return nil, err
 		}
 	}
