@@ -22,6 +22,9 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	var status Status
 	err := cl.takeVolume(ctx, s)
 	if err == nil {
+		err = cl.takeUp(ctx, s)
+	}
+	if err == nil {
 		status, err = cl.create(ctx, s)
 	}
 	cl.created(s.Name, err)

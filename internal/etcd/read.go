@@ -99,8 +99,11 @@ func describe(s Spec, f machine.Observed, v *membership.View) Status {
 		MachineID:         f.Facts.MachineID,
 		ConfigDigest:      machine.ConfigDigest(f.Facts.Files),
 		CertificateExpiry: machine.Expiry(f.Facts.Files),
-		NewID:             machine.Rebuilt(f) && s.Volume == nil || replaced(s, f, v),
+		NewID:             machine.Rebuilt(f) && s.Volume == nil && s.ArchivedDataDir == "" || replaced(s, f, v),
 		unmanaged:         unmanaged(s, v),
+	}
+	if f.Reached() {
+		out.Remedy = s.GrowRemedy(f)
 	}
 	var entry *membership.Member
 	if v != nil {

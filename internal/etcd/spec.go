@@ -36,6 +36,8 @@ type Spec struct {
 	FormerOutage Outage
 	// LastMachine is the ID of the machine that the member was on last, by the state; "" in a Create.
 	LastMachine string
+	// LastID is the ID of the member by the state, in hex; "" in a Create.
+	LastID string
 }
 
 // Status is the observed state of one member.

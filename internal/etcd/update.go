@@ -30,6 +30,9 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := cl.takeVolume(ctx, s); err != nil {
 		return Status{}, err
 	}
+	if err := cl.takeUp(ctx, s); err != nil {
+		return Status{}, err
+	}
 	status, err := c.update(ctx, s)
 	if err == nil && status.ID == "" && cl.listedElsewhere(ctx, s) {
 		// The only member serves on another machine than the cluster lists. Now it can be told.

@@ -18,8 +18,8 @@ func runtimeSchema() schema.StringAttribute {
 		Validators: []validator.String{stringvalidator.OneOf(string(machine.Systemd), string(machine.StaticPod))},
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
-			"provider then installs neither the kubelet nor the container runtime. `volume`, `restore`, `resources`, " +
-			"`liveness_probe` and `metrics` are not supported with it. A change on an existing member is refused: replace " +
+			"provider then installs neither the kubelet nor the container runtime. `volume`, `archived_data_dir`, `restore`, " +
+			"`resources`, `liveness_probe` and `metrics` are not supported with it. A change on an existing member is refused: replace " +
 			"the member. See [Static pods](../guides/static-pods.md#members).",
 	}
 }
@@ -56,6 +56,7 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 	}
 	for name, v := range map[string]attr.Value{
 		"volume": m.Volume, "restore": m.Restore, "resources": m.Resources, "metrics": m.Metrics,
+		"archived_data_dir": m.Archived,
 	} {
 		if !v.IsNull() && !v.IsUnknown() {
 			diags.AddAttributeError(path.Root(name), "Not supported with a static pod",

@@ -36,6 +36,7 @@ type etcdMemberModel struct {
 	Liveness    types.Bool   `tfsdk:"liveness_probe"`
 	Metrics     types.Object `tfsdk:"metrics"`
 	DataDir     types.String `tfsdk:"data_dir"`
+	Archived    types.String `tfsdk:"archived_data_dir"`
 	Volume      types.Object `tfsdk:"volume"`
 	OnDestroy   types.String `tfsdk:"on_destroy"`
 	Early       types.String `tfsdk:"early_renewal"`

@@ -68,6 +68,7 @@ func (r *etcdMemberResource) ValidateConfig(
 	model.validateEnvironment(ctx, &resp.Diagnostics)
 	validateRestore(model.Restore, model.Snapshots, &resp.Diagnostics)
 	model.validateVolume(&resp.Diagnostics)
+	model.validateArchived(&resp.Diagnostics)
 	model.validateRuntime(&resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
@@ -126,7 +127,7 @@ func (r *etcdMemberResource) updateOn(
 	ctx context.Context, before, after etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics,
 ) (etcd.Status, error) {
 	defer changing(s)()
-	s.LastMachine = before.MachineID.ValueString()
+	s.LastMachine, s.LastID = before.MachineID.ValueString(), before.ID.ValueString()
 	if after.moves(before) {
 		s.Former = r.session.machine(addressOf(before.Host).ValueString())
 		s.FormerOutage = r.session.outage(s.Former, s.Bundle)
@@ -205,6 +206,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			LivenessProbe: m.Liveness.ValueBool(),
 
 			Volume:            volumeOf(m.Volume),
+			ArchivedDataDir:   m.Archived.ValueString(),
 			Restore:           restoreOf(m.Restore),
 			TextfileDirectory: textfileDirectory(m.Metrics),
 			EarlyRenewal:      early,

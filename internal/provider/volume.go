@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 )
 
@@ -87,6 +88,23 @@ func (m etcdMemberModel) validateVolume(diags *diag.Diagnostics) {
 	}
 	if err := s.Validate(cmp.Or(m.DataDir.ValueString(), layout.DefaultDataDir)); err != nil {
 		addInvalid(diags, path.Root("volume"), "Invalid volume", err)
+	}
+}
+
+// validateArchived checks the archived data directory together with the data directory, and that only one of it and a
+// restore says where the data comes from.
+func (m etcdMemberModel) validateArchived(diags *diag.Diagnostics) {
+	if m.Archived.IsNull() || m.Archived.IsUnknown() || m.DataDir.IsUnknown() {
+		return
+	}
+	at := path.Root("archived_data_dir")
+	if !m.Restore.IsNull() && !m.Restore.IsUnknown() {
+		diags.AddAttributeError(at, "Archived data with a restore", "A restore makes a new cluster, in which no archived "+
+			"data directory has a vote.\nNext step: omit archived_data_dir or restore.")
+	}
+	if err := machine.ValidateArchivedDataDir(m.Archived.ValueString(),
+		cmp.Or(m.DataDir.ValueString(), layout.DefaultDataDir)); err != nil {
+		addInvalid(diags, at, "Invalid archived data directory", err)
 	}
 }
 

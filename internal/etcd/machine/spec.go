@@ -53,6 +53,9 @@ type Spec struct {
 	TextfileDirectory string
 	// Volume is the disk with the member's data and identity; nil: none. DataDir is on it.
 	Volume *volume.Spec
+	// ArchivedDataDir is a data directory of the member that was moved aside, which it goes on with if it has no data;
+	// "": none. It is not recorded on machines.
+	ArchivedDataDir string
 	// Runtime is what runs the member. It is never changed on a machine.
 	Runtime Runtime
 	Image   string            // of a static pod; "": DefaultImage
@@ -171,6 +174,18 @@ func ValidateDataDir(dir string) error {
 			layout.DefaultDataDir)
 	case !layout.PlainPath.MatchString(dir):
 		return fmt.Errorf("data directory %q has characters other than letters, digits and . _ - /", dir)
+	}
+	return nil
+}
+
+// ValidateArchivedDataDir checks the data directory that a member takes up again, together with its own.
+func ValidateArchivedDataDir(archived, dataDir string) error {
+	if err := ValidateDataDir(archived); err != nil {
+		return fmt.Errorf("archived %w", err)
+	}
+	if archived == dataDir || strings.HasPrefix(dataDir, archived+"/") || strings.HasPrefix(archived, dataDir+"/member") {
+		return fmt.Errorf("archived data directory %s is or has the data directory %s: name the directory that its member "+
+			"directory was moved to", archived, dataDir)
 	}
 	return nil
 }
