@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -48,6 +49,9 @@ func (s *store) get(ctx context.Context, name, to string, identities []age.Ident
 		return manifest{}, fmt.Errorf("%s is encrypted: name a file with an identity of its recipients (-identity)",
 			m.Snapshot)
 	}
+	if err := room(filepath.Dir(to), m.Size); err != nil {
+		return manifest{}, err
+	}
 	part, err := os.OpenFile(to+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return manifest{}, fmt.Errorf("write the snapshot: %w", err)
@@ -68,18 +72,32 @@ func (s *store) get(ctx context.Context, name, to string, identities []age.Ident
 func (s *store) fetch(ctx context.Context, o object, m manifest, identities []age.Identity, out io.Writer) error {
 	body := &resumed{open: func(offset int64) (io.ReadCloser, error) { return s.from(ctx, o, offset) }, size: o.size}
 	defer body.close()
+	err := verifyInto(out, body, m, identities)
+	if body.gaveUp != nil { // which age takes for an altered object
+		return failed(body.gaveUp, "%s was not fetched", m.Snapshot)
+	}
+	return err
+}
+
+// verifyInto writes a snapshot to out, and verifies what the body has.
+func verifyInto(out io.Writer, body io.Reader, m manifest, identities []age.Identity) error {
 	sum := sha256.New()
 	received := io.TeeReader(body, sum)
 	content := received
 	if m.Encrypted {
 		var err error
-		if content, err = age.Decrypt(received, identities...); err != nil {
+		header := &limited{received, longestHeader}
+		if content, err = age.Decrypt(header, identities...); err != nil {
 			return decryption(m, err)
 		}
+		header.left = math.MaxInt64
 	}
 	plain := newEtcdDigest()
-	if _, err := io.Copy(io.MultiWriter(out, plain), content); err != nil {
+	if _, err := io.Copy(io.MultiWriter(out, plain), io.LimitReader(content, m.Size+1)); err != nil {
 		return failed(err, "%s was not fetched", m.Snapshot)
+	}
+	if plain.size > m.Size {
+		return fmt.Errorf("%s is not the snapshot that was uploaded: it is larger", m.Snapshot)
 	}
 	if _, err := io.Copy(io.Discard, received); err != nil {
 		return failed(err, "%s was not fetched", m.Snapshot)
@@ -126,6 +144,7 @@ type resumed struct {
 	offset   int64
 	body     io.ReadCloser
 	failures int // since the last byte
+	gaveUp   error
 }
 
 // pause is how long a cut connection waits, times the number of failures.
@@ -149,6 +168,7 @@ func (r *resumed) Read(p []byte) (int, error) {
 		}
 		if r.failures++; r.failures >= attempts || errors.As(err, &minio.ErrorResponse{}) ||
 			errors.Is(err, context.Canceled) {
+			r.gaveUp = err
 			return 0, err
 		}
 		time.Sleep(time.Duration(r.failures) * pause)

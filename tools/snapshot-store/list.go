@@ -32,9 +32,13 @@ type object struct {
 // objects returns the snapshots in the store, the newest first. Other objects are left out.
 func (s *store) objects(ctx context.Context) ([]object, error) {
 	var all []object
+	seen := 0
 	for o := range s.client.Client.ListObjects(ctx, s.Bucket, minio.ListObjectsOptions{Prefix: s.directory()}) {
 		if o.Err != nil {
 			return nil, failed(o.Err, "the bucket cannot be listed")
+		}
+		if seen++; seen > mostObjects {
+			return nil, fmt.Errorf("the bucket cannot be listed: %s has more than %d objects", s.directory(), mostObjects)
 		}
 		if last, ok := strings.CutPrefix(o.Key, s.directory()); ok && snapshotOf(last) != "" {
 			all = append(all, object{o.Key, o.ETag, o.Size})

@@ -36,6 +36,7 @@ The configuration is the file that the provider writes: /etc/etcd/snapshot-store
 var errUsage = errors.New("wrong usage")
 
 func main() {
+	signal.Ignore(syscall.SIGXFSZ) // a write beyond the limit of the service fails, and says so
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

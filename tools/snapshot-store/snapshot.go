@@ -70,8 +70,19 @@ func parseManifest(text []byte, key, cluster string) (manifest, error) {
 	case m.Size <= 0 || m.Stored.Size <= 0 || !digestForm.MatchString(m.SHA256) ||
 		!digestForm.MatchString(m.Stored.SHA256):
 		return manifest{}, errors.New("the manifest lacks sizes or digests")
+	case !m.sizesFit():
+		return manifest{}, errors.New("the manifest has sizes that do not fit each other")
 	}
 	return m, nil
+}
+
+// sizesFit reports whether an upload of the snapshot can have the size: age adds 16 bytes to each 64 KiB, and a header.
+func (m manifest) sizesFit() bool {
+	if !m.Encrypted {
+		return m.Stored.Size == m.Size
+	}
+	more := m.Stored.Size - m.Size
+	return more > 0 && more <= m.Size/4096+longestHeader
 }
 
 // savedAt returns when the snapshot was saved, by its name; zero if its name has no such time, which

@@ -104,7 +104,7 @@ func (c movingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// serverClock notes the server's time, which says how wrong this machine's is.
+// serverClock notes the server's time, which says how wrong this machine's is, and limits its answers.
 type serverClock struct {
 	next http.RoundTripper
 
@@ -124,6 +124,7 @@ func (s *serverClock) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.offset, s.noticed = time.Until(at), true
 		s.mu.Unlock()
 	}
+	limitAnswer(r, resp)
 	return resp, nil
 }
 
