@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
@@ -64,6 +66,7 @@ func testStoreOnMachines(t *testing.T) {
 	r.only([]string{"cp1"}, "create", r.create)
 	r.timerSends()
 	r.fetch()
+	r.restoredByTwo()
 	r.storeFails()
 	r.driftOfStore()
 	r.newVersion()
@@ -203,6 +206,46 @@ func (r *storeRig) fetch() {
 	out, err := r.lab.Machine("cp1").Run(r.t.Context(), r.program("0.0.1")+" get --newest -out /root/x.db 2>&1")
 	if err == nil || !strings.Contains(out+err.Error(), "is encrypted") {
 		r.t.Errorf("without an identity: %v\n%s", err, out)
+	}
+}
+
+// restoredByTwo loses the member, and restores it from the bucket by two processes at once: one fetches the snapshot.
+func (r *storeRig) restoredByTwo() {
+	r.t.Helper()
+	r.ctl("cp1", "put /registry/pods/a saved")
+	if result, log := r.run(); result != "success" {
+		r.t.Fatalf("the service ended with %s:\n%s", result, log)
+	}
+	r.ctl("cp1", "put /registry/pods/a later")
+	r.lose("cp1")
+	file := filepath.Join(r.t.TempDir(), "identity")
+	if err := os.WriteFile(file, []byte(r.identity.String()+"\n"), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		p := newProcess(r.t, r.lab, r.spec.Bundle)
+		s := r.spec
+		s.Host = p.specs["cp1"].Host
+		s.Peers = map[string]*host.Host{"cp1": s.Host}
+		s.Restore = &machine.Restore{
+			ID: "lost", Bucket: machine.NewestInBucket, IdentityFile: file, Bump: machine.BumpAutomatically,
+		}
+		both.Go(func() {
+			if status, err := p.clusters.Update(r.t.Context(), s); err != nil || !status.Healthy || len(status.Drift) > 0 {
+				r.t.Errorf("restored as %+v, %v", status, err)
+			}
+		})
+	}
+	both.Wait()
+	r.process()
+	if got := strings.TrimSpace(r.ctl("cp1", "get /registry/pods/a --print-value-only")); got != "saved" {
+		r.t.Errorf("it has %q", got)
+	}
+	fetches := r.sh("cp1", "journalctl --no-pager -u etcd-restore-fetch.service | grep -c 'Started etcd-restore-fetch' || true; "+
+		"ls -d /var/lib/etcd-archive/restoring* 2>/dev/null || true")
+	if strings.TrimSpace(fetches) != "1" {
+		r.t.Errorf("fetched, and left: %s", fetches)
 	}
 }
 
