@@ -105,7 +105,9 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	}
 	machine.AddConfigDigests(s, after)
 	// The record comes last: it must not name files that do not exist yet.
-	files = append(files, machine.NewRecord(s, after).File())
+	record := machine.NewRecord(s, after)
+	record.KeepInherited(s, f, after)
+	files = append(files, record.File())
 	d := changes{
 		files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later, timers: timers,
 	}

@@ -56,6 +56,8 @@ type Imported struct {
 	Settings json.RawMessage
 	// Runtime and ImageRepository are those of component.Replica; "" is the default.
 	Runtime, ImageRepository string
+	// Added describes what the next restart of each component of kubeadm brings.
+	Added []string
 }
 
 // RegisteredAt is what a registration says of its endpoint.
@@ -67,16 +69,30 @@ type RegisteredAt struct {
 	AllAddresses  bool          // as in component.Replica
 }
 
-// Import derives the replica from its machine. It changes nothing. endpointOf returns what
-// a registration says.
+// EndpointReader reads registrations, which belong to the endpoints.
+type EndpointReader struct {
+	// At returns what a registration says.
+	At func(json.RawMessage) (RegisteredAt, error)
+	// Foreign returns a registration with an endpoint that somebody else looks after, of a cluster whose replica is on
+	// the given machine.
+	Foreign func(endpoint HostPort, clusterID, replica, machine string, port int) json.RawMessage
+}
+
+// HostPort is an address with a port.
+type HostPort struct {
+	Host string
+	Port int
+}
+
+// Import derives the replica from its machine. It changes nothing.
 func (r *Replicas) Import(
-	ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (RegisteredAt, error),
+	ctx context.Context, h *host.Host, endpoints EndpointReader,
 ) (Imported, error) {
 	facts, err := h.Observe(ctx, machine.ImportQuery())
 	if err != nil {
 		return Imported{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
-	out, err := imported(h, facts, endpointOf)
+	out, err := imported(h, facts, endpoints)
 	if err == nil {
 		out.ConfigFiles, err = machine.ReadConfigFiles(ctx, h, facts)
 	}
@@ -107,12 +123,14 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 
 // imported interprets the facts that Import queried.
 func imported(
-	h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (RegisteredAt, error),
+	h *host.Host, facts host.Facts, endpoints EndpointReader,
 ) (Imported, error) {
 	known, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	switch {
 	case err != nil:
 		return Imported{}, notImported(h, err.Error(), "apply from the configuration, which writes it anew")
+	case known.ClusterID == "" && machine.Interpret(facts).IsInherited():
+		return importInherited(h, facts, endpoints)
 	case known.ClusterID == "":
 		return Imported{}, notAReplica(h, facts)
 	}
@@ -135,7 +153,7 @@ func imported(
 		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at),
 			"import it by that address, which is the machine's in the cluster")
 	}
-	endpoint, err := endpointOf(known.Endpoint)
+	endpoint, err := endpoints.At(known.Endpoint)
 	if err != nil {
 		return Imported{}, notImported(h, machine.RecordPath+" does not say where the replica is registered: "+err.Error(),
 			"apply from the configuration, which writes it anew")
@@ -154,7 +172,7 @@ func notAReplica(h *host.Host, facts host.Facts) error {
 		}
 	}
 	if slices.Contains(facts.Dirs[machine.ManifestDir], release.APIServer+".yaml") {
-		return notImported(h, "the API server there is a static pod, which kubeadm runs",
+		return notImported(h, "the API server there is a static pod, and the manifest is not one of kubeadm's",
 			"make replicas from the configuration on machines of their own; the PKI can be imported (kube_pki_bundle)")
 	}
 	return notImported(h, "nothing of a replica is on the machine", "give the address of a machine with one")

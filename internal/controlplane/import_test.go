@@ -119,7 +119,7 @@ func TestImportReadsBack(t *testing.T) {
 			s := testSpec(t)
 			s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
 			change(&s)
-			got, err := imported(s.Host, machineOf(t, s), endpointIn)
+			got, err := imported(s.Host, machineOf(t, s), EndpointReader{At: endpointIn})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	facts.Files[unit.Path(release.APIServer)] = host.FileState{
 		Content: strings.Replace(text, "--etcd-cafile=", "--etcd-cafile=/tmp", 1),
 	}
-	got, err := imported(s.Host, facts, endpointIn)
+	got, err := imported(s.Host, facts, EndpointReader{At: endpointIn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestImportRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := machineOf(t, s)
 			c.change(facts)
-			if _, err := imported(s.Host, facts, endpointIn); err == nil || !strings.Contains(err.Error(), c.cause) {
+			if _, err := imported(s.Host, facts, EndpointReader{At: endpointIn}); err == nil || !strings.Contains(err.Error(), c.cause) {
 				t.Errorf("error is %v, want one that says %q", err, c.cause)
 			}
 		})

@@ -210,7 +210,7 @@ func TestKonnectivityImport(t *testing.T) {
 	s.Konnectivity = &component.Konnectivity{Program: "/opt/konnectivity/0.36.0/proxy-server", AgentPort: 9132}
 	s.SupplementaryGroups = []string{"kms"}
 	s.Registration = []byte(`{"Address": "10.0.0.100"}`)
-	got, err := imported(s.Host, machineOf(t, s), endpointIn)
+	got, err := imported(s.Host, machineOf(t, s), EndpointReader{At: endpointIn})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,9 @@ func (st *stage) belongsToGroups() {
 		st.Errorf("groups of the API server and the number of games: %q", got)
 	}
 	observed, err := st.replicas.Import(st.ctx, st.spec.Host,
-		func(json.RawMessage) (RegisteredAt, error) { return RegisteredAt{Address: st.spec.EndpointHost}, nil })
+		EndpointReader{At: func(json.RawMessage) (RegisteredAt, error) {
+			return RegisteredAt{Address: st.spec.EndpointHost}, nil
+		}})
 	if err != nil {
 		st.Error(err)
 	}

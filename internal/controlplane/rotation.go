@@ -153,7 +153,7 @@ func intermediateStage(s Spec, f machine.Observed) (Spec, bool) {
 	if f.Record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false
 	}
-	noted := f.Runtime().StartNote(f.Facts, release.APIServer)
+	noted := f.StartNote(f.Runtime(), release.APIServer)
 	switch stages := to - f.Record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
 	// an interrupted change

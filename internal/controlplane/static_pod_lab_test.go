@@ -413,9 +413,9 @@ func (p *podStage) boots() {
 
 // imported: the machine says everything that the configuration of the replica has.
 func (p *podStage) imported() {
-	got, err := p.replicas.Import(p.ctx, p.spec.Host, func(json.RawMessage) (RegisteredAt, error) {
+	got, err := p.replicas.Import(p.ctx, p.spec.Host, EndpointReader{At: func(json.RawMessage) (RegisteredAt, error) {
 		return RegisteredAt{Address: p.spec.EndpointHost}, nil
-	})
+	}})
 	if err != nil {
 		p.Fatal(err)
 	}

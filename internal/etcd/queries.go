@@ -124,7 +124,7 @@ func (c *Clusters) APIServersOf(ctx context.Context, h *host.Host) ([]string, er
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (machine.Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
 		Contents: slices.Concat([]string{layout.UnitPath, layout.RecordPath, machine.LivenessTimerPath}, machine.RuntimePaths,
-			machine.FactsPaths, snapshot.Paths),
+			machine.FactsPaths, snapshot.Paths, []string{machine.ClusterCAPath}),
 		Dirs:   []string{layout.DefaultDataDir},
 		Units:  []string{layout.Unit},
 		Script: machine.RuntimeQuestion() + machine.ListScript,

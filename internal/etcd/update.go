@@ -67,6 +67,10 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	if err := checkMachine(s, f); err != nil && !f.RecordLost(s.Spec, v) {
 		return Status{}, err
 	}
+	if cause := f.NotTakenOver(s.Spec); cause != "" {
+		return Status{}, refusal("etcd member not taken over", s, v, cause, problem.Nothing,
+			"use the bundle that was imported from the machine")
+	}
 	if replaced(s, f, v) {
 		turn.Leave()
 		return c.Create(ctx, s)

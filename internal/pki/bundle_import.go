@@ -39,8 +39,7 @@ func FromMachine(f MachineFiles) (*Bundle, error) {
 		if err != nil {
 			return nil, fmt.Errorf("authority %s: %w", Kubernetes, err)
 		}
-		sum := sha256.Sum256(c.Raw)
-		b.ClusterID = hex.EncodeToString(sum[:clusterIDBytes])
+		b.ClusterID = ClusterIDOf(c.Raw)
 	}
 	account, err := ServiceAccountPair(f.ServiceAccountKey)
 	if err != nil {
@@ -51,6 +50,13 @@ func FromMachine(f MachineFiles) (*Bundle, error) {
 		return nil, err
 	}
 	return b, b.Validate()
+}
+
+// ClusterIDOf returns the ID of a cluster that the provider has not created: that of its Kubernetes authority, whose
+// first certificate is given as DER.
+func ClusterIDOf(authority []byte) string {
+	sum := sha256.Sum256(authority)
+	return hex.EncodeToString(sum[:clusterIDBytes])
 }
 
 // algorithmLike returns the algorithm of a certificate's key if a bundle may use it.

@@ -192,6 +192,16 @@ func (c *configured) machineFor(
 
 func addressValue(machine *host.Host) types.String { return types.StringValue(machine.Address()) }
 
+// warnInherited tells what the next restart of something that kubeadm has created brings.
+func warnInherited(diags *diag.Diagnostics, what string, added []string) {
+	if len(added) > 0 {
+		diags.AddWarning(what+" runs as kubeadm has configured it",
+			"It is managed as it is, and an apply that changes nothing of it restarts nothing. The first change that needs a "+
+				"restart writes the provider's manifest, with all flags that it has now. That also adds:\n  "+
+				strings.Join(added, "\n  ")+"\nNext step: set a flag in extra_args to keep another value.")
+	}
+}
+
 // durationText formats a duration in its short form, "1h" rather than "1h0m0s". Zero becomes
 // null.
 func durationText(d time.Duration) types.String {

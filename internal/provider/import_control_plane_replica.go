@@ -35,11 +35,12 @@ func (r *replicaResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_replica", machine.Address())
 	defer cancel()
-	observed, err := r.session.replicas.Import(ctx, machine, registeredAt)
+	observed, err := r.session.replicas.Import(ctx, machine, readEndpoints)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Control-plane replica not imported", err)
 		return
 	}
+	warnInherited(&resp.Diagnostics, "Replica "+observed.Name, observed.Added)
 	i := importer{ctx, resp}
 	i.set("id", observed.Name)
 	i.set("name", observed.Name)

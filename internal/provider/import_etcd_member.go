@@ -38,6 +38,7 @@ func (r *etcdMemberResource) ImportState(
 				"does not affect a machine.\nNext step: check in the plan that the configuration lists all "+
 				"members.")
 	}
+	warnInherited(&resp.Diagnostics, "etcd member "+observed.Name, observed.Added)
 	i := importer{ctx, resp}
 	i.set("name", observed.Name)
 	i.set("host.address", target.Address())

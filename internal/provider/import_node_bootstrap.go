@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 // ImportState derives the arguments from the replica on a machine. The objects themselves need the bundle: the
@@ -23,7 +25,7 @@ func (r *nodeBootstrapResource) ImportState(
 	}
 	ctx, cancel := operation(ctx, importTime, nodeBootstrapKind, machine.Address())
 	defer cancel()
-	observed, err := r.session.replicas.Import(ctx, machine, registeredAt)
+	observed, err := r.session.replicas.Import(ctx, machine, readEndpoints)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Empty(), "Configuration for workers not imported", err)
 		return
@@ -48,6 +50,24 @@ func registeredAt(text json.RawMessage) (controlplane.RegisteredAt, error) {
 		Additional:    registration.AdditionalAddresses(),
 		DetectionTime: registration.LongestDetection(), AllAddresses: registration.OnMachines(),
 	}, err
+}
+
+// readEndpoints reads the registrations of replicas.
+var readEndpoints = controlplane.EndpointReader{At: registeredAt, Foreign: foreignRegistration}
+
+// foreignDetection is the detection time of an endpoint of which nothing is known but its address.
+const foreignDetection = 6 * time.Second
+
+// foreignRegistration returns the registration of a replica of kubeadm with the endpoint in its kubeconfigs.
+func foreignRegistration(
+	at controlplane.HostPort, clusterID, replica, machine string, port int,
+) json.RawMessage {
+	// strings and numbers always encode
+	text, _ := json.Marshal(endpoint.Registration{
+		Kind: endpoint.External, Address: at.Host, Port: at.Port, ClusterID: clusterID, TargetPort: port,
+		Hosts: map[string]string{replica: machine}, DetectionTime: foreignDetection, DrainTimeout: endpoint.DefaultDrainTimeout,
+	})
+	return text
 }
 
 // clusterEndpoint sets the endpoint of a resource that reaches a cluster through its replicas.

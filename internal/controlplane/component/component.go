@@ -17,6 +17,8 @@ type Component struct {
 	Name    string
 	Program string            // path of the executable
 	Flags   map[string]string // without dashes; complete
+	// Standard are those flags that every replica has whatever is configured: see package pod for its use.
+	Standard map[string]string
 	// Borrowed maps flags to private keys of another component's user. The runtime passes the
 	// key on, so that no key file is readable by two users.
 	Borrowed map[string]string
@@ -93,6 +95,7 @@ func Of(s Replica) []Component {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
 		all[i].Environment, all[i].Runtime = s.Environment[all[i].Name], s.Runtime
 		all[i].Image = s.Image(all[i].Name)
+		all[i].Standard = s.standardFlags(all[i].Name)
 	}
 	if s.Previous != nil {
 		for i := range all {

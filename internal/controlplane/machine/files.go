@@ -98,6 +98,9 @@ func (f Observed) issuedFileProblems(path string, state host.FileState, public b
 	switch f.Record.Issued[path] {
 	case state.SHA256:
 	case "":
+		if f.Record.ClusterID == "" && f.IsInherited() {
+			break // kubeadm has issued it
+		}
 		problems = append(problems, path+" was not issued by the provider")
 	default:
 		problems = append(problems, path+" was changed after it was issued")

@@ -33,6 +33,9 @@ type Observed struct {
 // Runtime returns what runs the components of the replica on the machine.
 func (f Observed) Runtime() runtime.Runtime {
 	held, _ := f.Identity()
+	if held.ClusterID == "" && f.IsInherited() {
+		return runtime.Named(component.StaticPod)
+	}
 	return runtime.Named(held.Runtime)
 }
 

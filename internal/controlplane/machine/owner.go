@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -43,11 +42,11 @@ func (f Observed) Owner(s component.Replica) (mine bool, other string, err error
 func OwnershipProblems(s component.Replica, f Observed) []string {
 	var failed []string
 	held, begun := f.Identity()
-	own := held.IsFor(s) && held.Runtime == component.StaticPod
-	for _, manifest := range f.Facts.Dirs[ManifestDir] {
-		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) && !own {
-			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, ManifestDir, manifest))
-		}
+	if f.TakesOver(s) {
+		return takeOverProblems(s, f)
+	}
+	if !held.IsFor(s) || held.Runtime != component.StaticPod {
+		failed = manifestProblems(f)
 	}
 	ca, there := f.Facts.Files[component.CACert]
 	part := ""

@@ -30,12 +30,20 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 // Preflight returns every reason why the replica cannot be created on the machine. Files of an
 // earlier, interrupted call for the same replica are not a reason.
 func Preflight(s component.Replica, f Observed) error {
-	failed := slices.Concat(hostProblems(s, f), OwnershipProblems(s, f), portProblems(s, f), Liveness(s).Problems(f.Facts),
+	failed := slices.Concat(hostProblems(s, f), createProblems(s, f), portProblems(s, f), Liveness(s).Problems(f.Facts),
 		Facts(s).Problems(f.Facts), f.Problems)
 	if len(failed) == 0 {
 		return nil
 	}
 	return Unsuitable(s, failed)
+}
+
+// createProblems returns what belongs to somebody else. A replica of kubeadm is imported, not created.
+func createProblems(s component.Replica, f Observed) []string {
+	if f.TakesOver(s) {
+		return append(manifestProblems(f), "import that replica instead")
+	}
+	return OwnershipProblems(s, f)
 }
 
 // Unsuitable is the error of a machine on which the replica cannot be created.

@@ -116,7 +116,11 @@ func ImportQuery() host.Query {
 		Contents: slices.Concat(component.SettingPaths(), FactsPaths,
 			[]string{RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath}),
 		Dirs: []string{ManifestDir},
+		// A replica of kubeadm has no record.
+		Script: plainKubeconfigScript(),
 	}
+	q.Contents = append(q.Contents, component.CACert, EtcdManifest)
+	runtime.Named(component.StaticPod).AddStates(&q, release.Components()...)
 	addDefinitions(&q)
 	return q
 }
@@ -139,10 +143,15 @@ var plainKubeconfigs = []string{
 // detailScript prints each kubeconfig without its private key, and the path of each component's
 // executable.
 func detailScript(by ...runtime.Runtime) host.Script {
+	return plainKubeconfigScript() + runningScript(by...) + configFilesScript()
+}
+
+// plainKubeconfigScript prints each kubeconfig without its private key.
+func plainKubeconfigScript() host.Script {
 	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
   if [ -r "$file" ]; then echo "` + SectionHeading + `$file"; grep -E '` + PlainLines + `' "$file" || :; fi
 done
-` + runningScript(by...) + configFilesScript()
+`
 }
 
 // runningScript prints the path of each component's executable.

@@ -34,6 +34,9 @@ type Record struct {
 	// Generations are those of the bundle that the files are derived from. Records of earlier
 	// versions of the provider have none: nothing had been rotated then.
 	Generations map[pki.Part]int `json:"generations"`
+	// Inherited has the digests of the files with which components of kubeadm were taken over, by path. They matter
+	// while such a component runs.
+	Inherited map[string]string `json:"inherited,omitempty"`
 	// Configured is used by an import. Records of earlier versions of the provider have none,
 	// which is not drift.
 	Configured *Configured `json:"configured,omitempty"`

@@ -80,6 +80,11 @@ func (r Record) check() error {
 			return fmt.Errorf("issued has %s: %s", problem.Quote(file), problem.Quote(digest))
 		}
 	}
+	for file, digest := range r.Inherited {
+		if !pathForm.MatchString(file) || !digestForm.MatchString(digest) {
+			return fmt.Errorf("inherited has %s: %s", problem.Quote(file), problem.Quote(digest))
+		}
+	}
 	if err := checkGenerations(r.Generations); err != nil || r.Configured == nil {
 		return err
 	}

@@ -24,6 +24,12 @@ func RestartReason(c component.Component, f Observed, after map[string]string) s
 	if reason := noProbe.NotReady(f.Facts, by.Unit(c.Name)); reason != "" {
 		return reason
 	}
+	if differences, inherited := by.Inherited(f.Facts, c); inherited {
+		if files := by.Overrides(f.Facts, c.Name); len(files) > 0 {
+			return "its definition is changed by files in " + path.Dir(files[0])
+		}
+		return inheritedReason(c, f, differences, after)
+	}
 	noted := by.StartNote(f.Facts, c.Name)
 	definition := by.Path(c.Name)
 	// An edit of a unit file that systemd has not read is reverted before the process has used
@@ -68,7 +74,8 @@ func UnitProblem(unit host.UnitState) string {
 // readAtStart returns all files that a component may have read at start, except its unit file.
 func readAtStart() []string {
 	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA,
-		component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA,
+		component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ClientCA,
+		component.FrontProxyCA,
 		component.ControllerManagerConf, component.SchedulerConf, component.KonnectivityConf, component.KonnectivityCert,
 		component.KeyPath(component.KonnectivityCert))
 }
@@ -81,7 +88,7 @@ func StaleProcess(f Observed, components []string) error {
 		if !ProcessExists(by.State(f.Facts, name)) {
 			continue
 		}
-		noted := by.StartNote(f.Facts, name)
+		noted := f.StartNote(by, name)
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a record of the files it has read", name)
 		}

@@ -6,6 +6,7 @@ package pod
 import (
 	"fmt"
 	"maps"
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ const (
 	inputsAnnotation  = "terraform-provider-kube/inputs"  // files that it reads at its start only
 )
 
+// endpointAnnotation is the one by which kubeadm finds API servers.
+const endpointAnnotation = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"
+
 // File renders the definition of a component. It depends on the description alone.
 func File(c component.Component) host.File {
 	content := []byte(c.Definition)
@@ -56,6 +60,9 @@ func Of(c component.Component) staticpod.Pod {
 			versionAnnotation: version(c.Program), inputsAnnotation: strings.Join(slices.Sorted(slices.Values(c.Inputs)), ","),
 		},
 		Requests: map[string]string{"cpu": processors[c.Name]},
+	}
+	if c.Name == release.APIServer {
+		p.Annotations[endpointAnnotation] = net.JoinHostPort(c.Flags["advertise-address"], c.Flags["secure-port"])
 	}
 	setLimits(&p, c.Limits)
 	setProbes(&p, c)

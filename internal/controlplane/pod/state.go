@@ -18,6 +18,8 @@ type State struct {
 	Program string
 	// Duplicates are other files that the kubelet takes for the same pod.
 	Duplicates []string
+	// Inherited is what the manifest says, if the provider has not written it; nil if it has, or if it cannot be read.
+	Inherited *staticpod.Inherited
 }
 
 // Read parses the output of Report. Other lines, and what has an unknown form, are ignored.
@@ -25,6 +27,7 @@ func Read(output, name string) State {
 	reported := staticpod.Read(output, name)
 	var defined, placed, edited bool
 	version := ""
+	var inherited *staticpod.Inherited
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) < 3 || fields[0] != "replica" || fields[1] != name {
@@ -37,6 +40,10 @@ func Read(output, name string) State {
 			placed = true
 		case "edited":
 			edited = true
+		case "inherited":
+			if len(fields) == 4 {
+				inherited, version = readInherited(fields[3], name)
+			}
 		case "version":
 			if len(fields) == 4 && release.IsVersion(fields[3]) {
 				version = fields[3]
@@ -44,7 +51,7 @@ func Read(output, name string) State {
 		}
 	}
 	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates}
-	s.Unit.NeedReload = edited
+	s.Unit.NeedReload, s.Inherited = edited, inherited
 	switch s.Unit.Sub { // in words where systemd has a result
 	case "failed":
 		s.Unit.Result = "the kubelet does not run"

@@ -65,6 +65,18 @@ func (staticPods) Overrides(facts host.Facts, name string) []string {
 	return pod.Read(facts.Output, name).Duplicates
 }
 
+func (staticPods) IsInherited(facts host.Facts, name string) bool {
+	return pod.Read(facts.Output, name).Inherited != nil
+}
+
+func (staticPods) Inherited(facts host.Facts, c component.Component) ([]string, bool) {
+	have := pod.Read(facts.Output, c.Name).Inherited
+	if have == nil {
+		return nil, false
+	}
+	return pod.InheritedDifferences(*have, c), true
+}
+
 func (staticPods) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {
 	facts, err := h.Observe(ctx, host.Query{Script: pod.Log(name, lines)})
 	return facts.Output, err

@@ -61,6 +61,10 @@ func (systemd) StartNote(facts host.Facts, name string) map[string]string {
 	return unitfile.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
 }
 
+func (systemd) IsInherited(host.Facts, string) bool { return false }
+
+func (systemd) Inherited(host.Facts, component.Component) ([]string, bool) { return nil, false }
+
 func (systemd) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {
 	return h.UnitLog(ctx, unit.Name(name), lines)
 }

@@ -27,6 +27,8 @@ const (
 	PodPath = ConfigDir + "/etcd.yaml" // the definition, what UnitPath is for a unit
 	// StartGuard is a link to a directory that exists only if the member may start: see the pod's mounts.
 	StartGuard = ConfigDir + "/start-allowed"
+	// Inherited keeps the manifest of somebody else that the provider has replaced.
+	Inherited = ConfigDir + "/inherited"
 	// MovedManifests is where other manifests of the member's pod are moved.
 	MovedManifests = ConfigDir + "/moved-manifests"
 )

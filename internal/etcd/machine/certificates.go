@@ -59,18 +59,25 @@ func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string
 	}
 	problems := s.Bundle.Check(l, certificate.Content, now)
 	problems = append(problems, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
-	if f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
+	takenOver := f.Record == nil && f.inherited() // kubeadm has written both
+	if !takenOver && (f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256)) {
 		problems = append(problems, fmt.Sprintf("certificate %s and its key are not the pair that was issued",
 			CertificatePath(l)))
 	}
 	for p, want := range map[string]fs.FileMode{CertificatePath(l): 0o644, keyPath(l): 0o600} {
-		if got := f.Facts.Files[p]; got.Mode.Perm() != want || got.Owner != layout.User {
+		if got := f.Facts.Files[p]; got.Mode.Perm() != want || !s.mayOwn(got.Owner) {
 			problems = append(problems, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(),
 				got.Owner, want, layout.User))
 		}
 	}
 	slices.Sort(problems)
 	return problems
+}
+
+// mayOwn reports whether the files of the member may belong to a user of the machine. Root runs a static pod, and owns
+// what kubeadm has written.
+func (s Spec) mayOwn(user string) bool {
+	return user == layout.User || user == "root" && s.Runtime == StaticPod
 }
 
 // Issued is the result of issuing the necessary pairs: the files to write, what the record
@@ -88,7 +95,7 @@ func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
 	for _, l := range leaves(s) {
 		text := f.Facts.Files[CertificatePath(l)].Content
 		if len(certificateProblems(s, l, f, now)) == 0 {
-			out.Pairs[l.Name] = f.Record.Pairs[l.Name]
+			out.Pairs[l.Name] = pairDigest(f.Facts.Files[CertificatePath(l)].SHA256, f.Facts.Files[keyPath(l)].SHA256)
 		} else {
 			pair, err := s.Bundle.Issue(l, now, 0)
 			if err != nil {

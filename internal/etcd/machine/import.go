@@ -47,6 +47,8 @@ type Imported struct {
 	// Alone means that the cluster did not list its members, so Peers contains only this
 	// one.
 	Alone bool
+	// Added describes what the next restart of a member of kubeadm brings.
+	Added []string
 }
 
 // ListScript asks the member on a machine for the member list.
@@ -62,6 +64,8 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	case f.Empty():
 		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd",
 			"use the address of a machine with a member")
+	case f.Record == nil && f.RecordErr == nil && f.inherited():
+		return readInherited(h, f, facts)
 	case f.Record == nil:
 		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+
 			" that names its cluster: it was not created by this provider",

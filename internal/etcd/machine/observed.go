@@ -90,11 +90,11 @@ func Interpret(name, address, dataDir string, facts host.Facts, err error) Obser
 		return f
 	}
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
-	f.interpretRuntime()
-	f.Volume = volume.Read(facts.Output)
 	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = ReadRecord(file.Content)
 	}
+	f.interpretRuntime()
+	f.Volume = volume.Read(facts.Output)
 	if file, ok := facts.Files[layout.EnvPath]; ok {
 		f.Pending = true
 		env := ParseEnvironment(file.Content)

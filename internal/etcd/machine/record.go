@@ -37,7 +37,7 @@ func (f Observed) recordFits(s Spec, id ID) bool {
 	m := f.Record
 	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.Generation() &&
 		m.UpgradeSnapshots() == s.UpgradeSnapshots() && m.saysConfigured(s) &&
-		m.recordFitsRestore(s) &&
+		m.recordFitsRestore(s) && m.Inherited == f.inheritedDigest(s) &&
 		m.ID() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
 
@@ -118,6 +118,9 @@ type Record struct {
 	Restored string `json:"restored,omitempty"`
 	// Restoring is the ID of a restore that the machine has begun and not completed.
 	Restoring string `json:"restoring,omitempty"`
+	// Inherited is the digest of the CA pool with which a member of kubeadm was taken over; "" if the provider has
+	// started the member. It matters while the manifest is kubeadm's.
+	Inherited string `json:"inherited,omitempty"`
 	// Configured is for an import. Records of earlier versions have none, which is
 	// equivalent to an empty one.
 	Configured *configured `json:"configured,omitempty"`

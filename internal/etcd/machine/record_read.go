@@ -71,6 +71,8 @@ func (m Record) check() error {
 		return fmt.Errorf("restored is %s", problem.Quote(m.Restored))
 	case m.Restoring != "" && ValidateRestoreID(m.Restoring) != nil:
 		return fmt.Errorf("restoring is %s", problem.Quote(m.Restoring))
+	case m.Inherited != "" && !pairForm.MatchString(m.Inherited):
+		return fmt.Errorf("inherited is %s", problem.Quote(m.Inherited))
 	case m.SnapshotsKept < 0 || m.SnapshotsKept > mostKept:
 		return fmt.Errorf("snapshots_kept is %d", m.SnapshotsKept)
 	}

@@ -50,7 +50,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	// The record is the last file: it confirms the files before it.
 	if len(c.Files) > 0 || !f.recordFits(s, id) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
-		r.Change.Files = append(r.Change.Files, recordFile(s.keepRestored(f), id, c.Pairs))
+		r.Change.Files = append(r.Change.Files, f.recordFile(s, id, c.Pairs))
 	}
 	for _, name := range f.Facts.Dirs[layout.DropInDir] {
 		r.Change.Remove = append(r.Change.Remove, path.Join(layout.DropInDir, name))
@@ -98,6 +98,9 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 		return reason
 	}
 	noted := f.StartedWith()
+	if f.inherited() {
+		return cmp.Or(s.inheritedRestart(f), s.podRestartReason(f))
+	}
 	for _, file := range FixedFiles(s) {
 		if noted[file.Path] != Digest(file.Content) {
 			return "it was started with a different " + file.Path
@@ -110,6 +113,13 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 		return "systemd has loaded a different " + layout.UnitPath
 	}
 	return ""
+}
+
+// recordFile returns member.json of an established member.
+func (f Observed) recordFile(s Spec, id ID, pairs map[string]string) host.File {
+	m := s.keepRestored(f).record(id, pairs)
+	m.Inherited = f.inheritedDigest(s)
+	return encodeRecord(m)
 }
 
 // keepRestored returns s with the restore in the record, which stays there when the

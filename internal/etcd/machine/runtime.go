@@ -35,7 +35,8 @@ func runtimeFunctions() host.Script {
 	return staticpod.Functions() + host.Assignments(map[string]string{
 		"member_unit": layout.Unit, "member_unit_file": layout.UnitPath, "member_pod": layout.Product,
 		"member_definition": layout.PodPath, "member_env": layout.EnvPath, "member_config": layout.ConfigDir,
-		"member_link": layout.StartGuard, "member_moved": layout.MovedManifests, "member_ports": portWords(),
+		"member_inherited": layout.Inherited, "member_link": layout.StartGuard, "member_moved": layout.MovedManifests,
+		"member_ports": portWords(),
 	}) + runtimeScript.WithoutComments()
 }
 
@@ -155,8 +156,8 @@ func podIn(facts host.Facts) bool {
 		return false
 	}
 	_, defined := facts.Files[layout.PodPath]
-	manifest, placed := facts.Files[manifestPath]
-	return defined || placed && ownManifest(manifest.Content)
+	_, placed := facts.Files[manifestPath]
+	return defined || placed
 }
 
 // unitName names what runs the member, for messages.

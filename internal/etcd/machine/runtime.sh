@@ -2,12 +2,24 @@
 # the kubelet gets a copy of. Go sets the variables member_*, and defines the functions of static pods.
 member_is_pod() {
   [ ! -e "$member_unit_file" ] || return 1
-  [ -e "$member_definition" ] || grep -q KUBE_STARTED_WITH "$pod_manifests/$member_pod.yaml" 2>/dev/null
+  [ -e "$member_definition" ] || [ -e "$pod_manifests/$member_pod.yaml" ]
+}
+
+# member_keep: keeps the manifest that somebody else has written, before it is taken away.
+member_keep() {
+  member_manifest=$pod_manifests/$member_pod.yaml
+  [ -e "$member_manifest" ] && ! grep -q KUBE_STARTED_WITH "$member_manifest" || return 0
+  # shellcheck disable=SC2154
+  (umask 077 && mkdir -p -- "$member_inherited" && cp -- "$member_manifest" "$member_inherited/.$member_pod.yaml.kube")
+  flush "$member_inherited/.$member_pod.yaml.kube"
+  mv -fT -- "$member_inherited/.$member_pod.yaml.kube" "$member_inherited/$member_pod.yaml"
+  flush "$member_inherited"
 }
 
 # member_stop: stops the member, until the next start.
 member_stop() {
   if member_is_pod; then
+    member_keep
     # shellcheck disable=SC2154,SC2086 # a list of numbers
     pod_stop "$member_pod" "$member_moved" 120 $member_ports
   else

@@ -147,6 +147,7 @@ func (f *Observed) interpretPod() {
 		}
 		return
 	}
+	f.interpretInherited()
 	maps.Copy(f.podNote, container.Note)
 	delete(f.podNote, staticpod.Self)
 	p, err := staticpod.Parse(placed.Content)
@@ -168,9 +169,6 @@ func guardIn(output string) string {
 	return ""
 }
 
-// ownManifest reports whether a manifest is one of the provider's members, also if it was edited.
-func ownManifest(text string) bool { return strings.Contains(text, toolsAnnotation) }
-
 // podQuestions returns the script that reports how the pod of the machine runs, and whether that of s can.
 func (s Spec) podQuestions() host.Script {
 	image := ""
@@ -186,9 +184,10 @@ func (s Spec) podProblems(f Observed) []string {
 		return nil
 	}
 	problems := f.Pod.Problems()
-	if _, placed := f.Facts.Files[manifestPath]; placed && f.Record == nil && !f.isPod() {
-		problems = append(problems, manifestPath+" is the manifest of an etcd that the provider does not manage: use "+
-			"another machine, or move it away when its member has left its cluster")
+	if manifest, placed := f.Facts.Files[manifestPath]; placed && f.Record == nil &&
+		!staticpod.Own(manifest.Content) {
+		problems = append(problems, manifestPath+" is the manifest of an etcd that the provider does not manage: import its "+
+			"member; or use another machine; or move it away when its member has left its cluster")
 	}
 	if len(f.Pod.Duplicates) > 0 && !f.isPod() {
 		problems = append(problems, "the kubelet runs a pod etcd from "+strings.Join(f.Pod.Duplicates, ", ")+
@@ -244,6 +243,9 @@ func (s Spec) manifestDrift(f Observed) []string {
 	if !ok {
 		return []string{manifestPath + " is missing"}
 	}
+	if f.inherited() {
+		return append(s.inheritedDifferences(f), s.guardDrift(f)...)
+	}
 	want := s.pod()
 	if file.Content == string(want.Manifest()) {
 		return s.guardDrift(f)
@@ -285,7 +287,7 @@ func (s Spec) podRestartReason(f Observed) string {
 		return "another manifest of the pod is moved away"
 	}
 	for _, file := range FixedFiles(s) {
-		if file.Path != layout.PodPath && f.Facts.Files[file.Path].SHA256 != Digest(file.Content) {
+		if file.Path != layout.PodPath && !f.inherited() && f.Facts.Files[file.Path].SHA256 != Digest(file.Content) {
 			return file.Path + " is another one, which a new container would read"
 		}
 	}

@@ -1,0 +1,280 @@
+package acceptance
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// kubeadmInit creates a control plane with kubeadm.
+//
+//go:embed testdata/kubeadm-init.sh
+var kubeadmInit string
+
+// adoptedStory is a control plane that kubeadm has created on cp1, behind a balancer of somebody else on cp2.
+type adoptedStory struct {
+	w       *workspace.Workspace
+	machine *lab.Machine
+	version string
+	etcd    string
+	// The arguments that the story changes.
+	apiServer, member string
+}
+
+// TestAdoptKubeadm imports a control plane that kubeadm init has created, with its kubelet and containerd. Neither the
+// import nor the apply that follows restarts anything; a changed flag restarts what it concerns, with all flags that
+// kubeadm was given.
+func TestAdoptKubeadm(t *testing.T) {
+	s := &adoptedStory{w: newStory(t, "cp1", "cp2")}
+	choose(t, s.w, "cp1")
+	s.machine = shared.lab.Machine("cp1")
+	t.Cleanup(func() {
+		for _, name := range []string{"cp1", "cp2"} {
+			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"kubeadm init", s.kubeadm},
+		{"a create is refused", s.createRefused},
+		{"imported", s.imported},
+		{"kubeadm still works", s.kubeadmWorks},
+		{"a flag of the API server", s.flagOfAPIServer},
+		{"a flag of the member", s.flagOfMember},
+		{"certificates renewed", s.renewed},
+		{"kubeadm still works on the provider's manifests", s.kubeadmWorks},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.Log(onMachine(t, s.machine, "ls -la /etc/kubernetes /etc/kubernetes/manifests /etc/kubernetes/pki; "+
+				"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 40 --no-pager | cut -c 1-300; "+
+				"tail -n 12 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300"))
+			t.FailNow()
+		}
+	}
+	apply(t, s.w, "-destroy")
+	if left := onMachine(t, s.machine, "ls -A /etc/kubernetes/manifests"); left != "" {
+		t.Errorf("manifests of a destroyed control plane: %s", left)
+	}
+}
+
+func (s *adoptedStory) kubeadm(t *testing.T) {
+	programs := nodePrograms(t, "kubernetes-1.36-node")
+	s.version, s.etcd = release(t, "kubernetes"), release(t, "etcd")
+	if err := s.machine.RebuildForContainers(t.Context(), podImage); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kubeadm", "kubelet"} {
+		upload(t, s.machine, filepath.Join(programs, name), "/usr/bin/"+name, "755")
+	}
+	images := map[string]string{"registry.k8s.io/etcd:" + s.etcd + "-0": "etcd-v" + s.etcd + "/etcd"}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		images["registry.k8s.io/"+name+":v"+s.version] = "kubernetes-v" + s.version + "/" + name
+	}
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	for reference, program := range images {
+		if err := build.ProgramImage(t.Context(), reference, filepath.Join(shared.components, program), archive); err != nil {
+			t.Fatal(err)
+		}
+		s.importImage(t, archive)
+	}
+	if err := build.PodImage(t.Context(), podImage, archive); err != nil {
+		t.Fatal(err)
+	}
+	s.importImage(t, archive)
+	uploadText(t, s.machine, "/etc/systemd/system/kubelet.service", kubeletUnit)
+	onMachine(t, s.machine, "systemctl daemon-reload && systemctl enable --quiet kubelet")
+	balancer := shared.lab.Machine("cp2")
+	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
+		t.Fatal(err)
+	}
+	startBalancer(t, services.HAProxy, balancer, targetsOn("cp1"), "/readyz")
+	t.Log(onMachine(t, s.machine, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
+		address("cp1"), address("cp2"), kubeadmInit)))
+	t.Log(onMachine(t, s.machine, "cat /etc/kubernetes/manifests/*"))
+}
+
+func (s *adoptedStory) importImage(t *testing.T, archive string) {
+	t.Helper()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := s.machine.ImportImage(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configure writes the configuration of the control plane.
+func (s *adoptedStory) configure(t *testing.T) {
+	t.Helper()
+	override(t, s.w, fmt.Sprintf(`
+resource "kube_pki_bundle" "this" {
+  cluster_name  = "kubernetes"
+  key_algorithm = "RSA-2048"
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address  = %q
+  haproxy  = null
+  external = { targets = var.machines }
+}
+
+resource "kube_etcd_member" "this" {
+  runtime = "static_pod"
+  version = %q
+  extra_args = {
+    feature-gates  = "InitialCorruptCheck=true"
+    snapshot-count = "10000"
+    max-txn-ops    = "200"
+    %s
+  }
+}
+
+resource "kube_control_plane_replica" "this" {
+  runtime       = "static_pod"
+  version       = %q
+  service_cidrs = ["10.96.0.0/12"]
+  pod_cidrs     = ["10.244.0.0/16"]
+  extra_args    = { apiserver = { event-ttl = "2h"%s } }
+}
+`, address("cp2"), s.etcd, s.member, s.version, s.apiServer))
+}
+
+// processes returns what runs: the containers, and the process of each component with the time of its start.
+func (s *adoptedStory) processes(t *testing.T) map[string]string {
+	t.Helper()
+	running := map[string]string{}
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		running[name] = onMachine(t, s.machine, `pid=$(pidof `+name+`)
+cut -d ' ' -f 1,22 "/proc/$pid/stat"
+ctr -n k8s.io tasks ls | awk -v pid="$pid" '$2 == pid'
+sha256sum </etc/kubernetes/manifests/`+name+`.yaml`)
+	}
+	return running
+}
+
+// expectRestarted compares the processes with those of before.
+func (s *adoptedStory) expectRestarted(t *testing.T, before map[string]string, names ...string) {
+	t.Helper()
+	now := s.processes(t)
+	for name := range before {
+		wanted := strings.Contains(" "+strings.Join(names, " ")+" ", " "+name+" ")
+		if restarted := now[name] != before[name]; restarted != wanted {
+			t.Errorf("%s was restarted: %v, want %v: before\n%s\nnow\n%s", name, restarted, wanted, before[name], now[name])
+		}
+	}
+}
+
+// createRefused: what was not imported is not taken over.
+func (s *adoptedStory) createRefused(t *testing.T) {
+	before := s.processes(t)
+	s.configure(t)
+	output := refused(t, s.w)
+	t.Log(output)
+	expectContains(t, output, "etcd.yaml is the manifest of an etcd that the provider does not manage", "import its")
+	s.expectRestarted(t, before)
+	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
+		if err := os.Remove(filepath.Join(s.w.Dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// imported: the plan says what differs, and nothing restarts.
+func (s *adoptedStory) imported(t *testing.T) {
+	before := s.processes(t)
+	at := address("cp1")
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(map[string]string{
+		"kube_pki_bundle.this": at, `kube_etcd_member.this["cp1"]`: at, `kube_control_plane_replica.this["cp1"]`: at,
+	}))
+	output := plan(t, s.w)
+	t.Log(output)
+	expectContains(t, output, "3 to import")
+	s.expectRestarted(t, before)
+	apply(t, s.w)
+	s.expectRestarted(t, before)
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
+	expectEmptyPlan(t, s.w)
+	expectHealthy(t, s.w, []string{"cp1"})
+}
+
+// kubeadmWorks: the commands of kubeadm that operators know.
+func (s *adoptedStory) kubeadmWorks(t *testing.T) {
+	output := onMachine(t, s.machine, "kubeadm certs check-expiration 2>&1")
+	t.Log(output)
+	expectContains(t, output, "apiserver-etcd-client", "scheduler.conf", "etcd-server")
+	for _, line := range strings.Split(output, "\n") {
+		if strings.Contains(line, "MISSING") && !strings.Contains(line, "super-admin") {
+			t.Errorf("kubeadm misses a certificate: %s", line)
+		}
+	}
+	expectContains(t, onMachine(t, s.machine, "kubeadm token create --ttl 5m && kubeadm token list"), "authentication")
+	expectContains(t, onMachine(t, s.machine, "kubeadm upgrade plan --ignore-preflight-errors=all v"+s.version+" 2>&1 || :"),
+		"kube-apiserver", s.version)
+}
+
+// flagOfAPIServer: the first restart keeps what kubeadm was given.
+func (s *adoptedStory) flagOfAPIServer(t *testing.T) {
+	before := s.processes(t)
+	s.apiServer = ", goaway-chance = \"0\""
+	s.configure(t)
+	output := plan(t, s.w)
+	expectContains(t, output, "0 to add, 1 to change, 0 to destroy")
+	apply(t, s.w)
+	s.expectRestarted(t, before, "kube-apiserver")
+	expectContains(t, onMachine(t, s.machine, "tr '\\0' '\\n' <\"/proc/$(pidof kube-apiserver)/cmdline\""),
+		"--event-ttl=2h", "--goaway-chance=0\n")
+	expectContains(t, onMachine(t, s.machine, "cat /etc/kubernetes/replica.pods/inherited/kube-apiserver.yaml"),
+		"--event-ttl=2h", "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint")
+}
+
+func (s *adoptedStory) flagOfMember(t *testing.T) {
+	before := s.processes(t)
+	s.member = `max-request-bytes = "2097152"`
+	s.configure(t)
+	apply(t, s.w)
+	now := s.processes(t)
+	if now["etcd"] == before["etcd"] {
+		t.Error("etcd was not restarted")
+	}
+	expectContains(t, onMachine(t, s.machine, "tr '\\0' '\\n' <\"/proc/$(pidof etcd)/cmdline\""), "--max-txn-ops=200",
+		"--max-request-bytes=2097152", "--feature-gates=InitialCorruptCheck=true")
+	expectContains(t, onMachine(t, s.machine, "cat /etc/etcd/inherited/etcd.yaml"), "--max-txn-ops=200")
+}
+
+// renewed: all certificates are issued anew, and what reads its own at the start only is restarted.
+func (s *adoptedStory) renewed(t *testing.T) {
+	const digests = "cd /etc/kubernetes && sha256sum *.conf pki/*.crt pki/etcd/*.crt"
+	before := onMachine(t, s.machine, digests)
+	file := filepath.Join(s.w.Dir, "renewal_override.tf")
+	write(t, file, `
+resource "kube_etcd_member" "this" { early_renewal = "8759h59m" }
+resource "kube_control_plane_replica" "this" { early_renewal = "8759h59m" }
+`)
+	applyOnly(t, s.w)
+	write(t, file, "")
+	apply(t, s.w)
+	after := onMachine(t, s.machine, digests)
+	for _, line := range strings.Split(before, "\n") {
+		_, file, _ := strings.Cut(line, "  ")
+		authority := strings.Contains(file, "ca.crt") || strings.Contains(file, "ca-signing")
+		kept := authority || file == "kubelet.conf" || file == "super-admin.conf" || file == ""
+		if strings.Contains(after, line) != kept {
+			t.Errorf("%s: kept is %v, want %v", file, !kept, kept)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package pod
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// InheritedDir keeps the manifests of somebody else that the provider has replaced.
+const InheritedDir = Dir + "/inherited"
+
+// readInherited parses a manifest in base64 that the provider has not written, and the version in the tag of its image.
+// One of another form is nil.
+func readInherited(encoded, name string) (have *staticpod.Inherited, version string) {
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, ""
+	}
+	p, err := staticpod.ParseInherited(string(text))
+	if err != nil || p.Name != name {
+		return nil, ""
+	}
+	return &p, VersionOf(p)
+}
+
+// VersionOf returns the version in the tag of the image of a component; "" if there is none.
+func VersionOf(p staticpod.Inherited) string {
+	image, _, _ := strings.Cut(p.Image, "@")
+	_, tag, _ := strings.Cut(path.Base(image), ":")
+	if version := strings.TrimPrefix(tag, "v"); release.IsVersion(version) {
+		return version
+	}
+	return ""
+}
+
+// RepositoryOf returns the repository of a component's image; "" if the image is not named as those of Kubernetes.
+func RepositoryOf(p staticpod.Inherited) string {
+	repository, ok := strings.CutSuffix(p.Image, "/"+p.Name+":v"+VersionOf(p))
+	if !ok || component.ValidateImageRepository(repository) != nil {
+		return ""
+	}
+	return repository
+}
+
+// Lost describes what of a manifest of kubeadm a definition of the provider cannot have.
+func Lost(p staticpod.Inherited) []string {
+	known := append(slices.Clone(staticpod.Trusted), component.PKIDir, component.ControllerManagerConf,
+		component.SchedulerConf)
+	if p.Name == release.ControllerManager {
+		known = append(known, flexVolumes)
+	}
+	return p.Lost(known...)
+}
+
+// flexVolumes is what kubeadm mounts for plugins of the long deprecated kind FlexVolume.
+const flexVolumes = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec"
+
+// InheritedDifferences describes why a component of kubeadm must be restarted to run as c. What the provider's
+// definition has by itself, such as a flag that it always sets, comes with the next restart.
+func InheritedDifferences(have staticpod.Inherited, c component.Component) []string {
+	words := staticpod.FlagsDiffer(have.Flags, c.Flags, c.Standard, func(flag, has, wants string) bool {
+		return sameFlag(c, flag, has, wants)
+	})
+	if have.Image != c.Image {
+		words = append(words, fmt.Sprintf("the image is %q, wanted %q", have.Image, c.Image))
+	}
+	if !maps.Equal(have.Environment, c.Environment) {
+		words = append(words, "the variables of its environment are other ones")
+	}
+	if c.Limits != (component.Limits{}) {
+		words = append(words, "it has no limits")
+	}
+	return words
+}
+
+// sameFlag reports whether two values of a flag mean the same: copies of one file, the addresses of the member on the
+// same machine, and plugins of which the provider enables one more.
+func sameFlag(c component.Component, flag, has, wants string) bool {
+	_, owned := component.OwnedFlags[c.Name][flag]
+	switch {
+	case flag == "etcd-servers":
+		return has == "https://127.0.0.1:2379" && wants == component.MemberURL(c.Flags["advertise-address"])
+	case flag == component.AdmissionFlag && wants == c.Standard[flag]:
+		return component.Admits(wants, has)
+	case owned && path.IsAbs(has) && path.IsAbs(wants):
+		return true
+	}
+	return false
+}
+
+// Added describes the flags that the next restart of a component of kubeadm brings.
+func Added(have staticpod.Inherited, c component.Component) []string {
+	var words []string
+	for _, flag := range slices.Sorted(maps.Keys(c.Flags)) {
+		if has, there := have.Flags[flag]; !there || has != c.Flags[flag] {
+			words = append(words, fmt.Sprintf("%s --%s=%s", c.Name, flag, c.Flags[flag]))
+		}
+	}
+	return words
+}

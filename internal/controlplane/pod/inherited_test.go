@@ -1,0 +1,178 @@
+package pod
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// kubeadmPods are what kubeadm 1.36 writes for 10.0.0.11, with --event-ttl=2h of the API server.
+func kubeadmPods(t *testing.T) map[string]string {
+	t.Helper()
+	pods := map[string]string{}
+	for _, name := range release.Components() {
+		text, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods[name] = string(text)
+	}
+	return pods
+}
+
+// adopted is the configuration of the replica of kubeadmPods.
+func adopted(t *testing.T) component.Replica {
+	s := componenttest.Stacked(t)
+	s.Runtime, s.Version, s.Address = component.StaticPod, "1.36.3", "10.0.0.11"
+	bundle := *s.Bundle
+	bundle.ClusterName = "kubernetes"
+	s.EtcdURLs, s.Bundle = []string{"https://10.0.0.11:2379"}, &bundle
+	s.ServiceCIDRs, s.PodCIDRs = []string{"10.96.0.0/12"}, []string{"10.244.0.0/16"}
+	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"event-ttl": "2h"}}
+	s.ClusterDomain, s.Port, s.AllAddresses, s.DetectionTime = "", 0, false, 0
+	return s
+}
+
+func inheritedWords(t *testing.T, s component.Replica, change func(name, text string) string) string {
+	t.Helper()
+	var words []string
+	for _, c := range component.Of(s) {
+		text := change(c.Name, kubeadmPods(t)[c.Name])
+		have, err := staticpod.ParseInherited(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, InheritedDifferences(have, c)...)
+	}
+	return strings.Join(words, "\n")
+}
+
+// TestInheritedDifferences: what is configured is a difference, and what the provider adds by itself is none.
+func TestInheritedDifferences(t *testing.T) {
+	as := func(_, text string) string { return text }
+	replace := func(of, before, after string) func(string, string) string {
+		return func(name, text string) string {
+			if name != of {
+				return text
+			}
+			return strings.Replace(text, before, after, 1)
+		}
+	}
+	for name, c := range map[string]struct {
+		edit   func(*component.Replica)
+		change func(name, text string) string
+		want   string
+	}{
+		"as it is": {func(*component.Replica) {}, as, ""},
+		"a flag": {
+			func(s *component.Replica) { s.ExtraArgs[release.Scheduler] = map[string]string{"v": "1"} }, as,
+			`flag --v is missing, wanted "1"`,
+		},
+		"a lost flag": {
+			func(s *component.Replica) { s.ExtraArgs = nil }, as, `flag --event-ttl is "2h", wanted not to be set`,
+		},
+		"a flag that the provider sets otherwise": {
+			func(*component.Replica) {}, replace(release.APIServer, "--secure-port=6443", "--secure-port=7443"),
+			`flag --secure-port is "7443", wanted "6443"`,
+		},
+		"no pod network": {
+			func(s *component.Replica) { s.PodCIDRs = nil }, as,
+			"flag --allocate-node-cidrs is \"true\", wanted not to be set\n" +
+				"flag --cluster-cidr is \"10.244.0.0/16\", wanted not to be set\n" +
+				"flag --service-cluster-ip-range is \"10.96.0.0/12\", wanted not to be set",
+		},
+		"another etcd": {
+			func(s *component.Replica) { s.EtcdURLs = []string{"https://10.0.0.12:2379"} }, as,
+			`flag --etcd-servers is "https://127.0.0.1:2379", wanted "https://10.0.0.12:2379"`,
+		},
+		"a version": {
+			func(s *component.Replica) { s.Version = "1.36.4" }, as,
+			"the image is \"registry.k8s.io/kube-apiserver:v1.36.3\", wanted \"registry.k8s.io/kube-apiserver:v1.36.4\"\n" +
+				"the image is \"registry.k8s.io/kube-controller-manager:v1.36.3\", wanted \"registry.k8s.io/kube-controller-manager:v1.36.4\"\n" +
+				"the image is \"registry.k8s.io/kube-scheduler:v1.36.3\", wanted \"registry.k8s.io/kube-scheduler:v1.36.4\"",
+		},
+		"metrics": {
+			func(s *component.Replica) { s.MetricsAddress = "0.0.0.0" }, as,
+			"flag --bind-address is \"127.0.0.1\", wanted \"0.0.0.0\"\nflag --bind-address is \"127.0.0.1\", wanted \"0.0.0.0\"",
+		},
+		"verified kubelets": {
+			func(s *component.Replica) { s.VerifyKubelets = true }, as,
+			`flag --kubelet-certificate-authority is missing, wanted "/etc/kubernetes/pki/ca.crt"`,
+		},
+		"a plugin": {
+			func(*component.Replica) {}, replace(release.APIServer, "=NodeRestriction", "=NodeRestriction,AlwaysPullImages"),
+			`flag --enable-admission-plugins is "NodeRestriction,AlwaysPullImages", wanted ` +
+				`"NodeRestriction,DenyServiceExternalIPs"`,
+		},
+		"variables": {
+			func(s *component.Replica) {
+				s.Environment = map[string]map[string]string{release.Scheduler: {"GOGC": "90"}}
+			}, as, "the variables of its environment are other ones",
+		},
+		"limits": {
+			func(s *component.Replica) {
+				s.Limits = map[string]component.Limits{release.Scheduler: {MemoryMax: "1G"}}
+			}, as, "it has no limits",
+		},
+	} {
+		s := adopted(t)
+		c.edit(&s)
+		if got := inheritedWords(t, s, c.change); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+	audited := adopted(t)
+	audited.Audit.MaxAgeDays = 7
+	if got := inheritedWords(t, audited, as); !strings.Contains(got, "flag --audit-log-path is missing") {
+		t.Errorf("a configured audit log: %q", got)
+	}
+}
+
+// TestInheritedAdds: a person reads what the next restart brings.
+func TestInheritedAdds(t *testing.T) {
+	c := component.Of(adopted(t))[0]
+	have, err := staticpod.ParseInherited(kubeadmPods(t)[c.Name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := strings.Join(Added(have, c), "\n") + "\n"
+	for _, line := range []string{
+		"kube-apiserver --profiling=false\n", "kube-apiserver --shutdown-delay-duration=5s\n",
+		"kube-apiserver --bind-address=10.0.0.11\n", "kube-apiserver --client-ca-file=/etc/kubernetes/pki/client-ca.crt\n",
+	} {
+		if !strings.Contains(added, line) {
+			t.Errorf("%q is not in\n%s", line, added)
+		}
+	}
+	if strings.Contains(added, "event-ttl") {
+		t.Errorf("an unchanged flag is in\n%s", added)
+	}
+}
+
+func TestReadInheritedState(t *testing.T) {
+	text := kubeadmPods(t)[release.Scheduler]
+	output := "pod\tanswers\tkube-scheduler\npod\tcontainer\tkube-scheduler\t" + strings.Repeat("ab", 32) +
+		"\tRUNNING\t42\t\nreplica\tkube-scheduler\tplaced\nreplica\tkube-scheduler\tinherited\t" +
+		base64.StdEncoding.EncodeToString([]byte(text)) + "\n"
+	s := Read(output, release.Scheduler)
+	if s.Inherited == nil || s.Unit.Active != "active" || s.Unit.NeedReload ||
+		s.Program != component.Artifact("1.36.3", release.Scheduler).Path() {
+		t.Errorf("%+v", s)
+	}
+	if s = Read(output, release.APIServer); s.Inherited != nil {
+		t.Errorf("another component: %+v", s)
+	}
+	for _, bad := range []string{"-", base64.StdEncoding.EncodeToString([]byte("kind: Pod")),
+		base64.StdEncoding.EncodeToString([]byte(kubeadmPods(t)[release.APIServer]))} {
+		if s = Read("replica\tkube-scheduler\tinherited\t"+bad+"\n", release.Scheduler); s.Inherited != nil {
+			t.Errorf("%.20q: %+v", bad, s.Inherited)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// An inherited member is a static pod whose manifest kubeadm has written. The provider manages it as it is: what its
+// own manifest has in addition comes with the next restart, which a difference of the configuration needs. Until then,
+// the record has the digest of the CA pool that the member was taken over with.
+
+// ClusterCAPath has the authority by which a cluster of kubeadm is identified.
+var ClusterCAPath = path.Join(path.Dir(layout.PKIDir), "ca.crt")
+
+// inherited reports whether the machine's member is inherited.
+func (f Observed) inherited() bool {
+	manifest, placed := f.Facts.Files[manifestPath]
+	return placed && f.isPod() && !staticpod.Own(manifest.Content)
+}
+
+// interpretInherited sets what is known of an inherited pod. Nothing says what its container has read. It runs with the
+// files of the machine, or of the time when it was taken over.
+func (f *Observed) interpretInherited() {
+	if !f.inherited() {
+		return
+	}
+	if _, running := f.Pod.Running(); !running {
+		return
+	}
+	f.podNote[layout.CAPath] = f.Facts.Files[layout.CAPath].SHA256
+	if f.Record != nil {
+		f.podNote[layout.CAPath] = f.Record.Inherited
+	}
+}
+
+// inheritedDifferences describes why an inherited member does not run as s wants it, beyond what a restart adds.
+func (s Spec) inheritedDifferences(f Observed) []string {
+	have, err := staticpod.ParseInherited(f.Facts.Files[manifestPath].Content)
+	if err != nil {
+		return []string{manifestPath + ": " + err.Error()}
+	}
+	want, plain := s.pod(), s
+	plain.ExtraArgs = nil
+	flags := maps.Clone(have.Flags)
+	for _, flag := range initialFlagNames {
+		delete(flags, flag)
+	}
+	words := staticpod.FlagsDiffer(flags, want.Flags, ServerFlags(plain), nil)
+	if have.Image != want.Image {
+		words = append(words, fmt.Sprintf("the image is %q, wanted %q", have.Image, want.Image))
+	}
+	if !maps.Equal(have.Environment, want.Environment) {
+		words = append(words, "the variables of the environment are other ones")
+	}
+	if have.Name != want.Name || have.Program != want.Program {
+		words = append(words, fmt.Sprintf("it runs %s in a pod %s", have.Program, have.Name))
+	}
+	return words
+}
+
+// inheritedRestart describes why an inherited member must be restarted to run with s, or returns "".
+func (s Spec) inheritedRestart(f Observed) string {
+	if words := s.inheritedDifferences(f); len(words) > 0 {
+		return words[0]
+	}
+	anchors := s.Bundle.Anchors(pki.Etcd)
+	if f.podNote[layout.CAPath] == Digest([]byte(anchors)) || f.Record == nil && f.trusts(anchors) {
+		return ""
+	}
+	return "it was started with a different " + layout.CAPath
+}
+
+// trusts reports whether the CA pool of the machine has exactly the given authorities.
+func (f Observed) trusts(anchors string) bool {
+	raw := func(text string) []string {
+		var all []string
+		for _, c := range CertificatesOf(text) {
+			all = append(all, string(c.Raw))
+		}
+		slices.Sort(all)
+		return all
+	}
+	have := raw(f.Facts.Files[layout.CAPath].Content)
+	return len(have) > 0 && slices.Equal(have, raw(anchors))
+}
+
+// NotTakenOver describes why an inherited member cannot be taken over by s, or returns "". A change of the CA pool that
+// is cut off before the record exists would not be known.
+func (f Observed) NotTakenOver(s Spec) string {
+	if f.Record != nil || !f.inherited() || f.trusts(s.Bundle.Anchors(pki.Etcd)) {
+		return ""
+	}
+	return layout.CAPath + " on " + f.Label() + " has other authorities than the bundle: take the member over first, and " +
+		"rotate the etcd CA with a later apply"
+}
+
+// inheritedDigest returns Record.Inherited for a member that s takes over, or has taken over.
+func (f Observed) inheritedDigest(s Spec) string {
+	switch {
+	case !f.inherited():
+		return ""
+	case f.Record != nil:
+		return f.Record.Inherited
+	}
+	return Digest([]byte(s.Bundle.Anchors(pki.Etcd)))
+}
+
+// readInherited derives a member from kubeadm's manifest.
+func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error) {
+	pod, err := staticpod.ParseInherited(f.Facts.Files[manifestPath].Content)
+	if err != nil {
+		return Imported{}, notImported(h, manifestPath+": "+err.Error(), "import a member that kubeadm has created")
+	}
+	dir := cmp.Or(pod.Flags["data-dir"], layout.DefaultDataDir)
+	version := versionOfImage(pod.Image)
+	ca := CertificatesOf(facts.Files[ClusterCAPath].Content)
+	lost := pod.Lost(append(slices.Clone(staticpod.Trusted), layout.PKIDir, dir)...)
+	switch {
+	case len(lost) > 0:
+		return Imported{}, notImported(h, manifestPath+" has what a manifest of the provider cannot have: "+
+			strings.Join(lost, ", "), "remove it from the manifest, one member at a time, if it is not needed")
+	case release.ValidateVersion(version) != nil:
+		return Imported{}, notImported(h, fmt.Sprintf("the image %q does not name a version of etcd that the provider "+
+			"knows", pod.Image), "upgrade etcd with kubeadm first, to an image that is tagged by its version")
+	case len(ca) == 0:
+		return Imported{}, notImported(h, ClusterCAPath+", which identifies the cluster, is not on the machine",
+			"copy it there from a machine with an API server")
+	case ValidateDataDir(dir) != nil:
+		return Imported{}, notImported(h, ValidateDataDir(dir).Error(), "use another data directory")
+	case ValidateName(pod.Flags["name"]) != nil:
+		return Imported{}, notImported(h, ValidateName(pod.Flags["name"]).Error(), "replace the member by one with another "+
+			"name")
+	case pod.Flags["advertise-client-urls"] != membership.ClientURL(h.Address()):
+		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %q", pod.Flags["advertise-client-urls"]),
+			"import it by that address, which the cluster uses for the machine")
+	}
+	out := Imported{
+		ClusterID: pki.ClusterIDOf(ca[0].Raw), Name: pod.Flags["name"], Version: version, Runtime: StaticPod,
+		Image: pod.Image, DataDir: dir, SnapshotsKept: orDefault(0), Environment: pod.Environment,
+		ArchivesKept: configured{}.archivesKept(),
+	}
+	flags := maps.Clone(pod.Flags)
+	out.Peers, out.Alone = listedPeers(facts.Output)
+	if out.Alone {
+		maps.Copy(out.Peers, initialPeers(flags["initial-cluster"]))
+	}
+	out.Peers[out.Name] = h.Address()
+	for _, flag := range initialFlagNames {
+		delete(flags, flag)
+	}
+	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: dir}
+	out.ExtraArgs = extraArgs(s, flags, nil)
+	s.ExtraArgs, s.Runtime, s.Image, s.Environment = out.ExtraArgs, StaticPod, out.Image, out.Environment
+	s.Bundle = &pki.Bundle{}
+	if words := s.inheritedDifferences(f); len(words) > 0 {
+		return Imported{}, notImported(h, "its member runs with what the provider sets otherwise: "+strings.Join(words, "; "),
+			"change that in "+manifestPath+", one member at a time, and import it then")
+	}
+	out.Added = s.addedByRestart(pod)
+	return out, nil
+}
+
+// addedByRestart describes what the next restart of an inherited member brings.
+func (s Spec) addedByRestart(have staticpod.Inherited) []string {
+	var words []string
+	for flag, value := range s.pod().Flags {
+		if _, there := have.Flags[flag]; !there {
+			words = append(words, fmt.Sprintf("--%s=%s", flag, value))
+		}
+	}
+	slices.Sort(words)
+	return words
+}
+
+// versionOfImage returns the version of etcd in the tag of an image, "3.6.5" for "registry.k8s.io/etcd:3.6.5-0"; "" if
+// there is no tag.
+func versionOfImage(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(path.Base(image), ":")
+	version, _, _ := strings.Cut(strings.TrimPrefix(tag, "v"), "-")
+	return version
+}
+
+// initialPeers returns the members that --initial-cluster names, name → address.
+func initialPeers(cluster string) map[string]string {
+	peers := map[string]string{}
+	for entry := range strings.SplitSeq(cluster, ",") {
+		name, url, _ := strings.Cut(entry, "=")
+		if at := membership.HostInURL(url); ValidateName(name) == nil && at != "" {
+			peers[name] = at
+		}
+	}
+	return peers
+}

@@ -1,0 +1,279 @@
+package staticpod
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Inherited is a pod whose manifest the provider has not written: kubeadm has. Its container notes nothing.
+type Inherited struct {
+	Name        string
+	Image       string
+	Program     string
+	Flags       map[string]string // as Pod.Flags
+	Environment map[string]string
+	Mounts      []Mount
+	// Other is what neither a Pod has nor kubeadm writes by itself, in words: what a manifest of the provider would lose.
+	Other []string
+}
+
+// Own reports whether a manifest is one of the provider, also if it was edited.
+func Own(text string) bool { return strings.Contains(text, noteVariable) }
+
+// object is a part of a manifest, as YAML has it.
+type object = map[string]any
+
+// kubeadmWrites are the fields of the pod and of its container that a manifest of kubeadm has, and those that it may
+// have with any value: a pod of the provider has its own there. Source: cmd/kubeadm/app/util/staticpod/utils.go and
+// cmd/kubeadm/app/phases/{controlplane,etcd} of 1.32 to 1.36. The other ones are compared.
+var (
+	kubeadmWrites = []string{
+		"hostNetwork", "priority", "priorityClassName", "securityContext", "containers", "volumes",
+	}
+	kubeadmWritesContainer = []string{
+		"name", "image", "imagePullPolicy", "command", "env", "resources", "volumeMounts", "ports",
+		"livenessProbe", "readinessProbe", "startupProbe",
+	}
+	kubeadmRequests = map[string]object{
+		"etcd":                    {"cpu": "100m", "memory": "100Mi"},
+		"kube-apiserver":          {"cpu": "250m"},
+		"kube-controller-manager": {"cpu": "200m"},
+		"kube-scheduler":          {"cpu": "100m"},
+	}
+)
+
+// kubeadmAnnotations begins the annotations of kubeadm.
+const kubeadmAnnotations = "kubeadm.kubernetes.io/"
+
+// ParseInherited reads a manifest that is not the provider's. Errors say what of its form is unknown.
+func ParseInherited(text string) (Inherited, error) {
+	var m object
+	if len(text) > longestManifest {
+		return Inherited{}, fmt.Errorf("its size is %d bytes", len(text))
+	}
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		return Inherited{}, fmt.Errorf("it is not a manifest: %s", problem.Line(err.Error()))
+	}
+	metadata, pod := child(m, "metadata"), child(m, "spec")
+	containers, _ := pod["containers"].([]any)
+	if m["kind"] != "Pod" || len(containers) != 1 {
+		return Inherited{}, errors.New("it is not a pod with one container")
+	}
+	c, _ := containers[0].(object)
+	p := Inherited{Name: textOf(metadata["name"]), Image: textOf(c["image"])}
+	p.readMetadata(metadata)
+	p.readCommand(c)
+	p.readVariables(c)
+	p.readMounts(pod, c)
+	p.readFields(m, pod, c)
+	slices.Sort(p.Other)
+	if p.Program == "" || p.Image == "" || p.Name == "" {
+		return Inherited{}, errors.New("its pod has no name, no image or no command")
+	}
+	return p, nil
+}
+
+func child(m object, name string) object {
+	c, _ := m[name].(object)
+	return c
+}
+
+// textOf returns a value if it is a text.
+func textOf(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func (p *Inherited) other(format string, args ...any) {
+	p.Other = append(p.Other, problem.Line(fmt.Sprintf(format, args...)))
+}
+
+func (p *Inherited) readMetadata(metadata object) {
+	labels := child(metadata, "labels")
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if name == "component" && labels[name] == p.Name || name == "tier" && labels[name] == "control-plane" {
+			continue
+		}
+		p.other("label %s", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(child(metadata, "annotations"))) {
+		if !strings.HasPrefix(name, kubeadmAnnotations) {
+			p.other("annotation %s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		known := []string{"name", "namespace", "labels", "annotations", "creationTimestamp"}
+		if !slices.Contains(known, name) || name == "namespace" && metadata[name] != namespace {
+			p.other("metadata.%s", name)
+		}
+	}
+}
+
+func (p *Inherited) readCommand(c object) {
+	words, _ := c["command"].([]any)
+	for i, v := range words {
+		word := textOf(v)
+		if i == 0 {
+			p.Program = word
+			continue
+		}
+		flag, value, ok := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		if !ok || !strings.HasPrefix(word, "--") || strings.Contains(value, "\n") {
+			p.other("the argument %s, which is not a flag with a value", problem.Quote(word))
+			continue
+		}
+		if p.Flags == nil {
+			p.Flags = map[string]string{}
+		}
+		if before, repeated := p.Flags[flag]; repeated {
+			value = before + "\n" + value
+		}
+		p.Flags[flag] = value
+	}
+}
+
+func (p *Inherited) readVariables(c object) {
+	variables, _ := c["env"].([]any)
+	for _, v := range variables {
+		variable, _ := v.(object)
+		name, value := textOf(variable["name"]), textOf(variable["value"])
+		_, set := variable["value"].(string)
+		if !variableForm.MatchString(name) || len(variable) > 2 || len(variable) == 2 && !set {
+			p.other("the variable %s, whose value is not a text", problem.Quote(name))
+			continue
+		}
+		if p.Environment == nil {
+			p.Environment = map[string]string{}
+		}
+		p.Environment[name] = value
+	}
+}
+
+func (p *Inherited) readMounts(pod, c object) {
+	paths, types := map[string]string{}, map[string]string{}
+	volumes, _ := pod["volumes"].([]any)
+	for _, v := range volumes {
+		volume, _ := v.(object)
+		name, source := textOf(volume["name"]), child(volume, "hostPath")
+		if len(volume) != 2 || source == nil {
+			p.other("the volume %s, which is not a path of the machine", problem.Quote(name))
+			continue
+		}
+		paths[name], types[name] = textOf(source["path"]), textOf(source["type"])
+	}
+	mounts, _ := c["volumeMounts"].([]any)
+	for _, v := range mounts {
+		mount, _ := v.(object)
+		name, readOnly := textOf(mount["name"]), mount["readOnly"] == true
+		at, ok := paths[name]
+		for _, field := range slices.Sorted(maps.Keys(mount)) {
+			if !slices.Contains([]string{"name", "mountPath", "readOnly"}, field) {
+				p.other("the volume %s with %s", problem.Quote(name), field)
+			}
+		}
+		if !ok {
+			continue // said above
+		}
+		m := Mount{Name: name, Path: at, At: textOf(mount["mountPath"]), ReadOnly: readOnly, Type: types[name]}
+		if m.At == m.Path {
+			m.At = ""
+		}
+		p.Mounts = append(p.Mounts, m)
+	}
+}
+
+// readFields looks for fields that kubeadm does not write, and for resources that are not those of kubeadm.
+func (p *Inherited) readFields(m, pod, c object) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, name) {
+			p.other("%s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(pod)) {
+		if !slices.Contains(kubeadmWrites, name) {
+			p.other("spec.%s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if !slices.Contains(kubeadmWritesContainer, name) {
+			p.other("%s of the container", name)
+		}
+	}
+	seccomp := object{"seccompProfile": object{"type": "RuntimeDefault"}}
+	if context := child(pod, "securityContext"); len(context) > 0 && !reflect.DeepEqual(context, seccomp) {
+		p.other("spec.securityContext")
+	}
+	resources := child(c, "resources")
+	if requests := child(resources, "requests"); len(requests) > 0 && !reflect.DeepEqual(requests, kubeadmRequests[p.Name]) {
+		p.other("the resource requests %v", requests)
+	}
+	if limits := child(resources, "limits"); len(limits) > 0 {
+		p.other("the resource limits %v", limits)
+	}
+	if pod["hostNetwork"] != true {
+		p.other("spec.hostNetwork, which is not true")
+	}
+}
+
+// Foreign returns the mounts of p that are below none of the paths.
+func (p Inherited) Foreign(known ...string) []Mount {
+	var rest []Mount
+	for _, m := range p.Mounts {
+		below := func(dir string) bool { return m.Path == dir || strings.HasPrefix(m.Path, dir+"/") }
+		if m.At != "" || !slices.ContainsFunc(known, below) {
+			rest = append(rest, m)
+		}
+	}
+	return rest
+}
+
+// Lost describes what a pod of the provider would not have, given the paths that one has mounted anyway.
+func (p Inherited) Lost(known ...string) []string {
+	words := slices.Clone(p.Other)
+	for _, m := range p.Foreign(known...) {
+		words = append(words, fmt.Sprintf("the volume %s (%s at %s)", m.Name, m.Path, m.at()))
+	}
+	return words
+}
+
+// Trusted are the directories of CAs that kubeadm mounts, if the machine has them.
+var Trusted = []string{
+	"/etc/ssl/certs", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
+	"/etc/pki/ca-trust", "/etc/pki/tls/certs",
+}
+
+// FlagsDiffer describes how the flags of an inherited pod differ from the wanted ones in what its container must be
+// restarted for. A flag that have does not set may have the standard value: what the provider adds by itself comes with
+// the next restart. same says which values mean the same; nil: equal ones.
+func FlagsDiffer(have, want, standard map[string]string, same func(flag, have, want string) bool) []string {
+	all := maps.Clone(have)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, want)
+	var words []string
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		has, there := have[flag]
+		wants, wanted := want[flag]
+		usual, ok := standard[flag]
+		switch {
+		case there && wanted && (has == wants || same != nil && same(flag, has, wants)):
+		case !there && wanted && ok && usual == wants:
+		case !there:
+			words = append(words, fmt.Sprintf("flag --%s is missing, wanted %q", flag, wants))
+		case !wanted:
+			words = append(words, fmt.Sprintf("flag --%s is %q, wanted not to be set", flag, has))
+		default:
+			words = append(words, fmt.Sprintf("flag --%s is %q, wanted %q", flag, has, wants))
+		}
+	}
+	return words
+}

@@ -1,0 +1,125 @@
+package staticpod
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kubeadmManifest returns what kubeadm 1.36 writes (kubeadm init phase control-plane all, etcd local).
+func kubeadmManifest(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "kubeadm", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestInheritedOfKubeadm(t *testing.T) {
+	for name, known := range map[string][]string{
+		"etcd":                    {"/etc/kubernetes/pki/etcd", "/var/lib/etcd"},
+		"kube-apiserver":          {"/etc/kubernetes/pki"},
+		"kube-controller-manager": {"/etc/kubernetes/pki", "/etc/kubernetes/controller-manager.conf"},
+		"kube-scheduler":          {"/etc/kubernetes/scheduler.conf"},
+	} {
+		text := kubeadmManifest(t, name)
+		p, err := ParseInherited(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Name != name || p.Program != name || !strings.HasPrefix(p.Image, "registry.k8s.io/"+name+":") {
+			t.Errorf("%s is read as %+v", name, p)
+		}
+		if lost := p.Lost(append(known, Trusted...)...); len(lost) > 0 || Own(text) {
+			t.Errorf("%s: lost %q, own %v", name, lost, Own(text))
+		}
+		if len(p.Lost()) == 0 {
+			t.Errorf("%s: no volume is lost without paths", name)
+		}
+	}
+	p, _ := ParseInherited(kubeadmManifest(t, "kube-apiserver"))
+	if p.Flags["event-ttl"] != "2h" || p.Flags["etcd-servers"] != "https://127.0.0.1:2379" || len(p.Mounts) != 5 {
+		t.Errorf("flags %v, mounts %v", p.Flags, p.Mounts)
+	}
+}
+
+// TestInheritedNamesTheRest: whatever is in a manifest that a pod of the provider cannot have has a name.
+func TestInheritedNamesTheRest(t *testing.T) {
+	for name, c := range map[string]struct{ before, after, want string }{
+		"label":             {"tier: control-plane", "tier: control-plane\n    team: a", "label team"},
+		"annotation":        {"  annotations:", "  annotations:\n    team/a: b", "annotation team/a"},
+		"field of the pod":  {"  hostNetwork: true", "  hostNetwork: true\n  dnsPolicy: Default", "spec.dnsPolicy"},
+		"no host network":   {"  hostNetwork: true", "  hostNetwork: false", "spec.hostNetwork, which is not true"},
+		"of the container":  {"    name: kube-apiserver\n", "    name: kube-apiserver\n    tty: true\n", "tty of the container"},
+		"requests":          {"cpu: 250m", "cpu: 500m", "the resource requests map[cpu:500m]"},
+		"limits":            {"    resources:", "    resources:\n      limits: {cpu: 2}", "the resource limits map[cpu:2]"},
+		"argument":          {"    - --event-ttl=2h", "    - --event-ttl", `the argument "--event-ttl", which is not a flag with a value`},
+		"volume":            {"  volumes:", "  volumes:\n  - name: x\n    emptyDir: {}", `the volume "x", which is not a path of the machine`},
+		"part of a volume":  {"      name: ca-certs\n", "      name: ca-certs\n      subPath: a\n", `the volume "ca-certs" with subPath`},
+		"another place":     {"mountPath: /etc/ca-certificates", "mountPath: /etc/certs", "the volume etc-ca-certificates (/etc/ca-certificates at /etc/certs)"},
+		"another directory": {"      path: /etc/ca-certificates", "      path: /srv/audit", "the volume etc-ca-certificates (/srv/audit at /etc/ca-certificates)"},
+		"security context":  {"      type: RuntimeDefault", "      type: Unconfined", "spec.securityContext"},
+		"variable": {
+			"    imagePullPolicy", "    env: [{name: A, valueFrom: {fieldRef: {fieldPath: a}}}]\n    imagePullPolicy",
+			`the variable "A", whose value is not a text`,
+		},
+	} {
+		text := kubeadmManifest(t, "kube-apiserver")
+		changed := strings.Replace(text, c.before, c.after, 1)
+		p, err := ParseInherited(changed)
+		if lost := p.Lost(append([]string{"/etc/kubernetes/pki"}, Trusted...)...); err != nil || text == changed ||
+			!slices.Equal(lost, []string{c.want}) {
+			t.Errorf("%s: %q, %v; want %q", name, lost, err, c.want)
+		}
+	}
+	variable := strings.Replace(kubeadmManifest(t, "etcd"), "    imagePullPolicy",
+		"    env: [{name: GOGC, value: \"90\"}]\n    imagePullPolicy", 1)
+	if p, err := ParseInherited(variable); err != nil || p.Environment["GOGC"] != "90" || len(p.Other) > 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, text := range []string{"", "a: [", "kind: Pod", "kind: Pod\nspec: {containers: [{}]}", strings.Repeat(" ", 1<<20)} {
+		if p, err := ParseInherited(text); err == nil {
+			t.Errorf("%.20q is read as %+v", text, p)
+		}
+	}
+}
+
+func TestFlagsDiffer(t *testing.T) {
+	same := func(flag, have, want string) bool { return flag == "ca" && have == "/a" && want == "/b" }
+	for name, c := range map[string]struct {
+		have, want map[string]string
+		words      string
+	}{
+		"equal":               {map[string]string{"a": "1"}, map[string]string{"a": "1"}, ""},
+		"standard":            {nil, map[string]string{"usual": "1"}, ""},
+		"standard is another": {nil, map[string]string{"usual": "2"}, `flag --usual is missing, wanted "2"`},
+		"configured":          {nil, map[string]string{"a": "1"}, `flag --a is missing, wanted "1"`},
+		"removed":             {map[string]string{"usual": "1"}, nil, `flag --usual is "1", wanted not to be set`},
+		"changed":             {map[string]string{"usual": "0"}, map[string]string{"usual": "1"}, `flag --usual is "0", wanted "1"`},
+		"the same file":       {map[string]string{"ca": "/a"}, map[string]string{"ca": "/b"}, ""},
+		"another file":        {map[string]string{"ca": "/c"}, map[string]string{"ca": "/b"}, `flag --ca is "/c", wanted "/b"`},
+	} {
+		words := FlagsDiffer(c.have, c.want, map[string]string{"usual": "1"}, same)
+		if strings.Join(words, "\n") != c.words {
+			t.Errorf("%s: %q, want %q", name, words, c.words)
+		}
+	}
+}
+
+// FuzzParseInherited: nothing in a manifest crashes the parser, and what it reads has a name, an image and a program.
+func FuzzParseInherited(f *testing.F) {
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		f.Add(kubeadmManifest(f, name))
+	}
+	f.Add("kind: Pod\nmetadata: {name: 1, labels: [a]}\nspec: {containers: [{command: [1], env: 3, volumeMounts: [a]}]}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParseInherited(text)
+		if err == nil && (p.Name == "" || p.Image == "" || p.Program == "") {
+			t.Errorf("%q is read as %+v", text, p)
+		}
+		_ = p.Lost("/etc")
+	})
+}
