@@ -137,7 +137,6 @@ resource "kube_etcd_member" "this" {
   runtime = "static_pod"
   version = %q
   extra_args = {
-    feature-gates  = "InitialCorruptCheck=true"
     snapshot-count = "10000"
     max-txn-ops    = "200"
     %s
@@ -185,7 +184,7 @@ func (s *adoptedStory) createRefused(t *testing.T) {
 	s.configure(t)
 	output := refused(t, s.w)
 	t.Log(output)
-	expectContains(t, output, "etcd.yaml is the manifest of an etcd that the provider does not manage", "import its")
+	expectContains(t, unfolded(output), "kubeadm has created the member on the machine", "import the member")
 	s.expectRestarted(t, before)
 	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
 		if err := os.Remove(filepath.Join(s.w.Dir, name)); err != nil && !os.IsNotExist(err) {

@@ -126,6 +126,9 @@ func (i *Imported) completeInherited(
 		Bundle:  &pki.Bundle{ClusterID: i.ClusterID, ClusterName: i.ClusterName},
 		Runtime: component.StaticPod, ImageRepository: i.ImageRepository,
 	}
+	if _, signs := manifests[release.ControllerManager].Flags["cluster-signing-key-file"]; signs {
+		s.Bundle.CA.PrivateKey = "on the machine" // the bundle, which is imported by itself, has it too
+	}
 	var differences []string
 	for _, c := range component.Of(s) {
 		for _, text := range pod.InheritedDifferences(manifests[c.Name], c) {

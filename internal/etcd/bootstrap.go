@@ -76,6 +76,10 @@ func checkMachine(s Spec, f machine.Observed) error {
 	if !f.Reached() {
 		return notObserved("etcd member not created", s, f.Err)
 	}
+	if f.TakesOver() {
+		return refusal("etcd member not created", s, nil, "kubeadm has created the member on the machine", problem.Nothing,
+			"import the member; or use another machine")
+	}
 	if alien := f.Foreign(s.Bundle.ClusterID, s.Directory()); alien != "" {
 		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
 			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+

@@ -59,8 +59,8 @@ func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string
 	}
 	problems := s.Bundle.Check(l, certificate.Content, now)
 	problems = append(problems, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
-	takenOver := f.Record == nil && f.inherited() // kubeadm has written both
-	if !takenOver && (f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256)) {
+	if !f.TakesOver() && // kubeadm has written both
+		(f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256)) {
 		problems = append(problems, fmt.Sprintf("certificate %s and its key are not the pair that was issued",
 			CertificatePath(l)))
 	}

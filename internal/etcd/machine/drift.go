@@ -22,6 +22,7 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 		return words
 	}
 	words := slices.Concat(
+		f.takeOverDrift(s),
 		s.volumeDrift(f),
 		unitStateDrift(f),
 		UnitFileDrift(s, f),
@@ -62,6 +63,7 @@ func absent(s Spec, f Observed) []string {
 			"but the cluster lists the member"}
 	case !f.Data:
 		return []string{fmt.Sprintf("%s: data directory %s has no data of a member", s.Name, s.Directory())}
+	case f.TakesOver():
 	case f.Foreign(s.Bundle.ClusterID, s.Directory()) != "":
 		return []string{s.Name + ": " + f.Foreign(s.Bundle.ClusterID, s.Directory())}
 	case f.Record != nil && f.Record.Name != s.Name:

@@ -95,10 +95,25 @@ func (f Observed) trusts(anchors string) bool {
 	return len(have) > 0 && slices.Equal(have, raw(anchors))
 }
 
+// TakesOver reports whether an inherited member is not managed yet.
+func (f Observed) TakesOver() bool { return f.Record == nil && f.RecordErr == nil && f.inherited() }
+
+// takeOverDrift describes what is missing of an inherited member that is not managed yet.
+func (f Observed) takeOverDrift(s Spec) []string {
+	if !f.TakesOver() {
+		return nil
+	}
+	words := []string{layout.RecordPath + " is missing: kubeadm has created the member"}
+	if cause := f.NotTakenOver(s); cause != "" {
+		words = append(words, cause)
+	}
+	return words
+}
+
 // NotTakenOver describes why an inherited member cannot be taken over by s, or returns "". A change of the CA pool that
 // is cut off before the record exists would not be known.
 func (f Observed) NotTakenOver(s Spec) string {
-	if f.Record != nil || !f.inherited() || f.trusts(s.Bundle.Anchors(pki.Etcd)) {
+	if !f.TakesOver() || f.trusts(s.Bundle.Anchors(pki.Etcd)) {
 		return ""
 	}
 	return layout.CAPath + " on " + f.Label() + " has other authorities than the bundle: take the member over first, and " +

@@ -1,0 +1,320 @@
+package controlplane
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+const kubeadmInherited = `apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+localAPIEndpoint: {advertiseAddress: 10.0.0.11}
+nodeRegistration: {name: cp1}
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: v%s
+certificatesDir: %s
+controlPlaneEndpoint: 10.0.0.100:6443
+networking: {podSubnet: 10.244.0.0/16}
+`
+
+// kubeadmMachine returns the files of a machine with certificates and kubeconfigs that kubeadm has made, by path.
+func kubeadmMachine(t *testing.T) map[string]string {
+	t.Helper()
+	version, err := build.Version("kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := cache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeadm := filepath.Join(root, "components", "kubernetes-v"+version, "kubeadm")
+	if _, err := os.Stat(kubeadm); err != nil {
+		testrun.Missing(t, "kube-lab build makes kubeadm")
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "kubeadm.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, kubeadmInherited, version, dir+"/pki"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, phase := range [][]string{{"certs", "all"}, {"kubeconfig", "all", "--kubeconfig-dir", dir}} {
+		args := append(append([]string{"init", "phase"}, phase...), "--config", config)
+		if out, err := exec.Command(kubeadm, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	files := map[string]string{}
+	for _, pattern := range []string{"pki/*", "pki/etcd/*", "*.conf"} {
+		matches, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range matches {
+			if text, err := os.ReadFile(file); err == nil { // no directory
+				files[component.KubernetesDir+strings.TrimPrefix(file, dir)] = string(text)
+			}
+		}
+	}
+	for _, name := range append(release.Components(), "etcd") {
+		text, err := os.ReadFile(filepath.Join("..", "staticpod", "testdata", "kubeadm", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[machine.ManifestDir+"/"+name+".yaml"] = string(text)
+	}
+	return files
+}
+
+// inheritedFacts returns what a machine with these files reports.
+func inheritedFacts(files map[string]string) host.Facts {
+	facts := cptest.BareMachine()
+	facts.Hostname = "cp1"
+	report := "pod\truntime\tctr\npod\tkubelet\tactive\n"
+	for _, name := range release.Components() {
+		facts.Dirs[machine.ManifestDir] = append(facts.Dirs[machine.ManifestDir], name+".yaml")
+		report += "pod\tanswers\t" + name + "\npod\tcontainer\t" + name + "\t" + strings.Repeat("ab", 32) +
+			"\tRUNNING\t7\t\nreplica\t" + name + "\tplaced\nreplica\t" + name + "\tinherited\t" +
+			base64.StdEncoding.EncodeToString([]byte(files[machine.ManifestDir+"/"+name+".yaml"])) + "\n"
+	}
+	plain := regexp.MustCompile(machine.PlainLines)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		text, mode := files[file], component.PublicMode
+		if strings.HasSuffix(file, ".conf") || strings.HasSuffix(file, ".key") || file == component.SAPub {
+			mode = component.SecretMode
+		}
+		facts.Files[file] = host.FileState{
+			Mode: mode, Owner: "root", Group: "root", SHA256: machine.Digest([]byte(text)), Content: text,
+		}
+		if !strings.HasSuffix(file, ".conf") {
+			continue
+		}
+		report += machine.SectionHeading + file + "\n"
+		for line := range strings.Lines(text) {
+			if plain.MatchString(strings.TrimRight(line, "\n")) {
+				report += line
+			}
+		}
+	}
+	facts.Output = report
+	return facts
+}
+
+// someEndpoint stands in for the provider, which knows endpoints.
+var someEndpoint = EndpointReader{
+	At: func(text json.RawMessage) (RegisteredAt, error) {
+		var at RegisteredAt
+		err := json.Unmarshal(text, &at)
+		return at, err
+	},
+	Foreign: func(at HostPort, _, _, _ string, _ int) json.RawMessage {
+		text, _ := json.Marshal(RegisteredAt{Address: at.Host})
+		return text
+	},
+}
+
+// inheritedSpec returns the replica that an import of the machine gives, with the imported bundle.
+func inheritedSpec(t *testing.T, files map[string]string) Spec {
+	t.Helper()
+	h := testHost(t, host.Config{}, "10.0.0.11")
+	got, err := imported(h, inheritedFacts(files), someEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := bundleFromFiles("", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ClusterID != bundle.ClusterID || got.ClusterName != bundle.ClusterName {
+		t.Errorf("the replica is of cluster %s (%s), the bundle of %s (%s)", got.ClusterID, got.ClusterName,
+			bundle.ClusterID, bundle.ClusterName)
+	}
+	registered, err := someEndpoint.At(got.Registration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{Host: h, Replica: component.Replica{
+		Name: got.Name, Address: "10.0.0.11", Bundle: bundle, Version: got.Version, Port: got.Port,
+		EtcdURLs: got.EtcdURLs, ServiceCIDRs: got.ServiceCIDRs, PodCIDRs: got.PodCIDRs, ClusterDomain: got.ClusterDomain,
+		ExtraSANs: got.ExtraSANs, NoAdminConf: got.NoAdminConf, ExtraArgs: got.ExtraArgs, Audit: got.Audit,
+		EndpointHost: registered.Address, Registration: got.Registration, Runtime: got.Runtime,
+		ImageRepository: got.ImageRepository, Environment: got.Environment,
+	}}
+}
+
+// written returns the facts after everything of d is written. Nothing is restarted.
+func written(facts host.Facts, d changes) host.Facts {
+	facts.Files = maps.Clone(facts.Files)
+	for _, file := range d.files {
+		facts.Files[file.Path] = host.FileState{
+			Mode: file.Mode, Owner: file.Owner, Group: file.Group,
+			SHA256: machine.Digest(file.Content), Content: string(file.Content),
+		}
+	}
+	for _, name := range release.Components() {
+		facts.Output = strings.Replace(facts.Output, "replica\t"+name+"\tplaced\n", "replica\t"+name+
+			"\tdefined\nreplica\t"+name+"\tplaced\n", 1)
+	}
+	return facts
+}
+
+// TestInheritedReplica: a replica of kubeadm is imported, taken over without a restart, a new certificate or a changed
+// file of kubeadm, and then has no drift.
+func TestInheritedReplica(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	s := inheritedSpec(t, files)
+	want := map[string]map[string]string{release.APIServer: {"event-ttl": "2h"}}
+	if !reflect.DeepEqual(s.ExtraArgs, want) || s.Name != "cp1" || s.Version != "1.36.3" || s.NoAdminConf ||
+		s.Runtime != component.StaticPod || s.ImageRepository != "" || len(s.ExtraSANs) > 0 ||
+		!slices.Equal(s.EtcdURLs, []string{"https://10.0.0.11:2379"}) || s.EndpointHost != "10.0.0.100" {
+		t.Errorf("imported as %+v", s.Replica)
+	}
+	s.Audit = component.Audit{} // as a configuration has it that says nothing of it
+	facts := inheritedFacts(files)
+	f := machine.Interpret(facts)
+	if !f.TakesOver(s.Replica) || checkChangeable(s, f) != nil || machine.Preflight(s.Replica, f) == nil {
+		t.Errorf("taken over: %v, %v; created: %v", f.TakesOver(s.Replica), checkChangeable(s, f),
+			machine.Preflight(s.Replica, f))
+	}
+	for _, line := range drift(s.Replica, f, now) {
+		if !strings.HasSuffix(line, " is missing") && !strings.HasSuffix(line, "sa.pub has mode 0600, wanted 0644") {
+			t.Errorf("drift: %s", line)
+		}
+	}
+	d, err := decide(s.Replica, f, now)
+	if err != nil || len(d.restart) > 0 || len(d.remove) > 0 || changesVersion(s, f) {
+		t.Fatalf("restarted %q, removed %q, another version %v, %v", d.restart, d.remove, changesVersion(s, f), err)
+	}
+	for _, file := range d.files {
+		if text, there := files[file.Path]; there && text != string(file.Content) {
+			t.Errorf("%s of kubeadm is changed", file.Path)
+		}
+	}
+	f = machine.Interpret(written(facts, d))
+	if left := drift(s.Replica, f, now); len(left) > 0 || !f.Record.IsComplete(s.Replica) {
+		t.Errorf("drift after the takeover: %q", left)
+	}
+	if d, err = decide(s.Replica, f, now); err != nil || len(d.restart) > 0 {
+		t.Errorf("restarted by a second apply: %q, %v", d.restart, err)
+	}
+	if err := machine.StaleProcess(f, component.Names()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInheritedReplicaRestarts: what changes restarts what it concerns, also after an apply that was cut off between the
+// files and the restart.
+func TestInheritedReplicaRestarts(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	s := inheritedSpec(t, files)
+	facts := inheritedFacts(files)
+	d, err := decide(s.Replica, machine.Interpret(facts), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts = written(facts, d)
+	all := strings.Join(release.Components(), " ")
+	for name, c := range map[string]struct {
+		edit func(*Spec)
+		want string
+	}{
+		"a flag": {func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"event-ttl": "1h"}}
+		}, release.APIServer},
+		"an audit log":       {func(s *Spec) { s.Audit = component.Audit{MaxAgeDays: 3} }, release.APIServer},
+		"a version":          {func(s *Spec) { s.Version = "1.36.4" }, all},
+		"the etcd CA":        {func(s *Spec) { s.Bundle = cptest.At(t, s.Bundle, pki.EtcdPart, 1) }, all},
+		"the Kubernetes CA":  {func(s *Spec) { s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1) }, all},
+		"early renewal":      {func(s *Spec) { s.EarlyRenewal = 8759*time.Hour + 59*time.Minute }, "kube-controller-manager kube-scheduler"},
+		"another image":      {func(s *Spec) { s.ImageRepository = "registry.example.com/k8s" }, all},
+		"an additional name": {func(s *Spec) { s.ExtraSANs = []string{"api.example.com"} }, ""},
+	} {
+		changed := s
+		c.edit(&changed)
+		later := now.Add(2 * time.Minute)
+		d, err := decide(changed.Replica, machine.Interpret(facts), later)
+		if err != nil || strings.Join(d.restart, " ") != c.want {
+			t.Errorf("%s restarts %q, %v; want %q", name, d.restart, err, c.want)
+			continue
+		}
+		again, err := decide(changed.Replica, machine.Interpret(written(facts, d)), later)
+		if err != nil || strings.Join(again.restart, " ") != c.want {
+			t.Errorf("%s, cut off, restarts %q, %v; want %q", name, again.restart, err, c.want)
+		}
+	}
+}
+
+// TestInheritedReplicaRefused: what cannot be taken over is named.
+func TestInheritedReplicaRefused(t *testing.T) {
+	files := kubeadmMachine(t)
+	s := inheritedSpec(t, files)
+	with := func(path, text string) map[string]string {
+		changed := maps.Clone(files)
+		changed[path] = text
+		return changed
+	}
+	other := s
+	bundle := *s.Bundle
+	bundle.CA.Certificate = bundle.EtcdCA.Certificate
+	other.Bundle = &bundle
+	for name, c := range map[string]struct {
+		s     Spec
+		files map[string]string
+		want  string
+	}{
+		"policy":     {s, with(component.AuditPolicyPath, "rules: []"), component.AuditPolicyPath},
+		"other keys": {s, with(component.SAPub, "x"), component.SAPub + " is there with other content"},
+		"other CA":   {other, files, "is not exactly the authority of the bundle"},
+		"kubeconfig": {s, with(component.SchedulerConf, files[component.AdminConf]), component.SchedulerConf},
+	} {
+		err := checkChangeable(c.s, machine.Interpret(inheritedFacts(c.files)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	api := machine.ManifestDir + "/kube-apiserver.yaml"
+	for name, c := range map[string]struct{ before, after, want string }{
+		"audit policy of one's own": {
+			"  volumes:", "  volumes:\n  - {name: audit, hostPath: {path: /etc/audit}}", "the volume audit (/etc/audit",
+		},
+		"managed flag": {"--allow-privileged=true", "--anonymous-auth=false", "flag --anonymous-auth"},
+		"image":        {"kube-apiserver:v1.36.3", "kube-apiserver:latest", "does not name a version"},
+		"another one":  {"kube-apiserver:v1.36.3", "kube-apiserver:v1.36.2", "another version or image repository"},
+		"address":      {"--advertise-address=10.0.0.11", "--advertise-address=10.0.0.12", "is reached at"},
+	} {
+		text := strings.Replace(files[api], c.before, c.after, 1)
+		if name == "audit policy of one's own" {
+			text = strings.Replace(text, "    volumeMounts:", "    volumeMounts:\n    - {name: audit, mountPath: /etc/audit}", 1)
+		}
+		_, err := imported(s.Host, inheritedFacts(with(api, text)), someEndpoint)
+		if err == nil || !strings.Contains(errors.Unwrap(err).Error()+err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if pod.Dir == "" {
+		t.Error("no directory")
+	}
+}

@@ -1,0 +1,198 @@
+package machine
+
+import (
+	"encoding/base64"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// inheritedSpec is the configuration of the member of kubeadm in testdata of package staticpod.
+func inheritedSpec(t *testing.T) Spec {
+	t.Helper()
+	s := podSpec(t)
+	s.Name, s.Version = "cp1", "3.6.16"
+	s.ExtraArgs = map[string]string{"snapshot-count": "10000"}
+	return s
+}
+
+// inheritedFacts returns what a machine with a member of kubeadm reports.
+func inheritedFacts(t *testing.T, s Spec) host.Facts {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", "etcd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := podFacts(s)
+	noted := base64.StdEncoding.EncodeToString([]byte("x"))
+	at := strings.LastIndex(facts.Output[:strings.Index(facts.Output, "\nguard")], "\t")
+	facts.Output = facts.Output[:at+1] + noted + "\n"
+	delete(facts.Files, layout.PodPath)
+	facts.Files[manifestPath] = host.FileState{Content: string(text), SHA256: Digest(text), Mode: 0o600}
+	for _, l := range leaves(s) {
+		pair, err := s.Bundle.Issue(l, time.Now(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts.Files[CertificatePath(l)] = host.FileState{
+			Content: pair.Certificate, SHA256: Digest([]byte(pair.Certificate)), Mode: 0o644, Owner: "root",
+		}
+		facts.Files[keyPath(l)] = host.FileState{SHA256: Digest([]byte(pair.PrivateKey)), Mode: 0o600, Owner: "root"}
+	}
+	facts.Dirs[ArtifactDir(s.Version)] = []string{"etcd", "etcdctl", "etcdutl"}
+	return facts
+}
+
+func healthy(s Spec) *membership.View {
+	return &membership.View{ClusterID: 7, Members: []membership.Member{{
+		ID: 1, Name: s.Name, PeerURLs: []string{s.PeerURL()}, Version: s.Version, Healthy: true,
+	}}}
+}
+
+// takenOver returns the facts after a repair, which restarts nothing.
+func takenOver(t *testing.T, s Spec, facts host.Facts) host.Facts {
+	t.Helper()
+	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	r, err := Repairs(s, f, healthy(s), time.Now())
+	if err != nil || r.Restart != "" {
+		t.Fatalf("restart %q, %v", r.Restart, err)
+	}
+	facts.Files = maps.Clone(facts.Files)
+	for _, file := range r.Change.Files {
+		facts.Files[file.Path] = host.FileState{
+			Content: string(file.Content), SHA256: Digest(file.Content), Mode: file.Mode, Owner: OrRoot(file.Owner),
+		}
+	}
+	facts.Output += "guard\t" + s.guardTarget() + "\n"
+	return facts
+}
+
+func driftOf(s Spec, facts host.Facts) string {
+	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	return strings.Join(Drift(s, f, EntryOf(healthy(s), s), time.Now()), "\n")
+}
+
+// TestInheritedMember: a member of kubeadm is taken over without a restart and without new certificates, and then has
+// no drift. What the configuration changes, and another CA pool, restart it.
+func TestInheritedMember(t *testing.T) {
+	s := inheritedSpec(t)
+	facts := inheritedFacts(t, s)
+	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	if !f.RecordLost(s, healthy(s)) || f.NotTakenOver(s) != "" {
+		t.Errorf("it is not taken over: %q", f.NotTakenOver(s))
+	}
+	want := "cp1: /etc/etcd/member.json is missing: kubeadm has created the member\n" +
+		"cp1: /etc/etcd/start-allowed leads to \"\", wanted \"/var/lib/etcd/member\"\n" +
+		"cp1: /etc/etcd/etcd.yaml is missing"
+	if got := driftOf(s, facts); got != want {
+		t.Errorf("drift is\n%s\nwant\n%s", got, want)
+	}
+	facts = takenOver(t, s, facts)
+	if got := driftOf(s, facts); got != "" {
+		t.Errorf("drift after the takeover: %s", got)
+	}
+	for name, c := range map[string]struct {
+		edit func(*Spec)
+		want string
+	}{
+		"a flag":          {func(s *Spec) { s.ExtraArgs["v"] = "1" }, `flag --v is missing, wanted "1"`},
+		"a removed flag":  {func(s *Spec) { delete(s.ExtraArgs, "snapshot-count") }, `flag --snapshot-count is "10000", wanted not`},
+		"a version":       {func(s *Spec) { s.Version = "3.6.17" }, "etcd 3.6.16 is running"},
+		"a variable":      {func(s *Spec) { s.Environment = map[string]string{"GOGC": "9"} }, "the variables of the environment"},
+		"the CA, stage 1": {func(s *Spec) { s.Bundle = rotated(t, s.Bundle) }, "it was started with a different " + layout.CAPath},
+	} {
+		changed := s
+		changed.ExtraArgs = maps.Clone(s.ExtraArgs)
+		c.edit(&changed)
+		f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+		r, err := Repairs(changed, f, healthy(s), time.Now())
+		if err != nil || !strings.HasPrefix(r.Restart, c.want) {
+			t.Errorf("%s: restart because %q, %v; want %q", name, r.Restart, err, c.want)
+		}
+	}
+	// A rotation that was cut off before the restart is still known.
+	next := s
+	next.Bundle = rotated(t, s.Bundle)
+	f = Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	r, err := Repairs(next, f, healthy(s), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range r.Change.Files {
+		facts.Files[file.Path] = host.FileState{
+			Content: string(file.Content), SHA256: Digest(file.Content), Mode: file.Mode, Owner: OrRoot(file.Owner),
+		}
+	}
+	f = Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	if r, err = Repairs(next, f, healthy(s), time.Now()); err != nil || r.Restart == "" {
+		t.Errorf("a restart that was cut off is forgotten: %v", err)
+	}
+}
+
+func rotated(t *testing.T, b *pki.Bundle) *pki.Bundle {
+	t.Helper()
+	next, err := b.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// TestInheritedWithAnotherCA: a takeover never changes the CA pool.
+func TestInheritedWithAnotherCA(t *testing.T) {
+	s := inheritedSpec(t)
+	facts := inheritedFacts(t, s)
+	s.Bundle = rotated(t, s.Bundle)
+	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	if got := f.NotTakenOver(s); !strings.Contains(got, "has other authorities than the bundle") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestImportInherited(t *testing.T) {
+	s := inheritedSpec(t)
+	facts := inheritedFacts(t, s)
+	facts.Files[ClusterCAPath] = host.FileState{Content: s.Bundle.Anchors(pki.Kubernetes)}
+	got, err := ReadImported(s.Host, facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := got.Added
+	got.Added = nil
+	want := Imported{
+		ClusterID: pki.ClusterIDOf(CertificatesOf(s.Bundle.Anchors(pki.Kubernetes))[0].Raw), Name: "cp1",
+		Peers: map[string]string{"cp1": "10.0.0.11"}, Version: "3.6.16", Runtime: StaticPod,
+		Image: DefaultImage("3.6.16"), ExtraArgs: s.ExtraArgs, DataDir: layout.DefaultDataDir,
+		SnapshotsKept: s.UpgradeSnapshots(), ArchivesKept: s.archives(), Alone: true,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("imported as\n%+v\nwant\n%+v", got, want)
+	}
+	if text := strings.Join(added, " "); text != "--auto-compaction-mode=periodic --auto-compaction-retention=1h "+
+		"--quota-backend-bytes=8589934592" {
+		t.Errorf("the next restart adds %q", text)
+	}
+	for name, c := range map[string]struct{ before, after, want string }{
+		"volume":        {"      path: /var/lib/etcd\n", "      path: /srv\n", "the volume etcd-data (/srv at /var/lib/etcd)"},
+		"managed flag":  {"--client-cert-auth=true", "--client-cert-auth=false", `flag --client-cert-auth is "false", wanted "true"`},
+		"data log":      {"    - --name=cp1", "    - --name=cp1\n    - --wal-dir=/var/lib/etcd/wal", "flag --wal-dir"},
+		"image":         {"etcd:3.6.16-0", "etcd:latest", `the image "registry.k8s.io/etcd:latest" does not name a version`},
+		"other address": {"advertise-client-urls=https://10.0.0.11", "advertise-client-urls=https://10.0.0.12", "is advertised at"},
+	} {
+		changed := facts
+		changed.Files = maps.Clone(facts.Files)
+		if _, err := ReadImported(s.Host, edited(changed, manifestPath, c.before, c.after)); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
