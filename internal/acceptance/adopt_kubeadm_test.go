@@ -208,7 +208,6 @@ func (s *adoptedStory) imported(t *testing.T) {
 	s.expectRestarted(t, before)
 	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
 	expectEmptyPlan(t, s.w)
-	expectHealthy(t, s.w, []string{"cp1"})
 }
 
 // kubeadmWorks: the commands of kubeadm that operators know.

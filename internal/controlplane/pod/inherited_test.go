@@ -169,8 +169,10 @@ func TestReadInheritedState(t *testing.T) {
 	if s = Read(output, release.APIServer); s.Inherited != nil {
 		t.Errorf("another component: %+v", s)
 	}
-	for _, bad := range []string{"-", base64.StdEncoding.EncodeToString([]byte("kind: Pod")),
-		base64.StdEncoding.EncodeToString([]byte(kubeadmPods(t)[release.APIServer]))} {
+	for _, bad := range []string{
+		"-", base64.StdEncoding.EncodeToString([]byte("kind: Pod")),
+		base64.StdEncoding.EncodeToString([]byte(kubeadmPods(t)[release.APIServer])),
+	} {
 		if s = Read("replica\tkube-scheduler\tinherited\t"+bad+"\n", release.Scheduler); s.Inherited != nil {
 			t.Errorf("%.20q: %+v", bad, s.Inherited)
 		}
