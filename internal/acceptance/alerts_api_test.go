@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -108,7 +109,8 @@ func (a alarms) sessions(t *testing.T) {
 	a.on(t, has, "systemctl reload kube-endpoint-haproxy") // with the limit of its configuration
 }
 
-// balancers takes a server out on one balancer, stops another one, and moves the address four times.
+// balancers moves the address four times, and then takes a server out on one balancer, stops another one, and removes a
+// server from the configuration of the last one.
 func (a alarms) balancers(t *testing.T) {
 	t.Helper()
 	cause := time.Now()
@@ -127,12 +129,10 @@ func (a alarms) balancers(t *testing.T) {
 	}
 	has := holder(t, a.names...).Name
 	a.on(t, has, "/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'set server kube-apiserver/cp2 state maint'")
-	for _, name := range a.names {
-		if name != has {
-			a.on(t, name, "systemctl stop kube-endpoint-haproxy")
-			break
-		}
-	}
+	others := slices.DeleteFunc(slices.Clone(a.names), func(name string) bool { return name == has })
+	a.on(t, others[0], "systemctl stop kube-endpoint-haproxy")
+	a.on(t, others[1], "sed -i '/ server cp3 /d' /etc/haproxy/kube/20-backends.cfg; "+
+		"! grep ' cp3 ' /etc/haproxy/kube/20-backends.cfg; systemctl reload kube-endpoint-haproxy")
 	a.p.expectAlerts(t, cause, 6*time.Minute, "KubeVirtualIPMoves", "HAProxyServerDrained "+has, "HAProxyServersDiffer",
 		"HAProxyDown")
 	apply(t, a.w, "-target=module.control_plane.kube_control_plane_endpoint.this")
