@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
@@ -49,118 +50,159 @@ func once() load.Criteria {
 	return c
 }
 
-// TestMoveEndpoint moves a control plane from a virtual IP to a balancer that others look after, and
-// back, while clients of both addresses work. Then the balancer takes over the virtual IP itself, and
-// HAProxy takes it back, and never do two machines have it.
-func TestMoveEndpoint(t *testing.T) {
-	names := []string{"cp1", "cp2", "cp3"}
-	w := storyIn(t, append(names, "cp4"), checkout(t), "examples/moving-endpoint")
-	bare := fingerprints(t, names...)
-	lb := shared.lab.Machine("cp4")
+// moving is a control plane with the endpoints virtual_ip and balancer of the example.
+type moving struct {
+	*testing.T
+	w        *workspace.Workspace
+	names    []string
+	bare     map[string][]string
+	lb       *lab.Machine // of the balancer
+	handOver string       // of the virtual IP; "" for none
+}
+
+func newMoving(t *testing.T) *moving {
+	t.Helper()
+	m := &moving{T: t, names: []string{"cp1", "cp2", "cp3"}}
+	m.w = storyIn(t, append(m.names, "cp4"), checkout(t), "examples/moving-endpoint")
+	m.bare = fingerprints(t, m.names...)
+	m.lb = shared.lab.Machine("cp4")
 	t.Cleanup(func() {
-		if err := lb.Rebuild(context.WithoutCancel(t.Context())); err != nil {
+		if err := m.lb.Rebuild(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
-	onMachine(t, lb, `apt-get install -y -q haproxy keepalived >/dev/null 2>&1
+	onMachine(t, m.lb, `apt-get install -y -q haproxy keepalived >/dev/null 2>&1
 systemctl disable --quiet --now haproxy keepalived`)
-	vip, balancer := w.VIP(), lb.Address.String()
-	handOver := ""
-	write := func(balancer string, endpoints ...string) {
-		t.Helper()
-		values := map[string]any{
-			"machines": addresses(names), "endpoints": endpoints, "endpoint_address": vip, "balancer": balancer,
-		}
-		if handOver != "" {
-			values["hand_over"] = handOver
-		}
-		if err := w.WriteJSON("z.auto.tfvars.json", values); err != nil {
-			t.Fatal(err)
-		}
-	}
-	use := func(balancer string, endpoints ...string) {
-		t.Helper()
-		write(balancer, endpoints...)
-		apply(t, w)
-	}
-	at := func(address string) string { // the kubeconfig for clients of one address
-		text := outputOf(t, w, "kubeconfig")
-		for _, other := range []string{vip, balancer} {
-			text = strings.ReplaceAll(text, "https://"+other+":6443", "https://"+address+":6443")
-		}
-		return text
-	}
+	return m
+}
 
-	use(balancer, "virtual_ip")
-	startBalancer(t, services.HAProxy, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
-	atVIP := startLoad(t, at(vip))
-	use(balancer, "virtual_ip", "balancer")
-	atBalancer := startLoad(t, at(balancer)) // verifies the name in the certificates
-	use(balancer, "balancer", "virtual_ip")
+// write describes the endpoints, the first one first.
+func (m *moving) write(balancer string, endpoints ...string) {
+	m.Helper()
+	values := map[string]any{
+		"machines": addresses(m.names), "endpoints": endpoints, "endpoint_address": m.w.VIP(), "balancer": balancer,
+	}
+	if m.handOver != "" {
+		values["hand_over"] = m.handOver
+	}
+	if err := m.w.WriteJSON("z.auto.tfvars.json", values); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *moving) use(balancer string, endpoints ...string) {
+	m.Helper()
+	m.write(balancer, endpoints...)
+	apply(m.T, m.w)
+}
+
+// at returns the kubeconfig for clients of one address.
+func (m *moving) at(address string) string {
+	m.Helper()
+	text := outputOf(m.T, m.w, "kubeconfig")
+	for _, other := range []string{m.w.VIP(), m.lb.Address.String()} {
+		text = strings.ReplaceAll(text, "https://"+other+":6443", "https://"+address+":6443")
+	}
+	return text
+}
+
+func (m *moving) startBalancer() {
+	m.Helper()
+	startBalancer(m.T, services.HAProxy, m.lb, targetsOn(m.names...), "/readyz")
+}
+
+// withoutHAProxy expects that nothing of the virtual IP is on the machines of the control plane.
+func (m *moving) withoutHAProxy() {
+	m.Helper()
+	for _, name := range m.names {
+		onMachine(m.T, shared.lab.Machine(name),
+			fmt.Sprintf("test ! -e /etc/haproxy/kube && ! ip address | grep -F ' %s/'", m.w.VIP()))
+	}
+}
+
+// TestMoveEndpoint moves a control plane from a virtual IP to a balancer that others look after, and
+// back, while clients of both addresses work.
+func TestMoveEndpoint(t *testing.T) {
+	m := newMoving(t)
+	w, vip, balancer := m.w, m.w.VIP(), m.lb.Address.String()
+	m.use(balancer, "virtual_ip")
+	m.startBalancer()
+	atVIP := startLoad(t, m.at(vip))
+	m.use(balancer, "virtual_ip", "balancer")
+	atBalancer := startLoad(t, m.at(balancer)) // verifies the name in the certificates
+	m.use(balancer, "balancer", "virtual_ip")
 	if text := outputOf(t, w, "kubeconfig"); !strings.Contains(text, "https://"+balancer+":6443") {
 		t.Errorf("the kubeconfig does not name the first endpoint, %s", balancer)
 	}
 	undisturbed(t, atVIP)
 	expectAdditional(t, w, balancer)
-	use(balancer, "balancer")
-	for _, name := range names {
-		onMachine(t, shared.lab.Machine(name),
-			fmt.Sprintf("test ! -e /etc/haproxy/kube && ! ip address | grep -F ' %s/'", vip))
-	}
+	m.use(balancer, "balancer")
+	m.withoutHAProxy()
 	if t.Failed() {
 		t.FailNow()
 	}
 
-	use(balancer, "balancer", "virtual_ip")
-	atVIP = startLoad(t, at(vip))
-	use(balancer, "virtual_ip", "balancer")
+	m.use(balancer, "balancer", "virtual_ip")
+	atVIP = startLoad(t, m.at(vip))
+	m.use(balancer, "virtual_ip", "balancer")
 	undisturbed(t, atBalancer)
-	use(balancer, "virtual_ip")
-	onMachine(t, lb, "systemctl stop haproxy")
+	m.use(balancer, "virtual_ip")
+	onMachine(t, m.lb, "systemctl stop haproxy")
 	expectEmptyPlan(t, w)
-
-	// The balancer gets the virtual IP. It waits until HAProxy has given the address up.
-	use(vip, "virtual_ip", "balancer")
 	undisturbed(t, atVIP)
-	startBalancer(t, services.HAProxy, lb, targetsOn("cp1", "cp2", "cp3"), "/readyz")
-	onMachine(t, lb, fmt.Sprintf(takeWhenFreeScript, balancer, vip))
-	atVIP = startClients(t, load.Config{Kubeconfig: at(vip), Criteria: once()})
-	both := bothHave(t, vip, append(names, "cp4"))
-	handOver = "release"
-	use(vip, "virtual_ip", "balancer")
+	apply(t, w, "-destroy")
+	expectBare(t, m.bare, m.names...)
+}
+
+// TestMoveAddress moves the address itself from HAProxy to a balancer that others look after, and back, while
+// clients work. Never do two machines have it.
+func TestMoveAddress(t *testing.T) {
+	m := newMoving(t)
+	w, vip := m.w, m.w.VIP()
+	m.use(vip, "virtual_ip")
+
+	// The balancer waits until HAProxy has given the address up.
+	m.use(vip, "virtual_ip", "balancer")
+	m.startBalancer()
+	onMachine(t, m.lb, fmt.Sprintf(takeWhenFreeScript, m.lb.Address, vip))
+	clients := startClients(t, load.Config{Kubeconfig: m.at(vip), Criteria: once()})
+	both := bothHave(t, vip, append(m.names, "cp4"))
+	m.handOver = "release"
+	m.use(vip, "virtual_ip", "balancer")
 	awaitHolder(t, "cp4")
-	handOver = ""
-	use(vip, "balancer")
-	undisturbed(t, atVIP)
-	for _, name := range names {
-		onMachine(t, shared.lab.Machine(name), "test ! -e /etc/haproxy/kube")
+	m.handOver = ""
+	m.use(vip, "balancer")
+	undisturbed(t, clients)
+	m.withoutHAProxy()
+	expectEmptyPlan(t, w)
+	if t.Failed() {
+		t.FailNow()
 	}
-	expectEmptyPlan(t, w)
 
-	// HAProxy takes it back, when the balancer has given it up.
-	write(vip, "balancer", "virtual_ip")
+	// HAProxy waits until the balancer has given the address up.
+	m.write(vip, "balancer", "virtual_ip")
 	expectContains(t, refused(t, w), vip+" is in use", "haproxy.hand_over")
-	atVIP = startClients(t, load.Config{Kubeconfig: at(vip), Criteria: once()})
-	handOver = "prepare"
-	use(vip, "balancer", "virtual_ip")
-	handOver = "take"
-	use(vip, "virtual_ip", "balancer")
+	clients = startClients(t, load.Config{Kubeconfig: m.at(vip), Criteria: once()})
+	m.handOver = "prepare"
+	m.use(vip, "balancer", "virtual_ip")
+	m.handOver = "take"
+	m.use(vip, "virtual_ip", "balancer")
 	expectEmptyPlan(t, w)
-	if got := holders(t, names...); len(got) > 0 {
+	if got := holders(t, m.names...); len(got) > 0 {
 		t.Errorf("%v took the address while the balancer still had it", got)
 	}
-	onMachine(t, lb, "systemctl stop keepalived; sleep 0.2; systemctl stop haproxy")
-	awaitHolder(t, names...)
-	handOver = ""
-	use(vip, "virtual_ip")
-	undisturbed(t, atVIP)
+	onMachine(t, m.lb, "systemctl stop keepalived; sleep 0.2; systemctl stop haproxy")
+	awaitHolder(t, m.names...)
+	m.handOver = ""
+	m.use(vip, "virtual_ip")
+	undisturbed(t, clients)
 	if at := both(); at != "" {
 		t.Errorf("%s was on two machines at once: %s", vip, at)
 	}
-	holder(t, names...)
+	holder(t, m.names...)
 	expectEmptyPlan(t, w)
 	apply(t, w, "-destroy")
-	expectBare(t, bare, names...)
+	expectBare(t, m.bare, m.names...)
 }
 
 // expectAdditional imports a replica with two endpoints, and the endpoint at an address.

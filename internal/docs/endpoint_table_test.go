@@ -48,8 +48,8 @@ func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
 	for _, o := range endpointOperations {
 		b.WriteString(" " + o.column + " |")
 	}
-	b.WriteString(" longest gap of these | power loss: failed | longest without a read | longest without a write | needs | " +
-		"cannot |\n" + strings.Repeat("|---", len(endpointOperations)+7) + "|\n")
+	b.WriteString(" longest gap of these | power loss: failed | longest without a read | longest without a write " +
+		"| needs | cannot |\n" + strings.Repeat("|---", len(endpointOperations)+7) + "|\n")
 	for _, c := range compared {
 		cells, err := endpointCells(rows, "endpoint "+c.kind+": ")
 		if err != nil {

@@ -30,7 +30,9 @@ func (i *Interruptions) Around(_, summary string) (running, ended func()) {
 
 // At runs an operation, and cuts it off at its remote command with this ordinal, from 1. It returns the summary of
 // that command, or "" if the operation has fewer, and the error of the operation.
-func (i *Interruptions) At(ctx context.Context, ordinal int, run func(ctx context.Context) error) (cut string, err error) {
+func (i *Interruptions) At(
+	ctx context.Context, ordinal int, run func(ctx context.Context) error,
+) (cut string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	i.mu.Lock()

@@ -17,7 +17,8 @@ func TestParseElections(t *testing.T) {
 		"address 1700000003.000000\naddress 1700000001.310000\n": {address: 810 * time.Millisecond},
 	} {
 		got, err := parseElections(cut, text)
-		if err != nil || got.address.Round(time.Millisecond) != want.address || got.etcd.Round(time.Millisecond) != want.etcd {
+		got.address, got.etcd = got.address.Round(time.Millisecond), got.etcd.Round(time.Millisecond)
+		if err != nil || got != want {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}

@@ -52,7 +52,7 @@ type Spec struct {
 	DrainTimeout    time.Duration         // 0 means 10 s
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
 	HandOver        string                // Prepare, Take or Release, while the address moves; "" means that it does not
-	Authorities     string                // PEM: those of the cluster's API servers, by which Prepare and Take recognize them
+	Authorities     string                // PEM: those of the cluster's API servers, for Prepare and Take
 	Metrics         *Metrics              // where HAProxy's metrics are served; nil means nowhere
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the endpoint are
 	// written; "" means nowhere.
