@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -188,4 +189,24 @@ func TestWaiting(t *testing.T) {
 	}
 	s.HandOver = "now"
 	check(t, "another word", s.validate(), `"now" is none of prepare, take and release`)
+}
+
+// TestMovingWithAnUnreachableHost: an address is given up only if no unreachable host may keep it. All other
+// steps are possible, so that it can be taken back.
+func TestMovingWithAnUnreachableHost(t *testing.T) {
+	seen := map[string]balancer{"cp1": {}, "cp2": {unreachable: host.ErrUnreachable}, "cp3": {}}
+	in := func(step string) Spec {
+		s := threeHosts()
+		s.HandOver = step
+		return s
+	}
+	for _, before := range []string{"", Prepare, Take, Release} {
+		for _, after := range []string{"", Prepare, Take, Release} {
+			want := ""
+			if (before == "" || before == Take) && (after == Prepare || after == Release) {
+				want = "Endpoint 10.0.0.100 not changed"
+			}
+			check(t, before+" to "+after, requireAllHosts(in(before), in(after), seen), want)
+		}
+	}
 }

@@ -115,7 +115,7 @@ func TestHostileMachine(t *testing.T) {
 		}
 	}
 	for _, text := range append(status(s, seen).Drift, health(seen["cp1"]), preflight(s, seen).Error(),
-		strings.Join(addressInUse(s.Address, seen), "")) {
+		strings.Join(addressInUse(s, s.Address, seen), "")) {
 		if strings.ContainsAny(text, "\x1b\x07") {
 			t.Errorf("a terminal would act on %q", text)
 		}

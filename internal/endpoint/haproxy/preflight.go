@@ -23,7 +23,7 @@ func preflight(s Spec, seen map[string]balancer) error {
 			continue
 		}
 		if len(holders(address, seen)) == 0 {
-			reasons = append(reasons, addressInUse(address, seen)...)
+			reasons = append(reasons, addressInUse(s, address, seen)...)
 		}
 		reasons = append(reasons, elsewhere(s, address, seen)...)
 	}
@@ -116,14 +116,17 @@ func wildcardListener(b balancer, port int) string {
 	return orDefault(printable(listener.Process), "another program")
 }
 
-// addressInUse reports that a machine outside the endpoint answers for a virtual IP.
-func addressInUse(address string, seen map[string]balancer) []string {
+// addressInUse reports that another machine answers for a virtual IP that none of the observed hosts has.
+func addressInUse(s Spec, address string, seen map[string]balancer) []string {
+	whose := "none of these hosts"
+	if len(seen) < len(s.Hosts) {
+		whose = "none of the hosts that could be reached"
+	}
 	for _, name := range names(seen) {
 		if who := seen[name].macs[address]; who != "" {
-			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to none of these hosts "+
+			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to %s "+
 				"(to take it over from a balancer of this control plane, set haproxy.hand_over and let the balancer give it "+
-				"up, see the guide Topologies)",
-				address, name, who)}
+				"up, see the guide Topologies)", address, name, who, whose)}
 		}
 	}
 	return nil

@@ -83,10 +83,12 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 
 // requireAllHosts refuses a change that all hosts must agree on while one of them cannot be
 // reached: that host would have the address with the old configuration when it comes back. Drift
-// on the other hosts is repaired nevertheless.
+// on the other hosts is repaired nevertheless. An address that moves is such a change when it is given
+// up. In the other steps, the host waits for it when it comes back, and the plan shows that.
 func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 	unreachable := unreachableOf(seen)
-	if unreachable == nil || s.rendersLike(before) {
+	givenUp := s.waits() && !before.waits()
+	if unreachable == nil || s.rendersLike(before) && !givenUp {
 		return nil
 	}
 	return &problem.Problem{
@@ -114,8 +116,7 @@ func lostAddresses(s Spec, seen map[string]balancer) []string {
 func (s Spec) rendersLike(other Spec) bool {
 	return slices.Equal(s.vips(), other.vips()) && s.port() == other.port() &&
 		maps.Equal(s.addresses(), other.addresses()) && s.Interface == other.Interface &&
-		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast() &&
-		s.HandOver == other.HandOver
+		s.routerID() == other.routerID() && s.CACertificate == other.CACertificate && s.multicast() == other.multicast()
 }
 
 // updateOrder returns the established hosts, the VIP's holder last, then the new hosts.
