@@ -90,6 +90,7 @@ type health struct {
 			Leader    bool     `json:"leader"`
 			Version   string   `json:"version"`
 			Unit      string   `json:"unit_state"`
+			Volume    string   `json:"volume"`
 			Alarms    []string `json:"alarms"`
 			Quota     int64    `json:"quota_bytes"`
 			QuotaUsed float64  `json:"quota_used"`

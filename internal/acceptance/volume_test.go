@@ -51,6 +51,12 @@ func TestMoveVolume(t *testing.T) {
 	choose(t, w, names...)
 	override(t, w, fmt.Sprintf(onVolumes, ""))
 	apply(t, w)
+	members := observed(t, w).Etcd.Members
+	for _, name := range names {
+		if members[name].Volume != "/var/lib/etcd-volume" {
+			t.Errorf("observed %s as %+v", name, members[name])
+		}
+	}
 	kubectl := credentialsOf(t, outputOf(t, w, "kubeconfig"))
 	kubectl.must(t, endpointURL, "POST", configMaps, configMap("before"), nil)
 
@@ -116,7 +122,8 @@ func (s *volumeStory) movesFromLiving(t *testing.T, bare map[string][]string) {
 	id := textOf(valuesOf(t, s.w, memberAddress("cp3")), "id")
 	place(t, s.w, map[string]string{"cp1": address("cp1"), "cp2": address("cp2"), "cp3": address("cp4")})
 	text := plan(t, s.w)
-	expectContains(t, text, `etcd member "cp3" moves with its volume`, `kube_etcd_member.this["cp3"] will be updated in-place`)
+	expectContains(t, text, `etcd member "cp3" moves with its volume`,
+		`kube_etcd_member.this["cp3"] will be updated in-place`)
 	expectContains(t, refused(t, s.w, "-target="+memberAddress("cp3")), "is not attached to the machine",
 		"the member is stopped, and its volume is unmounted on "+address("cp3"))
 	if err := s.volumes["cp3"].Detach(t.Context(), shared.lab.Machine("cp3"), memberVolume); err != nil {

@@ -151,7 +151,8 @@ func (r *rig) refusesRemoved(name string) {
 	s := r.specs[name]
 	s.ArchivedDataDir = archive
 	_, err := r.clusters.Create(r.t.Context(), s)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("member %x, which was removed from the cluster", before.ID)) ||
+	want := fmt.Sprintf("member %x, which was removed from the cluster", before.ID)
+	if err == nil || !strings.Contains(err.Error(), want) ||
 		!strings.Contains(err.Error(), "omit archived_data_dir") {
 		r.t.Errorf("data of a removed member: %v", err)
 	}

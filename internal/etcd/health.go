@@ -40,6 +40,7 @@ type Machine struct {
 	// SnapshotFailed is systemd's result of the last run of the service for scheduled
 	// snapshots ("exit-code", "timeout"); "" if the run succeeded.
 	SnapshotFailed string
+	Volume         string          // where the volume that moves with the member is mounted, by its record; "": none
 	Drill          *snapshot.Drill // the last restore drill of this cluster on the machine; nil: none is recorded
 
 	output string // of the query's script
@@ -132,7 +133,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 		m.Unit = unit.Active
 	}
 	if record, ok := facts.Files[layout.RecordPath]; ok {
-		m.Member, m.Foreign = heldBy(record.Content, clusterID)
+		m.Member, m.Volume, m.Foreign = heldBy(record.Content, clusterID)
 	}
 	drill, err := snapshot.ReadDrill(facts.Files[layout.DrillPath].Content)
 	if err == nil && drill.ClusterID == clusterID {
@@ -160,14 +161,17 @@ func (h Health) LastDrill() *snapshot.Drill {
 }
 
 // heldBy interprets the record of a machine.
-func heldBy(record, clusterID string) (member, foreign string) {
+func heldBy(record, clusterID string) (member, volume, foreign string) {
 	switch held, err := machine.ReadRecord(record); {
 	case err != nil:
-		return "", "an invalid " + layout.RecordPath + ": " + err.Error()
+		return "", "", "an invalid " + layout.RecordPath + ": " + err.Error()
 	case held.ClusterID != clusterID:
-		return "", fmt.Sprintf("an etcd member of another cluster, %q", held.ClusterName)
+		return "", "", fmt.Sprintf("an etcd member of another cluster, %q", held.ClusterName)
 	default:
-		return held.Name, ""
+		if held.Configured != nil && held.Configured.Volume != nil {
+			volume = held.Configured.Volume.MountPath
+		}
+		return held.Name, volume, ""
 	}
 }
 

@@ -242,8 +242,8 @@ func (r *storeRig) restoredByTwo() {
 	if got := strings.TrimSpace(r.ctl("cp1", "get /registry/pods/a --print-value-only")); got != "saved" {
 		r.t.Errorf("it has %q", got)
 	}
-	fetches := r.sh("cp1", "journalctl --no-pager -u etcd-restore-fetch.service | grep -c 'Started etcd-restore-fetch' || true; "+
-		"ls -d /var/lib/etcd-archive/restoring* 2>/dev/null || true")
+	fetches := r.sh("cp1", "journalctl --no-pager -u etcd-restore-fetch.service | "+
+		"grep -c 'Started etcd-restore-fetch' || true; ls -d /var/lib/etcd-archive/restoring* 2>/dev/null || true")
 	if strings.TrimSpace(fetches) != "1" {
 		r.t.Errorf("fetched, and left: %s", fetches)
 	}

@@ -176,7 +176,8 @@ func (d *disks) growsXFS(name string) {
 	d.t.Helper()
 	d.resize(name, largerVolume)
 	d.repairs(name, "has 1.8 GiB, and its file system 1.5 GiB", "", false)
-	if size := d.sh(name, "df -B1 --output=size "+volumePlace+" | tail -n 1"); asNumber(d.t, size) < largerVolume-(100<<20) {
+	size := d.sh(name, "df -B1 --output=size "+volumePlace+" | tail -n 1")
+	if asNumber(d.t, size) < largerVolume-(100<<20) {
 		d.t.Errorf("the file system has %s bytes", size)
 	}
 }
@@ -201,7 +202,8 @@ func (d *disks) growsExt4(name string) {
 		return
 	}
 	status, err := d.clusters.Update(d.t.Context(), d.specs[name])
-	if err != nil || !status.Healthy || !strings.Contains(strings.Join(status.Drift, "\n"), "and its file system 1.5 GiB") ||
+	words := strings.Join(status.Drift, "\n")
+	if err != nil || !status.Healthy || !strings.Contains(words, "and its file system 1.5 GiB") ||
 		!strings.Contains(status.Remedy, "resize2fs") {
 		d.t.Errorf("a file system that cannot grow: %+v, %v", status, err)
 	}

@@ -45,7 +45,7 @@ func wholeControlPlane() controlPlane {
 			Address: address, ID: "a" + name, Leader: i == 1,
 		})
 		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{
-			Address: address, Member: name, Unit: "active",
+			Address: address, Member: name, Unit: "active", Volume: "/var/lib/etcd-volume",
 			Quota: 2 << 30, CertificateExpiry: farEnd,
 		})
 		seen.endpoint.Replicas[name] = address + ":6443"

@@ -110,6 +110,7 @@ type memberStatusModel struct {
 	Learner              types.Bool    `tfsdk:"learner"`
 	Trouble              types.String  `tfsdk:"trouble"`
 	Unit                 types.String  `tfsdk:"unit_state"`
+	Volume               types.String  `tfsdk:"volume"`
 	Alarms               types.List    `tfsdk:"alarms"`
 	DBSize               types.Int64   `tfsdk:"db_size_bytes"`
 	DBInUse              types.Int64   `tfsdk:"db_in_use_bytes"`
@@ -261,6 +262,7 @@ func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, no
 		ID: lineOrNull(m.ID), Address: lineOrNull(m.Address), Reachable: types.BoolNull(), Version: lineOrNull(m.Version),
 		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),
 		Trouble: lineOrNull(m.Trouble), Unit: lineOrNull(machine.Unit), Alarms: stringList(m.Alarms),
+		Volume: lineOrNull(machine.Volume),
 		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)),
 		QuotaUsed:            types.Float64Null(),
 		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry,

@@ -124,6 +124,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 			"etcd_cluster tolerates":                          "1",
 			"etcd_cluster members cp1 quota_used":             "0.009765625",
 			"etcd_cluster members cp1 trouble":                "null",
+			"etcd_cluster members cp1 volume":                 "/var/lib/etcd-volume",
 			"etcd_cluster members cp1 certificate_expires_at": "2027-11-22T12:00:00Z",
 			"authorities kubernetes days":                     "3653",
 		}},

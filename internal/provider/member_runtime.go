@@ -19,8 +19,8 @@ func runtimeSchema() schema.StringAttribute {
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
 			"provider then installs neither the kubelet nor the container runtime. `volume`, `archived_data_dir`, `restore`, " +
-			"`resources`, `liveness_probe` and `metrics` are not supported with it. A change on an existing member is refused: replace " +
-			"the member. See [Static pods](../guides/static-pods.md#members).",
+			"`resources`, `liveness_probe` and `metrics` are not supported with it. A change on an existing member is " +
+			"refused: replace the member. See [Static pods](../guides/static-pods.md#members).",
 	}
 }
 

@@ -33,6 +33,11 @@ func (r reviewData) memberEvidence() []readiness.Member {
 			Quota: r.etcd.QuotaOf(m),
 		}
 		member.Unread = r.unreadMember(m.Address)
+		for _, machine := range r.etcd.Machines {
+			if machine.Address == m.Address && machine.Member == m.Name {
+				member.Volume = machine.Volume
+			}
+		}
 		for _, review := range r.members {
 			if review.Address == m.Address {
 				addReview(&member, review)

@@ -233,6 +233,8 @@ func etcdStatusSchema() map[string]schema.Attribute {
 			"trouble": computedText("Why it is unhealthy; null if it is healthy."),
 			"unit_state": computedText("State of `etcd.service` as systemd reports it, such as `active`, or of the static " +
 				"pod in the same terms; null if its machine cannot be observed or the unit is missing."),
+			"volume": computedText("Where the volume that moves with it is mounted (`volume` of `kube_etcd_member`); null if " +
+				"it has none, or its machine cannot be observed."),
 			"alarms":          computedTexts("Alarms raised for it, such as `NOSPACE`."),
 			"db_size_bytes":   computedNumber("Size of its database in bytes."),
 			"db_in_use_bytes": computedNumber("Size in use, which is the size after a defragmentation, in bytes."),

@@ -112,17 +112,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Data directory of the member. Default `" + layout.DefaultDataDir +
 				"`. With `volume`, it must be below `volume.mount_path`. A change replaces the member.",
 		},
-		"archived_data_dir": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "A directory on the machine that the member's data (`member`) was moved to by hand. If " +
-				"`data_dir` has no data, the next apply moves it back, on the same file system, and the member goes on with " +
-				"its ID and vote. Refused if the cluster has removed that member since, as a destroy does; if the data is of " +
-				"another member or cluster, by its write-ahead log; or if the member last ran on another machine. It must be " +
-				"the data as it was when the member stopped last: an older copy has forgotten what the member has " +
-				"acknowledged, and nothing can tell. Not together with `restore`. Default: none. A change affects nothing on a " +
-				"machine that has data. See [Replace machines and disks](../guides/volumes.md#data-that-was-moved-aside).",
-		},
-		"volume": volumeSchema(),
+		"archived_data_dir": archivedSchema(),
+		"volume":            volumeSchema(),
 		"on_destroy": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:    stringdefault.StaticString(string(machine.Archive)),

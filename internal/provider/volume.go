@@ -60,6 +60,20 @@ func volumeSchema() schema.Attribute {
 	}
 }
 
+// archivedSchema describes a data directory that was moved aside.
+func archivedSchema() schema.Attribute {
+	return schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "A directory on the machine that the member's data (`member`) was moved to by hand. If " +
+			"`data_dir` has no data, the next apply moves it back, on the same file system, and the member goes on with " +
+			"its ID and vote. Refused if the cluster has removed that member since, as a destroy does; if the data is of " +
+			"another member or cluster, by its write-ahead log; or if the member last ran on another machine. It must be " +
+			"the data as it was when the member stopped last: an older copy has forgotten what the member has " +
+			"acknowledged, and nothing can tell. Not together with `restore`. Default: none. A change affects nothing on a " +
+			"machine that has data. See [Replace machines and disks](../guides/volumes.md#data-that-was-moved-aside).",
+	}
+}
+
 // volumeOf decodes the volume attribute. Null is nil.
 func volumeOf(object types.Object) *volume.Spec {
 	if object.IsNull() || object.IsUnknown() {

@@ -61,6 +61,8 @@ func (m Member) place() (words string, own verdict) {
 	switch {
 	case m.Disk == "":
 		return "", unknown("the file system of its data could not be determined")
+	case m.Volume != "" && m.Volume != m.Disk:
+		return "", fail("its data is at %s, and not on its volume, which should be mounted at %s", m.Disk, m.Volume)
 	case m.Memory:
 		return "", fail("its data is on an in-memory file system, %s: it is lost when the machine stops", m.Disk)
 	case !m.OwnDisk:
@@ -73,6 +75,9 @@ func (m Member) place() (words string, own verdict) {
 	case slices.ContainsFunc(m.Devices, loops):
 		return fmt.Sprintf("its data is on a file system of its own, %s, in a file of another one (%s)", m.Disk,
 			devices), warn("")
+	}
+	if m.Volume == m.Disk {
+		return fmt.Sprintf("its data is on a disk of its own that moves with it, %s at %s", devices, m.Disk), pass("")
 	}
 	return fmt.Sprintf("its data is on a disk of its own, %s at %s", devices, m.Disk), pass("")
 }

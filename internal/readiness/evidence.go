@@ -50,6 +50,7 @@ type Member struct {
 	Devices []string
 	Sharing []string // mount points of other file systems that use one of these disks
 	Memory  bool     // the mount point is a file system in memory
+	Volume  string   // mount point of the volume that moves with the member, by its record; "": none
 	// FsyncUnread is why the latency of its log is not known.
 	FsyncUnread string
 	Fsync       time.Duration // 99th percentile since the member started

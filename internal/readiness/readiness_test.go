@@ -138,6 +138,14 @@ func TestJudge(t *testing.T) {
 			"etcd-disk", "shared and slow", eachMember(func(m *Member) { m.OwnDisk, m.Fsync = false, 80*time.Millisecond }),
 			Fail, "root file system; 99 % of its fsyncs take up to 80ms",
 		},
+		{
+			"etcd-disk", "a volume", eachMember(func(m *Member) { m.Volume = m.Disk }), Pass,
+			"on a disk of its own that moves with it",
+		},
+		{
+			"etcd-disk", "not on its volume", eachMember(func(m *Member) { m.Volume = "/srv/other" }), Fail,
+			"not on its volume, which should be mounted at /srv/other",
+		},
 		{"etcd-disk", "shared", eachMember(func(m *Member) { m.OwnDisk = false }), Warn, "root file system"},
 		{"etcd-disk", "slow", func(e *Evidence) { e.Members[2].Fsync = 16 * time.Millisecond }, Warn, "cp3: "},
 		{

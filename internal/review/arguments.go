@@ -10,6 +10,7 @@ var argumentsByType = map[string]map[string]argument{
 		"peers":                  {label: "peers"},
 		"data_dir":               {label: "data directory", effect: Restart},
 		"volume":                 {label: "volume", effect: Restart, shown: true},
+		"archived_data_dir":      {label: "data directory to take up", shown: true},
 		"host":                   {label: "machine", effect: Restart, shown: true},
 		"on_destroy":             {label: "what happens to its data", shown: true},
 		"upgrade_snapshots_kept": {label: "number of upgrade snapshots to keep"},

@@ -181,7 +181,7 @@ func TestHostileObjects(t *testing.T) {
 		{"larger", zeros, func(m *manifest) { m.Size = 4<<20 - 4096 }, "it is larger"},
 		{"much larger", zeros, func(m *manifest) { m.Size = 512 }, "no verified snapshot"},
 		{"no size", zeros, func(m *manifest) { m.Size = -1 }, "no verified snapshot"},
-		{"more than the disk has", zeros, func(m *manifest) { m.Size, m.Stored.Size = 1<<60, 1<<60+1 }, "no verified snapshot"},
+		{"more than the disk has", zeros, func(m *manifest) { m.Size = 1 << 60 }, "no verified snapshot"},
 		{"plain and larger", zeros, func(m *manifest) { m.Size, m.Encrypted = 512, false }, "no verified snapshot"},
 		{"a header without an end", header, func(m *manifest) { m.Size = 64 << 20 }, "cannot be decrypted"},
 	} {
@@ -277,4 +277,14 @@ func TestHostileBody(t *testing.T) {
 			t.Errorf("%s: %q was written", c.what, left)
 		}
 	}
+}
+
+// TestRoom: a snapshot that does not fit on the disk is not fetched.
+func TestRoom(t *testing.T) {
+	dir := t.TempDir()
+	if err := room(dir, 1<<20); err != nil {
+		t.Error(err)
+	}
+	wantError(t, "an exbibyte", room(dir, 1<<60), "not enough space in "+dir)
+	wantError(t, "no directory", room(filepath.Join(dir, "absent"), 1), "ask for the free space")
 }

@@ -138,10 +138,11 @@ func (s Spec) GrowRemedy(f Observed) string {
 	case s.Volume == nil || !o.Grown():
 		return ""
 	case o.Kind == volume.XFS:
-		return fmt.Sprintf("the file system did not grow: run xfs_growfs %s on the machine, which says why", s.Volume.MountPath)
+		return fmt.Sprintf("the file system did not grow: run xfs_growfs %s on the machine, which says why",
+			s.Volume.MountPath)
 	}
-	return fmt.Sprintf("the file system did not grow: run resize2fs %s on the machine, which says why. If the kernel grows "+
-		"it only while nothing has it mounted, and all other members are healthy, run "+
+	return fmt.Sprintf("the file system did not grow: run resize2fs %s on the machine, which says why. If the kernel "+
+		"grows it only while nothing has it mounted, and all other members are healthy, run "+
 		"systemctl stop etcd etcd-volume; e2fsck -f %s; resize2fs %s; then apply again", o.Device, o.Device, o.Device)
 }
 

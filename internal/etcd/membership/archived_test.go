@@ -6,7 +6,7 @@ import (
 )
 
 func TestMayTakeUp(t *testing.T) {
-	const url = "https://10.0.0.12:2380"
+	const url, elsewhere = "https://10.0.0.12:2380", "https://10.0.0.13:2380"
 	view := func(change func(*Member)) View {
 		m := Member{ID: 2, Name: "cp2", PeerURLs: []string{url}, ClientURLs: []string{"https://10.0.0.12:2379"}}
 		change(&m)
@@ -24,7 +24,7 @@ func TestMayTakeUp(t *testing.T) {
 		"removed":               {func(m *Member) { m.ID = 3 }, func(*Archived) {}, "was removed from the cluster"},
 		"another in the state":  {same, func(a *Archived) { a.StateMember = 1 }, "the state has member 1"},
 		"another member":        {same, func(a *Archived) { a.Name = "cp3" }, `data of member "cp2`},
-		"another machine":       {same, func(a *Archived) { a.PeerURL = "https://10.0.0.13:2380" }, "which is another machine"},
+		"another machine":       {same, func(a *Archived) { a.PeerURL = elsewhere }, "which is another machine"},
 		"moved since":           {same, func(a *Archived) { a.StateMachine = "other" }, "last ran on machine other"},
 		"serves":                {func(m *Member) { m.Healthy = true }, func(*Archived) {}, `"cp2" runs`},
 		"runs":                  {same, func(a *Archived) { a.Running = true }, `"cp2" runs`},
