@@ -68,7 +68,7 @@ func mayTakeUp(s Spec, f machine.Observed, a machine.ArchivedData, v membership.
 		return a.Err.Error(), other
 	case a.Links:
 		return "there are symbolic links in it, and etcd makes none", "remove them, then apply again"
-	case !a.Beside:
+	case !a.SameDisk:
 		return fmt.Sprintf("it is not on the file system of %s, and data is never copied", s.Directory()),
 			"move it there, next to " + s.Directory() + ", then apply again"
 	case f.Record != nil && f.Record.ClusterID != s.Bundle.ClusterID:

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	movedAside = "/var/lib/etcd-aside"
-	moveAside  = "mkdir -p " + movedAside + "; mv /var/lib/etcd/member " + movedAside + "/member"
+	archivedPlace = "/var/lib/etcd-aside"
+	moveData      = "mkdir -p " + archivedPlace + "; mv /var/lib/etcd/member " + archivedPlace + "/member"
 )
 
 // TestArchivedDataOnMachines: a member goes on with a data directory that was moved aside, if it may.
@@ -33,11 +33,11 @@ func TestArchivedDataOnMachines(t *testing.T) {
 	})
 }
 
-// fromAside returns the spec of a member that takes up what was moved aside, as an update of its state.
-func (r *rig) fromAside(name string) Spec {
+// fromArchive returns the spec of a member that takes up what was moved aside, as an update of its state.
+func (r *rig) fromArchive(name string) Spec {
 	r.t.Helper()
 	s := r.specs[name]
-	s.ArchivedDataDir = movedAside
+	s.ArchivedDataDir = archivedPlace
 	id, err := r.lab.Machine(name).MachineID()
 	if err != nil {
 		r.t.Fatal(err)
@@ -51,7 +51,7 @@ func (r *rig) fromAside(name string) Spec {
 func (r *rig) hasData(name string) {
 	r.t.Helper()
 	before := r.processes()
-	if _, err := r.clusters.Update(r.t.Context(), r.fromAside(name)); err != nil {
+	if _, err := r.clusters.Update(r.t.Context(), r.fromArchive(name)); err != nil {
 		r.t.Fatal(err)
 	}
 	if after := r.processes(); after[name] != before[name] {
@@ -61,8 +61,8 @@ func (r *rig) hasData(name string) {
 
 func (r *rig) takesUp(name string) {
 	r.t.Helper()
-	s := r.fromAside(name)
-	r.sh(name, "systemctl stop etcd; "+moveAside)
+	s := r.fromArchive(name)
+	r.sh(name, "systemctl stop etcd; "+moveData)
 	r.ctl("cp1", "put /registry/pods/a two")
 	status, err := r.clusters.Read(r.t.Context(), s)
 	if err != nil || status.NewID || !strings.Contains(strings.Join(status.Drift, "\n"), "has no data of a member") {
@@ -73,9 +73,9 @@ func (r *rig) takesUp(name string) {
 	r.refusesTakeUp(elsewhere, "may not be the newest copy of its data")
 	r.refusesTakeUp(other, "and the state has member 1")
 	r.refusesTakeUp(absent, "there is no data of a member")
-	r.sh(name, "ln -s /etc "+movedAside+"/member/link")
+	r.sh(name, "ln -s /etc "+archivedPlace+"/member/link")
 	r.refusesTakeUp(s, "there are symbolic links in it")
-	r.sh(name, "rm "+movedAside+"/member/link")
+	r.sh(name, "rm "+archivedPlace+"/member/link")
 	r.goesOn(s)
 }
 
@@ -92,7 +92,7 @@ func (r *rig) goesOn(s Spec) {
 	if strings.TrimSpace(got) != "two" || len(r.view().Members) != 3 {
 		r.t.Errorf("it has %q in\n%s", got, r.view())
 	}
-	if left := r.sh(s.Name, "ls -d "+movedAside+" || true"); left != "" {
+	if left := r.sh(s.Name, "ls -d "+archivedPlace+" || true"); left != "" {
 		r.t.Errorf("there is still %s", left)
 	}
 	r.only([]string{s.Name}, "read", r.same)
@@ -115,8 +115,8 @@ func (r *rig) takeUpCutOff(name string) {
 	r.t.Helper()
 	for at := 1; ; at++ {
 		c := &cut{at: (at + 1) / 2, after: at%2 == 0}
-		s := r.fromAside(name)
-		r.sh(name, "systemctl stop etcd; "+moveAside)
+		s := r.fromArchive(name)
+		r.sh(name, "systemctl stop etcd; "+moveData)
 		r.process()
 		whole := r.clusters.machine
 		r.clusters.machine = func(h *host.Host) machine.Machine { return cutting{whole(h), c} }
@@ -135,8 +135,8 @@ func (r *rig) takeUpCutOff(name string) {
 // refusesWhileItRuns: etcd keeps the files open that were moved under it.
 func (r *rig) refusesWhileItRuns(name string) {
 	r.t.Helper()
-	s := r.fromAside(name)
-	r.sh(name, moveAside)
+	s := r.fromArchive(name)
+	r.sh(name, moveData)
 	r.refusesTakeUp(s, `member "`+name+`" runs`)
 	r.sh(name, "systemctl stop etcd")
 	r.goesOn(s)

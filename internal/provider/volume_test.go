@@ -72,7 +72,7 @@ func TestValidateArchived(t *testing.T) {
 	none := types.ObjectNull(nil)
 	restore := types.ObjectValueMust(map[string]attr.Type{"id": types.StringType},
 		map[string]attr.Value{"id": types.StringValue("one")})
-	aside, null, text := types.StringValue("/var/lib/etcd-aside"), types.StringNull(), types.StringValue
+	archive, null, text := types.StringValue("/var/lib/etcd-archive"), types.StringNull(), types.StringValue
 	for name, c := range map[string]struct {
 		archived, data types.String
 		restore        types.Object
@@ -80,23 +80,23 @@ func TestValidateArchived(t *testing.T) {
 	}{
 		"none":               {null, null, none, ""},
 		"not known":          {types.StringUnknown(), null, none, ""},
-		"valid":              {aside, null, none, ""},
+		"valid":              {archive, null, none, ""},
 		"an archive":         {text("/srv/etcd/archive/cp1-20260102T030405Z"), text("/srv/etcd"), none, ""},
 		"the data directory": {text("/var/lib/etcd"), null, none, "is or has the data directory"},
 		"the data itself":    {text("/srv/etcd/member"), text("/srv/etcd"), none, "is or has the data"},
 		"above it":           {text("/srv/etcd"), text("/srv/etcd/data"), none, "is or has the data"},
-		"no path":            {text("aside"), null, none, "not a clean absolute path"},
+		"no path":            {text("archive"), null, none, "not a clean absolute path"},
 		"a command":          {text("/var/lib/a;reboot"), null, none, "has characters other than"},
-		"with a restore":     {aside, null, restore, "a new cluster"},
+		"with a restore":     {archive, null, restore, "a new cluster"},
 	} {
 		var diags diag.Diagnostics
 		etcdMemberModel{Archived: c.archived, DataDir: c.data, Restore: c.restore}.validateArchived(&diags)
-		said := ""
+		got := ""
 		for _, d := range diags {
-			said += d.Summary() + ": " + d.Detail()
+			got += d.Summary() + ": " + d.Detail()
 		}
-		if !strings.Contains(said, c.want) || (said == "") != (c.want == "") {
-			t.Errorf("%s: %q, want %q", name, said, c.want)
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -15,15 +15,15 @@ import (
 
 // ArchivedData is what a machine has of a data directory that was moved aside.
 type ArchivedData struct {
-	There  bool // there is data of a member
-	Beside bool // it is on the file system of the data directory: it can be renamed
-	Links  bool // there are symbolic links in it
-	ID     ID   // whose data it is, by its write-ahead log
-	Err    error
+	There    bool // there is data of a member
+	SameDisk bool // it is on the file system of the data directory: it can be renamed
+	Links    bool // there are symbolic links in it
+	ID       ID   // whose data it is, by its write-ahead log
+	Err      error
 }
 
-//go:embed archived_look.sh
-var archivedLook host.Script
+//go:embed archived_question.sh
+var archivedQuestion host.Script
 
 //go:embed archived_take_up.sh
 var archivedTakeUp host.Script
@@ -32,21 +32,21 @@ var archivedTakeUp host.Script
 func ArchivedAt(ctx context.Context, m Machine, s Spec) (ArchivedData, error) {
 	vars := archiveVars(s.Directory(), s.Name, s.archives())
 	vars["archived"] = s.ArchivedDataDir
-	facts, err := m.Observe(ctx, host.Query{Script: ArchiveFunctions + archivedLook, Vars: vars})
+	facts, err := m.Observe(ctx, host.Query{Script: ArchiveFunctions + archivedQuestion, Vars: vars})
 	if err != nil {
 		return ArchivedData{}, fmt.Errorf("look at %s on %s: %w", s.ArchivedDataDir, s.Label(), err)
 	}
 	return ReadArchived(facts.Output), nil
 }
 
-// ReadArchived parses the output of archived_look.sh. Lines of another form are ignored.
+// ReadArchived parses the output of archived_question.sh. Lines of another form are ignored.
 func ReadArchived(output string) ArchivedData {
 	a := ArchivedData{Err: errors.New("it has no write-ahead log")}
 	for line := range strings.Lines(output) {
 		switch words := strings.Fields(line); {
 		case len(words) == 2 && words[0] == "archived":
 			a.There = a.There || words[1] == "data"
-			a.Beside = a.Beside || words[1] == "beside"
+			a.SameDisk = a.SameDisk || words[1] == "beside"
 			a.Links = a.Links || words[1] == "links"
 		case len(words) == 3 && words[0] == "archived" && words[1] == "log":
 			head, err := base64.StdEncoding.DecodeString(words[2])

@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/base64"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // logHead returns the beginning of a write-ahead log that etcd's own code has made.
@@ -45,7 +48,7 @@ func TestReadArchived(t *testing.T) {
 		return "archived data\narchived beside\narchived log " + base64.StdEncoding.EncodeToString(head) + "\nother line\n"
 	}
 	a := ReadArchived(output(head))
-	if !a.There || !a.Beside || a.Links || a.Err != nil || a.ID != (ID{Member: member, Cluster: cluster}) {
+	if !a.There || !a.SameDisk || a.Links || a.Err != nil || a.ID != (ID{Member: member, Cluster: cluster}) {
 		t.Errorf("read as %+v", a)
 	}
 	damaged := append([]byte(nil), head...)
@@ -78,4 +81,63 @@ func FuzzReadArchived(f *testing.F) {
 			t.Errorf("%q is read as %+v", output, a)
 		}
 	})
+}
+
+// TestTakeUpScript runs what looks at an archived data directory and what takes it up, also after it was cut off.
+func TestTakeUpScript(t *testing.T) {
+	d := newDisk(t)
+	if err := os.RemoveAll(filepath.Join(d.data, "member")); err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(filepath.Dir(d.data), "archive")
+	script := func(what host.Script) string {
+		t.Helper()
+		out, err := exec.Command("sh", "-euc", string("chown() { :; }\narchived="+host.Words(archive)+"\n"+
+			host.Assignments(archiveVars(d.data, "cp1", 3))+ArchiveFunctions+what), "kube").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if a := ReadArchived(script(archivedQuestion)); a.There {
+		t.Errorf("nothing is read as %+v", a)
+	}
+	wal := filepath.Join(archive, "member", "wal")
+	if err := os.MkdirAll(wal, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"0.tmp": nil, "b.wal": logHead(t, 3, 4), "a.wal": logHead(t, 1, 2)} {
+		if err := os.WriteFile(filepath.Join(wal, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := ReadArchived(script(archivedQuestion))
+	if !a.There || !a.SameDisk || a.Links || a.ID != (ID{Member: 1, Cluster: 2}) {
+		t.Errorf("read as %+v", a)
+	}
+	link := filepath.Join(wal, "link")
+	if err := os.Symlink("/etc", link); err != nil {
+		t.Fatal(err)
+	}
+	if a := ReadArchived(script(archivedQuestion)); !a.Links {
+		t.Errorf("with a link, it is read as %+v", a)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := "mount -t tmpfs none \"$data\"\n" + archivedQuestion
+	out, err := exec.Command("unshare", "--mount", "sh", "-euc", string("archived="+host.Words(archive)+"\n"+
+		host.Assignments(archiveVars(d.data, "cp1", 3))+ArchiveFunctions+elsewhere), "kube").CombinedOutput()
+	if a := ReadArchived(string(out)); err != nil || !a.There || a.SameDisk {
+		t.Errorf("on another file system, it is read as %+v: %v, %s", a, err, out)
+	}
+	for range 2 {
+		script(archivedTakeUp)
+		if got := list(t, filepath.Join(d.data, "member")); got != "wal/0.tmp wal/a.wal wal/b.wal" {
+			t.Errorf("the member has %s", got)
+		}
+	}
+	if _, err := os.Stat(archive); err == nil {
+		t.Error("the empty archive is still there")
+	}
 }
