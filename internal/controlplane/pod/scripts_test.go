@@ -144,3 +144,32 @@ func (s stand) await(active string) string {
 		}
 	}
 }
+
+// TestScriptsInherit: a manifest of kubeadm is reported as it is, and kept when the provider replaces it.
+func TestScriptsInherit(t *testing.T) {
+	s := newStand(t)
+	manifest, text := filepath.Join(s.dir, "manifests", "kube-scheduler.yaml"), kubeadmPods(t)[release.Scheduler]
+	if err := os.MkdirAll(filepath.Dir(manifest), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := s.await("active")
+	if got := s.state(); got.Inherited == nil || got.Unit.NeedReload || len(got.Note) > 0 ||
+		got.Program != component.Artifact("1.36.3", release.Scheduler).Path() {
+		t.Errorf("inherited: %+v", got)
+	}
+	s.run("replica_start kube-scheduler")
+	if after := s.await("active"); after == before {
+		t.Error("it was not started again")
+	}
+	if got := s.state(); got.Inherited != nil || got.Unit.NeedReload || got.Program == "" {
+		t.Errorf("started: %+v", got)
+	}
+	s.run("replica_start kube-scheduler")
+	kept, err := os.ReadFile(filepath.Join(s.dir, "pods", "inherited", "kube-scheduler.yaml"))
+	if err != nil || string(kept) != text {
+		t.Errorf("kept: %v\n%s", err, kept)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -194,5 +195,46 @@ func TestImportInherited(t *testing.T) {
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestKeepsInheritedManifest runs the script that keeps kubeadm's manifest before the member is stopped.
+func TestKeepsInheritedManifest(t *testing.T) {
+	dir := t.TempDir()
+	run := func(line host.Script) string {
+		t.Helper()
+		script := runtimeFunctions() + "pod_manifests=" + host.Words(dir+"/manifests") + "\nmember_unit_file=" +
+			host.Words(dir+"/unit") + "\nmember_definition=" + host.Words(dir+"/definition") + "\nmember_inherited=" +
+			host.Words(dir+"/inherited") + "\n" + line + "\n"
+		out, err := exec.Command("sh", "-euc", string(script)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if got := run("member_keep; member_is_pod || echo none"); got != "none\n" {
+		t.Errorf("a machine without a member: %q", got)
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", "etcd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := func(text []byte) {
+		t.Helper()
+		if err := os.MkdirAll(dir+"/manifests", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/manifests/etcd.yaml", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place(text)
+	if got := run("member_keep; member_is_pod && echo pod"); got != "pod\n" {
+		t.Errorf("a member of kubeadm: %q", got)
+	}
+	place(podSpec(t).pod().Manifest())
+	run("member_keep")
+	if kept, err := os.ReadFile(dir + "/inherited/etcd.yaml"); err != nil || string(kept) != string(text) {
+		t.Errorf("kept: %v\n%s", err, kept)
 	}
 }
