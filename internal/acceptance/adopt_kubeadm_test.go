@@ -221,8 +221,8 @@ func (s *adoptedStory) kubeadmWorks(t *testing.T) {
 		}
 	}
 	expectContains(t, onMachine(t, s.machine, "kubeadm token create --ttl 5m && kubeadm token list"), "authentication")
-	expectContains(t, onMachine(t, s.machine, "kubeadm upgrade plan --ignore-preflight-errors=all v"+s.version+" 2>&1 || :"),
-		"kube-apiserver", s.version)
+	expectContains(t, onMachine(t, s.machine, "kubeadm upgrade plan --ignore-preflight-errors=all v"+s.version+
+		" 2>&1 || :"), "kube-apiserver", s.version)
 }
 
 // flagOfAPIServer: the first restart keeps what kubeadm was given.

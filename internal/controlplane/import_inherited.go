@@ -90,8 +90,8 @@ func inheritedManifests(h *host.Host, facts host.Facts) (map[string]staticpod.In
 	return manifests, nil
 }
 
-// inheritedDefinitions returns the manifests as definitions. The member on the same machine is named by its address, and
-// plugins that are enabled anyway are no setting.
+// inheritedDefinitions returns the manifests as definitions. The member on the same machine is named by its address,
+// and plugins that are enabled anyway are no setting.
 func inheritedDefinitions(h *host.Host, manifests map[string]staticpod.Inherited) map[string]runtime.Definition {
 	definitions := map[string]runtime.Definition{}
 	for name, m := range manifests {

@@ -225,7 +225,8 @@ func TestImportRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := machineOf(t, s)
 			c.change(facts)
-			if _, err := imported(s.Host, facts, EndpointReader{At: endpointIn}); err == nil || !strings.Contains(err.Error(), c.cause) {
+			_, err := imported(s.Host, facts, EndpointReader{At: endpointIn})
+			if err == nil || !strings.Contains(err.Error(), c.cause) {
 				t.Errorf("error is %v, want one that says %q", err, c.cause)
 			}
 		})

@@ -65,7 +65,8 @@ func foreignRegistration(
 	// strings and numbers always encode
 	text, _ := json.Marshal(endpoint.Registration{
 		Kind: endpoint.External, Address: at.Host, Port: at.Port, ClusterID: clusterID, TargetPort: port,
-		Hosts: map[string]string{replica: machine}, DetectionTime: foreignDetection, DrainTimeout: endpoint.DefaultDrainTimeout,
+		Hosts: map[string]string{replica: machine}, DetectionTime: foreignDetection,
+		DrainTimeout: endpoint.DefaultDrainTimeout,
 	})
 	return text
 }

@@ -212,7 +212,8 @@ func (p *Inherited) readFields(m, pod, c object) {
 		p.other("spec.securityContext")
 	}
 	resources := child(c, "resources")
-	if requests := child(resources, "requests"); len(requests) > 0 && !reflect.DeepEqual(requests, kubeadmRequests[p.Name]) {
+	requests := child(resources, "requests")
+	if len(requests) > 0 && !reflect.DeepEqual(requests, kubeadmRequests[p.Name]) {
 		p.other("the resource requests %v", requests)
 	}
 	if limits := child(resources, "limits"); len(limits) > 0 {

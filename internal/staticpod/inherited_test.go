@@ -49,19 +49,33 @@ func TestInheritedOfKubeadm(t *testing.T) {
 // TestInheritedNamesTheRest: whatever is in a manifest that a pod of the provider cannot have has a name.
 func TestInheritedNamesTheRest(t *testing.T) {
 	for name, c := range map[string]struct{ before, after, want string }{
-		"label":             {"tier: control-plane", "tier: control-plane\n    team: a", "label team"},
-		"annotation":        {"  annotations:", "  annotations:\n    team/a: b", "annotation team/a"},
-		"field of the pod":  {"  hostNetwork: true", "  hostNetwork: true\n  dnsPolicy: Default", "spec.dnsPolicy"},
-		"no host network":   {"  hostNetwork: true", "  hostNetwork: false", "spec.hostNetwork, which is not true"},
-		"of the container":  {"    name: kube-apiserver\n", "    name: kube-apiserver\n    tty: true\n", "tty of the container"},
-		"requests":          {"cpu: 250m", "cpu: 500m", "the resource requests map[cpu:500m]"},
-		"limits":            {"    resources:", "    resources:\n      limits: {cpu: 2}", "the resource limits map[cpu:2]"},
-		"argument":          {"    - --event-ttl=2h", "    - --event-ttl", `the argument "--event-ttl", which is not a flag with a value`},
-		"volume":            {"  volumes:", "  volumes:\n  - name: x\n    emptyDir: {}", `the volume "x", which is not a path of the machine`},
-		"part of a volume":  {"      name: ca-certs\n", "      name: ca-certs\n      subPath: a\n", `the volume "ca-certs" with subPath`},
-		"another place":     {"mountPath: /etc/ca-certificates", "mountPath: /etc/certs", "the volume etc-ca-certificates (/etc/ca-certificates at /etc/certs)"},
-		"another directory": {"      path: /etc/ca-certificates", "      path: /srv/audit", "the volume etc-ca-certificates (/srv/audit at /etc/ca-certificates)"},
-		"security context":  {"      type: RuntimeDefault", "      type: Unconfined", "spec.securityContext"},
+		"label":            {"tier: control-plane", "tier: control-plane\n    team: a", "label team"},
+		"annotation":       {"  annotations:", "  annotations:\n    team/a: b", "annotation team/a"},
+		"field of the pod": {"  hostNetwork: true", "  hostNetwork: true\n  dnsPolicy: Default", "spec.dnsPolicy"},
+		"no host network":  {"  hostNetwork: true", "  hostNetwork: false", "spec.hostNetwork, which is not true"},
+		"of the container": {
+			"    name: kube-apiserver\n", "    name: kube-apiserver\n    tty: true\n", "tty of the container",
+		},
+		"requests": {"cpu: 250m", "cpu: 500m", "the resource requests map[cpu:500m]"},
+		"limits":   {"    resources:", "    resources:\n      limits: {cpu: 2}", "the resource limits map[cpu:2]"},
+		"argument": {
+			"    - --event-ttl=2h", "    - --event-ttl", `the argument "--event-ttl", which is not a flag with a value`,
+		},
+		"volume": {
+			"  volumes:", "  volumes:\n  - name: x\n    emptyDir: {}", `the volume "x", which is not a path of the machine`,
+		},
+		"part of a volume": {
+			"      name: ca-certs\n", "      name: ca-certs\n      subPath: a\n", `the volume "ca-certs" with subPath`,
+		},
+		"another place": {
+			"mountPath: /etc/ca-certificates", "mountPath: /etc/certs",
+			"the volume etc-ca-certificates (/etc/ca-certificates at /etc/certs)",
+		},
+		"another directory": {
+			"      path: /etc/ca-certificates", "      path: /srv/audit",
+			"the volume etc-ca-certificates (/srv/audit at /etc/ca-certificates)",
+		},
+		"security context": {"      type: RuntimeDefault", "      type: Unconfined", "spec.securityContext"},
 		"variable": {
 			"    imagePullPolicy", "    env: [{name: A, valueFrom: {fieldRef: {fieldPath: a}}}]\n    imagePullPolicy",
 			`the variable "A", whose value is not a text`,
@@ -80,7 +94,9 @@ func TestInheritedNamesTheRest(t *testing.T) {
 	if p, err := ParseInherited(variable); err != nil || p.Environment["GOGC"] != "90" || len(p.Other) > 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	for _, text := range []string{"", "a: [", "kind: Pod", "kind: Pod\nspec: {containers: [{}]}", strings.Repeat(" ", 1<<20)} {
+	for _, text := range []string{
+		"", "a: [", "kind: Pod", "kind: Pod\nspec: {containers: [{}]}", strings.Repeat(" ", 1<<20),
+	} {
 		if p, err := ParseInherited(text); err == nil {
 			t.Errorf("%.20q is read as %+v", text, p)
 		}
@@ -93,14 +109,16 @@ func TestFlagsDiffer(t *testing.T) {
 		have, want map[string]string
 		words      string
 	}{
-		"equal":               {map[string]string{"a": "1"}, map[string]string{"a": "1"}, ""},
-		"standard":            {nil, map[string]string{"usual": "1"}, ""},
-		"standard is another": {nil, map[string]string{"usual": "2"}, `flag --usual is missing, wanted "2"`},
-		"configured":          {nil, map[string]string{"a": "1"}, `flag --a is missing, wanted "1"`},
-		"removed":             {map[string]string{"usual": "1"}, nil, `flag --usual is "1", wanted not to be set`},
-		"changed":             {map[string]string{"usual": "0"}, map[string]string{"usual": "1"}, `flag --usual is "0", wanted "1"`},
-		"the same file":       {map[string]string{"ca": "/a"}, map[string]string{"ca": "/b"}, ""},
-		"another file":        {map[string]string{"ca": "/c"}, map[string]string{"ca": "/b"}, `flag --ca is "/c", wanted "/b"`},
+		"equal":       {map[string]string{"a": "1"}, map[string]string{"a": "1"}, ""},
+		"standard":    {nil, map[string]string{"usual": "1"}, ""},
+		"another one": {nil, map[string]string{"usual": "2"}, `flag --usual is missing, wanted "2"`},
+		"configured":  {nil, map[string]string{"a": "1"}, `flag --a is missing, wanted "1"`},
+		"removed":     {map[string]string{"usual": "1"}, nil, `flag --usual is "1", wanted not to be set`},
+		"changed": {
+			map[string]string{"usual": "0"}, map[string]string{"usual": "1"}, `flag --usual is "0", wanted "1"`,
+		},
+		"the same file": {map[string]string{"ca": "/a"}, map[string]string{"ca": "/b"}, ""},
+		"another file":  {map[string]string{"ca": "/c"}, map[string]string{"ca": "/b"}, `flag --ca is "/c", wanted "/b"`},
 	} {
 		words := FlagsDiffer(c.have, c.want, map[string]string{"usual": "1"}, same)
 		if strings.Join(words, "\n") != c.words {

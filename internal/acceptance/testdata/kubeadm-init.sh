@@ -1,5 +1,5 @@
-# A control plane that kubeadm init creates, with a kubelet and containerd. $version is that of Kubernetes, $etcd that of
-# etcd, $name the node's, $address the machine's, $endpoint the controlPlaneEndpoint.
+# A control plane that kubeadm init creates, with a kubelet and containerd. $version is that of Kubernetes, $etcd that
+# of etcd, $name the node's, $address the machine's, $endpoint the controlPlaneEndpoint.
 set -eu
 cat >/root/kubeadm.yaml <<CONFIG
 apiVersion: kubeadm.k8s.io/v1beta4

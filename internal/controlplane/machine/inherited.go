@@ -58,13 +58,14 @@ func inheritedReason(c component.Component, f Observed, differences []string, af
 	if len(differences) > 0 {
 		return differences[0]
 	}
+	takenOver := f.Record.ClusterID != ""
+	if takenOver && f.Record.Inherited == nil {
+		return "nothing says what it was started with"
+	}
 	for _, file := range inheritedInputs(c) {
 		read, wanted := f.Facts.Files[file].SHA256, after[file]
-		if f.Record.ClusterID != "" {
-			known := false
-			if read, known = f.Record.Inherited[file]; !known && f.Record.Inherited == nil {
-				return "nothing says what it was started with"
-			}
+		if takenOver {
+			read = f.Record.Inherited[file]
 		}
 		if read != "" && wanted != "" && read != wanted {
 			return "it was started with another " + file
@@ -93,8 +94,8 @@ func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[stri
 	}
 }
 
-// takeOverProblems returns why a replica of kubeadm cannot be taken over. A file that would get other content might have
-// been read by a running component, and belong to somebody else.
+// takeOverProblems returns why a replica of kubeadm cannot be taken over. A file that would get other content might
+// have been read by a running component, and belong to somebody else.
 func takeOverProblems(s component.Replica, f Observed) []string {
 	var failed []string
 	ca := f.Facts.Files[component.CACert].Content

@@ -95,7 +95,8 @@ func TestInheritedDifferences(t *testing.T) {
 		"a version": {
 			func(s *component.Replica) { s.Version = "1.36.4" }, as,
 			"the image is \"registry.k8s.io/kube-apiserver:v1.36.3\", wanted \"registry.k8s.io/kube-apiserver:v1.36.4\"\n" +
-				"the image is \"registry.k8s.io/kube-controller-manager:v1.36.3\", wanted \"registry.k8s.io/kube-controller-manager:v1.36.4\"\n" +
+				"the image is \"registry.k8s.io/kube-controller-manager:v1.36.3\", wanted " +
+				"\"registry.k8s.io/kube-controller-manager:v1.36.4\"\n" +
 				"the image is \"registry.k8s.io/kube-scheduler:v1.36.3\", wanted \"registry.k8s.io/kube-scheduler:v1.36.4\"",
 		},
 		"metrics": {

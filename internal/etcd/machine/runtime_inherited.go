@@ -116,8 +116,8 @@ func (f Observed) NotTakenOver(s Spec) string {
 	if !f.TakesOver() || f.trusts(s.Bundle.Anchors(pki.Etcd)) {
 		return ""
 	}
-	return layout.CAPath + " on " + f.Label() + " has other authorities than the bundle: take the member over first, and " +
-		"rotate the etcd CA with a later apply"
+	return layout.CAPath + " on " + f.Label() + " has other authorities than the bundle: take the member over first, " +
+		"and rotate the etcd CA with a later apply"
 }
 
 // inheritedDigest returns Record.Inherited for a member that s takes over, or has taken over.

@@ -105,11 +105,17 @@ func TestInheritedMember(t *testing.T) {
 		edit func(*Spec)
 		want string
 	}{
-		"a flag":          {func(s *Spec) { s.ExtraArgs["v"] = "1" }, `flag --v is missing, wanted "1"`},
-		"a removed flag":  {func(s *Spec) { delete(s.ExtraArgs, "snapshot-count") }, `flag --snapshot-count is "10000", wanted not`},
-		"a version":       {func(s *Spec) { s.Version = "3.6.17" }, "etcd 3.6.16 is running"},
-		"a variable":      {func(s *Spec) { s.Environment = map[string]string{"GOGC": "9"} }, "the variables of the environment"},
-		"the CA, stage 1": {func(s *Spec) { s.Bundle = rotated(t, s.Bundle) }, "it was started with a different " + layout.CAPath},
+		"a flag": {func(s *Spec) { s.ExtraArgs["v"] = "1" }, `flag --v is missing, wanted "1"`},
+		"a removed flag": {
+			func(s *Spec) { delete(s.ExtraArgs, "snapshot-count") }, `flag --snapshot-count is "10000", wanted not`,
+		},
+		"a version": {func(s *Spec) { s.Version = "3.6.17" }, "etcd 3.6.16 is running"},
+		"a variable": {
+			func(s *Spec) { s.Environment = map[string]string{"GOGC": "9"} }, "the variables of the environment",
+		},
+		"the CA, stage 1": {
+			func(s *Spec) { s.Bundle = rotated(t, s.Bundle) }, "it was started with a different " + layout.CAPath,
+		},
 	} {
 		changed := s
 		changed.ExtraArgs = maps.Clone(s.ExtraArgs)
@@ -183,11 +189,15 @@ func TestImportInherited(t *testing.T) {
 		t.Errorf("the next restart adds %q", text)
 	}
 	for name, c := range map[string]struct{ before, after, want string }{
-		"volume":        {"      path: /var/lib/etcd\n", "      path: /srv\n", "the volume etcd-data (/srv at /var/lib/etcd)"},
-		"managed flag":  {"--client-cert-auth=true", "--client-cert-auth=false", `flag --client-cert-auth is "false", wanted "true"`},
-		"data log":      {"    - --name=cp1", "    - --name=cp1\n    - --wal-dir=/var/lib/etcd/wal", "flag --wal-dir"},
-		"image":         {"etcd:3.6.16-0", "etcd:latest", `the image "registry.k8s.io/etcd:latest" does not name a version`},
-		"other address": {"advertise-client-urls=https://10.0.0.11", "advertise-client-urls=https://10.0.0.12", "is advertised at"},
+		"volume": {"      path: /var/lib/etcd\n", "      path: /srv\n", "the volume etcd-data (/srv at /var/lib/etcd)"},
+		"managed flag": {
+			"--client-cert-auth=true", "--client-cert-auth=false", `flag --client-cert-auth is "false", wanted "true"`,
+		},
+		"data log": {"    - --name=cp1", "    - --name=cp1\n    - --wal-dir=/var/lib/etcd/wal", "flag --wal-dir"},
+		"image":    {"etcd:3.6.16-0", "etcd:latest", `the image "registry.k8s.io/etcd:latest" does not name a version`},
+		"other address": {
+			"advertise-client-urls=https://10.0.0.11", "advertise-client-urls=https://10.0.0.12", "is advertised at",
+		},
 	} {
 		changed := facts
 		changed.Files = maps.Clone(facts.Files)
