@@ -3,7 +3,8 @@
 # - it has been live since its start: a start takes as long as it needs, and a component that never gets ready is not
 #   killed again and again;
 # - its rule allows that, so that a cause that all machines share (no quorum, a full or slow disk, a network) restarts
-#   nothing, and no two API servers or members of a cluster are restarted at once.
+#   nothing, and no two API servers or members of a cluster are restarted at once;
+# - it still does not answer once that is allowed: a shared cause may have ended while etcd was asked.
 #
 # $components has a line for each: unit, what says it is ready, what says it is live, rule.
 # $state is a directory with a file for each unit: see state.go.
@@ -109,6 +110,12 @@ may_alone() {
   timeout 2 systemctl is-active --quiet "$unit"
 }
 
+# recovered asks a component again that may be restarted.
+recovered() {
+  reason="it answers again"
+  answers "$live"
+}
+
 # remember keeps the client URLs of the members, for the time when this one does not answer.
 remember() {
   [ -n "$own" ] || return 0
@@ -158,7 +165,7 @@ probe() { # UNIT READY LIVE RULE
   # A refused restart is asked for again after as many failures more.
   if [ "$failures" -gt 0 ] && [ $((failures % threshold)) = 0 ]; then
     reason="it has not been live since its start"
-    if [ "$lived" = 1 ] && "may_$rule"; then
+    if [ "$lived" = 1 ] && "may_$rule" && ! recovered; then
       echo "$unit has failed $failures probes: it is killed, and started again"
       systemctl kill --signal=KILL "$unit"
       lived=0
