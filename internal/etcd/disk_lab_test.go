@@ -64,6 +64,48 @@ func (r *rig) kills(name string) int {
 	return n
 }
 
+// record lets a machine note the failed probes of its member, and when they were.
+func (r *rig) record(name string) {
+	r.t.Helper()
+	if err := r.lab.Machine(name).Record(r.t.Context(), `file=/run/etcd-liveness/etcd.service
+  ! read -r _ _ failures _ <$file || echo "$(stat -c %Y $file) $failures"`); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// recorded ends record, and returns how many rounds of probes there were, how many failed in a row, and how long the
+// disk hung.
+func (r *rig) recorded(name string) (rounds, failures int, hung time.Duration) {
+	r.t.Helper()
+	recording, err := r.lab.Machine(name).Recorded(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	last := 0
+	for _, line := range recording.Lines {
+		var written, failed int
+		if _, err := fmt.Sscan(line, &written, &failed); err != nil {
+			r.t.Fatalf("%q: %v", line, err)
+		}
+		if written != last {
+			rounds, last = rounds+1, written
+		}
+		failures = max(failures, failed)
+	}
+	r.t.Logf("%s: %d rounds of probes, up to %d failures in a row, the disk hung for %s", name, rounds, failures,
+		recording.Hung)
+	return rounds, failures, recording.Hung
+}
+
+// fillDisk leaves no space, and prints how many bytes there are.
+const fillDisk = `free() { df --output=avail --block-size=1 / | tail -n 1; }
+n=0 size=$(free)
+while [ "$(free)" -ge 4096 ] && [ "$size" -ge 4096 ]; do
+  n=$((n + 1))
+  fallocate --length "$size" /filler.$n 2>/dev/null || size=$((size / 2))
+done
+free`
+
 // running returns the processes of the members on the machines.
 func (r *rig) running(names ...string) []string {
 	r.t.Helper()
@@ -117,6 +159,7 @@ func (r *rig) diskHangs(victim string) {
 	r.t.Helper()
 	others := r.running("cp1", "cp2")
 	m := r.lab.Machine(victim)
+	r.record(victim)
 	if err := m.StopDisk(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -124,6 +167,10 @@ func (r *rig) diskHangs(victim string) {
 	r.write(time.Minute) // 15 probes
 	if err := m.ResumeDisk(); err != nil {
 		r.t.Fatal(err)
+	}
+	// The member goes on answering the probe, which reads from memory.
+	if rounds, _, hung := r.recorded(victim); rounds < 5 || hung < 50*time.Second {
+		r.t.Errorf("the disk hung for %s, with %d rounds of probes", hung, rounds)
 	}
 	r.recovers(victim)
 	r.t.Logf("a disk that hangs: the member was killed %d times", r.kills(victim))
@@ -140,16 +187,26 @@ func (r *rig) diskHangs(victim string) {
 func (r *rig) diskIsFull(victim string) {
 	r.t.Helper()
 	others, before := r.running("cp1", "cp2"), r.kills(victim)
-	r.sh(victim, "fallocate -l $(df --output=avail -B1 / | tail -n 1) /filler || true; df -m / | tail -n 1")
+	r.record(victim)
+	left, err := strconv.Atoi(strings.TrimSpace(r.sh(victim, fillDisk)))
+	if err != nil || left >= 1<<20 {
+		r.t.Fatalf("%d bytes are left on the disk, %v", left, err)
+	}
 	r.write(time.Minute)
-	state := strings.TrimSpace(r.sh(victim, "systemctl show --property=NRestarts --value etcd; "+
-		"journalctl --no-pager -o cat -n 300 -u etcd | grep -c 'no space left' || true"))
-	r.t.Logf("a full disk: systemd's restarts, and etcd's messages: %q", strings.Fields(state))
+	state := strings.Fields(r.sh(victim, "systemctl show --property=NRestarts --value etcd; "+
+		"journalctl --no-pager -o cat -u etcd | grep -c 'no space left' || true"))
+	r.t.Logf("a full disk: systemd's restarts, and etcd's messages: %q", state)
+	if len(state) != 2 || state[0] == "0" || state[1] == "0" {
+		r.t.Errorf("the member had enough space")
+	}
 	r.write(30 * time.Second)
 	if n := r.kills(victim) - before; n > 0 {
 		r.t.Errorf("the member on a full disk was killed %d times", n)
 	}
-	r.sh(victim, "rm /filler")
+	if _, failures, _ := r.recorded(victim); failures == 0 {
+		r.t.Error("no probe of the member failed")
+	}
+	r.sh(victim, "rm /filler.*")
 	r.recovers(victim)
 	if now := r.running("cp1", "cp2"); !slices.Equal(now, others) {
 		r.t.Errorf("the members on other machines were restarted: %v, before %v", now, others)
