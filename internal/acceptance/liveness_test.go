@@ -27,12 +27,18 @@ func TestLiveness(t *testing.T) {
 		expectUnfrozen(t, names, "cp2", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 	})
 	t.Run("a scheduler", func(t *testing.T) { expectUnfrozen(t, names, "cp1", "kube-scheduler") })
+	t.Run("a controller manager", func(t *testing.T) { expectUnfrozen(t, names, "cp2", "kube-controller-manager") })
 	t.Run("a member", func(t *testing.T) {
 		expectUnfrozen(t, names, "cp3", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 	})
 	t.Run("all API servers", func(t *testing.T) { allServersHang(t, names) })
 	t.Run("two members of three", func(t *testing.T) { quorumHangs(t, names) })
-	t.Run("one that is not restarted is drift", func(t *testing.T) { hangsForLong(t, w, names) })
+	t.Run("a scheduler that is not restarted is drift", func(t *testing.T) {
+		hangsForLong(t, w, names, "cp1", "kube-scheduler")
+	})
+	t.Run("an API server that is not restarted is drift", func(t *testing.T) {
+		hangsForLong(t, w, names, "cp2", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	})
 	expectHealthy(t, w, names)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
@@ -92,9 +98,10 @@ func freeze(t *testing.T, machine, unit string) {
 func serves(t *testing.T, machine, unit string) bool {
 	t.Helper()
 	url := map[string]string{
-		"etcd":           "http://127.0.0.1:2381/readyz",
-		"kube-apiserver": "https://$(hostname -I | cut -d ' ' -f 1):6443/readyz",
-		"kube-scheduler": "https://127.0.0.1:10259/readyz",
+		"etcd":                    "http://127.0.0.1:2381/readyz",
+		"kube-apiserver":          "https://$(hostname -I | cut -d ' ' -f 1):6443/readyz",
+		"kube-controller-manager": "https://127.0.0.1:10257/healthz",
+		"kube-scheduler":          "https://127.0.0.1:10259/readyz",
 	}[unit]
 	script := "curl -ksf --noproxy '*' --max-time 5 " + url + " || :"
 	return strings.HasPrefix(onMachine(t, shared.lab.Machine(machine), script), "ok")
@@ -174,22 +181,26 @@ func quorumHangs(t *testing.T, names []string) {
 	expectRestarted(t, before, nil, may...)
 }
 
-// hangsForLong: the next plan shows what no probe has restarted, and the apply restarts it. The
-// state is made older than it is, instead of waiting for four minutes.
-func hangsForLong(t *testing.T, w *workspace.Workspace, names []string) {
+// hangsForLong: the next plan shows what no probe has restarted, and the apply restarts it, and nothing else but
+// what has lost its lease. The state is made older than it is, instead of waiting for four minutes.
+func hangsForLong(t *testing.T, w *workspace.Workspace, names []string, machine, unit string, may ...string) {
 	hurry(t, names, 1000)
-	freeze(t, "cp1", "kube-scheduler")
-	await(t, "the probe of the scheduler does not fail", func() bool { return failuresOf(t, "cp1", "kube-scheduler") > 0 })
-	onMachine(t, shared.lab.Machine("cp1"), `file=/run/kube-liveness/kube-scheduler.service
+	before := processes(t, names...)
+	freeze(t, machine, unit)
+	await(t, "the probe of "+unit+" does not fail", func() bool { return failuresOf(t, machine, unit) > 0 })
+	onMachine(t, shared.lab.Machine(machine), fmt.Sprintf(`file=/run/kube-liveness/%s.service
 while read -r invocation lived failures since unready <$file && [ "$unready" -lt 240 ]; do
   echo "$invocation $lived $failures 1 $unready" >$file.test
   mv $file.test $file
   sleep 1
-done`)
-	before := processes(t, names...)
-	expectContains(t, plan(t, w), "kube-scheduler: it has not been ready for longer than 4m0s (",
+done`, unit))
+	expectContains(t, plan(t, w), unit+": it has not been ready for longer than 4m0s (",
 		"/etc/kubernetes/liveness.sh was edited manually", "/etc/etcd/liveness.sh was edited manually",
 		`/etc/systemd/system/etcd-liveness.timer has the line "OnActiveSec=2"`)
 	apply(t, w)
-	expectRestarted(t, before, []string{"cp1 kube-scheduler"})
+	var others []string
+	for _, name := range may {
+		others = append(others, machine+" "+name)
+	}
+	expectRestarted(t, before, []string{machine + " " + unit}, others...)
 }
