@@ -102,7 +102,8 @@ current-context: policy
 
 // TestFiles places files that flags name on a running control plane, changes them in place,
 // repairs them, rolls back one that keeps the API server from starting, and removes them. The
-// secret one is never in the state, in a plan or in a diagnostic.
+// secret one is never in the state, in a plan or in a diagnostic. Then it configures schedulers by a
+// file, and API servers by variables and an egress selector.
 func TestFiles(t *testing.T) {
 	s := &filesStory{names: []string{"cp1", "cp2"}}
 	s.w = newStory(t, s.names...)
@@ -122,6 +123,8 @@ func TestFiles(t *testing.T) {
 		{"edited by hand", s.edited},
 		{"rolled back", s.rolledBack},
 		{"removed", s.removed},
+		{"scheduler configured", s.schedulerConfigured},
+		{"environment", s.environmentSet},
 	} {
 		if !t.Run(step.name, step.run) {
 			t.FailNow()
