@@ -19,7 +19,8 @@ const (
 	NameServers       Role = "name_servers"
 	Routers           Role = "routers"
 	ExternalBalancers Role = "external_balancers"
-	Outside           Role = "outside" // any address
+	EndpointAddresses Role = "endpoint_addresses" // virtual IPs, which a machine has for a time
+	Outside           Role = "outside"            // any address
 )
 
 // Protocol is an IP protocol.
@@ -85,6 +86,10 @@ var Flows = []Flow{
 	{
 		Name: "api-check", From: Balancers, To: Balancers, Protocol: TCP, Port: 6443, Setting: EndpointPort,
 		Kinds: []string{"haproxy"}, Purpose: "a create checks that the other balancers reach the virtual IP",
+	},
+	{
+		Name: "api-check", From: Balancers, To: EndpointAddresses, Protocol: TCP, Port: 6443, Setting: EndpointPort,
+		Kinds: []string{"haproxy"}, Purpose: "the same, for what a machine lets out",
 	},
 	{
 		Name: "vrrp", From: Balancers, To: Balancers, Protocol: VRRP, Kinds: []string{"haproxy"},
@@ -182,6 +187,10 @@ var Flows = []Flow{
 		Purpose: "downloads and packages, uploads of snapshots; OIDC issuers and webhooks with a URL",
 	},
 	{Name: "resolver", From: Machines, To: Outside, Protocol: UDP, Port: 53, Purpose: "names of all that"},
+	{
+		Name: "resolver", From: Machines, To: Outside, Protocol: TCP, Port: 53,
+		Purpose: "answers that are too long for UDP",
+	},
 	{
 		Name: "ntp", From: Machines, To: Outside, Protocol: UDP, Port: 123,
 		Purpose: "the time: certificates and leases depend on it",

@@ -9,9 +9,10 @@ import (
 // tableName is the table of the rules in nftables.
 const tableName = "kube_control_plane"
 
-// NFTables returns, for each machine, a file for "nft -f" that drops everything that the control
-// plane does not need. Loading it again replaces the table. Connections of the machine with itself,
-// and what ICMP says about connections, are let in: IPv6 does not work without.
+// NFTables returns, for each machine, a file for "nft -f" that drops everything that comes in and that
+// the control plane does not need, and, with DropEgress, what goes out. Loading it again replaces the
+// table. Connections of the machine with itself, and what ICMP says about connections, are let through:
+// IPv6 does not work without.
 func (s Site) NFTables() map[string]string {
 	rules := s.Rules()
 	files := map[string]string{}
@@ -19,21 +20,38 @@ func (s Site) NFTables() map[string]string {
 		var b strings.Builder
 		// The empty table makes the first load work, where there is none to delete.
 		fmt.Fprintf(&b, "table inet %[1]s\ndelete table inet %[1]s\ntable inet %[1]s {\n", tableName)
-		b.WriteString("  chain input {\n    type filter hook input priority filter; policy drop;\n" +
-			"    ct state established,related accept\n    iif lo accept\n" +
-			"    meta l4proto { icmp, ipv6-icmp } accept\n")
-		for _, r := range ingressOf(rules, machine) {
-			fmt.Fprintf(&b, "    %s comment \"%s\"\n", r.nftables(), r.Name)
+		writeChain(&b, "input", "iif", rulesOf(rules, machine, Ingress))
+		if s.DropEgress {
+			writeChain(&b, "output", "oif", rulesOf(rules, machine, Egress))
 		}
-		b.WriteString("  }\n}\n")
+		b.WriteString("}\n")
 		files[machine.String()] = b.String()
 	}
 	return files
 }
 
-// nftables returns an ingress rule as nftables has it.
+// writeChain writes a chain of a hook that drops what no rule accepts. device is nftables' name of the
+// interface that a packet comes from or goes to.
+func writeChain(b *strings.Builder, hook, device string, rules []Rule) {
+	fmt.Fprintf(b, "  chain %[1]s {\n    type filter hook %[1]s priority filter; policy drop;\n"+
+		"    ct state established,related accept\n    %[2]s lo accept\n"+
+		"    meta l4proto { icmp, ipv6-icmp } accept\n", hook, device)
+	for _, r := range rules {
+		fmt.Fprintf(b, "    %s comment \"%s\"\n", r.nftables(), r.Name)
+	}
+	b.WriteString("  }\n")
+}
+
+// nftables returns a rule as nftables has it.
 func (r Rule) nftables() string {
-	return fmt.Sprintf("%s saddr %s %s accept", family(r.Remote, "ip", "ip6"), r.Remote, nftPort(r))
+	side := "saddr"
+	if r.Direction == Egress {
+		side = "daddr"
+	}
+	if r.Remote.Bits() == 0 {
+		return fmt.Sprintf("meta nfproto %s %s accept", family(r.Remote, "ipv4", "ipv6"), nftPort(r))
+	}
+	return fmt.Sprintf("%s %s %s %s accept", family(r.Remote, "ip", "ip6"), side, r.Remote, nftPort(r))
 }
 
 // richRule returns an ingress rule as firewalld has it.
@@ -75,7 +93,7 @@ func (s Site) RichRules() map[string][]string {
 	lists := map[string][]string{}
 	for _, machine := range s.machines(Machines) {
 		list := []string{}
-		for _, r := range ingressOf(rules, machine) {
+		for _, r := range rulesOf(rules, machine, Ingress) {
 			list = append(list, r.richRule())
 		}
 		lists[machine.String()] = list

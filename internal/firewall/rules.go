@@ -16,6 +16,8 @@ type Site struct {
 	Remote   map[Role][]netip.Prefix // of the other roles
 	Endpoint string                  // one of Kinds
 	Ports    map[Setting]int         // that are not the defaults
+	// DropEgress lets machines send nothing either but what the control plane needs.
+	DropEgress bool
 }
 
 // Direction is that of a connection, as its machine has it.
@@ -60,6 +62,9 @@ func (s Site) Validate() error {
 	}
 	if len(s.Remote[Operator]) == 0 {
 		return fmt.Errorf("operator is empty: without SSH, the provider reaches no machine")
+	}
+	if s.DropEgress && s.Endpoint == "haproxy" && len(s.Remote[EndpointAddresses]) == 0 {
+		return fmt.Errorf("endpoint_addresses is empty: with drop_egress, the machines would not reach the virtual IP")
 	}
 	return nil
 }
@@ -136,9 +141,9 @@ func (s Site) Between() []Rule {
 	})
 }
 
-// ingressOf returns the rules of one machine for what it accepts.
-func ingressOf(rules []Rule, machine netip.Addr) []Rule {
+// rulesOf returns the rules of one machine for one direction.
+func rulesOf(rules []Rule, machine netip.Addr, direction Direction) []Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool {
-		return r.Machine != machine || r.Direction != Ingress
+		return r.Machine != machine || r.Direction != direction
 	})
 }

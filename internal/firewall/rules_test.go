@@ -128,6 +128,8 @@ func TestValidate(t *testing.T) {
 		"no machines":         {func(s *Site) { s.Machines = nil }, "there are no machines"},
 		"no operator":         {func(s *Site) { s.Remote = nil }, "operator is empty"},
 		"no port":             {func(s *Site) { s.Ports = map[Setting]int{APIPort: 65536} }, "port 65536 is no port"},
+		"no virtual IP":       {func(s *Site) { s.DropEgress = true }, "endpoint_addresses is empty"},
+		"another endpoint":    {func(s *Site) { s.DropEgress, s.Endpoint = true, "bgp" }, ""},
 		"no machine's":        {func(s *Site) { s.Machines[Members] = addresses("0.0.0.0") }, "not the address of a machine"},
 		"an address of links": {func(s *Site) { s.Machines[Members] = addresses("fe80::1%eth0") }, "not the address"},
 	} {
@@ -155,6 +157,9 @@ func TestRendered(t *testing.T) {
 	if strings.Contains(file, "10250") || strings.Contains(file, "fd00") {
 		t.Errorf("what the machine does not accept is in\n%s", file)
 	}
+	if strings.Contains(file, "hook output") {
+		t.Errorf("what goes out is dropped by default:\n%s", file)
+	}
 	rules := s.RichRules()["10.0.0.11"]
 	for _, want := range []string{
 		`rule family="ipv4" source address="10.0.9.5/32" port port="22" protocol="tcp" accept`,
@@ -170,6 +175,36 @@ func TestRendered(t *testing.T) {
 	}
 	if file := six.NFTables()["fd00::11"]; !strings.Contains(file, "ip6 saddr fd00::12/128 tcp dport 2380 accept") {
 		t.Errorf("not with IPv6:\n%s", file)
+	}
+}
+
+// TestDropEgress: the rules of egress are a chain of their own, and that of ingress stays as it is.
+func TestDropEgress(t *testing.T) {
+	s := stacked()
+	s.Remote[EndpointAddresses] = prefixes("10.0.0.100/32")
+	ingress := s.NFTables()["10.0.0.11"]
+	s.DropEgress = true
+	both := s.NFTables()["10.0.0.11"]
+	egress, cut := strings.CutPrefix(both, strings.TrimSuffix(ingress, "}\n"))
+	if !cut {
+		t.Fatalf("another chain of ingress:\n%s\nwithout egress:\n%s", both, ingress)
+	}
+	for _, want := range []string{
+		"type filter hook output priority filter; policy drop;", "    oif lo accept\n",
+		"    ct state established,related accept\n",
+		"    ip daddr 10.0.0.12/32 tcp dport 2380 accept comment \"etcd-peer\"\n",
+		"    ip daddr 10.0.0.100/32 tcp dport 6443 accept comment \"api-check\"\n",
+		"    ip daddr 10.0.0.12/32 meta l4proto 112 accept comment \"vrrp\"\n",
+		"    ip daddr 10.0.1.0/24 tcp dport 10250 accept comment \"kubelet\"\n",
+		"    meta nfproto ipv4 tcp dport 443 accept comment \"https\"\n",
+		"    meta nfproto ipv4 udp dport 53 accept comment \"resolver\"\n",
+	} {
+		if !strings.Contains(egress, want) {
+			t.Errorf("%q is not in\n%s", want, egress)
+		}
+	}
+	if strings.Contains(egress, "saddr") || strings.Contains(egress, "dport 22 ") {
+		t.Errorf("what comes in is among what goes out:\n%s", egress)
 	}
 }
 

@@ -51,17 +51,19 @@ func (f *firewallRulesFunction) Definition(
 			"objects with `name`, `machine` (an address), `direction` (`ingress` or `egress`), `remote` (a CIDR), `protocol` " +
 			"(`tcp`, `udp` or `vrrp`, which is IP protocol 112), `port` (0 for `vrrp`) and `purpose`, such as security groups " +
 			"of a cloud need them; `nftables` maps each machine to a file for `nft -f` that drops everything else that " +
-			"comes in; `firewalld` maps each machine to its rich rules. The guide Topologies has the table that they are " +
-			"made of. The result follows from the argument alone.",
+			"comes in and, with `drop_egress`, that goes out; `firewalld` maps each machine to its rich rules. The guide " +
+			"Topologies has the table that they are made of. The result follows from the argument alone.",
 		Parameters: []function.Parameter{function.DynamicParameter{
 			Name: "site",
 			MarkdownDescription: "An object. The machines: `members`, `replicas` and `balancers`. Who connects to them, and " +
 				"to whom they connect: `operator` (where Terraform runs, or its bastion; required), `clients`, `nodes`, " +
-				"`monitoring`, `name_servers`, `routers` and `external_balancers`. Each is a list, set or map of addresses, or, " +
-				"for all but the machines, of CIDRs. `endpoint` is the kind of endpoint (`haproxy`, the default, `external`, " +
-				"`dns`, `bgp` or `kube_vip`). The ports `port` (of replicas, 6443), `endpoint_port` (6443) and `ssh_port` (22) " +
-				"have defaults; with `agent_port`, agents of konnectivity are let in, and with `etcd_metrics_port`, " +
-				"`balancer_metrics_port` and `node_exporter_port`, `monitoring` is at these ports.",
+				"`monitoring`, `name_servers`, `routers`, `external_balancers` and `endpoint_addresses` (virtual IPs of " +
+				"balancers, to which they connect). Each is a list, set or map of addresses, or, for all but the machines, of " +
+				"CIDRs. `endpoint` is the kind of endpoint (`haproxy`, the default, `external`, `dns`, `bgp` or `kube_vip`). " +
+				"The ports `port` (of replicas, 6443), `endpoint_port` (6443) and `ssh_port` (22) have defaults; with " +
+				"`agent_port`, agents of konnectivity are let in, and with `etcd_metrics_port`, `balancer_metrics_port` and " +
+				"`node_exporter_port`, `monitoring` is at these ports. `drop_egress` (default `false`) is for machines that " +
+				"run nothing but the control plane: the file for `nft -f` also drops everything else that goes out.",
 		}},
 		Return: function.ObjectReturn{AttributeTypes: firewallTypes},
 	}
@@ -92,7 +94,7 @@ var (
 	machineRoles = []firewall.Role{firewall.Members, firewall.Replicas, firewall.Balancers}
 	remoteRoles  = []firewall.Role{
 		firewall.Operator, firewall.Clients, firewall.Nodes, firewall.Monitoring, firewall.NameServers, firewall.Routers,
-		firewall.ExternalBalancers,
+		firewall.ExternalBalancers, firewall.EndpointAddresses,
 	}
 	portSettings = []firewall.Setting{
 		firewall.APIPort, firewall.EndpointPort, firewall.SSHPort, firewall.AgentPort, firewall.EtcdMetricsPort,
@@ -132,6 +134,8 @@ func siteOf(argument attr.Value) (firewall.Site, error) {
 			site.Ports[firewall.Setting(name)], err = positiveOf(value, maxPort)
 		case name == "endpoint":
 			site.Endpoint, err = textOf(value)
+		case name == "drop_egress":
+			site.DropEgress, err = boolOf(value)
 		default:
 			err = errors.New("there is no such attribute")
 		}

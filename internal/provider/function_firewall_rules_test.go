@@ -84,6 +84,8 @@ func TestFirewallRulesFunctionRefuses(t *testing.T) {
 		"neither a string nor a":       {"clients": types.BoolValue(true)},
 		"is no kind of endpoint":       {"endpoint": types.StringValue("vip")},
 		"operator is empty":            {"operator": textsOf()},
+		"endpoint_addresses is empty":  {"drop_egress": types.BoolValue(true)},
+		"is neither true nor false":    {"drop_egress": types.StringValue("yes")},
 		"is not the address of a mach": {"replicas": textsOf("::")},
 	} {
 		site := map[string]attr.Value{"members": textsOf("10.0.0.11"), "operator": textsOf("10.0.9.5")}
