@@ -1,6 +1,8 @@
 package acceptance
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,44 @@ func (s symptoms) noLeader(t *testing.T) {
 		s.on(t, name, startMember)
 	}
 	s.repaired(t)
+}
+
+// lostConnection: a firewall between two members, neither of which leads. So nothing else is in their logs.
+func (s symptoms) lostConnection(t *testing.T) {
+	leader := s.leader(t)
+	followers := slices.DeleteFunc(slices.Clone(s.names), func(name string) bool { return name == leader })
+	one, other := shared.lab.Machine(followers[0]), followers[1]
+	for _, name := range followers { // they may have led when the control plane was created
+		onMachine(t, shared.lab.Machine(name), "journalctl --rotate; sleep 2; journalctl --vacuum-time=1s 2>&1")
+	}
+	rules := func(do string) {
+		for _, port := range []string{"--dport", "--sport"} {
+			onMachine(t, one, "iptables "+do+" INPUT -p tcp -s "+address(other)+" "+port+" 2380 -j DROP")
+		}
+	}
+	rules("-I")
+	shown := map[string]string{}
+	awaitFor(t, time.Minute, "the members do not lose each other", func() bool {
+		for _, name := range followers {
+			if shown[name] = s.on(t, name, showLeaders); !strings.Contains(shown[name], "lost TCP streaming connection") {
+				return false
+			}
+		}
+		return true
+	})
+	for name, text := range shown {
+		if strings.Contains(text, "overloaded") {
+			t.Errorf("%s: another cause is shown:\n%s", name, text)
+		}
+	}
+	rules("-D")
+	for _, name := range followers {
+		await(t, name+" has not connected to the other members again", func() bool {
+			return strings.TrimSpace(onMachine(t, shared.lab.Machine(name), "curl -s --max-time 3 "+
+				"http://127.0.0.1:2381/metrics | grep -c '^etcd_network_active_peers.* 1$' || true")) == "2"
+		})
+	}
+	awaitRotation(t, s.names...)
 }
 
 // leaderChanges: the leader stands still for longer than an election takes, as with a disk that does
@@ -109,12 +149,51 @@ func (s symptoms) lostVirtualIP(t *testing.T) {
 	s.repaired(t)
 }
 
-// slowDisk: something else writes to the disk of etcd.
+// twoVirtualIPs: a machine and the others do not hear each other's keepalived; or it has got the address by hand.
+func (s symptoms) twoVirtualIPs(t *testing.T) {
+	const vrrp = "for each in INPUT OUTPUT; do iptables %s $each -p 112 -j DROP; done"
+	for _, cause := range []struct{ begin, end, state string }{
+		{fmt.Sprintf(vrrp, "-I"), fmt.Sprintf(vrrp, "-D"), "Entering MASTER STATE"},
+		{"ip address add " + vip + "/32 dev lo", "ip address delete " + vip + "/32 dev lo", "Entering BACKUP STATE"},
+	} {
+		holder := s.holders(t)
+		other := slices.DeleteFunc(slices.Clone(s.names), func(name string) bool { return slices.Contains(holder, name) })[0]
+		onMachine(t, shared.lab.Machine(other), cause.begin)
+		await(t, "the address is not on two machines", func() bool { return len(s.holders(t)) == 2 })
+		expectContains(t, s.issues(t), "virtual IP "+vip+": it is on", "at the same time")
+		for _, name := range append(holder, other) {
+			expectContains(t, s.on(t, name, showVirtualIP), vip)
+		}
+		states := strings.Split(strings.TrimSpace(s.on(t, other, showVirtualIP)), "\n")
+		expectContains(t, states[len(states)-1], cause.state)
+		onMachine(t, shared.lab.Machine(other), cause.end)
+		await(t, "the address is not on one machine", func() bool { return len(s.holders(t)) == 1 })
+	}
+	s.repaired(t)
+}
+
+// holders returns the machines that have the virtual IP.
+func (s symptoms) holders(t *testing.T) (names []string) {
+	t.Helper()
+	for _, name := range s.names {
+		if strings.Contains(onMachine(t, shared.lab.Machine(name), "ip -o address show"), " "+vip+"/") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// slowDisk: something else writes to the disk of etcd. Without it, nothing else is as busy.
 func (s symptoms) slowDisk(t *testing.T) {
 	m := shared.lab.Machine("cp1")
 	onMachine(t, m, "systemd-run --quiet --unit=writer dd if=/dev/zero of=/var/tmp/writer bs=64K count=50000 oflag=dsync")
 	out := s.on(t, "cp1", showDisk)
-	onMachine(t, m, "systemctl stop writer; systemctl reset-failed writer 2>/dev/null; rm -f /var/tmp/writer /tmp/written")
+	onMachine(t, m, "systemctl stop writer; systemctl reset-failed writer 2>/dev/null; rm -f /var/tmp/writer")
+	repaired := s.on(t, "cp1", showDisk)
+	onMachine(t, m, "rm -f /tmp/written")
+	if strings.Contains(repaired, " dd") {
+		t.Errorf("what wrote is stopped, and is still shown:\n%s", repaired)
+	}
 	flushes, writers, _ := strings.Cut(out, "\n")
 	first, _, _ := strings.Cut(writers, "\n")
 	expectContains(t, flushes, "99 % of the flushes take up to ")

@@ -71,11 +71,13 @@ func TestTroubleshooting(t *testing.T) {
 		{"the API is slow", s.slowAPI},
 		{"the API answers with errors", s.failingAPI},
 		{"etcd has no leader", s.noLeader},
+		{"two members lose each other", s.lostConnection},
 		{"the leader changes", s.leaderChanges},
 		{"Pods stay pending", s.pendingPods},
 		{"nodes are not ready", s.nodesNotReady},
 		{"certificates expire", s.expiringCertificate},
 		{"the virtual IP does not answer", s.lostVirtualIP},
+		{"the virtual IP is on two machines", s.twoVirtualIPs},
 		{"the disk is slow", s.slowDisk},
 	} {
 		if !t.Run(c.name, c.run) {
