@@ -45,7 +45,7 @@ module "control_plane" {
   machines = { for name, address in var.machines : name => { address = address } }
 }
 
-# May read metrics, and nothing else.
+# May read metrics and health, and no objects.
 resource "kube_kubeconfig" "prometheus" {
   pki    = module.control_plane.pki
   server = module.control_plane.url

@@ -10,7 +10,7 @@ output "kubeconfig" {
 }
 
 output "prometheus_kubeconfig" {
-  description = "A kubeconfig that may read metrics, and nothing else: an age file. The guide Monitoring describes the rest of Prometheus' configuration."
+  description = "A kubeconfig that may read metrics and health, and no objects: an age file. The guide Monitoring describes the rest of Prometheus' configuration."
   value       = kube_kubeconfig.prometheus.content
   sensitive   = true
 }

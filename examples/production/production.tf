@@ -85,7 +85,7 @@ module "control_plane" {
   }
 }
 
-# May read metrics, and nothing else: the login of Prometheus.
+# May read metrics and health, and no objects: the login of Prometheus.
 resource "kube_kubeconfig" "prometheus" {
   pki    = module.control_plane.pki
   server = module.control_plane.url

@@ -2,8 +2,11 @@ package acceptance
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	authorization "k8s.io/api/authorization/v1"
 )
 
 const metricsOverride = `
@@ -26,8 +29,8 @@ output "scraper" {
 }
 `
 
-// TestMetrics: another machine reads the metrics of all components with a kubeconfig that has no
-// other right, and nobody reads them without one. The change restarts no API server.
+// TestMetrics: another machine reads the metrics of API server, controller-manager and scheduler with a
+// kubeconfig that may read no object, and nobody reads them without one. The change restarts no API server.
 func TestMetrics(t *testing.T) {
 	w := newStory(t, "cp1")
 	bare := fingerprints(t, "cp1")
@@ -59,12 +62,56 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s/metrics without a login: HTTP %d, %v", url, code, err)
 		}
 	}
+	expectScraper(t, scraper)
 	code, _, err := scraper.call(t.Context(), endpointURL, http.MethodGet, "/api/v1/namespaces", nil, nil)
 	if err != nil || code != http.StatusForbidden {
 		t.Errorf("the scraper reads namespaces: HTTP %d, %v", code, err)
 	}
 	apply(t, w, "-destroy")
 	expectBare(t, bare, "cp1")
+}
+
+// scraperURLs are what the group system:monitoring and everybody who logs in may read: the ClusterRoles
+// system:monitoring, system:discovery and system:public-info-viewer (plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
+var scraperURLs = []string{
+	"/metrics", "/metrics/slis", "/livez", "/livez/*", "/readyz", "/readyz/*", "/healthz", "/healthz/*",
+	"/flagz", "/statusz",
+	"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",
+}
+
+// expectScraper asks the API server what the scraper may do: what the guide Monitoring lists, and nothing else.
+func expectScraper(t *testing.T, scraper credentials) {
+	t.Helper()
+	review := authorization.SelfSubjectRulesReview{
+		Spec: authorization.SelfSubjectRulesReviewSpec{Namespace: "kube-system"},
+	}
+	scraper.must(t, endpointURL, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review, &review)
+	if review.Status.Incomplete {
+		t.Errorf("not all rules are known: %s", review.Status.EvaluationError)
+	}
+	reads := map[string]bool{}
+	for _, rule := range review.Status.NonResourceRules {
+		for _, url := range rule.NonResourceURLs {
+			reads[url] = true
+			if !slices.Equal(rule.Verbs, []string{"get"}) || !slices.Contains(scraperURLs, url) {
+				t.Errorf("the scraper may %v %s", rule.Verbs, url)
+			}
+		}
+	}
+	for _, url := range []string{"/metrics", "/metrics/slis"} {
+		if !reads[url] {
+			t.Errorf("the scraper may not read %s", url)
+		}
+	}
+	for _, rule := range review.Status.ResourceRules {
+		own := slices.Equal(rule.Verbs, []string{"create"}) && !slices.ContainsFunc(rule.Resources, func(name string) bool {
+			return !slices.Contains([]string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}, name)
+		})
+		ofNodes := slices.Equal(rule.Verbs, []string{"get"}) && slices.Equal(rule.Resources, []string{"nodes/metrics"})
+		if !own && !ofNodes {
+			t.Errorf("the scraper may %v %v", rule.Verbs, rule.Resources)
+		}
+	}
 }
 
 // insecure returns the same client, which verifies no server: controller-manager and scheduler

@@ -9,6 +9,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
+// targetsUp is how long it may take from the begin of the first apply until Prometheus scrapes everything.
+const targetsUp = 5 * time.Minute
+
 // waitFactor is how much shorter than by default alerts wait in this test.
 const waitFactor = 0.2
 
@@ -37,12 +40,20 @@ module "control_plane" {
 func TestMonitoring(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w, bare := monitored(t, names, waitFactor)
-	apply(t, w)
+	applied := time.Now()
+	applyOnly(t, w)
 	begun := time.Now()
 	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
 	p := startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))
 	targets := 6 * len(names)
 	p.expectTargets(t, targets)
+	took := time.Since(applied).Round(time.Second)
+	t.Logf("from the apply until %d targets are up: %s, the apply %s of it", targets, took,
+		begun.Sub(applied).Round(time.Second))
+	if took > targetsUp {
+		t.Errorf("the targets are up after %s, and not within %s", took, targetsUp)
+	}
+	expectEmptyPlan(t, w)
 
 	// Healthy, while a snapshot is saved and an apply restarts schedulers.
 	onMachine(t, shared.lab.Machine("cp1"), "systemctl start etcd-snapshot")

@@ -17,10 +17,10 @@ func metricsSchema() schema.SingleNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "Lets a monitoring system scrape kube-controller-manager (port 10257) and kube-scheduler " +
 			"(port 10259) from other machines, over TLS. They serve metrics only to clients that the API server " +
-			"authorizes: those of the group `system:monitoring`, for example (a `kube_kubeconfig` with that group has " +
-			"no other rights). kube-apiserver needs no setting. By default, both listen on 127.0.0.1. A change of the " +
-			"address restarts both, not the API server. With `textfile_directory`, facts about the replica are written " +
-			"for node_exporter.",
+			"authorizes: those of the group `system:monitoring`, for example (a `kube_kubeconfig` with that group may " +
+			"read metrics and health, and no objects). kube-apiserver needs no setting. By default, both listen on " +
+			"127.0.0.1. A change of the address restarts both, not the API server. With `textfile_directory`, facts about " +
+			"the replica are written for node_exporter.",
 		Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Optional: true,
