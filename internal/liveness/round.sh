@@ -3,8 +3,7 @@
 # - it has been live since its start: a start takes as long as it needs, and a component that never gets ready is not
 #   killed again and again;
 # - its rule allows that, so that a cause that all machines share (no quorum, a full or slow disk, a network) restarts
-#   nothing, and no two API servers or members of a cluster are restarted at once;
-# - it still does not answer once that is allowed: a shared cause may have ended while etcd was asked.
+#   nothing, and no two API servers or members of a cluster are restarted at once.
 #
 # $components has a line for each: unit, what says it is ready, what says it is live, rule.
 # $state is a directory with a file for each unit: see state.go.
@@ -76,9 +75,16 @@ lock() { # ENDPOINT...
   return 1
 }
 
+# hangs asks a component once more when etcd has granted the lock: it does so too when a cause has just ended that all
+# machines share.
+hangs() {
+  reason="it answers again"
+  ! answers "$live"
+}
+
 # An API server: etcd works, and no other API server or member is being restarted.
 # shellcheck disable=SC2086 # URLs without spaces
-may_server() { lock $endpoints; }
+may_server() { lock $endpoints && hangs; }
 
 # A component that works with this machine's API server: that one is ready, so it is not what hangs.
 may_client() {
@@ -100,7 +106,7 @@ may_member() {
     fi
   done
   # shellcheck disable=SC2086 # URLs without spaces
-  lock $others
+  lock $others && hangs
 }
 
 # A program that serves nobody while it hangs: no quorum, no lock and no other machine needs this process. What all
@@ -108,12 +114,6 @@ may_member() {
 may_alone() {
   reason="this machine is slow"
   timeout 2 systemctl is-active --quiet "$unit"
-}
-
-# recovered asks a component again that may be restarted.
-recovered() {
-  reason="it answers again"
-  answers "$live"
 }
 
 # remember keeps the client URLs of the members, for the time when this one does not answer.
@@ -165,7 +165,7 @@ probe() { # UNIT READY LIVE RULE
   # A refused restart is asked for again after as many failures more.
   if [ "$failures" -gt 0 ] && [ $((failures % threshold)) = 0 ]; then
     reason="it has not been live since its start"
-    if [ "$lived" = 1 ] && "may_$rule" && ! recovered; then
+    if [ "$lived" = 1 ] && "may_$rule"; then
       echo "$unit has failed $failures probes: it is killed, and started again"
       systemctl kill --signal=KILL "$unit"
       lived=0
