@@ -23,8 +23,8 @@ resource "kube_control_plane_replica" "this" {
 // schedulerConfigured: a configuration that switches the provider's settings off is refused, or warned of. One that
 // keeps them restarts the schedulers, and nothing else.
 func (s *filesStory) schedulerConfigured(t *testing.T) {
-	const login, silent = "    clientConnection: { kubeconfig: /etc/kubernetes/scheduler.conf }\n",
-		"    enableProfiling: false\n"
+	const login, silent = "    clientConnection: { kubeconfig: /etc/kubernetes/scheduler.conf }",
+		"    enableProfiling: false"
 	before := processes(t, s.names...)
 	override(t, s.w, fmt.Sprintf(schedulerOverride, silent))
 	_, _, err := s.w.Plan(t.Context())
@@ -38,7 +38,7 @@ func (s *filesStory) schedulerConfigured(t *testing.T) {
 	expectContains(t, plan(t, s.w), "Profiling of kube-scheduler is on", "set enableProfiling: false in the file")
 	expectRestarted(t, before, nil)
 
-	override(t, s.w, fmt.Sprintf(schedulerOverride, login+silent))
+	override(t, s.w, fmt.Sprintf(schedulerOverride, login+"\n"+silent))
 	if text := plan(t, s.w); strings.Contains(text, "Profiling") {
 		t.Errorf("a warning without a reason:\n%s", text)
 	}
