@@ -169,7 +169,7 @@ func (r *rig) diskHangs(victim string) {
 		r.t.Fatal(err)
 	}
 	// The member goes on answering the probe, which reads from memory.
-	if rounds, _, hung := r.recorded(victim); rounds < 5 || hung < 50*time.Second {
+	if rounds, _, hung := r.recorded(victim); rounds < 3 || hung < 50*time.Second {
 		r.t.Errorf("the disk hung for %s, with %d rounds of probes", hung, rounds)
 	}
 	r.recovers(victim)

@@ -53,15 +53,15 @@ func testBusyNeighbour(t *testing.T) {
 done`)
 	r.only([]string{"cp1"}, "create", r.create)
 	idle := r.puts(one)
-	busy, slow := r.putsBeside(one, processorHogs), r.putsBeside(one, diskHog)
+	busy, slow := r.putsWith(one, processorHogs), r.putsWith(one, diskHog)
 	one.Limits = systemd.Limits{MemoryMin: "10%", CPUWeight: 1000, IOWeight: 1000}
 	r.specs["cp1"] = one
 	update := func(ctx context.Context, s Spec) error { _, err := r.clusters.Update(ctx, s); return err }
 	r.only([]string{"cp1"}, "reserve", update)
 	r.only([]string{"cp1"}, "read", r.same)
 	r.expectReserved()
-	r.compare("all processors busy", idle, busy, r.putsBeside(one, processorHogs), true)
-	r.compare("the disk busy", idle, slow, r.putsBeside(one, diskHog), r.weighsDisk())
+	r.compare("all processors busy", idle, busy, r.putsWith(one, processorHogs), true)
+	r.compare("the disk busy", idle, slow, r.putsWith(one, diskHog), r.weighsDisk())
 	one.Limits = systemd.Limits{}
 	r.specs["cp1"] = one
 	r.only([]string{"cp1"}, "release", update)
@@ -120,8 +120,8 @@ cat blkio/etcd.slice/blkio*.weight etcd.slice/io*.weight 2>/dev/null | grep -c 1
 	return weight != "0" && (costs || strings.Contains(string(scheduler), "[bfq]"))
 }
 
-// putsBeside is puts while hogs run. Changes are made without them, because they keep sshd waiting too.
-func (r *rig) putsBeside(s Spec, hogs string) latencies {
+// putsWith is puts while hogs run. Changes are made without them, because they keep sshd waiting too.
+func (r *rig) putsWith(s Spec, hogs string) latencies {
 	r.t.Helper()
 	r.sh("cp1", hogs)
 	defer r.sh("cp1", "systemctl stop 'hog-*'; rm -f /var/tmp/hog")
