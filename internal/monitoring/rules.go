@@ -102,6 +102,10 @@ func alert(name, severity, lasts, expr, summary, action string) Rule {
 	}
 }
 
+// lately returns the last values within five minutes of a selected metric. An alert that waits for an hour or longer
+// uses it: otherwise one scrape that fails lets it begin again.
+func lately(selected string) string { return "last_over_time(" + selected + "[5m])" }
+
 // of returns the selector of a job's series, with more matchers ("" for none).
 func (f Facts) of(job, more string) string {
 	if more != "" {

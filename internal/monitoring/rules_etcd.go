@@ -41,11 +41,11 @@ func (f Facts) etcdAvailability(s string) []Rule {
 			"{{ $value }} leader changes within 15 minutes.",
 			"Run journalctl -u etcd on the machines of the kube_etcd_member resources: a leader that is late says so. Look "+
 				"at EtcdHighFsyncDurations and EtcdMemberCommunicationSlow: a slow disk or network is the usual cause."),
-		alert("EtcdLearnerStays", warning, "1h", fmt.Sprintf(`etcd_server_is_learner%s == 1`, s),
+		alert("EtcdLearnerStays", warning, "1h", lately("etcd_server_is_learner"+s)+" == 1",
 			"The member on {{ $labels.machine }} has been a learner for an hour: it has no vote.",
 			"Run terraform apply: it goes on with the join of kube_etcd_member, and says why it waits."),
 		alert("EtcdMixedVersions", warning, "1h",
-			fmt.Sprintf(`count(count by (server_version) (etcd_server_version%s)) > 1`, s),
+			fmt.Sprintf(`count(count by (server_version) (%s)) > 1`, lately("etcd_server_version"+s)),
 			"The members run {{ $value }} versions of etcd for more than an hour.",
 			"Run terraform apply: it goes on with the upgrade of kube_etcd_member, or says why it does not."),
 	}

@@ -103,17 +103,18 @@ func (f Facts) drillAlerts() []Rule {
 				"another value in triggers of kube_etcd_restore_drill."),
 		alert("EtcdRestoreDrillTooOld", warning, "1h",
 			fmt.Sprintf(`time() - max by (cluster) (%s) > 30 * 86400`,
-				f.fact("kube_etcd_restore_drill_last_success_timestamp_seconds", "")),
+				lately(f.fact("kube_etcd_restore_drill_last_success_timestamp_seconds", ""))),
 			"No restore drill has succeeded for {{ $value | humanizeDuration }}.",
 			"Run terraform apply with kube_etcd_restore_drill, whose argument every repeats it."),
 	}
 }
 
 func (f Facts) rotationAlerts() []Rule {
-	generation := f.fact("kube_rotation_generation", "")
+	generation := lately(f.fact("kube_rotation_generation", ""))
 	return []Rule{
 		alert("KubeRotationStandsStill", warning, "1h",
-			fmt.Sprintf(`time() - min by (cluster, part) (%s) > 7 * 86400`, f.fact("kube_rotation_since_timestamp_seconds", "")),
+			fmt.Sprintf(`time() - min by (cluster, part) (%s) > 7 * 86400`,
+				lately(f.fact("kube_rotation_since_timestamp_seconds", ""))),
 			"The rotation of {{ $labels.part }} has been at one stage for {{ $value | humanizeDuration }}.",
 			"Raise rotation.{{ $labels.part }} of kube_pki_bundle by one and run terraform apply, until the rotation "+
 				"is complete (guide Rotation)."),
@@ -151,7 +152,7 @@ func (f Facts) machineAlerts() []Rule {
 	return []Rule{
 		alert("KubeComponentVersionsMixed", warning, "4h",
 			fmt.Sprintf(`count by (cluster, component) (count by (cluster, component, version) (%s)) > 1`,
-				f.fact("kube_component_version_info", "")),
+				lately(f.fact("kube_component_version_info", ""))),
 			"{{ $value }} versions of {{ $labels.component }} run for more than four hours.",
 			"Run terraform apply: it goes on with the upgrade of kube_etcd_member or kube_control_plane_replica, or says why "+
 				"it does not."),

@@ -88,7 +88,7 @@ func (f Facts) apiState(s string) []Rule {
 			"The aggregated API {{ $labels.name }} is available {{ $value }} % of the time only.",
 			aggregatedAction),
 		alert("KubeMixedVersions", warning, "4h",
-			fmt.Sprintf(`count(count by (git_version) (kubernetes_build_info%s)) > 1`, s),
+			fmt.Sprintf(`count(count by (git_version) (%s)) > 1`, lately("kubernetes_build_info"+s)),
 			"The API servers run {{ $value }} versions of Kubernetes for more than four hours.",
 			"Run terraform apply: it goes on with the upgrade of kube_control_plane_replica, or says why it does not."),
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,31 @@ func TestAlerts(t *testing.T) {
 				t.Error("it fires on good input")
 			}
 		})
+	}
+}
+
+// TestFailedScrapes: an alert that waits for an hour or longer does not begin again with every scrape that fails.
+func TestFailedScrapes(t *testing.T) {
+	constant := regexp.MustCompile(`(?m) (-?[0-9.e+]+)x900$`)
+	tried := 0
+	for _, group := range monitoring.Groups(facts) {
+		for _, rule := range group.Rules {
+			wait, err := model.ParseDuration(rule.For)
+			if rule.Alert == "" || err != nil || time.Duration(wait) < time.Hour || rule.Labels["long"] != "" {
+				continue // an error budget is a rate over hours
+			}
+			failing := constant.ReplaceAllString(cases[rule.Alert].bad, strings.Repeat(" ${1}x18 stale", 45))
+			if failing == cases[rule.Alert].bad {
+				t.Errorf("no series of %s fails", rule.Alert)
+			}
+			tried++
+			if !anyFires(t, []monitoring.Rule{rule}, failing) {
+				t.Errorf("%s begins again with every scrape that fails", rule.Alert)
+			}
+		}
+	}
+	if tried == 0 {
+		t.Error("no alert waits for an hour")
 	}
 }
 
