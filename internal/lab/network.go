@@ -177,7 +177,8 @@ func (l *Lab) DialContext(ctx context.Context, network, address string) (net.Con
 func run(ctx context.Context, name string, args ...string) error {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
-		return commandError(name+" "+strings.Join(args, " "), out, err)
+		// Of a command that was killed because ctx has ended, exec says the signal only.
+		return commandError(name+" "+strings.Join(args, " "), out, errors.Join(err, ctx.Err()))
 	}
 	return nil
 }
