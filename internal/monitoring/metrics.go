@@ -11,8 +11,9 @@ import (
 // Metric is a metric of a job of the scrape configuration.
 type Metric struct{ Job, Name string }
 
-// selector is a metric in a query with its job: all queries here select by both (Facts.of).
-var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{(?:job="([^"]*)")?`)
+// selector is a metric in a query with its job, or with several that are separated by "|": all queries here select by
+// both.
+var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{(?:job=~?"([^"]*)")?`)
 
 // Metrics returns the metrics that alerts and dashboards need, sorted. Those that rules record are not among them,
 // and neither is up, which Prometheus makes itself.
@@ -32,7 +33,9 @@ func Metrics(f Facts) []Metric {
 	for _, query := range queries {
 		for _, match := range selector.FindAllStringSubmatch(query, -1) {
 			if name := match[1]; name != "up" && !strings.HasPrefix(name, burnRateMetric) {
-				metrics[Metric{Job: match[2], Name: name}] = true
+				for job := range strings.SplitSeq(match[2], "|") {
+					metrics[Metric{Job: job, Name: name}] = true
+				}
 			}
 		}
 	}

@@ -95,7 +95,9 @@ func TestMetricNames(t *testing.T) {
 		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 			if s, ok := node.(*parser.VectorSelector); ok {
 				if s.Name != "up" && !strings.Contains(s.Name, ":") {
-					selected[monitoring.Metric{Job: jobOf(s.LabelMatchers), Name: s.Name}] = true
+					for _, job := range jobsOf(s.LabelMatchers) {
+						selected[monitoring.Metric{Job: job, Name: s.Name}] = true
+					}
 				}
 				if !ofCluster(s.LabelMatchers) {
 					t.Errorf("%s: %s of every control plane", query, s.Name)
@@ -125,14 +127,14 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// jobOf returns the job that matchers select; "" if they select none.
-func jobOf(matchers []*labels.Matcher) string {
+// jobsOf returns the jobs that matchers select: none if they select no job.
+func jobsOf(matchers []*labels.Matcher) []string {
 	for _, m := range matchers {
-		if m.Name == "job" && m.Type == labels.MatchEqual {
-			return m.Value
+		if m.Name == "job" && (m.Type == labels.MatchEqual || m.Type == labels.MatchRegexp) {
+			return strings.Split(m.Value, "|")
 		}
 	}
-	return ""
+	return nil
 }
 
 func ofCluster(matchers []*labels.Matcher) bool {

@@ -87,8 +87,8 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 // up. In the other steps, the host waits for it when it comes back, and the plan shows that.
 func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 	unreachable := unreachableOf(seen)
-	givenUp := s.waits() && !before.waits()
-	if unreachable == nil || s.rendersLike(before) && !givenUp {
+	releasing := s.waits() && !before.waits()
+	if unreachable == nil || s.rendersLike(before) && !releasing {
 		return nil
 	}
 	return &problem.Problem{
