@@ -56,6 +56,8 @@ type Imported struct {
 	Settings json.RawMessage
 	// Runtime and ImageRepository are those of component.Replica; "" is the default.
 	Runtime, ImageRepository string
+	// ExtraVolumes is that of component.Replica; nil for none.
+	ExtraVolumes map[string]map[string]component.Volume
 	// Added describes what the next restart of each component of kubeadm brings.
 	Added []string
 }

@@ -176,6 +176,12 @@ func (i *Imported) deriveSettings(
 	i.Limits = map[string]component.Limits{}
 	for _, name := range release.Components() {
 		i.Limits[name] = definitions[name].Limits
+		if volumes := definitions[name].Volumes; volumes != nil {
+			if i.ExtraVolumes == nil {
+				i.ExtraVolumes = map[string]map[string]component.Volume{}
+			}
+			i.ExtraVolumes[name] = volumes
+		}
 		variables := definitions[name].Environment
 		if variables != nil && i.Environment == nil {
 			i.Environment = map[string]map[string]string{}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"cmp"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -97,7 +98,7 @@ func inheritedDefinitions(h *host.Host, manifests map[string]staticpod.Inherited
 	for name, m := range manifests {
 		d := runtime.Definition{
 			Program: component.Artifact(pod.VersionOf(m), name).Path(), Flags: map[string]string{},
-			Environment: m.Environment, ImageRepository: pod.RepositoryOf(m),
+			Environment: m.Environment, ImageRepository: pod.RepositoryOf(m), Volumes: pod.VolumesOf(m),
 		}
 		for flag, value := range m.Flags {
 			if flag == "etcd-servers" && value == "https://127.0.0.1:2379" {
@@ -124,12 +125,20 @@ func (i *Imported) completeInherited(
 		ServiceCIDRs: i.ServiceCIDRs, PodCIDRs: i.PodCIDRs, ClusterDomain: i.ClusterDomain, Audit: i.Audit,
 		Authentication: i.Authentication, Limits: i.Limits, Environment: i.Environment, ExtraArgs: i.ExtraArgs,
 		Bundle:  &pki.Bundle{ClusterID: i.ClusterID, ClusterName: i.ClusterName},
-		Runtime: component.StaticPod, ImageRepository: i.ImageRepository,
+		Runtime: component.StaticPod, ImageRepository: i.ImageRepository, ExtraVolumes: i.ExtraVolumes,
 	}
 	if _, signs := manifests[release.ControllerManager].Flags["cluster-signing-key-file"]; signs {
 		s.Bundle.CA.PrivateKey = "on the machine" // the bundle, which is imported by itself, has it too
 	}
 	var differences []string
+	for _, name := range release.Components() {
+		if err := component.ValidateExtraArgs(name, i.Version, i.ExtraArgs[name]); err != nil {
+			differences = append(differences, err.Error())
+		}
+	}
+	if err := pod.Validate(s); err != nil {
+		differences = append(differences, errors.Unwrap(err).Error())
+	}
 	for _, c := range component.Of(s) {
 		for _, text := range pod.InheritedDifferences(manifests[c.Name], c) {
 			differences = append(differences, c.Name+": "+text)

@@ -268,6 +268,40 @@ func TestInheritedReplicaRestarts(t *testing.T) {
 	}
 }
 
+// TestInheritedVolumes: volumes that kubeadm was told to add are carried, with the flags that name their files.
+func TestInheritedVolumes(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	api := machine.ManifestDir + "/kube-apiserver.yaml"
+	files[api] = strings.NewReplacer(
+		"    volumeMounts:", "    volumeMounts:\n    - {name: tracing, mountPath: /etc/tracing, readOnly: true}",
+		"  volumes:", "  volumes:\n  - {name: tracing, hostPath: {path: /srv/tracing, type: Directory}}",
+		"    - --event-ttl=2h", "    - --tracing-config-file=/etc/tracing/config.yaml",
+	).Replace(files[api])
+	h := testHost(t, host.Config{}, "10.0.0.11")
+	got, err := imported(h, inheritedFacts(files), someEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]component.Volume{release.APIServer: {"tracing": {
+		HostPath: "/srv/tracing", MountPath: "/etc/tracing", ReadOnly: true, PathType: "Directory",
+	}}}
+	if !reflect.DeepEqual(got.ExtraVolumes, want) {
+		t.Errorf("imported with %+v", got.ExtraVolumes)
+	}
+	s := inheritedSpec(t, files)
+	s.ExtraVolumes = want
+	facts := inheritedFacts(files)
+	d, err := decide(s.Replica, machine.Interpret(facts), now)
+	if err != nil || len(d.restart) > 0 {
+		t.Errorf("restarted %q, %v", d.restart, err)
+	}
+	s.ExtraVolumes = nil
+	if d, err = decide(s.Replica, machine.Interpret(facts), now); err != nil ||
+		!slices.Equal(d.restart, []string{release.APIServer}) {
+		t.Errorf("without the volume: restarted %q, %v", d.restart, err)
+	}
+}
+
 // TestInheritedReplicaRefused: what cannot be taken over is named.
 func TestInheritedReplicaRefused(t *testing.T) {
 	files := kubeadmMachine(t)
@@ -298,18 +332,15 @@ func TestInheritedReplicaRefused(t *testing.T) {
 	}
 	api := machine.ManifestDir + "/kube-apiserver.yaml"
 	for name, c := range map[string]struct{ before, after, want string }{
-		"audit policy of one's own": {
-			"  volumes:", "  volumes:\n  - {name: audit, hostPath: {path: /etc/audit}}", "the volume audit (/etc/audit",
-		},
-		"managed flag": {"--allow-privileged=true", "--anonymous-auth=false", "flag --anonymous-auth"},
-		"image":        {"kube-apiserver:v1.36.3", "kube-apiserver:latest", "does not name a version"},
-		"another one":  {"kube-apiserver:v1.36.3", "kube-apiserver:v1.36.2", "another version or image repository"},
-		"address":      {"--advertise-address=10.0.0.11", "--advertise-address=10.0.0.12", "is reached at"},
+		"annotation":    {"  annotations:", "  annotations:\n    team: a", "annotation team"},
+		"audit log":     {"--event-ttl=2h", "--audit-log-path=/srv/audit.log", "may write below /var/log/kube-apiserver"},
+		"a lost policy": {"--event-ttl=2h", "--tracing-config-file=/srv/x", "names /srv/x, which its container does not see"},
+		"managed flag":  {"--allow-privileged=true", "--anonymous-auth=false", "flag --anonymous-auth"},
+		"image":         {"kube-apiserver:v1.36.3", "kube-apiserver:latest", "does not name a version"},
+		"another one":   {"kube-apiserver:v1.36.3", "kube-apiserver:v1.36.2", "another version or image repository"},
+		"address":       {"--advertise-address=10.0.0.11", "--advertise-address=10.0.0.12", "is reached at"},
 	} {
 		text := strings.Replace(files[api], c.before, c.after, 1)
-		if name == "audit policy of one's own" {
-			text = strings.Replace(text, "    volumeMounts:", "    volumeMounts:\n    - {name: audit, mountPath: /etc/audit}", 1)
-		}
 		_, err := imported(s.Host, inheritedFacts(with(api, text)), someEndpoint)
 		if err == nil || !strings.Contains(errors.Unwrap(err).Error()+err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

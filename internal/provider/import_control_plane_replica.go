@@ -57,6 +57,7 @@ func (r *replicaResource) ImportState(
 	i.set("admin_conf", !observed.NoAdminConf)
 	i.set("liveness_probe", observed.LivenessProbe || observed.Runtime == component.StaticPod)
 	i.set("runtime", stringOrNull(observed.Runtime))
+	i.set("extra_volumes", observedVolumes(observed.ExtraVolumes))
 	i.set("image_repository", stringOrNull(observed.ImageRepository))
 	if observed.VerifyKubelets {
 		i.set("verify_kubelets", true)

@@ -38,6 +38,7 @@ type replicaModel struct {
 	EarlyRenewal        types.String `tfsdk:"early_renewal"`
 	Runtime             types.String `tfsdk:"runtime"`
 	ImageRepository     types.String `tfsdk:"image_repository"`
+	ExtraVolumes        types.Object `tfsdk:"extra_volumes"`
 
 	Files       types.Map `tfsdk:"files"`
 	FileDigests types.Map `tfsdk:"file_digests"`
@@ -150,6 +151,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		[2]attr.Value{m.Groups, before.Groups},
 		[2]attr.Value{m.Konnectivity, before.Konnectivity},
 		[2]attr.Value{m.ImageRepository, before.ImageRepository},
+		[2]attr.Value{m.ExtraVolumes, before.ExtraVolumes},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

@@ -70,6 +70,7 @@ func (r *replicaResource) ValidateConfig(
 	}
 	model.validateArgs(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
+	model.validateExtraVolumes(ctx, &resp.Diagnostics)
 	model.validateRuntime(ctx, &resp.Diagnostics)
 }
 
@@ -223,6 +224,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			LivenessProbe:   m.Liveness.ValueBool() && !m.isStaticPod(),
 			Runtime:         m.runtime(),
 			ImageRepository: m.ImageRepository.ValueString(),
+			ExtraVolumes:    m.extraVolumes(ctx),
 			VerifyKubelets:  m.VerifyKubelets.ValueBool(),
 			MetricsAddress:  metricsAddress(m.Metrics),
 

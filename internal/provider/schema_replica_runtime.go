@@ -20,6 +20,7 @@ func replicaRuntime() map[string]schema.Attribute {
 				"pods](../guides/static-pods.md)). Default `systemd`. A change is refused: create the replica on another machine " +
 				"instead.",
 		},
+		"extra_volumes": extraVolumesSchema(),
 		"image_repository": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{checked("image repository", component.ValidateImageRepository)},
 			MarkdownDescription: "Where static pods get the images of the components, " +

@@ -42,6 +42,7 @@ var argumentsByType = map[string]map[string]argument{
 		"maintenance":          {label: "requested maintenance", effect: Restart},
 		"liveness_probe":       {label: "liveness probe", shown: true},
 		"image_repository":     {label: "image repository", effect: Restart, shown: true},
+		"extra_volumes":        {label: "volumes of static pods", effect: Restart},
 		"runtime":              {label: "runtime", effect: Restart, shown: true},
 		"verify_kubelets":      {label: "verification of kubelets", effect: Restart, shown: true},
 		"metrics":              {label: "metrics address", effect: Restart, shown: true},

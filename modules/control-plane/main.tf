@@ -202,6 +202,7 @@ resource "kube_control_plane_replica" "this" {
   verify_kubelets      = var.kubernetes.verify_kubelets
   runtime              = var.kubernetes.runtime
   image_repository     = var.kubernetes.image_repository
+  extra_volumes        = var.kubernetes.extra_volumes
   timeouts             = var.kubernetes.timeouts
 }
 

@@ -306,6 +306,11 @@ variable "kubernetes" {
       owner   = optional(string)
       restart = optional(bool)
     })))
+    extra_volumes = optional(object({
+      apiserver          = optional(map(object({ host_path = string, mount_path = string, read_only = optional(bool), path_type = optional(string) })))
+      controller_manager = optional(map(object({ host_path = string, mount_path = string, read_only = optional(bool), path_type = optional(string) })))
+      scheduler          = optional(map(object({ host_path = string, mount_path = string, read_only = optional(bool), path_type = optional(string) })))
+    }))
     verify_kubelets  = optional(bool)
     runtime          = optional(string)
     image_repository = optional(string)

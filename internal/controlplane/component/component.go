@@ -42,6 +42,8 @@ type Component struct {
 	StartsFirst bool
 	Runtime     string // of the replica
 	Image       string // what a static pod runs instead of Program
+	// Volumes are mounted into a static pod in addition, by name.
+	Volumes map[string]Volume
 	// Sockets are the sockets of other programs on the machine that the component opens.
 	Sockets []string
 }
@@ -94,7 +96,7 @@ func Of(s Replica) []Component {
 	for i := range all {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
 		all[i].Environment, all[i].Runtime = s.Environment[all[i].Name], s.Runtime
-		all[i].Image = s.Image(all[i].Name)
+		all[i].Image, all[i].Volumes = s.Image(all[i].Name), s.ExtraVolumes[all[i].Name]
 		all[i].Standard = s.standardFlags(all[i].Name)
 	}
 	if s.Previous != nil {

@@ -92,6 +92,8 @@ type Replica struct {
 	Runtime string
 	// ImageRepository has the images of static pods, NAME:vVERSION; "" is DefaultImageRepository.
 	ImageRepository string
+	// ExtraVolumes are mounted into the static pods of components, by the names of the component and of the volume.
+	ExtraVolumes map[string]map[string]Volume
 	// Previous is what the replica ran before a change. It is set while the change is rolled
 	// back.
 	Previous *Previous

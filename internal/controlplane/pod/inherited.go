@@ -51,12 +51,21 @@ func RepositoryOf(p staticpod.Inherited) string {
 
 // Lost describes what of a manifest of kubeadm a definition of the provider cannot have.
 func Lost(p staticpod.Inherited) []string {
+	words := slices.Clone(p.Other)
+	if err := component.ValidateVolumes(VolumesOf(p)); err != nil {
+		words = append(words, err.Error())
+	}
+	return words
+}
+
+// VolumesOf returns the volumes that kubeadm was told to add; nil if there are none.
+func VolumesOf(p staticpod.Inherited) map[string]component.Volume {
 	known := append(slices.Clone(staticpod.Trusted), component.PKIDir, component.ControllerManagerConf,
 		component.SchedulerConf)
 	if p.Name == release.ControllerManager {
 		known = append(known, flexVolumes)
 	}
-	return p.Lost(known...)
+	return volumesIn(p.Foreign(known...))
 }
 
 // flexVolumes is what kubeadm mounts for plugins of the long deprecated kind FlexVolume.
@@ -73,6 +82,9 @@ func InheritedDifferences(have staticpod.Inherited, c component.Component) []str
 	}
 	if !maps.Equal(have.Environment, c.Environment) {
 		words = append(words, "the variables of its environment are other ones")
+	}
+	if !maps.Equal(VolumesOf(have), c.Volumes) {
+		words = append(words, "its additional volumes are other ones")
 	}
 	if c.Limits != (component.Limits{}) {
 		words = append(words, "it has no limits")

@@ -17,6 +17,7 @@ type Parsed struct {
 	Limits          component.Limits
 	Environment     map[string]string
 	ImageRepository string
+	Volumes         map[string]component.Volume // nil: none
 }
 
 // Parse parses a definition.
@@ -36,6 +37,10 @@ func Parse(definition string) (Parsed, error) {
 	}
 	if systemd.ValidateEnvironment(out.Environment) != nil {
 		out.Environment = nil
+	}
+	out.Volumes = volumesOf(p.Mounts, p.Annotations[volumesAnnotation])
+	if component.ValidateVolumes(out.Volumes) != nil {
+		out.Volumes = nil
 	}
 	repository, ok := strings.CutSuffix(p.Image, "/"+p.Name+":v"+version)
 	if ok && component.ValidateImageRepository(repository) == nil {

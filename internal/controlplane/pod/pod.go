@@ -31,6 +31,7 @@ func Name(name string) string { return "static pod " + name }
 const (
 	versionAnnotation = "terraform-provider-kube/version" // of the program
 	inputsAnnotation  = "terraform-provider-kube/inputs"  // files that it reads at its start only
+	volumesAnnotation = "terraform-provider-kube/volumes" // names of the volumes that the user has added
 )
 
 // endpointAnnotation is the one by which kubeadm finds API servers.
@@ -63,6 +64,9 @@ func Of(c component.Component) staticpod.Pod {
 	}
 	if c.Name == release.APIServer {
 		p.Annotations[endpointAnnotation] = net.JoinHostPort(c.Flags["advertise-address"], c.Flags["secure-port"])
+	}
+	if len(c.Volumes) > 0 {
+		p.Annotations[volumesAnnotation] = strings.Join(slices.Sorted(maps.Keys(c.Volumes)), ",")
 	}
 	setLimits(&p, c.Limits)
 	setProbes(&p, c)
@@ -124,7 +128,7 @@ func mounts(c component.Component) []staticpod.Mount {
 	if c.Name != release.Scheduler {
 		add(staticpod.Mount{Name: "ca-certs", Path: trusted, ReadOnly: true, Type: "DirectoryOrCreate"})
 	}
-	return all
+	return addVolumes(all, c.Volumes)
 }
 
 // volume returns the name of a volume for a file.

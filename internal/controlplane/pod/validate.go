@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,7 +40,10 @@ func Validate(s component.Replica) error {
 		checks = append(checks, check{"environment", systemd.ValidateEnvironment(s.Environment[name])})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.ExtraArgs)) {
-		checks = append(checks, check{"extra_args", validatePaths(name, s.ExtraArgs[name])})
+		checks = append(checks, check{"extra_args", validatePaths(name, s.ExtraArgs[name], s.ExtraVolumes[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.ExtraVolumes)) {
+		checks = append(checks, check{"extra_volumes", component.ValidateVolumes(s.ExtraVolumes[name])})
 	}
 	for _, check := range checks {
 		if check.err != nil {
@@ -77,17 +81,20 @@ func ValidateLimits(l component.Limits) error {
 var namesFile = []string{"-file", "-files", "-config", "-config-file", "kubeconfig", "-dir", "-cert", "-key", "-path"}
 
 // validatePaths returns an error if an extra argument names a file that the container does not see.
-func validatePaths(name string, extra map[string]string) error {
-	visible := mounts(component.Component{Name: name, Flags: extra})
+func validatePaths(name string, extra map[string]string, volumes map[string]component.Volume) error {
+	visible := mounts(component.Component{Name: name, Flags: extra, Volumes: volumes})
 	for _, flag := range slices.Sorted(maps.Keys(extra)) {
 		named := func(end string) bool { return strings.HasSuffix(flag, end) }
 		if flag != "config" && !slices.ContainsFunc(namesFile, named) {
 			continue
 		}
 		for _, file := range pathsIn(extra[flag]) {
-			if !slices.ContainsFunc(visible, func(m staticpod.Mount) bool { return file == m.Path || within(file, m.Path) }) {
+			if !slices.ContainsFunc(visible, func(m staticpod.Mount) bool {
+				at := cmp.Or(m.At, m.Path)
+				return file == at || within(file, at)
+			}) {
 				return fmt.Errorf("flag %q of %s names %s, which its container does not see: give the file in files, which are "+
-					"in %s", flag, name, path.Clean(file), component.FilesDir)
+					"in %s, or mount it by extra_volumes", flag, name, path.Clean(file), component.FilesDir)
 			}
 		}
 	}

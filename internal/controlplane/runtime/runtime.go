@@ -91,6 +91,7 @@ type Definition struct {
 	Environment map[string]string // nil for none
 	// ImageRepository is Replica.ImageRepository.
 	ImageRepository string
+	Volumes         map[string]component.Volume // as Component.Volumes; nil for none
 }
 
 // Of returns the runtime of a replica.

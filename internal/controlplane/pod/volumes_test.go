@@ -1,0 +1,68 @@
+package pod
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
+)
+
+// TestExtraVolumes: volumes of the user are mounted, read back, and make files visible to flags.
+func TestExtraVolumes(t *testing.T) {
+	s := wanted(t)
+	plain := Of(component.Of(s)[0])
+	volumes := map[string]component.Volume{
+		"ca-certs": {HostPath: "/srv/certs", MountPath: "/srv/certs"},
+		"tracing":  {HostPath: "/srv/tracing", MountPath: "/etc/tracing", ReadOnly: true, PathType: "Directory"},
+	}
+	s.ExtraVolumes = map[string]map[string]component.Volume{release.APIServer: volumes}
+	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"tracing-config-file": "/etc/tracing/config.yaml"}}
+	if err := Validate(s); err != nil {
+		t.Error(err)
+	}
+	c := component.Of(s)[0]
+	got, err := Parse(string(File(c).Content))
+	if err != nil || !reflect.DeepEqual(got.Volumes, volumes) {
+		t.Errorf("read back as %+v, %v", got.Volumes, err)
+	}
+	var names []string
+	for _, m := range Of(c).Mounts {
+		if slices.Contains(names, m.Name) {
+			t.Errorf("two mounts %s", m.Name)
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) != len(plain.Mounts)+2 || !slices.Contains(names, "ca-certs-own") {
+		t.Errorf("mounts %q", names)
+	}
+	differences := strings.Join(staticpod.Differences(plain, Of(c)), "\n")
+	if !strings.Contains(differences, `mount "tracing" is missing, wanted "/srv/tracing at /etc/tracing, read-only`) {
+		t.Errorf("differences %q", differences)
+	}
+	s.ExtraVolumes = nil
+	if err := Validate(s); err == nil || !strings.Contains(err.Error(), "extra_volumes") {
+		t.Errorf("a file that is not mounted: %v", err)
+	}
+	for want, v := range map[string]component.Volume{
+		"host_path":  {HostPath: "a", MountPath: "/a"},
+		"mount_path": {HostPath: "/a", MountPath: "/a/../b"},
+		"path_type":  {HostPath: "/a", MountPath: "/a", PathType: "Anything"},
+	} {
+		if err := component.ValidateVolumes(map[string]component.Volume{"x": v}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", v, err)
+		}
+	}
+	if err := component.ValidateVolumes(map[string]component.Volume{
+		"a": {HostPath: "/a", MountPath: "/x"}, "b": {HostPath: "/b", MountPath: "/x"},
+	}); err == nil || !strings.Contains(err.Error(), "same mount_path") {
+		t.Errorf("two at one path: %v", err)
+	}
+	if err := component.ValidateVolumes(map[string]component.Volume{"A_": {HostPath: "/a", MountPath: "/x"}}); err == nil {
+		t.Error("a name that Kubernetes refuses")
+	}
+}
