@@ -149,6 +149,13 @@ resource "kube_control_plane_replica" "this" {
   service_cidrs = ["10.96.0.0/12"]
   pod_cidrs     = ["10.244.0.0/16"]
   extra_args    = { apiserver = { event-ttl = "2h"%s } }
+  extra_volumes = {
+    apiserver = {
+      extra = {
+        host_path = "/srv/extra", mount_path = "/srv/mounted", read_only = true, path_type = "DirectoryOrCreate"
+      }
+    }
+  }
 }
 `, address("cp2"), s.etcd, s.member, s.version, s.apiServer))
 }
@@ -236,6 +243,8 @@ func (s *adoptedStory) flagOfAPIServer(t *testing.T) {
 	s.expectRestarted(t, before, "kube-apiserver")
 	expectContains(t, onMachine(t, s.machine, "tr '\\0' '\\n' <\"/proc/$(pidof kube-apiserver)/cmdline\""),
 		"--event-ttl=2h", "--goaway-chance=0\n")
+	expectContains(t, onMachine(t, s.machine, "cat /etc/kubernetes/manifests/kube-apiserver.yaml"),
+		"mountPath: /srv/mounted", "path: /srv/extra")
 	expectContains(t, onMachine(t, s.machine, "cat /etc/kubernetes/replica.pods/inherited/kube-apiserver.yaml"),
 		"--event-ttl=2h", "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint")
 }

@@ -20,6 +20,12 @@ apiServer:
   extraArgs:
     - name: event-ttl
       value: 2h
+  extraVolumes:
+    - name: extra
+      hostPath: /srv/extra
+      mountPath: /srv/mounted
+      readOnly: true
+      pathType: DirectoryOrCreate
 etcd:
   local:
     imageTag: $etcd-0
