@@ -52,6 +52,7 @@ func TestAdoptKubeadm(t *testing.T) {
 		{"a create is refused", s.createRefused},
 		{"imported", s.imported},
 		{"kubeadm still works", s.kubeadmWorks},
+		{"a first restart that fails", s.takenBack},
 		{"a flag of the API server", s.flagOfAPIServer},
 		{"a flag of the member", s.flagOfMember},
 		{"certificates renewed", s.renewed},
@@ -230,6 +231,23 @@ func (s *adoptedStory) kubeadmWorks(t *testing.T) {
 	expectContains(t, onMachine(t, s.machine, "kubeadm token create --ttl 5m && kubeadm token list"), "authentication")
 	expectContains(t, onMachine(t, s.machine, "kubeadm upgrade plan --ignore-preflight-errors=all v"+s.version+
 		" 2>&1 || :"), "kube-apiserver", s.version)
+}
+
+// takenBack: a replica that does not become ready with its first restart is rolled back to the manifest of kubeadm.
+func (s *adoptedStory) takenBack(t *testing.T) {
+	const digest = "sha256sum </etc/kubernetes/manifests/kube-apiserver.yaml"
+	manifest := onMachine(t, s.machine, digest)
+	s.apiServer = ", goaway-chance = \"2\""
+	s.configure(t)
+	expectContains(t, unfolded(refused(t, s.w)), "rolled back to "+s.version)
+	if now := onMachine(t, s.machine, digest); now != manifest {
+		t.Error("another manifest is placed")
+	}
+	before := s.processes(t)
+	s.apiServer = ""
+	s.configure(t)
+	apply(t, s.w)
+	s.expectRestarted(t, before)
 }
 
 // flagOfAPIServer: the first restart keeps what kubeadm was given.

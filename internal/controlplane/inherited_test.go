@@ -21,6 +21,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -345,5 +346,46 @@ func TestInheritedReplicaRefused(t *testing.T) {
 		if err == nil || !strings.Contains(errors.Unwrap(err).Error()+err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestInheritedRollback: a first restart that fails goes back to the manifests of kubeadm, and the next apply of the
+// former configuration restarts nothing.
+func TestInheritedRollback(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	s := inheritedSpec(t, files)
+	facts := inheritedFacts(files)
+	d, err := decide(s.Replica, machine.Interpret(facts), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts = written(facts, d)
+	before := machine.Interpret(facts)
+	record := machine.ReadRollbackRecord(string(before.RollbackRecord(s.Bundle.Generations()).File().Content))
+	if record == nil || !runsItsRecord(before) {
+		t.Fatalf("it cannot be rolled back: %v, %v", record, machine.StaleProcess(before, component.Names()))
+	}
+	changed := s
+	changed.ExtraArgs = map[string]map[string]string{release.APIServer: {"event-ttl": "never"}}
+	if d, err = decide(changed.Replica, before, now); err != nil {
+		t.Fatal(err)
+	}
+	failing := written(facts, d)
+	api := machine.ManifestDir + "/kube-apiserver.yaml"
+	inherited := "replica\tkube-apiserver\tinherited\t" + base64.StdEncoding.EncodeToString([]byte(files[api])) + "\n"
+	failing.Output = strings.Replace(failing.Output, inherited, "", 1) // the provider's manifest is placed
+	back := s
+	back.Previous = &component.Previous{Definitions: record.Definitions, Settings: record.Settings}
+	if d, err = decide(back.Replica, machine.Interpret(failing), now); err != nil ||
+		!slices.Equal(d.restart, []string{release.APIServer}) {
+		t.Fatalf("the rollback restarts %q, %v", d.restart, err)
+	}
+	restored := written(failing, d)
+	if got := restored.Files[pod.Path(release.APIServer)].Content; got != files[api] {
+		t.Errorf("the API server goes back to\n%s", got)
+	}
+	restored.Output = facts.Output
+	if d, err = decide(s.Replica, machine.Interpret(restored), now); err != nil || len(d.restart) > 0 {
+		t.Errorf("after the rollback, %q restart, %v", d.restart, err)
 	}
 }

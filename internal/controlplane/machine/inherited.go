@@ -35,7 +35,9 @@ func inheritedInputs(c component.Component) []string {
 // IsInherited reports whether any component on the machine is inherited.
 func (f Observed) IsInherited() bool {
 	by := runtime.Named(component.StaticPod)
-	return slices.ContainsFunc(release.Components(), func(name string) bool { return by.IsInherited(f.Facts, name) })
+	return slices.ContainsFunc(release.Components(), func(name string) bool {
+		return by.InheritedDefinition(f.Facts, name) != ""
+	})
 }
 
 // TakesOver reports whether the replica on the machine is one of kubeadm that the provider does not manage yet.
@@ -46,7 +48,7 @@ func (f Observed) TakesOver(s component.Replica) bool {
 
 // StartNote returns the digests of the files that the process of a component has read, as far as they are known.
 func (f Observed) StartNote(by runtime.Runtime, name string) map[string]string {
-	if by.IsInherited(f.Facts, name) {
+	if by.InheritedDefinition(f.Facts, name) != "" {
 		return maps.Clone(f.Record.Inherited)
 	}
 	return by.StartNote(f.Facts, name)
@@ -74,9 +76,10 @@ func inheritedReason(c component.Component, f Observed, differences []string, af
 	return ""
 }
 
-// KeepInherited sets what the record keeps of inherited components, for files with the given digests.
+// KeepInherited sets what the record keeps of inherited components, for files with the given digests. A rollback may go
+// back to such a component.
 func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[string]string) {
-	if !f.IsInherited() {
+	if !f.IsInherited() && s.Previous == nil {
 		return
 	}
 	if f.Record.ClusterID != "" {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -49,7 +50,8 @@ func (f Observed) RollbackRecord(generations map[pki.Part]int) RollbackRecord {
 		}
 	}
 	for _, name := range component.Names() {
-		if definition := f.Facts.Files[f.Runtime().Path(name)].Content; definition != "" {
+		definition := cmp.Or(f.Runtime().InheritedDefinition(f.Facts, name), f.Facts.Files[f.Runtime().Path(name)].Content)
+		if definition != "" {
 			now.Definitions[name] = definition
 		}
 	}

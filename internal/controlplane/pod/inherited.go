@@ -16,9 +16,8 @@ import (
 // InheritedDir keeps the manifests of somebody else that the provider has replaced.
 const InheritedDir = Dir + "/inherited"
 
-// readInherited parses a manifest in base64 that the provider has not written, and the version in the tag of its image.
-// One of another form is nil.
-func readInherited(encoded, name string) (have *staticpod.Inherited, version string) {
+// readInherited parses a manifest in base64 that the provider has not written. One of another form is nil.
+func readInherited(encoded, name string) (have *staticpod.Inherited, manifest string) {
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return nil, ""
@@ -27,7 +26,7 @@ func readInherited(encoded, name string) (have *staticpod.Inherited, version str
 	if err != nil || p.Name != name {
 		return nil, ""
 	}
-	return &p, VersionOf(p)
+	return &p, string(text)
 }
 
 // VersionOf returns the version in the tag of the image of a component; "" if there is none.

@@ -168,8 +168,15 @@ func TestScriptsInherit(t *testing.T) {
 		t.Errorf("started: %+v", got)
 	}
 	s.run("replica_start kube-scheduler")
-	kept, err := os.ReadFile(filepath.Join(s.dir, "pods", "inherited", "kube-scheduler.yaml"))
+	keptAt := filepath.Join(s.dir, "pods", "inherited", "kube-scheduler.yaml")
+	kept, err := os.ReadFile(keptAt)
 	if err != nil || string(kept) != text {
 		t.Errorf("kept: %v\n%s", err, kept)
+	}
+	// A rollback starts it again.
+	s.run("cp " + host.Words(keptAt, s.dir+"/pods/kube-scheduler.yaml") + "; replica_start kube-scheduler")
+	s.await("active")
+	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
+		t.Errorf("placed by a rollback: %v\n%s", err, placed)
 	}
 }

@@ -20,6 +20,8 @@ type State struct {
 	Duplicates []string
 	// Inherited is what the manifest says, if the provider has not written it; nil if it has, or if it cannot be read.
 	Inherited *staticpod.Inherited
+	// InheritedText is that manifest.
+	InheritedText string
 }
 
 // Read parses the output of Report. Other lines, and what has an unknown form, are ignored.
@@ -28,6 +30,7 @@ func Read(output, name string) State {
 	var defined, placed, edited bool
 	version := ""
 	var inherited *staticpod.Inherited
+	text := ""
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) < 3 || fields[0] != "replica" || fields[1] != name {
@@ -42,7 +45,10 @@ func Read(output, name string) State {
 			edited = true
 		case "inherited":
 			if len(fields) == 4 {
-				inherited, version = readInherited(fields[3], name)
+				inherited, text = readInherited(fields[3], name)
+				if inherited != nil {
+					version = VersionOf(*inherited)
+				}
 			}
 		case "version":
 			if len(fields) == 4 && release.IsVersion(fields[3]) {
@@ -51,7 +57,7 @@ func Read(output, name string) State {
 		}
 	}
 	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates}
-	s.Unit.NeedReload, s.Inherited = edited, inherited
+	s.Unit.NeedReload, s.Inherited, s.InheritedText = edited, inherited, text
 	switch s.Unit.Sub { // in words where systemd has a result
 	case "failed":
 		s.Unit.Result = "the kubelet does not run"

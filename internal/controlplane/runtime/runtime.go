@@ -53,8 +53,8 @@ type Runtime interface {
 	// Inherited returns why the process of c does not run as its description says, if somebody else has defined it:
 	// kubeadm. What its definition has in addition to that is no reason. Nothing notes what such a process has read.
 	Inherited(facts host.Facts, c component.Component) (differences []string, inherited bool)
-	// IsInherited is Inherited for a name.
-	IsInherited(facts host.Facts, name string) bool
+	// InheritedDefinition returns what somebody else has defined of a component; "" if nobody has.
+	InheritedDefinition(facts host.Facts, name string) string
 	// MainPID returns an expression for the process of a component, or 0 if none runs. name is a word of
 	// the script.
 	MainPID(name host.Script) host.Script

@@ -65,8 +65,8 @@ func (staticPods) Overrides(facts host.Facts, name string) []string {
 	return pod.Read(facts.Output, name).Duplicates
 }
 
-func (staticPods) IsInherited(facts host.Facts, name string) bool {
-	return pod.Read(facts.Output, name).Inherited != nil
+func (staticPods) InheritedDefinition(facts host.Facts, name string) string {
+	return pod.Read(facts.Output, name).InheritedText
 }
 
 func (staticPods) Inherited(facts host.Facts, c component.Component) ([]string, bool) {

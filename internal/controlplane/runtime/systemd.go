@@ -61,7 +61,7 @@ func (systemd) StartNote(facts host.Facts, name string) map[string]string {
 	return unitfile.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
 }
 
-func (systemd) IsInherited(host.Facts, string) bool { return false }
+func (systemd) InheritedDefinition(host.Facts, string) string { return "" }
 
 func (systemd) Inherited(host.Facts, component.Component) ([]string, bool) { return nil, false }
 
