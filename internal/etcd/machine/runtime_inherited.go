@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
@@ -178,7 +180,12 @@ func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error)
 	out.ExtraArgs = extraArgs(s, flags, nil)
 	s.ExtraArgs, s.Runtime, s.Image, s.Environment = out.ExtraArgs, StaticPod, out.Image, out.Environment
 	s.Bundle = &pki.Bundle{}
-	if words := s.inheritedDifferences(f); len(words) > 0 {
+	words := s.inheritedDifferences(f)
+	err = errors.Join(release.ValidateExtraArgs(version, out.ExtraArgs), ValidateEnvironment(out.Environment))
+	if err != nil {
+		words = append(words, problem.Line(err.Error()))
+	}
+	if len(words) > 0 {
 		return Imported{}, notImported(h, "its member runs with what the provider sets otherwise: "+strings.Join(words, "; "),
 			"change that in "+manifestPath+", one member at a time, and import it then")
 	}
