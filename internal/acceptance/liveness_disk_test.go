@@ -28,6 +28,7 @@ func TestLivenessDisk(t *testing.T) {
 	t.Run("the disks of all machines", func(t *testing.T) { allDisksHang(t, names) })
 	t.Run("a full disk", func(t *testing.T) { diskIsFull(t, names) })
 	apply(t, w) // the edited probes
+	awaitRotation(t, names...)
 	expectHealthy(t, w, names)
 	apply(t, w, "-destroy")
 }
