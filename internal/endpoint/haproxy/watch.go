@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-//go:embed watch.sh
+//go:embed watch.bash
 var watchProgram []byte
 
 // watchLink starts the watcher with the machine.
