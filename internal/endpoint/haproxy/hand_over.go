@@ -67,7 +67,7 @@ func askedAbout(address string, seen map[string]balancer) string {
 		return ""
 	}
 	for _, name := range names(seen) {
-		if seen[name].macs[address] != "" {
+		if stranger(address, name, seen) != "" {
 			return name
 		}
 	}

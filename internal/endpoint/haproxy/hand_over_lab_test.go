@@ -92,7 +92,7 @@ func TestHandOverOnMachines(t *testing.T) {
 	t.Logf("answered by the endpoint %s after the other machine gave the address up", time.Since(begun))
 	holder := f.read().holder
 	refuse("clients would lose the API", update(Prepare))
-	f.eventually("with two others that can take over", 10*time.Second, func(got observed) bool {
+	f.eventually("with two others that can take over", time.Minute, func(got observed) bool {
 		return got.holder == holder && f.waitingOn() == 0 && len(got.Drift) == 0
 	})
 
@@ -142,7 +142,7 @@ func TestHandOverInterrupted(t *testing.T) {
 	f.nobodyHas("after it was released")
 	step(Prepare)
 	step(Take)
-	f.eventually("taken", 20*time.Second, func(got observed) bool { return got.holder != "" && f.waitingOn() == 0 })
+	f.eventually("taken", time.Minute, func(got observed) bool { return got.holder != "" && f.waitingOn() == 0 })
 	holder := f.read().holder
 	step("")
 	if got := f.read().holder; got != holder {

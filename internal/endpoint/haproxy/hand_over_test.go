@@ -47,14 +47,17 @@ func TestForeign(t *testing.T) {
 func TestAskedAbout(t *testing.T) {
 	free, foreign := asRendered(threeHosts(), "cp1"), asRendered(threeHosts(), "cp2")
 	foreign.macs = map[string]string{"10.0.0.100": "02:01"}
+	taken := free
+	taken.ownMACs = []string{"02:01"}
 	for name, c := range map[string]struct {
 		seen map[string]balancer
 		want string
 	}{
-		"nobody has it":         {map[string]balancer{"cp1": free}, ""},
-		"another machine":       {map[string]balancer{"cp1": free, "cp2": foreign}, "cp2"},
-		"one of the hosts too":  {map[string]balancer{"cp1": held(free, "10.0.0.100"), "cp2": foreign}, ""},
-		"it is another address": {map[string]balancer{"cp2": {macs: map[string]string{"10.0.0.99": "02:01"}}}, ""},
+		"nobody has it":          {map[string]balancer{"cp1": free}, ""},
+		"another machine":        {map[string]balancer{"cp1": free, "cp2": foreign}, "cp2"},
+		"one of the hosts too":   {map[string]balancer{"cp1": held(free, "10.0.0.100"), "cp2": foreign}, ""},
+		"one of the hosts since": {map[string]balancer{"cp1": taken, "cp2": foreign}, ""},
+		"it is another address":  {map[string]balancer{"cp2": {macs: map[string]string{"10.0.0.99": "02:01"}}}, ""},
 	} {
 		if got := askedAbout("10.0.0.100", c.seen); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -116,6 +116,18 @@ func wildcardListener(b balancer, port int) string {
 	return orDefault(printable(listener.Process), "another program")
 }
 
+// stranger returns the hardware address at which a host sees a virtual IP on a machine that is none of the observed
+// hosts, or "". One of these may have taken it since its own addresses were observed.
+func stranger(address, by string, seen map[string]balancer) string {
+	who := seen[by].macs[address]
+	for _, b := range seen {
+		if slices.Contains(b.ownMACs, who) {
+			return ""
+		}
+	}
+	return who
+}
+
 // addressInUse reports that another machine answers for a virtual IP that none of the observed hosts has.
 func addressInUse(s Spec, address string, seen map[string]balancer) []string {
 	whose := "none of these hosts"
@@ -123,7 +135,7 @@ func addressInUse(s Spec, address string, seen map[string]balancer) []string {
 		whose = "none of the hosts that could be reached"
 	}
 	for _, name := range names(seen) {
-		if who := seen[name].macs[address]; who != "" {
+		if who := stranger(address, name, seen); who != "" {
 			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which belongs to %s "+
 				"(to take it over from a balancer of this control plane, set haproxy.hand_over and let the balancer give it "+
 				"up, see the guide Topologies)", address, name, who, whose)}

@@ -3,7 +3,6 @@ package haproxy
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -89,12 +88,8 @@ func elsewhere(s Spec, address string, seen map[string]balancer) []string {
 	if len(holders(address, seen)) == 0 || len(seen) < len(s.Hosts) {
 		return nil
 	}
-	var own []string
-	for _, b := range seen {
-		own = append(own, b.ownMACs...)
-	}
 	for _, name := range names(seen) {
-		if who := seen[name].macs[address]; who != "" && !slices.Contains(own, who) {
+		if who := stranger(address, name, seen); who != "" {
 			return []string{fmt.Sprintf("%s is on two machines: %s has it, and %s sees it at hardware address %s, which "+
 				"belongs to none of these hosts (take it away from that machine)", address,
 				strings.Join(holders(address, seen), ", "), name, who)}
