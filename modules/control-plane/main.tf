@@ -144,6 +144,7 @@ resource "kube_etcd_member" "this" {
   extra_args             = var.etcd.extra_args
   data_dir               = var.etcd.data_dir
   volume                 = try(var.etcd.volumes[each.key], null)
+  archived_data_dir      = try(var.etcd.archived_data_dirs[each.key], null)
   on_destroy             = var.etcd.on_destroy
   upgrade_snapshots_kept = var.etcd.upgrade_snapshots_kept
   archives_kept          = var.etcd.archives_kept

@@ -144,6 +144,7 @@ variable "etcd" {
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
     metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
     volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks".
+    archived_data_dirs are data directories that were moved aside, by the name of the machine, with which its member goes on: see the same guide.
   EOT
   type = object({
     version    = string
@@ -157,6 +158,7 @@ variable "etcd" {
       mount_path = string
       fenced     = optional(bool)
     })), {})
+    archived_data_dirs     = optional(map(string), {})
     on_destroy             = optional(string, "archive")
     upgrade_snapshots_kept = optional(number, 3)
     archives_kept          = optional(number, 5)
