@@ -235,7 +235,7 @@ func (s *adoptedStory) kubeadmWorks(t *testing.T) {
 	}
 	expectContains(t, onMachine(t, s.machine, "kubeadm token create --ttl 5m && kubeadm token list"), "authentication")
 	expectContains(t, onMachine(t, s.machine, "kubeadm upgrade plan --ignore-preflight-errors=all v"+s.version+
-		" 2>&1 || :"), "kube-apiserver", s.version)
+		" 2>&1"), "Cluster version: "+s.version, "Target version: v"+s.version)
 }
 
 // takenBack: a replica that does not become ready with its first restart is rolled back to the manifest of kubeadm.
