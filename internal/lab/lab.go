@@ -123,6 +123,9 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	if err := l.makeKey(ctx); err != nil {
 		return nil, err
 	}
+	if err := raiseLimits(); err != nil {
+		fmt.Fprintf(cfg.Log, "%v: some machines may not boot if there are many\n", err)
+	}
 	if err := l.makeNetwork(ctx); err != nil {
 		return nil, err
 	}
