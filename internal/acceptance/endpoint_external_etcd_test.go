@@ -86,7 +86,8 @@ func TestExternalBalancerAndEtcd(t *testing.T) {
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	for _, name := range []string{"cp1", "cp2"} {
-		onMachine(t, shared.lab.Machine(name), `test ! -e /etc/systemd/system/etcd.service
+		onMachine(t, shared.lab.Machine(name), `set -e
+test ! -e /etc/systemd/system/etcd.service
 test ! -e /etc/haproxy/kube
 ! ls /etc/kubernetes/pki/etcd/ca.key /etc/kubernetes/pki/apiserver-etcd-ca.key 2>/dev/null`)
 	}
