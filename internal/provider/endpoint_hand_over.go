@@ -18,7 +18,7 @@ func handOverSchema() schema.Attribute {
 		Validators: []validator.String{stringvalidator.OneOf(haproxy.Prepare, haproxy.Take, haproxy.Release)},
 		MarkdownDescription: "Moves `address` between these machines and a balancer that serves this control plane there " +
 			"(`external` at the same address, guide Topologies). With `prepare`, everything runs, and no machine has the " +
-			"address. With `take`, one takes it within a second when nobody else answers for it any more. With `release`, " +
+			"address. With `take`, one takes it about a second after nobody else answers for it any more. With `release`, " +
 			"the machine that has it gives it up, and ends the connections to it. With `prepare` and `take`, whoever has the " +
 			"address must present a certificate of this cluster that names it. A change reloads keepalived. Default: none: " +
 			"the machines have the address, and one that another machine has is refused.",
