@@ -92,7 +92,7 @@ func (r *rig) goesOn(s Spec) {
 	if strings.TrimSpace(got) != "two" || len(r.view().Members) != 3 {
 		r.t.Errorf("it has %q in\n%s", got, r.view())
 	}
-	if left := r.sh(s.Name, "ls -d "+archivedPlace+" || true"); left != "" {
+	if left := r.sh(s.Name, "ls -d "+archivedPlace+" 2>/dev/null || true"); left != "" {
 		r.t.Errorf("there is still %s", left)
 	}
 	r.only([]string{s.Name}, "read", r.same)
@@ -125,6 +125,7 @@ func (r *rig) takeUpCutOff(name string) {
 		cancel()
 		r.t.Logf("killed at change %d (%s, after: %v): %.200v", c.at, c.what, c.after, err)
 		r.process()
+		r.clusters.machine = whole
 		if !c.dead {
 			return
 		}
