@@ -145,6 +145,13 @@ func (a alarms) overload(t *testing.T) {
 	for _, name := range a.names[1:] {
 		a.on(t, name, "systemctl stop etcd")
 	}
+	// API servers limit how many writes wait at once, so too few proposals fail of theirs alone.
+	a.on(t, "cp1", "cat >/run/puts <<'END'\n"+ctl+`while :; do
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12; do etcdctl --command-timeout=1s put /none x >/dev/null 2>&1 & done
+  wait
+done
+END
+systemd-run --quiet --unit=puts sh /run/puts`)
 	const path = "/api/v1/namespaces/default/configmaps?timeout=5s"
 	reads := a.requests(t, a.admin, 180, http.MethodGet, path)
 	writes := a.requests(t, a.admin, 450, http.MethodPost, path)
@@ -153,6 +160,7 @@ func (a alarms) overload(t *testing.T) {
 		"EtcdHighNumberOfFailedProposals", "EtcdHighNumberOfFailedGRPCRequests", "EtcdVeryHighNumberOfFailedGRPCRequests")
 	reads()
 	writes()
+	a.on(t, "cp1", "systemctl stop puts; rm /run/puts")
 	for _, name := range a.names[1:] {
 		a.on(t, name, "systemctl start etcd")
 	}
