@@ -39,7 +39,7 @@ func (s *filesStory) schedulerConfigured(t *testing.T) {
 	expectRestarted(t, before, nil)
 
 	override(t, s.w, fmt.Sprintf(schedulerOverride, login+"\n"+silent))
-	if text := plan(t, s.w); strings.Contains(text, "Profiling") {
+	if text := plan(t, s.w); strings.Contains(text, "Profiling of kube-scheduler is on") {
 		t.Errorf("a warning without a reason:\n%s", text)
 	}
 	apply(t, s.w)
