@@ -134,14 +134,14 @@ func TestSlowLearner(t *testing.T) {
 			specs := f.withArgs(c.args, "cp1", "cp2")
 			f.machine(c.slow).slow = 3 << 20
 			f.create(specs, "cp1")
-			f.fill(specs["cp1"], 48)
+			f.fill(specs["cp1"], 84)
 			f.clusters = f.coordinator()
-			// A learner that reads its log may not answer for some seconds on a busy computer.
-			f.clusters.pace.StallTimeout = 10 * time.Second
+			// A learner that reads its log may not answer for 15 seconds on a busy computer.
+			f.clusters.pace.StallTimeout = 20 * time.Second
 			begin := time.Now()
 			f.create(specs, "cp2")
 			took := time.Since(begin)
-			t.Logf("48 MiB at 3 MiB/s: %s", took.Round(time.Millisecond))
+			t.Logf("84 MiB at 3 MiB/s: %s", took.Round(time.Millisecond))
 			if took < f.clusters.pace.StallTimeout {
 				t.Errorf("joined in %s: that is too fast to show anything", took)
 			}
