@@ -89,7 +89,7 @@ func elsewhere(s Spec, address string, seen map[string]balancer) []string {
 		return nil
 	}
 	for _, name := range names(seen) {
-		if who := stranger(address, name, seen); who != "" {
+		if who := stranger(address, name, seen); who != "" && !seen[name].holdsVIP(address) {
 			return []string{fmt.Sprintf("%s is on two machines: %s has it, and %s sees it at hardware address %s, which "+
 				"belongs to none of these hosts (take it away from that machine)", address,
 				strings.Join(holders(address, seen), ", "), name, who)}
