@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,6 +24,14 @@ type Inherited struct {
 	Mounts      []Mount
 	// Other is what neither a Pod has nor kubeadm writes by itself, in words: what a manifest of the provider would lose.
 	Other []string
+}
+
+// Tag returns the tag of an image without its "v", "1.36.3" for "registry.k8s.io/kube-apiserver:v1.36.3"; "" if it has
+// none.
+func Tag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(path.Base(image), ":")
+	return strings.TrimPrefix(tag, "v")
 }
 
 // Own reports whether a manifest is one of the provider, also if it was edited.

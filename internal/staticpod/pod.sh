@@ -68,10 +68,22 @@ pod_duplicates() {
 pod_place() {
   [ -d "$pod_manifests" ] || (umask 077 && mkdir -p -- "$pod_manifests")
   ! cmp -s -- "$2" "$pod_manifests/$1.yaml" || return 0
-  (umask 077 && cp -- "$2" "$pod_manifests/.$1.yaml.kube")
-  flush "$pod_manifests/.$1.yaml.kube"
-  mv -fT -- "$pod_manifests/.$1.yaml.kube" "$pod_manifests/$1.yaml"
-  flush "$pod_manifests"
+  pod_copy "$2" "$pod_manifests" "$1"
+}
+
+# pod_copy FILE DIRECTORY NAME: copies a manifest into a directory, by one rename.
+pod_copy() {
+  (umask 077 && cp -- "$1" "$2/.$3.yaml.kube")
+  flush "$2/.$3.yaml.kube"
+  mv -fT -- "$2/.$3.yaml.kube" "$2/$3.yaml"
+  flush "$2"
+}
+
+# pod_keep NAME DIRECTORY: keeps the manifest that somebody else has written, before it is taken away.
+pod_keep() {
+  [ -e "$pod_manifests/$1.yaml" ] && ! grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml" || return 0
+  (umask 077 && mkdir -p -- "$2")
+  pod_copy "$pod_manifests/$1.yaml" "$2" "$1"
 }
 
 # pod_gone NAME PORT…: whether no container of the component runs, and nothing listens on its ports.

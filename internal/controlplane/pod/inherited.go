@@ -13,9 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
-// InheritedDir keeps the manifests of somebody else that the provider has replaced.
-const InheritedDir = Dir + "/inherited"
-
 // readInherited parses a manifest in base64 that the provider has not written. One of another form is nil.
 func readInherited(encoded, name string) (have *staticpod.Inherited, manifest string) {
 	text, err := base64.StdEncoding.DecodeString(encoded)
@@ -31,9 +28,7 @@ func readInherited(encoded, name string) (have *staticpod.Inherited, manifest st
 
 // VersionOf returns the version in the tag of the image of a component; "" if there is none.
 func VersionOf(p staticpod.Inherited) string {
-	image, _, _ := strings.Cut(p.Image, "@")
-	_, tag, _ := strings.Cut(path.Base(image), ":")
-	if version := strings.TrimPrefix(tag, "v"); release.IsVersion(version) {
+	if version := staticpod.Tag(p.Image); release.IsVersion(version) {
 		return version
 	}
 	return ""

@@ -27,23 +27,13 @@ replica_running() {
   done
 }
 
-# replica_keep NAME: keeps the manifest that somebody else has written, before it is replaced.
-replica_keep() {
-  [ -e "$pod_manifests/$1.yaml" ] && ! grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml" || return 0
-  (umask 077 && mkdir -p -- "$replica_pods/inherited" &&
-    cp -- "$pod_manifests/$1.yaml" "$replica_pods/inherited/.$1.yaml.kube")
-  flush "$replica_pods/inherited/.$1.yaml.kube"
-  mv -fT -- "$replica_pods/inherited/.$1.yaml.kube" "$replica_pods/inherited/$1.yaml"
-  flush "$replica_pods/inherited"
-}
-
 # replica_start NAME: starts a component from its definition, and waits until no container runs that ran before.
 replica_start() {
   replica_name=$1
   replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$1.yaml")
   replica_until=$(($(date +%s) + ${replica_grace:-30} + 90))
   replica_old=$(replica_running "$1")
-  replica_keep "$1"
+  pod_keep "$1" "$replica_pods/inherited"
   pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_pods/"; done
   (umask 077 && replica_manifest "$(replica_note "$1")" <"$replica_pods/$1.yaml" >"$replica_pods/.$1.started")
   pod_place "$1" "$replica_pods/.$1.started"
@@ -69,7 +59,7 @@ replica_stop() {
     [ -e "$pod_manifests/$replica_name.yaml" ] || [ -e "$replica_pods/$replica_name.yaml" ] || continue
     replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$replica_name.yaml" \
       2>/dev/null)
-    replica_keep "$replica_name"
+    pod_keep "$replica_name" "$replica_pods/inherited"
     pod_stop "$replica_name" "$replica_pods" "$((${replica_grace:-30} + 90))"
   done
 }

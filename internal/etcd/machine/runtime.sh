@@ -6,15 +6,8 @@ member_is_pod() {
 }
 
 # member_keep: keeps the manifest that somebody else has written, before it is taken away.
-member_keep() {
-  member_manifest=$pod_manifests/$member_pod.yaml
-  [ -e "$member_manifest" ] && ! grep -q KUBE_STARTED_WITH "$member_manifest" || return 0
-  # shellcheck disable=SC2154
-  (umask 077 && mkdir -p -- "$member_inherited" && cp -- "$member_manifest" "$member_inherited/.$member_pod.yaml.kube")
-  flush "$member_inherited/.$member_pod.yaml.kube"
-  mv -fT -- "$member_inherited/.$member_pod.yaml.kube" "$member_inherited/$member_pod.yaml"
-  flush "$member_inherited"
-}
+# shellcheck disable=SC2154
+member_keep() { pod_keep "$member_pod" "$member_inherited"; }
 
 # member_stop: stops the member, until the next start.
 member_stop() {

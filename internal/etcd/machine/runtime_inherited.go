@@ -208,9 +208,7 @@ func (s Spec) addedByRestart(have staticpod.Inherited) []string {
 // versionOfImage returns the version of etcd in the tag of an image, "3.6.5" for "registry.k8s.io/etcd:3.6.5-0"; "" if
 // there is no tag.
 func versionOfImage(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	_, tag, _ := strings.Cut(path.Base(image), ":")
-	version, _, _ := strings.Cut(strings.TrimPrefix(tag, "v"), "-")
+	version, _, _ := strings.Cut(staticpod.Tag(image), "-")
 	return version
 }
 
