@@ -106,7 +106,7 @@ func componentDrift(s component.Replica, c component.Component, f machine.Observ
 }
 
 // definitionDrift compares a definition with the rendered one: by flag if it can be
-// parsed, as a whole otherwise.
+// parsed, by line if these are equal, as a whole otherwise.
 func definitionDrift(c component.Component, f machine.Observed) []string {
 	by := runtime.Named(c.Runtime)
 	want := by.Definition(c)
@@ -129,6 +129,9 @@ func definitionDrift(c component.Component, f machine.Observed) []string {
 	if !slices.Equal(have.Groups, c.Groups) {
 		problems = append(problems, fmt.Sprintf("%s names the groups [%s], wanted [%s]",
 			want.Path, strings.Join(have.Groups, " "), strings.Join(c.Groups, " ")))
+	}
+	if len(problems) == 0 {
+		problems = systemd.LineDifferences(want.Path, state.Content, string(want.Content))
 	}
 	if len(problems) == 0 {
 		problems = append(problems, want.Path+" was edited")

@@ -71,7 +71,7 @@ func TestDrift(t *testing.T) {
 			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 				replace(f, unit.Path(release.Scheduler), "RestartSec=2", "RestartSec=9")
 			},
-			unit.Path(release.Scheduler) + " was edited",
+			unit.Path(release.Scheduler) + ` has the line "RestartSec=9", which was not written by the provider`,
 		},
 		{
 			"unit unreadable",
