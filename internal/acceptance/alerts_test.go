@@ -121,6 +121,7 @@ func TestAlertsOfMembers(t *testing.T) {
 	machines(t)
 	onImage(t, "cp3") // whose disk can be slow
 	a, bare := alarmed(t, "kubernetes", "etcd")
+	load := watchPressure(t)
 	half := a.halfRotated(t)
 	a.slowMember(t)
 	a.p.expectAlerts(t, half, 10*time.Minute, "KubeRotationIncomplete", "KubeRotationStandsStill")
@@ -130,8 +131,8 @@ func TestAlertsOfMembers(t *testing.T) {
 		a.configure(t, stage)
 		apply(t, a.w)
 	}
-	a.p.expectEnd(t, append(slowAlerts(), "EtcdMemberCommunicationSlow", "KubeRotationIncomplete",
-		"KubeRotationStandsStill", "EtcdLearnerStays", "EtcdLearnerSince")...)
+	a.p.expectEnd(t, "KubeRotationIncomplete", "KubeRotationStandsStill", "EtcdLearnerStays", "EtcdLearnerSince")
+	a.p.expectSlownessEnds(t, load, append(slowAlerts(), "EtcdMemberCommunicationSlow")...)
 	apply(t, a.w, "-destroy")
 	expectBare(t, bare, a.names...)
 }
