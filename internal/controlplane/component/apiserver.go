@@ -56,7 +56,7 @@ func APIServer(s Replica) Component {
 	flags["secure-port"] = strconv.Itoa(s.APIPort())
 	flags["allow-privileged"] = "true"
 	flags["authorization-mode"] = "Node,RBAC"
-	flags[admissionFlag] = admission(extra)
+	flags[AdmissionFlag] = admission(extra)
 	flags["enable-bootstrap-token-auth"] = "true"
 	flags["kubelet-preferred-address-types"] = "InternalIP,ExternalIP,Hostname"
 	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.Domain()
@@ -94,7 +94,7 @@ func APIServer(s Replica) Component {
 		delete(flags, "authorization-mode") // the two flags exclude each other
 	}
 	extra = maps.Clone(extra)
-	delete(extra, admissionFlag) // already part of the default
+	delete(extra, AdmissionFlag) // already part of the default
 	return Component{
 		Name:         release.APIServer,
 		Program:      Artifact(s.Version, release.APIServer).Path(),
@@ -125,7 +125,8 @@ func (s Replica) bindAddress() string {
 // KubeletCAFlag names the CAs of kubelets' serving certificates (the benchmark's 1.2.5).
 const KubeletCAFlag = "kubelet-certificate-authority"
 
-const admissionFlag = "enable-admission-plugins"
+// AdmissionFlag lists plugins in addition to those of the release.
+const AdmissionFlag = "enable-admission-plugins"
 
 // admission returns the plugins that are enabled in addition to the release's defaults, which
 // include PodSecurity and ResourceQuota: those of the provider and those of the user. Adding a
@@ -139,7 +140,7 @@ func admission(extra map[string]string) string {
 	names := func(flag string) []string {
 		return strings.FieldsFunc(extra[flag], func(r rune) bool { return r == ',' || r == ' ' })
 	}
-	plugins := names(admissionFlag)
+	plugins := names(AdmissionFlag)
 	for _, own := range []string{"DenyServiceExternalIPs", "NodeRestriction"} {
 		if !slices.Contains(plugins, own) && !slices.Contains(names("disable-admission-plugins"), own) {
 			plugins = slices.Insert(plugins, 0, own)

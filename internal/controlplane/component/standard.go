@@ -40,9 +40,6 @@ func (s Replica) standardFlags(name string) map[string]string {
 // MemberURL returns the URL of the etcd member on a machine.
 func MemberURL(address string) string { return "https://" + net.JoinHostPort(address, "2379") }
 
-// AdmissionFlag lists plugins in addition to those of the release.
-const AdmissionFlag = admissionFlag
-
 // Admits reports whether a list of plugins has all of another list.
 func Admits(list, others string) bool {
 	have := strings.Split(list, ",")
