@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -180,7 +181,8 @@ func (s apiService) available() bool {
 // serveElsewhere lets the aggregated API be served by a Service, which does not exist, once it is available, or by the
 // API servers themselves. They count how often it becomes unavailable.
 func (c credentials) serveElsewhere(ctx context.Context, elsewhere bool) error {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+	late := fmt.Errorf("available is not %t within 5 minutes", elsewhere) // controllers are slow while their queue is deep
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
 		var object apiService
 		code, text, err := c.call(ctx, endpointURL, http.MethodGet, apiServices+"/"+aggregated, nil, &object)
 		if err == nil && code == http.StatusOK && object.available() == elsewhere {
@@ -197,7 +199,7 @@ func (c credentials) serveElsewhere(ctx context.Context, elsewhere bool) error {
 			}
 		}
 		if ctx.Err() != nil || time.Now().After(end) {
-			return fmt.Errorf("change the aggregated API: HTTP %d, %w: %s", code, err, text)
+			return fmt.Errorf("change the aggregated API: HTTP %d: %s: %w", code, text, cmp.Or(err, late))
 		}
 	}
 }
