@@ -56,7 +56,9 @@ func TestMonitoring(t *testing.T) {
 	expectEmptyPlan(t, w)
 
 	// Healthy, while a snapshot is saved and an apply restarts schedulers.
-	onMachine(t, shared.lab.Machine("cp1"), "systemctl start etcd-snapshot")
+	for _, name := range names { // that of the leader saves
+		onMachine(t, shared.lab.Machine(name), "systemctl start etcd-snapshot")
+	}
 	override(t, w, changedScheduler)
 	apply(t, w)
 	p.expectSilence(t, 2*time.Minute)
