@@ -84,6 +84,17 @@ func (m *Machine) StopDisk() error { return m.ofDisk("stop the disk", freeze) }
 // ResumeDisk ends what StopDisk has begun: all writes that waited succeed.
 func (m *Machine) ResumeDisk() error { return m.ofDisk("resume the disk", thaw) }
 
+// resumeDisks ends what StopDisk has begun, on all machines: what waits for a disk cannot be killed.
+func (l *Lab) resumeDisks() {
+	dirs, _ := filepath.Glob(l.path("machines", "*")) // the pattern is valid
+	for _, dir := range dirs {
+		m := &Machine{lab: l, Name: filepath.Base(dir)}
+		if m.onImage() {
+			_ = m.ResumeDisk() // most disks need not be resumed
+		}
+	}
+}
+
 // SlowDisk lets the processes of the machine write to its disk so many times a second; 0 is as often as they want. The
 // disk must be an image. It needs a controller of cgroups v1 or v2 that limits I/O.
 func (m *Machine) SlowDisk(writes int) error {

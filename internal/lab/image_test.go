@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -109,7 +110,7 @@ func TestPowerCutUnsynced(t *testing.T) {
 }
 
 // TestStopDisk: what writes waits until the disk is resumed, and what reads does not. A machine whose disk hangs can be
-// switched off.
+// switched off, and its lab destroyed.
 func TestStopDisk(t *testing.T) {
 	l := upWith(t, lab.Config{Name: labName("stop"), Subnet: subnet, Machines: []string{"a"}, DiskImages: true})
 	m := l.Machine("a")
@@ -153,6 +154,10 @@ func TestStopDisk(t *testing.T) {
 	if err := m.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := errors.Join(m.Boot(t.Context()), m.StopDisk()); err != nil {
+		t.Fatal(err)
+	}
+	destroy(t, l.Name)
 }
 
 // TestSlowDisk: a flush takes as long as the writes that are allowed.

@@ -276,6 +276,7 @@ func Destroy(ctx context.Context, name string) error {
 		return fmt.Errorf("lock lab %s: %w", name, err)
 	}
 	defer unlock()
+	l.resumeDisks()
 	if err := killCgroup(ctx, l.cgroup()); err != nil {
 		return fmt.Errorf("destroy lab %s: %w", name, err)
 	}
