@@ -28,7 +28,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	}
 	fit := map[string]Spec{}
 	for name, spec := range specs {
-		if err := checkMachine(spec, s.of(spec)); err != nil {
+		if err := checkToCreate(spec, s.of(spec)); err != nil {
 			b.results[name] = outcome{err: err}
 		} else {
 			fit[name] = spec
@@ -71,7 +71,19 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	}
 }
 
-// checkMachine returns nil if a member may be installed on the machine.
+// checkToCreate returns nil if a member may be created on the machine, or continued there.
+func checkToCreate(s Spec, f machine.Observed) error {
+	if err := checkMachine(s, f); err != nil {
+		return err
+	}
+	if other := f.OtherRuntime(s.Spec); other != "" {
+		return refusal("etcd member not created", s, nil, other, problem.Nothing, "set runtime to what runs the member "+
+			"on the machine, and apply; when the member is established, its runtime can be changed")
+	}
+	return nil
+}
+
+// checkMachine returns nil if the machine may have the member.
 func checkMachine(s Spec, f machine.Observed) error {
 	if !f.Reached() {
 		return notObserved("etcd member not created", s, f.Err)
@@ -84,10 +96,6 @@ func checkMachine(s Spec, f machine.Observed) error {
 		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
 			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+
 				layout.ConfigDir+" away")
-	}
-	if other := f.OtherRuntime(s.Spec); other != "" {
-		return refusal("etcd member not changed", s, nil, other, problem.Nothing, "keep runtime as it is on the machine; to "+
-			"change it, destroy the member and create it again")
 	}
 	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
 		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster",

@@ -73,7 +73,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 // observe observes the machine again: time has passed while waiting for the turn.
 func (j *joining) observe(ctx context.Context) error {
 	j.f = j.cl.observe(ctx, j.s, j.s.Name, j.s.Host)
-	if err := checkMachine(j.s, j.f); err != nil {
+	if err := checkToCreate(j.s, j.f); err != nil {
 		return err
 	}
 	j.me = membership.JoiningMember{

@@ -90,6 +90,8 @@ func testStaticPods(t *testing.T) {
 		{"killed", r.podKilled},
 		{"drift", r.podDrift},
 		{"rotated", r.podRotated},
+		{"moved to units and back", r.podMoved},
+		{"moved in spite of interruptions", r.podMovedCutOff},
 		{"upgraded", r.podUpgraded},
 		{"boot", r.podBoots},
 		{"data gone", r.podWithoutData},
@@ -426,12 +428,6 @@ func (r *rig) podImported() {
 		got.ExtraArgs["max-txn-ops"] != "256" || len(got.ExtraArgs) != 1 || got.Environment["GOGC"] != "90" ||
 		len(got.Peers) != 3 || got.Version != newRelease || got.Snapshots == nil {
 		r.t.Errorf("%v: %+v", err, got)
-	}
-	s := r.specs["cp2"]
-	s.Runtime = machine.Systemd
-	_, err = r.clusters.Update(r.t.Context(), s)
-	if err == nil || !strings.Contains(err.Error(), "runs as a static pod") {
-		r.t.Errorf("another runtime: %v", err)
 	}
 	r.all("read", r.same)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -201,7 +202,12 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 			return false, err
 		}
 	}
+	other := c.f.OtherRuntime(c.s.Spec)
 	if c.step.due() {
+		if other != "" {
+			return false, refusal("etcd member not changed", c.s, v, fmt.Sprintf("%s, and the version would change from %s to %s "+
+				"at once", other, c.step.From, c.step.To), problem.Nothing, "change one of the two, apply, then change the other")
+		}
 		if ready, err := c.readyToUpgrade(ctx, v); !ready {
 			return false, err
 		}
@@ -220,6 +226,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return false, c.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
+	if other != "" {
+		return false, c.leaveRuntime(ctx)
+	}
 	if c.step.due() {
 		// A downgrade that this version gives up is known only now, because 3.5 does not report it.
 		return false, c.changeVersion(ctx, v, r)
@@ -238,6 +247,15 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return true, c.removeRollbackRecord(ctx) // the upgrade was given up
 	}
 	return true, nil
+}
+
+// leaveRuntime stops the member and removes what runs it. The next observation finds a member without a definition, which
+// is repaired like one whose unit was lost. So is one that was cut off here, by whatever its configuration then wants.
+func (c *updating) leaveRuntime(ctx context.Context) error {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.LeaveRuntime}); err != nil {
+		return fmt.Errorf("stop etcd on %s to change its runtime: %w", c.s.Label(), err)
+	}
+	return nil
 }
 
 // checkVersion checks the version against the running ones before any change.

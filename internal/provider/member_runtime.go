@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 )
 
@@ -19,8 +20,9 @@ func runtimeSchema() schema.StringAttribute {
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
 			"provider then installs neither the kubelet nor the container runtime. `volume`, `archived_data_dir`, `restore`, " +
-			"`resources`, `liveness_probe` and `metrics` are not supported with it. A change on an existing member is " +
-			"refused: replace the member. See [Static pods](../guides/static-pods.md#members).",
+			"`resources`, `liveness_probe` and `metrics` are not supported with it. A change moves an existing member, on its " +
+			"data, one member at a time; not together with `version`. See " +
+			"[Static pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
 	}
 }
 
@@ -69,16 +71,32 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 	}
 }
 
-// planRuntime refuses another runtime for an existing member: the member would have to stop under the one and start
-// under the other, on the same data.
+// planRuntime says what changes hands when an existing member changes its runtime. It refuses another version at the same
+// time, because a step to another version can be rolled back, and the change of the runtime would be in its way.
 func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnostics) {
 	replaced := !m.Name.Equal(state.Name) || !m.DataDir.Equal(state.DataDir) ||
 		!addressOf(m.Host).Equal(addressOf(state.Host))
-	if m.Runtime.IsUnknown() || replaced || runtimeOf(m.Runtime) == runtimeOf(state.Runtime) {
+	from, to := runtimeOf(state.Runtime), runtimeOf(m.Runtime)
+	if m.Runtime.IsUnknown() || replaced || from == to {
 		return
 	}
-	diags.AddAttributeError(path.Root("runtime"), "Runtime of an existing member",
-		"The member runs as "+string(runtimeOf(state.Runtime))+". It cannot be changed to "+string(runtimeOf(m.Runtime))+
-			" in place.\nUnchanged: nothing was changed.\nNext step: keep runtime; or replace the member: destroy this "+
-			"resource and apply, then create it again with the other runtime.")
+	if !m.Version.IsUnknown() && !m.Version.Equal(state.Version) {
+		diags.AddAttributeError(path.Root("runtime"), "Runtime and version change at once",
+			"The member would move from "+string(from)+" to "+string(to)+", and from etcd "+state.Version.ValueString()+" to "+
+				m.Version.ValueString()+".\nUnchanged: nothing was changed.\nNext step: change one of the two, apply, then change "+
+				"the other.")
+		return
+	}
+	diags.AddAttributeWarning(path.Root("runtime"), "Member moves to another runtime",
+		"etcd stops as "+string(from)+" and starts as "+string(to)+", on the same data and with the same ID: one member at a "+
+			"time, the leader last.\n"+handedOver[to])
+}
+
+// handedOver says what changes hands on the machine of a member that moves to a runtime.
+var handedOver = map[machine.Runtime]string{
+	machine.StaticPod: "etcd.service and its drop-ins are removed. Root runs the pod: the data directory and the keys stay " +
+		"those of the user etcd, and new files in it belong to root.",
+	machine.Systemd: "The manifest is removed from the kubelet's directory; one that kubeadm has written is kept in " +
+		layout.Inherited + ". The data directory and the member's certificates and keys are given to the user etcd, who " +
+		"runs the unit.",
 }

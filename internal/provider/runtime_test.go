@@ -49,30 +49,44 @@ func TestValidateRuntime(t *testing.T) {
 	}
 }
 
-// TestPlanRuntime: an existing member keeps what runs it, and a replaced one need not.
+// TestPlanRuntime: the plan says what changes hands when an existing member moves to another runtime.
 func TestPlanRuntime(t *testing.T) {
 	member := func(address, runtime string) etcdMemberModel {
 		host := types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
 			map[string]attr.Value{"address": types.StringValue(address)})
-		m := etcdMemberModel{Name: types.StringValue("cp1"), Host: host, Runtime: types.StringValue(runtime)}
+		m := etcdMemberModel{
+			Name: types.StringValue("cp1"), Host: host, Runtime: types.StringValue(runtime),
+			Version: types.StringValue("3.6.16"),
+		}
 		if runtime == "" {
 			m.Runtime = types.StringNull()
 		}
 		return m
 	}
+	older := member("10.0.0.11", "static_pod")
+	older.Version = types.StringValue("3.5.35")
 	for name, c := range map[string]struct {
 		before, after etcdMemberModel
+		want          string
 		refused       bool
 	}{
-		"stays a unit":            {member("10.0.0.11", ""), member("10.0.0.11", "systemd"), false},
-		"stays a pod":             {member("10.0.0.11", "static_pod"), member("10.0.0.11", "static_pod"), false},
-		"becomes a pod":           {member("10.0.0.11", ""), member("10.0.0.11", "static_pod"), true},
-		"becomes a unit":          {member("10.0.0.11", "static_pod"), member("10.0.0.11", ""), true},
-		"becomes a pod elsewhere": {member("10.0.0.11", ""), member("10.0.0.14", "static_pod"), false},
+		"stays a unit":            {before: member("10.0.0.11", ""), after: member("10.0.0.11", "systemd")},
+		"stays a pod":             {before: member("10.0.0.11", "static_pod"), after: member("10.0.0.11", "static_pod")},
+		"becomes a pod elsewhere": {before: member("10.0.0.11", ""), after: member("10.0.0.14", "static_pod")},
+		"becomes a pod": {
+			before: member("10.0.0.11", ""), after: member("10.0.0.11", "static_pod"), want: "Root runs the pod",
+		},
+		"becomes a unit": {
+			before: member("10.0.0.11", "static_pod"), after: member("10.0.0.11", ""), want: "given to the user etcd",
+		},
+		"another version at once": {
+			before: older, after: member("10.0.0.11", ""), want: "from etcd 3.5.35 to 3.6.16", refused: true,
+		},
 	} {
 		var diags diag.Diagnostics
 		c.after.planRuntime(c.before, &diags)
-		if text := wordsOf(diags); (text != "") != c.refused || c.refused && !strings.Contains(text, "cannot be changed") {
+		text := wordsOf(diags)
+		if !strings.Contains(text, c.want) || (text == "") != (c.want == "") || diags.HasError() != c.refused {
 			t.Errorf("%s: %q", name, text)
 		}
 	}

@@ -52,6 +52,7 @@ const (
 	SaveSnapshot       // save a verified snapshot of the serving member: Save
 	PlaceRestored      // make restored data the member's
 	Leave              // stop for good, and unmount the volume: the member goes to another machine
+	LeaveRuntime       // stop for good, and remove the definition: the member is to be run by something else
 )
 
 // Action is a verb with its parameters.
@@ -116,6 +117,8 @@ func (a Action) verbScript() host.Script {
 		return stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + host.Flush(a.removedFrom()...)
 	case Leave:
 		return stopTimers() + a.stopScript() + a.Volume
+	case LeaveRuntime:
+		return runtimeFunctions() + "member_leave\n"
 	case Stop:
 		return runtimeFunctions() + "member_stop\n"
 	case Inspect:
@@ -164,14 +167,20 @@ func (a Action) stopScript() host.Script {
 	return runtimeFunctions() + "member_stop_for_good\n"
 }
 
+// leafFiles lists the certificates and keys of a member.
+func leafFiles() []string {
+	var files []string
+	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
+		files = append(files, layout.PKIDir+"/"+leaf+".crt", layout.PKIDir+"/"+leaf+".key")
+	}
+	return files
+}
+
 // clearScript removes what Create has installed. It removes directories only if they
 // contain nothing else, and the user only if it has no processes left. The record is
 // removed last: as long as it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
-	files := []string{layout.UnitPath, UnitLink.Path, layout.CAPath, volume.UnitPath}
-	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
-		files = append(files, layout.PKIDir+"/"+leaf+".crt", layout.PKIDir+"/"+leaf+".key")
-	}
+	files := append(leafFiles(), layout.UnitPath, UnitLink.Path, layout.CAPath, volume.UnitPath)
 	return clearTimers() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
 rmdir -p ` + layout.PKIDir + ` 2>/dev/null || true
 rm -rf /opt/kube/` + layout.Product + ` /opt/kube/` + snapshot.StoreProduct + `

@@ -81,6 +81,9 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 // and the start note records what they were, so an edit that no process has read is undone
 // without a restart.
 func restartReason(s Spec, f Observed, entry *membership.Member) string {
+	if other := f.OtherRuntime(s); other != "" {
+		return other
+	}
 	switch {
 	case f.Unit.Active != "active":
 		return "it is " + cmp.Or(f.Unit.Active, "missing")

@@ -36,7 +36,7 @@ func runtimeFunctions() host.Script {
 		"member_unit": layout.Unit, "member_unit_file": layout.UnitPath, "member_pod": layout.Product,
 		"member_definition": layout.PodPath, "member_env": layout.EnvPath, "member_config": layout.ConfigDir,
 		"member_inherited": layout.Inherited, "member_link": layout.StartGuard, "member_moved": layout.MovedManifests,
-		"member_ports": portWords(),
+		"member_ports": portWords(), "member_user": layout.User, "member_keys": strings.Join(leafFiles(), " "),
 	}) + runtimeScript.WithoutComments()
 }
 

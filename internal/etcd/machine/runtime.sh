@@ -37,8 +37,36 @@ member_start() {
     member_guard
     pod_place "$member_pod" "$member_definition"
   else
+    member_own
     systemctl start --no-block "$member_unit"
   fi
+}
+
+# member_own: gives the data and the keys of a unit to its user. A static pod runs as root, and so does kubeadm.
+member_own() {
+  member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_unit_file" 2>/dev/null | head -n 1)
+  [ -n "$member_data" ] && [ -d "$member_data" ] || return 0
+  if [ -n "$(find "$member_data" ! -user "$member_user" -print -quit)" ]; then
+    chown -RhP "$member_user:$member_user" -- "$member_data"
+  fi
+  for member_file in $member_keys; do
+    if [ -f "$member_file" ] && [ ! -L "$member_file" ]; then chown -h "$member_user:$member_user" -- "$member_file"; fi
+  done
+}
+
+# member_leave: stops the member for good, and removes what runs it, so that another runtime can run it. Repeated after
+# it was cut off, it does what is left.
+member_leave() {
+  member_stop_for_good
+  if member_is_pod; then
+    rm -f -- "$member_definition" "$member_link" "$member_link.new"
+  else
+    rm -rf -- "$member_unit_file.d"
+    rm -f -- "$member_unit_file"
+    flush "${member_unit_file%/*}"
+    systemctl daemon-reload
+  fi
+  flush "$member_config"
 }
 
 # member_pid: prints the process of the member; 0 or nothing if it does not run.

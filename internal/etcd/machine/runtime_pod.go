@@ -206,7 +206,7 @@ func (s Spec) missingImage(f Observed) []string {
 
 // pullImage pulls the image of s if the machine does not have it: before anything is stopped.
 func pullImage(ctx context.Context, m Machine, s Spec, f Observed) error {
-	if s.Runtime != StaticPod || f.Pod.HasImage || f.Reached() && !f.isPod() && f.HasUnit() {
+	if s.Runtime != StaticPod || f.Pod.HasImage {
 		return nil
 	}
 	problem.Progress(ctx, "etcd %s: pulling %s", s.Name, s.ContainerImage())
