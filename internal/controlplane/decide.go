@@ -36,6 +36,8 @@ type changes struct {
 	timers   host.Script             // what follows for the timer of the liveness probe
 	rollback *machine.RollbackRecord // what ran so far; nil if it cannot be restored
 	isCreate bool                    // a Create on a machine that has no record yet
+	// leaves is what has run the components so far; nil if that does not change.
+	leaves runtime.Runtime
 	// keepsFiles says that files of the user change, and are kept for a rollback.
 	keepsFiles bool
 	// filesList is written once the change is complete; nil if the list needs no change then.

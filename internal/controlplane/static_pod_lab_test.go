@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -72,6 +73,7 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 		{"pauses for its member", p.pauses},
 		{"boots", p.boots},
 		{"takes back", p.takesBack},
+		{"moves to units and back", p.moves},
 		{"deletes", p.deleted},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
@@ -371,6 +373,38 @@ func (p *podStage) takesBack() {
 	status, err := p.replicas.Read(p.ctx, p.spec)
 	p.steady(status, err)
 	p.registrar.take()
+}
+
+// moves: the components become units and static pods again, each time by users of their own. What was cut off before
+// they are defined anew is repeated.
+func (p *podStage) moves() {
+	const shown = "ps -o user:32= -C kube-apiserver,kube-controller-manager,kube-scheduler | sort -u | tr '\\n' ' '; " +
+		"stat -c %U /etc/kubernetes/pki/apiserver.key /etc/kubernetes/pki/sa.key | sort -u | tr '\\n' ' '; ls -A " +
+		staticpod.Directory + " | wc -l; find " + component.AuditLogDir + " -printf '%u\\n' | sort -u"
+	repository := p.spec.ImageRepository
+	for _, to := range []struct{ runtime, repository, want string }{
+		{"", "", "kube-apiserver kube-controller-manager kube-scheduler kube-apiserver 0\nkube-apiserver\n"},
+		{component.StaticPod, repository, "root root 3\n"},
+	} {
+		p.spec.Runtime, p.spec.ImageRepository = to.runtime, to.repository
+		began := time.Now()
+		p.updates()
+		p.Logf("to %q after %s", to.runtime, time.Since(began).Round(time.Second))
+		if got := p.run(shown); !strings.HasPrefix(got, to.want) {
+			p.Errorf("after a move to %q:\n%s", to.runtime, got)
+		}
+	}
+	before := p.starts()
+	f, err := machine.Inspect(p.ctx, p.spec.Host, p.spec.Replica)
+	if err == nil {
+		err = leaveRuntime(p.ctx, p.spec, f.Runtime())
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.expect("containers of a replica that has left its runtime", len(p.containers()), 0)
+	p.updates() // and stays
+	p.expect("restarted", p.changed(before, p.starts()), strings.Join(release.Components(), " "))
 }
 
 // pauses: while its etcd member changes, the components do not run.

@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
@@ -115,23 +116,35 @@ func TestStaticPodFiles(t *testing.T) {
 	}
 }
 
-// TestRuntimeStays: a replica is not moved to another runtime, whatever calls for it.
-func TestRuntimeStays(t *testing.T) {
+// TestRuntimeMoves: a replica that is moved to another runtime is defined anew, every component starts, and what it ran
+// by so far is left first. A Create refuses it.
+func TestRuntimeMoves(t *testing.T) {
 	pods, units := podSpec(t), testSpec(t)
-	for want, c := range map[string]struct{ has, wants Spec }{
-		"run by systemd, and cannot be moved to static_pod in place": {units, pods},
-		"run by static_pod, and cannot be moved to systemd in place": {pods, units},
-	} {
+	for name, c := range map[string]struct{ has, wants Spec }{"to pods": {units, pods}, "to units": {pods, units}} {
 		f := converged(t, c.has)
 		if c.has.Runtime == component.StaticPod {
 			f.Facts.Dirs[staticpod.Directory] = []string{"kube-apiserver.yaml"}
 		}
-		err := checkChangeable(c.wants, f)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+		if err := checkChangeable(c.wants, f); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
-		if err := checkChangeable(c.has, f); err != nil {
-			t.Errorf("its own runtime: %v", err)
+		if err := machine.Preflight(c.wants.Replica, f); err == nil ||
+			!strings.Contains(err.Error(), "an apply of the existing replica changes it") {
+			t.Errorf("%s: a Create: %v", name, err)
+		}
+		if left := leftRuntime(c.wants, f); left == nil || left.OnMachine() == (c.has.Runtime == component.StaticPod) {
+			t.Errorf("%s: leaves %T", name, left)
+		}
+		if left := leftRuntime(c.has, f); left != nil {
+			t.Errorf("%s: its own runtime is left: %T", name, left)
+		}
+		d := mustDecide(t, c.wants, f, cptest.Now)
+		by := runtime.Of(c.wants.Replica)
+		for _, component := range release.Components() {
+			if !d.writes(by.Path(component)) || !d.restarts(component) {
+				t.Errorf("%s: %s is written %v, restarted %v", name, component, d.writes(by.Path(component)),
+					d.restarts(component))
+			}
 		}
 	}
 }

@@ -40,6 +40,9 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 	if err := checkChangeable(s, f); err != nil {
 		return Status{}, err
 	}
+	if err := checkMove(ctx, s, f); err != nil {
+		return Status{}, err
+	}
 	if between, further := intermediateStage(s, f); further {
 		if err := between.Validate(); err != nil {
 			return Status{}, err
@@ -67,9 +70,12 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	if err != nil {
 		return Status{}, err
 	}
-	d.deferUnits(f)
-	d.keepsFiles = d.touchesConfigFiles(f)
-	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
+	if d.leaves = leftRuntime(s, f); d.leaves == nil {
+		d.deferUnits(f)
+		d.keepsFiles = d.touchesConfigFiles(f)
+		d.rollback = rollbackTarget(ctx, s, f)
+	}
+	if d.rollback == nil {
 		d.remove = append(d.remove, machine.RollbackRecordPath)
 	}
 	options := drainOptions{
@@ -117,6 +123,11 @@ func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error)
 // applyOrRollBack applies d under the lock, and rolls back if the replica does not become
 // ready. If the apply is cancelled, there is no rollback; the next apply continues.
 func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
+	if d.leaves != nil {
+		if err := leaveRuntime(ctx, s, d.leaves); err != nil {
+			return Status{}, withRotationState(err, rotationAfter(drained))
+		}
+	}
 	if d.rollback != nil && d.keepsFiles {
 		if err := keepConfigFiles(ctx, s, *d.rollback); err != nil {
 			return Status{}, withRotationState(err, rotationAfter(drained))

@@ -17,8 +17,8 @@ ls -A ` + staticpod.Directory + `
 systemctl is-enabled etcd 2>/dev/null || echo none
 `
 
-// manifestShown prints the manifest of a member without the flags of its bootstrap.
-const manifestShown = "grep -v -e '--initial-cluster' " + podManifest
+// manifestShown prints the manifest of a member without the flags of its bootstrap, and the note that has its digest.
+const manifestShown = "sed -e '/--initial-cluster/d' -e '/KUBE_STARTED_WITH/,+1d' " + podManifest
 
 // podMoved: a live cluster changes from static pods to units and back, one member at a time, while a client writes.
 func (r *rig) podMoved() {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,22 +58,33 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 	}
 }
 
-// refuseOtherRuntime refuses to move the components of a replica that exists.
-func (m replicaModel) refuseOtherRuntime(before replicaModel, diags *diag.Diagnostics) {
+// planRuntime says what changes hands when the components of an existing replica move to another runtime. It refuses
+// another version at the same time, as the apply does: a step to another version can be rolled back, and the change of
+// the runtime would be in its way.
+func (m replicaModel) planRuntime(before replicaModel, diags *diag.Diagnostics) {
 	if m.Runtime.IsUnknown() || m.runtime() == before.runtime() {
 		return
 	}
-	name := func(m replicaModel) string {
-		if m.isStaticPod() {
-			return component.StaticPod
-		}
-		return component.Systemd
+	from, to := cmp.Or(before.runtime(), component.Systemd), cmp.Or(m.runtime(), component.Systemd)
+	if !m.Version.IsUnknown() && !m.Version.Equal(before.Version) {
+		addError(diags, path.Root("runtime"), "Runtime and version change at once", &problem.Problem{
+			Summary: "Runtime and version change at once", Unchanged: problem.Nothing,
+			Cause: fmt.Sprintf("replica %q would move from %s to %s, and from Kubernetes %s to %s", m.name(), from, to,
+				before.Version.ValueString(), m.Version.ValueString()),
+			Next: "change one of the two, apply, then change the other.",
+		})
+		return
 	}
-	addError(diags, path.Root("runtime"), "Runtime cannot be changed", &problem.Problem{
-		Summary: "Runtime cannot be changed", Unchanged: problem.Nothing,
-		Cause: fmt.Sprintf("the components of replica %q run by %s, and would be moved to %s in place", m.name(),
-			name(before), name(m)),
-		Next: fmt.Sprintf("set runtime = %q; to move the control plane, create replicas with the other runtime on other "+
-			"machines, then remove this one.", name(before)),
-	})
+	diags.AddAttributeWarning(path.Root("runtime"), "Replica moves to another runtime",
+		fmt.Sprintf("The components stop as %s and start as %s, one replica at a time: drained, and back in rotation when "+
+			"ready. There is no rollback.\n%s", from, to, replicaHandedOver[to]))
+}
+
+// replicaHandedOver says what changes hands on the machine of a replica that moves to a runtime.
+var replicaHandedOver = map[string]string{
+	component.StaticPod: "The units and their drop-ins are removed. Root runs the pods: keys and kubeconfigs of the " +
+		"components are issued anew for root. The users of the units stay until the replica is destroyed.",
+	component.Systemd: "The manifests are removed from the kubelet's directory; those that kubeadm has written are kept in " +
+		pod.Dir + "/inherited. Keys and kubeconfigs of the components are issued anew for the users of the units, and the " +
+		"audit log is given to the user of the API server.",
 }

@@ -56,23 +56,30 @@ func TestValidateReplicaRuntime(t *testing.T) {
 	}
 }
 
-func TestRefuseOtherReplicaRuntime(t *testing.T) {
-	pods, units := replicaModel{Runtime: types.StringValue(component.StaticPod)}, replicaModel{}
-	named := replicaModel{Runtime: types.StringValue(component.Systemd)}
+// TestPlanReplicaRuntime: the plan says what changes hands when components move to another runtime.
+func TestPlanReplicaRuntime(t *testing.T) {
+	at := func(runtime types.String, version string) replicaModel {
+		return replicaModel{Runtime: runtime, Version: types.StringValue(version)}
+	}
+	pods, named := types.StringValue(component.StaticPod), types.StringValue(component.Systemd)
+	units := types.StringNull()
 	for _, c := range []struct {
 		plan, state replicaModel
+		want        string
 		refused     bool
 	}{
-		{pods, pods, false},
-		{units, named, false},
-		{named, units, false},
-		{pods, units, true},
-		{units, pods, true},
-		{replicaModel{Runtime: types.StringUnknown()}, pods, false},
+		{at(pods, "1.36.3"), at(pods, "1.35.4"), "", false},
+		{at(units, "1.36.3"), at(named, "1.36.3"), "", false},
+		{at(named, "1.36.3"), at(units, "1.36.3"), "", false},
+		{at(pods, "1.36.3"), at(units, "1.36.3"), "Root runs the pods", false},
+		{at(units, "1.36.3"), at(pods, "1.36.3"), "for the users of the units", false},
+		{at(units, "1.36.3"), at(pods, "1.35.4"), "change at once", true},
+		{at(types.StringUnknown(), "1.36.3"), at(pods, "1.36.3"), "", false},
 	} {
 		var diags diag.Diagnostics
-		c.plan.refuseOtherRuntime(c.state, &diags)
-		if diags.HasError() != c.refused {
+		c.plan.planRuntime(c.state, &diags)
+		text := wordsOf(diags)
+		if diags.HasError() != c.refused || !strings.Contains(text, c.want) || (text == "") != (c.want == "") {
 			t.Errorf("%v after %v: %v", c.plan.Runtime, c.state.Runtime, diags)
 		}
 	}

@@ -98,7 +98,7 @@ func (r *replicaResource) ModifyPlan(
 		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
 		state = &replicaModel{}
 	} else {
-		plan.refuseOtherRuntime(*state, &resp.Diagnostics)
+		plan.planRuntime(*state, &resp.Diagnostics)
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.affectsMachine(ctx, *state, r.session) {

@@ -61,13 +61,21 @@ func OwnershipProblems(s component.Replica, f Observed) []string {
 			part, held.ClusterName, held.ClusterID))
 	case held.ClusterID != "" && held.Name != s.Name:
 		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
-	case held.ClusterID != "" && held.Runtime != s.Runtime:
-		failed = append(failed, fmt.Sprintf("its components run by %s, and cannot be moved to %s in place",
-			cmp.Or(held.Runtime, component.Systemd), cmp.Or(s.Runtime, component.Systemd)))
 	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
 		failed = append(failed, component.CACert+" is another cluster's authority")
 	}
 	return failed
+}
+
+// OtherRuntime describes what runs the components of the replica on the machine, if s wants another runtime, or returns
+// "".
+func (f Observed) OtherRuntime(s component.Replica) string {
+	held, _ := f.Identity()
+	if held.ClusterID == "" || held.Runtime == s.Runtime {
+		return ""
+	}
+	return fmt.Sprintf("its components run by %s, and runtime is %q", cmp.Or(held.Runtime, component.Systemd),
+		cmp.Or(s.Runtime, component.Systemd))
 }
 
 // sharesCertificate reports whether two PEM texts have a certificate in common.
@@ -79,8 +87,12 @@ func sharesCertificate(a, b string) bool {
 // Remove stops and removes the replica if the machine is still as observed. changed means that it
 // is not, and that nothing was removed.
 func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
+	stop := runtime.Of(s).Stop()
+	if f.OtherRuntime(s) != "" { // a change of the runtime was cut off
+		stop += f.Runtime().Stop()
+	}
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript() + stopTimers() + runtime.Of(s).Stop() + cleanScript(s, f.writtenPaths()),
+		Script: guardScript() + stopTimers() + stop + cleanScript(s, f.writtenPaths()),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err

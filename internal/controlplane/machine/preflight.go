@@ -43,7 +43,11 @@ func createProblems(s component.Replica, f Observed) []string {
 	if f.TakesOver(s) {
 		return append(manifestProblems(f), "import that replica instead")
 	}
-	return OwnershipProblems(s, f)
+	failed := OwnershipProblems(s, f)
+	if other := f.OtherRuntime(s); other != "" {
+		failed = append(failed, other+": an apply of the existing replica changes it")
+	}
+	return failed
 }
 
 // Unsuitable is the error of a machine on which the replica cannot be created.
