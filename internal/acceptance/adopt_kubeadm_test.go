@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
@@ -76,31 +75,8 @@ func TestAdoptKubeadm(t *testing.T) {
 }
 
 func (s *adoptedStory) kubeadm(t *testing.T) {
-	programs := nodePrograms(t, "kubernetes-1.36-node")
 	s.version, s.etcd = release(t, "kubernetes"), release(t, "etcd")
-	if err := s.machine.RebuildForContainers(t.Context(), podImage); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"kubeadm", "kubelet"} {
-		upload(t, s.machine, filepath.Join(programs, name), "/usr/bin/"+name, "755")
-	}
-	images := map[string]string{"registry.k8s.io/etcd:" + s.etcd + "-0": "etcd-v" + s.etcd + "/etcd"}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		images["registry.k8s.io/"+name+":v"+s.version] = "kubernetes-v" + s.version + "/" + name
-	}
-	archive := filepath.Join(t.TempDir(), "image.tar")
-	for reference, program := range images {
-		if err := build.ProgramImage(t.Context(), reference, filepath.Join(shared.components, program), archive); err != nil {
-			t.Fatal(err)
-		}
-		s.importImage(t, archive)
-	}
-	if err := build.PodImage(t.Context(), podImage, archive); err != nil {
-		t.Fatal(err)
-	}
-	s.importImage(t, archive)
-	uploadText(t, s.machine, "/etc/systemd/system/kubelet.service", kubeletUnit)
-	onMachine(t, s.machine, "systemctl daemon-reload && systemctl enable --quiet kubelet")
+	installNode(t, s.machine, kubeletUnit)
 	balancer := shared.lab.Machine("cp2")
 	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
 		t.Fatal(err)
@@ -109,18 +85,6 @@ func (s *adoptedStory) kubeadm(t *testing.T) {
 	t.Log(onMachine(t, s.machine, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
 		address("cp1"), address("cp2"), kubeadmInit)))
 	t.Log(onMachine(t, s.machine, "cat /etc/kubernetes/manifests/*"))
-}
-
-func (s *adoptedStory) importImage(t *testing.T, archive string) {
-	t.Helper()
-	file, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := s.machine.ImportImage(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // configure writes the configuration of the control plane.
