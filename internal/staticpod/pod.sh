@@ -132,12 +132,23 @@ pod_stop() {
   done
 }
 
-# pod_has_image IMAGE
+# pod_has_image IMAGE: whether the machine has the image. A question that fails, as on a busy machine, is repeated.
 pod_has_image() {
+  for pod_pause in 1 1 0; do
+    if pod_found=$(pod_images "$1" 2>/dev/null); then
+      [ -n "$pod_found" ]
+      return
+    fi
+    sleep "$pod_pause"
+  done
+  return 1
+}
+
+# pod_images IMAGE: prints the image if the machine has it. It fails if the container runtime does not answer.
+pod_images() {
   case $(pod_runtime) in
-  crictl) [ -n "$(pod_crictl images --quiet "$1" 2>/dev/null)" ] ;;
-  ctr) [ -n "$(ctr --namespace k8s.io images ls --quiet "name==$1" 2>/dev/null)" ] ;;
-  *) return 1 ;;
+  crictl) pod_crictl images --quiet "$1" ;;
+  ctr) ctr --namespace k8s.io images ls --quiet "name==$1" ;;
   esac
 }
 
