@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -57,8 +58,7 @@ func testVolumes(t *testing.T) {
 		d.make(name, volumeSize)
 		d.attach(name, name)
 	}
-	// The user has chosen XFS for this one.
-	d.sh("cp2", "apt-get install -qq xfsprogs >/dev/null; mkfs.xfs -q "+volumeDevice)
+	d.byUUID("cp2")
 	d.refusesContents()
 	r.all("create", r.create)
 	r.all("read", r.same)
@@ -72,6 +72,16 @@ func testVolumes(t *testing.T) {
 	d.boots("cp2")
 	d.only1()
 	d.destroyed()
+}
+
+// byUUID: the user has made a file system, XFS here, and names it by its UUID.
+func (d *disks) byUUID(name string) {
+	d.t.Helper()
+	uuid := d.sh(name, "apt-get install -qq xfsprogs >/dev/null 2>&1; mkfs.xfs -q "+volumeDevice+
+		"; blkid -p -o value -s UUID "+volumeDevice)
+	s := d.specs[name]
+	s.Volume = &volume.Spec{UUID: strings.TrimSpace(uuid), MountPath: volumePlace}
+	d.specs[name] = s
 }
 
 func (d *disks) file(name string) string { return filepath.Join(d.dir, name) }
@@ -342,6 +352,32 @@ func (d *disks) moves(s Spec) {
 		d.t.Fatalf("moved as %+v\nfrom %sto %s", status, before, after)
 	}
 	d.all("read", d.same)
+	d.caughtUp(s)
+}
+
+// caughtUp expects that the member got what it missed as entries of the log, and no snapshot: since it has started
+// there, and in its whole life on the machine.
+func (d *disks) caughtUp(s Spec) {
+	d.t.Helper()
+	clients, err := d.clusters.of(s).connect(s)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer clients.Close()
+	metrics, err := clients.GetHTTP(d.t.Context(), s.Host.Address(), "/metrics", 8<<20)
+	if err != nil || !bytes.Contains(metrics, []byte("etcd_network_peer_received_bytes_total{")) {
+		d.t.Fatalf("the metrics of %s: %v", s.Label(), err)
+	}
+	if bytes.Contains(metrics, []byte("etcd_network_snapshot_receive_success{")) {
+		d.t.Errorf("%s has received a snapshot from the leader", s.Label())
+	}
+	name := "cp3"
+	if s.Host.Address() == address(d.lab, 3) {
+		name = "cp4"
+	}
+	if out := d.sh(name, "journalctl --no-pager -u etcd | grep -F 'receiving database snapshot' || true"); out != "" {
+		d.t.Errorf("%s has received a snapshot from the leader: %s", s.Label(), out)
+	}
 }
 
 // holds expects the last value on a machine.
@@ -428,29 +464,35 @@ func (d *disks) known(h *host.Host) {
 	cl.known[h.Address()] = knownMachine{"stranger", h}
 }
 
-// interrupted kills the process before and after each change of a move. The next apply completes it.
+// interrupted kills the process before each change of a move from cp3 to cp4, and after each one of the move back. The
+// next apply completes it.
 func (d *disks) interrupted() {
 	d.t.Helper()
 	from, to := "cp3", "cp4"
-	for at := 1; ; at++ {
-		c := &cut{at: at, after: at%2 == 0}
+	for at, whole := 1, 0; whole < 2; at++ { // until a move in each direction was not cut off
+		c := &cut{at: (at + 1) / 2, after: at%2 == 0}
 		d.attach(to, "cp3") // both have it: it is released on the way
 		s := d.at(to, from)
 		d.process()
-		whole := d.clusters.machine
-		d.clusters.machine = func(h *host.Host) machine.Machine { return cutting{whole(h), c} }
+		uncut := d.clusters.machine
+		d.clusters.machine = func(h *host.Host) machine.Machine { return cutting{uncut(h), c} }
 		ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 		_, err := d.clusters.Update(ctx, s)
 		cancel()
-		d.t.Logf("killed at change %d (%s, after: %v): %.200v", at, c.what, c.after, err)
+		d.t.Logf("killed at change %d (%s, after: %v): %.200v", c.at, c.what, c.after, err)
 		d.process()
-		d.clusters.machine = whole
+		d.clusters.machine = uncut
 		d.moves(s)
 		d.detach(from)
 		from, to = to, from
-		if !c.dead && from == "cp3" {
-			return
+		if whole++; c.dead {
+			whole = 0
 		}
+	}
+	if from != "cp3" { // two moves in a row are there and back, but not always in this order
+		d.attach(to, "cp3")
+		d.moves(d.at(to, from))
+		d.detach(from)
 	}
 }
 
