@@ -64,6 +64,7 @@ type testMachine struct {
 	behind    string         // the address at which its etcd listens then
 	late      time.Duration  // how long etcd reads its database before it answers
 	observing bool
+	bare      bool // it has none of the programs
 	outages   *outages
 	stalls    *stalls
 }
@@ -127,7 +128,11 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 			facts.Dirs[dir] = append(facts.Dirs[dir], e.Name())
 		}
 	}
-	for _, version := range append(slices.Clone(m.installed), "3.6.16") {
+	programs := append(slices.Clone(m.installed), "3.6.16")
+	if m.bare {
+		programs = nil
+	}
+	for _, version := range programs {
 		facts.Dirs[machine.ArtifactDir(version)] = []string{"etcd", "etcdctl", "etcdutl"}
 	}
 	for _, disk := range q.Disks {
@@ -196,7 +201,7 @@ func (m *testMachine) Install(_ context.Context, _ host.Source, artifacts []host
 	if err := m.reach(); err != nil {
 		return nil, err
 	}
-	m.installed = append(m.installed, artifacts[0].Version)
+	m.installed, m.bare = append(m.installed, artifacts[0].Version), false
 	return artifacts, nil
 }
 

@@ -146,6 +146,16 @@ func (m mortal) Change(ctx context.Context, c host.Change, a machine.Action) (ou
 	return out, err
 }
 
+func (m mortal) Install(
+	ctx context.Context, src host.Source, artifacts []host.Artifact,
+) (out []host.Artifact, err error) {
+	err = m.death.step("install on "+m.address, func() (err error) {
+		out, err = m.testMachine.Install(ctx, src, artifacts)
+		return err
+	})
+	return out, err
+}
+
 func (m mortal) Run(ctx context.Context, c host.Command) (out string, err error) {
 	err = m.death.step("command on "+m.address, func() (err error) {
 		out, err = m.testMachine.Run(ctx, c)

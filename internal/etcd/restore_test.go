@@ -29,7 +29,26 @@ type lostFleet struct {
 	before   int64  // the newest revision that was served
 
 	mu      sync.Mutex
-	stopped map[string]int // how often the replica on a machine was stopped, by address
+	stopped map[string]int  // how often the replica on a machine was stopped, by address
+	down    map[string]bool // the machines whose replica does not run, by address
+}
+
+// returning starts the replica on a machine when its member serves again.
+type returning struct {
+	f       *lostFleet
+	address string
+	death   *death // of the process that does it
+}
+
+func (r returning) Begins(context.Context) error { return r.death.dead() }
+
+func (r returning) Ended(context.Context) error {
+	return r.death.step("start of the replica on "+r.address, func() error {
+		r.f.mu.Lock()
+		defer r.f.mu.Unlock()
+		delete(r.f.down, r.address)
+		return nil
+	})
 }
 
 func newLostFleet(t *testing.T) *lostFleet {
@@ -37,7 +56,7 @@ func newLostFleet(t *testing.T) *lostFleet {
 	if _, err := os.Stat(filepath.Join(components(), "etcd-v"+newRelease, "etcdutl")); err != nil {
 		testrun.Missing(t, "etcd ", newRelease, " is not built: ", err)
 	}
-	f := &lostFleet{fleet: newFleet(t), snapshot: "/root/good.db", stopped: map[string]int{}}
+	f := &lostFleet{fleet: newFleet(t), snapshot: "/root/good.db", stopped: map[string]int{}, down: map[string]bool{}}
 	f.specs = f.fleet.specs(trio...)
 	f.create(f.specs, trio...)
 	f.put("/registry/pods/a", "saved")
@@ -123,6 +142,7 @@ func (f *lostFleet) stopReplica(_ context.Context, h *host.Host) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stopped[m.address]++
+	f.down[m.address] = true
 	return nil
 }
 
@@ -242,39 +262,69 @@ func TestRestoreCutOff(t *testing.T) {
 	t.Run("snapshot", func(t *testing.T) {
 		t.Parallel()
 		f := newLostFleet(t)
-		f.cutEverywhere(machine.Restore{Snapshot: f.snapshot}, "saved", "cp1", trio...)
+		f.cutEverywhere(machine.Restore{Snapshot: f.snapshot}, "saved", trio...)
 	})
 	t.Run("member", func(t *testing.T) {
 		t.Parallel()
-		newLostFleet(t).cutEverywhere(machine.Restore{Member: "cp3"}, "late", "cp3", "cp1", "cp2")
+		newLostFleet(t).cutEverywhere(machine.Restore{Member: "cp3"}, "late", "cp1", "cp2")
 	})
 }
 
 // cutEverywhere loses members again and again, and ends each restore one step later, until
-// a process ends only after the member with the restored data has served.
-func (f *lostFleet) cutEverywhere(r machine.Restore, value, seed string, lost ...string) {
+// a process ends only after the member with the restored data has served, and its replica was started. (The joins of the
+// others have sweeps of their own.)
+func (f *lostFleet) cutEverywhere(r machine.Restore, value string, lost ...string) {
 	f.t.Helper()
 	for n := 1; ; n++ {
 		f.put("/registry/pods/a", "late")
 		f.empty(lost...)
+		for _, name := range trio { // the programs are lost, too
+			f.machine(name).bare = true
+		}
 		r.ID = fmt.Sprintf("cut-%d", n)
 		f.request(r)
 		d := &death{n: n}
+		f.mortal(d)
 		dying := f.coordinator()
 		dying.machine = func(h *host.Host) machine.Machine { return mortal{f.machines[h.Address()], d} }
 		f.update(dying)
 		what := fmt.Sprintf("cut %d at %s", n, d.at)
-		completed := f.restoredOn(seed) == r.ID
+		serving := map[string]bool{}
+		for _, name := range trio {
+			serving[f.address(name)] = f.restoredOn(name) == r.ID
+		}
 		f.neverEmpty(what)
+		f.request(r)
+		f.mortal(&death{})
 		f.mustUpdate(what)
 		f.serves(what, value)
+		for address := range f.down {
+			if !serving[address] { // otherwise nothing of the member differed, and its replica's own resource starts it
+				f.t.Errorf("%s: the replica on %s does not run", what, address)
+			}
+		}
+		clear(f.down)
 		f.t.Log(what)
-		if completed {
+		if strings.HasPrefix(d.at, "start of the replica") && n%2 == 0 {
 			return
+		}
+		if d.at == "" {
+			f.t.Fatal("no process has ended where it starts a replica")
 		}
 		if f.t.Failed() {
 			f.t.FailNow()
 		}
+	}
+}
+
+// mortal lets the process that applies the members end where it stops or starts a replica, too.
+func (f *lostFleet) mortal(d *death) {
+	for name, s := range f.specs {
+		s.Outage = returning{f, s.Host.Address(), d}
+		s.StopReplica = func(ctx context.Context, h *host.Host) error {
+			return d.step("stop of the replica on "+h.Address(), func() error { return f.stopReplica(ctx, h) })
+		}
+		f.specs[name] = s
 	}
 }
 
