@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -35,6 +36,11 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	lines = append(lines, cl.previewSource(ctx, s, o)...)
 	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is "+
 		"archived on their machines; API servers stop until etcd is restored.")
+	if silent := abandoned(in); len(silent) > 0 {
+		lines = append(lines, "Given up, because they do not answer and are in abandon_unreachable_hosts: "+
+			strings.Join(silent, ", ")+". Their members never vote again, also if these machines come back: the restored "+
+			"cluster has another ID. "+layout.RecordPath+" on the restored member's machine names them.")
+	}
 	survivors := cl.positions(ctx, s, o)
 	if len(survivors) > 0 {
 		lines = append(lines, strings.TrimSpace(survivorTable(survivors)))

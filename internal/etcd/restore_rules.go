@@ -115,6 +115,17 @@ func begunRestore(in restoreInput) (d restoreDecision, known bool) {
 	return d, known
 }
 
+// abandoned names the machines that do not answer and that the user has given up.
+func abandoned(in restoreInput) []string {
+	var all []string
+	for _, m := range in.Machines {
+		if !m.Reached() && in.Abandoned.Covers(m.Address, m.Err) {
+			all = append(all, m.Label())
+		}
+	}
+	return all
+}
+
 func unreachedAddresses(in restoreInput) []string {
 	var all []string
 	for _, m := range in.Machines {

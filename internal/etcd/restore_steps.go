@@ -31,6 +31,7 @@ func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Statu
 		return Status{}, errors.Join(err, machine.Unstage(ctx, m, seed.Spec))
 	}
 	problem.Progress(ctx, "etcd %s: restoring %s: %s", seed.Name, seed.Restore.Source(), staged)
+	seed = withSilent(seed, s)
 	if err := cl.retireAll(ctx, seed, s); err != nil {
 		return Status{}, err
 	}
@@ -189,12 +190,26 @@ func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) erro
 	return nil
 }
 
+// withSilent returns the seed with the machines that did not answer, which its record names from now on.
+func withSilent(seed Spec, s observation) Spec {
+	r := *seed.Restore
+	r.Silent = map[string]string{}
+	for _, m := range s.sorted() {
+		if !m.Reached() {
+			r.Silent[m.Address] = m.Name
+		}
+	}
+	seed.Restore = &r
+	return seed
+}
+
 // startRestored starts the seed on its new data and completes the restore.
 func (cl *cluster) startRestored(ctx context.Context, seed Spec, s observation) (Status, error) {
 	m, f := cl.machine(seed.Host), s.of(seed)
 	if !f.Reached() || f.Record == nil {
 		return Status{}, unfinished(seed, fmt.Errorf("observe %s: %w", seed.Label(), errors.Join(f.Err, f.RecordErr)))
 	}
+	seed.Spec = seed.KeepRestored(f)
 	id := machine.ID{Member: f.Record.ID(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
 	if err := machine.Install(ctx, m, seed.Spec, f); err != nil {
 		return Status{}, err

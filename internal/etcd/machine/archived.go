@@ -146,7 +146,7 @@ func (s Spec) TakeUp(f Observed, id ID) (host.Change, Action) {
 	base := baseChange(s)
 	base.Links = nil
 	base.Dirs = base.Dirs[:2] // the data directory and that of the record
-	base.Files = append(s.identityFiles(f, id), recordFile(s.keepRestored(f), id, nil))
+	base.Files = append(s.identityFiles(f, id), recordFile(s.KeepRestored(f), id, nil))
 	vars := archiveVars(s.Directory(), s.Name, s.archives())
 	vars["archived"] = s.ArchivedDataDir
 	return base, Action{Verb: Stop, Timers: host.Assignments(vars) + ArchiveFunctions + archivedTakeUp}

@@ -78,7 +78,12 @@ func (s Spec) record(id ID, pairs map[string]string) Record {
 	if id.Cluster != 0 {
 		cluster = fmt.Sprintf("%x", id.Cluster)
 	}
+	var silent map[string]string
+	if s.Restore != nil {
+		silent = s.Restore.Silent
+	}
 	return Record{
+		Silent:    silent,
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.Generation(),
 		SnapshotsKept: s.UpgradeSnapshots(), Pairs: pairs, Restored: s.RestoreID(),
@@ -118,6 +123,9 @@ type Record struct {
 	Restored string `json:"restored,omitempty"`
 	// Restoring is the ID of a restore that the machine has begun and not completed.
 	Restoring string `json:"restoring,omitempty"`
+	// Silent has the members whose machines the user had abandoned when the cluster was restored: address → name. What
+	// they still have is of the former cluster. Only the machine on which the data was restored records it.
+	Silent map[string]string `json:"silent,omitempty"`
 	// Inherited is the digest of the CA pool with which a member of kubeadm was taken over; "" if the provider has
 	// started the member. It matters while the manifest is kubeadm's.
 	Inherited string `json:"inherited,omitempty"`

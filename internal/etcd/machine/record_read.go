@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -75,6 +76,11 @@ func (m Record) check() error {
 		return fmt.Errorf("inherited is %s", problem.Quote(m.Inherited))
 	case m.SnapshotsKept < 0 || m.SnapshotsKept > mostKept:
 		return fmt.Errorf("snapshots_kept is %d", m.SnapshotsKept)
+	}
+	for address, name := range m.Silent {
+		if at, err := netip.ParseAddr(address); err != nil || at.Zone() != "" || name != "" && ValidateName(name) != nil {
+			return fmt.Errorf("silent has %s: %s", problem.Quote(address), problem.Quote(name))
+		}
 	}
 	for leaf, pair := range m.Pairs {
 		if !leafForm.MatchString(leaf) || !pairForm.MatchString(pair) {

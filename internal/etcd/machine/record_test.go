@@ -12,7 +12,7 @@ import (
 )
 
 const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1",
-"member_id": "8e9e05c52164694d", "generation": 3,
+"member_id": "8e9e05c52164694d", "generation": 3, "silent": {"10.0.0.12": "cp2"},
 "snapshots_kept": 5, "pairs": {"etcd/server": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
 "configured": {"extra_args": {"max-txn-ops": "256"}, "early_renewal": 86400000000000}}`
 
@@ -35,6 +35,8 @@ func TestReadRecord(t *testing.T) {
 		"another type":       {`"generation": 3`, `"generation": "3"`},
 		"digest":             {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaa"},
 		"leaf":               {"etcd/server", "etcd/../../x y"},
+		"silent address":     {"10.0.0.12", "10.0.0.12%$(id)"},
+		"silent name":        {`"cp2"`, `"../cp2"`},
 		"flag":               {"max-txn-ops", "max-txn-ops=1 --data-dir"},
 		"value of a flag":    {`"256"`, `"256\u001b[31m"`},
 		"early renewal":      {"86400000000000", "-1"},

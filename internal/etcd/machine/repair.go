@@ -120,16 +120,22 @@ func restartReason(s Spec, f Observed, entry *membership.Member) string {
 
 // recordFile returns member.json of an established member.
 func (f Observed) recordFile(s Spec, id ID, pairs map[string]string) host.File {
-	m := s.keepRestored(f).record(id, pairs)
+	m := s.KeepRestored(f).record(id, pairs)
 	m.Inherited = f.inheritedDigest(s)
 	return encodeRecord(m)
 }
 
-// keepRestored returns s with the restore in the record, which stays there when the
-// configuration no longer mentions it.
-func (s Spec) keepRestored(f Observed) Spec {
-	if s.Restore == nil && f.Record != nil && f.Record.Restored != "" {
-		s.Restore = &Restore{ID: f.Record.Restored}
+// KeepRestored returns s with the restore in the record, which stays there when the
+// configuration no longer mentions it, and with the machines that were silent then.
+func (s Spec) KeepRestored(f Observed) Spec {
+	switch {
+	case f.Record == nil:
+	case s.Restore == nil && f.Record.Restored != "":
+		s.Restore = &Restore{ID: f.Record.Restored, Silent: f.Record.Silent}
+	case s.Restore != nil && (s.RestoreID() == f.Record.Restored || s.RestoreID() == f.Record.Restoring):
+		r := *s.Restore
+		r.Silent = f.Record.Silent
+		s.Restore = &r
 	}
 	return s
 }

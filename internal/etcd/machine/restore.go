@@ -35,6 +35,10 @@ type Restore struct {
 	Bump            int64  // by how much the revision grows; BumpAutomatically
 	AcceptOlder     bool   // use Member even if another survivor may know more
 	AcceptOtherCA   bool   // use data of a cluster with other certificates
+
+	// Silent has the members whose machines did not answer when the members' data was archived: address → name. It is no
+	// part of the configuration.
+	Silent map[string]string
 }
 
 // BumpAutomatically lets the revision grow until it exceeds every one that a client can

@@ -70,12 +70,25 @@ func TestRestoredRecord(t *testing.T) {
 	if done.Restoring != "" || done.Restored != "one" {
 		t.Errorf("completed with %+v", done)
 	}
+	s.Restore.Silent = map[string]string{"10.0.0.12": "cp2"}
+	placed := Observed{Record: read(PlaceChange(s, id).Files[0].Content)}
+	s.Restore = &Restore{ID: "one", Snapshot: "/s.db", Bump: BumpAutomatically} // of the next process
+	silent := read(RestoredChange(s.KeepRestored(placed), id, nil).Files[0].Content)
+	if placed.Record.Silent["10.0.0.12"] != "cp2" || silent.Silent["10.0.0.12"] != "cp2" || s.Restore.Silent != nil {
+		t.Errorf("placed with %+v, completed with %+v", placed.Record, silent)
+	}
+	if later := (Observed{Record: silent}).recordFile(s, id, nil); read(later.Content).Silent["10.0.0.12"] != "cp2" {
+		t.Error("a later change forgets who was silent")
+	}
 	f := Observed{Record: done}
 	if f.RestoreDue(s) || !(Observed{Record: read(place.Files[0].Content)}).RestoreDue(s) {
 		t.Error("only a restore that is not complete is due")
 	}
 	s.Restore = nil
-	if f.RestoreDue(s) || !done.recordFitsRestore(s) || s.keepRestored(f).RestoreID() != "one" {
+	if later := (Observed{Record: silent}).recordFile(s, id, nil); read(later.Content).Silent["10.0.0.12"] != "cp2" {
+		t.Error("who was silent is forgotten with the configuration")
+	}
+	if f.RestoreDue(s) || !done.recordFitsRestore(s) || s.KeepRestored(f).RestoreID() != "one" {
 		t.Error("a restore that is no longer configured is forgotten")
 	}
 	s.Restore = &Restore{ID: "two", Member: "cp1"}

@@ -41,7 +41,7 @@ func (s Spec) volumeFiles() []host.File {
 func (s Spec) VolumeIdentity(f Observed, id ID) volume.Identity {
 	i := volume.Identity{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		Restored: s.keepRestored(f).RestoreID(), MachineID: f.Facts.MachineID,
+		Restored: s.KeepRestored(f).RestoreID(), MachineID: f.Facts.MachineID,
 		MountedAt: time.Now().UTC().Truncate(time.Second), State: volume.Member,
 	}
 	if id.Member != 0 {
