@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,11 @@ func TestRestoreWithoutAMachine(t *testing.T) {
 	onMachines(t, "etcdoff", "10.61.0.0/24", []string{newRelease}, func(t *testing.T) {
 		r := newRig(t)
 		r.all("create", r.create)
+		const archive = "/var/lib/etcd-archive/requested"
 		r.ctl("cp1", "put /registry/pods/a first")
+		r.sh("cp3", "mkdir -p "+archive)
+		r.ctl("cp3", "snapshot save "+archive+"/first.db")
+		saved := r.revision("cp3")
 		r.powerOff("cp1")
 		r.ctl("cp3", "put /registry/pods/a late")
 		before := r.revision("cp3")
@@ -29,9 +34,8 @@ func TestRestoreWithoutAMachine(t *testing.T) {
 		r.request("off", machine.Restore{Member: "cp3"})
 		r.refusesSilent()
 		r.edit(func(s *Spec) { s.Abandoned = host.AbandonedAt(address(r.lab, 0)) }, everyone...)
-		if plan := r.plan(); !strings.Contains(plan, "Given up") || !strings.Contains(plan, "cp1") {
-			t.Errorf("the plan does not say that cp1 is given up:\n%s", plan)
-		}
+		r.planSays(archive+"/first.db on cp3", fmt.Sprintf("up to revision %d.", saved),
+			fmt.Sprintf("the %d revisions from %d to %d", before-saved, saved+1, before), "Given up", "cp1 (")
 		r.recoversWhileItBoots()
 		r.stranger("late")
 		r.edit(func(s *Spec) { s.Abandoned = nil }, everyone...)
@@ -47,13 +51,18 @@ func (r *rig) powerOff(name string) {
 	}
 }
 
-func (r *rig) plan() string {
+func (r *rig) planSays(words ...string) {
 	r.t.Helper()
 	plan, err := r.clusters.PreviewRestore(r.t.Context(), r.specs["cp3"])
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return plan
+	r.t.Log(plan)
+	for _, word := range words {
+		if !strings.Contains(plan, word) {
+			r.t.Errorf("the plan lacks %q", word)
+		}
+	}
 }
 
 // refusesSilent expects that nothing is restored while a machine is silent that nobody has given up.

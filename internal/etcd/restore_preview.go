@@ -2,8 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,8 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 		return "", refusal(notRestored, s, &o.view, d.Reason, problem.Nothing, d.Next)
 	}
 	lines := []string{fmt.Sprintf("Restore %q makes a new etcd cluster with %s.", s.Restore.ID, s.Restore.Source())}
-	lines = append(lines, cl.previewSource(ctx, s, o)...)
+	survivors := cl.positions(ctx, s, o)
+	lines = append(lines, cl.previewSource(ctx, s, o, survivors)...)
 	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is "+
 		"archived on their machines; API servers stop until etcd is restored.")
 	if silent := abandoned(in); len(silent) > 0 {
@@ -41,7 +43,6 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 			strings.Join(silent, ", ")+". Their members never vote again, also if these machines come back: the restored "+
 			"cluster has another ID. "+layout.RecordPath+" on the restored member's machine names them.")
 	}
-	survivors := cl.positions(ctx, s, o)
 	if len(survivors) > 0 {
 		lines = append(lines, strings.TrimSpace(survivorTable(survivors)))
 	}
@@ -56,8 +57,10 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 }
 
 // previewSource describes the snapshot, if it can be found without changing anything.
-func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation) []string {
+func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation, survivors []survivor) []string {
 	switch r := s.Restore; {
+	case r.Member != "":
+		return cl.previewSurvivor(ctx, s, o, survivors)
 	case r.Snapshot != "":
 		known := cl.machines()
 		for _, m := range o.sorted() {
@@ -70,22 +73,94 @@ func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation) []s
 		}
 		return []string{"No machine has it now."}
 	case r.File != "":
-		file, err := os.Stat(r.File)
-		if err != nil {
-			return []string{"It cannot be read now: " + err.Error() + "."}
-		}
-		return []string{"It is on this computer: " + aged(file.Size(), file.ModTime(), 0) + "."}
+		return previewFile(ctx, r.File)
 	case r.Bucket != "" && r.Bucket != machine.NewestInBucket:
 		saved, err := snapshot.StoredAt(r.Bucket)
 		if err != nil {
 			return []string{err.Error()}
 		}
-		return []string{fmt.Sprintf("It was saved %s (%s ago).", saved.Format(time.RFC3339),
-			time.Since(saved).Round(time.Second))}
+		return []string{fmt.Sprintf("It was saved %s (%s ago). Up to which revision it has data becomes known when the "+
+			"apply has fetched it.", saved.Format(time.RFC3339), time.Since(saved).Round(time.Second))}
 	case r.Bucket != "", r.Fetch != "":
-		return []string{"How old the snapshot is becomes known when the apply has fetched it."}
+		return []string{"How old the snapshot is, and up to which revision it has data, becomes known when the apply has " +
+			"fetched it."}
 	}
 	return nil
+}
+
+// fileLimit is how long a plan may read a snapshot on this computer. Reading and hashing a gigabyte takes a second or two.
+const fileLimit = 5 * time.Second
+
+// previewFile describes a snapshot on this computer.
+func previewFile(ctx context.Context, path string) []string {
+	file, err := snapshot.ReadLocal(ctx, path, fileLimit)
+	if err != nil {
+		return []string{"It cannot be read now: " + err.Error() + "."}
+	}
+	lines := []string{"It is on this computer: " + aged(file.Size, file.Saved, file.Revision) + "."}
+	switch {
+	case errors.Is(file.Err, snapshot.ErrTooLarge):
+		lines = append(lines, "It was not verified, because that takes too long for a plan. Up to which revision it has data "+
+			"becomes known in the apply.")
+	case file.Err != nil:
+		lines = append(lines, "The apply will be refused, because "+file.Err.Error()+".")
+	}
+	return lines
+}
+
+// previewSurvivor compares what a survivor has with the newest snapshot in the archives of the machines. Those in a
+// bucket are not listed in a plan: that is a request for each of them.
+func (cl *cluster) previewSurvivor(ctx context.Context, s Spec, o observation, survivors []survivor) []string {
+	known := cl.machines()
+	var at machine.Observed
+	var newest *machine.FoundSnapshot
+	for _, m := range o.sorted() {
+		if !m.Reached() {
+			continue
+		}
+		found, err := machine.NewestSnapshot(ctx, cl.machine(known[m.Address].host), s.Spec)
+		if err == nil && found != nil && (newest == nil || found.Saved.After(newest.Saved)) {
+			at, newest = m, found
+		}
+	}
+	var file *machine.SnapshotFile
+	if newest != nil {
+		var err error
+		file, err = machine.SnapshotAt(ctx, cl.machine(known[at.Address].host), newest.Path)
+		if err != nil {
+			file = nil
+		}
+	}
+	lines := []string{"No machine that answers has a snapshot in its archive to compare this with."}
+	if file != nil {
+		lines = []string{
+			"The newest snapshot on the machines is " + newest.Path + " on " + at.Label() + ": " +
+				aged(file.Size, file.Saved, file.Revision) + ".",
+			surplus(s.Restore.Member, survivors, file.Revision),
+		}
+	}
+	if s.Snapshots != nil && s.Snapshots.S3 != nil {
+		lines = append(lines, "The bucket may have a newer one: kube-snapshot-store list shows them.")
+	}
+	return lines
+}
+
+// surplus says what a survivor has that a snapshot lacks. The revision of the snapshot is 0 if it is not known.
+func surplus(member string, survivors []survivor, revision int64) string {
+	i := slices.IndexFunc(survivors, func(s survivor) bool { return s.Name == member && s.Err == nil })
+	switch {
+	case i < 0:
+		return "Member " + member + " does not answer, so what it has beyond that becomes known in the apply."
+	case revision == 0:
+		return fmt.Sprintf("Member %s has data up to its revision %d.", member, survivors[i].Revision)
+	case survivors[i].Revision > revision:
+		return fmt.Sprintf("Member %s has what the snapshot lacks: the %d revisions from %d to %d.", member,
+			survivors[i].Revision-revision, revision+1, survivors[i].Revision)
+	case survivors[i].Revision == revision:
+		return fmt.Sprintf("Member %s has nothing that the snapshot lacks.", member)
+	}
+	return fmt.Sprintf("The snapshot has a later revision than member %s (%d): it has more, or it is of another "+
+		"cluster.", member, survivors[i].Revision)
 }
 
 // aged describes a snapshot. The revision is 0 if it is not known.

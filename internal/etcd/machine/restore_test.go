@@ -97,6 +97,21 @@ func TestRestoredRecord(t *testing.T) {
 	}
 }
 
+func TestFoundSnapshot(t *testing.T) {
+	if found, err := foundIn("\n"); found != nil || err != nil {
+		t.Errorf("nothing is %+v, %v", found, err)
+	}
+	found, err := foundIn("1700000000 /var/lib/etcd-archive/upgrades/a-1.db\n")
+	if err != nil || found.Path != "/var/lib/etcd-archive/upgrades/a-1.db" || found.Saved.Unix() != 1700000000 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	for _, bad := range []string{"1700000000", "x /a.db", "1 a.db", "1 /a b.db", "1 /a$(id).db", "1 /a.db\n2 /b.db"} {
+		if found, err := foundIn(bad); err == nil {
+			t.Errorf("%q is %+v", bad, found)
+		}
+	}
+}
+
 // TestRestoreKey: what was staged from one source is not used for another one.
 func TestRestoreKey(t *testing.T) {
 	keys := map[string]bool{}

@@ -1,0 +1,93 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// SnapshotFile is a snapshot on a machine.
+type SnapshotFile struct {
+	Size     int64
+	Saved    time.Time
+	Revision int64 // 0: no program on the machine can read it
+}
+
+// snapshotQuestion prints size, time and, if etcdutl is installed, the revision of $file.
+const snapshotQuestion host.Script = `[ -f "$file" ] || exit 0
+stat -c '%s %Y' "$file"
+for program in /opt/kube/etcd/*/etcdutl; do
+  [ ! -x "$program" ] || "$program" snapshot status "$file" --write-out=json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'
+  break
+done
+`
+
+// SnapshotAt reads what can be told of a snapshot without changing anything; nil if there
+// is none.
+func SnapshotAt(ctx context.Context, m Machine, path string) (*SnapshotFile, error) {
+	facts, err := m.Observe(ctx, host.Query{Script: snapshotQuestion, Vars: map[string]string{"file": path}})
+	if err != nil || strings.TrimSpace(facts.Output) == "" {
+		return nil, err
+	}
+	var numbers []int64
+	for _, word := range strings.Fields(facts.Output) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the snapshot %s: %s is not a number", path, problem.Quote(word))
+		}
+		numbers = append(numbers, n)
+	}
+	file := &SnapshotFile{}
+	if len(numbers) < 2 {
+		return nil, fmt.Errorf("read the snapshot %s: the report of the machine is incomplete", path)
+	}
+	file.Size, file.Saved = numbers[0], time.Unix(numbers[1], 0)
+	if len(numbers) > 2 {
+		file.Revision = numbers[2]
+	}
+	return file, nil
+}
+
+// newestQuestion prints the path and the time of the newest snapshot in the archive: a scheduled or requested one, one
+// from before an upgrade, or the last one of a destroyed cluster.
+const newestQuestion host.Script = `for file in "$root"/scheduled/*.db "$root"/upgrades/*.db "$root"/requested/*.db \
+  "$root"/*/snapshot.db; do
+  [ ! -f "$file" ] || [ -L "$file" ] || stat -c '%Y %n' -- "$file"
+done | sort -n | tail -n 1
+`
+
+// FoundSnapshot is a snapshot in the archive of a machine.
+type FoundSnapshot struct {
+	Path  string
+	Saved time.Time
+}
+
+// NewestSnapshot finds the newest snapshot in the archive of a member's machine; nil if there is none.
+func NewestSnapshot(ctx context.Context, m Machine, s Spec) (*FoundSnapshot, error) {
+	facts, err := m.Observe(ctx, host.Query{
+		Script: ArchiveFunctions + newestQuestion, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return foundIn(facts.Output)
+}
+
+// foundIn parses what newestQuestion prints.
+func foundIn(output string) (*FoundSnapshot, error) {
+	at, file, found := strings.Cut(strings.TrimSpace(output), " ")
+	if at == "" {
+		return nil, nil
+	}
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || !found || !strings.HasPrefix(file, "/") || !layout.PlainPath.MatchString(file) {
+		return nil, fmt.Errorf("find the newest snapshot: %s is not a time and a path", problem.Quote(output))
+	}
+	return &FoundSnapshot{Path: file, Saved: time.Unix(seconds, 0)}, nil
+}
