@@ -65,8 +65,10 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s, d.Archive))
 	default:
 		for name, spec := range fit {
-			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing,
-				d.Next)}
+			b.results[name] = outcome{err: &problem.Problem{
+				Summary: "etcd cluster not bootstrapped", Host: spec.Label(), Cause: d.Reason, Unchanged: problem.Nothing,
+				Next: d.Next, Detail: d.Detail,
+			}}
 		}
 	}
 }
@@ -171,7 +173,12 @@ func (cl *cluster) decide(
 		return d, s, err
 	}
 	s = cl.observeCluster(ctx, one)
-	return cl.decideStart(one, s, names, true), s, nil
+	d = cl.decideStart(one, s, names, true)
+	if d.Lost {
+		survivors := cl.positions(ctx, one, s)
+		d.Next, d.Detail = lostNext(survivors, one.Runtime), survivorTable(survivors)
+	}
+	return d, s, nil
 }
 
 // decideStart applies the pure rule, and what only this process knows: that the cluster

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +30,8 @@ type startDecision struct {
 	Archive []string // members of the batch whose leftovers are stopped and archived before a bootstrap
 	Reason  string   // of a refusal
 	Next    string
+	Lost    bool   // of a refusal: the cluster has members, and no quorum
+	Detail  string // of a refusal that is Lost: what its members know, for a diagnostic
 }
 
 // decideStart is the only place that can decide to bootstrap a cluster, so it must never
@@ -86,11 +89,29 @@ func decideStart(
 	return startDecision{
 		Reason: "quorum lost: the cluster has members on " + strings.Join(machine.Labels(began), ", ") +
 			", but no quorum of them answers",
-		Next: "start etcd on these machines (systemctl start " + layout.Unit + ", journalctl -u " + layout.Unit +
-			") until the cluster has a quorum, and apply again; if their data is permanently lost, restore a snapshot, " +
-			"or move the remaining files (the data directory and " + layout.ConfigDir +
-			") away on all of them to bootstrap an empty cluster",
+		Next: lostNext(nil, machine.Systemd),
+		Lost: true,
 	}
+}
+
+// lostNext is the next step of a cluster without quorum. The members of the runtime cannot be restored if they are static
+// pods.
+func lostNext(survivors []survivor, runtime machine.Runtime) string {
+	next := "bring the machines back and start etcd on them (systemctl start " + layout.Unit + ", journalctl -u " +
+		layout.Unit + ") until a majority of the members answers, and apply again; "
+	switch best := freshest(survivors); {
+	case runtime == machine.StaticPod:
+		next += "members that are static pods are not restored by the provider"
+	case best != "":
+		next += fmt.Sprintf("if that is impossible, go on with the data of the survivor that knows most: set restore = "+
+			"{ id = \"a new name\", member = %q } on every member; or name a snapshot in restore instead (snapshot, file, "+
+			"bucket or fetch), and what was written after it is lost", best)
+	default:
+		next += "if that is impossible, set restore = { id = \"a new name\", member = \"a member that has its data\" } on every " +
+			"member, or name a snapshot in it instead (snapshot, file, bucket or fetch)"
+	}
+	return next + "; to bootstrap an empty cluster, move the data directory and " + layout.ConfigDir +
+		" away on all machines"
 }
 
 // differentClustersNext is the next step for machines with data of different clusters.

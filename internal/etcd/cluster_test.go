@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -215,6 +216,11 @@ func TestNoSecondCluster(t *testing.T) {
 	_, err := f.clusters.Create(f.context(), specs["cp1"])
 	if err == nil || !strings.Contains(err.Error(), "quorum lost") || !problem.Untouched(err) {
 		t.Errorf("create beside a member without quorum: %v", err)
+	}
+	// It proposes the survivor, and says what it has.
+	table := regexp.MustCompile(`SURVIVOR +ADDRESS +TERM +INDEX +REVISION\ncp2 +\S+ +\d+ +\d+ +1\n`)
+	if !strings.Contains(err.Error(), `restore = { id = "a new name", member = "cp2" }`) || !table.MatchString(err.Error()) {
+		t.Errorf("quorum lost, and the next step is %v", err)
 	}
 }
 

@@ -146,6 +146,15 @@ func TestFreshest(t *testing.T) {
 	if got := freshest(all[2:]); got != "" {
 		t.Errorf("freshest of the silent ones is %q", got)
 	}
+	if next := lostNext(all, ""); !strings.Contains(next, `member = "cp2"`) || !strings.Contains(next, "or name a snapshot") {
+		t.Errorf("quorum lost, next step: %s", next)
+	}
+	if next := lostNext(all[2:], ""); !strings.Contains(next, "a member that has its data") {
+		t.Errorf("quorum lost, nobody answers, next step: %s", next)
+	}
+	if next := lostNext(all, machine.StaticPod); strings.Contains(next, "restore =") {
+		t.Errorf("quorum lost, static pods, next step: %s", next)
+	}
 	for name, want := range map[string][]string{"cp1": {"cp2"}, "cp2": nil, "cp3": {"cp1", "cp2"}, "cp4": nil} {
 		var got []string
 		for _, s := range fresher(all, name) {
