@@ -89,13 +89,7 @@ func (r *rig) recoversWhileItBoots() {
 		if !strings.Contains(line, "archiving its data") {
 			return
 		}
-		boot.Do(func() {
-			if err := r.lab.Machine("cp1").Boot(ctx); err != nil {
-				r.t.Error(err)
-			}
-			r.sh("cp1", "until pgrep -x etcd >/dev/null; do sleep 0.1; done")
-			r.t.Log("  cp1 is on, with its old data")
-		})
+		boot.Do(func() { r.switchOn(ctx, "cp1") })
 	}})
 	errs := together(r.t, r.specs, func(s Spec) error { return r.update(ctx, s) }, everyone...)
 	for _, name := range []string{"cp2", "cp3"} {
@@ -107,6 +101,20 @@ func (r *rig) recoversWhileItBoots() {
 		r.t.Error("a member of which nothing was known is reported as updated")
 	}
 	boot.Do(func() { r.t.Fatal("cp1 was not switched on") })
+}
+
+// switchOn switches a machine on and waits until etcd runs there. The caller is not the test's own goroutine.
+func (r *rig) switchOn(ctx context.Context, name string) {
+	m := r.lab.Machine(name)
+	err := m.Boot(ctx) // on a busy computer, it may be on although nobody has waited long enough
+	for range 60 {
+		if _, gone := m.Run(ctx, "pgrep -x etcd"); gone == nil {
+			r.t.Logf("  %s is on, with its old data", name)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	r.t.Errorf("%s is not on, or etcd does not run there: %v", name, err)
 }
 
 // stranger expects that cp1 runs with the data of the former cluster, serves nothing, and does not disturb the others,

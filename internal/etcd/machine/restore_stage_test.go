@@ -131,6 +131,19 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// TestStageOfNewerRelease stages a snapshot of etcd 3.6 with etcd 3.5. Neither etcdutl nor etcd 3.5 refuses it: a snapshot
+// has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that etcd 3.5 serves it, and
+// that etcd 3.6 serves it after an upgrade.
+func TestStageOfNewerRelease(t *testing.T) {
+	newer, older := newLostMember(t, "3.6.16"), newLostMember(t, "3.5.35")
+	older.snapshot = newer.snapshot
+	older.fromSnapshot(t)
+	older.tools = newer.tools
+	if served := older.serves("/registry/secrets/a/b"); !strings.HasPrefix(served, "k8s:enc:secretbox") {
+		t.Errorf("after an upgrade, it serves\n%s", served)
+	}
+}
+
 // damaged refuses snapshots that are not whole.
 func (m *lostMember) damaged(t *testing.T) {
 	t.Helper()
