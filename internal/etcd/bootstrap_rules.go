@@ -94,8 +94,7 @@ func decideStart(
 	}
 }
 
-// lostNext is the next step of a cluster without quorum. The members of the runtime cannot be restored if they are static
-// pods.
+// lostNext is the next step of a cluster without quorum. Members that are static pods cannot be restored.
 func lostNext(survivors []survivor, runtime machine.Runtime) string {
 	next := "bring the machines back and start etcd on them (systemctl start " + layout.Unit + ", journalctl -u " +
 		layout.Unit + ") until a majority of the members answers, and apply again; "
@@ -107,8 +106,8 @@ func lostNext(survivors []survivor, runtime machine.Runtime) string {
 			"{ id = \"a new name\", member = %q } on every member; or name a snapshot in restore instead (snapshot, file, "+
 			"bucket or fetch), and what was written after it is lost", best)
 	default:
-		next += "if that is impossible, set restore = { id = \"a new name\", member = \"a member that has its data\" } on every " +
-			"member, or name a snapshot in it instead (snapshot, file, bucket or fetch)"
+		next += "if that is impossible, set restore = { id = \"a new name\", member = \"a member that has its data\" } on " +
+			"every member, or name a snapshot in it instead (snapshot, file, bucket or fetch)"
 	}
 	return next + "; to bootstrap an empty cluster, move the data directory and " + layout.ConfigDir +
 		" away on all machines"

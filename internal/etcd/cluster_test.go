@@ -219,8 +219,9 @@ func TestNoSecondCluster(t *testing.T) {
 	}
 	// It proposes the survivor, and says what it has.
 	table := regexp.MustCompile(`SURVIVOR +ADDRESS +TERM +INDEX +REVISION\ncp2 +\S+ +\d+ +\d+ +1\n`)
-	if !strings.Contains(err.Error(), `restore = { id = "a new name", member = "cp2" }`) || !table.MatchString(err.Error()) {
-		t.Errorf("quorum lost, and the next step is %v", err)
+	if text := err.Error(); !strings.Contains(text, `restore = { id = "a new name", member = "cp2" }`) ||
+		!table.MatchString(text) {
+		t.Errorf("quorum lost, and the next step is %s", text)
 	}
 }
 

@@ -88,7 +88,7 @@ func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation, sur
 	return nil
 }
 
-// fileLimit is how long a plan may read a snapshot on this computer. Reading and hashing a gigabyte takes a second or two.
+// fileLimit is how long a plan may read a snapshot on this computer. A gigabyte takes a second or two.
 const fileLimit = 5 * time.Second
 
 // previewFile describes a snapshot on this computer.
@@ -100,8 +100,8 @@ func previewFile(ctx context.Context, path string) []string {
 	lines := []string{"It is on this computer: " + aged(file.Size, file.Saved, file.Revision) + "."}
 	switch {
 	case errors.Is(file.Err, snapshot.ErrTooLarge):
-		lines = append(lines, "It was not verified, because that takes too long for a plan. Up to which revision it has data "+
-			"becomes known in the apply.")
+		lines = append(lines, "It was not verified, because that takes too long for a plan. Up to which revision it has "+
+			"data becomes known in the apply.")
 	case file.Err != nil:
 		lines = append(lines, "The apply will be refused, because "+file.Err.Error()+".")
 	}

@@ -146,7 +146,8 @@ func TestFreshest(t *testing.T) {
 	if got := freshest(all[2:]); got != "" {
 		t.Errorf("freshest of the silent ones is %q", got)
 	}
-	if next := lostNext(all, ""); !strings.Contains(next, `member = "cp2"`) || !strings.Contains(next, "or name a snapshot") {
+	if next := lostNext(all, ""); !strings.Contains(next, `member = "cp2"`) ||
+		!strings.Contains(next, "or name a snapshot") {
 		t.Errorf("quorum lost, next step: %s", next)
 	}
 	if next := lostNext(all[2:], ""); !strings.Contains(next, "a member that has its data") {

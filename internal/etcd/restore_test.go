@@ -271,8 +271,8 @@ func TestRestoreCutOff(t *testing.T) {
 }
 
 // cutEverywhere loses members again and again, and ends each restore one step later, until
-// a process ends only after the member with the restored data has served, and its replica was started. (The joins of the
-// others have sweeps of their own.)
+// a process ends only after the member with the restored data has served, and its replica was started. (The joins of
+// the others have sweeps of their own.)
 func (f *lostFleet) cutEverywhere(r machine.Restore, value string, lost ...string) {
 	f.t.Helper()
 	for n := 1; ; n++ {

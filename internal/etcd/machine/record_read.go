@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -78,7 +77,7 @@ func (m Record) check() error {
 		return fmt.Errorf("snapshots_kept is %d", m.SnapshotsKept)
 	}
 	for address, name := range m.Silent {
-		if at, err := netip.ParseAddr(address); err != nil || at.Zone() != "" || name != "" && ValidateName(name) != nil {
+		if host.CheckAddressForm(address) != nil || name != "" && ValidateName(name) != nil {
 			return fmt.Errorf("silent has %s: %s", problem.Quote(address), problem.Quote(name))
 		}
 	}

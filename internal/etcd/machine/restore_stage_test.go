@@ -131,9 +131,9 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestStageOfNewerRelease stages a snapshot of etcd 3.6 with etcd 3.5. Neither etcdutl nor etcd 3.5 refuses it: a snapshot
-// has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that etcd 3.5 serves it, and
-// that etcd 3.6 serves it after an upgrade.
+// TestStageOfNewerRelease stages a snapshot of etcd 3.6 with etcd 3.5. Neither etcdutl nor etcd 3.5 refuses it: a
+// snapshot has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that etcd 3.5
+// serves it, and that etcd 3.6 serves it after an upgrade.
 func TestStageOfNewerRelease(t *testing.T) {
 	newer, older := newLostMember(t, "3.6.16"), newLostMember(t, "3.5.35")
 	older.snapshot = newer.snapshot

@@ -29,8 +29,8 @@ var ErrTooLarge = errors.New("it is too large to be verified in a plan")
 // page is the smallest unit of the size of etcd's database.
 const page = 512
 
-// ReadLocal reads a snapshot: its hash, and if that fits, its revision. limit is the time that it may take. The error is
-// that of a file that is not there.
+// ReadLocal reads a snapshot: its hash, and if that fits, its revision. limit is the time that it may take. It returns
+// an error for a file that is not there.
 func ReadLocal(ctx context.Context, file string, limit time.Duration) (Local, error) {
 	opened, err := os.Open(file)
 	if err != nil {
