@@ -78,6 +78,7 @@ type cluster struct {
 	restarted       time.Time               // when this process last observed a member serving after restarting it
 	upgrades        upgrades                // of this process
 	saved           map[string]time.Time    // snapshots before a change between one and two voters, by label
+	restored        doneRestore             // until the restored cluster has grown
 	lastWaitTimeout time.Time               // when waiting for permission to restart a member last timed out
 	tls             *tls.Config             // client certificate, issued once
 	madeOf          string                  // the inputs that tls was made of

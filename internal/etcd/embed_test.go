@@ -64,7 +64,8 @@ type testMachine struct {
 	behind    string         // the address at which its etcd listens then
 	late      time.Duration  // how long etcd reads its database before it answers
 	observing bool
-	bare      bool // it has none of the programs
+	bare      bool           // it has none of the programs
+	since     time.Time      // when systemd says that the unit became active; zero: unknown
 	outages   *outages
 	stalls    *stalls
 }
@@ -160,6 +161,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 				unit.Active = "active"
 			default:
 			}
+			unit.Since = m.since
 			facts.Listeners[2379] = host.Listener{Process: "etcd", Addresses: []string{m.address}}
 		}
 	}

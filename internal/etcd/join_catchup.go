@@ -47,6 +47,7 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotLearner):
 		j.progressed()
+		j.cl.sizeChanged()
 		problem.Progress(ctx, "etcd %s: promoted to voter", j.s.Name)
 		return nil
 	case !client.Transient(err):

@@ -2,15 +2,11 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -129,31 +125,16 @@ func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s obser
 			return s, fmt.Errorf("start etcd on %s: %w", m.Label(), err)
 		}
 	}
-	var err error
+	waited, err := true, error(nil)
 	if started {
 		err = cl.waitAnswering(ctx, specs, one)
 	} else {
-		err = cl.waitForQuorum(ctx, one)
+		waited, err = cl.waitForQuorum(ctx, one, s)
 	}
-	if err != nil {
+	if err != nil || !waited {
 		return s, err
 	}
 	return cl.observeCluster(ctx, one), nil
-}
-
-// waitForQuorum gives running members the time after which a silent one counts as dead.
-func (cl *cluster) waitForQuorum(ctx context.Context, one Spec) error {
-	problem.Progress(ctx, "etcd: no member answers with a quorum; waiting %s for one", cl.pace.DeadAfter)
-	deadline := time.Now().Add(cl.pace.DeadAfter)
-	for time.Now().Before(deadline) {
-		if _, err := cl.view(ctx, one); err == nil || !errors.Is(err, client.ErrNoAnswer) {
-			return err
-		}
-		if err := wait.Pause(ctx, cl.pace.Poll); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // seed returns the member whose machine the data is restored on.

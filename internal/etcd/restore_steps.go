@@ -255,6 +255,7 @@ func (cl *cluster) completeRestore(
 		return Status{}, unfinished(seed, err)
 	}
 	cl.noteExists("the restore " + seed.Restore.ID)
+	cl.noteRestored(id.Cluster)
 	problem.Progress(ctx, "etcd %s: serves the restored data", seed.Name)
 	return cl.statusNow(ctx, clients, seed)
 }

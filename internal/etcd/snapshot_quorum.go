@@ -21,10 +21,43 @@ const (
 // meanwhile.
 const snapshotLasts = time.Minute
 
-// savedBeforeGrowth reports whether the cluster may grow: it has several voters, or a snapshot was
-// just saved. After saving one it returns false, because time has passed.
+// doneRestore is a restore that this process has completed.
+type doneRestore struct {
+	cluster uint64 // etcd's ID of the restored cluster; 0: none
+	at      time.Time
+}
+
+// growthNeedsSnapshot is the rule by which a snapshot is saved before the cluster with this ID grows. The source of a
+// restore that was completed just before is that snapshot: it is untouched, and no older than a snapshot may be.
+func growthNeedsSnapshot(voters int, cluster uint64, done doneRestore, now time.Time) bool {
+	return voters == 1 && (done.cluster == 0 || done.cluster != cluster || now.Sub(done.at) >= snapshotLasts)
+}
+
+// noteRestored remembers a restore until the restored cluster has grown.
+func (cl *cluster) noteRestored(cluster uint64) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.restored = doneRestore{cluster: cluster, at: time.Now()}
+}
+
+// sizeChanged forgets the restore: what a later change of the cluster's size could lose is not in its source.
+func (cl *cluster) sizeChanged() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.restored = doneRestore{}
+}
+
+// savedBeforeGrowth reports whether the cluster may grow: it has several voters, a snapshot was just saved, or it was
+// just restored. After saving one it returns false, because time has passed.
 func (cl *cluster) savedBeforeGrowth(ctx context.Context, s Spec, v membership.View) (bool, error) {
 	if len(v.Voters()) != 1 {
+		cl.sizeChanged()
+		return true, nil
+	}
+	cl.mu.Lock()
+	needed := growthNeedsSnapshot(len(v.Voters()), v.ClusterID, cl.restored, time.Now())
+	cl.mu.Unlock()
+	if !needed {
 		return true, nil
 	}
 	return cl.savedBefore(ctx, s, v.Voters(), growthLabel)
@@ -35,6 +68,7 @@ func (cl *cluster) savedBeforeGrowth(ctx context.Context, s Spec, v membership.V
 func (cl *cluster) savedBeforeShrinkage(
 	ctx context.Context, s Spec, v membership.View, leaves membership.Member,
 ) (bool, error) {
+	cl.sizeChanged()
 	leaving := cl.leavingMembers()
 	stays := func(m membership.Member) bool { return !leaving[m.Name] }
 	if leaves.Learner || len(v.Voters()) != 2 || !slices.ContainsFunc(v.Voters(), stays) {

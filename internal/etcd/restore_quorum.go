@@ -1,0 +1,98 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// mayGetQuorum describes why a cluster that does not answer may do so after a while; "" if it cannot, so that a restore
+// need not wait for it. machines are all that are known, and lists is what the running members have in memory, by
+// address. A member that has run for settled has had the time to hear of others.
+//
+// It cannot if no list has a quorum: a voter is missing for certain only if its machine was reached and has neither data
+// nor a process. All others count as if they voted, on machines that are not known too.
+func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View, settled time.Duration) string {
+	without := map[string]bool{} // peer URLs of machines that were reached and have no member
+	for _, m := range machines {
+		if !m.Reached() {
+			return m.Label() + " was not reached"
+		}
+		if !m.Data && !m.Running() {
+			without[membership.PeerURL(m.Address)] = true
+			continue
+		}
+		if _, answered := lists[m.Address]; !answered || !m.Running() {
+			return "the member on " + m.Label() + " does not say whom it knows"
+		}
+		// The machine's clock says since when.
+		if since := m.Unit.Since; since.IsZero() || time.Now().Add(m.Facts.ClockOffset).Sub(since) < settled {
+			return "the member on " + m.Label() + " has just started"
+		}
+	}
+	gone := func(m membership.Member) bool {
+		return slices.ContainsFunc(m.PeerURLs, func(url string) bool { return without[url] })
+	}
+	for _, address := range slices.Sorted(maps.Keys(lists)) {
+		voters := lists[address].Voters()
+		left := len(slices.DeleteFunc(slices.Clone(voters), gone))
+		if len(voters) == 0 || left >= membership.Quorum(len(voters)) {
+			return fmt.Sprintf("the member on %s knows %d voters, of which %d may run", address, len(voters), left)
+		}
+	}
+	return ""
+}
+
+// ownLists returns the member lists that running members have in memory, by address.
+func (cl *cluster) ownLists(ctx context.Context, one Spec, s observation) map[string]membership.View {
+	clients, err := cl.connect(one)
+	if err != nil {
+		return nil
+	}
+	defer clients.Close()
+	var mu sync.Mutex
+	lists := map[string]membership.View{}
+	_ = eachOf(s.machines, func(address string, m machine.Observed) error { // never fails
+		if m.Reached() && m.Running() {
+			if list, _, err := clients.MemberListInMemory(ctx, address); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				lists[address] = list
+			}
+		}
+		return nil
+	})
+	return lists
+}
+
+// waitForQuorum gives running members the time after which a silent one counts as dead, unless it cannot help. It
+// reports whether it has waited.
+func (cl *cluster) waitForQuorum(ctx context.Context, one Spec, s observation) (bool, error) {
+	reason := mayGetQuorum(s.sorted(), cl.ownLists(ctx, one, s), cl.pace.DeadAfter)
+	if reason == "" {
+		problem.Progress(ctx, "etcd: too few voters have data for a quorum")
+		return false, nil
+	}
+	problem.Progress(ctx, "etcd: no member answers with a quorum; waiting %s for one, because %s", cl.pace.DeadAfter,
+		reason)
+	deadline := time.Now().Add(cl.pace.DeadAfter)
+	for time.Now().Before(deadline) {
+		if _, err := cl.view(ctx, one); err == nil || !errors.Is(err, client.ErrNoAnswer) {
+			return true, err
+		}
+		if err := wait.Pause(ctx, cl.pace.Poll); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
