@@ -64,8 +64,8 @@ type testMachine struct {
 	behind    string         // the address at which its etcd listens then
 	late      time.Duration  // how long etcd reads its database before it answers
 	observing bool
-	bare      bool           // it has none of the programs
-	since     time.Time      // when systemd says that the unit became active; zero: unknown
+	bare      bool      // it has none of the programs
+	since     time.Time // when systemd says that the unit became active; zero: unknown
 	outages   *outages
 	stalls    *stalls
 }
