@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
@@ -124,15 +126,19 @@ func (b *bench) served(ctx context.Context, d database, machines []*lab.Machine)
 	return nil
 }
 
-// copySnapshot copies the snapshot from the first machine to others.
+// copySnapshot copies the snapshot from the first machine to others, at the same time.
 func (b *bench) copySnapshot(ctx context.Context, machines []*lab.Machine) error {
+	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range machines {
-		from, to := b.first(1)[0].SSH(ctx, "cat "+snapshotFile), m.SSH(ctx, "cat >"+snapshotFile)
-		if err := pipe(from, to); err != nil {
-			return fmt.Errorf("copy the snapshot to %s: %w", m.Name, err)
-		}
+		group.Go(func() error {
+			from, to := b.first(1)[0].SSH(ctx, "cat "+snapshotFile), m.SSH(ctx, "cat >"+snapshotFile)
+			if err := pipe(from, to); err != nil {
+				return fmt.Errorf("copy the snapshot to %s: %w", m.Name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // pipe runs two programs, of which the second one reads what the first one writes.
