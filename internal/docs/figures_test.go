@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/bench"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/firewall"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak"
@@ -114,6 +115,38 @@ func TestBenchmarkTable(t *testing.T) {
 		t.Fatal("images/bench.json has no results")
 	}
 	replaceTable(t, "templates/guides/benchmarks.md", "bench", b.String())
+}
+
+// TestRestoreTable checks that the table of restores is made of the results in images/restores.json. With -update it
+// writes the table.
+func TestRestoreTable(t *testing.T) {
+	run, err := jsonfile.ReadRun[etcdtest.MeasuredRestore](filepath.Join(root(t), "images", "restores.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceTable(t, "templates/guides/benchmarks.md", "restores", restoreTable(run))
+}
+
+// restoreTable returns the table of a run, with all cells of the matrix.
+func restoreTable(run jsonfile.Run[etcdtest.MeasuredRestore]) string {
+	var b strings.Builder
+	b.WriteString(origin(run.Commit, run.Date) + "| etcd | of three members | restored from | three members serve after " +
+		"| revisions lost | informer up to date after |\n" + strings.Repeat("|---", 6) + "|\n")
+	for _, cell := range etcdtest.RestoreCells() {
+		took, lost, informer := notMeasured, notMeasured, notMeasured
+		for _, r := range run.Results {
+			switch {
+			case r.RestoreCell != cell:
+			case r.Refused:
+				took, lost, informer = "refused before anything changes", "–", "–"
+			default:
+				took, lost, informer = fmt.Sprintf("%.1f s", r.Seconds), fmt.Sprint(r.LostRevisions),
+					fmt.Sprintf("%.1f s", r.Informer)
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", cell.Etcd, cell.Loss, cell.Source, took, lost, informer)
+	}
+	return b.String()
 }
 
 // spread returns the least and the most of all rounds. Files of before do not have them.

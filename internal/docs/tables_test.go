@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak"
@@ -83,5 +84,28 @@ func TestTables(t *testing.T) {
 	measured.Results[3].Criteria = []string{"others"}
 	if _, err := changeTable(measured); err == nil {
 		t.Error("rows with other criteria are in one table")
+	}
+}
+
+// TestRestoreCells: a table has every cell, also those without a run.
+func TestRestoreCells(t *testing.T) {
+	cells := etcdtest.RestoreCells()
+	if len(cells) != 28 {
+		t.Errorf("%d cells", len(cells))
+	}
+	got := restoreTable(jsonfile.Run[etcdtest.MeasuredRestore]{
+		Commit: "0123abc", Results: []etcdtest.MeasuredRestore{
+			{RestoreCell: cells[0], Seconds: 12.34, LostRevisions: 3, Informer: 0.5}, {RestoreCell: cells[1], Refused: true},
+		},
+	})
+	for _, want := range []string{
+		"records: 0123abc. Date: not measured.",
+		"| 3.5 | none survives | a snapshot | 12.3 s | 3 | 0.5 s |\n",
+		"| 3.5 | none survives | a snapshot, truncated | refused before anything changes | – | – |\n",
+		"| 3.6 | one survives | the survivor that has most | not measured | not measured | not measured |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
 	}
 }

@@ -3,12 +3,19 @@ package etcd
 import (
 	"context"
 	"maps"
-	"sync"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
@@ -16,16 +23,15 @@ import (
 
 const informed = "/registry/" // what an informer copies
 
-// informer keeps a copy of keys as an API server's watch cache does: it lists them, watches from the revision of the
-// list on, and lists again only if the members say that this history is gone. It is never restarted, so what it has
-// after a restore is what the clients of a cluster have.
+// informer is client-go's informer of the keys of a cluster, as objects whose names are the keys. It lists and watches
+// etcd as an API server without a cache would: with etcd's revisions, and with 410 Gone if these have been compacted. It
+// is never restarted, so what it has after a restore is what the clients of a cluster have.
 type informer struct {
 	client *clientv3.Client
-
-	mu       sync.Mutex
-	keys     map[string]string
-	revision int64
-	lists    int
+	store  cache.Store
+	lists  atomic.Int64
+	newer  atomic.Int64 // the newest revision that a list has returned
+	back   atomic.Bool  // a later list has returned an older one
 }
 
 // inform starts an informer that ends with the test.
@@ -46,12 +52,17 @@ func (r *rig) inform() *informer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	i := &informer{client: c}
+	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{ListWithContextFunc: i.list, WatchFuncWithContext: i.watch},
+		ObjectType:    &core.ConfigMap{}, Handler: cache.ResourceEventHandlerFuncs{},
+	})
+	i.store = store
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		i.run(ctx)
+		controller.RunWithContext(ctx)
 	}()
 	r.t.Cleanup(func() {
 		cancel()
@@ -61,58 +72,82 @@ func (r *rig) inform() *informer {
 	return i
 }
 
-func (i *informer) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		if i.list(ctx) {
-			i.watch(ctx)
-		}
-		_ = wait.Pause(ctx, 100*time.Millisecond) // ends early with ctx
+// object is a key as the informer has it.
+func object(key, value string, revision int64) *core.ConfigMap {
+	return &core.ConfigMap{
+		ObjectMeta: meta.ObjectMeta{Name: key, ResourceVersion: strconv.FormatInt(revision, 10)},
+		Data:       map[string]string{"value": value},
 	}
 }
 
-// list replaces the copy, and reports whether it could.
-func (i *informer) list(ctx context.Context) bool {
+func (i *informer) list(ctx context.Context, _ meta.ListOptions) (runtime.Object, error) {
 	keys, revision, err := i.stored(ctx)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.keys, i.revision = keys, revision
-	i.lists++
-	return true
+	i.lists.Add(1)
+	if i.newer.Swap(revision) > revision {
+		i.back.Store(true)
+	}
+	all := &core.ConfigMapList{ListMeta: meta.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10)}}
+	for key, value := range keys {
+		all.Items = append(all.Items, *object(key, value, revision))
+	}
+	return all, nil
 }
 
-// watch follows the changes until their history is gone. It goes on after all other errors.
-func (i *informer) watch(ctx context.Context) {
-	for ctx.Err() == nil {
-		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-		gone := false
-		for answer := range i.client.Watch(watching, informed, clientv3.WithPrefix(), clientv3.WithRev(i.revision+1)) {
-			if gone = answer.CompactRevision > 0; gone || answer.Err() != nil {
-				break
+// watch follows the changes after a revision until the informer ends the watch, or etcd does.
+func (i *informer) watch(ctx context.Context, options meta.ListOptions) (watch.Interface, error) {
+	from, err := strconv.ParseInt(options.ResourceVersion, 10, 64)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	events := make(chan watch.Event)
+	proxy := watch.NewProxyWatcher(events)
+	go func() {
+		defer cancel()
+		defer close(events)
+		for answer := range i.client.Watch(ctx, informed, clientv3.WithPrefix(), clientv3.WithRev(from+1)) {
+			for _, event := range eventsOf(answer) {
+				select {
+				case events <- event:
+				case <-proxy.StopChan():
+					return
+				}
 			}
-			i.apply(answer)
+			if answer.Err() != nil {
+				return
+			}
 		}
+	}()
+	context.AfterFunc(ctx, proxy.Stop)
+	go func() {
+		<-proxy.StopChan()
 		cancel()
-		if gone {
-			return
-		}
-		_ = wait.Pause(ctx, 100*time.Millisecond) // ends early with ctx
-	}
+	}()
+	return proxy, nil
 }
 
-func (i *informer) apply(answer clientv3.WatchResponse) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, event := range answer.Events {
-		if event.Type == clientv3.EventTypeDelete {
-			delete(i.keys, string(event.Kv.Key))
-		} else {
-			i.keys[string(event.Kv.Key)] = string(event.Kv.Value)
-		}
-		i.revision = event.Kv.ModRevision
+// eventsOf returns an answer of etcd as Kubernetes' events.
+func eventsOf(answer clientv3.WatchResponse) []watch.Event {
+	if answer.CompactRevision > 0 {
+		gone := apierrors.NewResourceExpired("the revision has been compacted").Status()
+		return []watch.Event{{Type: watch.Error, Object: &gone}}
 	}
+	var events []watch.Event
+	for _, e := range answer.Events {
+		kind := watch.Modified
+		if e.IsCreate() {
+			kind = watch.Added
+		} else if e.Type == clientv3.EventTypeDelete {
+			kind = watch.Deleted
+		}
+		events = append(events, watch.Event{
+			Type: kind, Object: object(string(e.Kv.Key), string(e.Kv.Value), e.Kv.ModRevision),
+		})
+	}
+	return events
 }
 
 // stored returns what the cluster has, and at which revision.
@@ -143,18 +178,31 @@ func (i *informer) newest(t *testing.T) int64 {
 	return answer.Kvs[0].ModRevision
 }
 
-// converges waits until the informer has what the cluster has.
-func (i *informer) converges(t *testing.T) {
+// copied returns what the informer has.
+func (i *informer) copied() map[string]string {
+	keys := map[string]string{}
+	for _, o := range i.store.List() {
+		if c, ok := o.(*core.ConfigMap); ok {
+			keys[c.Name] = c.Data["value"]
+		}
+	}
+	return keys
+}
+
+// converges waits until the informer has what the cluster has, and returns how long that took.
+func (i *informer) converges(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for {
 		stored, _, err := i.stored(t.Context())
-		i.mu.Lock()
-		has, lists := maps.Clone(i.keys), i.lists
-		i.mu.Unlock()
+		has := i.copied()
 		if err == nil && maps.Equal(has, stored) {
-			t.Logf("  the informer has converged after %s, with %d lists", time.Since(began).Round(time.Millisecond), lists)
-			return
+			t.Logf("  the informer has converged after %s, with %d lists", time.Since(began).Round(time.Millisecond),
+				i.lists.Load())
+			if i.back.Load() {
+				t.Error("a later list had an older revision")
+			}
+			return time.Since(began)
 		}
 		if time.Since(began) > 2*time.Minute {
 			t.Fatalf("the informer has %q, and the cluster %q, %v", has, stored, err)

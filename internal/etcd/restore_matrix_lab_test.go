@@ -1,7 +1,7 @@
 package etcd
 
 import (
-	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -19,19 +22,62 @@ import (
 func TestRestoreMatrixOnMachines(t *testing.T) {
 	testrun.Long(t)
 	onMachines(t, "etcdmatrix", "10.60.0.0/24", []string{oldRelease, newRelease}, func(t *testing.T) {
+		m := &restoreMatrix{Run: jsonfile.Run[etcdtest.MeasuredRestore]{Date: time.Now().UTC().Truncate(time.Second)}}
 		for _, version := range []string{oldRelease, newRelease} {
-			t.Run(version, func(t *testing.T) { testRestoreMatrix(t, version) })
+			t.Run(version, func(t *testing.T) { m.test(t, version) })
 		}
+		m.write(t)
 	})
 }
 
-func testRestoreMatrix(t *testing.T, version string) {
+// restoreMatrix is what the test measures.
+type restoreMatrix struct {
+	jsonfile.Run[etcdtest.MeasuredRestore]
+	rig     *rig
+	version string
+}
+
+// write checks that every cell was measured, and writes them to the file that RESTORES_OUT names.
+func (m *restoreMatrix) write(t *testing.T) {
+	t.Helper()
+	file := os.Getenv("RESTORES_OUT")
+	for _, cell := range etcdtest.RestoreCells() {
+		if !t.Failed() && !slices.ContainsFunc(m.Results, func(r etcdtest.MeasuredRestore) bool {
+			return r.RestoreCell == cell
+		}) {
+			t.Errorf("not measured: %+v", cell)
+		}
+	}
+	if file == "" || t.Failed() {
+		return
+	}
+	commit, err := build.Commit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Commit = commit
+	if err := jsonfile.Write(file, m.Run, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// add notes what became of a cell.
+func (m *restoreMatrix) add(l loss, source string, r etcdtest.MeasuredRestore) {
+	minor := m.version[:strings.LastIndex(m.version, ".")]
+	r.RestoreCell = etcdtest.RestoreCell{Etcd: minor, Loss: l.name, Source: source}
+	if !slices.Contains(m.Results, r) {
+		m.Results = append(m.Results, r)
+	}
+}
+
+func (m *restoreMatrix) test(t *testing.T, version string) {
 	r := newRig(t)
+	m.rig, m.version = r, version
 	r.limit = 10 * time.Minute
 	r.to(version)
 	r.all("create "+version, r.create)
 	for _, l := range losses {
-		if t.Run(l.name, func(t *testing.T) { r.restoresAfter(t, l) }); t.Failed() {
+		if t.Run(l.name, func(t *testing.T) { m.restoresAfter(t, l) }); t.Failed() {
 			t.FailNow()
 		}
 	}
@@ -48,14 +94,15 @@ type loss struct {
 var (
 	goodSnapshot = machine.Restore{Snapshot: "/root/good.db"}
 	losses       = []loss{
-		{"none survives", nil, []machine.Restore{goodSnapshot}},
-		{"one survives", []string{"cp3"}, []machine.Restore{goodSnapshot, {Member: "cp3"}}},
-		{"two of different age survive", []string{"cp1", "cp3"}, []machine.Restore{goodSnapshot, {Member: "cp3"}}},
+		{etcdtest.NoneSurvives, nil, []machine.Restore{goodSnapshot}},
+		{etcdtest.OneSurvives, []string{"cp3"}, []machine.Restore{goodSnapshot, {Member: "cp3"}}},
+		{etcdtest.TwoSurvive, []string{"cp1", "cp3"}, []machine.Restore{goodSnapshot, {Member: "cp3"}}},
 	}
 )
 
 // restoresAfter restores the cluster from each source, after the same loss.
-func (r *rig) restoresAfter(t *testing.T, l loss) {
+func (m *restoreMatrix) restoresAfter(t *testing.T, l loss) {
+	r := m.rig
 	outer := r.t
 	r.t = t
 	defer func() { r.t = outer }()
@@ -70,10 +117,10 @@ func (r *rig) restoresAfter(t *testing.T, l loss) {
 		i.converges(t)
 		before := r.loseBut(l.survivors)
 
-		r.refusesDamaged(id)
-		want, planned := "saved", saved
+		m.refusesDamaged(l, id)
+		want, planned, from := "saved", saved, etcdtest.GoodSnapshot
 		if source.Member != "" {
-			want, planned = "latest", before
+			want, planned, from = "latest", before, etcdtest.Survivor
 			r.refusesOlder(id, l.survivors)
 		}
 		r.request(id, source)
@@ -81,11 +128,16 @@ func (r *rig) restoresAfter(t *testing.T, l loss) {
 			t.Errorf("the plan says up to revision %d, want %d", got, planned)
 		}
 		r.healWhenRetired(l.survivors)
+		began := time.Now()
 		r.all("restore "+source.Source(), r.update)
+		took := time.Since(began)
 		if newest := i.newest(t); newest != planned {
 			t.Errorf("the newest value is of revision %d, and the plan said %d", newest, planned)
 		}
-		i.converges(t)
+		behind := i.converges(t)
+		m.add(l, from, etcdtest.MeasuredRestore{
+			Seconds: took.Seconds(), LostRevisions: before - planned, Informer: behind.Seconds(),
+		})
 		r.wantData(want, before)
 		i.converges(t)
 		if source.Member != "" {
@@ -103,12 +155,17 @@ func (r *rig) damage() {
 }
 
 // refusesDamaged expects that each damaged copy is refused.
-func (r *rig) refusesDamaged(id string) {
+func (m *restoreMatrix) refusesDamaged(l loss, id string) {
+	r := m.rig
 	r.t.Helper()
-	damaged := map[string]string{"flipped": "is corrupt", "short": "is incomplete", "bare": "has no integrity hash"}
-	for _, file := range slices.Sorted(maps.Keys(damaged)) {
-		r.request(id+"-"+file, machine.Restore{Snapshot: "/root/" + file + ".db"})
-		r.refusesRestore("/root/" + file + ".db " + damaged[file])
+	for _, damaged := range []struct{ file, source, reason string }{
+		{"bare", etcdtest.BareSnapshot, "has no integrity hash"},
+		{"flipped", etcdtest.FlippedSnapshot, "is corrupt"},
+		{"short", etcdtest.TruncatedSnapshot, "is incomplete"},
+	} {
+		r.request(id+"-"+damaged.file, machine.Restore{Snapshot: "/root/" + damaged.file + ".db"})
+		r.refusesRestore("/root/" + damaged.file + ".db " + damaged.reason)
+		m.add(l, damaged.source, etcdtest.MeasuredRestore{Refused: true})
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 
 // mayGetQuorum describes why a cluster that does not answer may do so after a while; "" if it cannot, so that a restore
 // need not wait for it. machines are all that are known, and lists is what the running members have in memory, by
-// address. A member that has run for settled has had the time to hear of others.
+// address. A member that has run for least has had the time to hear of others.
 //
 // It cannot if no list has a quorum: a voter is missing for certain only if its machine was reached and has neither data
 // nor a process. All others count as if they voted, on machines that are not known too.
-func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View, settled time.Duration) string {
+func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View, least time.Duration) string {
 	without := map[string]bool{} // peer URLs of machines that were reached and have no member
 	for _, m := range machines {
 		if !m.Reached() {
@@ -36,7 +36,7 @@ func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View,
 			return "the member on " + m.Label() + " does not say whom it knows"
 		}
 		// The machine's clock says since when.
-		if since := m.Unit.Since; since.IsZero() || time.Now().Add(m.Facts.ClockOffset).Sub(since) < settled {
+		if since := m.Unit.Since; since.IsZero() || time.Now().Add(m.Facts.ClockOffset).Sub(since) < least {
 			return "the member on " + m.Label() + " has just started"
 		}
 	}

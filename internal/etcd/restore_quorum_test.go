@@ -16,7 +16,7 @@ import (
 
 // TestMayGetQuorum: only certainty ends the wait early.
 func TestMayGetQuorum(t *testing.T) {
-	const settled = 10 * time.Second
+	const least = 10 * time.Second
 	runs := func(name string, since time.Duration) machine.Observed {
 		m := established(name)
 		m.Unit.Active, m.Unit.Since = "active", time.Now().Add(-since)
@@ -80,7 +80,7 @@ func TestMayGetQuorum(t *testing.T) {
 			append(empty, survivor), map[string]membership.View{survivor.Address: knows("cp3")}, "1 may run",
 		},
 	} {
-		got := mayGetQuorum(c.machines, c.lists, settled)
+		got := mayGetQuorum(c.machines, c.lists, least)
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
