@@ -44,6 +44,7 @@ func parts() []part {
 		{"control plane", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
 		{"restore", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.restores(ctx) }},
 		{"volume", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.volumes(ctx) }},
+		{"writes", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.writes(ctx) }},
 	}
 }
 
@@ -86,11 +87,13 @@ func Run(ctx context.Context, only *regexp.Regexp, sizes []Size, out, log io.Wri
 
 type bench struct {
 	dir   string
-	sizes []Size               // of the databases of "restore" and "volume"
+	sizes []Size               // of the databases of "restore", "volume" and "writes"
 	lab   *lab.Lab             // nil if no part needs machines
 	work  *workspace.Workspace // of the measured control plane; as lab
 	log   io.Writer
 	run   jsonfile.Run[Result] // without results until the end
+
+	maintenance map[string]any // of the members of "writes"; nil for none
 }
 
 // newRun returns a run without results. A run that is written to a file has a commit.

@@ -96,6 +96,9 @@ func (b *bench) wantMembers(machines map[string]string, volumes, restore map[str
 	if volumes != nil {
 		variables["volumes"] = volumes
 	}
+	if b.maintenance != nil {
+		variables["maintenance"] = b.maintenance
+	}
 	return b.work.WriteJSON("terraform.tfvars.json", variables)
 }
 

@@ -68,6 +68,10 @@ var (
 	restoreScript string
 	//go:embed scripts/survive.sh
 	surviveScript string
+	//go:embed scripts/follow.sh
+	followScript string
+	//go:embed scripts/save.sh
+	saveScript string
 )
 
 // with sets the variables of a script, quoted.

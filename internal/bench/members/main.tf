@@ -13,6 +13,7 @@ variable "ssh_known_hosts" {}
 variable "artifacts" {}
 variable "endpoint_address" {} # of the lab, not used
 variable "restore" { default = null }
+variable "maintenance" { default = null }
 variable "volumes" { default = {} } # by the name of the member
 
 provider "kube" {
@@ -31,12 +32,14 @@ resource "kube_pki_bundle" "this" {
 resource "kube_etcd_member" "this" {
   for_each = var.machines
 
-  name     = each.key
-  host     = { address = each.value }
-  peers    = var.machines
-  pki      = kube_pki_bundle.this.bundle
-  version  = var.etcd_version
-  restore  = var.restore
-  volume   = try(var.volumes[each.key], null)
+  name        = each.key
+  host        = { address = each.value }
+  peers       = var.machines
+  pki         = kube_pki_bundle.this.bundle
+  version     = var.etcd_version
+  restore     = var.restore
+  volume      = try(var.volumes[each.key], null)
+  maintenance = var.maintenance
+
   data_dir = try("${var.volumes[each.key].mount_path}/etcd", "/var/lib/etcd")
 }
