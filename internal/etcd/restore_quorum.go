@@ -35,8 +35,9 @@ func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View,
 		if _, answered := lists[m.Address]; !answered || !m.Running() {
 			return "the member on " + m.Label() + " does not say whom it knows"
 		}
-		// The machine's clock says since when.
-		if since := m.Unit.Since; since.IsZero() || time.Now().Add(m.Facts.ClockOffset).Sub(since) < least {
+		// The machine's clock says since when. Until the unit is active again, it says when it last became so before.
+		since := m.Unit.Since
+		if m.Unit.Active != "active" || since.IsZero() || time.Now().Add(m.Facts.ClockOffset).Sub(since) < least {
 			return "the member on " + m.Label() + " has just started"
 		}
 	}
@@ -78,7 +79,10 @@ func (cl *cluster) ownLists(ctx context.Context, one Spec, s observation) map[st
 // waitForQuorum gives running members the time after which a silent one counts as dead, unless it cannot help. It
 // reports whether it has waited.
 func (cl *cluster) waitForQuorum(ctx context.Context, one Spec, s observation) (bool, error) {
-	reason := mayGetQuorum(s.sorted(), cl.ownLists(ctx, one, s), cl.pace.DeadAfter)
+	reason := "data may be on volumes elsewhere"
+	if one.Volume == nil {
+		reason = mayGetQuorum(s.sorted(), cl.ownLists(ctx, one, s), cl.pace.DeadAfter)
+	}
 	if reason == "" {
 		problem.Progress(ctx, "etcd: too few voters have data for a quorum")
 		return false, nil

@@ -47,7 +47,10 @@ func TestMayGetQuorum(t *testing.T) {
 	ghost.Unit.Active = "active"
 	stopped := established("cp2")
 	stopped.Unit.Active = "inactive"
-	survivor := runs("cp3", time.Hour)
+	survivor, again := runs("cp3", time.Hour), runs("cp3", time.Hour)
+	again.Unit.Active = "activating"
+	unknown := runs("cp3", time.Hour)
+	unknown.Unit.Since = time.Time{}
 	empty := []machine.Observed{blank("cp1"), blank("cp2")}
 
 	for name, c := range map[string]struct {
@@ -60,7 +63,8 @@ func TestMayGetQuorum(t *testing.T) {
 		"two of three":                    {[]machine.Observed{blank("cp1"), runs("cp2", time.Hour), survivor}, of("cp2", "cp3"), "2 may run"},
 		"nobody":                          {append(empty, blank("cp3")), nil, ""},
 		"it has just started":             {append(empty, runs("cp3", 9*time.Second)), of("cp3"), "has just started"},
-		"nobody knows since when it runs": {append(empty, established("cp3")), of("cp3"), "does not say"},
+		"it starts again":                 {append(empty, again), of("cp3"), "has just started"},
+		"nobody knows since when it runs": {append(empty, unknown), of("cp3"), "has just started"},
 		"it does not answer":              {append(empty, survivor), nil, "does not say"},
 		"it knows nobody":                 {append(empty, survivor), map[string]membership.View{survivor.Address: {}}, "0 voters"},
 		"a voter on an unknown machine":   {[]machine.Observed{blank("cp1"), survivor}, of("cp3"), "2 may run"},
