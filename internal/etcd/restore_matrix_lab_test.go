@@ -108,7 +108,7 @@ func (m *restoreMatrix) restoresAfter(t *testing.T, l loss) {
 	defer func() { r.t = outer }()
 	for n, source := range l.sources {
 		id := strings.ReplaceAll(l.name, " ", "-") + "-" + strconv.Itoa(n)
-		i := r.inform()
+		i := inform(t, r.specs)
 		r.ctl("cp1", "put /registry/masterleases/10.9.9.9 stale", "put /registry/pods/kept "+id,
 			"put /registry/pods/removed-later "+id, "put /registry/pods/a saved", "snapshot save /root/good.db")
 		saved := r.revision("cp1")

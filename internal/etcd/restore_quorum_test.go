@@ -115,10 +115,12 @@ func TestGrowthNeedsSnapshot(t *testing.T) {
 }
 
 // TestRecoverAtOnce recovers from the survivor of three without a wait, and saves no snapshot before the first member
-// joins, but before a later growth.
+// joins, but before a later growth. An informer that was started before has what the cluster has.
 func TestRecoverAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newLostFleet(t)
+	i := inform(t, f.specs)
+	i.converges(t)
 	f.empty("cp1", "cp2")
 	survivor := f.machine("cp3")
 	survivor.mu.Lock()
@@ -134,6 +136,7 @@ func TestRecoverAtOnce(t *testing.T) {
 	}
 	f.serves("recovered", "later")
 	f.wantSaved("cp3")
+	i.converges(t)
 
 	for _, name := range []string{"cp1", "cp2"} {
 		f.calm(f.specs["cp3"])

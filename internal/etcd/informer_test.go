@@ -34,23 +34,23 @@ type informer struct {
 	back   atomic.Bool  // a later list has returned an older one
 }
 
-// inform starts an informer that ends with the test.
-func (r *rig) inform() *informer {
-	r.t.Helper()
-	config, err := client.TLS(r.specs["cp1"].Bundle, time.Now())
+// inform starts an informer of the members, which ends with the test.
+func inform(t *testing.T, specs map[string]Spec) *informer {
+	t.Helper()
+	config, err := client.TLS(anyOf(specs).Bundle, time.Now())
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	var endpoints []string
-	for _, name := range everyone {
-		endpoints = append(endpoints, r.specs[name].ClientURL())
+	for _, s := range specs {
+		endpoints = append(endpoints, s.ClientURL())
 	}
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, TLS: config, Logger: zap.NewNop(), DialKeepAliveTime: 5 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second,
 	})
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	i := &informer{client: c}
 	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -64,7 +64,7 @@ func (r *rig) inform() *informer {
 		defer close(ended)
 		controller.RunWithContext(ctx)
 	}()
-	r.t.Cleanup(func() {
+	t.Cleanup(func() {
 		cancel()
 		<-ended
 		_ = c.Close() // nothing is written with it
