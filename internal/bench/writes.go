@@ -123,8 +123,8 @@ func compareWrites(d database, medians, tails times) []Result {
 			name string
 			of   times
 		}{{"p50", medians}, {"p99", tails}} {
-			results = append(results, ratioTo(d.named(fmt.Sprintf("%s of %d writes per second beside: %s", q.name, writesPerSecond,
-				also.name))+", against nothing", q.of[also.name], q.of[alone], "ms"))
+			name := d.named(fmt.Sprintf("%s of %d writes per second beside: %s", q.name, writesPerSecond, also.name))
+			results = append(results, ratioTo(name+", against nothing", q.of[also.name], q.of[alone], "ms"))
 		}
 	}
 	return results

@@ -64,7 +64,8 @@ func TestCompareWrites(t *testing.T) {
 	for _, r := range compareWrites(database{size: gigabyte}, medians, tails) {
 		got = append(got, describe(r))
 	}
-	follows := " of 100 writes per second beside: one client follows all changes into a file, database of 1 GB, against nothing"
+	follows := " of 100 writes per second beside: one client follows all changes into a file, database of 1 GB, " +
+		"against nothing"
 	saves := " of 100 writes per second beside: a full snapshot each minute, database of 1 GB, against nothing"
 	want := []string{
 		"p50" + follows + ": 1.50, , true", "p99" + follows + ": 2.00, , true",

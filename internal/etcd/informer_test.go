@@ -24,8 +24,8 @@ import (
 const informed = "/registry/" // what an informer copies
 
 // informer is client-go's informer of the keys of a cluster, as objects whose names are the keys. It lists and watches
-// etcd as an API server without a cache would: with etcd's revisions, and with 410 Gone if these have been compacted. It
-// is never restarted, so what it has after a restore is what the clients of a cluster have.
+// etcd as an API server without a cache would: with etcd's revisions, and with 410 Gone if these have been compacted.
+// It is never restarted, so what it has after a restore is what the clients of a cluster have.
 type informer struct {
 	client *clientv3.Client
 	store  cache.Store

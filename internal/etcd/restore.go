@@ -125,7 +125,8 @@ func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s obser
 			return s, fmt.Errorf("start etcd on %s: %w", m.Label(), err)
 		}
 	}
-	waited, err := true, error(nil)
+	var err error
+	waited := true
 	if started {
 		err = cl.waitAnswering(ctx, specs, one)
 	} else {

@@ -20,8 +20,8 @@ import (
 // need not wait for it. machines are all that are known, and lists is what the running members have in memory, by
 // address. A member that has run for least has had the time to hear of others.
 //
-// It cannot if no list has a quorum: a voter is missing for certain only if its machine was reached and has neither data
-// nor a process. All others count as if they voted, on machines that are not known too.
+// It cannot if no list has a quorum: a voter is missing for certain only if its machine was reached and has neither
+// data nor a process. All others count as if they voted, on machines that are not known too.
 func mayGetQuorum(machines []machine.Observed, lists map[string]membership.View, least time.Duration) string {
 	without := map[string]bool{} // peer URLs of machines that were reached and have no member
 	for _, m := range machines {

@@ -58,16 +58,20 @@ func TestMayGetQuorum(t *testing.T) {
 		lists    map[string]membership.View
 		want     string // in the reason to wait; "": no quorum is possible
 	}{
-		"one of three":                    {append(empty, survivor), of("cp3"), ""},
-		"one of three, by a clock ahead":  {append(empty, ahead), of("cp3"), ""},
-		"two of three":                    {[]machine.Observed{blank("cp1"), runs("cp2", time.Hour), survivor}, of("cp2", "cp3"), "2 may run"},
+		"one of three":                   {append(empty, survivor), of("cp3"), ""},
+		"one of three, by a clock ahead": {append(empty, ahead), of("cp3"), ""},
+		"two of three": {
+			[]machine.Observed{blank("cp1"), runs("cp2", time.Hour), survivor}, of("cp2", "cp3"), "2 may run",
+		},
 		"nobody":                          {append(empty, blank("cp3")), nil, ""},
 		"it has just started":             {append(empty, runs("cp3", 9*time.Second)), of("cp3"), "has just started"},
 		"it starts again":                 {append(empty, again), of("cp3"), "has just started"},
 		"nobody knows since when it runs": {append(empty, unknown), of("cp3"), "has just started"},
 		"it does not answer":              {append(empty, survivor), nil, "does not say"},
-		"it knows nobody":                 {append(empty, survivor), map[string]membership.View{survivor.Address: {}}, "0 voters"},
-		"a voter on an unknown machine":   {[]machine.Observed{blank("cp1"), survivor}, of("cp3"), "2 may run"},
+		"it knows nobody": {
+			append(empty, survivor), map[string]membership.View{survivor.Address: {}}, "0 voters",
+		},
+		"a voter on an unknown machine": {[]machine.Observed{blank("cp1"), survivor}, of("cp3"), "2 may run"},
 		"a machine does not answer": {
 			[]machine.Observed{blank("cp1"), away("cp2", errors.New("no route")), survivor}, of("cp3"), "was not reached",
 		},
@@ -78,7 +82,8 @@ func TestMayGetQuorum(t *testing.T) {
 		},
 		"one of two, and a learner that was lost": {
 			[]machine.Observed{blank("cp1"), runs("cp2", time.Hour), survivor},
-			map[string]membership.View{survivor.Address: learner, blank("cp2").Address: learner}, "2 may run",
+			map[string]membership.View{survivor.Address: learner, blank("cp2").Address: learner},
+			"2 may run",
 		},
 		"the only voter": {
 			append(empty, survivor), map[string]membership.View{survivor.Address: knows("cp3")}, "1 may run",
