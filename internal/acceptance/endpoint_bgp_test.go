@@ -62,7 +62,7 @@ func rerouted() load.Criteria { return unnoticed().Excusing(load.Rerouted(60)...
 
 // TestBGPEndpoint is the life of a control plane at an address that its machines announce.
 func TestBGPEndpoint(t *testing.T) {
-	announced{example: "examples/bgp-endpoint", argument: "bgp.peers", deadFor: 3 * time.Second}.life(t)
+	announced{example: "examples/bgp-endpoint", argument: "bgp.peers", deadFor: 2 * time.Second}.life(t)
 }
 
 // announced is a kind of endpoint whose machines announce its address to a router.
@@ -72,6 +72,20 @@ type announced struct {
 	deadFor  time.Duration // how long the route to a dead machine may stay
 	// install puts onto the machines what users put there before the first apply; may be nil.
 	install func(t *testing.T, names ...string)
+}
+
+// dies cuts the power of a machine, and returns how long it took until others had noticed that, as noticed waits for it.
+func dies(t *testing.T, m *lab.Machine, noticed func()) time.Duration {
+	t.Helper()
+	done := make(chan error, 1)
+	begun := time.Now()
+	go func() { done <- m.PowerOff(t.Context()) }()
+	noticed()
+	took := time.Since(begun)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return took
 }
 
 // life creates a control plane, changes it while clients work, and destroys it.
@@ -141,10 +155,7 @@ func (a announced) life(t *testing.T) {
 	})
 	t.Run("a dead machine", func(t *testing.T) {
 		dead := shared.lab.Machine("cp3")
-		if err := dead.PowerOff(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		took := r.await(t, "cp1", "cp2")
+		took := dies(t, dead, func() { r.await(t, "cp1", "cp2") })
 		t.Logf("the route to a dead machine is gone %s after the power", took)
 		if took > a.deadFor {
 			t.Errorf("the route to a dead machine stayed for %s", took)

@@ -228,10 +228,7 @@ func dnsStoppedServer(t *testing.T, w *workspace.Workspace, n nameServers) {
 // alive.
 func dnsDeadMachine(t *testing.T, w *workspace.Workspace, n nameServers) {
 	dead := shared.lab.Machine("cp3")
-	if err := dead.PowerOff(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	took := n.await(t, "cp1", "cp2")
+	took := dies(t, dead, func() { n.await(t, "cp1", "cp2") })
 	t.Logf("a dead machine is not answered any more after %s", took)
 	if took > 30*time.Second {
 		t.Errorf("a dead machine was answered for %s", took)

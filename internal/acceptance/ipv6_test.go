@@ -156,10 +156,10 @@ func failover6(t *testing.T, w *workspace.Workspace, names []string) {
 		t.Fatalf("%q has the virtual IP", holder)
 	}
 	dead := shared.lab.Machine(holder)
+	begun := time.Now()
 	if err := dead.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
 	eventually6(t, func() bool { return len(servedBy(t, w.VIP())) > 0 })
 	t.Logf("another machine answered after %s", time.Since(begun).Round(10*time.Millisecond))
 	expectContains(t, unreachablePlan(t, w), dead.Address.String())

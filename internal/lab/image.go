@@ -43,6 +43,11 @@ func (m *Machine) CutPower(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	if m.onImage() {
+		if err := m.silence(ctx); err != nil {
+			return fmt.Errorf("cut the power of %s: %w", m.Name, err)
+		}
+	}
 	if err := m.shutDownDisk(); err != nil {
 		return fmt.Errorf("cut the power of %s: %w", m.Name, err)
 	}

@@ -158,9 +158,11 @@ func testPowerOff(t *testing.T, l *lab.Lab) {
 	m := l.Machine("a")
 	before := id(t, m)
 	sh(t, m, "echo kept > /root/proof; ip address add 10.91.0.99/32 dev eth0")
+	client := connected(t, l, m)
 	if err := m.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	expectSilence(t, client)
 	if running, err := m.Running(); err != nil || running {
 		t.Fatalf("after PowerOff, running = %v, %v", running, err)
 	}
@@ -176,6 +178,34 @@ func testPowerOff(t *testing.T, l *lab.Lab) {
 	}
 	if after := id(t, m); after != before {
 		t.Errorf("the machine id changed from %s to %s", before, after)
+	}
+}
+
+// connected returns a connection to the machine's SSH server, which has greeted.
+func connected(t *testing.T, l *lab.Lab, m *lab.Machine) net.Conn {
+	t.Helper()
+	conn, err := l.DialContext(t.Context(), "tcp", net.JoinHostPort(m.Address.String(), "22"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReaderSize(conn, 256).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// expectSilence: nobody tells the other end of a connection that the machine has died.
+func expectSilence(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the other end of a connection to a dead machine read %d bytes, %v: want nothing", n, err)
 	}
 }
 

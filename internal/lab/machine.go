@@ -53,9 +53,9 @@ func (m *Machine) Running() (bool, error) {
 	return len(pids) > 0, err
 }
 
-// PowerOff switches the machine off: all processes of the machine are killed at once. It
-// returns when they and all they held are gone. The disk keeps what was written, whether or
-// not it was flushed: see CutPower.
+// PowerOff switches the machine off, as a power failure does: nothing that it sends reaches anybody any
+// more, then all its processes are killed at once. It returns when they and all they held are gone. The
+// disk keeps what was written, whether or not it was flushed: see CutPower.
 func (m *Machine) PowerOff(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -66,6 +66,9 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 }
 
 func (m *Machine) powerOff(ctx context.Context) error {
+	if err := m.silence(ctx); err != nil {
+		return fmt.Errorf("power off %s: %w", m.Name, err)
+	}
 	if m.onImage() {
 		_ = m.ResumeDisk() // what waits for a disk does not end; most disks need not be resumed
 	}
@@ -142,6 +145,20 @@ func (m *Machine) rebuild(ctx context.Context, onImage, containers bool) error {
 		}
 	}
 	return m.boot(ctx)
+}
+
+// silence pulls the cable of a machine that is on. Otherwise the kernel would close the connections of killed
+// processes, and their peers would know at once what they must find out about a dead machine by themselves.
+// The cable ends with the machine: the next boot makes another one.
+func (m *Machine) silence(ctx context.Context) error {
+	running, err := m.Running()
+	if err != nil || !running {
+		return err
+	}
+	if err := m.Cut(ctx); err != nil && m.lab.ip(ctx, "link", "show", "dev", m.Name) == nil {
+		return err // without a cable, the machine has just ended, or has not begun
+	}
+	return nil
 }
 
 // Cut pulls the network cable: the machine keeps running and reaches nobody.

@@ -88,6 +88,33 @@ func (k endpointKind) dir(e *Env) string { return filepath.Join(e.Dir, "examples
 // mostEnded is how many requests of each client may end with their connections, for each change.
 const mostEnded = 60
 
+// How long the address may lead to a dead machine.
+const (
+	detectedByBFD = time.Second     // three intervals of 300 ms
+	holdTimeOver  = 4 * time.Second // hold_time of the example, and the router's own timer, which counts seconds
+	// leaseTaken: the Lease lasts 5 s from when the next holder has seen the last renewal, at most a second late. It
+	// tries once a second, and its write waits for etcd's election, as its leader is dead too.
+	leaseTaken = 5*time.Second + 2*time.Second + elected
+	// elected is the longest time until etcd has another leader: twice its election timeout of a second.
+	elected = 2 * time.Second
+	// pinged is when client-go closes a connection on which nothing arrives (30 s until it asks, 15 s for the
+	// answer), and has opened another one. Where a connection leads to the dead machine itself, or a balancer keeps it
+	// open, nothing else ends it.
+	pinged = 50 * time.Second
+)
+
+// awayFor returns how long clients may be without an answer when the address leads to a living machine after a time.
+// A client that keeps its connection learns that from the reset that answers its next retransmission. Linux sends
+// them 200 ms after the packet, and each time after twice the time (RFC 6298, 5.5). Etcd's leader is dead too. The
+// rest is for the new connection, and for a computer that is late.
+func awayFor(back time.Duration) time.Duration {
+	at := time.Duration(0)
+	for wait := 200 * time.Millisecond; at < back; wait *= 2 {
+		at += wait
+	}
+	return max(at, elected) + 600*time.Millisecond
+}
+
 // endpointKinds are the kinds, the default first.
 func endpointKinds() []endpointKind {
 	return []endpointKind{
@@ -95,28 +122,25 @@ func endpointKinds() []endpointKind {
 			name: "haproxy", example: "stacked", start: startNothing, reached: heldByOne, held: true, away: addressBack,
 		},
 		{
-			name: "external", example: "external-balancer", start: startHAProxy, reached: balanced,
-			away: 50 * time.Second,
+			name: "external", example: "external-balancer", start: startHAProxy, reached: balanced, away: pinged,
 		},
 		{
-			name: "external with hooks", example: "external-balancer", start: startNginx, reached: balanced,
-			away: 50 * time.Second,
+			name: "external with hooks", example: "external-balancer", start: startNginx, reached: balanced, away: pinged,
 		},
 		{
-			name: "dns", example: "dns-endpoint", start: startNameServers, reached: resolved,
-			away: 30 * time.Second,
+			name: "dns", example: "dns-endpoint", start: startNameServers, reached: resolved, away: pinged,
 		},
 		{
-			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: 3 * time.Second,
+			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: awayFor(detectedByBFD),
 			excuse: load.Rerouted(mostEnded),
 		},
 		{
 			name: "kube_vip", example: "kube-vip-endpoint", start: startKubeVIP, reached: heldByOne, held: true,
-			away: 12 * time.Second, excuse: load.Moved(mostEnded),
+			away: awayFor(leaseTaken), excuse: load.Moved(mostEnded),
 		},
 		{
 			name: "kube_vip by BGP", example: "kube-vip-bgp-endpoint", start: startKubeVIPAndRouter, reached: routed,
-			away: 6 * time.Second, excuse: load.Rerouted(mostEnded),
+			away: awayFor(holdTimeOver), excuse: load.Rerouted(mostEnded),
 		},
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -150,7 +152,8 @@ func (s *endpointSite) measure(ctx context.Context, c endpointChange) ([]Result,
 	return loadResults(s.kind.row(c.name), report, criteria), err
 }
 
-// loseOne powers a machine off while clients work, and on again: the one that has the address, if one has.
+// loseOne powers a machine off while clients work, and on again: the one that has the address, if one has. Its member
+// leads etcd, which is the worst case for each kind.
 func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
 	victim := s.machine("cp3")
 	if s.kind.held {
@@ -159,8 +162,13 @@ func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
 			return nil, err
 		}
 	}
+	three := s.three()
+	at := slices.IndexFunc(three, func(m *lab.Machine) bool { return m.Name == victim.Name })
+	if err := three.lead(ctx, at); err != nil {
+		return nil, err
+	}
 	c := outage()
-	c.MostFailed = c.Rate * int(s.kind.away/time.Second)
+	c.MostFailed = int(float64(c.Rate) * s.kind.away.Seconds())
 	c.Longest = load.Gaps{Reads: s.kind.away, Writes: s.kind.away}
 	report, err := s.during(ctx, c, func() error {
 		return s.powerCycle(ctx, victim, max(s.kind.away, 10*time.Second))

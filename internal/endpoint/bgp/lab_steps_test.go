@@ -304,16 +304,24 @@ func stepCable(f *fixture) {
 		f.Shell("a", "until birdc -s "+socketPath+" show bfd sessions | grep -q ' Up '; do sleep 0.1; done")
 	}
 	setBFD(DefaultBFDInterval)
-	f.After("cable pulled (BFD 300 ms x 3)", 3*time.Second, func() error {
+	// A dead machine is out within a second: three intervals, of which the last may have just begun.
+	f.After("cable pulled (BFD 300 ms x 3)", time.Second, func() error {
 		return machines.Machine("a").Cut(f.Ctx)
 	}, "b", "c")
 	f.Must(machines.Machine("a").Heal(f.Ctx))
 	f.Logf("cable: the route is back after %d ms", f.Within(20*time.Second, "a", "b", "c").Milliseconds())
+	f.Shell("a", "until birdc -s "+socketPath+" show bfd sessions | grep -q ' Up '; do sleep 0.1; done")
+	f.After("power off (BFD 300 ms x 3)", time.Second, func() error {
+		return machines.Machine("a").PowerOff(f.Ctx)
+	}, "b", "c")
+	f.Must(machines.Machine("a").Boot(f.Ctx))
+	f.Shell("a", "systemctl start stand-in")
+	f.Within(20*time.Second, "a", "b", "c")
 	setBFD(agenttest.CalmBFD)
 }
 
 func stepReboot(f *fixture) {
-	f.After("power off", 8*time.Second, func() error { return machines.Machine("a").PowerOff(f.Ctx) }, "b", "c")
+	f.After("power off (BFD 2 s x 3)", 8*time.Second, func() error { return machines.Machine("a").PowerOff(f.Ctx) }, "b", "c")
 	f.Must(machines.Machine("a").Boot(f.Ctx))
 	f.Shell("a", "systemctl is-active "+strings.Join(units(), " "))
 	f.Shell("a", "ip -o address show dev lo to "+labPrefix+" | grep -q .")

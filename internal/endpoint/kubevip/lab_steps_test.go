@@ -169,7 +169,7 @@ func stepCable(f *fixture) {
 	}, "b")
 	f.Must(machines.Machine("a").Heal(f.Ctx))
 	f.back("cable", time.Minute)
-	f.After("power off, which closes sockets here", 25*time.Second, func() error {
+	f.After("power off (hold time 9 s)", 25*time.Second, func() error {
 		return machines.Machine("a").PowerOff(f.Ctx)
 	}, "b")
 	f.Must(machines.Machine("a").Boot(f.Ctx))
