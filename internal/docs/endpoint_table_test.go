@@ -2,6 +2,8 @@ package docs
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,20 @@ var endpointOperations = []struct{ operation, column string }{
 
 const lostPower = "a machine loses its power"
 
+// endpointHeader are the columns behind those of endpointOperations, up to what is not measured.
+const endpointHeader = " longest gap of these | power loss: failed | longest without a read | longest without a write " +
+	"| destroy | plot | needs | cannot |"
+
+// measuredCells is how many cells of a row are measured.
+var measuredCells = len(endpointOperations) + 7
+
+// plotOf returns the name of the file that tools/plots draws for a kind of endpoint.
+func plotOf(kind string) string {
+	return "endpoint-" + strings.NewReplacer(" with ", "-", " by ", "-", "_", "-").Replace(strings.ToLower(kind)) + ".svg"
+}
+
+const rawImages = "https://raw.githubusercontent.com/kubequorum/terraform-provider-kube/main/images/"
+
 // endpointTable returns the table that compares the kinds of endpoint.
 func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
 	rows := map[string]soak.Result{}
@@ -44,14 +60,13 @@ func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
 		rows[r.Name] = r
 	}
 	var b strings.Builder
-	b.WriteString(origin(run.Commit, run.Date) + "| kind |")
+	b.WriteString(origin(run.Commit, run.Date) + "| kind | create |")
 	for _, o := range endpointOperations {
 		b.WriteString(" " + o.column + " |")
 	}
-	b.WriteString(" longest gap of these | power loss: failed | longest without a read | longest without a write " +
-		"| needs | cannot |\n" + strings.Repeat("|---", len(endpointOperations)+7) + "|\n")
+	b.WriteString(endpointHeader + "\n" + strings.Repeat("|---", measuredCells+3) + "|\n")
 	for _, c := range compared {
-		cells, err := endpointCells(rows, "endpoint "+c.kind+": ")
+		cells, err := endpointCells(rows, c.kind)
 		if err != nil {
 			return "", err
 		}
@@ -60,27 +75,30 @@ func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
 	return b.String(), nil
 }
 
-// endpointCells returns the measured cells of a kind, whose results have a prefix.
-func endpointCells(rows map[string]soak.Result, prefix string) ([]string, error) {
-	cells := slices.Repeat([]string{notMeasured}, len(endpointOperations)+4)
+// endpointCells returns the measured cells of a kind.
+func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
+	prefix := "endpoint " + kind + ": "
+	cells := slices.Repeat([]string{notMeasured}, measuredCells)
+	cells[0], cells[measuredCells-2] = timeCell(rows[prefix+"create"]), timeCell(rows[prefix+"destroy"])
+	changes, rest := cells[1:1+len(endpointOperations)], cells[1+len(endpointOperations):]
 	var longest time.Duration
 	measured := 0
 	for i, o := range endpointOperations {
 		seen, err := observedIn(rows, prefix+o.operation)
-		if err != nil || seen == nil {
-			if err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
+		}
+		if seen == nil {
 			continue
 		}
 		measured++
-		cells[i] = failedCell(seen.Requests())
+		changes[i] = failedCell(seen.Requests())
 		for _, client := range seen.Clients {
 			longest = max(longest, client.All.Gap.Length)
 		}
 	}
 	if measured == len(endpointOperations) {
-		cells[measured] = fmt.Sprintf("%.2f s", longest.Seconds())
+		rest[0] = fmt.Sprintf("%.2f s", longest.Seconds())
 	}
 	seen, err := observedIn(rows, prefix+lostPower)
 	if err != nil || seen == nil {
@@ -90,10 +108,24 @@ func endpointCells(rows map[string]soak.Result, prefix string) ([]string, error)
 	for _, client := range seen.Clients {
 		reads, writes = max(reads, client.Reads.Gap.Length), max(writes, client.Writes.Gap.Length)
 	}
-	copy(cells[len(endpointOperations)+1:], []string{
+	copy(rest[1:], []string{
 		failedCell(seen.Requests()), fmt.Sprintf("%.2f s", reads.Seconds()), fmt.Sprintf("%.2f s", writes.Seconds()),
 	})
+	if len(rows[prefix+lostPower].Series) > 0 {
+		cells[measuredCells-1] = fmt.Sprintf("[%s](%s)", plotOf(kind), rawImages+plotOf(kind))
+	}
 	return cells, nil
+}
+
+// timeCell returns how long an apply took.
+func timeCell(r soak.Result) string {
+	switch {
+	case r.Tried == 0 || len(r.Figures) != 1 || len(r.Figures[0].Values) == 0:
+		return notMeasured
+	case r.Passed < r.Tried:
+		return "**failed**"
+	}
+	return fmt.Sprintf("%d %s", r.Figures[0].Worst(), r.Figures[0].Unit)
 }
 
 // observedIn returns what clients observed in a result, or nil if it is not there.
@@ -126,11 +158,13 @@ func TestEndpointTable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"records: 0123abc. Date: 2026-01-02.\n",
-		"| kind | 1 → 3 | 3 → 5 | 5 → 3 | a flag | replaced | longest gap of these | power loss: failed |",
-		"| `bgp` | 0 of 200 | 2 of 200 (2 excused) | 4 of 200 (2 excused) | 6 of 200 (2 excused) | 8 of 200 (2 excused) | " +
-			"0.50 s | 60 of 200 (2 excused) | 1.20 s | 1.80 s | routers that speak BGP | ",
-		"| `kube_vip` | 0 of 200 | 2 of 200 (2 excused) " + strings.Repeat("| not measured ", 7) + "| one layer-2 network, ",
-		"| `dns` " + strings.Repeat("| not measured ", 9) + "| a zone",
+		"| kind | create | 1 → 3 | 3 → 5 | 5 → 3 | a flag | replaced | longest gap of these | power loss: failed |",
+		"| `bgp` | 41 s | 0 of 200 | 2 of 200 (2 excused) | 4 of 200 (2 excused) | 6 of 200 (2 excused) | 8 of 200 (2 excused) | " +
+			"0.50 s | 60 of 200 (2 excused) | 1.20 s | 1.80 s | **failed** | [endpoint-bgp.svg](" + rawImages +
+			"endpoint-bgp.svg) | routers that speak BGP | ",
+		"| `kube_vip` | not measured | 0 of 200 | 2 of 200 (2 excused) " + strings.Repeat("| not measured ", 9) +
+			"| one layer-2 network, ",
+		"| `dns` " + strings.Repeat("| not measured ", 12) + "| a zone",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
@@ -142,8 +176,9 @@ func TestEndpointTable(t *testing.T) {
 			t.Errorf("another number of cells than in the header: %s", line)
 		}
 	}
-	run.Results[0].Observed = nil
-	if _, err := endpointTable(run); err == nil || !strings.Contains(err.Error(), run.Results[0].Name) {
+	at := slices.IndexFunc(run.Results, func(r soak.Result) bool { return len(r.Observed) > 0 })
+	run.Results[at].Observed = nil
+	if _, err := endpointTable(run); err == nil || !strings.Contains(err.Error(), run.Results[at].Name) {
 		t.Errorf("a result without figures: %v", err)
 	}
 }
@@ -172,8 +207,14 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 			run.Results = append(run.Results, result("endpoint kube_vip: "+o.operation, i, min(i, 1), gap, gap/2)...)
 		}
 	}
+	lost := result("endpoint bgp: "+lostPower, 30, 1, 1200*time.Millisecond, 1800*time.Millisecond)
+	lost[0].Series = []load.Series{{Name: "kept"}}
+	seconds := func(n int) []soak.Figure { return []soak.Figure{{Name: "the apply", Unit: "s", Values: []int{n}}} }
+	run.Results = append(run.Results, lost...)
 	run.Results = append(run.Results,
-		result("endpoint bgp: "+lostPower, 30, 1, 1200*time.Millisecond, 1800*time.Millisecond)...)
+		soak.Result{Name: "endpoint bgp: create", Tried: 1, Passed: 1, Figures: seconds(41)},
+		soak.Result{Name: "endpoint bgp: destroy", Tried: 1, Figures: seconds(9)},
+		soak.Result{Name: "endpoint kube_vip by BGP: create", Detail: "KUBE_VIP is not set"})
 	file := t.TempDir() + "/soak.json"
 	if err := jsonfile.Write(file, run, 0o600); err != nil {
 		t.Fatal(err)
@@ -183,6 +224,20 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 		t.Fatal(err)
 	}
 	return read
+}
+
+// TestPlotNames: the plots that the table names are those that tools/plots draws.
+func TestPlotNames(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "tools", "plots", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range compared {
+		want := fmt.Sprintf("{%q, %q,", "endpoint "+c.kind+": "+lostPower, plotOf(c.kind))
+		if !strings.Contains(string(text), want) {
+			t.Errorf("tools/plots lacks %s", want)
+		}
+	}
 }
 
 // TestComparedKinds checks that the table has the kinds of endpoint that the soak measures.

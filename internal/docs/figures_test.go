@@ -54,13 +54,23 @@ func TestSoakTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	replaceTable(t, "templates/guides/soak.md", "soak", changes)
+	replaceTable(t, "templates/guides/soak.md", "dead machine", outages)
+}
+
+// TestEndpointTables checks that the tables of kinds of endpoint and of pulled plugs are made of the one run in
+// images/endpoints.json. With -update it writes the tables.
+func TestEndpointTables(t *testing.T) {
+	run, err := endpointsRun(filepath.Join(root(t), "images"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	endpoints, err := endpointTable(run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replaceTable(t, "templates/guides/soak.md", "endpoints", endpoints)
-	replaceTable(t, "templates/guides/soak.md", "soak", changes)
-	replaceTable(t, "templates/guides/soak.md", "dead machine", outages)
+	replaceTable(t, "templates/guides/soak.md", "pulled plugs", plugTable(run))
 }
 
 // replaceTable compares what is between the comments of a table with what is wanted.

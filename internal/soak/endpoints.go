@@ -104,9 +104,17 @@ func (s *endpointSite) create(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	err := s.checkConverged(ctx)
-	r := Result{Name: s.kind.row("create"), Detail: fmt.Sprintf("%.0f s", time.Since(begun).Seconds())}
+	r := Result{Name: s.kind.row("create")}
+	r.took(begun)
 	r.count(err == nil)
 	return []Result{r}, err
+}
+
+// took records how long an apply took that no client waits for.
+func (r *Result) took(begun time.Time) {
+	seconds := int(time.Since(begun).Round(time.Second).Seconds())
+	r.Detail = fmt.Sprintf("%d s", seconds)
+	r.Figures = []Figure{{Name: "the apply", Unit: "s", Values: []int{seconds}}}
 }
 
 // endpointChange is a change that clients must not notice, as far as the kind of endpoint permits.
@@ -196,7 +204,7 @@ func (s *endpointSite) destroy(ctx context.Context, bare map[string][]string) (R
 	r := Result{Name: s.kind.row("destroy")}
 	begun := time.Now()
 	err := s.apply(ctx, "-destroy")
-	r.Detail = fmt.Sprintf("%.0f s", time.Since(begun).Seconds())
+	r.took(begun)
 	if err == nil {
 		err = s.around.machines.clean(ctx, 0, bare)
 	}

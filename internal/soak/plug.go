@@ -87,34 +87,63 @@ func inMilliseconds(d time.Duration) string {
 	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
 
-// plugResults returns the three promises with minimum, median and maximum, and each time in the detail.
+// PlugFigures returns the figures of pulled plugs without a value: what is measured, in order.
+func PlugFigures() []Figure {
+	var all []Figure
+	for _, r := range plugResults(nil) {
+		all = append(all, r.Figures...)
+	}
+	return all
+}
+
+// plugResults returns the three promises with all figures, and each time in the detail.
 func plugResults(all []plug) []Result {
 	address := Result{Name: fmt.Sprintf("pulled plug: the virtual IP is back within %s", plugAddressBack)}
 	writes := Result{Name: fmt.Sprintf("pulled plug: the first write through it within %s", plugWritesBack)}
 	refused := Result{Name: "pulled plug: nothing is refused by those that survive"}
-	var back, read, written, failures, refusals, holders, leaders []int
+	back := Figure{Name: "connections to the virtual IP", Unit: "ms", Limit: int(plugAddressBack.Milliseconds())}
+	holders := Figure{Name: "of it until keepalived has elected", Unit: "ms"}
+	read := Figure{Name: "the first read", Unit: "ms"}
+	written := Figure{Name: "the first write", Unit: "ms", Limit: int(plugWritesBack.Milliseconds())}
+	leaders := Figure{Name: "of it until etcd has elected", Unit: "ms"}
+	refusals, failures := Figure{Name: "refused requests and connections"}, Figure{Name: "failed requests"}
 	for _, p := range all {
 		address.count(p.address <= plugAddressBack)
 		writes.count(p.writes <= plugWritesBack)
 		refused.count(p.refused == 0)
-		back, read = append(back, int(p.address.Milliseconds())), append(read, int(p.reads.Milliseconds()))
-		written = append(written, int(p.writes.Milliseconds()))
-		failures, refusals = append(failures, p.failed), append(refusals, p.refused)
+		back.add(p.address)
+		read.add(p.reads)
+		written.add(p.writes)
+		refusals.Values, failures.Values = append(refusals.Values, p.refused), append(failures.Values, p.failed)
 		if p.elected.address > 0 {
-			holders = append(holders, int(p.elected.address.Milliseconds()))
+			holders.add(p.elected.address)
 		}
 		if p.elected.etcd > 0 {
-			leaders = append(leaders, int(p.elected.etcd.Milliseconds()))
+			leaders.add(p.elected.etcd)
 		}
 	}
-	address.Detail = spread(back, "ms") + "; of it until keepalived has elected: " + spread(holders, "ms") +
-		"; first read: " + spread(read, "ms")
-	for _, p := range all {
-		address.Detail += "\n" + p.String()
+	address.Figures, writes.Figures = []Figure{back, holders, read}, []Figure{written, leaders}
+	refused.Figures = []Figure{refusals, failures}
+	results := []Result{address, writes, refused}
+	for i := range results {
+		results[i].Detail = spreads(results[i].Figures)
 	}
-	writes.Detail = spread(written, "ms") + "; of it until etcd has elected: " + spread(leaders, "ms")
-	refused.Detail = spread(refusals, "") + "; failed requests: " + spread(failures, "")
-	return []Result{address, writes, refused}
+	for _, p := range all {
+		results[0].Detail += "\n" + p.String()
+	}
+	return results
+}
+
+// add adds a time in milliseconds.
+func (f *Figure) add(d time.Duration) { f.Values = append(f.Values, int(d.Milliseconds())) }
+
+// spreads describes figures on one line.
+func spreads(all []Figure) string {
+	var texts []string
+	for _, f := range all {
+		texts = append(texts, f.Name+": "+spread(f.Values, f.Unit))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // spread describes minimum, median and maximum. The median of an even number is the lower one.

@@ -75,18 +75,26 @@ func TestPlugResults(t *testing.T) {
 	all[1].elected = elections{}
 	all[3].address, all[3].writes, all[3].refused, all[3].failed = 1100*time.Millisecond, 3200*time.Millisecond, 7, 60
 	for i, want := range []string{
-		"minimum 400, median 401, maximum 1100 ms; of it until keepalived has elected: minimum 300, median 302, maximum " +
-			"303 ms; first read: minimum 1000, median 1000, maximum 1000 ms",
-		"minimum 1000, median 1001, maximum 3200 ms; of it until etcd has elected: minimum 900, median 902, maximum 903 ms",
-		"minimum 0, median 0, maximum 7; failed requests: minimum 0, median 0, maximum 60",
+		"connections to the virtual IP: minimum 400, median 401, maximum 1100 ms; of it until keepalived has elected: " +
+			"minimum 300, median 302, maximum 303 ms; the first read: minimum 1000, median 1000, maximum 1000 ms",
+		"the first write: minimum 1000, median 1001, maximum 3200 ms; of it until etcd has elected: minimum 900, " +
+			"median 902, maximum 903 ms",
+		"refused requests and connections: minimum 0, median 0, maximum 7; failed requests: minimum 0, median 0, maximum 60",
 	} {
 		r := plugResults(all)[i]
 		if first, _, _ := strings.Cut(r.Detail, "\n"); first != want || r.Tried != 4 || r.Passed != 3 {
 			t.Errorf("%+v, want %q", r, want)
 		}
 	}
-	if r := plugResults(nil)[0]; r.Tried != 0 || !strings.HasPrefix(r.Detail, "not measured") {
+	if f := plugResults(all)[1].Figures; len(f) != 2 || f[0].Worst() != 3200 || f[0].Median() != 1001 ||
+		f[0].Limit != 2000 || len(f[1].Values) != 3 {
+		t.Errorf("figures of writes: %+v", f)
+	}
+	if r := plugResults(nil)[0]; r.Tried != 0 || !strings.Contains(r.Detail, ": not measured") {
 		t.Errorf("without a time: %+v", r)
+	}
+	if names := PlugFigures(); len(names) != 7 || names[0].Name != "connections to the virtual IP" {
+		t.Errorf("what is measured: %+v", names)
 	}
 	if text := computerLoad(); !strings.Contains(text, " processors") {
 		t.Errorf("the load is %q", text)

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -25,9 +26,25 @@ type Result struct {
 	Verdict Verdict `json:"verdict,omitempty"`
 	// Observed are the figures of clients, for each time that they ran.
 	Observed []load.Summary `json:"observed,omitempty"`
+	// Figures are values of each time that something was done.
+	Figures []Figure `json:"figures,omitempty"`
 	// Series is what clients observed over time, if there were any; tools/plots draws it.
 	Series []load.Series `json:"series,omitempty"`
 }
+
+// Figure is one value of each time that something was done, in order. Values that are unknown are left out.
+type Figure struct {
+	Name   string `json:"name"`
+	Unit   string `json:"unit,omitempty"`
+	Limit  int    `json:"limit,omitempty"` // for the worst; 0: none
+	Values []int  `json:"values"`
+}
+
+// Median returns the value in the middle, the lower one of two. There must be a value.
+func (f Figure) Median() int { return slices.Sorted(slices.Values(f.Values))[(len(f.Values)-1)/2] }
+
+// Worst returns the largest value. There must be a value.
+func (f Figure) Worst() int { return slices.Max(f.Values) }
 
 // Verdict is whether criteria are met.
 type Verdict string
