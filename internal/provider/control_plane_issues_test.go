@@ -75,7 +75,6 @@ func wholeControlPlane() controlPlane {
 	return seen
 }
 
-// changeBalancer changes one of the balancers.
 // behindExternal gives the control plane an external endpoint.
 func behindExternal(seen *controlPlane) {
 	seen.endpoint = endpointHealth{
@@ -86,6 +85,7 @@ func behindExternal(seen *controlPlane) {
 	}
 }
 
+// changeBalancer changes one of the balancers.
 func changeBalancer(seen *controlPlane, name string, change func(*haproxy.Balancer)) {
 	b := seen.endpoint.Balancers[name]
 	change(&b)

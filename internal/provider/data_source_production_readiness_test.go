@@ -12,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	etcdclient "github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -109,6 +110,15 @@ func TestEvidence(t *testing.T) {
 			func(e readiness.Evidence) bool {
 				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" &&
 					e.Members[2].Process.Running
+			},
+		},
+		"an address that kube-vip announces": {
+			func(r *reviewData) {
+				behindExternal(&r.controlPlane)
+				r.endpoint.kind, r.endpoint.announced = endpoint.KubeVIP, true
+			},
+			func(e readiness.Evidence) bool {
+				return e.Endpoint.Kind == "kube_vip" && e.Endpoint.Announced && len(e.Endpoint.InRotation) == 3
 			},
 		},
 		"no metrics": {

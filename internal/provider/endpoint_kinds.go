@@ -123,6 +123,9 @@ func (r registrars) single(registration endpoint.Registration) registrar {
 type endpointHealth struct {
 	haproxy.Health
 	targets *targets.Health // nil for an endpoint with balancers
+	kind    endpoint.Kind
+	// announced: kube-vip announces the address from each machine, instead of giving it to one.
+	announced bool
 }
 
 // health observes the endpoint of a registration.
@@ -138,11 +141,12 @@ func (r registrars) health(ctx context.Context, registration endpoint.Registrati
 	case endpoint.KubeVIP:
 		observed = r.kubeVIP.For(registration).Health(ctx)
 	default:
-		return endpointHealth{Health: r.haproxy.For(registration).Health(ctx)}
+		return endpointHealth{Health: r.haproxy.For(registration).Health(ctx), kind: endpoint.HAProxy}
 	}
 	return endpointHealth{
 		Health:  haproxy.Health{Address: registration.Address, Replicas: observed.Replicas},
-		targets: &observed,
+		targets: &observed, kind: registration.Kind,
+		announced: registration.Kind == endpoint.KubeVIP && registration.BGP != nil,
 	}
 }
 

@@ -131,10 +131,10 @@ func (r reviewData) alertEvidence() readiness.Alerts {
 func (r reviewData) endpointEvidence() readiness.Endpoint {
 	out := readiness.Endpoint{
 		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.HoldersOfAll(),
-		Unread: r.endpoint.Unobserved(),
+		Unread: r.endpoint.Unobserved(), Kind: string(r.endpoint.kind), Announced: r.endpoint.announced,
 	}
 	if h := r.endpoint.targets; h != nil {
-		out.External, out.Silence = true, h.Silence
+		out.Silence = h.Silence
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {
 		if r.endpoint.Registered(name) {

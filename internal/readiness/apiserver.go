@@ -44,10 +44,32 @@ func everyAPIServer(e Evidence, judge func(flags map[string]string, files map[st
 	})
 }
 
+// onBalancers reports whether the balancers of the endpoint are part of the control plane.
+func (e Endpoint) onBalancers() bool { return e.Kind == "" || e.Kind == "haproxy" }
+
+// serverWords returns the title of the item, and where the machines of more API servers are listed.
+func serverWords(e Endpoint) (title, list string) {
+	const servers = "Three or more API servers "
+	switch {
+	case e.Kind == "external":
+		return servers + "behind a balancer", "their machines in external.targets, and with the balancer,"
+	case e.Kind == "dns":
+		return servers + "at a DNS name", "their machines in dns.targets"
+	case e.Kind == "bgp":
+		return servers + "that announce one address", "their machines in bgp.targets"
+	case e.Kind == "kube_vip" && e.Announced:
+		return servers + "whose address kube-vip announces", "their machines in kube_vip.targets"
+	case e.Kind == "kube_vip":
+		return servers + "to one of which kube-vip gives the address", "their machines in kube_vip.targets"
+	}
+	return servers + "behind a virtual IP", "two or more machines in haproxy.hosts"
+}
+
+// judgeServers judges how many API servers clients reach, and whether the balancers of a virtual IP work.
 func judgeServers(e Evidence) verdict {
 	n := len(e.Endpoint.InRotation)
-	if e.Endpoint.External {
-		return judgeExternal(e.Endpoint, n)
+	if !e.Endpoint.onBalancers() {
+		return judgeTargets(e.Endpoint, n)
 	}
 	words := fmt.Sprintf("%d API servers in rotation at %s, on %d balancers", n, e.Endpoint.Address, e.Endpoint.Balancers)
 	switch {
@@ -65,8 +87,15 @@ func judgeServers(e Evidence) verdict {
 	return pass("%s, the address is on %s", words, e.Endpoint.Holders[0])
 }
 
-func judgeExternal(e Endpoint, ready int) verdict {
-	words := fmt.Sprintf("%d API servers ready at the endpoint %s", ready, e.Address)
+// judgeTargets judges an endpoint whose requests reach the API servers without balancers of this control plane.
+func judgeTargets(e Endpoint, ready int) verdict {
+	words := fmt.Sprintf("%d API servers ready %s", ready, map[string]string{
+		"external": "behind the balancer " + e.Address, "dns": "with a record of the name " + e.Address,
+		"bgp": "that announce " + e.Address, "kube_vip": "where kube-vip can give the address " + e.Address,
+	}[e.Kind])
+	if e.Announced {
+		words = fmt.Sprintf("%d API servers ready where kube-vip announces %s", ready, e.Address)
+	}
 	switch {
 	case e.Silence != "":
 		return fail("%s, which does not answer: %s", words, e.Silence)

@@ -151,8 +151,9 @@ type Scheduled struct {
 // Endpoint is the path to the API servers.
 type Endpoint struct {
 	Address    string
-	External   bool   // others look after its balancers; nothing is known about them
-	Silence    string // why an external endpoint does not answer; "" if it does
+	Kind       string // as the resource names it; "" is "haproxy"
+	Announced  bool   // of kube_vip: every machine announces the address, and none holds it
+	Silence    string // why an endpoint without balancers of this control plane does not answer; "" if it does
 	Balancers  int
 	Unread     []string // balancers that could not be observed
 	Holders    []string

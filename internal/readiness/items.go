@@ -7,13 +7,23 @@ type item struct {
 	remedy    string // refers to the provider's own attribute if there is one
 }
 
+// apiServers is the item whose words depend on the kind of the endpoint.
+const apiServers = "api-servers"
+
+// words returns the title and the remedy of an item.
+func (i item) words(e Evidence) (title, remedy string) {
+	if i.id == apiServers {
+		title, remedy = serverWords(e.Endpoint)
+		return title, "add kube_control_plane_replica resources until there are three, and list " + remedy +
+			" of the kube_control_plane_endpoint"
+	}
+	return i.title, i.remedy
+}
+
 var items = []item{
 	{"etcd-voters", "An odd number of etcd voters, three or more", judgeVoters, "add kube_etcd_member resources " +
 		"until there are three or five, each on a separate machine"},
-	{"api-servers", "Three or more API servers behind a virtual IP", judgeServers, "add " +
-		"kube_control_plane_replica resources until there are three, and list two or more machines in " +
-		"haproxy.hosts of the kube_control_plane_endpoint, or in external.targets and the balancer, or in dns.targets, " +
-		"bgp.targets or kube_vip.targets"},
+	{apiServers, "", judgeServers, ""},
 	{"encryption", "Secrets are encrypted at rest, and none is stored in the clear", judgeEncryption, "set " +
 		"encryption on the kube_pki_bundle, and apply its three stages (rotation.encryption), the second of which " +
 		"rewrites what is stored"},

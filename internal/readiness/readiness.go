@@ -78,8 +78,9 @@ func Judge(e Evidence, accepted ...string) []Finding {
 	var findings []Finding
 	for _, item := range items {
 		v := item.judge(e)
+		title, remedy := item.words(e)
 		f := Finding{
-			ID: item.id, Title: item.title, Status: v.status, Evidence: v.evidence,
+			ID: item.id, Title: title, Status: v.status, Evidence: v.evidence,
 			Acceptable: v.status == Warn || v.status == unseen,
 		}
 		f.Accepted = f.Acceptable && slices.Contains(accepted, item.id)
@@ -87,7 +88,7 @@ func Judge(e Evidence, accepted ...string) []Finding {
 			f.Status = Unknown
 		}
 		if v.status != Pass {
-			f.Remedy = item.remedy
+			f.Remedy = remedy
 		}
 		findings = append(findings, f)
 	}

@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,16 +33,30 @@ func TestJudge(t *testing.T) {
 			"no balancer",
 		},
 
-		{"api-servers", "external", func(e *Evidence) { e.Endpoint.External = true }, Pass, "which answers"},
+		{"api-servers", "external", of("external"), Pass, "3 API servers ready behind the balancer 10.0.0.100, which answers"},
+		{"api-servers", "dns", of("dns"), Pass, "3 API servers ready with a record of the name 10.0.0.100, which answers"},
+		{"api-servers", "bgp", of("bgp"), Pass, "3 API servers ready that announce 10.0.0.100, which answers"},
 		{
-			"api-servers", "external, silent", func(e *Evidence) {
-				e.Endpoint.External, e.Endpoint.Silence = true, "connection refused"
-			}, Fail, "connection refused",
+			"api-servers", "kube_vip", of("kube_vip"), Pass,
+			"3 API servers ready where kube-vip can give the address 10.0.0.100, which answers",
 		},
 		{
-			"api-servers", "external, two", func(e *Evidence) {
-				e.Endpoint.External, e.Endpoint.InRotation = true, []string{"cp1", "cp2"}
-			}, Warn, "2 API servers",
+			"api-servers", "kube_vip by BGP", func(e *Evidence) { of("kube_vip")(e); e.Endpoint.Announced = true }, Pass,
+			"3 API servers ready where kube-vip announces 10.0.0.100, which answers",
+		},
+		{
+			"api-servers", "external, silent", func(e *Evidence) {
+				of("external")(e)
+				e.Endpoint.Silence = "connection refused"
+			}, Fail, "which does not answer: connection refused",
+		},
+		{
+			"api-servers", "dns, two", func(e *Evidence) { of("dns")(e); e.Endpoint.InRotation = []string{"cp1", "cp2"} }, Warn,
+			"2 API servers",
+		},
+		{
+			"api-servers", "bgp, one", func(e *Evidence) { of("bgp")(e); e.Endpoint.InRotation = []string{"cp1"} }, Fail,
+			"1 API servers",
 		},
 
 		{"encryption", "in the clear", func(e *Evidence) { e.Encryption = Encryption{} }, Fail, "unencrypted"},
@@ -358,6 +373,37 @@ func TestTogether(t *testing.T) {
 		all := strings.Fields(names)
 		if got := combine("thing", all, func(i int) verdict { return verdicts[all[i]] }); got != want {
 			t.Errorf("%s: %v, want %v", names, got, want)
+		}
+	}
+}
+
+// of returns a change to an endpoint of a kind without balancers of this control plane.
+func of(kind string) func(*Evidence) {
+	return func(e *Evidence) { e.Endpoint.Kind, e.Endpoint.Balancers, e.Endpoint.Holders = kind, 0, nil }
+}
+
+// TestServerWords: title and remedy name the kind of the endpoint, and its argument.
+func TestServerWords(t *testing.T) {
+	for _, test := range []struct {
+		kind      string
+		announced bool
+		title     string
+		argument  string
+	}{
+		{"", false, "behind a virtual IP", "haproxy.hosts of"},
+		{"haproxy", false, "behind a virtual IP", "haproxy.hosts of"},
+		{"external", false, "behind a balancer", "external.targets, and with the balancer, of"},
+		{"dns", false, "at a DNS name", "dns.targets of"},
+		{"bgp", false, "that announce one address", "bgp.targets of"},
+		{"kube_vip", false, "to one of which kube-vip gives the address", "kube_vip.targets of"},
+		{"kube_vip", true, "whose address kube-vip announces", "kube_vip.targets of"},
+	} {
+		e := ready()
+		e.Endpoint.Kind, e.Endpoint.Announced, e.Endpoint.InRotation = test.kind, test.announced, []string{"cp1"}
+		at := slices.IndexFunc(Judge(e), func(f Finding) bool { return f.ID == apiServers })
+		f := Judge(e)[at]
+		if f.Title != "Three or more API servers "+test.title || !strings.Contains(f.Remedy, test.argument+" the kube_") {
+			t.Errorf("%s: title %q, remedy %q", test.kind, f.Title, f.Remedy)
 		}
 	}
 }

@@ -269,7 +269,12 @@ func driftMachines(kind string, values map[string]any, drift []string) []string 
 	if kind != "kube_control_plane_endpoint" {
 		return []string{fmt.Sprint(attributes(values["host"])["address"])}
 	}
-	hosts := attributes(attributes(values["haproxy"])["hosts"])
+	hosts := map[string]any{}
+	for _, list := range [][2]string{
+		{"haproxy", "hosts"}, {"external", "targets"}, {"dns", "targets"}, {"bgp", "targets"}, {"kube_vip", "targets"},
+	} {
+		maps.Copy(hosts, attributes(attributes(values[list[0]])[list[1]]))
+	}
 	var some, all []string
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		all = append(all, fmt.Sprint(hosts[name]))
