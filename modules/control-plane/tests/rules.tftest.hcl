@@ -366,6 +366,102 @@ run "rejects_a_machine_at_the_endpoint_address" {
   expect_failures = [var.endpoint]
 }
 
+run "external" {
+  command = plan
+  variables {
+    endpoint = { address = "api.example.com", external = { health_check = { interval = "1s", threshold = 4 }, probe_from = "10.0.0.9", hooks = { drain = ["./pool", "disable"] } } }
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] }, etcd1 = { address = "10.0.0.21", roles = ["etcd"] } }
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.haproxy == null && kube_control_plane_endpoint.this.external.targets == tomap({ cp1 = "10.0.0.11" })
+    error_message = "The targets are the machines with the role replica, and no machine needs the role balancer."
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.external.health_check.threshold == 4 && kube_control_plane_endpoint.this.external.probe_from == "10.0.0.9" && kube_control_plane_endpoint.this.external.hooks.drain == tolist(["./pool", "disable"])
+    error_message = "The settings of the balancer reach the resource."
+  }
+  assert {
+    condition     = output.backend.targets == tomap({ cp1 = "10.0.0.11:6443" }) && output.backend.health_check.path == "/readyz" && output.backend.health_check.tls_name == "kubernetes"
+    error_message = "The output backend says what the balancer needs."
+  }
+}
+
+run "dns" {
+  command = plan
+  variables {
+    endpoint = { address = "api.example.com", dns = { zone = "example.com", server = "10.0.0.53", tsig_key = "api", ttl = "7s" } }
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] } }
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.haproxy == null && kube_control_plane_endpoint.this.dns.targets == tomap({ cp1 = "10.0.0.11" })
+    error_message = "The name has the addresses of the machines with the role replica."
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.dns.zone == "example.com" && kube_control_plane_endpoint.this.dns.server == "10.0.0.53" && kube_control_plane_endpoint.this.dns.tsig_key == "api" && kube_control_plane_endpoint.this.dns.ttl == "7s"
+    error_message = "The settings of the zone reach the resource."
+  }
+}
+
+run "bgp" {
+  command = plan
+  variables {
+    endpoint = { address = "10.200.0.1", bgp = { asn = 64512, peers = [{ address = "10.0.0.1", asn = 64513, bfd = true, targets = ["cp1"] }] } }
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] } }
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.haproxy == null && kube_control_plane_endpoint.this.bgp.targets == tomap({ cp1 = "10.0.0.11" })
+    error_message = "The machines with the role replica announce the address."
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.bgp.asn == 64512 && one(kube_control_plane_endpoint.this.bgp.peers).bfd && one(kube_control_plane_endpoint.this.bgp.peers).targets == toset(["cp1"]) && kube_control_plane_endpoint.this.bgp.bfd_interval == "300ms"
+    error_message = "The routers reach the resource."
+  }
+}
+
+run "kube_vip" {
+  command = plan
+  variables {
+    endpoint = { address = "10.0.0.100", interface = "eth1", kube_vip = { lease_duration = "10s" } }
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] } }
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.haproxy == null && kube_control_plane_endpoint.this.kube_vip.targets == tomap({ cp1 = "10.0.0.11" })
+    error_message = "The machines with the role replica can have the address."
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.kube_vip.mode == "arp" && kube_control_plane_endpoint.this.kube_vip.interface == "eth1" && kube_control_plane_endpoint.this.kube_vip.lease_duration == "10s"
+    error_message = "The settings of kube-vip reach the resource."
+  }
+}
+
+run "kube_vip_by_bgp" {
+  command = plan
+  variables {
+    endpoint = { address = "10.200.0.1", kube_vip = { mode = "bgp", asn = 64512, peers = [{ address = "10.0.0.1", asn = 64513 }], hold_time = "3s" } }
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] } }
+  }
+  assert {
+    condition     = kube_control_plane_endpoint.this.kube_vip.mode == "bgp" && one(kube_control_plane_endpoint.this.kube_vip.peers).asn == 64513 && kube_control_plane_endpoint.this.kube_vip.hold_time == "3s"
+    error_message = "The routers reach the resource."
+  }
+}
+
+run "rejects_two_kinds_of_endpoint" {
+  command = plan
+  variables {
+    endpoint = { address = "10.200.0.1", external = {}, kube_vip = {} }
+  }
+  expect_failures = [var.endpoint]
+}
+
+run "requires_a_balancer_for_a_virtual_ip" {
+  command = plan
+  variables {
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] } }
+  }
+  expect_failures = [var.endpoint]
+}
+
 run "rejects_an_invalid_range" {
   command = plan
   variables {
