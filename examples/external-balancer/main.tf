@@ -27,7 +27,7 @@ module "control_plane" {
   cluster_name = "prod"
   endpoint = {
     address  = var.endpoint_address
-    external = { health_check = var.health_check, hooks = var.hooks }
+    external = { health_check = var.health_check, hooks = var.hooks, probe_from = var.probe_from }
   }
   etcd       = { version = "3.6.16" }
   kubernetes = { version = "1.36.3" }

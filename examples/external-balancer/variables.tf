@@ -14,6 +14,12 @@ variable "health_check" {
   default     = {}
 }
 
+variable "probe_from" {
+  description = "Address of a machine from which the balancer is reached, if this computer cannot reach it. Default: this computer."
+  type        = string
+  default     = null
+}
+
 variable "hooks" {
   description = "Commands on this computer that change the balancer, for one that has to be told. Default: none, for a balancer that checks the machines."
   type        = object({ register = optional(list(string)), drain = optional(list(string)), deregister = optional(list(string)), status = optional(list(string)) })

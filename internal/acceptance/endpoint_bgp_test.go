@@ -129,6 +129,7 @@ func (a announced) life(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run("imported", func(t *testing.T) { reimported(t, w, "cp2") })
 	t.Run("an autonomous system that the router does not accept", func(t *testing.T) {
 		r.write(t, w, services.ReplicasASN+9, names...)
 		expectContains(t, refused(t, w), "in rotation at endpoint "+services.Anycast, a.argument)

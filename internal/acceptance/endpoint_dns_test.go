@@ -114,6 +114,7 @@ func TestDNSEndpoint(t *testing.T) {
 	}
 	t.Run("an API server that stops", func(t *testing.T) { dnsStoppedServer(t, w, n) })
 	t.Run("a dead machine", func(t *testing.T) { dnsDeadMachine(t, w, n) })
+	t.Run("imported", func(t *testing.T) { reimported(t, w, "cp2") })
 	t.Run("a new key", func(t *testing.T) {
 		onMachine(t, n.Machine, "cd /etc/bind && tsig-keygen "+services.TSIGName+" >key && systemctl restart named-primary "+
 			"&& "+"until dig +short +time=1 +tries=1 @"+n.Address.String()+" ns1.kube.test | grep -q .; do sleep 0.1; done")

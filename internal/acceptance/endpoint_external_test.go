@@ -2,7 +2,10 @@ package acceptance
 
 import (
 	"context"
+	"encoding/json"
 	"net"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +38,7 @@ func TestExternalEndpoint(t *testing.T) {
 		expectContains(t, refused(t, w), `Endpoint no-such-name.invalid not created`, `the name cannot be resolved`,
 			`external.probe_from`)
 	})
+	extend(t, w, fedConfig)
 	use("cp1")
 	t.Run("a balancer whose check has the wrong path", func(t *testing.T) {
 		startBalancer(t, services.HAProxy, lb, targetsOn("cp1"), "/no-such-path")
@@ -82,6 +86,30 @@ done`)
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run(services.HAProxyByHooks.Name, func(t *testing.T) {
+		if err := services.InstallServers(t.Context(), lb); err != nil {
+			t.Fatal(err)
+		}
+		onMachine(t, lb, `systemctl stop nginx`)
+		startBalancer(t, services.HAProxyByHooks, lb, targetsOn("cp1"), "")
+		expectEmptyPlan(t, w)
+		behind(t, w, use)
+		expectServers(t, lb, "cp1 2 0")
+		use("cp1", "cp2")
+		apply(t, w)
+		// What hooks have not done is drift, and an apply repairs it.
+		onMachine(t, lb, `(echo 'set server api/cp2 state drain' >&3; cat <&3) 3<>/dev/tcp/127.0.0.1/9999`)
+		expectContains(t, plan(t, w), "state of the server: 2 8")
+		apply(t, w)
+		expectServers(t, lb, "cp1 2 0", "cp2 2 0")
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("through a machine", func(t *testing.T) { probedFrom(t, w, lb, use) })
+	if t.Failed() {
+		t.FailNow()
+	}
 	t.Run("a hook that fails", func(t *testing.T) {
 		hooks = map[string]any{"register": hooks["register"], "drain": []string{"/bin/false"}}
 		use("cp1", "cp2")
@@ -96,12 +124,12 @@ done`)
 		t.FailNow()
 	}
 	t.Run("a balancer that is gone", func(t *testing.T) {
-		onMachine(t, lb, `systemctl stop nginx`)
+		onMachine(t, lb, `systemctl stop haproxy`)
 		text, changes, err := w.Plan(t.Context())
 		if err != nil || !changes || !strings.Contains(text, "does not answer") {
 			t.Errorf("the plan does not say that the endpoint does not answer: %v\n%s", err, text)
 		}
-		onMachine(t, lb, `systemctl start nginx`)
+		startBalancer(t, services.HAProxyByHooks, lb, targetsOn("cp1", "cp2"), "")
 		expectEmptyPlan(t, w)
 	})
 	apply(t, w, "-destroy")
@@ -123,14 +151,76 @@ func behind(t *testing.T, w *workspace.Workspace, use func(names ...string)) {
 	l := startLoad(t, outputOf(t, w, "kubeconfig"))
 	use("cp1", "cp2", "cp3")
 	apply(t, w)
-	backend, err := w.Run(t.Context(), "output", "-json", "backend")
-	if err != nil || !strings.Contains(backend, address("cp3")+":6443") {
-		t.Errorf("backend is %s, %v", backend, err)
-	}
+	expectFed(t, w, "cp1", "cp2", "cp3")
 	apply(t, w, "-replace="+inModule(replicaAddress("cp2")))
 	use("cp1")
 	apply(t, w)
+	expectFed(t, w, "cp1")
 	undisturbed(t, l)
+}
+
+// fedConfig is a resource of another provider in the same configuration, which gets what the balancer needs.
+const fedConfig = `
+resource "terraform_data" "balancer" {
+  input = module.control_plane.backend
+}
+
+output "fed" {
+  value = terraform_data.balancer.output
+}
+`
+
+// expectFed: the other resource has the targets and their check after the same apply.
+func expectFed(t *testing.T, w *workspace.Workspace, names ...string) {
+	t.Helper()
+	text, err := w.Run(t.Context(), "output", "-json", "fed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]any{}
+	for name, at := range targetsOn(names...) {
+		targets[name] = at
+	}
+	want = map[string]any{"targets": targets, "health_check": map[string]any{
+		"protocol": "HTTPS", "path": "/readyz", "tls_name": "kubernetes", "interval": "500ms", "threshold": 2.0,
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the other resource has %v, want %v", got, want)
+	}
+}
+
+// expectServers expects the servers of HAProxyByHooks: name, operational and administrative state.
+func expectServers(t *testing.T, lb *lab.Machine, want ...string) {
+	t.Helper()
+	text := onMachine(t, lb, `(echo 'show servers state api' >&3; cat <&3) 3<>/dev/tcp/127.0.0.1/9999 |
+  awk '$2 == "api" { print $4 " " $6 " " $7 }'`)
+	if got := strings.Split(strings.TrimSpace(text), "\n"); !slices.Equal(got, want) {
+		t.Errorf("the balancer's servers are %q, want %q", got, want)
+	}
+}
+
+// probedFrom: where Terraform runs, nobody reaches the endpoint. It is probed through a machine.
+func probedFrom(t *testing.T, w *workspace.Workspace, lb *lab.Machine, use func(names ...string)) {
+	t.Helper()
+	probe := func(from any) {
+		if err := w.WriteJSON("probe.auto.tfvars.json", map[string]any{"probe_from": from}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := "INPUT -p tcp --dport 6443 -s " + operatorOf(lb.Address).String() + " -j REJECT"
+	onMachine(t, lb, "iptables -I "+closed)
+	expectContains(t, plan(t, w), "does not answer")
+	probe(address("cp1"))
+	use("cp1", "cp2", "cp3")
+	apply(t, w)
+	onMachine(t, lb, "iptables -D "+closed)
+	probe(nil)
+	use("cp1")
+	apply(t, w)
 }
 
 // startBalancer starts a balancer with targets that it checks at a path.

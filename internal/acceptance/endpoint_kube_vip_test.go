@@ -199,6 +199,7 @@ systemd-analyze security --no-pager kube-endpoint-kube-vip | tail -n 1`)
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run("imported", func(t *testing.T) { reimported(t, w, "cp2") })
 	t.Run("kube-vip hangs", func(t *testing.T) {
 		m := holder(t, all...)
 		f := startFresh(t, "https://"+vip+":6443")

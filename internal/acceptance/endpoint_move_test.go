@@ -3,9 +3,13 @@ package acceptance
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	core "k8s.io/api/core/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
@@ -120,17 +124,49 @@ func (m *moving) withoutHAProxy() {
 	}
 }
 
+// moveWorkers lets workers join at the first endpoint.
+const moveWorkers = `
+resource "kube_node_bootstrap" "this" {
+  pki      = kube_pki_bundle.this.bundle
+  endpoint = local.endpoints[0]
+  version  = "1.36.3"
+
+  depends_on = [kube_control_plane_replica.this]
+}
+`
+
+// expectJoining expects that workers join at an address: it is in cluster-info, which they read before they trust
+// anybody, and in kubeadm's configuration of the cluster.
+func (m *moving) expectJoining(address string) {
+	m.Helper()
+	admin := credentialsOf(m.T, outputOf(m.T, m.w, "kubeconfig"))
+	for path, want := range map[string]string{
+		infoPath: "server: https://" + address + ":6443\n",
+		"/api/v1/namespaces/kube-system/configmaps/kubeadm-config": "controlPlaneEndpoint: " + address + ":6443\n",
+	} {
+		var object core.ConfigMap
+		admin.must(m.T, servers(m.names[0])[0], "GET", path, nil, &object)
+		if text := strings.Join(slices.Collect(maps.Values(object.Data)), "\n") + "\n"; !strings.Contains(text, want) {
+			m.Errorf("%s lacks %q:\n%s", path, want, text)
+		}
+	}
+}
+
 // TestMoveEndpoint moves a control plane from a virtual IP to a balancer that others look after, and
-// back, while clients of both addresses work.
+// back, while clients of both addresses work. What workers read that join follows.
 func TestMoveEndpoint(t *testing.T) {
 	m := newMoving(t)
 	w, vip, balancer := m.w, m.w.VIP(), m.lb.Address.String()
+	extend(t, w, moveWorkers)
 	m.use(balancer, "virtual_ip")
+	m.expectJoining(vip)
 	m.startBalancer()
 	atVIP := startLoad(t, m.at(vip))
 	m.use(balancer, "virtual_ip", "balancer")
 	atBalancer := startLoad(t, m.at(balancer)) // verifies the name in the certificates
+	m.expectJoining(vip)
 	m.use(balancer, "balancer", "virtual_ip")
+	m.expectJoining(balancer)
 	if text := outputOf(t, w, "kubeconfig"); !strings.Contains(text, "https://"+balancer+":6443") {
 		t.Errorf("the kubeconfig does not name the first endpoint, %s", balancer)
 	}
@@ -145,6 +181,7 @@ func TestMoveEndpoint(t *testing.T) {
 	m.use(balancer, "balancer", "virtual_ip")
 	atVIP = startLoad(t, m.at(vip))
 	m.use(balancer, "virtual_ip", "balancer")
+	m.expectJoining(vip)
 	undisturbed(t, atBalancer)
 	m.use(balancer, "virtual_ip")
 	onMachine(t, m.lb, "systemctl stop haproxy")

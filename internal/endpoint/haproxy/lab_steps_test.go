@@ -82,6 +82,29 @@ func (f *fixture) cutOff(name, condition string, do func(context.Context) error)
 	f.Logf("left: %s", f.shell(name, "ls /var/lib/dpkg/updates; dpkg --audit; ls "+packages.HAProxy().StateDir))
 }
 
+// stepARP: the network passes no ARP for an address that it has not assigned, as clouds and port security do. Its
+// holder serves it, and nobody finds it.
+func stepARP(f *fixture) {
+	drop := func(do string) {
+		for _, name := range names(f.spec.Hosts) {
+			f.shell(name, "arptables "+do+" INPUT -d "+labVIP+" -j DROP && arptables "+do+" OUTPUT -s "+labVIP+" -j DROP")
+		}
+	}
+	drop("-I")
+	_, err := Create(f.ctx, f.spec)
+	drop("-D")
+	for _, want := range []string{
+		"Endpoint " + labVIP + " cannot be reached from other machines", "the network does not pass on who has it",
+		"and no answer to who has the address", "let the network pass ARP",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			f.Errorf("the create gives %v, want %q", err, want)
+		}
+	}
+	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
+	f.assertClean()
+}
+
 func stepCreate(f *fixture) {
 	for _, name := range names(f.spec.Hosts) {
 		f.shell(name, stallScript)

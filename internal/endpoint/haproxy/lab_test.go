@@ -229,6 +229,7 @@ func TestLab(t *testing.T) {
 		{"a missing package is refused before anything is touched", stepRefusePackages},
 		{"packages are installed and go again", stepInstallAndPurge},
 		{"of two endpoints on the same hosts one is refused", stepTwoEndpoints},
+		{"an address for which the network drops ARP is not created", stepARP},
 		{"create", stepCreate},
 		{"an address that the network does not pass on", stepUnreached},
 		{"both programs run in a sandbox", stepSandbox},

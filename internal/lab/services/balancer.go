@@ -38,6 +38,21 @@ var Nginx = Balancer{"nginx stream with hooks", "nginx", func(map[string]string,
 		"proxy_timeout 1h; }\n}\n"
 }}
 
+// HAProxyByHooks has no checks either: hooks add, drain and delete its servers while it runs (InstallServers). Its
+// runtime API listens on a port of its machine, which the shell can connect to.
+var HAProxyByHooks = Balancer{"HAProxy with hooks", "haproxy", func(targets map[string]string, _ string) (string, string) {
+	text := "global\n stats socket ipv4@" + runtimeAPI + " level admin\n" +
+		"defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
+		" retries 2\n option redispatch 1\n" +
+		"frontend clients\n bind :::6443 v4v6\n default_backend api\nbackend api\n balance roundrobin\n"
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		text += fmt.Sprintf(" server %s %s\n", name, targets[name])
+	}
+	return "/etc/haproxy/haproxy.cfg", text
+}}
+
+const runtimeAPI = "127.0.0.1:9999"
+
 // InstallBalancers installs HAProxy and nginx, and starts neither.
 func InstallBalancers(ctx context.Context, m *lab.Machine) error {
 	_, err := run(ctx, m, "apt-get install -y -q haproxy nginx-light libnginx-mod-stream >/dev/null 2>&1\n"+
@@ -51,6 +66,57 @@ func (b Balancer) Start(ctx context.Context, m *lab.Machine, targets map[string]
 	file, text := b.config(targets, path)
 	_, err := run(ctx, m, fmt.Sprintf("cat >%s <<'EOF'\n%sEOF\nsystemctl restart %s; until ss -Hlnt | grep -q :6443; do "+
 		"sleep 0.05; done", file, text, b.unit))
+	return err
+}
+
+// serversScript installs the other end of the hooks of HAProxyByHooks. A server is in rotation if it runs (operational
+// state 2) and nothing is forced on it (administrative state 0: management guide, "show servers state").
+const serversScript = `cat >/usr/local/bin/pool <<'EOF'
+#!/bin/bash -e
+read -r input
+field() { printf '%s' "$input" | sed -E "s/.*\"$1\":\"?([^\",}]*).*/\1/"; }
+ask() {
+  exec 3<>/dev/tcp/127.0.0.1/9999
+  echo "$1" >&3
+  cat <&3
+  exec 3>&-
+}
+exec 9>/run/pool.lock
+flock 9
+name=$(field name)
+state=$(ask 'show servers state api' | awk -v name="$name" '$4 == name { print $6 " " $7 }')
+expect() { # COMMAND: one that prints nothing if it succeeds
+  answer=$(ask "$1")
+  [ -z "$answer" ] || { echo "$1: $answer" >&2; exit 1; }
+}
+case $(field action) in
+register)
+  [ -n "$state" ] || ask "add server api/$name $(field address):$(field port)" | grep -q registered
+  expect "set server api/$name state ready"
+  ;;
+drain) [ -z "$state" ] || expect "set server api/$name state drain" ;;
+deregister)
+  [ -n "$state" ] || exit 0
+  expect "set server api/$name state maint"
+  expect "shutdown sessions server api/$name"
+  for _ in $(seq 50); do
+    if ask "del server api/$name" | grep -q deleted; then exit 0; fi
+    sleep 0.1
+  done
+  exit 1
+  ;;
+status)
+  if [ "$state" = '2 0' ]; then echo '{"in_rotation": true}'; exit; fi
+  echo "{\"in_rotation\": false, \"reason\": \"state of the server: ${state:-none}\"}"
+  ;;
+esac
+EOF
+chmod +x /usr/local/bin/pool
+`
+
+// InstallServers installs what the hooks run on the machine of HAProxyByHooks.
+func InstallServers(ctx context.Context, m *lab.Machine) error {
+	_, err := run(ctx, m, serversScript)
 	return err
 }
 
@@ -88,7 +154,7 @@ func InstallPool(ctx context.Context, m *lab.Machine, in map[string]string) erro
 	return err
 }
 
-// PoolHooks returns the hooks that run the program of InstallPool by SSH.
+// PoolHooks returns the hooks that run the program of InstallPool or InstallServers by SSH.
 func PoolHooks(l *lab.Lab, m *lab.Machine) map[string]any {
 	command := []string{
 		"ssh", "-i", l.PrivateKeyPath(), "-o", "UserKnownHostsFile=" + l.KnownHostsPath(), "-o", "BatchMode=yes",
