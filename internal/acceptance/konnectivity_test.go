@@ -65,11 +65,7 @@ func TestKonnectivity(t *testing.T) {
 		}
 	})
 	bare := fingerprints(t, s.names...)
-	for _, name := range s.names {
-		for _, at := range []string{"/usr/local/bin/proxy-server", "/usr/local/lib/konnectivity-2/proxy-server"} {
-			upload(t, shared.lab.Machine(name), filepath.Join(programs, "proxy-server"), at, "755")
-		}
-	}
+	uploadProxyServer(t, programs, s.names, "/usr/local/bin/proxy-server", "/usr/local/lib/konnectivity-2/proxy-server")
 	extend(t, s.w, konnectivityVariables)
 	override(t, s.w, konnectivityOverride)
 	for _, step := range []struct {
@@ -78,6 +74,7 @@ func TestKonnectivity(t *testing.T) {
 	}{
 		{"created", s.created},
 		{"answers", s.answers},
+		{"aggregated API", s.aggregated},
 		{"servers restarted", s.serversRestarted},
 		{"API servers restarted", s.apiServersRestarted},
 		{"a server hangs", s.hangs},
@@ -95,6 +92,15 @@ func TestKonnectivity(t *testing.T) {
 		onMachine(t, shared.lab.Machine(name), "rm -r /usr/local/bin/proxy-server /usr/local/lib/konnectivity-2")
 	}
 	expectBare(t, bare, s.names...)
+}
+
+func uploadProxyServer(t *testing.T, programs string, names []string, paths ...string) {
+	t.Helper()
+	for _, name := range names {
+		for _, at := range paths {
+			upload(t, shared.lab.Machine(name), filepath.Join(programs, "proxy-server"), at, "755")
+		}
+	}
 }
 
 // hangs: a proxy server that hangs is restarted, its agents return, and no API server is restarted.
@@ -119,6 +125,12 @@ func (s *konnectivityStory) hangs(t *testing.T) {
 
 func (s *konnectivityStory) created(t *testing.T) {
 	apply(t, s.w)
+	s.startAgents(t)
+}
+
+// startAgents starts the webhook and the agent on the fourth machine.
+func (s *konnectivityStory) startAgents(t *testing.T) {
+	t.Helper()
 	s.admin = credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
 	s.worker = startWebhook(t, shared.lab.Machine("cp4"))
 	s.agents = applyManifest(t, s.admin, outputOf(t, s.w, "agents"))
@@ -127,9 +139,11 @@ func (s *konnectivityStory) created(t *testing.T) {
 }
 
 // awaitAgents waits until each proxy server has an agent.
-func (s *konnectivityStory) awaitAgents(t *testing.T) {
+func (s *konnectivityStory) awaitAgents(t *testing.T) { t.Helper(); awaitAgents(t, s.names) }
+
+func awaitAgents(t *testing.T, names []string) {
 	t.Helper()
-	for _, name := range s.names {
+	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), `tries=0
 until curl -s --fail -o /dev/null http://127.0.0.1:8134/readyz; do
   tries=$((tries + 1))

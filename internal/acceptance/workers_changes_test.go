@@ -18,7 +18,19 @@ func (s *joinStory) configure(t *testing.T) {
 	if s.rotation > 0 {
 		rotation = fmt.Sprintf("{ kubernetes = %d }", s.rotation)
 	}
-	override(t, s.w, fmt.Sprintf(`
+	balancers, replicas := "", ""
+	if s.tunnel {
+		balancers = `
+resource "kube_control_plane_endpoint" "this" {
+  haproxy = {
+    hosts        = var.machines
+    konnectivity = {}
+  }
+}
+`
+		replicas = `konnectivity = { program = "` + proxyServer + `" }`
+	}
+	override(t, s.w, fmt.Sprintf(balancers+`
 resource "kube_pki_bundle" "this" {
   rotation = %s
 }
@@ -26,6 +38,7 @@ resource "kube_pki_bundle" "this" {
 resource "kube_control_plane_replica" "this" {
   authentication  = { anonymous_paths = ["/api/v1/namespaces/kube-public/configmaps/cluster-info"] }
   verify_kubelets = %t
+  %s
 }
 
 resource "kube_node_bootstrap" "this" {
@@ -33,7 +46,7 @@ resource "kube_node_bootstrap" "this" {
     cgroupDriver = "cgroupfs", failSwapOn = false, failCgroupV1 = false, serverTLSBootstrap = %t
   })
 }
-`, rotation, s.serving, s.serving))
+`, rotation, s.serving, replicas, s.serving))
 }
 
 // endedTokens: kubeadm refuses a token that has expired, and one that was revoked after it was handed out. Both

@@ -33,10 +33,12 @@ type joinStory struct {
 	node     *lab.Machine
 	serving  bool // kubelets have certificates of the cluster, and API servers verify them
 	rotation int  // generation of the Kubernetes CA
+	tunnel   bool // API servers reach kubelets through an agent
 }
 
 // TestJoinWorkers: kubeadm and kubelet 1.34 as they are released join a machine with the token and the pin of the
-// join command. Its Pods run, with logs and exec through the API server, also when that verifies kubelets. The worker
+// join command. Its Pods run, with logs and exec through the API server, also when that verifies kubelets, and also
+// through a tunnel where API servers do not reach the kubelet. The worker
 // stays through a rotation of the Kubernetes CA, restarts, a scale-up, the loss of the machine with the virtual IP,
 // and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the reason.
 func TestJoinWorkers(t *testing.T) {
@@ -61,6 +63,7 @@ func TestJoinWorkers(t *testing.T) {
 		{"machine", s.prepare},
 		{"joined", s.joined},
 		{"pod", func(t *testing.T) { s.runPod(t, "first") }},
+		{"through a tunnel", s.throughTunnel},
 		{"ended tokens", s.endedTokens},
 		{"kubelets verified", s.verified},
 		{"authority rotated", s.rotated},
