@@ -48,18 +48,6 @@ func TestMoveEtcd(t *testing.T) {
 	})
 }
 
-// TestGrowEtcd grows etcd from one member, which three API servers use, to three members, and shrinks
-// it to one again. The API servers change one after the other, so none of the clients waits for etcd.
-func TestGrowEtcd(t *testing.T) {
-	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5", "cp6"}
-	one, three := all[3:4], all[3:]
-	rearrange(t, all, []arrangement{
-		{etcdOn: one, use: "all"},
-		{name: "three", etcdOn: three, use: "all"},
-		{name: "one again", etcdOn: one, use: "all", leaves: true},
-	})
-}
-
 // rearrange creates a control plane on the first three machines, with etcd as in the first step, and
 // takes the other steps while clients work.
 func rearrange(t *testing.T, all []string, steps []arrangement) {
