@@ -74,7 +74,7 @@ type announced struct {
 	install func(t *testing.T, names ...string)
 }
 
-// dies cuts the power of a machine, and returns how long it took until others had noticed that, as noticed waits for it.
+// dies cuts the power of a machine, and returns how long it took until others had noticed that. noticed waits for it.
 func dies(t *testing.T, m *lab.Machine, noticed func()) time.Duration {
 	t.Helper()
 	done := make(chan error, 1)

@@ -33,7 +33,10 @@ func TestJudge(t *testing.T) {
 			"no balancer",
 		},
 
-		{"api-servers", "external", of("external"), Pass, "3 API servers ready behind the balancer 10.0.0.100, which answers"},
+		{
+			"api-servers", "external", of("external"), Pass,
+			"3 API servers ready behind the balancer 10.0.0.100, which answers",
+		},
 		{"api-servers", "dns", of("dns"), Pass, "3 API servers ready with a record of the name 10.0.0.100, which answers"},
 		{"api-servers", "bgp", of("bgp"), Pass, "3 API servers ready that announce 10.0.0.100, which answers"},
 		{

@@ -321,7 +321,9 @@ func stepCable(f *fixture) {
 }
 
 func stepReboot(f *fixture) {
-	f.After("power off (BFD 2 s x 3)", 8*time.Second, func() error { return machines.Machine("a").PowerOff(f.Ctx) }, "b", "c")
+	f.After("power off (BFD 2 s x 3)", 8*time.Second, func() error {
+		return machines.Machine("a").PowerOff(f.Ctx)
+	}, "b", "c")
 	f.Must(machines.Machine("a").Boot(f.Ctx))
 	f.Shell("a", "systemctl is-active "+strings.Join(units(), " "))
 	f.Shell("a", "ip -o address show dev lo to "+labPrefix+" | grep -q .")

@@ -40,8 +40,10 @@ var Nginx = Balancer{"nginx stream with hooks", "nginx", func(map[string]string,
 
 // HAProxyByHooks has no checks either: hooks add, drain and delete its servers while it runs (InstallServers). Its
 // runtime API listens on a port of its machine, which the shell can connect to.
-var HAProxyByHooks = Balancer{"HAProxy with hooks", "haproxy", func(targets map[string]string, _ string) (string, string) {
-	text := "global\n stats socket ipv4@" + runtimeAPI + " level admin\n" +
+var HAProxyByHooks = Balancer{"HAProxy with hooks", "haproxy", func(
+	targets map[string]string, _ string,
+) (file, text string) {
+	text = "global\n stats socket ipv4@" + runtimeAPI + " level admin\n" +
 		"defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
 		" retries 2\n option redispatch 1\n" +
 		"frontend clients\n bind :::6443 v4v6\n default_backend api\nbackend api\n balance roundrobin\n"
