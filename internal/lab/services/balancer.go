@@ -71,7 +71,8 @@ func (b Balancer) Start(ctx context.Context, m *lab.Machine, targets map[string]
 	return err
 }
 
-// serversScript installs the other end of the hooks of HAProxyByHooks. A server is in rotation if it runs (operational
+// serversScript installs the other end of the hooks of HAProxyByHooks. It ends no session: the API server does, when it
+// stops. A server is in rotation if it runs (operational
 // state 2) and nothing is forced on it (administrative state 0: management guide, "show servers state").
 const serversScript = `cat >/usr/local/bin/pool <<'EOF'
 #!/bin/bash -e
@@ -91,21 +92,23 @@ expect() { # COMMAND: one that prints nothing if it succeeds
   answer=$(ask "$1")
   [ -z "$answer" ] || { echo "$1: $answer" >&2; exit 1; }
 }
+# Servers in maintenance are deleted as soon as nobody is connected to them any more.
+ask 'show servers state api' | awk -v name="$name" '$2 == "api" && $7 == 1 && $4 != name { print $4 }' |
+  while read -r left; do ask "del server api/$left" >/dev/null; done
 case $(field action) in
 register)
-  [ -n "$state" ] || ask "add server api/$name $(field address):$(field port)" | grep -q registered
+  if [ -n "$state" ]; then
+    ask "set server api/$name addr $(field address) port $(field port)" >/dev/null
+  else
+    ask "add server api/$name $(field address):$(field port)" | grep -q registered
+  fi
   expect "set server api/$name state ready"
   ;;
 drain) [ -z "$state" ] || expect "set server api/$name state drain" ;;
 deregister)
   [ -n "$state" ] || exit 0
   expect "set server api/$name state maint"
-  expect "shutdown sessions server api/$name"
-  for _ in $(seq 50); do
-    if ask "del server api/$name" | grep -q deleted; then exit 0; fi
-    sleep 0.1
-  done
-  exit 1
+  ask "del server api/$name" >/dev/null
   ;;
 status)
   if [ "$state" = '2 0' ]; then echo '{"in_rotation": true}'; exit; fi
