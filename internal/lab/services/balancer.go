@@ -72,8 +72,8 @@ func (b Balancer) Start(ctx context.Context, m *lab.Machine, targets map[string]
 }
 
 // serversScript installs the other end of the hooks of HAProxyByHooks. It ends no session: the API server does, when it
-// stops. A server is in rotation if it runs (operational
-// state 2) and nothing is forced on it (administrative state 0: management guide, "show servers state").
+// stops. A server is in rotation if it runs (operational state 2) and nothing is forced on it (administrative state 0:
+// management guide, "show servers state").
 const serversScript = `cat >/usr/local/bin/pool <<'EOF'
 #!/bin/bash -e
 read -r input
