@@ -9,8 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// installNode makes the machine one whose kubelet can run a control plane: containerd, kubelet and kubeadm, a unit of the
-// kubelet, which is not started, and the images of the newest releases.
+// installNode makes the machine one whose kubelet can run a control plane: containerd, kubelet and kubeadm, a unit of
+// the kubelet, which is not started, and the images of the newest releases.
 func installNode(t *testing.T, m *lab.Machine, unit string) {
 	t.Helper()
 	programs := nodePrograms(t, "kubernetes-1.36-node")

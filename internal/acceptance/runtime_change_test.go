@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// aloneKubelet is a unit and a configuration of a kubelet that runs static pods, and is no node of a cluster.
+// aloneKubelet is a unit and a configuration of a kubelet that runs static pods, and is no node of a cluster. It never
+// removes images: those of components that run as units are unused.
 const (
 	aloneKubelet = `[Unit]
 Description=kubelet
@@ -28,6 +29,7 @@ failSwapOn: false
 enableServer: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 staticPodPath: /etc/kubernetes/manifests
+imageGCHighThresholdPercent: 100
 `
 )
 
@@ -37,8 +39,8 @@ resource "kube_etcd_member" "this" { runtime = %[1]q }
 resource "kube_control_plane_replica" "this" { runtime = %[1]q }
 `
 
-// TestMoveRuntime: a control plane of three machines moves from units to static pods and back, one machine at a time, and
-// its clients do not notice.
+// TestMoveRuntime: a control plane of three machines moves from units to static pods and back, one machine at a time,
+// and its clients do not notice.
 func TestMoveRuntime(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	machines(t)
@@ -76,7 +78,8 @@ func expectRunBy(t *testing.T, names []string, units, containers string) {
 	t.Helper()
 	for _, name := range names {
 		got := onMachine(t, shared.lab.Machine(name), `
-systemctl list-units --plain --no-legend --state=active 'etcd.service' 'kube-[acs]*.service' | cut -d ' ' -f 1 | sort | xargs
+systemctl list-units --plain --no-legend --state=active etcd.service 'kube-[acs]*.service' | cut -d ' ' -f 1 |
+  sort | xargs
 ctr -n k8s.io tasks ls -q | while read -r id; do
   ctr -n k8s.io containers info "$id" | sed -n 's/.*"io.kubernetes.container.name": "\([a-z-]*\)".*/\1/p' | head -n 1
 done | sort | xargs`)

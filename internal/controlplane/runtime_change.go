@@ -32,14 +32,12 @@ func checkMove(ctx context.Context, s Spec, f machine.Observed) error {
 	if err != nil {
 		return err
 	}
-	together := ""
-	switch {
-	case changesVersion(s, was):
-		together = "its version"
-	case !sameGenerations(f.Record.Generations, s.Bundle.Generations()):
+	together := "its version"
+	if !changesVersion(s, was) {
+		if sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
+			return nil
+		}
 		together = "a stage of a rotation"
-	default:
-		return nil
 	}
 	return &problem.Problem{
 		Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Attribute: "runtime",

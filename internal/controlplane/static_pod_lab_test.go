@@ -131,6 +131,7 @@ func (p *podStage) kubelet(lines string) {
 	const config = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: cgroupfs\n" +
 		"failSwapOn: false\nfailCgroupV1: false\nauthentication: {anonymous: {enabled: false}, webhook: {enabled: false}}\n" +
 		"authorization: {mode: AlwaysAllow}\nfileCheckFrequency: 5s\nenableServer: false\n" +
+		"imageGCHighThresholdPercent: 100\n" +
 		"containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n" +
 		"evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}\n"
 	const unit = "[Unit]\nAfter=containerd.service cgroups-writable.service\n[Service]\nExecStart=/usr/bin/kubelet " +

@@ -59,8 +59,8 @@ func (r *rig) podMoved() {
 	}
 }
 
-// podMovedCutOff kills the process before and after each change of a move to a unit, and of the way back. The next apply
-// completes it, or goes back if the configuration says so.
+// podMovedCutOff kills the process before and after each change of a move to a unit, and of the way back. The next
+// apply completes it, or goes back if the configuration says so.
 func (r *rig) podMovedCutOff() {
 	const name = "cp3"
 	for at := 1; ; at++ {

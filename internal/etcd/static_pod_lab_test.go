@@ -46,6 +46,7 @@ failCgroupV1: false
 failSwapOn: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 staticPodPath: /etc/kubernetes/manifests
+imageGCHighThresholdPercent: 100
 CONFIG
 cat >/etc/systemd/system/kubelet.service <<'UNIT'
 [Unit]

@@ -205,8 +205,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	other := c.f.OtherRuntime(c.s.Spec)
 	if c.step.due() {
 		if other != "" {
-			return false, refusal("etcd member not changed", c.s, v, fmt.Sprintf("%s, and the version would change from %s to %s "+
-				"at once", other, c.step.From, c.step.To), problem.Nothing, "change one of the two, apply, then change the other")
+			return false, refusal("etcd member not changed", c.s, v,
+				fmt.Sprintf("%s, and the version would change from %s to %s at once", other, c.step.From, c.step.To),
+				problem.Nothing, "change one of the two, apply, then change the other")
 		}
 		if ready, err := c.readyToUpgrade(ctx, v); !ready {
 			return false, err
@@ -249,10 +250,12 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	return true, nil
 }
 
-// leaveRuntime stops the member and removes what runs it. The next observation finds a member without a definition, which
-// is repaired like one whose unit was lost. So is one that was cut off here, by whatever its configuration then wants.
+// leaveRuntime stops the member and removes what runs it. The next observation finds a member without a definition,
+// which is repaired like one whose unit was lost. So is one that was cut off here, by whatever its configuration then
+// wants.
 func (c *updating) leaveRuntime(ctx context.Context) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.LeaveRuntime}); err != nil {
+	leave := machine.Action{Verb: machine.LeaveRuntime}
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, leave); err != nil {
 		return fmt.Errorf("stop etcd on %s to change its runtime: %w", c.s.Label(), err)
 	}
 	return nil

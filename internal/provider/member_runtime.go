@@ -71,8 +71,8 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 	}
 }
 
-// planRuntime says what changes hands when an existing member changes its runtime. It refuses another version at the same
-// time, because a step to another version can be rolled back, and the change of the runtime would be in its way.
+// planRuntime says what changes hands when an existing member changes its runtime. It refuses another version at the
+// same time, because a step to another version can be rolled back, and the change of the runtime would be in its way.
 func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnostics) {
 	replaced := !m.Name.Equal(state.Name) || !m.DataDir.Equal(state.DataDir) ||
 		!addressOf(m.Host).Equal(addressOf(state.Host))
@@ -88,14 +88,14 @@ func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnost
 		return
 	}
 	diags.AddAttributeWarning(path.Root("runtime"), "Member moves to another runtime",
-		"etcd stops as "+string(from)+" and starts as "+string(to)+", on the same data and with the same ID: one member at a "+
-			"time, the leader last.\n"+handedOver[to])
+		"etcd stops as "+string(from)+" and starts as "+string(to)+", on the same data and with the same ID: one member "+
+			"at a time, the leader last.\n"+handedOver[to])
 }
 
 // handedOver says what changes hands on the machine of a member that moves to a runtime.
 var handedOver = map[machine.Runtime]string{
-	machine.StaticPod: "etcd.service and its drop-ins are removed. Root runs the pod: the data directory and the keys stay " +
-		"those of the user etcd, and new files in it belong to root.",
+	machine.StaticPod: "etcd.service and its drop-ins are removed. Root runs the pod: the data directory and the keys " +
+		"stay those of the user etcd, and new files in it belong to root.",
 	machine.Systemd: "The manifest is removed from the kubelet's directory; one that kubeadm has written is kept in " +
 		layout.Inherited + ". The data directory and the member's certificates and keys are given to the user etcd, who " +
 		"runs the unit.",

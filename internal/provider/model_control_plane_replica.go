@@ -126,7 +126,7 @@ func (m replicaModel) noAdminConf() bool {
 // a component, the registration of the replica, or drift.
 func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) ||
-		s.signedChanged(ctx, before.Signed, m.Signed) ||
+		s.signedChanged(ctx, before.Signed, m.Signed) || m.runtime() != before.runtime() ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Liveness, before.Liveness},
 		[2]attr.Value{m.VerifyKubelets, before.VerifyKubelets},

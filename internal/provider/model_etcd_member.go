@@ -89,7 +89,7 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||
-		m.restoreDue(before) || m.moves(before) ||
+		m.restoreDue(before) || m.moves(before) || runtimeOf(m.Runtime) != runtimeOf(before.Runtime) ||
 		!reflect.DeepEqual(recordedVolume(m.Volume), recordedVolume(before.Volume)) ||
 		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},

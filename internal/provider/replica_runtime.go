@@ -84,7 +84,7 @@ func (m replicaModel) planRuntime(before replicaModel, diags *diag.Diagnostics) 
 var replicaHandedOver = map[string]string{
 	component.StaticPod: "The units and their drop-ins are removed. Root runs the pods: keys and kubeconfigs of the " +
 		"components are issued anew for root. The users of the units stay until the replica is destroyed.",
-	component.Systemd: "The manifests are removed from the kubelet's directory; those that kubeadm has written are kept in " +
-		pod.Dir + "/inherited. Keys and kubeconfigs of the components are issued anew for the users of the units, and the " +
-		"audit log is given to the user of the API server.",
+	component.Systemd: "The manifests are removed from the kubelet's directory; those that kubeadm has written are kept " +
+		"in " + pod.Dir + "/inherited. Keys and kubeconfigs of the components are issued anew for the users of the units, " +
+		"and the audit log is given to the user of the API server.",
 }

@@ -59,7 +59,9 @@ func TestValidateReplicaRuntime(t *testing.T) {
 // TestPlanReplicaRuntime: the plan says what changes hands when components move to another runtime.
 func TestPlanReplicaRuntime(t *testing.T) {
 	at := func(runtime types.String, version string) replicaModel {
-		return replicaModel{Runtime: runtime, Version: types.StringValue(version)}
+		m := bareReplica()
+		m.Runtime, m.Version = runtime, types.StringValue(version)
+		return m
 	}
 	pods, named := types.StringValue(component.StaticPod), types.StringValue(component.Systemd)
 	units := types.StringNull()
@@ -81,6 +83,10 @@ func TestPlanReplicaRuntime(t *testing.T) {
 		text := wordsOf(diags)
 		if diags.HasError() != c.refused || !strings.Contains(text, c.want) || (text == "") != (c.want == "") {
 			t.Errorf("%v after %v: %v", c.plan.Runtime, c.state.Runtime, diags)
+		}
+		changes := c.want != "" || c.plan.Version != c.state.Version || c.plan.Runtime.IsUnknown()
+		if got := c.plan.affectsMachine(t.Context(), c.state, &session{}); got != changes {
+			t.Errorf("%v after %v: the machine changes: %v", c.plan.Runtime, c.state.Runtime, got)
 		}
 	}
 }

@@ -54,9 +54,12 @@ func TestPlanRuntime(t *testing.T) {
 	member := func(address, runtime string) etcdMemberModel {
 		host := types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
 			map[string]attr.Value{"address": types.StringValue(address)})
+		object, strs := types.ObjectNull(map[string]attr.Type{}), types.MapNull(types.StringType)
 		m := etcdMemberModel{
-			Name: types.StringValue("cp1"), Host: host, Runtime: types.StringValue(runtime),
-			Version: types.StringValue("3.6.16"),
+			machineModel: machineModel{Drift: types.ListNull(types.StringType)},
+			Name:         types.StringValue("cp1"), Host: host, Runtime: types.StringValue(runtime),
+			Version: types.StringValue("3.6.16"), Signed: object, ExtraArgs: strs, Environment: strs, Resources: object,
+			Snapshots: object, Metrics: object, Volume: object, Restore: object,
 		}
 		if runtime == "" {
 			m.Runtime = types.StringNull()
@@ -88,6 +91,10 @@ func TestPlanRuntime(t *testing.T) {
 		text := wordsOf(diags)
 		if !strings.Contains(text, c.want) || (text == "") != (c.want == "") || diags.HasError() != c.refused {
 			t.Errorf("%s: %q", name, text)
+		}
+		changes := !strings.HasPrefix(name, "stays")
+		if got := c.after.affectsMachine(t.Context(), c.before, &session{}); got != changes {
+			t.Errorf("%s: the machine changes: %v", name, got)
 		}
 	}
 }
