@@ -35,7 +35,8 @@ func TestRestoreWithoutAMachine(t *testing.T) {
 		r.refusesSilent()
 		r.edit(func(s *Spec) { s.Abandoned = host.AbandonedAt(address(r.lab, 0)) }, everyone...)
 		r.planSays(archive+"/first.db on cp3", fmt.Sprintf("up to revision %d.", saved),
-			fmt.Sprintf("the %d revisions from %d to %d", before-saved, saved+1, before), "Given up", "cp1 (")
+			fmt.Sprintf("%d of its revisions, up to %d.", before-saved, before), "Given up", "cp1 (",
+			"What member cp3 does not have is lost")
 		r.recoversWhileItBoots()
 		r.stranger("late")
 		r.edit(func(s *Spec) { s.Abandoned = nil }, everyone...)

@@ -36,8 +36,12 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	lines := []string{fmt.Sprintf("Restore %q makes a new etcd cluster with %s.", s.Restore.ID, s.Restore.Source())}
 	survivors := cl.positions(ctx, s, o)
 	lines = append(lines, cl.previewSource(ctx, s, o, survivors)...)
-	lines = append(lines, "Everything that was written after that is lost. The data that the members still have is "+
-		"archived on their machines; API servers stop until etcd is restored.")
+	lost := "Everything that was written after that is lost."
+	if s.Restore.Member != "" {
+		lost = "What member " + s.Restore.Member + " does not have is lost."
+	}
+	lines = append(lines, lost+" The data that the members still have is archived on their machines; API servers stop "+
+		"until etcd is restored.")
 	if silent := abandoned(in); len(silent) > 0 {
 		lines = append(lines, "Given up, because they do not answer and are in abandon_unreachable_hosts: "+
 			strings.Join(silent, ", ")+". Their members never vote again, also if these machines come back: the restored "+
@@ -154,8 +158,8 @@ func surplus(member string, survivors []survivor, revision int64) string {
 	case revision == 0:
 		return fmt.Sprintf("Member %s has data up to its revision %d.", member, survivors[i].Revision)
 	case survivors[i].Revision > revision:
-		return fmt.Sprintf("Member %s has what the snapshot lacks: the %d revisions from %d to %d.", member,
-			survivors[i].Revision-revision, revision+1, survivors[i].Revision)
+		return fmt.Sprintf("Member %s has what the snapshot lacks: %d of its revisions, up to %d.", member,
+			survivors[i].Revision-revision, survivors[i].Revision)
 	case survivors[i].Revision == revision:
 		return fmt.Sprintf("Member %s has nothing that the snapshot lacks.", member)
 	}

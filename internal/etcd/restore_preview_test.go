@@ -81,7 +81,7 @@ func TestSurplus(t *testing.T) {
 		revision int64
 		want     string
 	}{
-		{"cp3", 30, "the 10 revisions from 31 to 40"},
+		{"cp3", 30, "10 of its revisions, up to 40."},
 		{"cp3", 40, "has nothing that the snapshot lacks"},
 		{"cp3", 50, "has a later revision than member cp3 (40)"},
 		{"cp3", 0, "has data up to its revision 40"},
