@@ -22,8 +22,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -65,16 +63,7 @@ func TestWhenEverythingIsLost(t *testing.T) {
 	if after := s.secretsOnMachines(t); !maps.EqualFunc(before, after, slices.Equal) {
 		t.Errorf("on the machines are secrets in %q, and before the loss in %q", after, before)
 	}
-	for _, name := range names {
-		s.scan.collect(t, name)
-	}
-	bundle, err := pki.Parse(textOf(valuesOf(t, s.w, "kube_pki_bundle.this"), "bundle"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := s.scan.addBundle(t, bundle); n != 4 {
-		t.Errorf("the bundle holds %d private keys, want 4", n)
-	}
+	s.scan.collectBundle(t, names...)
 	apply(t, s.w, "-destroy")
 	for _, name := range names {
 		s.scan.collectJournal(t, name)
@@ -295,31 +284,12 @@ func (s *lostStory) refusesWithoutIdentity(t *testing.T, wanted string) {
 	expectContains(t, refused(t, s.w), "is encrypted", "set identity_file", "Unchanged: the data of every member.")
 }
 
-// findLostSecret lists the files that have the secret on its standard input, and says whether the journal has it.
-const findLostSecret = `umask 077; cat >/dev/shm/secret
-grep -rlFf /dev/shm/secret /etc /root /opt /run /tmp /usr/local /var --exclude-dir=journal 2>/dev/null || true
-! journalctl --no-pager | grep -qFf /dev/shm/secret || echo journal
-rm /dev/shm/secret`
-
 // secretsOnMachines returns where secrets are on the machines: files with private keys, and with what only the
 // user has. What etcd stores, and its snapshots, are data.
 func (s *lostStory) secretsOnMachines(t *testing.T) map[string][]string {
 	t.Helper()
-	all := map[string][]string{}
+	all := placesOn(t, s.names, map[string]string{"identity": s.identity.String(), "bucket": lostS3Secret})
 	for _, name := range s.names {
-		m := shared.lab.Machine(name)
-		files, err := secretscan.ParseKeys(onMachine(t, m, secretscan.KeysScript))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			all[name+" keys"] = append(all[name+" keys"], file.Path)
-		}
-		slices.Sort(all[name+" keys"])
-		for what, secret := range map[string]string{"identity": s.identity.String(), "bucket": lostS3Secret} {
-			places := onMachineWith(t, name, secret+"\n", findLostSecret)
-			all[name+" "+what] = strings.Fields(places)
-		}
 		if len(all[name+" identity"]) > 0 || !slices.Equal(all[name+" bucket"], []string{lostCredentials}) {
 			t.Errorf("%s: the identity is in %q, the key of the bucket in %q", name, all[name+" identity"],
 				all[name+" bucket"])

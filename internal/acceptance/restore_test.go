@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,13 +23,19 @@ import (
 )
 
 // TestRestore loses etcd in two ways, and one apply restores it: from a snapshot, when all
-// data is gone, and from the only survivor of three. An informer that was started before
-// converges to what the cluster contains.
+// data is gone, and from the only survivor of three, and then from what commands fetch with a token. An informer that
+// was started before converges to what the cluster contains. Secrets are afterwards where they were before, and nowhere
+// else.
 func TestRestore(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
+	scan := newSecretScan(t, w)
+	for _, name := range names {
+		onMachineWith(t, name, "TOKEN="+fetchToken+"\n", "umask 077; cat >"+fetchEnvironment)
+	}
 	apply(t, w)
+	places := placesOn(t, names, map[string]string{"token": fetchToken})
 	s := &restoreStory{w: w, names: names, client: credentialsOf(t, outputOf(t, w, "kubeconfig"))}
 	s.watch(t, outputOf(t, w, "kubeconfig"))
 	for _, test := range []struct {
@@ -37,12 +44,22 @@ func TestRestore(t *testing.T) {
 	}{
 		{"everything is lost", s.everything},
 		{"quorum is lost", s.quorum},
+		{"a snapshot is fetched", s.fetched},
 	} {
 		if t.Run(test.name, test.run); t.Failed() {
 			t.FailNow()
 		}
 	}
-	onMachine(t, shared.lab.Machine("cp1"), "rm -f /root/snapshot.db")
+	if now := placesOn(t, names, map[string]string{"token": fetchToken}); !maps.EqualFunc(places, now, slices.Equal) ||
+		!slices.Equal(now["cp1 token"], []string{fetchEnvironment}) {
+		t.Errorf("secrets are in %q, and were in %q", now, places)
+	}
+	scan.collectBundle(t, names...)
+	scan.expectUnseen(t, "the token", fetchToken)
+	scan.expectNothing(t, ".tfstate", "→ tfstate") // plans contain the state
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "rm -f /root/snapshot.db "+fetchEnvironment)
+	}
 	before := processes(t, names...)
 	override(t, w, "")
 	apply(t, w)
@@ -198,6 +215,25 @@ func (s *restoreStory) quorum(t *testing.T) {
 	apply(t, s.w)
 	t.Logf("recovered, with all replicas, in %.1f s", time.Since(began).Seconds())
 	s.converges(t, "kept", "late", "removed-later")
+	s.serves(t)
+}
+
+// What commands that fetch a snapshot need, and where it is on machines.
+const (
+	fetchToken       = "fetch-token-6e1c04d9a7f2"
+	fetchEnvironment = "/root/restore.env"
+)
+
+// fetched loses all data again, and restores what commands bring that have a token in their environment. Terraform and
+// the provider log everything.
+func (s *restoreStory) fetched(t *testing.T) {
+	s.lose(t, s.names...)
+	s.request(t, `id = "third", environment_file = "`+fetchEnvironment+`", fetch = "case $TOKEN in fetch-token-*) `+
+		`cp /root/snapshot.db $SNAPSHOT ;; *) echo no token >&2; exit 1 ;; esac"`)
+	s.w.Log = filepath.Join(s.w.Dir, "trace.log")
+	applySaved(t, s.w, "fetched.plan")
+	s.w.Log = ""
+	s.converges(t, "kept", "removed-later")
 	s.serves(t)
 }
 

@@ -3,7 +3,9 @@ package acceptance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +45,7 @@ func TestMoveVolume(t *testing.T) {
 	names := all[:3]
 	w := newStory(t, all...)
 	bare := fingerprints(t, all...)
+	scan := newSecretScan(t, w)
 	s := &volumeStory{w: w, volumes: map[string]lab.Volume{}, at: map[string]string{}}
 	for _, name := range names {
 		s.make(t, name)
@@ -59,6 +62,8 @@ func TestMoveVolume(t *testing.T) {
 	}
 	kubectl := credentialsOf(t, outputOf(t, w, "kubeconfig"))
 	kubectl.must(t, endpointURL, "POST", configMaps, configMap("before"), nil)
+	kubectl.must(t, endpointURL, "POST", "/api/v1/namespaces/default/secrets", newSecret("moves"), nil)
+	keys := placesOn(t, all, nil)
 
 	t.Run("from a machine that runs", func(t *testing.T) { s.movesFromLiving(t, bare) })
 	if t.Failed() {
@@ -70,6 +75,13 @@ func TestMoveVolume(t *testing.T) {
 	}
 	kubectl.must(t, endpointURL, "GET", configMaps+"/before", nil, nil)
 	expectHealthy(t, w, names)
+	keys["cp3 keys"], keys["cp4 keys"] = nil, keys["cp3 keys"] // what belongs to a machine moves too
+	if now := placesOn(t, all, nil); !maps.EqualFunc(now, keys, slices.Equal) {
+		t.Errorf("private keys are in %q, want %q", now, keys)
+	}
+	scan.collectBundle(t, s.at["cp1"], s.at["cp2"], s.at["cp3"])
+	scan.expectUnseen(t, "a Secret", secretText)
+	scan.expectNothing(t, ".tfstate", "→ tfstate") // plans contain the state
 	apply(t, w, "-destroy")
 	expectBare(t, bare, all...)
 	for _, name := range names {
