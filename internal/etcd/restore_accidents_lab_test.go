@@ -196,8 +196,8 @@ func (d *operatorDeath) around(address, _ string) (running, ended func()) {
 	return func() {
 		d.dead.Store(true)
 		if d.in == "stage" {
-			_, _ = d.lab.Machine("cp1").Run(context.Background(), // operatorDies sees whether it was too late
-				"until [ -d "+smallDisk+"/data-archive/restoring.part/run ]; do sleep 0.01; done")
+			_, _ = d.lab.Machine("cp1").Run(context.Background(), // if it has ended meanwhile, its answer is lost
+				"for n in $(seq 1000); do [ ! -d "+smallDisk+"/data-archive/restoring.part/run ] || exit 0; sleep 0.01; done")
 		}
 		for _, name := range everyone {
 			_ = d.lab.Machine(name).HangUp(context.Background()) // the process does nothing more anyway
