@@ -247,6 +247,7 @@ journalctl --no-pager -o cat -n 20 -u kube-endpoint-kube-vip | grep 'kube-vip se
 			}
 		})
 		t.Logf("the machine with the address is dead: %s", lost)
+		// The Lease, two seconds until the next holder has noticed and tries, and two until etcd has elected.
 		if lost.longest > 12*time.Second {
 			t.Errorf("the address was away for %s", lost.longest)
 		}
