@@ -190,7 +190,8 @@ func (b *bench) writesWith(ctx context.Context, client *clientv3.Client, also bu
 	if failed > 0 || len(took) == 0 {
 		return nil, fmt.Errorf("%d of %d writes failed", failed, failed+len(took))
 	}
-	if n, err := strconv.Atoi(strings.TrimSpace(seen)); also.counts && (err != nil || n < len(took)*9/10) {
+	lines := append(strings.Fields(seen), "") // the shell may say first how what it has ended has ended
+	if n, err := strconv.Atoi(lines[max(0, len(lines)-2)]); also.counts && (err != nil || n < len(took)*9/10) {
 		return nil, fmt.Errorf("it has seen %q of %d writes", seen, len(took))
 	}
 	return took, nil

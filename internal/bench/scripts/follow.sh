@@ -1,6 +1,6 @@
 # Follows every change of the machine's member into a file for $seconds, as what makes snapshots of changes does, and
 # prints how many there were.
-ctl "$address" watch / --prefix >/root/bench.changes &
+{ ctl "$address" watch / --prefix >/root/bench.changes; } 2>/dev/null & # the shell says how it ended
 following=$!
 sleep "$seconds"
 pkill -P "$following"
