@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// aloneKubelet is a unit and a configuration of a kubelet that runs static pods, and is no node of a cluster. It never
-// removes images: those of components that run as units are unused.
+// aloneKubelet is a unit and a configuration of a kubelet that runs static pods, and is no node of a cluster. It does
+// not remove images when the disk is nearly full: those of components that run as units are unused.
 const (
 	aloneKubelet = `[Unit]
 Description=kubelet
@@ -30,6 +30,7 @@ enableServer: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 staticPodPath: /etc/kubernetes/manifests
 imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}
 `
 )
 

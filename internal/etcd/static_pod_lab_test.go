@@ -47,6 +47,7 @@ failSwapOn: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 staticPodPath: /etc/kubernetes/manifests
 imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}
 CONFIG
 cat >/etc/systemd/system/kubelet.service <<'UNIT'
 [Unit]
