@@ -117,14 +117,14 @@ func previewFile(ctx context.Context, path string) []string {
 func (cl *cluster) previewSurvivor(ctx context.Context, s Spec, o observation, survivors []survivor) []string {
 	known := cl.machines()
 	var at machine.Observed
-	var newest *machine.FoundSnapshot
+	var newest *machine.ArchivedSnapshot
 	for _, m := range o.sorted() {
 		if !m.Reached() {
 			continue
 		}
-		found, err := machine.NewestSnapshot(ctx, cl.machine(known[m.Address].host), s.Spec)
-		if err == nil && found != nil && (newest == nil || found.Saved.After(newest.Saved)) {
-			at, newest = m, found
+		has, err := machine.NewestSnapshot(ctx, cl.machine(known[m.Address].host), s.Spec)
+		if err == nil && has != nil && (newest == nil || has.Saved.After(newest.Saved)) {
+			at, newest = m, has
 		}
 	}
 	var file *machine.SnapshotFile

@@ -97,17 +97,17 @@ func TestRestoredRecord(t *testing.T) {
 	}
 }
 
-func TestFoundSnapshot(t *testing.T) {
-	if found, err := foundIn("\n"); found != nil || err != nil {
-		t.Errorf("nothing is %+v, %v", found, err)
+func TestArchivedSnapshot(t *testing.T) {
+	if snapshot, err := archivedSnapshotIn("\n"); snapshot != nil || err != nil {
+		t.Errorf("nothing is %+v, %v", snapshot, err)
 	}
-	found, err := foundIn("1700000000 /var/lib/etcd-archive/upgrades/a-1.db\n")
-	if err != nil || found.Path != "/var/lib/etcd-archive/upgrades/a-1.db" || found.Saved.Unix() != 1700000000 {
-		t.Errorf("found %+v, %v", found, err)
+	snapshot, err := archivedSnapshotIn("1700000000 /var/lib/etcd-archive/upgrades/a-1.db\n")
+	if err != nil || snapshot.Path != "/var/lib/etcd-archive/upgrades/a-1.db" || snapshot.Saved.Unix() != 1700000000 {
+		t.Errorf("snapshot %+v, %v", snapshot, err)
 	}
 	for _, bad := range []string{"1700000000", "x /a.db", "1 a.db", "1 /a b.db", "1 /a$(id).db", "1 /a.db\n2 /b.db"} {
-		if found, err := foundIn(bad); err == nil {
-			t.Errorf("%q is %+v", bad, found)
+		if snapshot, err := archivedSnapshotIn(bad); err == nil {
+			t.Errorf("%q is %+v", bad, snapshot)
 		}
 	}
 }

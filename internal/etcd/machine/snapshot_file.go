@@ -62,32 +62,32 @@ const newestQuestion host.Script = `for file in "$root"/scheduled/*.db "$root"/u
 done | sort -n | tail -n 1
 `
 
-// FoundSnapshot is a snapshot in the archive of a machine.
-type FoundSnapshot struct {
+// ArchivedSnapshot is a snapshot in the archive of a machine.
+type ArchivedSnapshot struct {
 	Path  string
 	Saved time.Time
 }
 
 // NewestSnapshot finds the newest snapshot in the archive of a member's machine; nil if there is none.
-func NewestSnapshot(ctx context.Context, m Machine, s Spec) (*FoundSnapshot, error) {
+func NewestSnapshot(ctx context.Context, m Machine, s Spec) (*ArchivedSnapshot, error) {
 	facts, err := m.Observe(ctx, host.Query{
 		Script: ArchiveFunctions + newestQuestion, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return foundIn(facts.Output)
+	return archivedSnapshotIn(facts.Output)
 }
 
-// foundIn parses what newestQuestion prints.
-func foundIn(output string) (*FoundSnapshot, error) {
-	at, file, found := strings.Cut(strings.TrimSpace(output), " ")
+// archivedSnapshotIn parses what newestQuestion prints.
+func archivedSnapshotIn(output string) (*ArchivedSnapshot, error) {
+	at, file, cut := strings.Cut(strings.TrimSpace(output), " ")
 	if at == "" {
 		return nil, nil
 	}
 	seconds, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || !found || !strings.HasPrefix(file, "/") || !layout.PlainPath.MatchString(file) {
+	if err != nil || !cut || !strings.HasPrefix(file, "/") || !layout.PlainPath.MatchString(file) {
 		return nil, fmt.Errorf("find the newest snapshot: %s is not a time and a path", problem.Quote(output))
 	}
-	return &FoundSnapshot{Path: file, Saved: time.Unix(seconds, 0)}, nil
+	return &ArchivedSnapshot{Path: file, Saved: time.Unix(seconds, 0)}, nil
 }
