@@ -121,7 +121,7 @@ systemctl reload kube-endpoint-haproxy`,
 				`cp3 (10.97.0.13): /etc/kubernetes/controller-manager.conf: server is https://10.97.0.99:6443, wanted ` +
 					`https://10.97.0.13:6443`,
 				`cp3: not registered`,
-				`cp3: /etc/haproxy/kube/20-backends.cfg: found "server cp2 10.97.0.12:6443 weight 7 # registered`,
+				`cp3: /etc/haproxy/kube/20-backends.cfg: found "server cp2 10.97.0.12:6443 tcp-ut 5s weight 7 # registered`,
 			},
 			[]string{"kube-controller-manager"},
 		},

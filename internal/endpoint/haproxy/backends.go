@@ -30,8 +30,12 @@ func parseServer(name, address string) (server, error) {
 
 func (s server) String() string { return s.Name + " (" + s.Address.String() + ")" }
 
+// userTimeout ends a connection to a server that does not acknowledge what was sent. HAProxy ignores it in a
+// default-server line: it keeps it only for a server whose address it knows (srv_parse_tcp_ut).
+const userTimeout = " tcp-ut 5s"
+
 // bare returns the server's line in HAProxy's configuration, without the registration's mark.
-func (s server) bare() string { return "    server " + s.Name + " " + s.Address.String() }
+func (s server) bare() string { return "    server " + s.Name + " " + s.Address.String() + userTimeout }
 
 // line returns the line that a registration at the endpoint with this virtual IP writes. Its
 // mark is derived from the virtual IP, the name and the address, so a line that was written or
@@ -100,7 +104,7 @@ func (b *backends) add(vip, line string) {
 	}
 	b.servers = append(b.servers, parsed)
 	switch marked := line == strings.TrimSpace(parsed.line(vip)); {
-	case !marked && len(fields) > 3:
+	case !marked && len(fields) > 3 && line != strings.TrimSpace(parsed.bare()):
 		b.foreign = append(b.foreign, line) // HAProxy accepts it as a server nevertheless
 		b.unmarked = append(b.unmarked, parsed)
 	case !marked:

@@ -11,7 +11,7 @@ import (
 // A replica that shuts down fails its check while it still serves its open connections. So a
 // failed check only stops new connections and must not close sessions (no on-marked-down
 // shutdown-sessions). Sessions with a machine that died are closed by TCP itself: by keepalive
-// probes if the connection is idle, by tcp-ut if data is in flight. This also applies to the
+// probes if the connection is idle, by tcp-ut of each server if data is in flight. This also applies to the
 // workers that a reload leaves for old connections, which run no checks. HAProxy 2.6 refuses
 // tcp-ut for servers that are added at run time, so replicas enter rotation by a hitless reload.
 //
@@ -54,7 +54,7 @@ defaults
     load-server-state-from-file global
     option httpchk GET /readyz
     http-check expect status 200
-    default-server check check-ssl %s inter 1s fastinter 500ms fall 3 rise 2 tcp-ut 5s
+    default-server check check-ssl %s inter 1s fastinter 500ms fall 3 rise 2
 
 frontend %s
 %s    default_backend %s

@@ -48,7 +48,7 @@ func renderKonnectivity(s Spec) string {
 backend %[1]s
     balance roundrobin
     option tcp-check
-    default-server check no-check-ssl inter 1s fastinter 500ms fall 2 rise 1 tcp-ut 5s
+    default-server check no-check-ssl inter 1s fastinter 500ms fall 2 rise 1
 `, konnectivityName)
 	targets := s.tunnelTargets()
 	for _, name := range names(targets) {
@@ -56,7 +56,7 @@ backend %[1]s
 		if err != nil {
 			continue // refused by Spec.validate before
 		}
-		fmt.Fprintf(&b, "    server %s %s\n", name, netip.AddrPortFrom(address, uint16(s.Konnectivity.Port)))
+		b.WriteString(server{Name: name, Address: netip.AddrPortFrom(address, uint16(s.Konnectivity.Port))}.bare() + "\n")
 	}
 	return b.String()
 }
@@ -86,7 +86,7 @@ func ValidateKonnectivity(k *Konnectivity, port int) error {
 	return nil
 }
 
-var serverLine = regexp.MustCompile(`(?m)^\s*server (\S+) (\S+)$`)
+var serverLine = regexp.MustCompile(`(?m)^\s*server (\S+) (\S+)` + userTimeout + `$`)
 
 // konnectivityIn parses the sections of agents in 10-endpoint.cfg, which text contains from their heading on.
 func konnectivityIn(text string) (*Konnectivity, error) {

@@ -25,17 +25,17 @@ frontend konnectivity
 backend konnectivity
     balance roundrobin
     option tcp-check
-    default-server check no-check-ssl inter 1s fastinter 500ms fall 2 rise 1 tcp-ut 5s
-    server cp1 10.0.0.11:8132
-    server cp2 10.0.0.12:8132
-    server cp3 10.0.0.13:8132
+    default-server check no-check-ssl inter 1s fastinter 500ms fall 2 rise 1
+    server cp1 10.0.0.11:8132 tcp-ut 5s
+    server cp2 10.0.0.12:8132 tcp-ut 5s
+    server cp3 10.0.0.13:8132 tcp-ut 5s
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	s.Address6, s.Konnectivity.Targets = "fd00::100", map[string]string{"r1": "fd00::21"}
 	got = renderHAProxy(s)
-	for _, line := range []string{"    bind [fd00::100]:8132 transparent\n", "    server r1 [fd00::21]:8132\n"} {
+	for _, line := range []string{"    bind [fd00::100]:8132 transparent\n", "    server r1 [fd00::21]:8132 tcp-ut 5s\n"} {
 		if !strings.Contains(got, line) || strings.Contains(got, "server cp1") {
 			t.Errorf("no %q, or other servers, in\n%s", line, got)
 		}

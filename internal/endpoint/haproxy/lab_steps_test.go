@@ -256,7 +256,7 @@ func stepDrift(f *fixture) {
 		`b: /etc/haproxy/kube/10-endpoint.cfg: found "timeout connect 9s", wanted "timeout connect 1s"`,
 		"b: kube-endpoint-keepalived.service is inactive",
 		"b: kube-endpoint-keepalived.service is not enabled",
-		`c: /etc/haproxy/kube/20-backends.cfg: found "server a 10.95.0.11:6443 weight 7 # registered`,
+		`c: /etc/haproxy/kube/20-backends.cfg: found "server a 10.95.0.11:6443 weight 7 tcp-ut 5s # registered`,
 	} {
 		if !strings.Contains(strings.Join(got.Drift, "\n"), wanted) {
 			f.Errorf("drift %q lacks %q", got.Drift, wanted)
