@@ -67,6 +67,8 @@ type cluster struct {
 	lease   processLease
 	ids     clusterIDs
 
+	leaderless client.Leaderless
+
 	mu              sync.Mutex
 	name            string                  // for messages
 	known           map[string]knownMachine // by address
@@ -220,6 +222,7 @@ func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by machine.Diale
 	clients := client.New(config, func(ctx context.Context, addr string) (net.Conn, error) {
 		return by(ctx, routes, addr)
 	})
+	clients.Leaderless = &cl.leaderless
 	if len(hosts) > 0 {
 		clients.Around = hosts[0].AroundRequest
 	}

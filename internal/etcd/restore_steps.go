@@ -146,6 +146,7 @@ func (cl *cluster) stillLost(ctx context.Context, seed Spec) (observation, error
 		return observation{}, refusal(notRestored, seed, nil, err.Error(), "the data of every member.",
 			"wait until other runs have ended, then apply again")
 	}
+	cl.leaderless.Forget()
 	s := cl.observeCluster(ctx, seed)
 	if d := cl.decideRestore(ctx, seed, s, true); d.Case != restoreRun {
 		return s, refusal(notRestored, seed, nil, d.Reason, "the data of every member.", d.Next)

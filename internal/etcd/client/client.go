@@ -33,6 +33,9 @@ type Clients struct {
 	// Limit lowers the timeout of each request; 0 keeps the default.
 	Limit time.Duration
 
+	// Leaderless, if set, lets MemberList return at once if a member lately had no leader, and has none.
+	Leaderless *Leaderless
+
 	// MaxAnswer is the largest answer in bytes; 0 means maxAnswer.
 	MaxAnswer int
 

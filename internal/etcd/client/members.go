@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -18,7 +19,11 @@ import (
 // once: it is no lost quorum, for which callers refuse to go on.
 func (c *Clients) MemberList(ctx context.Context, address string) (membership.View, error) {
 	var v membership.View
+	begun, atOnce := time.Now(), c.Leaderless.lately(address)
 	err := c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		if atOnce {
+			ctx = clientv3.WithRequireLeader(ctx)
+		}
 		answer, err := member.MemberList(ctx)
 		if SameError(err, rpctypes.ErrLeaderChanged) {
 			answer, err = member.MemberList(ctx)
@@ -28,6 +33,7 @@ func (c *Clients) MemberList(ctx context.Context, address string) (membership.Vi
 		}
 		return err
 	})
+	c.Leaderless.note(address, err, time.Since(begun))
 	return v, err
 }
 
