@@ -23,18 +23,19 @@ func leftRuntime(s Spec, f machine.Observed) runtime.Runtime {
 // undo change together: the version, or a stage of a rotation.
 func checkMove(ctx context.Context, s Spec, f machine.Observed) error {
 	other := f.OtherRuntime(s.Replica)
-	if other == "" {
+	held, begun := f.Identity()
+	if other == "" || begun {
 		return nil
 	}
 	before := s.Replica
-	before.Runtime = f.Record.Runtime
+	before.Runtime = held.Runtime
 	was, err := machine.Inspect(ctx, s.Host, before)
 	if err != nil {
 		return err
 	}
 	together := "its version"
 	if !changesVersion(s, was) {
-		if sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
+		if sameGenerations(held.Generations, s.Bundle.Generations()) {
 			return nil
 		}
 		together = "a stage of a rotation"

@@ -71,8 +71,7 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 	}
 }
 
-// planRuntime says what changes hands when an existing member changes its runtime. It refuses another version at the
-// same time, because a step to another version can be rolled back, and the change of the runtime would be in its way.
+// planRuntime says what changes hands when an existing member changes its runtime.
 func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnostics) {
 	replaced := !m.Name.Equal(state.Name) || !m.DataDir.Equal(state.DataDir) ||
 		!addressOf(m.Host).Equal(addressOf(state.Host))
@@ -80,16 +79,12 @@ func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnost
 	if m.Runtime.IsUnknown() || replaced || from == to {
 		return
 	}
-	if !m.Version.IsUnknown() && !m.Version.Equal(state.Version) {
-		diags.AddAttributeError(path.Root("runtime"), "Runtime and version change at once",
-			"The member would move from "+string(from)+" to "+string(to)+", and from etcd "+state.Version.ValueString()+" to "+
-				m.Version.ValueString()+".\nUnchanged: nothing was changed.\nNext step: change one of the two, apply, then change "+
-				"the other.")
-		return
-	}
-	diags.AddAttributeWarning(path.Root("runtime"), "Member moves to another runtime",
-		"etcd stops as "+string(from)+" and starts as "+string(to)+", on the same data and with the same ID: one member "+
-			"at a time, the leader last.\n"+handedOver[to])
+	runtimeChange{
+		title: "Member", label: m.label(), product: "etcd", from: string(from), to: string(to),
+		before: state.Version, version: m.Version,
+		steps: "etcd stops as " + string(from) + " and starts as " + string(to) + ", on the same data and with the same " +
+			"ID: one member at a time, the leader last.\n" + handedOver[to],
+	}.plan(diags)
 }
 
 // handedOver says what changes hands on the machine of a member that moves to a runtime.

@@ -58,26 +58,18 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 	}
 }
 
-// planRuntime says what changes hands when the components of an existing replica move to another runtime. It refuses
-// another version at the same time, as the apply does: a step to another version can be rolled back, and the change of
-// the runtime would be in its way.
+// planRuntime says what changes hands when the components of an existing replica move to another runtime.
 func (m replicaModel) planRuntime(before replicaModel, diags *diag.Diagnostics) {
 	if m.Runtime.IsUnknown() || m.runtime() == before.runtime() {
 		return
 	}
 	from, to := cmp.Or(before.runtime(), component.Systemd), cmp.Or(m.runtime(), component.Systemd)
-	if !m.Version.IsUnknown() && !m.Version.Equal(before.Version) {
-		addError(diags, path.Root("runtime"), "Runtime and version change at once", &problem.Problem{
-			Summary: "Runtime and version change at once", Unchanged: problem.Nothing,
-			Cause: fmt.Sprintf("replica %q would move from %s to %s, and from Kubernetes %s to %s", m.name(), from, to,
-				before.Version.ValueString(), m.Version.ValueString()),
-			Next: "change one of the two, apply, then change the other.",
-		})
-		return
-	}
-	diags.AddAttributeWarning(path.Root("runtime"), "Replica moves to another runtime",
-		fmt.Sprintf("The components stop as %s and start as %s, one replica at a time: drained, and back in rotation when "+
-			"ready. There is no rollback.\n%s", from, to, replicaHandedOver[to]))
+	runtimeChange{
+		title: "Replica", label: m.label(), product: "Kubernetes", from: from, to: to,
+		before: before.Version, version: m.Version,
+		steps: fmt.Sprintf("The components stop as %s and start as %s, one replica at a time: drained, and back in rotation "+
+			"when ready. There is no rollback.\n%s", from, to, replicaHandedOver[to]),
+	}.plan(diags)
 }
 
 // replicaHandedOver says what changes hands on the machine of a replica that moves to a runtime.

@@ -68,6 +68,8 @@ func (r Record) check() error {
 		return fmt.Errorf("cluster_name is %s", problem.Quote(r.ClusterName))
 	case r.Name != "" && component.ValidateName(r.Name) != nil:
 		return fmt.Errorf("name is %s", problem.Quote(r.Name))
+	case r.Runtime != "" && r.Runtime != component.StaticPod:
+		return fmt.Errorf("runtime is %s", problem.Quote(r.Runtime))
 	case r.Port < 0 || r.Port > 65535:
 		return fmt.Errorf("port is %d", r.Port)
 	case len(r.Etcd) > 0 && (len(r.Etcd) > mostListed || component.ValidateEtcdURLs(r.Etcd) != nil):

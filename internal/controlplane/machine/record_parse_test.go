@@ -9,7 +9,7 @@ import (
 )
 
 const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1",
-"port": 6443,
+"runtime": "static_pod", "port": 6443,
 "etcd": ["https://10.0.0.1:2379"], "endpoint": {"address": "10.0.0.10"},
 "issued": {"/etc/kubernetes/pki/apiserver.crt": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
 "generations": {"etcd": 3},
@@ -25,6 +25,7 @@ func TestReadRecord(t *testing.T) {
 		"cluster id":            {"0123456789abcdef0123456789abcdef", "$(id)"},
 		"cluster name":          {`"prod"`, `"prod;id"`},
 		"name":                  {`"cp1"`, `"cp1'; id; '"`},
+		"runtime":               {`"static_pod"`, `"docker\u001b"`},
 		"port":                  {"6443", "70000"},
 		"etcd URL":              {"https://10.0.0.1:2379", "https://10.0.0.1:2379/x;id"},
 		"path":                  {"/etc/kubernetes/pki/apiserver.crt", "/etc/$(id)"},
