@@ -347,6 +347,7 @@ func TestDualStack(t *testing.T) {
 				expectServed(t, at, w.VIP(), w.VIP6(), "10.96.0.1", "fd00:10:96::1")
 			}
 		}},
+		{"further addresses", func(t *testing.T) { furtherAddresses(t, w) }},
 		{"Services", func(t *testing.T) { createServices(t, w) }},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -355,6 +356,36 @@ func TestDualStack(t *testing.T) {
 	}
 	apply(t, w, "-destroy")
 	expectBare(t, bare, all...)
+}
+
+// furtherAddresses adds a virtual IP of each family, which the certificates have and an import reads back.
+func furtherAddresses(t *testing.T, w *workspace.Workspace) {
+	further := []string{
+		netip.MustParseAddr(w.VIP()).Next().String(), netip.MustParseAddr(w.VIP6()).Next().String(),
+	}
+	override(t, w, fmt.Sprintf(`
+module "control_plane" {
+  endpoint = {
+    address              = var.endpoint_address
+    address6             = var.endpoint_address6
+    additional_addresses = [%q, %q]
+  }
+}
+`, further[0], further[1]))
+	apply(t, w)
+	for _, at := range further {
+		expectServed(t, at, append([]string{w.VIP(), w.VIP6()}, further...)...)
+	}
+	const to = "module.control_plane.kube_control_plane_endpoint.this"
+	for _, args := range [][]string{
+		{"state", "rm", to},
+		{"import", "-input=false", "-no-color", to, address("cp2")},
+	} {
+		if _, err := w.Run(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectEmptyPlan(t, w)
 }
 
 // createServices creates a Service of each policy, with the API at its IPv6 address.

@@ -42,7 +42,8 @@ const (
 type Registration struct {
 	Kind         Kind              `json:"kind,omitempty"` // "" is HAProxy
 	Address      string            `json:"address"`
-	Address6     string            `json:"address6,omitempty"` // the second one of a dual-stack endpoint
+	Address6     string            `json:"address6,omitempty"`             // the second one of a dual-stack endpoint
+	Further      []string          `json:"additional_addresses,omitempty"` // that the same balancers have
 	Port         int               `json:"port"`
 	Hosts        map[string]string `json:"hosts"` // name → address: the balancers, or the machines of the replicas
 	DrainTimeout time.Duration     `json:"drain_timeout"`
@@ -171,21 +172,22 @@ func (r Registration) ValidateAdditional() error {
 	return nil
 }
 
-// AdditionalAddresses returns the addresses of the additional endpoints, of both families.
+// AdditionalAddresses returns the further addresses of the endpoint itself, and those of the additional endpoints.
 func (r Registration) AdditionalAddresses() []string {
-	var addresses []string
+	addresses := slices.Clone(r.Further)
 	for _, a := range r.Additional {
 		addresses = append(addresses, a.Addresses()...)
 	}
 	return addresses
 }
 
-// Addresses returns the addresses of the endpoint itself, of both families.
+// Addresses returns all addresses of the endpoint itself.
 func (r Registration) Addresses() []string {
-	if r.Address6 == "" {
-		return []string{r.Address}
+	first := []string{r.Address}
+	if r.Address6 != "" {
+		first = append(first, r.Address6)
 	}
-	return []string{r.Address, r.Address6}
+	return append(first, r.Further...)
 }
 
 // LongestDetection returns the longest DetectionTime of all endpoints.

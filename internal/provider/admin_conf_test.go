@@ -34,12 +34,8 @@ func TestAdminConf(t *testing.T) {
 	requested := func(m replicaModel) bool {
 		return slices.ContainsFunc(m.leaves(t.Context()), func(leaf pki.Leaf) bool { return leaf.Name == "kubernetes-admin" })
 	}
-	m := bareReplica()
-	m.Name, m.ClusterDomain, m.AdminConf = types.StringValue("cp1"), types.StringValue("cluster.local"), on
-	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
-		map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
-	m.Endpoint = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
-		map[string]attr.Value{"address": types.StringValue("10.0.0.100")})
+	m := replicaBehind(types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
+		map[string]attr.Value{"address": types.StringValue("10.0.0.100")}))
 	if !requested(m) {
 		t.Error("with admin.conf, its certificate is not asked for")
 	}
@@ -49,6 +45,17 @@ func TestAdminConf(t *testing.T) {
 }
 
 // bareReplica returns a model with no argument set.
+// replicaBehind is a replica whose certificates are known, at an endpoint.
+func replicaBehind(endpoint types.Object) replicaModel {
+	m := bareReplica()
+	m.Name, m.ClusterDomain, m.AdminConf = types.StringValue("cp1"), types.StringValue("cluster.local"),
+		types.BoolValue(true)
+	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
+		map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
+	m.Endpoint = endpoint
+	return m
+}
+
 func bareReplica() replicaModel {
 	object, list, set := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType),
 		types.SetNull(types.StringType)

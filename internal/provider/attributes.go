@@ -163,6 +163,14 @@ func stringList(items []string) types.List {
 	return types.ListValueMust(types.StringType, values)
 }
 
+// stringsOrNull is stringList, but returns null for no items.
+func stringsOrNull(items []string) types.List {
+	if len(items) == 0 {
+		return types.ListNull(types.StringType)
+	}
+	return stringList(items)
+}
+
 // stringSet returns a set that is never null.
 func stringSet(items []string) types.Set {
 	return types.SetValueMust(types.StringType, stringList(items).Elements())

@@ -242,12 +242,12 @@ func endpointIssues(h endpointHealth) []issue {
 	}
 	holders, unseen := h.Holders(), h.Unobserved()
 	issues := holderIssues(h.Address, holders, unseen)
-	if h.Address6 != "" {
-		second := h.Holders6()
-		issues = append(issues, holderIssues(h.Address6, second, unseen)...)
-		if len(holders) == 1 && len(second) == 1 && holders[0] != second[0] {
+	for _, address := range h.Others {
+		other := h.HoldersOf(address)
+		issues = append(issues, holderIssues(address, other, unseen)...)
+		if len(holders) == 1 && len(other) == 1 && holders[0] != other[0] {
 			issues = append(issues, unhealthy("virtual IPs: %s is on %s, and %s on %s", h.Address, enumerated(holders),
-				h.Address6, enumerated(second)))
+				address, enumerated(other)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {

@@ -64,8 +64,10 @@ func wholeControlPlane() controlPlane {
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		b := haproxy.Balancer{
 			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true,
-			HoldsVIP: name == "cp1",
 			Backends: map[string]haproxy.Backend{}, Out: map[string]string{},
+		}
+		if name == "cp1" {
+			b.Holds = []string{"10.0.0.100"}
 		}
 		for replica, at := range seen.endpoint.Replicas {
 			b.Backends[replica] = haproxy.Backend{Address: at, Status: "UP", Check: "L7OK", Sessions: 3}
@@ -203,25 +205,25 @@ func TestIssuesOf(t *testing.T) {
 			seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1
 		}, nil},
 		"two holders": {func(seen *controlPlane) {
-			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.HoldsVIP = true })
+			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.Holds = []string{"10.0.0.100"} })
 		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: it is on cp1 and cp3 at the same time",
 		}},
 		"no holder": {func(seen *controlPlane) {
-			changeBalancer(seen, "cp1", func(b *haproxy.Balancer) { b.HoldsVIP = false })
+			changeBalancer(seen, "cp1", func(b *haproxy.Balancer) { b.Holds = nil })
 		}, []string{
 			"unhealthy: virtual IP 10.0.0.100: no balancer has it",
 		}},
 		"both addresses on one balancer": {func(seen *controlPlane) {
-			seen.endpoint.Address6 = "fd00::100"
-			changeBalancer(seen, "cp1", func(b *haproxy.Balancer) { b.HoldsVIP6 = true })
+			seen.endpoint.Others = []string{"fd00::100"}
+			changeBalancer(seen, "cp1", func(b *haproxy.Balancer) { b.Holds = append(b.Holds, "fd00::100") })
 		}, nil},
 		"each address on another balancer": {func(seen *controlPlane) {
-			seen.endpoint.Address6 = "fd00::100"
-			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.HoldsVIP6 = true })
+			seen.endpoint.Others = []string{"fd00::100"}
+			changeBalancer(seen, "cp3", func(b *haproxy.Balancer) { b.Holds = []string{"fd00::100"} })
 		}, []string{"unhealthy: virtual IPs: 10.0.0.100 is on cp1, and fd00::100 on cp3"}},
 		"no holder of the second address": {func(seen *controlPlane) {
-			seen.endpoint.Address6 = "fd00::100"
+			seen.endpoint.Others = []string{"fd00::100"}
 		}, []string{"unhealthy: virtual IP fd00::100: no balancer has it"}},
 		"a stopped HAProxy": {func(seen *controlPlane) {
 			changeBalancer(seen, "cp2", func(b *haproxy.Balancer) {

@@ -42,8 +42,7 @@ type virtualIPModel struct {
 	Holder  types.String `tfsdk:"holder"`
 	Holders types.List   `tfsdk:"holders"`
 
-	Address6 types.String `tfsdk:"address6"`
-	Holders6 types.List   `tfsdk:"holders6"`
+	AdditionalAddresses map[string][]string `tfsdk:"additional_addresses"`
 }
 
 type balancerModel struct {
@@ -153,7 +152,10 @@ func virtualIPOf(h endpointHealth) *virtualIPModel {
 	holders := h.Holders()
 	out := &virtualIPModel{
 		Address: lineOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders),
-		Address6: lineOrNull(h.Address6), Holders6: stringList(h.Holders6()),
+		AdditionalAddresses: map[string][]string{},
+	}
+	for _, address := range h.Others {
+		out.AdditionalAddresses[address] = h.HoldersOf(address)
 	}
 	if len(holders) == 1 {
 		out.Holder = lineValue(holders[0])
@@ -164,7 +166,7 @@ func virtualIPOf(h endpointHealth) *virtualIPModel {
 func balancerOf(b haproxy.Balancer) balancerModel {
 	out := balancerModel{
 		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil),
-		HoldsVirtualIP: types.BoolValue(b.HoldsVIP),
+		HoldsVirtualIP: types.BoolValue(len(b.Holds) > 0),
 		HAProxy:        lineOrNull(b.HAProxy), Keepalived: lineOrNull(b.Keepalived), Backends: map[string]backendModel{},
 	}
 	for name, seen := range b.Backends {
@@ -347,10 +349,7 @@ func parenthesized(before, text string) string {
 func (h endpointHealth) where() string {
 	switch {
 	case h.targets == nil:
-		if h.Address6 != "" {
-			return h.Address + " and " + h.Address6 + " on " + orNoBalancer(h.HoldersOfAll())
-		}
-		return h.Address + " on " + orNoBalancer(h.Holders())
+		return enumerated(append([]string{h.Address}, h.Others...)) + " on " + orNoBalancer(h.HoldersOfAll())
 	case h.targets.Silence != "":
 		return h.Address + " does not answer"
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // dualStackEndpoint is the model of an endpoint with this second virtual IP.
@@ -98,24 +100,79 @@ func TestRefusedAddress6(t *testing.T) {
 // TestVirtualIPs: what kube_control_plane says of two addresses.
 func TestVirtualIPs(t *testing.T) {
 	health := endpointHealth{Health: haproxy.Health{
-		Address: "10.0.0.100", Address6: "fd00::100", Balancers: map[string]haproxy.Balancer{
-			"cp1": {HoldsVIP: true, HoldsVIP6: true}, "cp2": {},
+		Address: "10.0.0.100", Others: []string{"fd00::100"}, Balancers: map[string]haproxy.Balancer{
+			"cp1": {Holds: []string{"10.0.0.100", "fd00::100"}}, "cp2": {},
 		},
 	}}
 	got := virtualIPOf(health)
-	if got.Address6.ValueString() != "fd00::100" || got.Holder.ValueString() != "cp1" ||
-		len(got.Holders6.Elements()) != 1 {
+	if got.Holder.ValueString() != "cp1" || !slices.Equal(got.AdditionalAddresses["fd00::100"], []string{"cp1"}) {
 		t.Errorf("got %+v", got)
 	}
 	if where := health.where(); where != "10.0.0.100 and fd00::100 on cp1" {
 		t.Errorf("the summary says %q", where)
 	}
-	health.Balancers["cp1"] = haproxy.Balancer{HoldsVIP: true}
+	health.Balancers["cp1"] = haproxy.Balancer{Holds: []string{"10.0.0.100"}}
 	if where := health.where(); where != "10.0.0.100 and fd00::100 on no observed balancer" {
 		t.Errorf("without the second one, the summary says %q", where)
 	}
-	health.Address6 = ""
-	if got := virtualIPOf(health); !got.Address6.IsNull() || health.where() != "10.0.0.100 on cp1" {
+	health.Others = nil
+	if got := virtualIPOf(health); len(got.AdditionalAddresses) > 0 || health.where() != "10.0.0.100 on cp1" {
 		t.Errorf("with one address: %+v, %s", got, health.where())
+	}
+}
+
+// TestFurtherRegistration: replicas learn further virtual IPs from the plan, and their certificates have them.
+func TestFurtherRegistration(t *testing.T) {
+	m := dualStackEndpoint(t, "10.0.0.100", "fd00::100")
+	var balancers haproxyModel
+	diags := objectAs(t, m.HAProxy, &balancers)
+	balancers.Further = stringList([]string{"10.0.0.101"})
+	object, more := types.ObjectValueFrom(t.Context(), m.HAProxy.AttributeTypes(t.Context()), balancers)
+	diags.Append(more...)
+	before := m
+	m.HAProxy = object
+	m.planRegistration(t.Context(), types.StringNull(), &diags)
+	got := decodeRegistration(t.Context(), m.Registration, &diags)
+	if diags.HasError() || !slices.Equal(got.AdditionalAddresses(), []string{"10.0.0.101"}) ||
+		!m.affectsMachine(t.Context(), before, nil) {
+		t.Errorf("the registration is %s, %v", got.Key(), diags)
+	}
+	read, more := registrationObject(t.Context(), got)
+	if more.HasError() || !read.Equal(m.Registration) {
+		t.Errorf("an import reads the registration as %s, want %s", read, m.Registration)
+	}
+	recorded, err := registrationIn(registrationText(got))
+	if err != nil || recorded.Key() != got.Key() {
+		t.Errorf("a machine records %+v, %v", recorded, err)
+	}
+	got.Further = []string{"fe80::1"}
+	if _, err := registrationIn(registrationText(got)); err == nil {
+		t.Error("a machine's record may have any further address")
+	}
+	leaves := replicaBehind(m.Registration).leaves(t.Context())
+	if !slices.ContainsFunc(leaves, func(l pki.Leaf) bool {
+		return slices.Contains(l.Hosts, "10.0.0.101") && slices.Contains(l.Hosts, "fd00::100")
+	}) {
+		t.Errorf("no certificate has both addresses: %v", leaves)
+	}
+}
+
+// TestRefusedFurther: a further virtual IP that is another address already, or of no family of the machines.
+func TestRefusedFurther(t *testing.T) {
+	for address, cause := range map[string]string{
+		"10.0.0.101": "", "fd00::101": "", "10.0.0.100": "is the endpoint's address already",
+		"fd00::100": "is the endpoint's address6 already", "10.0.0.11": "is the address of host cp1 already",
+	} {
+		m := dualStackEndpoint(t, "10.0.0.100", "fd00::100")
+		var balancers haproxyModel
+		diags := objectAs(t, m.HAProxy, &balancers)
+		balancers.Further = stringList([]string{address})
+		object, more := types.ObjectValueFrom(t.Context(), m.HAProxy.AttributeTypes(t.Context()), balancers)
+		diags.Append(more...)
+		m.HAProxy = object
+		validateHAProxy(t.Context(), m, &diags)
+		if text := wordsOf(diags); diags.HasError() != (cause != "") || !strings.Contains(text, cause) {
+			t.Errorf("%s: %q, want %q", address, text, cause)
+		}
 	}
 }

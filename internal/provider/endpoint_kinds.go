@@ -329,6 +329,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		ClusterName:     m.bundle.ClusterName,
 		Address:         m.Address.ValueString(),
 		Address6:        balancers.Address6.ValueString(),
+		Further:         stringsOf(ctx, balancers.Further, diags),
 		Port:            int(m.Port.ValueInt64()),
 		Hosts:           r.session.machines(stringMapOf(ctx, balancers.Hosts, diags)),
 		Interface:       balancers.Interface.ValueString(),

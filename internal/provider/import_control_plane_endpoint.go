@@ -65,6 +65,7 @@ func (r *endpointResource) ImportState(
 	i.set("port", int64(observed.Port))
 	i.set("haproxy.hosts", observed.Hosts)
 	i.set("haproxy.address6", stringOrNull(observed.Address6))
+	i.set("haproxy.additional_addresses", stringsOrNull(observed.Further))
 	i.set("haproxy.interface", stringOrNull(observed.Interface))
 	i.set("haproxy.virtual_router_id", intOrNull(observed.VirtualRouterID))
 	i.set("haproxy.vrrp", stringOrNull(observed.VRRP))
@@ -78,8 +79,8 @@ func (r *endpointResource) ImportState(
 	i.set("drain_timeout", durationText(drain))
 	i.set("url", apiURL(observed.Address, int64(observed.Port)))
 	registration, diags := registrationObject(ctx, endpoint.Registration{
-		Address: observed.Address, Address6: observed.Address6, Port: observed.Port, Hosts: observed.Hosts,
-		DrainTimeout: drain, VerifyCA: observed.CACertificate != "", ClusterID: observed.ClusterID,
+		Address: observed.Address, Address6: observed.Address6, Further: observed.Further, Port: observed.Port,
+		Hosts: observed.Hosts, DrainTimeout: drain, VerifyCA: observed.CACertificate != "", ClusterID: observed.ClusterID,
 	})
 	resp.Diagnostics.Append(diags...)
 	i.set("registration", registration)

@@ -124,10 +124,15 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 func validateRegistration(registration endpoint.Registration) error {
 	switch registration.Kind {
 	case "", endpoint.HAProxy:
-		if registration.Address6 == "" {
+		if registration.Address6 != "" {
+			if err := haproxy.ValidateAddress6(registration.Address, registration.Address6); err != nil {
+				return err
+			}
+		}
+		if len(registration.Further) == 0 {
 			return nil
 		}
-		return haproxy.ValidateAddress6(registration.Address, registration.Address6)
+		return haproxy.ValidateFurther(registration.Address, registration.Address6, registration.Further, registration.Hosts)
 	case endpoint.External:
 		return external.ValidateRegistration(registration)
 	case endpoint.DNS:
@@ -145,6 +150,7 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 	object, more := types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
 		Address:      types.StringValue(r.Address),
 		Address6:     stringOrNull(r.Address6),
+		Further:      stringsOrNull(r.Further),
 		Port:         types.Int64Value(int64(r.Port)),
 		Hosts:        stringMap(r.Hosts),
 		DrainTimeout: durationText(r.DrainTimeout),

@@ -34,6 +34,7 @@ type endpointModel struct {
 type haproxyModel struct {
 	Hosts           types.Map    `tfsdk:"hosts"`
 	Address6        types.String `tfsdk:"address6"`
+	Further         types.List   `tfsdk:"additional_addresses"`
 	Interface       types.String `tfsdk:"interface"`
 	VirtualRouterID types.Int64  `tfsdk:"virtual_router_id"`
 	VRRP            types.String `tfsdk:"vrrp"`
@@ -47,6 +48,7 @@ type haproxyModel struct {
 // balancers decodes the haproxy attribute. If it is unknown, all of the result is unknown.
 func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) haproxyModel {
 	model := haproxyModel{Hosts: types.MapUnknown(types.StringType), Address6: types.StringUnknown()}
+	model.Further = types.ListUnknown(types.StringType)
 	model.Konnectivity = types.ObjectUnknown(tunnelTypes)
 	model.Metrics = types.ObjectUnknown(balancerMetricsTypes)
 	if allKnown(m.HAProxy) {
@@ -83,7 +85,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		Hooks: types.ObjectNull(hooksTypes), Zone: types.ObjectNull(zoneTypes),
 		BGP: types.ObjectNull(announcementTypes), KubeVIP: types.ObjectNull(electionTypes),
 		Address: m.Address, Port: m.Port, DrainTimeout: m.DrainTimeout, VerifyCA: types.BoolValue(!m.CA.IsNull()),
-		ClusterID: cluster,
+		ClusterID: cluster, Further: types.ListNull(types.StringType),
 	}
 	switch {
 	case m.HAProxy.IsUnknown() || m.External.IsUnknown() || m.DNS.IsUnknown() || m.BGP.IsUnknown() ||
@@ -120,6 +122,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 	case m.External.IsNull():
 		balancers := m.balancers(ctx, diags)
 		registration.Hosts, registration.Address6 = balancers.Hosts, balancers.Address6
+		registration.Further = balancers.Further
 	default:
 		arguments := m.external(ctx, diags)
 		if !arguments.known(ctx) {
@@ -131,7 +134,8 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.DetectionTime = durationText(spec.HealthCheck.DetectionTime())
 		registration.ProbeFrom, registration.Hooks = arguments.ProbeFrom, arguments.Hooks
 	}
-	if registration.Address6.IsUnknown() || !allKnown(registration.Hosts) || !elementsKnown(ctx, registration.Hosts) {
+	if registration.Address6.IsUnknown() || !elementsKnown(ctx, registration.Further) || !allKnown(registration.Hosts) ||
+		!elementsKnown(ctx, registration.Hosts) {
 		return
 	}
 	object, more := types.ObjectValueFrom(ctx, registrationTypes, registration)

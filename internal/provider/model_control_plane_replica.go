@@ -103,14 +103,13 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 		!elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
+	registration := m.registration(ctx, &ignored)
 	names := requestedReplicaModel{
 		Name: m.Name, Address: address, Endpoint: at, Endpoint6: endpoint6,
+		Additional:   stringsOrNull(registration.AdditionalAddresses()),
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
 	}.names(ctx, &ignored)
-	for _, additional := range m.additional() {
-		names.Additional = append(names.Additional, decodeRegistration(ctx, additional, &ignored).Addresses()...)
-	}
-	lease := kubevip.LeaseOf(m.registration(ctx, &ignored))
+	lease := kubevip.LeaseOf(registration)
 	if m.noAdminConf() {
 		return withLease(component.LeavesWithoutAdmin(names), m.name(), lease)
 	}

@@ -25,6 +25,7 @@ import (
 type registrationModel struct {
 	Address      types.String `tfsdk:"address"`
 	Address6     types.String `tfsdk:"address6"`
+	Further      types.List   `tfsdk:"additional_addresses"`
 	Port         types.Int64  `tfsdk:"port"`
 	Hosts        types.Map    `tfsdk:"hosts"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
@@ -67,8 +68,11 @@ func hooksOf(ctx context.Context, object types.Object, diags *diag.Diagnostics) 
 }
 
 var registrationTypes = map[string]attr.Type{
-	"address":       types.StringType,
-	"address6":      types.StringType,
+	"address":  types.StringType,
+	"address6": types.StringType,
+
+	"additional_addresses": types.ListType{ElemType: types.StringType},
+
 	"port":          types.Int64Type,
 	"hosts":         types.MapType{ElemType: types.StringType},
 	"drain_timeout": types.StringType,
@@ -193,6 +197,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		Kind:          endpoint.Kind(model.Kind.ValueString()),
 		Address:       model.Address.ValueString(),
 		Address6:      model.Address6.ValueString(),
+		Further:       stringsOf(ctx, model.Further, diags),
 		Port:          int(model.Port.ValueInt64()),
 		Hosts:         stringMapOf(ctx, model.Hosts, diags),
 		DrainTimeout:  drain,
@@ -212,6 +217,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 type queryEndpointModel struct {
 	Address   types.String `tfsdk:"address"`
 	Address6  types.String `tfsdk:"address6"`
+	Further   types.List   `tfsdk:"additional_addresses"`
 	Port      types.Int64  `tfsdk:"port"`
 	Hosts     types.Map    `tfsdk:"hosts"`
 	ClusterID types.String `tfsdk:"cluster_id"`
@@ -234,6 +240,7 @@ func decodeEndpoint(
 	return inCluster(endpoint.Registration{
 		Address:   model.Address.ValueString(),
 		Address6:  model.Address6.ValueString(),
+		Further:   stringsOf(ctx, model.Further, diags),
 		Port:      int(model.Port.ValueInt64()),
 		Hosts:     stringMapOf(ctx, model.Hosts, diags),
 		ClusterID: model.ClusterID.ValueString(),

@@ -47,6 +47,7 @@ type requestedReplicaModel struct {
 	Address       types.String `tfsdk:"address"`
 	Endpoint      types.String `tfsdk:"endpoint"`
 	Endpoint6     types.String `tfsdk:"endpoint6"`
+	Additional    types.List   `tfsdk:"additional_addresses"`
 	KubeVIP       types.Bool   `tfsdk:"kube_vip"`
 	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
 	ClusterDomain types.String `tfsdk:"cluster_domain"`
@@ -271,6 +272,7 @@ func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostic
 		Advertise:     m.Address.ValueString(),
 		Endpoint:      m.Endpoint.ValueString(),
 		Endpoint6:     m.Endpoint6.ValueString(),
+		Additional:    stringsOf(ctx, m.Additional, diags),
 		Extra:         stringsOf(ctx, m.ExtraSANs, diags),
 	}
 }

@@ -136,6 +136,22 @@ func validateKubeVIP(ctx context.Context, model endpointModel, diags *diag.Diagn
 	}
 }
 
+// validateFurther checks the additional addresses against the others.
+func validateFurther(ctx context.Context, model endpointModel, balancers haproxyModel, diags *diag.Diagnostics) {
+	if balancers.Further.IsNull() || !elementsKnown(ctx, balancers.Further) {
+		return
+	}
+	var hosts map[string]string
+	if allKnown(balancers.Hosts) && elementsKnown(ctx, balancers.Hosts) {
+		hosts = stringMapOf(ctx, balancers.Hosts, diags)
+	}
+	err := haproxy.ValidateFurther(model.Address.ValueString(), balancers.Address6.ValueString(),
+		stringsOf(ctx, balancers.Further, diags), hosts)
+	if err != nil {
+		addInvalid(diags, path.Root("haproxy").AtName("additional_addresses"), "Invalid endpoint address", err)
+	}
+}
+
 func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagnostics) {
 	if !allKnown(model.Address) {
 		return
@@ -151,6 +167,7 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 			addInvalid(diags, path.Root("haproxy").AtName("address6"), "Invalid endpoint address", err)
 		}
 	}
+	validateFurther(ctx, model, balancers, diags)
 	if !balancers.Konnectivity.IsUnknown() && elementsKnown(ctx, balancers.Konnectivity) && !model.Port.IsUnknown() {
 		port := cmp.Or(int(model.Port.ValueInt64()), endpoint.DefaultPort)
 		if err := haproxy.ValidateKonnectivity(balancers.konnectivity(ctx), port); err != nil {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -82,6 +83,12 @@ func requestedReplicaSchema() schema.Attribute {
 			"endpoint6": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 				MarkdownDescription: "The `haproxy.address6` of its `kube_control_plane_endpoint`. Default: none.",
+			},
+			"additional_addresses": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+				MarkdownDescription: "The `haproxy.additional_addresses` of its `kube_control_plane_endpoint`, and the " +
+					"addresses of its `additional_endpoints`. Default: none.",
 			},
 			"kube_vip": schema.BoolAttribute{
 				Optional: true,

@@ -84,7 +84,8 @@ func querySchema() map[string]schema.Attribute {
 				"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
 				"address6": schema.StringAttribute{Optional: true, MarkdownDescription: "The second virtual IP of a " +
 					"dual-stack endpoint. Default: none."},
-				"port": schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
+				"additional_addresses": registeredAddressesSchema(),
+				"port":                 schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Required: true, ElementType: types.StringType,
 					MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",
@@ -151,11 +152,14 @@ func controlPlaneComputed() map[string]schema.Attribute {
 			"them."),
 		"summary": computedText("Summary in one line."),
 		"virtual_ip": computedGroup("The address of the API.", map[string]schema.Attribute{
-			"address":  computedText("The virtual IP."),
-			"holder":   computedText("The balancer that has it; null if none is observed with it, or several are."),
-			"holders":  computedTexts("All balancers that have it: more than one is an issue."),
-			"address6": computedText("The second virtual IP; null if there is none."),
-			"holders6": computedTexts("All balancers that have the second virtual IP: another one than `holder` is an issue."),
+			"address": computedText("The virtual IP."),
+			"holder":  computedText("The balancer that has it; null if none is observed with it, or several are."),
+			"holders": computedTexts("All balancers that have it: more than one is an issue."),
+			"additional_addresses": schema.MapAttribute{
+				Computed: true, ElementType: types.ListType{ElemType: types.StringType},
+				MarkdownDescription: "The other virtual IPs (`address6` and `additional_addresses` of the endpoint), each with " +
+					"the balancers that have it: another one than `holder` is an issue.",
+			},
 		}),
 		"balancers": computedMap("The machines of the endpoint, by name.", map[string]schema.Attribute{
 			"address":   computedText("Address of the machine."),

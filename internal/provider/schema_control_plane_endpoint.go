@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -123,6 +124,14 @@ func haproxySchema() schema.Attribute {
 					"address on the interface. Certificates of the API servers contain it. A change reloads HAProxy and " +
 					"keepalived and keeps the connections to `address`. Default: none.",
 			},
+			"additional_addresses": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				Validators: []validator.List{listvalidator.SizeBetween(1, haproxy.MostFurther), listvalidator.UniqueValues()},
+				MarkdownDescription: "Further virtual IPs: unused addresses in the machines' network, or in another one " +
+					"on the same interface that all of them reach. One machine has all of them. IPv6 beside an IPv4 `address` " +
+					"is possible, and each machine then needs an IPv6 address on the interface. Certificates of the API servers contain them. A change " +
+					"reloads HAProxy and keepalived and keeps the connections to the other addresses. Default: none.",
+			},
 			"interface": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Network interface of the virtual IP. Default: the interface with the " +
@@ -174,6 +183,10 @@ func endpointComputed() map[string]schema.Attribute {
 				"address": schema.StringAttribute{Computed: true, MarkdownDescription: "The endpoint's address."},
 				"address6": schema.StringAttribute{Computed: true, MarkdownDescription: "The second virtual IP, or " +
 					"null."},
+				"additional_addresses": schema.ListAttribute{
+					Computed: true, ElementType: types.StringType,
+					MarkdownDescription: "The further virtual IPs, or null.",
+				},
 				"port": schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port at the address."},
 				"hosts": schema.MapAttribute{
 					Computed: true, ElementType: types.StringType,

@@ -156,13 +156,22 @@ func replicaEndpointSchema() schema.Attribute {
 	}
 }
 
+// registeredAddressesSchema is that of Registration.Further.
+func registeredAddressesSchema() schema.Attribute {
+	return schema.ListAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "Further virtual IPs of the endpoint. Default: none.",
+	}
+}
+
 // registrationArguments are those of endpoint.Registration.
 func registrationArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"address": schema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
 		"address6": schema.StringAttribute{Optional: true, MarkdownDescription: "The second virtual IP of a " +
 			"dual-stack endpoint. Default: none."},
-		"port": schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
+		"additional_addresses": registeredAddressesSchema(),
+		"port":                 schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port at the address."},
 		"hosts": schema.MapAttribute{
 			Required: true, ElementType: types.StringType,
 			MarkdownDescription: "Addresses of the balancers, or of the targets of an endpoint without any, by name.",

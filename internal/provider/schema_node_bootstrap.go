@@ -128,7 +128,8 @@ func clusterEndpointSchema(use string) schema.Attribute {
 func clusterEndpointArguments() map[string]schema.Attribute {
 	all, out := registrationArguments(), map[string]schema.Attribute{}
 	for _, name := range []string{
-		"address", "address6", "port", "hosts", "cluster_id", "kind", "target_port", "probe_from", "zone", "bgp", "kube_vip",
+		"address", "address6", "additional_addresses", "port", "hosts", "cluster_id", "kind", "target_port", "probe_from",
+		"zone", "bgp", "kube_vip",
 	} {
 		out[name] = all[name]
 	}

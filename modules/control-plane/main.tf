@@ -114,13 +114,14 @@ resource "kube_control_plane_endpoint" "this" {
     propagation_time = var.endpoint.kube_vip.propagation_time
   }
   haproxy = local.balanced ? {
-    hosts             = local.with["balancer"]
-    address6          = var.endpoint.address6
-    interface         = var.endpoint.interface
-    virtual_router_id = var.endpoint.virtual_router_id
-    vrrp              = var.endpoint.vrrp
-    hand_over         = var.endpoint.hand_over
-    install_packages  = var.endpoint.install_packages
+    hosts                = local.with["balancer"]
+    address6             = var.endpoint.address6
+    additional_addresses = var.endpoint.additional_addresses
+    interface            = var.endpoint.interface
+    virtual_router_id    = var.endpoint.virtual_router_id
+    vrrp                 = var.endpoint.vrrp
+    hand_over            = var.endpoint.hand_over
+    install_packages     = var.endpoint.install_packages
     konnectivity = var.kubernetes.konnectivity == null ? null : {
       port    = var.kubernetes.konnectivity.agent_port
       targets = local.with["replica"]

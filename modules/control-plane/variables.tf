@@ -48,7 +48,7 @@ variable "endpoint" {
     The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
     With metrics, HAProxy serves its metrics at an address and port, and facts are written to the directory of node_exporter's textfile collector.
     HAProxy and keepalived are restarted when they hang, unless liveness_probe is false. Changing it restarts nothing.
-    With address6, an unused IPv6 address, the API has a second one, on the same machine.
+    With address6, an unused IPv6 address, the API has a second one, on the same machine; with additional_addresses, further ones of either family.
     With hand_over, the address moves from a balancer of this control plane ("prepare", then "take") or to one ("release", guide Topologies).
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
@@ -56,16 +56,17 @@ variable "endpoint" {
     With kube_vip, an unused address in the network of the machines with the role "replica". kube-vip, which you install there, gives it to one of them, or, with mode = "bgp", announces it from each (then it is in none of their networks).
   EOT
   type = object({
-    address           = string
-    address6          = optional(string)
-    port              = optional(number, 6443)
-    drain_timeout     = optional(string, "10s")
-    interface         = optional(string)
-    virtual_router_id = optional(number)
-    vrrp              = optional(string)
-    hand_over         = optional(string)
-    install_packages  = optional(bool, true)
-    liveness_probe    = optional(bool, true)
+    address              = string
+    address6             = optional(string)
+    additional_addresses = optional(list(string))
+    port                 = optional(number, 6443)
+    drain_timeout        = optional(string, "10s")
+    interface            = optional(string)
+    virtual_router_id    = optional(number)
+    vrrp                 = optional(string)
+    hand_over            = optional(string)
+    install_packages     = optional(bool, true)
+    liveness_probe       = optional(bool, true)
     metrics = optional(object({
       address            = optional(string)
       port               = optional(number)
@@ -139,10 +140,10 @@ variable "etcd" {
   description = <<-EOT
     etcd. version is required, so that an update of the module does not upgrade a cluster.
     A change to the version, flags or limits restarts one member at a time, the leader last.
-    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command, or to a bucket (s3). Changing them, metrics or liveness_probe restarts nothing.
+    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command, or to a bucket (s3). Changing them, metrics.textfile_directory or liveness_probe restarts nothing.
     runtime is what runs the members: "systemd" (the default), or "static_pod", with the image: see the guide "Static pods".
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
-    metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
+    metrics.address is where etcd serves its metrics over TLS, at port 2382. metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
     volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks".
     archived_data_dirs are data directories that were moved aside, by the name of the machine, with which its member goes on: see the same guide.
   EOT
@@ -193,7 +194,7 @@ variable "etcd" {
       accept_other_ca  = optional(bool)
     }))
     liveness_probe = optional(bool, true)
-    metrics        = optional(object({ textfile_directory = string }))
+    metrics        = optional(object({ address = optional(string), textfile_directory = optional(string) }))
     environment    = optional(map(string))
     resources = optional(object({
       memory_high = optional(string)

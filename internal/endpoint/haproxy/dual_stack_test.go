@@ -152,11 +152,11 @@ func TestBothOnOneHost(t *testing.T) {
 			t.Errorf("%s: healthy is %v", name, got)
 		}
 		h := healthOf(s, seen)
-		if got := h.HoldersOfAll(); !slices.Equal(got, c.holders) || h.Address6 != "fd00::100" {
+		if got := h.HoldersOfAll(); !slices.Equal(got, c.holders) || !slices.Equal(h.Others, []string{"fd00::100"}) {
 			t.Errorf("%s: both are on %q", name, got)
 		}
-		if second := holders(s.Address6, seen); !slices.Equal(h.Holders6(), second) {
-			t.Errorf("%s: the second is on %q, want %q", name, h.Holders6(), second)
+		if second := holders(s.Address6, seen); !slices.Equal(h.HoldersOf(s.Address6), second) {
+			t.Errorf("%s: the second is on %q, want %q", name, h.HoldersOf(s.Address6), second)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestHasIPv6(t *testing.T) {
 		{"2: eth0    inet6 fd00::11/64 scope global\n", "eth0", true},
 		{"2: eth0    inet6 nonsense scope global\n", "eth0", false},
 	} {
-		if got := hasIPv6(lines+c.more, c.device, "fd00::100"); got != c.want {
+		if got := hasIPv6(lines+c.more, c.device, []string{"10.0.0.100", "fd00::100"}); got != c.want {
 			t.Errorf("%q on %q: %v", c.more, c.device, got)
 		}
 	}
@@ -244,8 +244,8 @@ func TestImportDualStack(t *testing.T) {
 	}{
 		"as rendered":    {func(host.Facts) {}, ""},
 		"without record": {func(facts host.Facts) { delete(facts.Files, recordPath) }, ""},
-		"two of one family": {func(facts host.Facts) {
-			text := strings.Replace(renderHAProxy(s), "[fd00::100]", "10.0.0.101", 1)
+		"one of them twice": {func(facts host.Facts) {
+			text := strings.Replace(renderHAProxy(s), "[fd00::100]", "10.0.0.100", 1)
 			facts.Files[endpointPath] = host.FileState{Content: text}
 		}, "changed by hand"},
 		"no address": {func(facts host.Facts) {
@@ -274,5 +274,120 @@ func TestRegistrarKnowsBoth(t *testing.T) {
 	}
 	if threeHosts().Registration().Key() == registration.Key() {
 		t.Error("observations of both endpoints would be shared")
+	}
+}
+
+// withFurther is dualStack with two more virtual IPs.
+func withFurther() Spec {
+	s := dualStack()
+	s.Further = []string{"10.0.1.100", "fd01::100"}
+	return s
+}
+
+// TestRenderFurther: further virtual IPs add lines to the files, and change none.
+func TestRenderFurther(t *testing.T) {
+	got, fewer := allRendered(withFurther()), allRendered(dualStack())
+	want := []string{
+		"bind 10.0.1.100:6443 transparent", "bind [fd01::100]:6443 transparent", "10.0.1.100/32 dev eth0",
+		"fd01::100/128 dev eth0 preferred_lft 0",
+		"ExecStopPost=-/bin/sh -c 'ip address delete 10.0.1.100/32 dev eth0 2>/dev/null'",
+		"ExecStopPost=-/bin/sh -c 'ip address delete fd01::100/128 dev eth0 2>/dev/null'",
+	}
+	for _, line := range want {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("%q is not rendered", line)
+		}
+	}
+	for _, line := range subtract(fewer, got) { // JSON needs a comma, and the registration is one line
+		if !strings.Contains(line, "drain_timeout") && !strings.Contains(line, "address6") {
+			t.Errorf("removed: %s", line)
+		}
+	}
+	if withFurther().rendersLike(dualStack()) {
+		t.Error("further virtual IPs render the same files")
+	}
+}
+
+func TestValidateFurther(t *testing.T) {
+	hosts := map[string]string{"cp1": "10.0.0.11"}
+	for _, c := range []struct {
+		address, address6 string
+		further           []string
+		cause             string
+	}{
+		{"10.0.0.100", "", nil, ""},
+		{"10.0.0.100", "", []string{"10.0.1.100", "fd00::100"}, ""},
+		{"fd00::100", "", []string{"fd00::101"}, ""},
+		{"10.0.0.100", "", []string{"10.0.0.100"}, "is the endpoint's address already"},
+		{"10.0.0.100", "fd00::100", []string{"fd00::100"}, "is the endpoint's address6 already"},
+		{"10.0.0.100", "", []string{"10.0.1.100", "10.0.1.100"}, "is listed already"},
+		{"10.0.0.100", "", []string{"10.0.0.11"}, "is the address of host cp1 already"},
+		{"10.0.0.100", "", []string{"api.example.com"}, "is not an IP address"},
+		{"10.0.0.100", "", []string{"127.0.0.2"}, "cannot be a virtual IP"},
+		{"fd00::100", "", []string{"10.0.0.100"}, "is IPv4, and an endpoint with it has an IPv4 address"},
+		{"10.0.0.100", "", make([]string, MostFurther+1), "at most 16 are supported"},
+	} {
+		check(t, strings.Join(c.further, " "), ValidateFurther(c.address, c.address6, c.further, hosts), c.cause)
+	}
+}
+
+// TestFurtherOnOneHost: all virtual IPs are healthy only together.
+func TestFurtherOnOneHost(t *testing.T) {
+	s := withFurther()
+	seen := map[string]balancer{}
+	for _, host := range names(s.Hosts) {
+		seen[host] = asRendered(s, host)
+	}
+	seen["cp2"] = held(seen["cp2"], s.vips()...)
+	if drift := status(s, seen).Drift; len(drift) > 0 || !allHealthy(s, seen) ||
+		!slices.Equal(healthOf(s, seen).HoldersOfAll(), []string{"cp2"}) {
+		t.Errorf("together: %q", drift)
+	}
+	seen["cp2"] = held(asRendered(s, "cp2"), "10.0.0.100", "fd00::100", "fd01::100")
+	seen["cp1"] = held(seen["cp1"], "10.0.1.100")
+	want := []string{"10.0.0.100 is held by cp2, and 10.0.1.100 by cp1"}
+	if drift := status(s, seen).Drift; !slices.Equal(drift, want) || allHealthy(s, seen) ||
+		len(healthOf(s, seen).HoldersOfAll()) > 0 {
+		t.Errorf("apart: %q", drift)
+	}
+}
+
+func TestImportFurther(t *testing.T) {
+	onlyFurther := threeHosts()
+	onlyFurther.Further = []string{"fd00::100"}
+	for name, c := range map[string]struct {
+		s        Spec
+		unknown  bool // there is no record
+		address6 string
+		further  []string
+	}{
+		"all":                             {withFurther(), false, "fd00::100", []string{"10.0.1.100", "fd01::100"}},
+		"all, without a record":           {withFurther(), true, "fd00::100", []string{"10.0.1.100", "fd01::100"}},
+		"IPv6 as a further one":           {onlyFurther, false, "", []string{"fd00::100"}},
+		"IPv6 of one without record":      {onlyFurther, true, "fd00::100", nil},
+		"with the record of another time": {withFurther(), false, "fd00::100", []string{"10.0.1.100", "fd01::100"}},
+	} {
+		facts := machineOf(c.s, "cp1", "eth0")
+		if c.unknown {
+			delete(facts.Files, recordPath)
+		}
+		if name == "with the record of another time" {
+			facts.Files[recordPath] = host.FileState{Content: recordText(threeHosts())}
+		}
+		part, err := rendered(c.s.Hosts["cp1"], facts)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := part.imported(); got.Address6 != c.address6 || strings.Join(got.Further, " ") !=
+			strings.Join(c.further, " ") {
+			t.Errorf("%s: %q and %q", name, got.Address6, got.Further)
+		}
+	}
+	facts := machineOf(withFurther(), "cp1", "eth0")
+	text := strings.Replace(renderHAProxy(withFurther()), "10.0.1.100:6443", "10.0.1.100:6444", 1)
+	facts.Files[endpointPath] = host.FileState{Content: text}
+	if _, err := rendered(withFurther().Hosts["cp1"], facts); err == nil {
+		t.Error("a virtual IP with another port is imported")
 	}
 }

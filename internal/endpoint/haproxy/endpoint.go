@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type Spec struct {
 	ClusterID       string                // the cluster that owns the endpoint: two clusters never share a host
 	ClusterName     string                // for messages
 	Address         string                // the virtual IP
+	Further         []string              // further ones, of either family, that the same host has
 	Address6        string                // a second one, IPv6, of an endpoint whose Address is IPv4; "" means none
 	Port            int                   // 0 means 6443
 	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
@@ -72,6 +74,7 @@ func (s Spec) Registration() endpoint.Registration {
 	return endpoint.Registration{
 		Address:      s.Address,
 		Address6:     s.Address6,
+		Further:      s.Further,
 		Port:         s.port(),
 		Hosts:        s.addresses(),
 		DrainTimeout: orDefault(s.DrainTimeout, endpoint.DefaultDrainTimeout),
@@ -84,10 +87,14 @@ func (s Spec) port() int { return orDefault(s.Port, endpoint.DefaultPort) }
 
 // vips returns the virtual IPs. The same host holds all of them.
 func (s Spec) vips() []string {
-	if s.Address6 == "" {
-		return []string{s.Address}
-	}
-	return []string{s.Address, s.Address6}
+	return endpoint.Registration{Address: s.Address, Address6: s.Address6, Further: s.Further}.Addresses()
+}
+
+// ipv6VIPs returns the virtual IPs of the other family than that of an IPv4 address.
+func (s Spec) ipv6VIPs() []string {
+	return slices.DeleteFunc(s.vips(), func(address string) bool {
+		return strings.Contains(s.Address, ":") || !strings.Contains(address, ":")
+	})
 }
 
 func (s Spec) multicast() bool { return s.VRRP == Multicast }
@@ -115,6 +122,7 @@ func (s Spec) validate() error {
 	if s.Address6 != "" {
 		checks = append(checks, ValidateAddress6(s.Address, s.Address6))
 	}
+	checks = append(checks, ValidateFurther(s.Address, s.Address6, s.Further, s.addresses()))
 	checks = append(checks, ValidateKonnectivity(s.Konnectivity, s.port()),
 		ValidateMetrics(s.Metrics, s.port(), s.Konnectivity))
 	if s.VRRP != "" && s.VRRP != Unicast && s.VRRP != Multicast {

@@ -22,6 +22,7 @@ import (
 // TestHandOverOnMachines: an endpoint takes its address over from a machine that serves the cluster there, when
 // that has given it up, and from no other, and gives it up itself. This computer is that machine.
 func TestHandOverOnMachines(t *testing.T) {
+	testrun.Long(t)
 	f := newFixture(t)
 	f.spec.InstallPackages, f.spec.HandOver = true, Prepare
 	f.installStandIns()

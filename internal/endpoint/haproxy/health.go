@@ -11,8 +11,8 @@ import (
 // Health is the observed state of a registration's balancers. A balancer that cannot be observed
 // has an error instead.
 type Health struct {
-	Address   string              // it has the virtual IP
-	Address6  string              // a second one; "" if it has none
+	Address   string              // the virtual IP
+	Others    []string            // the further ones
 	Balancers map[string]Balancer // by name
 	Replicas  map[string]string   // those that any balancer lists or sends requests to, name → host:port
 }
@@ -24,9 +24,8 @@ type Balancer struct {
 	Present    bool   // it has files of the endpoint
 	HAProxy    string // systemd's ActiveState; "" if there is no such unit
 	Keepalived string
-	Answers    bool // HAProxy's administration socket answers
-	HoldsVIP   bool // the virtual IP
-	HoldsVIP6  bool // the second one
+	Answers    bool     // HAProxy's administration socket answers
+	Holds      []string // those virtual IPs that it has
 	Backends   map[string]Backend
 	Out        map[string]string // replica → why it is not in rotation here
 	Other      string            // the other endpoint that it belongs to; "" if none
@@ -60,14 +59,14 @@ func healthQuery() host.Query {
 // healthOf converts an observation.
 func healthOf(s Spec, seen map[string]balancer) Health {
 	out := Health{
-		Address: s.Address, Address6: s.Address6, Balancers: map[string]Balancer{},
+		Address: s.Address, Others: s.vips()[1:], Balancers: map[string]Balancer{},
 		Replicas: replicaAddresses(reachableOf(seen)),
 	}
 	for name, b := range seen {
 		result := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
 		if b.unreachable == nil {
-			result.Present, result.Answers, result.HoldsVIP = b.installed(), b.answers, b.holdsVIP(s.Address)
-			result.HoldsVIP6 = s.Address6 != "" && b.holdsVIP(s.Address6)
+			result.Present, result.Answers = b.installed(), b.answers
+			result.Holds = slices.DeleteFunc(s.vips(), func(address string) bool { return !b.holdsVIP(address) })
 			result.HAProxy, result.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
 			result.Backends, result.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
@@ -102,31 +101,19 @@ func (b balancer) unitState(unit string) string {
 }
 
 // Holders returns the balancers that have the virtual IP, sorted.
-func (h Health) Holders() []string {
-	var holders []string
-	for _, name := range names(h.Balancers) {
-		if h.Balancers[name].HoldsVIP {
-			holders = append(holders, name)
-		}
-	}
-	return holders
-}
+func (h Health) Holders() []string { return h.HoldersOf(h.Address) }
 
-// Holders6 returns the balancers that have the second virtual IP, sorted.
-func (h Health) Holders6() []string {
-	var holders []string
-	for _, name := range names(h.Balancers) {
-		if h.Balancers[name].HoldsVIP6 {
-			holders = append(holders, name)
-		}
-	}
-	return holders
+// HoldersOf returns the balancers that have one of the virtual IPs, sorted.
+func (h Health) HoldersOf(address string) []string {
+	return slices.DeleteFunc(names(h.Balancers), func(name string) bool {
+		return !slices.Contains(h.Balancers[name].Holds, address)
+	})
 }
 
 // HoldersOfAll returns the balancers that have every virtual IP, sorted.
 func (h Health) HoldersOfAll() []string {
 	return slices.DeleteFunc(h.Holders(), func(name string) bool {
-		return h.Address6 != "" && !h.Balancers[name].HoldsVIP6
+		return len(h.Balancers[name].Holds) <= len(h.Others)
 	})
 }
 

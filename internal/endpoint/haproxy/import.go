@@ -27,6 +27,7 @@ type Imported struct {
 	ClusterID       string // "" if an earlier version created it
 	Address         string
 	Address6        string // "" if it has no second virtual IP
+	Further         []string
 	Port            int
 	Hosts           map[string]string // name → address
 	Interface       string
@@ -88,7 +89,7 @@ type installed struct {
 	address string // of the machine
 	peers   []string
 	vip     netip.AddrPort
-	vip6    netip.AddrPort // invalid if there is none
+	others  []netip.Addr // the virtual IPs beside it
 	// konnectivity is the port of agents, with all targets; nil if there is none.
 	konnectivity *Konnectivity
 	metrics      *Metrics // nil if there are none
@@ -145,10 +146,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	out.metrics, exporter = metricsIn(metrics)
 	api, tunnels, _ := strings.Cut(proxies, konnectivityHeading)
 	out.konnectivity, agents = konnectivityIn(tunnels)
-	out.vip, err = netip.ParseAddrPort(first(bindLine, api))
-	if binds := bindLine.FindAllStringSubmatch(api, -1); err == nil && len(binds) > 1 {
-		out.vip6, err = netip.ParseAddrPort(binds[1][1])
-	}
+	out.vip, out.others, err = vipsIn(api)
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
 	if err := errors.Join(err, agents, exporter, numbers, out.validate()); err != nil {
 		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+
@@ -168,15 +166,56 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	return out, nil
 }
 
+// vipsIn returns the virtual IPs in HAProxy's configuration, the first one with its port.
+func vipsIn(api string) (first netip.AddrPort, others []netip.Addr, err error) {
+	for _, bind := range bindLine.FindAllStringSubmatch(api, MostFurther+3) {
+		at, err := netip.ParseAddrPort(bind[1])
+		switch {
+		case err != nil:
+			return first, nil, err
+		case !first.IsValid():
+			first = at
+		case at.Port() != first.Port():
+			return first, nil, fmt.Errorf("the port of %s is another one", at)
+		default:
+			others = append(others, at.Addr())
+		}
+	}
+	if !first.IsValid() {
+		return first, nil, errors.New("HAProxy listens nowhere")
+	}
+	return first, others, nil
+}
+
+// addresses returns the virtual IPs beside the first as Address6 and Further: as the record says, if it has the same
+// ones, or the first IPv6 one beside IPv4 as Address6.
+func (p installed) addresses() (address6 string, further []string) {
+	for _, other := range p.others {
+		further = append(further, other.String())
+	}
+	if p.record != nil && p.record.Address == p.vip.Addr().String() {
+		recorded := Spec{Address: p.record.Address, Address6: p.record.Address6, Further: p.record.Further}
+		if slices.Equal(recorded.vips()[1:], further) {
+			return recorded.Address6, recorded.Further
+		}
+	}
+	if len(p.others) > 0 && p.vip.Addr().Is4() && p.others[0].Is6() {
+		return further[0], further[1:]
+	}
+	return "", further
+}
+
 // validate reports whether the files have the form that the provider writes.
 func (p installed) validate() error {
 	checks := []error{
 		validateName("host name", p.name), validateInterface(p.device), ValidateAddress(p.vip.Addr().String()),
 		validateVirtualRouterID(p.routerID),
 	}
-	if p.vip6.IsValid() {
-		checks = append(checks, ValidateAddress6(p.vip.Addr().String(), p.vip6.Addr().String()))
+	address6, further := p.addresses()
+	if address6 != "" {
+		checks = append(checks, ValidateAddress6(p.vip.Addr().String(), address6))
 	}
+	checks = append(checks, ValidateFurther(p.vip.Addr().String(), address6, further, nil))
 	for _, address := range append([]string{p.address}, p.peers...) {
 		_, err := netip.ParseAddr(address)
 		checks = append(checks, err)
@@ -225,9 +264,7 @@ func (p installed) imported() Imported {
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, endpoint.DefaultDrainTimeout),
 	}
-	if p.vip6.IsValid() {
-		out.Address6 = p.vip6.Addr().String()
-	}
+	out.Address6, out.Further = p.addresses()
 	if device := orDefault(out.Interface, p.usual); device != p.device {
 		out.Interface = p.device
 	}

@@ -38,8 +38,8 @@ const realtimeLimit = time.Second
 // openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the
 // source of the machine's own connections; preferred_lft 0 prevents that.
 //
-// A second virtual IP belongs to the same instance: it is "excluded" from its advertisements,
-// which have addresses of one family, and comes and goes with the first (keepalived.conf(5)). Two
+// Further virtual IPs belong to the same instance: they are "excluded" from its advertisements,
+// which have addresses of one family, and come and go with the first (keepalived.conf(5)). Two
 // instances in a synchronization group would be two elections that can contradict each other, and
 // a reload that adds the second one would let go of the first address.
 func renderKeepalived(s Spec, name, device string) string {
@@ -76,7 +76,7 @@ track_file haproxy_stopped {
 %s    }
 }
 `, name, realtimePriority, realtimeLimit.Microseconds(), s.announceEvery(), stoppedPath, file, device, s.routerID(),
-		s.priority(name), s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddress(device), tracked)
+		s.priority(name), s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddresses(device), tracked)
 }
 
 // waiting returns the definition of the file that keeps keepalived from taking the address, and the
@@ -150,11 +150,15 @@ func virtualAddress(address, device string) string {
 	return address + "/32 dev " + device
 }
 
-// excludedAddress returns the block of the second virtual IP. Nobody waits for duplicate address
+// excludedAddresses returns the block of the virtual IPs beside the first. Nobody waits for duplicate address
 // detection: keepalived sets nodad by itself.
-func (s Spec) excludedAddress(device string) string {
-	if s.Address6 == "" {
+func (s Spec) excludedAddresses(device string) string {
+	var lines strings.Builder
+	for _, address := range s.vips()[1:] {
+		lines.WriteString("        " + virtualAddress(address, device) + "\n")
+	}
+	if lines.Len() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("    virtual_ipaddress_excluded {\n        %s\n    }\n", virtualAddress(s.Address6, device))
+	return "    virtual_ipaddress_excluded {\n" + lines.String() + "    }\n"
 }

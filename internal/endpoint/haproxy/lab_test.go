@@ -22,6 +22,8 @@ import (
 const (
 	labVIP  = "10.95.0.100"
 	labVIP6 = "fd00:95::100"
+
+	labFurther, labFurther6 = "10.95.0.101", "fd00:95::101"
 )
 
 // machines is the lab of this package's tests; missing says why there is none.

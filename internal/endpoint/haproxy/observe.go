@@ -100,7 +100,7 @@ func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
 	b := balancer{facts: facts, macs: answeredBy(parts[1]), ownMACs: ownMACs(parts[1])}
 	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
-	b.ipv6 = hasIPv6(parts[0], b.device, s.Address6)
+	b.ipv6 = hasIPv6(parts[0], b.device, s.vips())
 	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
 	if !s.owns(b.owner) {
 		b.otherEndpoint = "the machine belongs to " + b.owner.String()
@@ -133,15 +133,15 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, match str
 }
 
 // hasIPv6 reports whether an interface has an IPv6 address that other machines can reach, besides
-// the virtual IP. text is the output of `ip -o address show`.
-func hasIPv6(text, on, vip string) bool {
+// the virtual IPs. text is the output of `ip -o address show`.
+func hasIPv6(text, on string, vips []string) bool {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || fields[2] != "inet6" || on == "" || device(fields[1]) != on {
 			continue
 		}
 		prefix, err := netip.ParsePrefix(fields[3])
-		if err == nil && prefix.Addr().IsGlobalUnicast() && prefix.Addr().String() != vip {
+		if err == nil && prefix.Addr().IsGlobalUnicast() && !slices.Contains(vips, prefix.Addr().String()) {
 			return true
 		}
 	}

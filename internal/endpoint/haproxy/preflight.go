@@ -86,9 +86,9 @@ func hostProblems(s Spec, b balancer) []string {
 	case b.device == "":
 		reasons = append(reasons, "no interface has the host's address (set haproxy.interface)")
 	}
-	if s.Address6 != "" && b.device != "" && !b.ipv6 {
+	if second := s.ipv6VIPs(); len(second) > 0 && b.device != "" && !b.ipv6 {
 		reasons = append(reasons, b.device+" has no IPv6 address that other machines can reach, so they would not reach "+
-			s.Address6+" there")
+			strings.Join(second, " and ")+" there")
 	}
 	for _, address := range s.vips() {
 		if hasOwn(s, b, address) {
@@ -99,7 +99,7 @@ func hostProblems(s Spec, b balancer) []string {
 }
 
 // hasOwn reports whether a machine has the address of a virtual IP that the endpoint did not give it.
-// Where a change of the second one was interrupted, keepalived has it together with the first.
+// Where a change of the others was interrupted, keepalived has them together with the first.
 func hasOwn(s Spec, b balancer, address string) bool {
 	if _, installed := b.facts.Files[keepalivedPath]; !installed || address == s.Address {
 		return !installed && b.holdsVIP(address)

@@ -27,6 +27,7 @@ type record struct {
 	InstallPackages bool              `json:"install_packages"`
 	DrainTimeout    time.Duration     `json:"drain_timeout"`
 	Address6        string            `json:"address6,omitempty"`
+	Further         []string          `json:"additional_addresses,omitempty"`
 	VRRP            string            `json:"vrrp,omitempty"` // "": unicast
 }
 
@@ -37,7 +38,8 @@ func recordText(s Spec) string {
 		ClusterID: s.ClusterID, ClusterName: s.ClusterName, Address: s.Address,
 		Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
 		InstallPackages: s.InstallPackages, DrainTimeout: s.DrainTimeout, Address6: s.Address6,
-		VRRP: s.VRRP,
+		Further: s.Further,
+		VRRP:    s.VRRP,
 	}, "", "  ")
 	return string(text) + "\n"
 }
@@ -61,6 +63,9 @@ func (r record) validate() error {
 	}
 	if r.Address6 != "" {
 		checks = append(checks, ValidateAddress6(r.Address, r.Address6))
+	}
+	if len(r.Further) > 0 {
+		checks = append(checks, ValidateFurther(r.Address, r.Address6, r.Further, r.Hosts))
 	}
 	for name, address := range r.Hosts {
 		_, err := netip.ParseAddr(address)

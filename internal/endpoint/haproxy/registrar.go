@@ -81,8 +81,9 @@ func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 func (r *Registrar) spec() Spec {
 	s := Spec{
 		ClusterID: r.registration.ClusterID, Address: r.registration.Address, Address6: r.registration.Address6,
-		Port:  r.registration.Port,
-		Hosts: map[string]*host.Host{},
+		Further: r.registration.Further,
+		Port:    r.registration.Port,
+		Hosts:   map[string]*host.Host{},
 	}
 	for name, address := range r.registration.Hosts {
 		s.Hosts[name] = r.machine(address)

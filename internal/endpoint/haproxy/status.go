@@ -29,10 +29,13 @@ func status(s Spec, seen map[string]balancer) endpoint.Status {
 			observed.Drift = append(observed.Drift, address+" is held by none of the hosts")
 		}
 	}
-	first, second := holders(s.Address, seen), holders(s.Address6, seen)
-	if len(first) == 1 && len(second) == 1 && first[0] != second[0] {
-		observed.Drift = append(observed.Drift,
-			s.Address+" is held by "+first[0]+", and "+s.Address6+" by "+second[0])
+	first := holders(s.Address, seen)
+	for _, address := range s.vips()[1:] {
+		other := holders(address, seen)
+		if len(first) == 1 && len(other) == 1 && first[0] != other[0] {
+			observed.Drift = append(observed.Drift,
+				s.Address+" is held by "+first[0]+", and "+address+" by "+other[0])
+		}
 	}
 	return observed
 }
@@ -51,7 +54,9 @@ func holders(address string, seen map[string]balancer) []string {
 // oneHolder reports whether exactly one host has virtual IPs, and has all of them.
 func oneHolder(s Spec, seen map[string]balancer) bool {
 	first := holders(s.Address, seen)
-	return len(first) == 1 && (s.Address6 == "" || slices.Equal(first, holders(s.Address6, seen)))
+	return len(first) == 1 && !slices.ContainsFunc(s.vips(), func(address string) bool {
+		return !slices.Equal(first, holders(address, seen))
+	})
 }
 
 // health returns "ok", or describes the problem of a host.

@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"fmt"
 	"net"
 	"os/exec"
 	"slices"
@@ -9,10 +10,12 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
-// TestDualStack is the life of an endpoint with a virtual IP of each family.
-func TestDualStack(t *testing.T) {
+// TestDualStackOnMachines is the life of an endpoint with a virtual IP of each family.
+func TestDualStackOnMachines(t *testing.T) {
+	testrun.Long(t)
 	f := newFixture(t)
 	f.spec.Address6, f.spec.InstallPackages = labVIP6, true
 	f.registrar = NewRegistrars(f.machine).For(f.spec.Registration())
@@ -25,6 +28,7 @@ func TestDualStack(t *testing.T) {
 		{"an IPv6 address that the network does not pass on", stepUnreached6},
 		{"a second holder is drift", stepApart},
 		{"the second address goes and comes", stepAddress6},
+		{"further addresses come and go", stepFurther},
 		{"advertisements by multicast, and by unicast again", stepMulticast},
 		{"both addresses leave a machine without HAProxy", stepStopped6},
 		{"both addresses leave a dead machine", stepFailover6},
@@ -48,7 +52,7 @@ func (f *fixture) holder() string {
 	f.Helper()
 	h := f.registrar.Health(f.ctx)
 	all := h.HoldersOfAll()
-	if len(all) != 1 || !slices.Equal(h.Holders(), all) || !slices.Equal(h.Holders6(), all) {
+	if len(all) != 1 || !slices.Equal(h.Holders(), all) || !slices.Equal(h.HoldersOf(labVIP6), all) {
 		return ""
 	}
 	return all[0]
@@ -196,6 +200,73 @@ func stepAddress6(f *fixture) {
 	if after := elections(); after != before {
 		f.Errorf("%s let go of the address for a moment: %s changes of state, %s before", holder, after, before)
 	}
+}
+
+// stepFurther: two further addresses, one of each family, are on the machine with the first one, and go with it
+// when HAProxy stops. The others serve every request while they come and go.
+func stepFurther(f *fixture) {
+	before, after := f.spec, f.spec
+	after.Further = []string{labFurther, labFurther6}
+	change := func(what string, from, to Spec) {
+		f.Helper()
+		tr := startTraffic(f.url(), f.ca, time.Second)
+		f.timed(what, func() error {
+			got, err := Update(f.ctx, from, to)
+			if len(got.Drift) > 0 {
+				f.Errorf("drift afterwards: %q", got.Drift)
+			}
+			return err
+		})
+		if asked, failed := tr.end(f.T); failed > 0 || asked == 0 {
+			f.Errorf("%d of %d requests failed", failed, asked)
+		}
+	}
+	f.operator("address", "add", labFurther+"/32", "dev", "bridge")
+	_, err := Update(f.ctx, before, after)
+	f.operator("address", "delete", labFurther+"/32", "dev", "bridge")
+	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), labFurther+" is in use: ") {
+		f.Errorf("adding an address that others have gives %v", err)
+	}
+	change("add further addresses", before, after)
+	holds := func(name string) bool {
+		own := f.shell(name, "ip -o address show dev eth0")
+		return strings.Contains(own, labFurther+"/32") && strings.Contains(own, labFurther6+"/128")
+	}
+	answers := func(address string) bool {
+		return exec.CommandContext(f.ctx, "curl", "-sk", "--max-time", "1", "-o", "/dev/null",
+			"https://"+net.JoinHostPort(address, "6443")+"/").Run() == nil
+	}
+	holder := f.bothOn("")
+	if !holds(holder) || !answers(labFurther) || !answers(labFurther6) {
+		f.Errorf("%s has %s; %s answers: %v, %s: %v", holder, f.shell(holder, "ip -br address show dev eth0"), labFurther,
+			answers(labFurther), labFurther6, answers(labFurther6))
+	}
+	imported, err := Import(f.ctx, f.spec.Hosts[holder], f.machine)
+	if err != nil || imported.Address6 != labVIP6 || !slices.Equal(imported.Further, after.Further) {
+		f.Errorf("imported %+v, %v", imported, err)
+	}
+	f.shell(holder, "systemctl stop "+haproxyUnit)
+	now := f.bothOn(holder)
+	f.must(f.within(5*time.Second, func() bool { return holds(now) && answers(labFurther) && answers(labFurther6) }))
+	f.shell(holder, "systemctl start "+haproxyUnit)
+	f.eventually("all well", 10*time.Second, func(s observed) bool { return len(s.hosts) == 3 && s.hosts[holder] == "ok" })
+	change("remove further addresses", after, before)
+	for _, name := range names(f.spec.Hosts) {
+		if own := f.shell(name, "ip -o address show dev eth0"); strings.Contains(own, labFurther) ||
+			strings.Contains(own, labFurther6) {
+			f.Errorf("left on %s: %s", name, own)
+		}
+	}
+}
+
+// within waits until done returns true.
+func (f *fixture) within(limit time.Duration, done func() bool) error {
+	for end := time.Now().Add(limit); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("not within %s", limit)
+		}
+	}
+	return nil
 }
 
 // stepMulticast: the holder keeps the addresses, which it may release for a moment when its reload

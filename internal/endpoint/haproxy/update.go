@@ -21,7 +21,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
-	adding := s.Address6 != "" && s.Address6 != before.Address6
+	adding := slices.ContainsFunc(s.vips(), func(address string) bool { return !slices.Contains(before.vips(), address) })
 	seen, err := observe(ctx, s, balancerQuery(s, adding || before.HandOver != "" || s.HandOver != ""))
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)

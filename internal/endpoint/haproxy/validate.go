@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -43,6 +44,38 @@ func ValidateAddress6(address, address6 string) error {
 	}
 	if ip, err := netip.ParseAddr(address6); err != nil || !ip.Is6() {
 		return fmt.Errorf("%q is not an IPv6 address", address6)
+	}
+	return nil
+}
+
+// MostFurther limits the further virtual IPs of an endpoint. HAProxy listens on each, and keepalived announces each.
+const MostFurther = 16
+
+// ValidateFurther checks the further virtual IPs of the endpoint with these two addresses on these hosts (name →
+// address): each is another one, and IPv6 if the machines have only that.
+func ValidateFurther(address, address6 string, further []string, hosts map[string]string) error {
+	if len(further) > MostFurther {
+		return fmt.Errorf("there are %d further virtual IPs, and at most %d are supported", len(further), MostFurther)
+	}
+	taken := map[string]string{address: "the endpoint's address", address6: "the endpoint's address6"}
+	for name, at := range hosts {
+		taken[at] = "the address of host " + name
+	}
+	first, err := netip.ParseAddr(address)
+	if err != nil {
+		return fmt.Errorf("%q is not an IP address", address)
+	}
+	for _, another := range further {
+		if err := ValidateAddress(another); err != nil {
+			return err
+		}
+		if what, ok := taken[another]; ok {
+			return fmt.Errorf("the further virtual IP %s is %s already", another, what)
+		}
+		if first.Is6() && !strings.Contains(another, ":") {
+			return fmt.Errorf("%s is IPv4, and an endpoint with it has an IPv4 address, which %s is not", another, address)
+		}
+		taken[another] = "listed"
 	}
 	return nil
 }
