@@ -131,12 +131,15 @@ resource "kube_control_plane_replica" "this" {
 `, address("cp2"), s.etcd, s.member, s.version, s.apiServer))
 }
 
-// processes returns what runs: the containers, and the process of each component with the time of its start.
-func (s *adoptedStory) processes(t *testing.T) map[string]string {
+func (s *adoptedStory) processes(t *testing.T) map[string]string { return podProcesses(t, s.machine) }
+
+// podProcesses returns what runs on a machine: the containers, and the process of each component with the time of its
+// start.
+func podProcesses(t *testing.T, m *lab.Machine) map[string]string {
 	t.Helper()
 	running := map[string]string{}
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		running[name] = onMachine(t, s.machine, `pid=$(pidof `+name+`)
+		running[name] = onMachine(t, m, `pid=$(pidof `+name+`)
 cut -d ' ' -f 1,22 "/proc/$pid/stat"
 ctr -n k8s.io tasks ls | awk -v pid="$pid" '$2 == pid'
 sha256sum </etc/kubernetes/manifests/`+name+`.yaml`)

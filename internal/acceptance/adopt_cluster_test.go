@@ -1,0 +1,281 @@
+package acceptance
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// kubeadmJoin joins a machine to a control plane of kubeadm.
+//
+//go:embed testdata/kubeadm-join.sh
+var kubeadmJoin string
+
+// kubeadmTicket prints what kubeadm join needs: a token, the digest of the authority's key, and the key of the uploaded
+// certificates.
+const kubeadmTicket = `kubeadm token create --ttl 30m
+openssl x509 -in /etc/kubernetes/pki/ca.crt -noout -pubkey | openssl pkey -pubin -outform DER | sha256sum |
+  cut -d ' ' -f 1
+kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml | tail -n 1`
+
+// adoptedCluster is a control plane of three machines that kubeadm has created, behind a balancer on another machine,
+// which hooks configure.
+type adoptedCluster struct {
+	w             *workspace.Workspace
+	names         []string
+	balancer      *lab.Machine
+	version, etcd string
+	runtime       string
+	arguments     string // of API servers
+	rotation      int
+}
+
+// TestAdoptCluster imports a control plane of three machines that an older kubeadm has created, and changes it: each
+// change is an apply that clients do not notice.
+func TestAdoptCluster(t *testing.T) {
+	machines(t)
+	s := &adoptedCluster{
+		names: []string{"cp1", "cp2", "cp3"}, version: release(t, "kubernetes-1.34"), etcd: release(t, "etcd"),
+		runtime: "static_pod",
+	}
+	if err := shared.lab.Add(t.Context(), missing(shared.lab, []string{"cp4"})...); err != nil {
+		t.Fatal(err)
+	}
+	s.balancer = shared.lab.Machine("cp4")
+	t.Cleanup(func() {
+		for _, name := range append([]string{"cp4"}, s.names...) {
+			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !t.Run("kubeadm", s.kubeadm) {
+		t.FailNow()
+	}
+	s.w = newStory(t, append([]string{"cp4"}, s.names...)...) // it trusts the machines that have been made anew
+	choose(t, s.w, s.names...)
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"imported", s.imported},
+		{"a flag of the API servers", s.flagChanged},
+		{"certificates renewed", s.renewed},
+		{"authorities rotated", s.rotated},
+		{"the first machine replaced", s.replaced},
+		{"a machine less and more", s.scaled},
+		{"upgraded by a minor", s.upgraded},
+		{"kubeadm still works", s.kubeadmWorks},
+		{"moved to units", s.moved},
+	} {
+		if !t.Run(step.name, step.run) {
+			for _, name := range s.names {
+				t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), "ls -la /etc/kubernetes/manifests; "+
+					"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 30 --no-pager | cut -c 1-300; "+
+					"tail -n 8 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300"))
+			}
+			t.FailNow()
+		}
+	}
+	apply(t, s.w, "-destroy")
+}
+
+// kubeadm creates the control plane on cp1, and joins the others.
+func (s *adoptedCluster) kubeadm(t *testing.T) {
+	for _, name := range s.names {
+		installNodeOf(t, shared.lab.Machine(name), kubeletUnit, "kubernetes-1.34-node", "kubernetes-1.34", "kubernetes-1.35")
+	}
+	if err := services.InstallBalancers(t.Context(), s.balancer); err != nil {
+		t.Fatal(err)
+	}
+	if err := services.InstallServers(t.Context(), s.balancer); err != nil {
+		t.Fatal(err)
+	}
+	startBalancer(t, services.HAProxyByHooks, s.balancer, targetsOn("cp1"), "")
+	first := shared.lab.Machine("cp1")
+	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
+		address("cp1"), address("cp4"), kubeadmInit)))
+	ticket := strings.Fields(onMachine(t, first, kubeadmTicket))
+	if len(ticket) != 3 {
+		t.Fatalf("kubeadm prints %q", ticket)
+	}
+	for _, name := range s.names[1:] {
+		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
+			"name=%s address=%s endpoint=%s token=%s hash=%s key=%s\n%s", name, address(name), address("cp4"), ticket[0],
+			ticket[1], ticket[2], kubeadmJoin)))
+	}
+	startBalancer(t, services.HAProxyByHooks, s.balancer, targetsOn(s.names...), "")
+}
+
+// configure writes the configuration of the control plane.
+func (s *adoptedCluster) configure(t *testing.T) {
+	t.Helper()
+	hooks, err := json.Marshal(services.PoolHooks(shared.lab, s.balancer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	override(t, s.w, fmt.Sprintf(`
+resource "kube_pki_bundle" "this" {
+  cluster_name        = "kubernetes"
+  key_algorithm       = "RSA-2048"
+  deletion_protection = false
+  rotation            = { kubernetes = %[1]d, etcd = %[1]d, front_proxy = %[1]d, service_account = %[1]d }
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address        = %[2]q
+  haproxy        = null
+  ca_certificate = null
+  external       = { targets = var.machines, hooks = %[3]s }
+}
+
+resource "kube_etcd_member" "this" {
+  runtime    = %[4]q
+  version    = %[5]q
+  extra_args = { snapshot-count = "10000", max-txn-ops = "200" }
+}
+
+resource "kube_control_plane_replica" "this" {
+  runtime       = %[4]q
+  version       = %[6]q
+  service_cidrs = ["10.96.0.0/12"]
+  pod_cidrs     = ["10.244.0.0/16"]
+  extra_args    = { apiserver = { event-ttl = "2h"%[7]s } }
+  extra_volumes = %[8]s
+}
+`, s.rotation, address("cp4"), hooks, s.runtime, s.etcd, s.version, s.arguments, s.volumes()))
+}
+
+// volumes are those that kubeadm was given. Units have none.
+func (s *adoptedCluster) volumes() string {
+	if s.runtime != "static_pod" {
+		return "null"
+	}
+	return `{ apiserver = { extra = {
+    host_path = "/srv/extra", mount_path = "/srv/mounted", read_only = true, path_type = "DirectoryOrCreate"
+  } } }`
+}
+
+func (s *adoptedCluster) processes(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	all := map[string]map[string]string{}
+	for _, name := range s.names {
+		all[name] = podProcesses(t, shared.lab.Machine(name))
+	}
+	return all
+}
+
+// underLoad applies the configuration while clients use the API and etcd.
+func (s *adoptedCluster) underLoad(t *testing.T, change func()) {
+	t.Helper()
+	clients := startLoadOn(t, outputOf(t, s.w, "kubeconfig"), func() []string { return s.names[1:2] })
+	change()
+	undisturbed(t, clients)
+}
+
+// imported: clients of kubeadm's administrator notice nothing, and nothing restarts.
+func (s *adoptedCluster) imported(t *testing.T) {
+	before := s.processes(t)
+	s.configure(t)
+	ids := map[string]string{"kube_pki_bundle.this": address("cp1")}
+	for _, name := range s.names {
+		ids[fmt.Sprintf("kube_etcd_member.this[%q]", name)] = address(name)
+		ids[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)] = address(name)
+	}
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(ids))
+	admin := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/super-admin.conf")
+	clients := startLoad(t, admin, "cp2")
+	output := plan(t, s.w)
+	t.Log(output)
+	expectContains(t, output, "7 to import")
+	apply(t, s.w)
+	undisturbed(t, clients)
+	if now := s.processes(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("before the import:\n%v\nafter it:\n%v", before, now)
+	}
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
+	expectEmptyPlan(t, s.w)
+}
+
+func (s *adoptedCluster) flagChanged(t *testing.T) {
+	s.arguments = ", goaway-chance = \"0\""
+	s.configure(t)
+	expectContains(t, plan(t, s.w), "0 to add, 3 to change, 0 to destroy")
+	s.underLoad(t, func() { apply(t, s.w) })
+}
+
+// renewed: all certificates are issued anew.
+func (s *adoptedCluster) renewed(t *testing.T) {
+	file := filepath.Join(s.w.Dir, "renewal_override.tf")
+	write(t, file, `
+resource "kube_etcd_member" "this" { early_renewal = "8759h59m" }
+resource "kube_control_plane_replica" "this" { early_renewal = "8759h59m" }
+`)
+	s.underLoad(t, func() {
+		applyOnly(t, s.w)
+		write(t, file, "")
+		apply(t, s.w)
+	})
+}
+
+// rotated: all authorities, stage by stage. Each has clients with the newest credentials.
+func (s *adoptedCluster) rotated(t *testing.T) {
+	for s.rotation = 1; s.rotation <= 3; s.rotation++ {
+		s.configure(t)
+		s.underLoad(t, func() { apply(t, s.w) })
+	}
+	s.rotation = 3
+	s.configure(t)
+}
+
+func (s *adoptedCluster) replaced(t *testing.T) {
+	s.underLoad(t, func() {
+		apply(t, s.w, `-replace=kube_control_plane_replica.this["cp1"]`, `-replace=kube_etcd_member.this["cp1"]`)
+	})
+}
+
+func (s *adoptedCluster) scaled(t *testing.T) {
+	s.underLoad(t, func() {
+		choose(t, s.w, "cp1", "cp2")
+		apply(t, s.w)
+		choose(t, s.w, s.names...)
+		apply(t, s.w)
+	})
+}
+
+func (s *adoptedCluster) upgraded(t *testing.T) {
+	s.version = release(t, "kubernetes-1.35")
+	s.configure(t)
+	s.underLoad(t, func() { apply(t, s.w) })
+}
+
+// kubeadmWorks: kubeadm knows the certificates.
+func (s *adoptedCluster) kubeadmWorks(t *testing.T) {
+	for _, name := range s.names {
+		output := onMachine(t, shared.lab.Machine(name), "kubeadm certs check-expiration 2>&1")
+		expectContains(t, output, "apiserver-etcd-client", "scheduler.conf", "etcd-server")
+	}
+}
+
+// moved: the components run as units, and the kubelets have no static pod left.
+func (s *adoptedCluster) moved(t *testing.T) {
+	s.runtime = "systemd"
+	s.configure(t)
+	s.underLoad(t, func() { apply(t, s.w) })
+	expectRunBy(t, s.names, "etcd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service",
+		"")
+	for _, name := range s.names {
+		if left := onMachine(t, shared.lab.Machine(name), "ls -A /etc/kubernetes/manifests"); left != "" {
+			t.Errorf("manifests on %s: %s", name, left)
+		}
+	}
+}
