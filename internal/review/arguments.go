@@ -19,7 +19,7 @@ var argumentsByType = map[string]map[string]argument{
 		"maintenance":            {label: "requested maintenance", effect: Restart},
 		"restore":                {label: "restore of the cluster's data", effect: Restart},
 		"liveness_probe":         {label: "liveness probe", shown: true},
-		"metrics":                {label: "facts for monitoring", shown: true},
+		"metrics":                {label: "metrics", effect: Restart, shown: true, inert: inertMetrics},
 		"resources":              {label: "resource limits", effect: Restart, shown: true},
 		"environment":            {label: "environment variables", effect: Restart},
 		"name":                   {label: "name", effect: Restart, shown: true},
@@ -45,7 +45,7 @@ var argumentsByType = map[string]map[string]argument{
 		"extra_volumes":        {label: "volumes of static pods", effect: Restart},
 		"runtime":              {label: "runtime", effect: Restart, shown: true},
 		"verify_kubelets":      {label: "verification of kubelets", effect: Restart, shown: true},
-		"metrics":              {label: "metrics address", effect: Restart, shown: true},
+		"metrics":              {label: "metrics", effect: Restart, shown: true, inert: inertMetrics},
 		"authentication":       {label: "authentication", effect: Restart},
 		"resources":            {label: "resource limits", effect: Restart, shown: true},
 		"environment":          {label: "environment variables", effect: Restart},
@@ -57,7 +57,7 @@ var argumentsByType = map[string]map[string]argument{
 	},
 	"kube_control_plane_endpoint": {
 		"address":        {label: "address", effect: Restart, shown: true},
-		"haproxy":        {label: "balancers", effect: Reload},
+		"haproxy":        {label: "balancers", effect: Reload, inert: inertHAProxy},
 		"external":       {label: "external balancer"},
 		"dns":            {label: "DNS records", effect: Repair},
 		"bgp":            {label: "announcement by BGP", effect: Repair},
@@ -72,6 +72,10 @@ var argumentsByType = map[string]map[string]argument{
 		"server":   {label: "server", shown: true},
 		"user":     {label: "user", shown: true},
 		"groups":   {label: "groups", shown: true},
+		"validity": {label: "validity", shown: true},
+	},
+	"kube_etcd_client_certificate": {
+		"user":     {label: "user", shown: true},
 		"validity": {label: "validity", shown: true},
 	},
 	"kube_node_bootstrap": {

@@ -24,6 +24,12 @@ var inertRegistration = []string{
 	"hooks", "bgp", "kube_vip",
 }
 
+// inertMetrics and inertHAProxy are the parts of these arguments that only timers or packages depend on.
+var (
+	inertMetrics = []string{"textfile_directory"}
+	inertHAProxy = []string{"liveness_probe", "install_packages", "metrics.textfile_directory"}
+)
+
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other
 // arguments", without its name or value, and counts as a restart.
@@ -163,7 +169,7 @@ func short(value any) bool {
 // keysChanged lists the keys of maps that were added, removed or changed, with their path. The
 // values themselves are listed only if they may be shown.
 func keysChanged(path string, before, after any, shown bool) []string {
-	old, new := attributes(before), attributes(after)
+	old, new := present(before), present(after)
 	var keys []string
 	for _, name := range slices.Sorted(maps.Keys(merged(old, new))) {
 		was, existed := old[name]
@@ -171,7 +177,7 @@ func keysChanged(path string, before, after any, shown bool) []string {
 		show := shown && (!existed || short(was)) && (!exists || short(is))
 		switch {
 		case reflect.DeepEqual(was, is):
-		case nested(was, existed) && nested(is, exists) && len(attributes(was))+len(attributes(is)) > 0:
+		case nested(was, existed) && nested(is, exists) && len(present(was))+len(present(is)) > 0:
 			keys = append(keys, keysChanged(path+name+".", was, is, shown)...)
 		case show && existed && exists:
 			keys = append(keys, path+name+" "+fromTo(was, is))
@@ -186,6 +192,13 @@ func keysChanged(path string, before, after any, shown bool) []string {
 		}
 	}
 	return keys
+}
+
+// present returns the attributes that are not null.
+func present(value any) map[string]any {
+	out := maps.Clone(attributes(value))
+	maps.DeleteFunc(out, func(_ string, v any) bool { return v == nil })
+	return out
 }
 
 // nested reports whether a value is a map, or absent where the other value is a map.

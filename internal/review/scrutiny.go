@@ -139,7 +139,7 @@ func (s *scrutiny) resource(r planResource) {
 		s.object(name, "the action is "+code(actions))
 	case r.Change.ReplacePaths != nil:
 		s.object(name, "has arguments whose change replaces it")
-	case r.Type == "kube_kubeconfig":
+	case r.Type == "kube_kubeconfig" || r.Type == "kube_etcd_client_certificate":
 		s.kubeconfig(r)
 	case consequences[r.Type] != nil:
 		s.update(r)
@@ -162,6 +162,7 @@ var consequences = map[string][]string{
 	"kube_kubeconfig": {
 		"id", "content", "cluster_ca_certificate", "client_certificate", "client_key", "expires_at",
 	},
+	"kube_etcd_client_certificate": {"id", "ca_certificate", "client_certificate", "client_key", "expires_at"},
 }
 
 // update judges an update on machines. Only its values before and after decide whether it
