@@ -31,10 +31,9 @@ module "control_plane" {
   }
   etcd = {
     version = "3.6.16"
-    # Everybody in the network of the machines may read etcd's metrics here: close the port to others.
-    extra_args = { listen-metrics-urls = "http://0.0.0.0:2381" }
-    snapshots  = { schedule = "hourly" } # they stay on the machines: set upload for a cluster that matters
-    metrics    = { textfile_directory = var.textfile_directory }
+    snapshots = { schedule = "hourly" } # they stay on the machines: set upload for a cluster that matters
+    # etcd at port 2382, which serves metrics only: let Prometheus' machine reach that port, and not 2379
+    metrics = { address = "0.0.0.0", textfile_directory = var.textfile_directory }
   }
   kubernetes = {
     version = "1.36.3"
@@ -53,12 +52,22 @@ resource "kube_kubeconfig" "prometheus" {
   groups = ["system:monitoring"]
 }
 
+# A client of etcd: with this key, whoever reaches port 2379 reads and writes everything.
+resource "kube_etcd_client_certificate" "prometheus" {
+  pki  = module.control_plane.pki
+  user = "prometheus"
+}
+
 locals {
   # Alerts for machines that an apply adds or removes come and go with it.
   scraped = merge(module.control_plane.monitoring, {
     ca_file   = "${var.credentials_directory}/ca.crt"
     cert_file = "${var.credentials_directory}/client.crt"
     key_file  = "${var.credentials_directory}/client.key"
+
+    etcd_ca_file   = "${var.credentials_directory}/etcd-ca.crt"
+    etcd_cert_file = "${var.credentials_directory}/etcd-client.crt"
+    etcd_key_file  = "${var.credentials_directory}/etcd-client.key"
   })
   alerts = merge(module.control_plane.monitoring, { wait_factor = var.wait_factor })
 }

@@ -14,6 +14,22 @@ output "client_key" {
   sensitive   = true
 }
 
+output "etcd_ca_certificate" {
+  description = "etcd-ca.crt on Prometheus' machine."
+  value       = kube_etcd_client_certificate.prometheus.ca_certificate
+}
+
+output "etcd_client_certificate" {
+  description = "etcd-client.crt on Prometheus' machine."
+  value       = kube_etcd_client_certificate.prometheus.client_certificate
+}
+
+output "etcd_client_key" {
+  description = "etcd-client.key on Prometheus' machine."
+  value       = kube_etcd_client_certificate.prometheus.client_key
+  sensitive   = true
+}
+
 output "scrape_configs" {
   description = "The scrape_configs of Prometheus' configuration, or a file of scrape_config_files."
   value       = provider::kube::scrape_configs(local.scraped).prometheus

@@ -39,7 +39,7 @@ variable "artifacts" {
 }
 
 variable "credentials_directory" {
-  description = "Directory on Prometheus' machine that has ca.crt, client.crt and client.key, the outputs of the same names."
+  description = "Directory on Prometheus' machine that has ca.crt, client.crt and client.key, and the same of etcd (etcd-ca.crt, …): see the outputs."
   type        = string
   default     = "/etc/prometheus/kube"
 }

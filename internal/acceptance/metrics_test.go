@@ -1,12 +1,15 @@
 package acceptance
 
 import (
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 const metricsOverride = `
@@ -67,8 +70,72 @@ func TestMetrics(t *testing.T) {
 	if err != nil || code != http.StatusForbidden {
 		t.Errorf("the scraper reads namespaces: HTTP %d, %v", code, err)
 	}
+	expectEtcdListener(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, "cp1")
+}
+
+// etcdListener lets other machines read etcd's metrics over TLS.
+const etcdListener = `
+resource "kube_etcd_member" "this" {
+  metrics = { address = "0.0.0.0" }
+}
+` + metricsOverride
+
+const etcdScraper = `
+resource "kube_etcd_client_certificate" "scraper" {
+  pki  = kube_pki_bundle.this.bundle
+  user = "prometheus"
+}
+
+output "etcd_scraper" {
+  value     = join("", [
+    kube_etcd_client_certificate.scraper.client_certificate, kube_etcd_client_certificate.scraper.client_key,
+  ])
+  sensitive = true
+}
+`
+
+// expectEtcdListener: etcd serves metrics and no data at a port of its own, to clients with a certificate of its
+// authority. Only etcd is restarted, and an import reads the setting back.
+func expectEtcdListener(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	m := shared.lab.Machine("cp1")
+	before := processes(t, "cp1")
+	override(t, w, etcdListener)
+	extend(t, w, scraperStory+etcdScraper)
+	expectContains(t, plan(t, w), "+ metrics")
+	apply(t, w)
+	expectRestarted(t, before, []string{"cp1 etcd"})
+	url := "https://" + net.JoinHostPort(m.Address.String(), "2382")
+	uploadText(t, m, "/root/scraper.pem", outputOf(t, w, "etcd_scraper"))
+	defer onMachine(t, m, "rm /root/scraper.pem")
+	ask := "cd /etc/kubernetes/pki/etcd; curl --silent --cacert ca.crt --output /dev/null --write-out '%{http_code}' "
+	certificate := "--cert /root/scraper.pem "
+	for command, want := range map[string]string{
+		ask + certificate + url + "/metrics":                                  "200",
+		ask + certificate + url + "/version":                                  "404",
+		ask + certificate + "-d '{\"key\":\"AA==\"}' " + url + "/v3/kv/range": "404",
+		ask + url + "/metrics || true":                                        "000",
+	} {
+		if got := onMachine(t, m, command); got != want {
+			t.Errorf("%s: HTTP %s, want %s", command, got, want)
+		}
+	}
+	to := `kube_etcd_member.this["cp1"]`
+	for _, args := range [][]string{
+		{"state", "rm", to},
+		{"import", "-input=false", "-no-color", to, m.Address.String()},
+	} {
+		if _, err := w.Run(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, _, err := w.Plan(t.Context())
+	if err != nil || strings.Contains(text, "metrics") || strings.Contains(text, "must be replaced") {
+		t.Errorf("after an import, the plan changes the listener: %v\n%s", err, text)
+	}
+	apply(t, w)
 }
 
 // scraperURLs are what the group system:monitoring and everybody who logs in may read: the ClusterRoles

@@ -22,9 +22,8 @@ module "control_plane" {
   }
   etcd = {
     version    = %[2]q
-    extra_args = { listen-metrics-urls = "http://0.0.0.0:2381" }
-    snapshots  = { schedule = "hourly" }
-    metrics    = { textfile_directory = var.textfile_directory }
+    snapshots = { schedule = "hourly" }
+    metrics   = { address = "0.0.0.0", textfile_directory = var.textfile_directory }
   }
   pki = {
     deletion_protection = false

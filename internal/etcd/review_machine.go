@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -76,7 +77,7 @@ func observedScrapers(output string) ([]host.Client, error) {
 	process := host.ReadProcesses(output)["etcd.service"]
 	all, known := host.ReadClients(output)
 	switch {
-	case process.Flags["listen-metrics-urls"] == "":
+	case process.Flags[release.MetricsURLsFlag] == "":
 		return nil, errNoMetricsListener
 	case !known:
 		return nil, errNoConnections

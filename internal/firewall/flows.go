@@ -55,6 +55,7 @@ type Flow struct {
 	Protocol Protocol
 	Port     int      // 0: the protocol has none, or it is a Setting without a default
 	Setting  Setting  // "": the port is fixed
+	Unless   Setting  // of a flow that replaces this one; "": none does
 	Kinds    []string // of endpoints that need it; none: all
 	Purpose  string
 }
@@ -168,11 +169,12 @@ var Flows = []Flow{
 		Purpose: "metrics of kube-scheduler, with `metrics`",
 	},
 	{
-		Name: "metrics-etcd", From: Monitoring, To: Members, Protocol: TCP, Port: 2379, Purpose: "metrics of etcd",
+		Name: "metrics-etcd", From: Monitoring, To: Members, Protocol: TCP, Port: 2379, Unless: EtcdMetricsPort,
+		Purpose: "metrics of etcd; not with `etcd_metrics_port`",
 	},
 	{
 		Name: "metrics-etcd-listener", From: Monitoring, To: Members, Protocol: TCP, Setting: EtcdMetricsPort,
-		Purpose: "metrics of etcd, with `listen-metrics-urls`",
+		Purpose: "metrics of etcd, with `metrics.address` (2382) or `listen-metrics-urls`",
 	},
 	{
 		Name: "metrics-haproxy", From: Monitoring, To: Balancers, Protocol: TCP, Setting: BalancerMetricsPort,

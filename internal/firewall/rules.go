@@ -99,7 +99,9 @@ func (s Site) needs(f Flow) (port int, ok bool) {
 	if f.Setting != "" {
 		port = cmp.Or(s.Ports[f.Setting], f.Port)
 	}
-	return port, (port != 0 || f.Protocol == VRRP) && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, s.Endpoint))
+	_, replaced := s.Ports[f.Unless]
+	return port, !replaced && (port != 0 || f.Protocol == VRRP) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, s.Endpoint))
 }
 
 // Rules returns the rules of all machines, sorted by machine and in the order of Flows. A rule that

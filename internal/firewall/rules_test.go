@@ -84,6 +84,24 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRulesOfEtcdMetrics: who scrapes etcd at a port of its own is not let in at the client port.
+func TestRulesOfEtcdMetrics(t *testing.T) {
+	s := stacked()
+	monitoring := prefixes("10.0.9.20/32")[0]
+	for want, ports := range map[int]map[Setting]int{2379: nil, 2382: {EtcdMetricsPort: 2382}} {
+		s.Ports = ports
+		open := map[int]bool{}
+		for _, r := range s.Rules() {
+			if r.Remote == monitoring {
+				open[r.Port] = true
+			}
+		}
+		if !open[want] || open[2379] && open[2382] {
+			t.Errorf("with %v, the monitoring system reaches %v", ports, open)
+		}
+	}
+}
+
 func TestRulesOfKinds(t *testing.T) {
 	for kind, c := range map[string]struct{ want, never []string }{
 		"haproxy":  {[]string{"vrrp", "api-balancer", "metrics-haproxy"}, []string{"bgp", "api-external"}},

@@ -87,6 +87,9 @@ func User(name string, groups ...string) Leaf {
 	return client(name, Kubernetes, name, groups...)
 }
 
+// EtcdClient returns the leaf of a client of etcd. etcd knows no rights of clients: its name tells only who it is.
+func EtcdClient(name string) Leaf { return client("etcd-client", Etcd, name) }
+
 func client(file string, authority Authority, commonName string, groups ...string) Leaf {
 	return Leaf{Name: file, Authority: authority, CommonName: commonName, Organizations: groups, Usage: Client}
 }

@@ -28,7 +28,8 @@ const monitoringFacts = "An object: `cluster` (the label `cluster` of all series
 	"`replicas` (maps of addresses by name), and `port` (of the API servers, 6443). `balancers` is such a map of the " +
 	"machines whose HAProxy has `metrics`, at `balancer_metrics_port` (8405). `node_exporter_port` is the port of " +
 	"node_exporter on all machines, where the resources write facts (`metrics.textfile_directory`). Without these, " +
-	"nothing is said about them"
+	"nothing is said about them. `controllers` (`true`) says whether kube-controller-manager and kube-scheduler can be " +
+	"scraped (`metrics.address` of `kube_control_plane_replica`)"
 
 func newAlertRulesFunction() function.Function {
 	results := map[string]attr.Type{"rules": types.StringType, "prometheus_rule": types.StringType}
@@ -114,14 +115,15 @@ func newScrapeConfigsFunction() function.Function {
 					"machine with the certificates of a `kube_kubeconfig` of the group `system:monitoring`; `secret` names a " +
 					"Secret with the same as `ca.crt`, `tls.crt` and `tls.key`. Files or a Secret are required. " +
 					"`etcd_ca_file`, `etcd_cert_file` and `etcd_key_file`, or `etcd_secret`, are those of a client of etcd, " +
-					"which may read and write everything in it. Without them, etcd is scraped at port 2381 without TLS, for " +
-					"which the members need `extra_args = { listen-metrics-urls = … }` and a network that is trusted (guide " +
-					"Hardening).",
+					"which may read and write everything in it. They are used at `etcd_metrics_port`, if it is set (2382 with " +
+					"`metrics.address` of the members), or at the client port (2379). Without them, etcd is scraped at port 2381 " +
+					"without TLS, for which the members need `extra_args = { listen-metrics-urls = … }` and a network that is " +
+					"trusted (guide Hardening).",
 			}},
 			Return: function.ObjectReturn{AttributeTypes: results},
 		},
 		run: func(f monitoring.Facts, c monitoring.Credentials) (map[string]string, error) {
-			if err := c.Validate(); err != nil {
+			if err := c.Validate(f); err != nil {
 				return nil, err
 			}
 			text, err := monitoring.ScrapeConfigs(f, c)
@@ -194,6 +196,8 @@ func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitorin
 			facts.Balancers, err = addressMapOf(value)
 		case "balancer_metrics_port":
 			facts.BalancerPort, err = positiveOf(value, maxPort)
+		case "etcd_metrics_port":
+			facts.EtcdPort, err = positiveOf(value, maxPort)
 		case "node_exporter_port":
 			facts.NodePort, err = positiveOf(value, maxPort)
 		case "wait_factor":
@@ -204,6 +208,10 @@ func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitorin
 			facts.MaxRequests, err = positiveOf(value, maxInFlight)
 		case "max_mutating_requests_inflight":
 			facts.MaxMutatingRequests, err = positiveOf(value, maxInFlight)
+		case "controllers":
+			var scraped bool
+			scraped, err = boolOf(value)
+			facts.ControllersLocal = !scraped
 		case "extensive_metrics":
 			facts.Extensive, err = boolOf(value)
 		case "labels":

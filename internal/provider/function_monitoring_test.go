@@ -153,6 +153,24 @@ func TestScrapeConfigObjects(t *testing.T) {
 	}
 }
 
+// TestScrapeEtcdListener: with etcd_metrics_port, etcd is scraped there over TLS, and not at its client port.
+func TestScrapeEtcdListener(t *testing.T) {
+	facts := monitored()
+	facts["etcd_metrics_port"] = types.NumberValue(big.NewFloat(2382))
+	for _, name := range []string{"ca_file", "cert_file", "key_file", "etcd_ca_file", "etcd_cert_file", "etcd_key_file"} {
+		facts[name] = types.StringValue("/" + name)
+	}
+	got, err := monitoringTexts(newScrapeConfigsFunction(), facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Attributes()["prometheus"].(types.String).ValueString()
+	if !strings.Contains(text, "10.0.0.11:2382") || !strings.Contains(text, "ca_file: /etcd_ca_file") ||
+		strings.Contains(text, ":2379") || strings.Contains(text, ":2381") {
+		t.Errorf("etcd is scraped by\n%s", text)
+	}
+}
+
 func TestMonitoringFunctionsUnknown(t *testing.T) {
 	for name, members := range map[string]attr.Value{
 		"the map": types.MapUnknown(types.StringType), "its type": types.DynamicUnknown(),
@@ -194,6 +212,9 @@ func TestMonitoringFunctionsRefuse(t *testing.T) {
 		"are used with ca_file": {
 			"secret": types.StringValue("prometheus"), "etcd_ca_file": types.StringValue("/ca.crt"),
 			"etcd_cert_file": types.StringValue("/etcd.crt"), "etcd_key_file": types.StringValue("/etcd.key"),
+		},
+		"at etcd_metrics_port, clients need a certificate": {
+			"secret": types.StringValue("prometheus"), "etcd_metrics_port": types.NumberValue(big.NewFloat(2382)),
 		},
 		`"Prometheus" is no name of a Secret`: {"secret": types.StringValue("Prometheus")},
 		"etcd_secret is used with secret only": {

@@ -58,6 +58,9 @@ func (r *etcdMemberResource) ImportState(
 	i.set("archives_kept", int64(observed.ArchivesKept))
 	i.setSnapshots(observed.Snapshots)
 	i.set("liveness_probe", observed.LivenessProbe)
+	if observed.MetricsAddress != "" {
+		i.set("metrics.address", observed.MetricsAddress)
+	}
 	if observed.TextfileDirectory != "" {
 		i.set("metrics.textfile_directory", observed.TextfileDirectory)
 	}

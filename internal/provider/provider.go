@@ -164,6 +164,7 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 		newEtcdMemberResource,
 		newReplicaResource,
 		newKubeconfigResource,
+		newEtcdClientResource,
 		newCertificateRequestsResource,
 		newNodeBootstrapResource,
 		newBootstrapTokenResource,

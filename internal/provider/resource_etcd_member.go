@@ -70,6 +70,7 @@ func (r *etcdMemberResource) ValidateConfig(
 	model.validateVolume(&resp.Diagnostics)
 	model.validateArchived(&resp.Diagnostics)
 	model.validateRuntime(&resp.Diagnostics)
+	model.validateMetrics(&resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(),
 			stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
@@ -208,6 +209,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			Volume:            volumeOf(m.Volume),
 			ArchivedDataDir:   m.Archived.ValueString(),
 			Restore:           restoreOf(m.Restore),
+			MetricsAddress:    metricsAddress(m.Metrics),
 			TextfileDirectory: textfileDirectory(m.Metrics),
 			EarlyRenewal:      early,
 		},

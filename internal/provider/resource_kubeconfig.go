@@ -116,14 +116,19 @@ func (r *kubeconfigResource) ValidateConfig(
 ) {
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-	early, _ := parseDuration(model.Early)
-	validity, _ := parseDuration(model.Validity)
+	validateEarlyRenewal(model.Early, model.Validity, &resp.Diagnostics)
+}
+
+// validateEarlyRenewal rejects a renewal that is due as soon as a certificate is issued.
+func validateEarlyRenewal(earlyRenewal, lifetime types.String, diags *diag.Diagnostics) {
+	early, _ := parseDuration(earlyRenewal)
+	validity, _ := parseDuration(lifetime)
 	if validity == 0 {
 		validity = kubeconfigLife
 	}
-	if early >= validity && !model.Validity.IsUnknown() && !resp.Diagnostics.HasError() {
-		addInvalid(&resp.Diagnostics, attributePath("early_renewal"), "Invalid early renewal",
-			fmt.Errorf("early renewal %s is not less than the validity %s: a new kubeconfig would be due immediately", early,
+	if early >= validity && !lifetime.IsUnknown() && !diags.HasError() {
+		addInvalid(diags, attributePath("early_renewal"), "Invalid early renewal",
+			fmt.Errorf("early renewal %s is not less than the validity %s: a new certificate would be due immediately", early,
 				validity))
 	}
 }
@@ -230,14 +235,8 @@ func (r *kubeconfigResource) renew(
 
 // seal seals the attributes that contain the private key.
 func (m *kubeconfigResourceModel) seal(seal *pki.Seal, diags *diag.Diagnostics) {
-	for _, secret := range []*types.String{&m.Content, &m.ClientKey} {
-		sealed, err := seal.Close(secret.ValueString())
-		if err != nil {
-			addError(diags, attributePath("pki"), "Kubeconfig not sealed", err)
-			return
-		}
-		*secret = types.StringValue(sealed)
-	}
+	sealText(&m.Content, seal, diags)
+	sealText(&m.ClientKey, seal, diags)
 }
 
 // reseal opens the existing kubeconfig and seals it with the provider's current seal.

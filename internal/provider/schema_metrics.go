@@ -1,13 +1,18 @@
 package provider
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 )
 
@@ -36,16 +41,37 @@ func metricsSchema() schema.SingleNestedAttribute {
 	}
 }
 
-// memberMetricsSchema says where facts about a member are written.
+// memberMetricsSchema says where etcd can be scraped, and where facts about a member are written.
 func memberMetricsSchema() schema.SingleNestedAttribute {
-	directory := textfileSchema("certificates on disk and as they are served, the version that runs, scheduled " +
-		"snapshots, since when it is a learner, and the stage of a rotation")
-	directory.Optional, directory.Required = false, true
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Facts about the member for a monitoring system. etcd's own metrics need no setting. Default: " +
-			"none. A change restarts nothing.",
-		Attributes: map[string]schema.Attribute{"textfile_directory": directory},
+		MarkdownDescription: fmt.Sprintf("Lets a monitoring system scrape etcd from other machines at a port that serves "+
+			"metrics and health only (%d, over TLS), so that a firewall can close the client port (2379) for it. The clients "+
+			"need a certificate of the etcd CA, with which they could read and write everything at the client port. By "+
+			"default, etcd serves metrics at the client port, and at 127.0.0.1:2381 without TLS. With `textfile_directory`, "+
+			"facts about the member are written for node_exporter.", machine.MetricsPort),
+		Attributes: map[string]schema.Attribute{
+			"address": schema.StringAttribute{
+				Optional: true,
+				Validators: []validator.String{
+					stringvalidator.OneOf(machine.AllAddresses...),
+					stringvalidator.AtLeastOneOf(path.MatchRelative().AtParent().AtName("textfile_directory")),
+				},
+				MarkdownDescription: "`0.0.0.0`, or `::` for IPv6 and IPv4: all addresses of the machine. Default: none. A " +
+					"change restarts the members one at a time, the leader last.",
+			},
+			"textfile_directory": textfileSchema("certificates on disk and as they are served, the version that runs, " +
+				"scheduled snapshots, since when it is a learner, and the stage of a rotation"),
+		},
+	}
+}
+
+// validateMetrics refuses two values for the same flag.
+func (m etcdMemberModel) validateMetrics(diags *diag.Diagnostics) {
+	if _, set := m.ExtraArgs.Elements()[release.MetricsURLsFlag]; set && metricsAddress(m.Metrics) != "" {
+		diags.AddAttributeError(path.Root("metrics").AtName("address"), "Listener for metrics is set twice",
+			"metrics.address adds a URL to "+release.MetricsURLsFlag+", which extra_args sets as a whole.\n"+
+				"Next step: omit one of the two.")
 	}
 }
 
@@ -67,7 +93,7 @@ func textfileDirectory(metrics types.Object) string {
 	return directory.ValueString()
 }
 
-// metricsAddress returns the address of an object of metricsSchema, or "".
+// metricsAddress returns the address in an object of these schemas, or "".
 func metricsAddress(metrics types.Object) string {
 	address, _ := metrics.Attributes()["address"].(types.String)
 	return address.ValueString()

@@ -81,7 +81,7 @@ var items = []item{
 		"the kube_control_plane_replica"},
 	{
 		"metrics", "The metrics of all components are scraped", judgeMetrics,
-		`set metrics of the kube_control_plane_replica and extra_args = { "listen-metrics-urls" = … } of the ` +
-			`kube_etcd_member, and let Prometheus scrape them (provider::kube::scrape_configs)`,
+		`set metrics.address of the kube_control_plane_replica and of the kube_etcd_member (or its extra_args = { ` +
+			`"listen-metrics-urls" = … }), and let Prometheus scrape them (provider::kube::scrape_configs)`,
 	},
 }

@@ -42,20 +42,36 @@ output "discovery_file" {
   value       = one(kube_node_bootstrap.this[*].discovery_file)
 }
 
-output "monitoring" {
-  description = "What the functions alert_rules and dashboards take. For scrape_configs, merge it with the files or the Secret of the credentials. With metrics.textfile_directory of all resources, node_exporter is expected at port 9100."
-  value = {
+locals {
+  monitoring = {
     cluster                        = var.cluster_name
     members                        = local.with["etcd"]
     replicas                       = local.with["replica"]
     port                           = var.kubernetes.port
     balancers                      = local.balanced && try(var.endpoint.metrics.address, null) != null ? local.with["balancer"] : null
     balancer_metrics_port          = try(var.endpoint.metrics.port, null)
+    etcd_metrics_port              = try(var.etcd.metrics.address, null) != null ? 2382 : null
     node_exporter_port             = local.facts ? 9100 : null
     max_requests_inflight          = try(tonumber(var.kubernetes.extra_args.apiserver["max-requests-inflight"]), null)
     max_mutating_requests_inflight = try(tonumber(var.kubernetes.extra_args.apiserver["max-mutating-requests-inflight"]), null)
+    controllers                    = try(var.kubernetes.metrics.address, null) != null
     extensive_metrics              = try(var.etcd.extra_args["metrics"] == "extensive", false)
   }
+}
+
+output "monitoring" {
+  description = "What the functions alert_rules and dashboards take. For scrape_configs, merge it with the files or the Secrets of the credentials; with etcd.metrics.address, also with those of a client of etcd. With metrics.textfile_directory of all resources, node_exporter is expected at port 9100."
+  value       = local.monitoring
+}
+
+output "alert_rules" {
+  description = "Alerts of Prometheus for this control plane: rules is a rule file, and prometheus_rule the object of the Prometheus operator. For other waits or labels, call the function alert_rules with monitoring."
+  value       = provider::kube::alert_rules(local.monitoring)
+}
+
+output "dashboards" {
+  description = "Dashboards of Grafana for this control plane, JSON: etcd, kubernetes and operations."
+  value       = provider::kube::dashboards(local.monitoring)
 }
 
 # Values that change on their own, such as the leader, are not outputs: every plan

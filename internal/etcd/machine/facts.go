@@ -40,6 +40,3 @@ func (s Spec) facts() textfile.Writer {
 	w.Snapshots, w.Drill = s.SnapshotMember().Facts(), layout.DrillPath
 	return w
 }
-
-// metricsURL is etcd's listener for metrics on its machine.
-const metricsURL = "http://127.0.0.1:2381/metrics"

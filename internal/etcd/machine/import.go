@@ -38,7 +38,8 @@ type Imported struct {
 	Snapshots     *snapshot.Settings // nil: none
 	Volume        *volume.Spec       // nil: none
 	LivenessProbe bool
-	// TextfileDirectory is that of Spec.
+	// MetricsAddress and TextfileDirectory are those of Spec.
+	MetricsAddress    string
 	TextfileDirectory string
 	EarlyRenewal      time.Duration
 	Limits            systemd.Limits
@@ -96,7 +97,12 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 	if p, err := staticpod.Parse(unit); err == nil {
 		out.Runtime, out.Image, out.Environment = StaticPod, p.Image, p.Environment
 	}
-	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
+	if _, set := recorded.ExtraArgs[release.MetricsURLsFlag]; !set {
+		out.MetricsAddress = metricsAddressIn(command.Flags)
+	}
+	s := Spec{
+		Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir, MetricsAddress: out.MetricsAddress,
+	}
 	out.ExtraArgs = extraArgs(s, command.Flags, recorded.ExtraArgs)
 	out.Peers, out.Alone = listedPeers(facts.Output)
 	out.Peers[out.Name] = h.Address()

@@ -49,6 +49,11 @@ func TestImportReadsBack(t *testing.T) {
 		"a flag at its default": func(s *Spec) {
 			s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381"}
 		},
+		"metrics over TLS":          func(s *Spec) { s.MetricsAddress = "0.0.0.0" },
+		"metrics over TLS and IPv6": func(s *Spec) { s.MetricsAddress = "::" },
+		"that listener as a flag": func(s *Spec) {
+			s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381,https://0.0.0.0:2382"}
+		},
 		"of 3.5": func(s *Spec) {
 			s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"}
 		},
@@ -88,6 +93,7 @@ func TestImportReadsBack(t *testing.T) {
 				DataDir:       s.Directory(),
 				SnapshotsKept: s.UpgradeSnapshots(), ArchivesKept: s.archives(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits,
 				Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
+				MetricsAddress: s.MetricsAddress,
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)

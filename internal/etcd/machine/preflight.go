@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 )
 
 const (
@@ -28,8 +30,10 @@ func Preflight(s Spec, f Observed) []string {
 		problems = append(problems, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64",
 			f.Facts.Architecture))
 	}
-	for _, port := range ports {
-		if l, taken := f.Facts.Listeners[port]; taken && (!f.Running() || f.Record == nil) {
+	for _, port := range s.ports() {
+		l, taken := f.Facts.Listeners[port]
+		own := f.Running() && f.Record != nil && (port != MetricsPort || l.Process == layout.Product || l.Process == "")
+		if taken && !own {
 			problems = append(problems, fmt.Sprintf("port %d is in use by %s", port, cmp.Or(l.Process, "an unknown process")))
 		}
 	}

@@ -16,7 +16,7 @@ func Query(s Spec) host.Query {
 		},
 		Dirs:  []string{s.Directory(), ArtifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.Directory())},
 		Units: []string{layout.Unit, snapshot.Timer, snapshot.Service},
-		Ports: ports,
+		Ports: s.ports(),
 		Disks: []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
@@ -33,5 +33,5 @@ func Query(s Spec) host.Query {
 	return q
 }
 
-// ports are those that a member listens on.
+// ports are those that every member listens on.
 var ports = []int{2379, 2380, 2381}

@@ -48,6 +48,9 @@ type Spec struct {
 	StoreVersion string             // of kube-snapshot-store, which uploads them to a bucket
 	// LivenessProbe restarts the member when it hangs. A change restarts nothing.
 	LivenessProbe bool
+	// MetricsAddress is one of AllAddresses, at which etcd also serves its metrics over TLS; "": nowhere. A change
+	// restarts the member.
+	MetricsAddress string
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the member are
 	// written; "": nowhere. A change restarts nothing.
 	TextfileDirectory string

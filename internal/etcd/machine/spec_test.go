@@ -67,6 +67,7 @@ func TestValidate(t *testing.T) {
 
 func TestPreflight(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
+	s.MetricsAddress = "::"
 	good := func() Observed {
 		return Observed{Facts: host.Facts{
 			Systemd: "252", Architecture: "arm64",
@@ -87,6 +88,14 @@ func TestPreflight(t *testing.T) {
 		},
 		{"own port", func(f *Observed) {
 			f.Facts.Listeners = map[int]host.Listener{2380: {Process: "etcd"}}
+			f.Unit.Active, f.Record = "active", &Record{ClusterID: testID}
+		}, ""},
+		{"the listener for metrics", func(f *Observed) {
+			f.Facts.Listeners = map[int]host.Listener{MetricsPort: {Process: "nginx"}}
+			f.Unit.Active, f.Record = "active", &Record{ClusterID: testID}
+		}, "port 2382 is in use by nginx"},
+		{"own listener for metrics", func(f *Observed) {
+			f.Facts.Listeners = map[int]host.Listener{MetricsPort: {Process: "etcd"}}
 			f.Unit.Active, f.Record = "active", &Record{ClusterID: testID}
 		}, ""},
 		{"disk", func(f *Observed) { f.Facts.DiskFree[layout.DefaultDataDir] = 100 << 20 }, "100 MiB of free space"},

@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"maps"
-	"net"
 	"path"
 	"slices"
 	"strconv"
@@ -53,7 +52,7 @@ func ServerFlags(s Spec) map[string]string {
 		"advertise-client-urls":       s.ClientURL(),
 		"listen-peer-urls":            s.PeerURL(),
 		"initial-advertise-peer-urls": s.PeerURL(),
-		"listen-metrics-urls":         "http://" + net.JoinHostPort("127.0.0.1", "2381"),
+		release.MetricsURLsFlag:       s.listenMetricsURLs(),
 		"cert-file":                   CertificatePath(server),
 		"key-file":                    keyPath(server),
 		"trusted-ca-file":             layout.CAPath,

@@ -12,11 +12,12 @@ import (
 
 // Flags whose values depend on the release.
 const (
-	GatesFlag    = "feature-gates"
-	QuotaFlag    = "quota-backend-bytes"
-	ProgressFlag = "watch-progress-notify-interval"
-	corruptGate  = "InitialCorruptCheck"
-	CorruptFlag  = "experimental-initial-corrupt-check" // its name before 3.6, and until 3.7
+	GatesFlag       = "feature-gates"
+	MetricsURLsFlag = "listen-metrics-urls"
+	QuotaFlag       = "quota-backend-bytes"
+	ProgressFlag    = "watch-progress-notify-interval"
+	corruptGate     = "InitialCorruptCheck"
+	CorruptFlag     = "experimental-initial-corrupt-check" // its name before 3.6, and until 3.7
 )
 
 // knownFlags returns the flags that a minor version accepts.
