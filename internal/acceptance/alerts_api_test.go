@@ -12,15 +12,13 @@ import (
 	"time"
 )
 
-// pods creates 500 ReplicaSets whose Pods fit no node, before the controller managers return, and an aggregated API
-// without a server. Without any node, the scheduler tries again and again, and no Pod counts as unschedulable.
+// pods creates 500 ReplicaSets whose Pods fit no node, before the controller managers return, an aggregated API
+// without a server, and a node without a kubelet. Without any node, the scheduler tries again and again, and no Pod
+// counts as unschedulable.
 func (a alarms) pods(t *testing.T) {
 	t.Helper()
 	cause := time.Now()
 	provokeMetrics(t, a.admin)
-	a.admin.must(t, endpointURL, http.MethodPost, "/api/v1/nodes", map[string]any{
-		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "none"},
-	}, nil)
 	a.onAll(t, "systemctl stop kube-controller-manager")
 	labels := map[string]any{"app": "none"}
 	set := map[string]any{
@@ -47,7 +45,7 @@ func (a alarms) pods(t *testing.T) {
 	}
 	end := again(t, serve(true), serve(false), 8*time.Second)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "KubePodsUnschedulable", "KubePodsPending", "KubeWorkQueueDeep",
-		"KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeAggregatedAPIErrors")
+		"KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeAggregatedAPIErrors", "KubeNodesNotReady", "KubeAllNodesNotReady")
 	end()
 	for _, path := range []string{
 		apiServices + "/" + aggregated, "/apis/apps/v1/namespaces/default/replicasets",

@@ -23,10 +23,10 @@ module "control_plane" {
   etcd = {
     version = %q
     extra_args = {
-      listen-metrics-urls = "http://0.0.0.0:2381", metrics = "extensive", quota-backend-bytes = "268435456"
+      metrics = "extensive", quota-backend-bytes = "268435456"
     }
     snapshots = { schedule = "*-*-* *:*:00", kept = 2, upload = "test ! -e /srv/refuse" }
-    metrics   = { textfile_directory = var.textfile_directory }
+    metrics   = { address = "0.0.0.0", textfile_directory = var.textfile_directory }
   }
   pki = { deletion_protection = false, rotation = { front_proxy = %d } }
 }
@@ -104,13 +104,15 @@ func TestAlerts(t *testing.T) {
 	a.leaders(t)
 	a.pods(t)
 	a.clients(t)
+	a.webhooks(t)
 	a.snapshots(t)
 	a.space(t)
 	a.p.expectAlerts(t, half, 10*time.Minute, "KubeMixedVersions", "KubeComponentVersionsMixed")
 	apply(t, a.w)
 	a.p.expectEnd(t, "EtcdMixedVersions", "KubeMixedVersions", "KubeComponentVersionsMixed", "EtcdSnapshotNotSent",
 		"EtcdDatabaseQuotaLowSpace", "EtcdDatabaseHighFragmentationRatio", "KubePodsUnschedulable", "KubePodsPending",
-		"KubeWorkQueueDeep", "KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeClientCertificateExpiresSoon")
+		"KubeWorkQueueDeep", "KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeClientCertificateExpiresSoon",
+		"KubeNodesNotReady", "KubeAllNodesNotReady", "KubeAPIWebhookSlow", "KubeAPIWebhookFails")
 	apply(t, a.w, "-destroy")
 	expectBare(t, bare, a.names...)
 }

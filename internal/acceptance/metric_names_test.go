@@ -113,7 +113,7 @@ func testMetricNames(t *testing.T, config string) {
 }
 
 // provokeMetrics makes happen what some metrics wait for before they are served: a Pod to schedule,
-// a request that is cut off, and an aggregated API.
+// a request that is cut off, an aggregated API, a node, and webhooks.
 func provokeMetrics(t *testing.T, admin credentials) {
 	t.Helper()
 	pod := map[string]any{
@@ -143,6 +143,10 @@ func provokeMetrics(t *testing.T, admin credentials) {
 	if err := admin.serveElsewhere(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
+	admin.must(t, endpointURL, http.MethodPost, "/api/v1/nodes", map[string]any{
+		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "none"},
+	}, nil)
+	provokeWebhooks(t, admin, "cp1", "cp2")
 	for _, server := range servers("cp1", "cp2") {
 		code, text, err := admin.call(t.Context(), server, http.MethodGet, "/api/v1/configmaps?timeout=1ns", nil, nil)
 		if err != nil || code != http.StatusGatewayTimeout {

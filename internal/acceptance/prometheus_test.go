@@ -48,7 +48,8 @@ func prometheusFiles(t *testing.T, w *workspace.Workspace) string {
 	}
 	for file, output := range map[string]string{
 		"kube/ca.crt": "ca_certificate", "kube/client.crt": "client_certificate", "kube/client.key": "client_key",
-		"control-plane.yml": "alert_rules",
+		"kube/etcd-ca.crt": "etcd_ca_certificate", "kube/etcd-client.crt": "etcd_client_certificate",
+		"kube/etcd-client.key": "etcd_client_key", "control-plane.yml": "alert_rules",
 	} {
 		write(t, filepath.Join(dir, file), outputOf(t, w, output))
 	}
@@ -79,8 +80,8 @@ func (p prometheus) configure(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The times between scrapes are shorter than Prometheus' default, as the waits are.
-	onMachine(t, p.machine, "sed -i '1i global: {scrape_interval: 15s, evaluation_interval: 15s}' "+
+	// The time between evaluations is shorter than Prometheus' default, as the waits are.
+	onMachine(t, p.machine, "sed -i '1i global: {evaluation_interval: 15s}' "+
 		"/etc/prometheus/prometheus.yml; chown -R prometheus: /etc/prometheus/kube; "+
 		"promtool check config /etc/prometheus/prometheus.yml; systemctl reload-or-restart prometheus")
 }

@@ -23,10 +23,14 @@ type Facts struct {
 	// Balancers are the machines whose HAProxy serves metrics; none: nothing is known about them.
 	Balancers    map[string]netip.Addr
 	BalancerPort int // of these metrics; 0 means 8405
+	// EtcdPort is that of etcd's listener for metrics with TLS, which is scraped instead of the client port; 0: none.
+	EtcdPort int
 	// NodePort is the port of node_exporter on all machines, which has the facts that the resources
 	// write (metrics.textfile_directory); 0: there is none.
 	NodePort int
 	Port     int // of the API servers; 0 means 6443
+	// ControllersLocal says that controller managers and schedulers cannot be scraped: they listen on 127.0.0.1.
+	ControllersLocal bool
 	// MaxRequests and MaxMutatingRequests are the flags max-requests-inflight and
 	// max-mutating-requests-inflight of the API servers; 0 means their defaults.
 	MaxRequests         int
@@ -74,7 +78,7 @@ func (f Facts) Validate() error {
 		return err
 	}
 	if f.Port < 0 || f.Port > 65535 || f.BalancerPort < 0 || f.BalancerPort > 65535 || f.NodePort < 0 ||
-		f.NodePort > 65535 || f.MaxRequests < 0 || f.MaxMutatingRequests < 0 {
+		f.NodePort > 65535 || f.EtcdPort < 0 || f.EtcdPort > 65535 || f.MaxRequests < 0 || f.MaxMutatingRequests < 0 {
 		return errors.New("a port or a limit is out of range")
 	}
 	if f.WaitFactor < 0 || f.WaitFactor > 100 {
@@ -124,18 +128,22 @@ type target struct {
 	job, machine, address string
 }
 
-// The ports of etcd: that of clients, and the default of its listener for metrics alone.
+// The ports of etcd: that of clients, and the default of its listener for metrics without TLS.
 const (
 	etcdClientPort  = 2379
 	etcdMetricsPort = 2381
 )
 
 // targets returns all processes, by job and machine. etcd is scraped as a client, or at its
-// listener for metrics.
+// listener for metrics without TLS.
 func (f Facts) targets(asClient bool) []target {
 	etcdPort := etcdMetricsPort
 	if asClient {
-		etcdPort = etcdClientPort
+		etcdPort = cmp.Or(f.EtcdPort, etcdClientPort)
+	}
+	controllers := f.Replicas
+	if f.ControllersLocal {
+		controllers = nil
 	}
 	var all []target
 	for _, job := range []struct {
@@ -145,8 +153,8 @@ func (f Facts) targets(asClient bool) []target {
 	}{
 		{jobEtcd, f.Members, etcdPort},
 		{jobAPIServer, f.Replicas, cmp.Or(f.Port, defaultPort)},
-		{jobControllerManager, f.Replicas, 10257},
-		{jobScheduler, f.Replicas, 10259},
+		{jobControllerManager, controllers, 10257},
+		{jobScheduler, controllers, 10259},
 		{jobHAProxy, f.Balancers, cmp.Or(f.BalancerPort, defaultBalancerPort)},
 		{jobNode, f.nodes(), f.NodePort},
 	} {

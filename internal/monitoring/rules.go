@@ -40,8 +40,10 @@ func Groups(f Facts) []Group {
 	if len(f.Replicas) > 0 {
 		groups = append(groups,
 			Group{f.Cluster + ".kube-apiserver", f.complete(f.apiAlerts())},
-			Group{f.Cluster + ".kube-apiserver-burnrate", f.complete(f.burnRateRules())},
-			Group{f.Cluster + ".kube-controllers", f.complete(f.controllerAlerts())})
+			Group{f.Cluster + ".kube-apiserver-burnrate", f.complete(f.burnRateRules())})
+	}
+	if len(f.Replicas) > 0 && !f.ControllersLocal {
+		groups = append(groups, Group{f.Cluster + ".kube-controllers", f.complete(f.controllerAlerts())})
 	}
 	if len(f.Balancers) > 0 {
 		groups = append(groups, Group{f.Cluster + ".haproxy", f.complete(f.balancerAlerts())})

@@ -22,6 +22,7 @@ func (f Facts) apiAlerts() []Rule {
 	s := f.of(jobAPIServer, "")
 	alerts := f.down(jobAPIServer, "KubeAPIServerDown", critical, "kube_control_plane_replica")
 	alerts = append(alerts, f.apiRequests(s)...)
+	alerts = append(alerts, f.webhookAlerts()...)
 	return append(alerts, f.apiState(s)...)
 }
 
@@ -48,16 +49,17 @@ func (f Facts) apiRequests(s string) []Rule {
 				`(rate(apiserver_request_sli_duration_seconds_bucket%s[5m]))) > 1`,
 				f.of(jobAPIServer, `verb=~"GET|POST|PUT|PATCH|DELETE",`+forResources+","+notLong)),
 			"{{ $labels.verb }} {{ $labels.resource }} takes {{ $value }} s at the 99th percentile.",
-			"Look at KubeAPIEtcdSlow, which names the kube_etcd_member, at what the machines of the "+
-				"kube_control_plane_replica resources do (top), and at webhooks (kubectl get "+
-				"validatingwebhookconfigurations,mutatingwebhookconfigurations)."),
+			"Look at KubeAPIEtcdSlow and the alerts about the disks of kube_etcd_member, and at what the machines of the "+
+				"kube_control_plane_replica resources do (top). The time of webhooks is not in it: KubeAPIWebhookSlow has that."),
 		alert("KubeAPIErrorsHigh", warning, "10m", failed(1), summary, action),
 		alert("KubeAPIErrorsVeryHigh", critical, "5m", failed(5), summary, action),
 		alert("KubeAPIEtcdSlow", warning, "10m",
 			fmt.Sprintf(`histogram_quantile(0.99, sum by (machine, operation, le) `+
 				`(rate(etcd_request_duration_seconds_bucket%s[5m]))) > 0.1`, s),
 			"{{ $labels.operation }} in etcd takes {{ $value }} s at the 99th percentile, from {{ $labels.machine }}.",
-			diskAction),
+			"Look at EtcdHighFsyncDurations, EtcdHighCommitDurations and EtcdMemberCommunicationSlow: they name the machine "+
+				"of the kube_etcd_member that is slow. If there is none, look at what the machine of the API server does (top), "+
+				"and at its network (ping)."),
 		inFlight("readOnly", cmp.Or(f.MaxRequests, defaultMaxRequests)),
 		inFlight("mutating", cmp.Or(f.MaxMutatingRequests, defaultMaxMutatingRequests)),
 		alert("KubeAPITerminatedRequests", warning, "5m",
@@ -109,16 +111,18 @@ func (f Facts) expiring(within time.Duration) string {
 
 // controllerAlerts are about controller-manager and scheduler, and what they work on.
 func (f Facts) controllerAlerts() []Rule {
-	m, s := f.of(jobControllerManager, ""), f.of(jobScheduler, "")
+	m := f.of(jobControllerManager, "")
 	alerts := f.down(jobControllerManager, "KubeControllerManagerDown", warning, "kube_control_plane_replica")
 	alerts = append(alerts, f.down(jobScheduler, "KubeSchedulerDown", warning, "kube_control_plane_replica")...)
+	alerts = append(alerts, f.nodeAlerts()...)
 	return append(alerts,
 		alert("KubePodsUnschedulable", warning, "15m",
 			fmt.Sprintf(`sum by (cluster) (scheduler_pending_pods%s) > 0`, f.of(jobScheduler, `queue="unschedulable"`)),
 			"{{ $value }} Pods cannot be scheduled.",
 			"Run kubectl get events --field-selector reason=FailedScheduling -A: they name what nodes lack. Workers join by "+
 				"kube_node_bootstrap."),
-		alert("KubePodsPending", warning, "10m", fmt.Sprintf(`sum by (cluster) (scheduler_pending_pods%s) > 50`, s),
+		alert("KubePodsPending", warning, "10m", fmt.Sprintf(`sum by (cluster) (scheduler_pending_pods%s) > 50`,
+			f.of(jobScheduler, `queue!="gated"`)), // gated Pods wait for their owner
 			"{{ $value }} Pods wait for the scheduler.",
 			"Check that the scheduler of a kube_control_plane_replica leads (kubectl get lease kube-scheduler -n "+
 				"kube-system), and read its log (journalctl -u kube-scheduler)."),

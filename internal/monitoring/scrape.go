@@ -21,8 +21,8 @@ type Credentials struct {
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
-// Validate checks credentials: there are files or a Secret, and files are complete and absolute.
-func (c Credentials) Validate() error {
+// Validate checks credentials for f: there are files or a Secret, and files are complete and absolute.
+func (c Credentials) Validate(f Facts) error {
 	files := [3]string{c.CA, c.Cert, c.Key}
 	etcdFiles := [3]string{c.EtcdCA, c.EtcdCert, c.EtcdKey}
 	switch {
@@ -36,6 +36,9 @@ func (c Credentials) Validate() error {
 		return errors.New("etcd_ca_file, etcd_cert_file and etcd_key_file are used with ca_file, cert_file and key_file only")
 	case c.EtcdSecret != "" && c.Secret == "":
 		return errors.New("etcd_secret is used with secret only")
+	case f.EtcdPort != 0 && (c.Cert != "" && c.EtcdCert == "" || c.Secret != "" && c.EtcdSecret == ""):
+		return errors.New("at etcd_metrics_port, clients need a certificate: etcd_ca_file, etcd_cert_file and " +
+			"etcd_key_file, or etcd_secret")
 	}
 	for _, file := range append(files[:], etcdFiles[:]...) {
 		if file != "" && !path.IsAbs(file) {
@@ -54,8 +57,14 @@ func complete(files [3]string) bool {
 	return files[0] != "" && files[1] != "" && files[2] != ""
 }
 
+// scrapeInterval is short enough for every rate in the rules.
+const scrapeInterval = "30s"
+
+// scrapeConfig is one of Prometheus. Its name has the cluster, because Prometheus refuses two with the same name; what
+// it scrapes has the label job without it.
 type scrapeConfig struct {
 	JobName       string         `json:"job_name"`
+	Interval      string         `json:"scrape_interval"`
 	Scheme        string         `json:"scheme"`
 	TLSConfig     *tlsConfig     `json:"tls_config,omitempty"`
 	StaticConfigs []staticConfig `json:"static_configs"`
@@ -94,7 +103,7 @@ func (f Facts) jobs(etcdAsClient bool) []job {
 		}
 		last := &jobs[len(jobs)-1]
 		last.targets = append(last.targets, staticConfig{
-			Targets: []string{t.address}, Labels: map[string]string{"cluster": f.Cluster, "machine": t.machine},
+			Targets: []string{t.address}, Labels: map[string]string{"cluster": f.Cluster, "job": t.job, "machine": t.machine},
 		})
 	}
 	return jobs
@@ -108,7 +117,9 @@ func ScrapeConfigs(f Facts, c Credentials) (string, error) {
 	}
 	var configs []scrapeConfig
 	for _, j := range f.jobs(c.EtcdCert != "") {
-		config := scrapeConfig{JobName: j.name, Scheme: "http", StaticConfigs: j.targets}
+		config := scrapeConfig{
+			JobName: f.Cluster + "/" + j.name, Interval: scrapeInterval, Scheme: "http", StaticConfigs: j.targets,
+		}
 		if j.tls {
 			config.Scheme, config.TLSConfig = "https", &tlsConfig{CertFile: c.Cert, KeyFile: c.Key}
 			if j.name == jobEtcd {
@@ -135,7 +146,9 @@ func ScrapeConfigObjects(f Facts, c Credentials) (string, error) {
 	}
 	var documents []string
 	for _, j := range f.jobs(c.EtcdSecret != "") {
-		spec := map[string]any{"jobName": j.name, "scheme": "HTTP", "staticConfigs": j.targets}
+		spec := map[string]any{
+			"jobName": j.name, "scheme": "HTTP", "staticConfigs": j.targets, "scrapeInterval": scrapeInterval,
+		}
 		if j.tls {
 			secret := c.Secret
 			if j.name == jobEtcd {

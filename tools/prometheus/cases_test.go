@@ -55,12 +55,20 @@ func operationsCases() map[string]struct{ bad, good string } {
 		return series("kube_etcd_restore_drill_timestamp_seconds", "node", machine, resource, fmt.Sprint(ended)) +
 			series("kube_etcd_restore_drill_success", "node", machine, resource, fmt.Sprint(success))
 	}
+	const balancer = `resource="kube_control_plane_endpoint"`
 	vip := func(values ...string) string {
 		var all string
 		for i, value := range values {
-			all += series("kube_virtual_ip_held", "node", fmt.Sprintf("cp%d", i+1), `address="10.0.0.100"`, value)
+			at := fmt.Sprintf("cp%d", i+1)
+			all += series("kube_virtual_ip_held", "node", at, balancer+`,address="10.0.0.100"`, value) +
+				series("kube_facts_written_timestamp_seconds", "node", at, balancer, "0+30")
 		}
 		return all
+	}
+	// stopped is what a machine has said last, whose facts are not written any more.
+	stopped := func(machine, value string) string {
+		return series("kube_virtual_ip_held", "node", machine, balancer+`,address="10.0.0.100"`, value) +
+			series("kube_facts_written_timestamp_seconds", "node", machine, balancer, "-200")
 	}
 	generations := func(a, b string) string {
 		return series("kube_rotation_generation", "node", "cp1", `part="kubernetes"`, a) +
@@ -119,8 +127,8 @@ func operationsCases() map[string]struct{ bad, good string } {
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-6*day)),
 		},
 		"KubeRotationIncomplete":     {generations("4", "3"), generations("4", "4")},
-		"KubeVirtualIPOnTwoMachines": {vip("1", "1", "0"), vip("1", "0", "0")},
-		"KubeVirtualIPOnNoMachine":   {vip("0", "0", "0"), vip("0", "1", "0")},
+		"KubeVirtualIPOnTwoMachines": {vip("1", "1", "0"), vip("1", "0") + stopped("cp3", "1")},
+		"KubeVirtualIPOnNoMachine":   {vip("0", "0", "0"), vip("0", "0") + stopped("cp3", "1")},
 		"KubeVirtualIPMoves": {
 			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.1"),
 			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.01"),

@@ -215,13 +215,34 @@ var cases = map[string]struct{ bad, good string }{
 		apiserver("kubernetes_build_info", `git_version="v1.36.3"`, "1") +
 			series("kubernetes_build_info", "kube-apiserver", "cp2", `git_version="v1.36.3"`, "1"),
 	},
+	"KubeAPIWebhookSlow": {
+		histogram(apiserver, "apiserver_admission_webhook_admission_duration_seconds", `name="a.example.com"`, "1", "2.5"),
+		histogram(apiserver, "apiserver_admission_webhook_admission_duration_seconds", `name="a.example.com"`, "0.1", "0.5"),
+	},
+	"KubeAPIWebhookFails": {
+		apiserver("apiserver_admission_webhook_fail_open_count", `name="a.example.com"`, "0+1"),
+		apiserver("apiserver_admission_webhook_fail_open_count", `name="a.example.com"`, "7") +
+			apiserver("apiserver_admission_webhook_rejection_count", `name="a.example.com",error_type="no_error"`, "0+1"),
+	},
+	"KubeNodesNotReady": {
+		manager("node_collector_unhealthy_nodes_in_zone", `zone="a"`, "0") +
+			manager("node_collector_unhealthy_nodes_in_zone", `zone="b"`, "1"),
+		manager("node_collector_unhealthy_nodes_in_zone", `zone="a"`, "0"),
+	},
+	"KubeAllNodesNotReady": {
+		manager("node_collector_unhealthy_nodes_in_zone", `zone="a"`, "3") +
+			manager("node_collector_zone_size", `zone="a"`, "3"),
+		manager("node_collector_unhealthy_nodes_in_zone", `zone="a"`, "0") +
+			manager("node_collector_zone_size", `zone="a"`, "0"), // no node has joined
+	},
 	"KubePodsUnschedulable": {
 		scheduler("scheduler_pending_pods", `queue="unschedulable"`, "3"),
 		scheduler("scheduler_pending_pods", `queue="active"`, "40"),
 	},
 	"KubePodsPending": {
 		scheduler("scheduler_pending_pods", `queue="active"`, "60"),
-		scheduler("scheduler_pending_pods", `queue="active"`, "40"),
+		scheduler("scheduler_pending_pods", `queue="active"`, "40") +
+			scheduler("scheduler_pending_pods", `queue="gated"`, "40"),
 	},
 	"KubeWorkQueueDeep": {
 		manager("workqueue_depth", `name="deployment"`, "120"), manager("workqueue_depth", `name="deployment"`, "80"),

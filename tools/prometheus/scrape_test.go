@@ -41,6 +41,38 @@ func TestScrapeConfigs(t *testing.T) {
 	}
 }
 
+// TestScrapeTwoClusters: one Prometheus scrapes two control planes, and a node_exporter of its own, by one file. The
+// labels job are the same.
+func TestScrapeTwoClusters(t *testing.T) {
+	var all []any
+	for _, cluster := range []string{"prod", "test"} {
+		f := facts
+		f.Cluster = cluster
+		text, err := monitoring.ScrapeConfigs(f, monitoring.Credentials{CA: "/p/ca.crt", Cert: "/p/c.crt", Key: "/p/c.key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			ScrapeConfigs []any `json:"scrape_configs"`
+		}
+		if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text, "job: kube-apiserver\n"); n != 3 {
+			t.Errorf("%d targets of %s have the label job", n, cluster)
+		}
+		all = append(all, file.ScrapeConfigs...)
+	}
+	all = append(all, map[string]any{"job_name": "node"})
+	text, err := yaml.Marshal(map[string]any{"scrape_configs": all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(string(text), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestScrapeConfigObjects: the objects have fields of the Prometheus operator only, and each
 // certificate and key comes from the Secret that has it.
 func TestScrapeConfigObjects(t *testing.T) {
