@@ -36,8 +36,10 @@ func (f Facts) etcdAvailability(s string) []Rule {
 			"Run terraform plan: the drift of the kube_etcd_member resources says which members do not run or cannot be "+
 				"reached. Members need each other at port 2380, and disks that answer (iostat -x 1)."),
 		alert("EtcdHighNumberOfLeaderChanges", warning, "5m",
-			fmt.Sprintf(`increase((max(etcd_server_leader_changes_seen_total%[1]s) or `+
-				`0 * absent(etcd_server_leader_changes_seen_total%[1]s))[15m:1m]) >= 4`, s),
+			// The mixin takes the increase of a maximum over members, which a restart of the one with the highest count makes
+			// a reset. A start counts as one change, of the leader that the member then sees.
+			fmt.Sprintf(`max by (cluster) (increase(etcd_server_leader_changes_seen_total%[1]s[15m]) - `+
+				`resets(etcd_server_leader_changes_seen_total%[1]s[15m])) >= 4`, s),
 			"{{ $value }} leader changes within 15 minutes.",
 			"Run journalctl -u etcd on the machines of the kube_etcd_member resources: a leader that is late says so. Look "+
 				"at EtcdHighFsyncDurations and EtcdMemberCommunicationSlow: a slow disk or network is the usual cause."),
