@@ -30,7 +30,7 @@ module "control_plane" {
     metrics = { address = "0.0.0.0", textfile_directory = var.textfile_directory } # of HAProxy
   }
   etcd = {
-    version = "3.6.16"
+    version   = "3.6.16"
     snapshots = { schedule = "hourly" } # they stay on the machines: set upload for a cluster that matters
     # etcd at port 2382, which serves metrics only: let Prometheus' machine reach that port, and not 2379
     metrics = { address = "0.0.0.0", textfile_directory = var.textfile_directory }

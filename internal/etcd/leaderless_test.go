@@ -20,7 +20,7 @@ func TestLeaderlessAtOnce(t *testing.T) {
 	}
 	survivor := specs[trio[2]]
 	cl := f.clusters.of(survivor)
-	look := func() (time.Duration, error) {
+	observe := func() (time.Duration, error) {
 		begun := time.Now()
 		_, err := cl.view(t.Context(), survivor)
 		return time.Since(begun), err
@@ -30,7 +30,7 @@ func TestLeaderlessAtOnce(t *testing.T) {
 		if i == 2 {
 			cl.leaderless.Forget()
 		}
-		if took, err := look(); !errors.Is(err, client.ErrNoAnswer) || (took >= least) != waits {
+		if took, err := observe(); !errors.Is(err, client.ErrNoAnswer) || (took >= least) != waits {
 			t.Errorf("look %d took %s: %v", i+1, took, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestLeaderlessAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if _, err := look(); err == nil {
+		if _, err := observe(); err == nil {
 			break
 		}
 		if time.Now().After(end) {

@@ -131,17 +131,17 @@ func (f Facts) addressAlerts() []Rule {
 	if len(holders) == 0 { // with kube-vip
 		holders = f.Replicas
 	}
-	// What a machine that writes no facts any more has said last, says nothing about now.
-	said := fmt.Sprintf(`(%s and on (cluster, machine, resource) time() - %s < 120)`, f.fact("kube_virtual_ip_held", ""),
+	// What a machine has written last that writes no facts any more says nothing about now.
+	fresh := fmt.Sprintf(`(%s and on (cluster, machine, resource) time() - %s < 120)`, f.fact("kube_virtual_ip_held", ""),
 		f.fact("kube_facts_written_timestamp_seconds", ""))
-	held := fmt.Sprintf(`sum by (cluster, address) (%s)`, said)
+	held := fmt.Sprintf(`sum by (cluster, address) (%s)`, fresh)
 	return []Rule{
 		alert("KubeVirtualIPOnTwoMachines", critical, "2m", held+" > 1",
 			"{{ $value }} machines have the virtual IP {{ $labels.address }}.",
 			"Check that the balancers reach each other by VRRP (IP protocol 112), and run terraform plan: the drift of "+
 				"kube_control_plane_endpoint says what is wrong."),
 		alert("KubeVirtualIPOnNoMachine", critical, "2m",
-			fmt.Sprintf(`%s == 0 and count by (cluster, address) (%s) >= %d`, held, said, len(holders)),
+			fmt.Sprintf(`%s == 0 and count by (cluster, address) (%s) >= %d`, held, fresh, len(holders)),
 			"No machine has the virtual IP {{ $labels.address }}: clients do not reach the API.",
 			"Run systemctl status kube-endpoint-keepalived kube-endpoint-haproxy on the balancers. An apply of "+
 				"kube_control_plane_endpoint repairs them."),

@@ -32,7 +32,8 @@ func TestInertParts(t *testing.T) {
 		},
 		{
 			"kube_control_plane_endpoint", "haproxy", object("liveness_probe", true, "address6", nil),
-			object("liveness_probe", false, "address6", "fd00::100"), Reason{"balancers +address6, liveness_probe", Reload},
+			object("liveness_probe", false, "address6", "fd00::100"),
+			Reason{"balancers +address6, liveness_probe", Reload},
 		},
 	} {
 		change := change{
