@@ -81,7 +81,7 @@ func (f Facts) apiState(s string) []Rule {
 		alert("KubeClientCertificateExpiration", warning, "5m", f.expiring(7*day), summary+"7 days.", action),
 		alert("KubeClientCertificateExpiresSoon", critical, "5m", f.expiring(day), summary+"a day.", action),
 		alert("KubeAggregatedAPIErrors", warning, "10m",
-			fmt.Sprintf(`sum by (cluster, name, reason) (increase(aggregator_unavailable_apiservice_total%s[1m])) > 0`, s),
+			fmt.Sprintf(`sum by (cluster, name, reason) (increase(aggregator_unavailable_apiservice_total%s[2m])) > 0`, s),
 			"The aggregated API {{ $labels.name }} has become unavailable again and again ({{ $labels.reason }}).",
 			aggregatedAction),
 		alert("KubeAggregatedAPIDown", warning, "5m",

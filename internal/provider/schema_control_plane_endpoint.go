@@ -129,8 +129,8 @@ func haproxySchema() schema.Attribute {
 				Validators: []validator.List{listvalidator.SizeBetween(1, haproxy.MostFurther), listvalidator.UniqueValues()},
 				MarkdownDescription: "Further virtual IPs: unused addresses in the machines' network, or in another one " +
 					"on the same interface that all of them reach. One machine has all of them. IPv6 beside an IPv4 `address` " +
-					"is possible, and each machine then needs an IPv6 address on the interface. Certificates of the API servers contain them. A change " +
-					"reloads HAProxy and keepalived and keeps the connections to the other addresses. Default: none.",
+					"is possible, and each machine then needs an IPv6 address on the interface. Certificates of the API servers " +
+					"contain them. A change reloads HAProxy and keepalived and keeps the connections to the other addresses. Default: none.",
 			},
 			"interface": schema.StringAttribute{
 				Optional: true,
