@@ -32,11 +32,12 @@ var metricsPorts = map[string]int{release.ControllerManager: 10257, release.Sche
 var scrapeFunctions host.Script
 
 // scrapeScript prints who reads the metrics of the components on a machine: connections to
-// controller-manager and scheduler, and what the audit log has of the API server.
+// controller-manager and scheduler, and what the audit log has of the API server. The functions of package pod must be
+// defined.
 func scrapeScript() host.Script {
 	script := host.ClientFunctions + scrapeFunctions + "scraped " + host.Words(component.SystemMasters().CommonName) + "\n"
 	for _, name := range []string{release.ControllerManager, release.Scheduler} {
-		script += "clients $(port " + host.Words(name+".service", strconv.Itoa(metricsPorts[name])) + ")\n"
+		script += "clients $(port " + host.Words(name, strconv.Itoa(metricsPorts[name])) + ")\n"
 	}
 	return script
 }
@@ -47,8 +48,8 @@ var (
 )
 
 // ownProcesses connect to the components' ports, and scrape nothing: the provider's connections
-// through SSH, and probes.
-var ownProcesses = []string{"sshd", "sshd-session", "curl"}
+// through SSH, and probes, also those of a kubelet.
+var ownProcesses = []string{"sshd", "sshd-session", "curl", "kubelet"}
 
 // scrapersIn returns who is connected to controller-manager and scheduler.
 func scrapersIn(output string, processes map[string]host.Process) (map[string][]host.Client, error) {

@@ -1,10 +1,12 @@
-# argument UNIT FLAG: prints the value of a flag of the unit's process.
+# argument NAME FLAG: prints the value of a flag of a component's process, which a unit or a static pod runs.
 argument() {
-  pid=$(systemctl show --property=MainPID --value "$1")
-  [ "${pid:-0}" -gt 0 ] && tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$2=//p" | tail -n 1
+  pid=$(systemctl show --property=MainPID --value "$1.service")
+  [ "${pid:-0}" -gt 0 ] || pid=$(replica_pid "$1")
+  [ "${pid:-0}" -gt 0 ] || return 0
+  tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$2=//p" | tail -n 1
 }
 
-# port UNIT DEFAULT: prints the port at which a component serves.
+# port NAME DEFAULT: prints the port at which a component serves.
 port() {
   value=$(argument "$1" secure-port)
   case ${value:-$2} in *[!0-9]*) ;; *) echo "${value:-$2}" ;; esac
@@ -13,7 +15,7 @@ port() {
 # scraped USER: prints the last request for the API server's metrics in the newest part of its audit log, of anybody but
 # USER, which is the provider.
 scraped() {
-  log=$(argument kube-apiserver.service audit-log-path)
+  log=$(argument kube-apiserver audit-log-path)
   if [ ! -f "$log" ]; then
     printf 'scraped\tnone\n'
     return

@@ -3,6 +3,10 @@ package controlplane
 import (
 	"encoding/base64"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +22,47 @@ func TestScrapersIn(t *testing.T) {
 	got, err := scrapersIn("client\t9000\t0 0 10.0.0.11:9000 10.0.0.9:1 lastrcv:5\n"+
 		"client\t10257\t0 0 10.0.0.11:10257 10.0.0.9:1 lastrcv:5\n"+
 		"client\t10259\t0 0 127.0.0.1:10259 127.0.0.1:2 lastrcv:5\n"+
-		`end	10259	0 0 127.0.0.1:2 127.0.0.1:10259 users:(("sshd",pid=1,fd=1))`+"\n", flags)
+		`end	10259	0 0 127.0.0.1:2 127.0.0.1:10259 users:(("sshd",pid=1,fd=1))`+"\n"+
+		"client\t10259\t0 0 127.0.0.1:10259 127.0.0.1:3 lastrcv:5\n"+
+		`end	10259	0 0 127.0.0.1:3 127.0.0.1:10259 users:(("kubelet",pid=1,fd=1))`+"\n", flags)
 	if err != nil || len(got[release.ControllerManager]) != 1 || got[release.ControllerManager][0].Port != 9000 ||
 		len(got[release.Scheduler]) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := scrapersIn("clients\tnone\n", flags); !errors.Is(err, errNoConnections) {
 		t.Errorf("without ss: %v", err)
+	}
+}
+
+// TestScrapesOfStaticPods: the audit log and the ports of static pods are those of their processes.
+func TestScrapesOfStaticPods(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	const event = `{"requestURI":"/metrics","responseStatus":{"code":200},"user":{"username":"prometheus"}}`
+	if err := os.WriteFile(log, []byte(event+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	process := exec.CommandContext(t.Context(), "sh", "-c", "read -r _", "--audit-log-path="+log, "--secure-port=9000")
+	input, err := process.StdinPipe() // it ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	pid := strconv.Itoa(process.Process.Pid)
+	for name, c := range map[string]struct{ unit, pod, want string }{
+		"a unit":       {pid, "", "scraped\t" + base64.StdEncoding.EncodeToString([]byte(event+"\n")) + "\n9000\n"},
+		"a static pod": {"0", pid, "scraped\t" + base64.StdEncoding.EncodeToString([]byte(event+"\n")) + "\n9000\n"},
+		"neither":      {"0", "", "scraped\tnone\n10259\n"},
+	} {
+		script := scrapeFunctions + host.Script("systemctl() { echo "+c.unit+"; }\nreplica_pid() { echo "+c.pod+"; }\n") +
+			"scraped admin\nport kube-scheduler 10259\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", string(script)).CombinedOutput()
+		if err != nil || string(out) != c.want {
+			t.Errorf("%s: %q, want %q, %v", name, out, c.want, err)
+		}
 	}
 }
 

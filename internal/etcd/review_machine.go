@@ -68,8 +68,8 @@ var (
 )
 
 // ownProcesses connect to a member's listener for metrics, and scrape nothing: the provider's
-// connections through SSH, and probes.
-var ownProcesses = []string{"sshd", "sshd-session", "curl"}
+// connections through SSH, and probes, also those of a kubelet.
+var ownProcesses = []string{"sshd", "sshd-session", "curl", "kubelet"}
 
 // observedScrapers returns who is connected to the listener for metrics. Other ports serve other
 // requests too, so who is connected there need not read metrics.

@@ -81,6 +81,7 @@ func TestObservedScrapers(t *testing.T) {
 		"an agent":      {listener + near + `users:(("agent",pid=1,fd=2))` + "\n", 1, nil},
 		"by SSH":        {listener + near + `users:(("sshd",pid=1,fd=2))` + "\n", 0, nil},
 		"a probe":       {listener + near + `users:(("curl",pid=1,fd=2))` + "\n", 0, nil},
+		"a kubelet":     {listener + near + `users:(("kubelet",pid=1,fd=2))` + "\n", 0, nil},
 		"nobody":        {listener, 0, nil},
 		"without ss":    {listener + "clients\tnone\n", 0, errNoConnections},
 		"no listener":   {process("--name=a") + far, 0, errNoMetricsListener},
