@@ -48,7 +48,8 @@ type Node struct {
 func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []MachineReview {
 	out := make([]MachineReview, len(addresses))
 	script := host.ProcessScript(unit.NamesOf(release.Components())...) + pod.Processes(release.Components()) +
-		filesScript(flags) + scrapeScript()
+		filesScript(flags) + scrapeScript() + host.DiskFunctions +
+		"weighs_below " + host.Words(component.AuditLogDir) + "\n"
 	var machines sync.WaitGroup
 	for i, address := range addresses {
 		machines.Go(func() {

@@ -62,6 +62,7 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 		run  func()
 	}{
 		{"creates", p.creates},
+		{"is reviewed", p.reviewed},
 		{"changes a flag", p.changesAFlag},
 		{"renews certificates", p.renewed},
 		{"undoes what was edited", p.edited},
@@ -243,6 +244,7 @@ func (p *podStage) updates() {
 }
 
 func (p *podStage) creates() {
+	p.spec.Limits = map[string]component.Limits{release.Scheduler: {MemoryMax: "512M", CPUQuota: "50%"}}
 	began := time.Now()
 	status, err := p.replicas.Create(p.ctx, p.spec)
 	p.Logf("created in %.1f s", time.Since(began).Seconds())
@@ -260,6 +262,24 @@ func (p *podStage) creates() {
 	p.adminsMayDoAll()
 	p.Log(p.run("ls -lR /etc/kubernetes; cat " + staticpod.Path(release.Scheduler)))
 	p.registrar.take()
+}
+
+// reviewed: a review sees the limits and the requests of containers, and the audit log that the API server's flags
+// name.
+func (p *podStage) reviewed() {
+	seen := p.replicas.Review(p.ctx, []string{p.spec.Address}, []string{"audit-policy-file"}, p.spec.Bundle)[0]
+	for _, name := range release.Components() {
+		if got := seen.Processes[name]; !got.Running || got.Unseen != "" || !got.CPURequest {
+			p.Errorf("%s: %+v", name, got)
+		}
+	}
+	scheduler, server := seen.Processes[release.Scheduler], seen.Processes[release.APIServer]
+	p.expect("limits of the scheduler", scheduler.MemoryMax+" "+scheduler.CPUQuota, "536870912 0.5s")
+	p.expect("limits of the API server", server.MemoryMax+server.CPUQuota, "")
+	if seen.ScrapedErr != nil || seen.ScrapersErr != nil || seen.Files["audit-policy-file"] == "" {
+		p.Errorf("%v, %v, files %v", seen.ScrapedErr, seen.ScrapersErr, seen.Files)
+	}
+	p.expect("connected to the scheduler", len(seen.Scrapers[release.Scheduler]), 0)
 }
 
 // changesAFlag: a change restarts what it concerns; the API server is drained before.

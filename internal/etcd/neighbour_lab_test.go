@@ -60,6 +60,10 @@ done`)
 	r.only([]string{"cp1"}, "reserve", update)
 	r.only([]string{"cp1"}, "read", r.same)
 	r.expectReserved()
+	r.expectReviewed("", "1000")
+	r.sh("cp1", "systemctl --runtime set-property etcd.slice CPUWeight=77")
+	r.expectReviewed("CPUWeight=1000, and etcd.slice has 77", "77")
+	r.sh("cp1", "systemctl --runtime set-property etcd.slice CPUWeight=1000")
 	r.compare("all processors busy", idle, busy, r.putsWith(one, processorHogs), true)
 	r.compare("the disk busy", idle, slow, r.putsWith(one, diskHog), r.weighsDisk())
 	one.Limits = systemd.Limits{}
@@ -81,6 +85,16 @@ systemctl show --property=MemoryMin,CPUWeight,IOWeight etcd.slice`))
 	r.t.Log(group)
 	if !strings.HasPrefix(group, "/etcd.slice/etcd.service\n") {
 		r.t.Errorf("etcd is in another group")
+	}
+}
+
+// expectReviewed expects what a review says of the reservations that are in effect.
+func (r *rig) expectReviewed(differs, weight string) {
+	r.t.Helper()
+	_, seen := r.clusters.Review(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle)
+	if len(seen) != 1 || seen[0].Process.CPUWeight != weight ||
+		strings.Join(seen[0].Process.NotInEffect, "; ") != differs {
+		r.t.Errorf("review: %+v", seen)
 	}
 }
 

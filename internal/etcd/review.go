@@ -83,11 +83,11 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 // reviewScript reads the process, the disk of its data, and timers. It distinguishes the
 // provider's own timer from others by the content of its file.
 var reviewScript = machine.RuntimeQuestion() + host.ProcessScript(layout.Unit) + host.ClientFunctions +
-	reviewFunctions + `
+	host.DiskFunctions + reviewFunctions + `
 pid=$(member_pid)
 dir=
 if member_is_pod && [ "${pid:-0}" -gt 0 ]; then
-  printf 'process\t%s\t\t\t%s\t\n' ` + layout.Unit + ` "$(base64 -w 0 "/proc/$pid/cmdline")"
+  containerized ` + layout.Unit + ` "$pid"
 fi
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
 dir=${dir:-` + layout.DefaultDataDir + `}
@@ -96,6 +96,7 @@ dir=${dir:-` + layout.DefaultDataDir + `}
 disks_below "$dir"
 if [ "${pid:-0}" -gt 0 ]; then
   certificates "$pid"
+weighs_below "$dir"
   clients $(metrics_ports "$pid")
 fi
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }

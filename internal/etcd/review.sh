@@ -1,37 +1,7 @@
-# disks_of MAJOR:MINOR [DEPTH]: prints the whole disks below a block device, by the kernel's names. A partition and a
-# mapped device (LVM, LUKS, RAID) have the queues of what is below them.
-disks_of() {
-  at=$(readlink -f "/sys/dev/block/$1") || return 0
-  [ -d "$at" ] && [ "${2:-0}" -lt 8 ] || return 0
-  [ ! -e "$at/partition" ] || at=$(dirname "$at")
-  lower=$(cat "$at"/slaves/*/dev 2>/dev/null)
-  if [ -z "$lower" ]; then
-    basename "$at"
-    return
-  fi
-  for device in $lower; do (disks_of "$device" $((${2:-0} + 1))); done
-}
-
-# device_of MAJOR:MINOR SOURCE: btrfs has numbers of its own, and names a device.
-device_of() {
-  case $1 in 0:*) ;; *)
-    echo "$1"
-    return
-    ;;
-  esac
-  [ -b "$2" ] || return 0
-  numbers=$(stat -L -c '%t %T' "$2")
-  echo "$((0x${numbers% *})):$((0x${numbers#* }))"
-}
-
 # disks_below DIR: prints a line for each mounted file system and swap device with its disks, that of DIR first.
 disks_below() {
   [ -d "$1" ] || return 0
-  target=$(df --output=target "$1" | tail -n 1)
-  TARGET=$target awk '$5 == ENVIRON["TARGET"] && NR < 2000 { i = 6; while ($i != "-") i++; line = $3 " " $(i + 2) } END { print line }' \
-    /proc/self/mountinfo | while read -r numbers source; do
-    printf 'data\t%s\t%s\n' "$numbers" "$(disks_of "$(device_of "$numbers" "$source")" | sort -u | tr '\n' ' ')"
-  done
+  disks_at "$1" | sed 's/^/data\t/'
   awk 'NR < 2000 { i = 6; while ($i != "-") i++; print $3, $(i + 2), $5 }' /proc/self/mountinfo |
     while read -r numbers source point; do
       device=$(device_of "$numbers" "$source")

@@ -14,7 +14,8 @@ import (
 func TestObservedMember(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") +
-		"\tMemoryMin=0 CPUWeight=300\n" +
+		"\tunit\nreserved\tetcd.service\tetcd.service\tCPUWeight=300\n" +
+		"reserved\tetcd.service\tetcd.slice\tCPUWeight=300\n" +
 		"disk\t64769\t64768\t/var/lib/etcd\text2/ext3\n" +
 		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
 		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t20261122T030001Z-cp1.db.sent\n" +

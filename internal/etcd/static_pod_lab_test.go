@@ -235,6 +235,15 @@ func (r *rig) podCreated() {
 	}
 	r.all("read", r.same)
 	r.all("update without a change", r.update)
+	_, reviewed := r.clusters.Review(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle)
+	for _, m := range reviewed { // the definition has a request of processors, and no limit
+		if p := m.Process; !p.Running || p.Unseen != "" || !p.CPURequest || p.MemoryMax+p.CPUQuota != "" {
+			r.t.Errorf("review of %s: %+v", m.Address, p)
+		}
+	}
+	if len(reviewed) != len(everyone) {
+		r.t.Errorf("%d members were reviewed", len(reviewed))
+	}
 	for _, name := range everyone {
 		if r.container(name) != before[name] {
 			r.t.Errorf("%s was restarted", name)

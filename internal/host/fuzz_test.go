@@ -26,8 +26,11 @@ func FuzzParseApplied(f *testing.F) {
 
 // FuzzReadProcesses verifies that flags have names of flags, and a limited size.
 func FuzzReadProcesses(f *testing.F) {
-	f.Add("process\tetcd.service\t1024\tinfinity\tL2V0Y2QALS1uYW1lPWNwMQA=\tMemoryMin=1 CPUWeight=200\n")
-	f.Add("process\tx\t$(id)\t-1\tAA==\tIOWeight=99999999999999999999\nprocess\tx\t1\t1\t!!\tCPUWeight=$(id)\n")
+	f.Add("process\tetcd.service\t1024\tinfinity\tL2V0Y2QALS1uYW1lPWNwMQA=\tunit\ncgroups\t2\nweighs\tyes\n" +
+		"reserved\tetcd.service\tetcd.service\tMemoryMin=1 CPUWeight=200\nreserved\tetcd.service\tetcd.slice\tMemoryMin=1\n")
+	f.Add("process\tx\t$(id)\t-1\tAA==\tunit\nreserved\tx\ty\tIOWeight=99999999999999999999\n" +
+		"reserved\tx\tz\tCPUWeight=$(id)\n")
+	f.Add("process\tx\t\t\tAA==\tcontainer\ngroup\tx\tmemory.max\t5\ngroup\tx\tcpu.shares\t9\ngroup\tx\tcpu.max\t9 0\n")
 	f.Fuzz(func(t *testing.T, output string) {
 		for unit, p := range ReadProcesses(output) {
 			if len(p.Flags) > maxFlags {

@@ -1,38 +1,51 @@
 package host
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/base64"
-	"regexp"
 	"strings"
 )
 
-// Process is the main process of a running unit.
+// Process is the main process of a running unit, or of a container that a kubelet runs.
 type Process struct {
 	Running bool
 	Flags   map[string]string // from its command line, "--name=value" or "--name", without dashes
-	// The limits of the unit as systemd prints them; "" if unset.
+	// The limits of the unit as systemd prints them, or of the container's cgroup; "" if unset.
 	MemoryMax string
 	CPUQuota  string // CPU time per second: "2s" is two CPUs
-	// What systemd reserves for the unit: bytes of memory, and shares of processors and disks; "" if
-	// unset.
+	// What is reserved for it, as far as it is in effect: bytes of memory, and shares of processors and disks; "" if
+	// nothing is.
 	MemoryMin string
 	CPUWeight string
 	IOWeight  string
+	// CPURequest: the kubelet has given the container a share of processors that other Pods do not get.
+	CPURequest bool
+	// NotInEffect are the reservations that the unit has and its slice does not, in words.
+	NotInEffect []string
+	// Unseen is why neither limits nor reservations show; "" if they do.
+	Unseen string
 }
 
+// ProcessFunctions defines the functions processes and containerized. ReadProcesses parses their output.
+//
 //go:embed unit_process.sh
-var processFunctions Script
+var ProcessFunctions Script
+
+// DiskFunctions defines functions that print the disks below a directory, and weighs_below, whose output ReadProcesses
+// parses: whether shares of these disks are in effect.
+//
+//go:embed disks.sh
+var DiskFunctions Script
 
 // ProcessScript returns a script for Query.Script. ReadProcesses parses its output.
 func ProcessScript(units ...string) Script {
-	return processFunctions + "processes " + Words(units...) + "\n"
+	return ProcessFunctions + "processes " + Words(units...) + "\n"
 }
 
-// ReadProcesses parses the lines of ProcessScript, by unit. Other lines are ignored.
+// ReadProcesses parses the lines of ProcessScript, by unit, and of containerized, by name. Other lines are ignored.
 func ReadProcesses(output string) map[string]Process {
 	processes := map[string]Process{}
+	reserved, groups := readReservations(output), readGroups(output)
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != 6 || fields[0] != "process" {
@@ -40,7 +53,11 @@ func ReadProcesses(output string) map[string]Process {
 		}
 		p := Process{MemoryMax: parseLimit(fields[2]), CPUQuota: parseLimit(fields[3])}
 		p.Flags, p.Running = parseFlags(fields[4])
-		p.parseReservations(fields[5])
+		if fields[5] == "container" {
+			groups[fields[1]].describe(&p)
+		} else {
+			reserved.describe(&p, fields[1])
+		}
 		processes[fields[1]] = p
 	}
 	return processes
@@ -69,21 +86,4 @@ func parseLimit(text string) string {
 		return ""
 	}
 	return text
-}
-
-// reservationPattern matches a number of bytes, or a weight.
-var reservationPattern = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
-
-// parseReservations parses the properties of a unit, "NAME=VALUE NAME=VALUE ". MemoryLow= protects
-// memory as well, as long as there is some elsewhere.
-func (p *Process) parseReservations(text string) {
-	values := map[string]string{}
-	for _, word := range strings.Fields(text) {
-		name, value, _ := strings.Cut(word, "=")
-		if reservationPattern.MatchString(value) {
-			values[name] = value
-		}
-	}
-	p.MemoryMin = cmp.Or(values["MemoryMin"], values["MemoryLow"])
-	p.CPUWeight, p.IOWeight = values["CPUWeight"], values["IOWeight"]
 }

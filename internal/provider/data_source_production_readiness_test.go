@@ -42,7 +42,9 @@ func wholeReview(t *testing.T) reviewData {
 			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
 			Processes: map[string]host.Process{
 				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}},
-				release.Scheduler: {MemoryMax: "1", CPUWeight: "200"},
+				release.Scheduler: {
+					MemoryMax: "1", CPUWeight: "200", CPURequest: true, Unseen: "no cgroup", NotInEffect: []string{"x"},
+				},
 			},
 			Profiles: map[string]client.Answer{release.APIServer: {Status: 404}},
 			Scrapers: map[string][]host.Client{release.Scheduler: {{Address: "127.0.0.1", Process: "agent"}}},
@@ -82,7 +84,9 @@ func TestEvidence(t *testing.T) {
 		member.TLS.Clients.Key != "a" || member.TLS.Peers.Key != "b" ||
 		member.Process.Scrapes.Last[0] != readiness.Scrape{By: "10.0.0.9", Ago: time.Second}:
 		t.Errorf("member %+v", member)
-	case replica.Scheduler.CPUWeight != "200" || replica.Profiling[release.APIServer].Status != 404 ||
+	case replica.Scheduler.CPUWeight != "200" || !replica.Scheduler.CPURequest ||
+		replica.Scheduler.Unseen != "no cgroup" || len(replica.Scheduler.NotInEffect) != 1 ||
+		replica.Profiling[release.APIServer].Status != 404 ||
 		replica.APIServer.Scrapes.Last[0] != readiness.Scrape{By: "prometheus (10.0.0.9)", Ago: time.Minute} ||
 		replica.Scheduler.Scrapes.Last[0].By != "agent on the machine" || len(replica.ControllerManager.Scrapes.Last) != 0:
 		t.Errorf("replica %+v", replica)

@@ -176,7 +176,8 @@ func unreadBecause(err error) string {
 func processOf(p host.Process) readiness.Process {
 	return readiness.Process{
 		Running: p.Running, Flags: p.Flags, MemoryMax: p.MemoryMax, CPUQuota: p.CPUQuota, MemoryMin: p.MemoryMin,
-		CPUWeight: p.CPUWeight, IOWeight: p.IOWeight,
+		CPUWeight: p.CPUWeight, IOWeight: p.IOWeight, CPURequest: p.CPURequest, NotInEffect: p.NotInEffect,
+		Unseen: p.Unseen,
 	}
 }
 

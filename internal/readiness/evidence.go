@@ -66,15 +66,20 @@ type Member struct {
 type Process struct {
 	Running bool
 	Flags   map[string]string // of its command line, without dashes
-	// The limits that systemd sets; "" means no limit.
+	// The limits of its unit, or of its container; "" means no limit.
 	MemoryMax string
 	CPUQuota  string
-	// What systemd reserves: memory that is not reclaimed, and shares of processors and disks when
-	// there is too little for all; "" means nothing more than others get.
+	// What is reserved, as far as it is in effect: memory that is not reclaimed, and shares of processors and disks
+	// when there is too little for all; "" means nothing more than others get.
 	MemoryMin string
 	CPUWeight string
 	IOWeight  string
-	Scrapes   Scrapes
+	// CPURequest: it runs in a container to which the kubelet gives a share of processors.
+	CPURequest bool
+	// NotInEffect are reservations that are set, and not in effect, in words.
+	NotInEffect []string
+	Unseen      string // why limits and reservations do not show; "" if they do
+	Scrapes     Scrapes
 }
 
 // Scrapes is who reads the metrics of a process.

@@ -371,6 +371,22 @@ func TestJudgeCompaction(t *testing.T) {
 		{"compaction", "a negative interval", server("etcd-compaction-interval", "-5m"), Unknown, "is not an interval"},
 	})
 }
+		{
+			"resources", "of a container", eachProcess(func(p *Process) {
+				p.MemoryMin, p.CPUWeight, p.IOWeight, p.CPURequest = "", "", "", true
+			}), Pass, "all have",
+		},
+		{
+			"resources", "that do not show", eachProcess(func(p *Process) { *p = Process{Running: true, Unseen: "no cgroup"} }),
+			Unknown, "do not show: kube-apiserver (no cgroup), kube-controller-manager",
+		},
+		{"resources", "that do not show of one, and none of the others", func(e *Evidence) {
+			eachProcess(func(p *Process) { *p = Process{Running: true} })(e)
+			e.Members[0].Process.Unseen = "no cgroup"
+		}, Unknown, "etcd (no cgroup)"},
+		{"resources", "not in effect", func(e *Evidence) {
+			e.Members[1].Process.NotInEffect = []string{"CPUWeight=200, and etcd.slice has none"}
+		}, Warn, "cp2: reserved, and not in effect until the next start: etcd (CPUWeight=200, and etcd.slice has none)"},
 
 func TestJudgeMetricsAndAlerts(t *testing.T) {
 	read := func(s Scrapes) func(*Evidence) { return eachProcess(func(p *Process) { p.Scrapes = s }) }

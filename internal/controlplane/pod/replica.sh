@@ -97,13 +97,13 @@ replica_pid() {
   [ -e "$replica_pods/$1.yaml" ] || return 0
   pod_containers "$1" | while read -r replica_id replica_state replica_pid; do
     case $replica_state in *RUNNING) echo "$replica_pid" ;; esac
-  done
+  done | head -n 1
 }
 
-# replica_processes NAME…: prints the arguments of processes, as processes of package host does for units.
+# replica_processes NAME…: prints the arguments, limits and reservations of processes, for ReadProcesses of package host.
 replica_processes() {
   for replica_name; do
     replica_pid=$(replica_pid "$replica_name")
-    [ -z "$replica_pid" ] || printf 'process\t%s\t\t\t%s\t\n' "$replica_name" "$(base64 -w 0 "/proc/$replica_pid/cmdline")"
+    [ -z "$replica_pid" ] || containerized "$replica_name" "$replica_pid"
   done
 }

@@ -53,9 +53,9 @@ func Report(names []string) host.Script {
 	return prelude() + "replica_report " + host.Words(names...) + "\n"
 }
 
-// Processes returns a script whose output host.ReadProcesses parses, by component. It reports no limits.
+// Processes returns a script whose output host.ReadProcesses parses, by component.
 func Processes(names []string) host.Script {
-	return prelude() + "replica_processes " + host.Words(names...) + "\n"
+	return host.ProcessFunctions + prelude() + "replica_processes " + host.Words(names...) + "\n"
 }
 
 // Log returns a script that prints the last lines of a component's log.
