@@ -37,7 +37,28 @@ func judgeCompaction(e Evidence) verdict {
 	if by.status == Fail || by.status == Unknown {
 		return by
 	}
-	return worst(by, everyMember(e, func(m Member) verdict { return m.Compaction.judge(e.Now, every) }))
+	due := 2*every + compactionSlack
+	seen := lastCompacted(e, due)
+	return worst(by, everyMember(e, func(m Member) verdict { return m.Compaction.judge(e.Now, due, seen) }))
+}
+
+// lastCompacted returns the least revision up to which a member was seen to be compacted in time; 0 if none was. A
+// compaction is an entry of the log, so every member does the same ones: one that has at least this revision has done
+// it too, or a later one.
+func lastCompacted(e Evidence, due time.Duration) uint64 {
+	least := uint64(0)
+	for _, m := range e.Members {
+		if m.Unread == "" && m.Compaction.fresh(e.Now, due) && (least == 0 || m.Compaction.Revision < least) {
+			least = m.Compaction.Revision
+		}
+	}
+	return least
+}
+
+// fresh reports whether a member was seen to be compacted in time.
+func (c Compaction) fresh(now time.Time, due time.Duration) bool {
+	ago := now.Sub(c.Last).Round(time.Second)
+	return c.Unread == "" && !c.Last.IsZero() && c.Revision > 0 && ago >= -clockTolerance && ago <= due
 }
 
 // compacts returns how often the API server of a replica compacts.
@@ -59,20 +80,19 @@ func (r Replica) compacts() (time.Duration, verdict) {
 	}
 }
 
-// judge judges what was seen of compactions at one member.
-func (c Compaction) judge(now time.Time, every time.Duration) verdict {
-	due := 2*every + compactionSlack
+// judge judges what was seen of compactions at one member. seen is the revision of lastCompacted.
+func (c Compaction) judge(now time.Time, due time.Duration, seen uint64) verdict {
 	ago := now.Sub(c.Last).Round(time.Second)
 	switch {
 	case c.Unread != "":
 		return unknown("whether it was compacted is unknown: %s", c.Unread)
 	case c.Last.After(now.Add(clockTolerance)):
 		return unknown("its last compaction is in the future, at %s", c.Last.UTC().Format(time.RFC3339))
-	case !c.Last.IsZero() && c.Revision > 0 && ago <= due:
+	case c.fresh(now, due):
 		return pass("compacted within the last %s", due)
 	case !c.Last.IsZero() && c.Revision > 0:
 		return fail("the last compaction was %s ago, up to revision %s", ago, strconv.FormatUint(c.Revision, 10))
-	case c.Uptime <= due && c.Revision > 0: // by an earlier process, and the next one is not due yet
+	case c.Uptime <= due && seen > 0 && c.Revision >= seen: // by an earlier process, as another member shows
 		return pass("compacted within the last %s", due)
 	case c.Uptime <= due:
 		return notShown("no compaction since its start %s ago; one is due within %s", c.Uptime.Round(time.Second), due)

@@ -336,9 +336,33 @@ func TestJudgeCompaction(t *testing.T) {
 			"one is due within 15m0s",
 		},
 		{
-			"compaction", "restarted", seen(func(c *Compaction) { *c = Compaction{Uptime: time.Minute, Revision: 3} }), Pass,
-			"compacted",
+			"compaction", "all restarted", seen(func(c *Compaction) { *c = Compaction{Uptime: time.Minute, Revision: 3} }),
+			Unknown, "no compaction since its start 1m0s ago; one is due within 15m0s",
 		},
+		{"compaction", "one restarted", func(e *Evidence) {
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
+		}, Pass, "compacted within the last 15m0s"},
+		{"compaction", "one restarted, after a later compaction", func(e *Evidence) {
+			e.Members[0].Compaction = Compaction{Uptime: 15 * time.Minute, Revision: 5001}
+		}, Pass, "compacted within the last 15m0s"},
+		{"compaction", "one restarted, and ahead of one of two", func(e *Evidence) {
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
+			e.Members[1].Compaction.Revision, e.Members[2].Compaction.Revision = 6000, 4000
+		}, Pass, "compacted within the last 15m0s"},
+		{"compaction", "one restarted, behind the others", func(e *Evidence) {
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 4999}
+		}, Unknown, "cp1: no compaction since its start"},
+		{"compaction", "one restarted, the others unread", func(e *Evidence) {
+			seen(func(c *Compaction) { c.Unread = "no metrics" })(e)
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
+		}, Unknown, "cp1: no compaction since its start"},
+		{"compaction", "one restarted, the others too late", func(e *Evidence) {
+			seen(func(c *Compaction) { c.Last = now.Add(-16 * time.Minute) })(e)
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
+		}, Fail, "cp1: no compaction since its start"},
+		{"compaction", "one restarted long ago", func(e *Evidence) {
+			e.Members[0].Compaction = Compaction{Uptime: 16 * time.Minute, Revision: 5000}
+		}, Fail, "cp1: no compaction since its start 16m0s ago"},
 		{
 			"compaction", "in the future", seen(func(c *Compaction) { c.Last = now.Add(time.Hour) }), Unknown,
 			"in the future",
