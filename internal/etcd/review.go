@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ type Scheduled struct {
 	Failed  bool      // the last run failed
 	Uploads bool      // snapshots are uploaded
 	Sent    time.Time // when the newest snapshot uploaded from here was saved; zero: none
+	Since   time.Time // when uploads were configured as they are; zero: they are not, or it is not known
 	Ran     time.Time // zero: never
 	Next    time.Time // zero: the timer does not run
 	// Interval is the longest time between two of the next runs; 0: not known.
@@ -94,9 +96,9 @@ dir=${dir:-` + layout.DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" \
   "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
 disks_below "$dir"
+weighs_below "$dir"
 if [ "${pid:-0}" -gt 0 ]; then
   certificates "$pid"
-weighs_below "$dir"
   clients $(metrics_ports "$pid")
 fi
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
@@ -104,12 +106,15 @@ ours=
 if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.ServicePath + `; then
   ours=` + snapshot.Timer + `
   uploads=no
-  [ ! -e ` + snapshot.UploadPath + ` ] && [ ! -e ` + snapshot.StorePath + ` ] || uploads=yes
+  since=
+  for file in ` + snapshot.UploadPath + ` ` + snapshot.StorePath + `; do
+    [ ! -e "$file" ] || { uploads=yes && since=$(stat -c %Y "$file"); }
+  done
   next=
   ! systemctl is-active --quiet ` + snapshot.Timer + ` || next=$(property NextElapseUSecRealtime ` + snapshot.Timer + `)
-  printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshot.Service + `)" "$uploads" \
+  printf 'scheduled\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshot.Service + `)" "$uploads" \
     "$(property LastTriggerUSec ` + snapshot.Timer + `)" "$next" \
-    "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
+    "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)" "$since"
   runs "$(property TimersCalendar ` + snapshot.Timer + ` | sed -n 's/.*OnCalendar=\(.*\) ; next_elapse.*/\1/p')"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
@@ -145,7 +150,7 @@ func observedMember(address, output string, reported answers) ObservedMember {
 		case len(fields) == 5 && fields[0] == "disk":
 			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], problem.Line(fields[3]), fields[4] == "tmpfs" ||
 				fields[4] == "ramfs"
-		case len(fields) == 6 && fields[0] == "scheduled":
+		case len(fields) == 7 && fields[0] == "scheduled":
 			r.Scheduled = scheduledIn(fields[1:])
 		case len(fields) == 5 && fields[0] == "timer" && len(r.Timers) < mostTimers:
 			if timer, ok := timerIn(fields[1:]); ok {
@@ -164,7 +169,17 @@ func scheduledIn(fields []string) *Scheduled {
 	return &Scheduled{
 		Failed: fields[0] != "success", Uploads: fields[1] == "yes",
 		Ran: timeIn(systemdTime, fields[2]), Next: timeIn(systemdTime, fields[3]), Sent: timeIn(snapshot.TimeLayout, sent),
+		Since: secondsIn(fields[5]),
 	}
+}
+
+// secondsIn parses a time in seconds since 1970; anything else is zero.
+func secondsIn(text string) time.Time {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds <= 0 || seconds >= 1<<40 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
 }
 
 // timerIn parses a timer. ok is false if the line was truncated.

@@ -18,7 +18,8 @@ func TestObservedMember(t *testing.T) {
 		"reserved\tetcd.service\tetcd.slice\tCPUWeight=300\n" +
 		"disk\t64769\t64768\t/var/lib/etcd\text2/ext3\n" +
 		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
-		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t20261122T030001Z-cp1.db.sent\n" +
+		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t" +
+		"20261122T030001Z-cp1.db.sent\t1795316400\n" +
 		"run\tSun 2026-11-22 04:00:00 UTC\nrun\tSun 2026-11-22 05:00:00 UTC\nrun\tSun 2026-11-22 07:00:00 UTC\n" +
 		"data\t8:17\tsdb $(id) \nmount\t8:17\t/data\tsdb \nmount\t8:1\t/\tsda \nmount\t8:18\t/home\tsda sdb \n" +
 		"mount\t8:18\t/home\tsdb \nmount\tswap\tswap\tsdb \ndata\t8:1\tsda \n" +
@@ -43,13 +44,14 @@ func TestObservedMember(t *testing.T) {
 		Scheduled: &Scheduled{
 			Uploads: true, Sent: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC),
 			Ran: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Next: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC),
-			Interval: 2 * time.Hour,
+			Interval: 2 * time.Hour, Since: time.Unix(1795316400, 0).UTC(),
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	bare := observedMember("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", silent(errNoFsync))
+	bare := observedMember("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\tnever\n",
+		silent(errNoFsync))
 	if !reflect.DeepEqual(bare.Scheduled, &Scheduled{Failed: true}) {
 		t.Errorf("of snapshots that never ended well: %+v", bare.Scheduled)
 	}

@@ -232,7 +232,7 @@ func (r *rig) sendLater() {
 			r.specs[leader].Host.Address(): leader,
 			r.specs[next].Host.Address():   next,
 		}[observed.Address]
-		if s := observed.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() ||
+		if s := observed.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() || s.Since.IsZero() ||
 			s.Sent.IsZero() != (name == "") ||
 			len(observed.Timers) > 0 {
 			r.t.Errorf("review of %s: %+v, %+v", observed.Address, s, observed.Timers)

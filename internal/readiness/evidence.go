@@ -147,6 +147,7 @@ type Scheduled struct {
 	Failed  bool      // its last run failed
 	Uploads bool      // it uploads snapshots
 	Sent    time.Time // when the newest snapshot uploaded from here was saved; zero: none
+	Since   time.Time // when uploads were configured as they are; zero: they are not, or it is not known
 	Ran     time.Time // zero: never
 	Next    time.Time // zero: it is stopped
 	// Interval is the longest time between two runs; 0: not known.

@@ -87,12 +87,13 @@ func judgeForeign(e Evidence) (words []string, best Status) {
 
 // scheduledFacts are what the timers of all machines say together.
 type scheduledFacts struct {
-	failed, stopped, without []string
-	uploads                  bool
-	sent                     time.Time // of the newest snapshot that was uploaded
-	from                     string    // its machine
-	interval                 time.Duration
-	unclear                  bool // the interval of a timer is not known
+	failed, stopped, without, unread []string
+	uploads                          bool
+	sent                             time.Time // of the newest snapshot that was uploaded
+	from                             string    // its machine
+	since                            time.Time // when uploads were configured on the last machine; zero: not known
+	interval                         time.Duration
+	unclear                          bool // the interval of a timer is not known
 }
 
 // judgeScheduled judges the provider's own timer, which is on the machine of every member. The
@@ -104,6 +105,7 @@ func judgeScheduled(e Evidence) (v verdict, there bool) {
 		s := m.Scheduled
 		switch {
 		case m.Unread != "":
+			f.unread = append(f.unread, m.Name)
 			continue
 		case s == nil:
 			f.without = append(f.without, m.Name)
@@ -119,20 +121,38 @@ func judgeScheduled(e Evidence) (v verdict, there bool) {
 		if s.Sent.After(f.sent) {
 			f.sent, f.from = s.Sent, m.Name
 		}
+		if s.Since.After(f.since) {
+			f.since = s.Since
+		}
 	}
-	return f.judge(e.Now), there
+	return f.observed(f.judge(e.Now)), there
+}
+
+// observed returns a verdict that takes into account the machines that were not observed: the newest snapshot may have
+// been uploaded from one of them, and the last run may have failed there.
+func (f scheduledFacts) observed(v verdict) verdict {
+	if len(f.unread) == 0 {
+		return v
+	}
+	return unknown("%s; not observed: %s", v.evidence, strings.Join(f.unread, ", "))
 }
 
 func (f scheduledFacts) judge(now time.Time) verdict {
 	const timer = "etcd-snapshot.timer"
 	sent := f.sent.UTC().Format(time.RFC3339)
+	overdue := func(since time.Time) bool {
+		return f.uploads && !since.IsZero() && f.interval > 0 && now.Sub(since) > 2*max(f.interval, time.Minute)
+	}
 	switch {
 	case f.sent.After(now.Add(clockTolerance)):
 		return unknown("%s, but the last uploaded snapshot is that of %s from %s, which is in the future", timer, sent,
 			f.from)
-	case f.uploads && !f.sent.IsZero() && f.interval > 0 && now.Sub(f.sent) > 2*max(f.interval, time.Minute):
+	case overdue(f.sent):
 		return fail("%s, but no snapshot has been uploaded since that of %s from %s, more than two intervals of %s ago",
 			timer, sent, f.from, f.interval)
+	case f.sent.IsZero() && overdue(f.since):
+		return fail("%s, but no snapshot has ever been uploaded, and uploads are configured since %s, more than two "+
+			"intervals of %s ago", timer, f.since.UTC().Format(time.RFC3339), f.interval)
 	case len(f.failed) > 0:
 		return warn("%s, but its last run failed on %s", timer, strings.Join(f.failed, ", "))
 	case len(f.without)+len(f.stopped) > 0:

@@ -62,6 +62,38 @@ func TestJudgeSnapshots(t *testing.T) {
 			"in the future",
 		},
 		{"snapshots", "a clock ahead", scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(time.Minute) }), Pass, "cp2"},
+		{
+			"snapshots", "never sent since long ago", scheduled(func(s []*Scheduled) {
+				s[0].Sent, s[1].Sent = time.Time{}, time.Time{}
+				s[0].Since, s[2].Since = now.Add(-9*time.Hour), now.Add(-2*time.Hour-time.Second)
+			}), Fail, "no snapshot has ever been uploaded, and uploads are configured since 2026-11-22T09:59:59Z",
+		},
+		{
+			"snapshots", "never sent, and not due yet on one machine", scheduled(func(s []*Scheduled) {
+				s[0].Sent, s[1].Sent = time.Time{}, time.Time{}
+				s[0].Since, s[2].Since = now.Add(-9*time.Hour), now.Add(-2*time.Hour)
+			}), Warn, "no snapshot has been uploaded yet",
+		},
+		{
+			"snapshots", "sent in spite of a new configuration", scheduled(func(s []*Scheduled) {
+				s[0].Since = now.Add(-9 * time.Hour)
+			}), Pass, "cp2",
+		},
+		{
+			"snapshots", "kept on the machines since long ago", scheduled(func(s []*Scheduled) {
+				for _, one := range s {
+					one.Uploads, one.Sent, one.Since = false, time.Time{}, now.Add(-9*time.Hour)
+				}
+			}), Warn, "stay on the machines",
+		},
+		{"snapshots", "sent, and one machine unread", func(e *Evidence) {
+			scheduled(func([]*Scheduled) {})(e)
+			e.Members[2] = Member{Name: "cp3", Unread: "it cannot be reached"}
+		}, Unknown, "from cp2; not observed: cp3"},
+		{"snapshots", "overdue, and one machine unread", func(e *Evidence) {
+			scheduled(func(s []*Scheduled) { s[1].Sent = now.Add(-5 * time.Hour) })(e)
+			e.Members[2] = Member{Name: "cp3", Unread: "it cannot be reached"}
+		}, Unknown, "more than two intervals"},
 		{"snapshots", "no interval", scheduled(func(s []*Scheduled) { s[2].Interval = 0 }), Unknown, "how often"},
 		{
 			"snapshots", "a negative interval", scheduled(func(s []*Scheduled) { s[2].Interval = -time.Hour }), Unknown,
