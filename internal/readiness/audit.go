@@ -83,20 +83,43 @@ const (
 	mostRules = 500
 )
 
+// Names of service accounts (k8s.io/apiserver/pkg/authentication/serviceaccount). Those of systemNamespace are of the
+// system itself.
+const (
+	accountPrefix   = "system:serviceaccount:" // followed by NAMESPACE:NAME
+	accountsGroup   = "system:serviceaccounts"
+	systemNamespace = "kube-system"
+)
+
+// account is the service account of a name in a namespace.
+func account(namespace, name string) identity {
+	return identity{
+		user: accountPrefix + namespace + ":" + name, groups: []string{accountsGroup, accountsGroup + ":" + namespace},
+	}
+}
+
 // identities returns those whose requests have to be logged: a user that no rule names, the
-// administrators, and the users and groups of people that rules name. What the system itself does
+// administrators, service accounts, and the users and groups of people that rules name. What the system itself does
 // may be left out.
 func (p policy) identities() []identity {
-	all := []identity{{user: someone}, {user: someone, groups: []string{"system:masters"}}}
+	all := []identity{{user: someone}, {user: someone, groups: []string{"system:masters"}}, account(someone, someone)}
 	for _, r := range p.Rules {
 		for _, user := range r.Users {
-			if !strings.HasPrefix(user, "system:") {
+			namespace, name, isAccount := strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
+			switch {
+			case !strings.HasPrefix(user, "system:"):
 				all = append(all, identity{user: user})
+			case strings.HasPrefix(user, accountPrefix) && isAccount && namespace != systemNamespace:
+				all = append(all, account(namespace, name))
 			}
 		}
 		for _, group := range r.UserGroups {
-			if !strings.HasPrefix(group, "system:") {
+			namespace, ofNamespace := strings.CutPrefix(group, accountsGroup+":")
+			switch {
+			case !strings.HasPrefix(group, "system:"):
 				all = append(all, identity{user: someone, groups: []string{group}})
+			case ofNamespace && namespace != systemNamespace:
+				all = append(all, account(namespace, someone))
 			}
 		}
 	}
@@ -119,18 +142,58 @@ func (p policy) namespaces() []string {
 // without a match the request is not logged (apiserver's audit/policy/checker.go).
 func (p policy) level(q request, by identity, namespace string) string {
 	for _, r := range p.Rules {
-		if !r.matches(q, by, namespace) {
-			continue
+		if r.matches(q, by, namespace) {
+			return p.levelOf(r)
 		}
-		omits := func(stage string) bool {
-			return slices.Contains(p.OmitStages, stage) || slices.Contains(r.OmitStages, stage)
-		}
-		if r.Level == "" || omits("RequestReceived") && omits("ResponseComplete") {
-			return "None"
-		}
-		return r.Level
 	}
 	return "None"
+}
+
+// levelOf returns the level of the requests that a rule matches.
+func (p policy) levelOf(r rule) string {
+	omits := func(stage string) bool {
+		return slices.Contains(p.OmitStages, stage) || slices.Contains(r.OmitStages, stage)
+	}
+	if r.Level == "" || omits("RequestReceived") && omits("ResponseComplete") {
+		return "None"
+	}
+	return r.Level
+}
+
+// holes returns the names of objects whose requests are not logged, because a rule before the one that matches all
+// objects leaves them out.
+func (p policy) holes(q request, by identity, namespace string) []string {
+	var names []string
+	for _, r := range p.Rules {
+		if r.matches(q, by, namespace) {
+			break
+		}
+		if p.levelOf(r) == "None" {
+			names = append(names, r.named(q, by, namespace)...)
+		}
+	}
+	return names
+}
+
+// named returns the names of the objects that a rule is about, if it is about these alone. A request that creates an
+// object, or deletes many, has no name; one for a part of an object, such as exec, has, and a list or watch may have
+// (apiserver's endpoints/request/requestinfo.go).
+func (r rule) named(q request, by identity, namespace string) []string {
+	var names []string
+	if q.verb == "deletecollection" || q.verb == "create" && !strings.Contains(q.resource, "/") {
+		return nil
+	}
+	for _, of := range r.Resources {
+		if len(of.ResourceNames) == 0 {
+			continue
+		}
+		every := r
+		every.Resources = []resources{{Group: of.Group, Resources: of.Resources}}
+		if every.matches(q, by, namespace) {
+			names = append(names, of.ResourceNames...)
+		}
+	}
+	return names
 }
 
 func (r rule) matches(q request, by identity, namespace string) bool {
@@ -199,9 +262,10 @@ func judgeAudit(e Evidence) verdict {
 
 // judge checks that each of the requests is logged, and that the content of Secrets is not.
 func (p policy) judge() verdict {
-	var lacks, bodies []string
+	var lacks, bodies, open []string
 	for _, q := range auditedRequests() {
-		for _, level := range p.levels(q) {
+		levels, holes := p.levels(q)
+		for _, level := range levels {
 			switch {
 			case level == "None":
 				lacks = append(lacks, q.what)
@@ -209,8 +273,13 @@ func (p policy) judge() verdict {
 				bodies = append(bodies, q.what)
 			}
 		}
+		if len(holes) > 0 && !slices.Contains(lacks, q.what) {
+			open = append(open, q.what+" of the objects "+listed(holes))
+		}
 	}
 	switch {
+	case len(lacks) == 0 && len(open) > 0:
+		return fail("the policy does not cover %s", strings.Join(slices.Compact(open), ", "))
 	case len(lacks) > 0:
 		return fail("the policy does not cover %s of every user in every namespace",
 			strings.Join(slices.Compact(lacks), ", "))
@@ -221,19 +290,25 @@ func (p policy) judge() verdict {
 	return pass("the policy covers Secrets, RBAC and exec in every verb that reads or changes them")
 }
 
-// levels returns the levels of a request for all users and namespaces, without duplicates.
-func (p policy) levels(q request) []string {
+// levels returns the levels of a request for all users and namespaces, and the names of objects that are left out, each
+// without duplicates.
+func (p policy) levels(q request) (all, holes []string) {
 	namespaces := []string{""}
 	if q.namespaced {
 		namespaces = p.namespaces()
 	}
-	var all []string
 	for _, by := range p.identities() {
 		for _, namespace := range namespaces {
 			if level := p.level(q, by, namespace); !slices.Contains(all, level) {
 				all = append(all, level)
 			}
+			for _, name := range p.holes(q, by, namespace) {
+				if !slices.Contains(holes, name) {
+					holes = append(holes, name)
+				}
+			}
 		}
 	}
-	return all
+	slices.Sort(holes)
+	return all, holes
 }
