@@ -56,6 +56,8 @@ func (s Stored) judge(resource string) verdict {
 		return fail("%d %s are stored unencrypted", s.Clear, of)
 	case s.Other > 0:
 		return warn("%d %s are stored with another key", s.Other, of)
+	case s.Partly:
+		return notShown("all %s are stored encrypted, and more were not looked at", of)
 	case s.Objects == 0:
 		return pass("no %s are stored", resource)
 	}

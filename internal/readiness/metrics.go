@@ -36,10 +36,16 @@ func judgeMetrics(e Evidence) verdict {
 	return worst(replicas, members)
 }
 
-// logsMetrics reports whether a replica's audit log has reads of its API server's metrics.
+// scrapersGroup is the group that may read metrics (the ClusterRole system:monitoring).
+const scrapersGroup = "system:monitoring"
+
+// logsMetrics reports whether a replica's audit log has every read of its API server's metrics, whoever reads them.
 func logsMetrics(r Replica) bool {
 	p, why := readPolicy(r.APIServer.Flags, r.Files)
-	return why.status == Pass && p.level(request{verb: "get", path: "/metrics"}, identity{user: someone}, "") != "None"
+	readers := append(p.identities(), identity{user: someone, groups: []string{scrapersGroup}})
+	return why.status == Pass && !slices.ContainsFunc(readers, func(by identity) bool {
+		return p.level(request{verb: "get", path: "/metrics"}, by, "") == "None"
+	})
 }
 
 // judgeScrapes judges who reads the metrics of a process. It names those who read them last.

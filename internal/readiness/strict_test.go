@@ -280,8 +280,12 @@ func TestJudgeEncryption(t *testing.T) {
 		},
 		{"encryption", "no Secret", stored(map[string]Stored{"secrets": {}}), Pass, "no secrets are stored"},
 		{
-			"encryption", "many", stored(map[string]Stored{"secrets": {Objects: 2000, Partly: true}}), Pass,
-			"the first 2000",
+			"encryption", "many", stored(map[string]Stored{"secrets": {Objects: 2000, Partly: true}}), Unknown,
+			"all of the first 2000 secrets are stored encrypted, and more were not looked at",
+		},
+		{
+			"encryption", "many, one in the clear", stored(map[string]Stored{"secrets": {Objects: 20, Clear: 1, Partly: true}}),
+			Fail, "1 of the first 20 secrets",
 		},
 		{"encryption", "not looked at", stored(nil), Unknown, "not known"},
 		{"encryption", "unread", func(e *Evidence) { e.Encryption.StoredUnread = "no quorum" }, Unknown, "no quorum"},
@@ -368,6 +372,22 @@ func TestJudgeResources(t *testing.T) {
 			m.Process.MemoryMax, m.Process.CPUQuota = "", "2s"
 		}), Pass, "all"},
 		{
+			"resources", "of a container", eachProcess(func(p *Process) {
+				p.MemoryMin, p.CPUWeight, p.IOWeight, p.CPURequest = "", "", "", true
+			}), Pass, "all have",
+		},
+		{
+			"resources", "that do not show", eachProcess(func(p *Process) { *p = Process{Running: true, Unseen: "no cgroup"} }),
+			Unknown, "do not show: kube-apiserver (no cgroup), kube-controller-manager",
+		},
+		{"resources", "that do not show of one, and none of the others", func(e *Evidence) {
+			eachProcess(func(p *Process) { *p = Process{Running: true} })(e)
+			e.Members[0].Process.Unseen = "no cgroup"
+		}, Unknown, "etcd (no cgroup)"},
+		{"resources", "not in effect", func(e *Evidence) {
+			e.Members[1].Process.NotInEffect = []string{"CPUWeight=200, and etcd.slice has none"}
+		}, Warn, "cp2: reserved, and not in effect until the next start: etcd (CPUWeight=200, and etcd.slice has none)"},
+		{
 			"resources", "nonsense", eachProcess(func(p *Process) { p.MemoryMin, p.CPUWeight = "", "many" }), Warn,
 			"without a reservation",
 		},
@@ -443,7 +463,7 @@ func TestJudgeCompaction(t *testing.T) {
 		}), Fail, "up to revision 1"},
 		{"compaction", "due just now", seen(func(c *Compaction) {
 			*c = Compaction{Uptime: 15 * time.Minute, Revision: 1}
-		}), Pass, "compacted"},
+		}), Unknown, "one is due"},
 		{"compaction", "not read", seen(func(c *Compaction) { c.Unread = "no metrics" }), Unknown, "no metrics"},
 		{"compaction", "hourly", func(e *Evidence) {
 			server("etcd-compaction-interval", "1h")(e)
@@ -457,22 +477,6 @@ func TestJudgeCompaction(t *testing.T) {
 		{"compaction", "a negative interval", server("etcd-compaction-interval", "-5m"), Unknown, "is not an interval"},
 	})
 }
-		{
-			"resources", "of a container", eachProcess(func(p *Process) {
-				p.MemoryMin, p.CPUWeight, p.IOWeight, p.CPURequest = "", "", "", true
-			}), Pass, "all have",
-		},
-		{
-			"resources", "that do not show", eachProcess(func(p *Process) { *p = Process{Running: true, Unseen: "no cgroup"} }),
-			Unknown, "do not show: kube-apiserver (no cgroup), kube-controller-manager",
-		},
-		{"resources", "that do not show of one, and none of the others", func(e *Evidence) {
-			eachProcess(func(p *Process) { *p = Process{Running: true} })(e)
-			e.Members[0].Process.Unseen = "no cgroup"
-		}, Unknown, "etcd (no cgroup)"},
-		{"resources", "not in effect", func(e *Evidence) {
-			e.Members[1].Process.NotInEffect = []string{"CPUWeight=200, and etcd.slice has none"}
-		}, Warn, "cp2: reserved, and not in effect until the next start: etcd (CPUWeight=200, and etcd.slice has none)"},
 
 func TestJudgeMetricsAndAlerts(t *testing.T) {
 	read := func(s Scrapes) func(*Evidence) { return eachProcess(func(p *Process) { p.Scrapes = s }) }
@@ -512,6 +516,14 @@ func TestJudgeMetricsAndAlerts(t *testing.T) {
 		},
 		{"metrics", "metrics alone not in the audit log", func(e *Evidence) {
 			policyOf("rules: [{level: None, nonResourceURLs: ['/metrics']}, {level: Metadata}]")(e)
+			read(Scrapes{})(e)
+		}, Unknown, "the audit policy leaves it out"},
+		{"metrics", "scrapers not in the audit log", func(e *Evidence) {
+			policyOf(`rules: [{level: None, userGroups: ["system:monitoring"]}, {level: Metadata}]`)(e)
+			read(Scrapes{})(e)
+		}, Unknown, "the audit policy leaves it out"},
+		{"metrics", "a scraper in a Pod not in the audit log", func(e *Evidence) {
+			policyOf(`rules: [{level: None, users: ["system:serviceaccount:monitoring:prometheus"]}, {level: Metadata}]`)(e)
 			read(Scrapes{})(e)
 		}, Unknown, "the audit policy leaves it out"},
 		{"metrics", "resources not in the audit log", func(e *Evidence) {
