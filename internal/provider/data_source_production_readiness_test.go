@@ -59,6 +59,27 @@ func wholeReview(t *testing.T) reviewData {
 	return r
 }
 
+func TestQueriesCertificates(t *testing.T) {
+	for query, want := range map[string]bool{
+		"apiserver_client_certificate_expiration_seconds_bucket{le=\"1\"} > 0": true,
+		"min(kube_certificate_not_after_timestamp_seconds) - time() < 86400":   true,
+		"kube_served_certificate_not_after_timestamp_seconds < time()":         true,
+		"kubelet_certificate_manager_client_ttl_seconds < 604800":              true,
+		"certmanager_certificate_expiration_timestamp_seconds - time() < 1":    false,
+		"probe_ssl_earliest_cert_expiry - time() < 1":                          false,
+		"x509_cert_not_after - time() < 1":                                     false,
+		`up{job="apiserver_client_certificate_expiration_seconds"} == 0`:       false,
+		"up{job='kubelet_certificate_manager_client_ttl_seconds'} == 0":        false,
+		"apiserver_client_certificate_expiration_seconds_total":                false,
+		`up{a="\"", b="x"} and kubelet_certificate_manager_server_ttl_seconds`: true,
+		"": false,
+	} {
+		if got := queriesCertificates(query); got != want {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+}
+
 func TestEvidence(t *testing.T) {
 	e := wholeReview(t).evidence(observed)
 	member, replica := e.Members[0], e.Replicas[2]

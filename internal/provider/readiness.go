@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -109,9 +110,28 @@ func (r reviewData) encryptionEvidence() readiness.Encryption {
 	return e
 }
 
-// certificateMetrics are in the queries of alerts about the end of certificates.
+// certificateMetrics are the metrics of this provider's alerts about the end of certificates, and those of API servers
+// and kubelets. Metrics of other certificates, such as cert-manager's, say nothing about a control plane.
 var certificateMetrics = []string{
-	"certificate_expiration", "certificate_expiry", "cert_expiration", "cert_expiry", "_not_after",
+	"kube_certificate_not_after_timestamp_seconds", "kube_served_certificate_not_after_timestamp_seconds",
+	"apiserver_client_certificate_expiration_seconds", "kubelet_certificate_manager_client_ttl_seconds",
+	"kubelet_certificate_manager_server_ttl_seconds",
+}
+
+var (
+	// quotedText matches the values of labels in a query of Prometheus.
+	quotedText = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
+	// metricName matches a name in a query, also that of a function or label.
+	metricName = regexp.MustCompile(`[A-Za-z_:][A-Za-z0-9_:]*`)
+)
+
+// queriesCertificates reports whether a query has a metric about the end of a control plane's certificates.
+func queriesCertificates(query string) bool {
+	names := metricName.FindAllString(quotedText.ReplaceAllString(query, `""`), -1)
+	return slices.ContainsFunc(names, func(name string) bool {
+		histogram, isBucket := strings.CutSuffix(name, "_bucket")
+		return slices.Contains(certificateMetrics, name) || isBucket && slices.Contains(certificateMetrics, histogram)
+	})
 }
 
 func (r reviewData) alertEvidence() readiness.Alerts {
@@ -120,8 +140,7 @@ func (r reviewData) alertEvidence() readiness.Alerts {
 	}
 	out := readiness.Alerts{Rules: len(r.alerts)}
 	for _, a := range r.alerts {
-		queriesIt := func(metric string) bool { return strings.Contains(a.Expr, metric) }
-		if slices.ContainsFunc(certificateMetrics, queriesIt) {
+		if queriesCertificates(a.Expr) {
 			out.Certificates = append(out.Certificates, a.Name)
 		}
 	}
