@@ -37,6 +37,9 @@ func (s *filesStory) schedulerConfigured(t *testing.T) {
 	override(t, s.w, fmt.Sprintf(schedulerOverride, login))
 	expectContains(t, plan(t, s.w), "Profiling of kube-scheduler is on", "set enableProfiling: false in the file")
 	expectRestarted(t, before, nil)
+	apply(t, s.w)
+	s.onAll(t, askScheduler+askProfiles, "200")
+	before = processes(t, s.names...)
 
 	override(t, s.w, fmt.Sprintf(schedulerOverride, login+"\n"+silent))
 	if text := plan(t, s.w); strings.Contains(text, "Profiling of kube-scheduler is on") {
@@ -51,8 +54,11 @@ func (s *filesStory) schedulerConfigured(t *testing.T) {
 	// The running process says what it has read.
 	s.onAll(t, askScheduler+`ask /configz | grep -io '"percentageOfNodesToScore":42' | tr A-Z a-z; rm -r $dir`,
 		`"percentageofnodestoscore":42`)
-	s.onAll(t, askScheduler+`ask /debug/pprof/ --output /dev/null --write-out '%{http_code}'; rm -r $dir`, "404")
+	s.onAll(t, askScheduler+askProfiles, "404")
 }
+
+// askProfiles prints the status of the scheduler's answer to a request for its page of profiles.
+const askProfiles = `ask /debug/pprof/ --output /dev/null --write-out '%{http_code}'; rm -r $dir`
 
 // askScheduler is a shell function that asks the scheduler of the machine, as administrator.
 const askScheduler = `dir=$(mktemp -d)
