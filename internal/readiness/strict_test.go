@@ -438,6 +438,14 @@ func TestJudgeCompaction(t *testing.T) {
 			seen(func(c *Compaction) { c.Unread = "no metrics" })(e)
 			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
 		}, Unknown, "cp1: no compaction since its start"},
+		{"compaction", "one restarted, the others in the future", func(e *Evidence) {
+			seen(func(c *Compaction) { c.Last = now.Add(time.Hour) })(e)
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
+		}, Unknown, "cp1: no compaction since its start"},
+		{"compaction", "one restarted, the others by clocks that are ahead", func(e *Evidence) {
+			seen(func(c *Compaction) { c.Last = now.Add(clockTolerance) })(e)
+			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
+		}, Pass, "compacted within the last 15m0s"},
 		{"compaction", "one restarted, the others too late", func(e *Evidence) {
 			seen(func(c *Compaction) { c.Last = now.Add(-16 * time.Minute) })(e)
 			e.Members[0].Compaction = Compaction{Uptime: time.Minute, Revision: 5000}
