@@ -6,7 +6,7 @@ package firewall
 type Role string
 
 // The roles. Members, Replicas and Balancers are machines of the control plane; a machine may have
-// all three.
+// all three, and is a node too if its address is among those of the nodes.
 const (
 	Machines          Role = "machines" // all of them
 	Members           Role = "members"
@@ -20,7 +20,11 @@ const (
 	Routers           Role = "routers"
 	ExternalBalancers Role = "external_balancers"
 	EndpointAddresses Role = "endpoint_addresses" // virtual IPs, which a machine has for a time
-	Outside           Role = "outside"            // any address
+	// BalancerAddresses are further addresses of balancers, of the other family: what they send to a virtual IP of
+	// that family comes from there.
+	BalancerAddresses Role = "balancer_addresses"
+	VRRPGroups        Role = "vrrp_groups" // the multicast addresses of VRRP
+	Outside           Role = "outside"     // any address
 )
 
 // Protocol is an IP protocol.
@@ -85,8 +89,22 @@ var Flows = []Flow{
 		Kinds: []string{"haproxy"}, Purpose: "kubelets and Pods to the API",
 	},
 	{
+		Name: "api-node", From: Nodes, To: EndpointAddresses, Protocol: TCP, Port: 6443, Setting: EndpointPort,
+		Kinds:   []string{"haproxy", "external"},
+		Purpose: "the same, for what a machine lets out that is a node too",
+	},
+	{
+		Name: "api-node", From: Nodes, To: EndpointAddresses, Protocol: TCP, Port: 6443, Setting: APIPort,
+		Kinds:   []string{"bgp", "kube_vip"},
+		Purpose: "the same, for what a machine lets out that is a node too",
+	},
+	{
 		Name: "api-check", From: Balancers, To: Balancers, Protocol: TCP, Port: 6443, Setting: EndpointPort,
 		Kinds: []string{"haproxy"}, Purpose: "a create checks that the other balancers reach the virtual IP",
+	},
+	{
+		Name: "api-check", From: BalancerAddresses, To: Balancers, Protocol: TCP, Port: 6443, Setting: EndpointPort,
+		Kinds: []string{"haproxy"}, Purpose: "the same, for virtual IPs of the other family",
 	},
 	{
 		Name: "api-check", From: Balancers, To: EndpointAddresses, Protocol: TCP, Port: 6443, Setting: EndpointPort,
@@ -94,7 +112,11 @@ var Flows = []Flow{
 	},
 	{
 		Name: "vrrp", From: Balancers, To: Balancers, Protocol: VRRP, Kinds: []string{"haproxy"},
-		Purpose: "the virtual IP; with `vrrp = \"multicast\"`, sent to 224.0.0.18 or ff02::12",
+		Purpose: "the virtual IP",
+	},
+	{
+		Name: "vrrp", From: Balancers, To: VRRPGroups, Protocol: VRRP, Kinds: []string{"haproxy"},
+		Purpose: "the same with `vrrp = \"multicast\"`: 224.0.0.18 or ff02::12",
 	},
 	{
 		Name: "api-external", From: ExternalBalancers, To: Replicas, Protocol: TCP, Port: 6443, Setting: APIPort,
@@ -117,8 +139,8 @@ var Flows = []Flow{
 		Purpose: "dynamic updates by the machines; the same from where Terraform runs, or from `probe_from`",
 	},
 	{
-		Name: "bgp", From: Replicas, To: Routers, Protocol: TCP, Port: 179, Kinds: []string{"bgp"},
-		Purpose: "sessions that the machines open",
+		Name: "bgp", From: Replicas, To: Routers, Protocol: TCP, Port: 179, Kinds: []string{"bgp", "kube_vip"},
+		Purpose: "sessions that the machines open; of `kube_vip` with `mode = \"bgp\"`",
 	},
 	{
 		Name: "bgp", From: Routers, To: Replicas, Protocol: TCP, Port: 179, Kinds: []string{"bgp"},
@@ -142,7 +164,8 @@ var Flows = []Flow{
 	},
 	{
 		Name: "kubelet", From: Replicas, To: Nodes, Protocol: TCP, Port: 10250,
-		Purpose: "logs, exec, port-forward, metrics of kubelets; not with konnectivity",
+		Purpose: "logs, exec, port-forward, metrics of kubelets, also on machines that are nodes too (static pods, " +
+			"kubeadm); not with konnectivity",
 	},
 	{
 		Name: "konnectivity", From: Nodes, To: Replicas, Protocol: TCP, Setting: AgentPort,

@@ -64,13 +64,21 @@ func (r Rule) richRule() string {
 		opened)
 }
 
+// What returns the protocol and port of a rule in words, as administrators know them.
+func (r Rule) What() string {
+	if r.Protocol == VRRP {
+		return "VRRP (IP protocol 112)"
+	}
+	return fmt.Sprintf("%s %d", strings.ToUpper(string(r.Protocol)), r.Port)
+}
+
 // Missing says which rule of a firewall is missing, in words and as the usual firewalls have it, if the
 // connections of an ingress rule are closed.
 func (r Rule) Missing() string {
-	return fmt.Sprintf("let %[1]s %[2]d in on %[3]s from %[4]s (ingress; nftables: %[5]s; firewalld: firewall-cmd "+
-		"--permanent --add-rich-rule='%[6]s'; security group: inbound %[1]s %[2]d from %[7]s). If %[3]s lets it in already, "+
-		"let %[1]s %[2]d out on %[4]s to %[3]s (egress), and through what is between them",
-		strings.ToUpper(string(r.Protocol)), r.Port, r.Machine, r.Remote.Addr(), r.nftables(), r.richRule(), r.Remote)
+	return fmt.Sprintf("let %[1]s in on %[2]s from %[3]s (ingress; nftables: %[4]s; firewalld: firewall-cmd "+
+		"--permanent --add-rich-rule='%[5]s'; security group: inbound %[1]s from %[6]s). If %[2]s lets it in already, "+
+		"let %[1]s out on %[3]s to %[2]s (egress), and through what is between them",
+		r.What(), r.Machine, r.Remote.Addr(), r.nftables(), r.richRule(), r.Remote)
 }
 
 func nftPort(r Rule) string {

@@ -72,25 +72,46 @@ func (s Site) Validate() error {
 // machines returns the addresses of the machines of a role, without repetition.
 func (s Site) machines(role Role) []netip.Addr {
 	all := slices.Clone(s.Machines[role])
-	if role == Machines {
+	switch role {
+	case Machines:
 		all = slices.Concat(s.Machines[Members], s.Machines[Replicas], s.Machines[Balancers])
+	case Nodes:
+		all = slices.DeleteFunc(s.machines(Machines), func(address netip.Addr) bool { return !s.isNode(address) })
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
 }
 
-// remotes returns the addresses of a role as the other side of a connection with a machine.
+// isNode reports whether a machine runs a kubelet too: its address is among those of the nodes.
+func (s Site) isNode(machine netip.Addr) bool {
+	return slices.ContainsFunc(s.Remote[Nodes], func(p netip.Prefix) bool { return p.Contains(machine) })
+}
+
+// vrrpGroups are the multicast addresses of VRRP (RFC 5798, section 5.1.1.2 and 5.1.2.2).
+var vrrpGroups = []netip.Addr{netip.MustParseAddr("224.0.0.18"), netip.MustParseAddr("ff02::12")}
+
+// remotes returns the addresses of a role as the other side of a connection with a machine. Machines use one family
+// between themselves. Others may use both: a machine has virtual IPs, routes and further addresses of either family,
+// whatever that of its own address is.
 func (s Site) remotes(role Role, machine netip.Addr) []netip.Prefix {
+	var between []netip.Addr
+	switch role {
+	case Nodes: // those that are machines are in Remote
+	case VRRPGroups:
+		between = vrrpGroups
+	default:
+		between = s.machines(role)
+	}
 	all := slices.Clone(s.Remote[role])
-	for _, address := range s.machines(role) {
-		all = append(all, netip.PrefixFrom(address, address.BitLen()))
+	for _, address := range between {
+		if address.Is4() == machine.Is4() {
+			all = append(all, netip.PrefixFrom(address, address.BitLen()))
+		}
 	}
 	if role == Outside {
 		all = append(all, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 	}
-	return slices.DeleteFunc(all, func(p netip.Prefix) bool {
-		return p.Addr().Is4() != machine.Is4() || p.IsSingleIP() && p.Addr() == machine
-	})
+	return slices.DeleteFunc(all, func(p netip.Prefix) bool { return p.IsSingleIP() && p.Addr() == machine })
 }
 
 // needs reports whether the site has connections of a flow, and their port.
@@ -100,8 +121,10 @@ func (s Site) needs(f Flow) (port int, ok bool) {
 		port = cmp.Or(s.Ports[f.Setting], f.Port)
 	}
 	_, replaced := s.Ports[f.Unless]
-	return port, !replaced && (port != 0 || f.Protocol == VRRP) &&
-		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, s.Endpoint))
+	if replaced || port == 0 && f.Protocol != VRRP {
+		return port, false
+	}
+	return port, len(f.Kinds) == 0 || slices.Contains(f.Kinds, s.Endpoint)
 }
 
 // Rules returns the rules of all machines, sorted by machine and in the order of Flows. A rule that
@@ -134,11 +157,15 @@ func (s Site) Rules() []Rule {
 	})
 }
 
-// Between returns the rules for what one machine accepts from another over TCP. Other protocols have no
-// connections that could be tried.
-func (s Site) Between() []Rule {
+// Between returns the rules for what one machine accepts from another over TCP.
+func (s Site) Between() []Rule { return s.between(TCP) }
+
+// VRRPBetween returns the rules for what one machine accepts from another over VRRP, which has no connections.
+func (s Site) VRRPBetween() []Rule { return s.between(VRRP) }
+
+func (s Site) between(protocol Protocol) []Rule {
 	return slices.DeleteFunc(s.Rules(), func(r Rule) bool {
-		return r.Direction != Ingress || r.Protocol != TCP || !r.Remote.IsSingleIP() ||
+		return r.Direction != Ingress || r.Protocol != protocol || !r.Remote.IsSingleIP() ||
 			!slices.Contains(s.machines(Machines), r.Remote.Addr())
 	})
 }

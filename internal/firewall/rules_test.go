@@ -63,6 +63,9 @@ func TestRules(t *testing.T) {
 		"kubelet 10.0.0.11 egress 10.0.1.0/24 tcp",
 		"https 10.0.0.11 egress 0.0.0.0/0 tcp",
 		"metrics-scheduler 10.0.0.11 ingress 10.0.9.20/32 tcp",
+		"api-client 10.0.0.12 ingress fd00::/8 tcp",
+		"https 10.0.0.11 egress ::/0 tcp",
+		"vrrp 10.0.0.12 egress 224.0.0.18/32 vrrp",
 	} {
 		if !slices.Contains(have, want) {
 			t.Errorf("%q is not among the rules", want)
@@ -72,14 +75,101 @@ func TestRules(t *testing.T) {
 		switch {
 		case r.Remote.Addr() == r.Machine:
 			t.Errorf("a machine is let in to itself: %s", have[i])
-		case !r.Remote.Addr().Is4():
-			t.Errorf("an address of another family: %s", have[i])
+		case r.Protocol == VRRP && !r.Remote.Addr().Is4():
+			t.Errorf("machines send VRRP in the family of their addresses: %s", have[i])
 		case strings.HasPrefix(r.Name, "konnectivity"), strings.HasPrefix(r.Name, "bgp"), strings.HasPrefix(r.Name, "dns"):
 			t.Errorf("not needed: %s", have[i])
 		case r.Name == "etcd-health":
 			t.Errorf("a rule twice: %s", have[i])
 		case (r.Port == 0) != (r.Protocol == VRRP):
 			t.Errorf("port %d: %s", r.Port, have[i])
+		}
+	}
+}
+
+// TestDualStack: who connects to virtual IPs is let in by the family of his address, whatever that of the machines is.
+func TestDualStack(t *testing.T) {
+	s := stacked()
+	s.DropEgress = true
+	s.Remote[EndpointAddresses] = prefixes("10.0.0.100/32", "fd00::100/128", "fd00::101/128")
+	s.Remote[BalancerAddresses] = prefixes("fd00::11/128", "fd00::12/128", "fd00::13/128")
+	s.Remote[Clients] = prefixes("10.0.0.0/16", "fd00:1::/32")
+	s.Remote[Nodes] = prefixes("fd00:2::/32")
+	s.Remote[Monitoring] = prefixes("fd00:3::20/128")
+	s.Ports = map[Setting]int{BalancerMetricsPort: 8405}
+	ingress, egress, _ := strings.Cut(s.NFTables()["10.0.0.11"], "  chain output {")
+	for chain, wanted := range map[string][]string{
+		ingress: {
+			"ip saddr 10.0.0.0/16 tcp dport 6443 accept comment \"api-client\"",
+			"ip6 saddr fd00:1::/32 tcp dport 6443 accept comment \"api-client\"",
+			"ip6 saddr fd00:2::/32 tcp dport 6443 accept comment \"api-node\"",
+			"ip6 saddr fd00::12/128 tcp dport 6443 accept comment \"api-check\"",
+			"ip6 saddr fd00:3::20/128 tcp dport 8405 accept comment \"metrics-haproxy\"",
+		},
+		egress: {
+			"ip daddr 10.0.0.100/32 tcp dport 6443 accept comment \"api-check\"",
+			"ip6 daddr fd00::100/128 tcp dport 6443 accept comment \"api-check\"",
+			"ip6 daddr fd00::101/128 tcp dport 6443 accept comment \"api-check\"",
+			"meta nfproto ipv6 tcp dport 443 accept comment \"https\"",
+		},
+	} {
+		for _, want := range append(wanted, "meta l4proto { icmp, ipv6-icmp } accept") { // neighbors are found by ICMPv6
+			if !strings.Contains(chain, "    "+want+"\n") {
+				t.Errorf("%q is not in\n%s", want, chain)
+			}
+		}
+	}
+	if rich := `rule family="ipv6" source address="fd00:1::/32" port port="6443" protocol="tcp" accept`; !slices.Contains(
+		s.RichRules()["10.0.0.11"], rich) {
+		t.Errorf("firewalld does not let IPv6 clients in: %q", s.RichRules()["10.0.0.11"])
+	}
+	six := stacked() // and the other way round
+	for role := range six.Machines {
+		six.Machines[role] = addresses("fd00::11", "fd00::12")
+	}
+	if have := lines(six.Rules()); !slices.Contains(have, "api-client fd00::11 ingress 10.0.0.0/16 tcp") ||
+		!slices.Contains(have, "vrrp fd00::11 egress ff02::12/128 vrrp") {
+		t.Errorf("IPv4 clients of IPv6 machines: %q", have)
+	}
+	six.Machines[Members] = addresses("10.0.0.11", "fd00::12")
+	for _, r := range six.Between() {
+		if r.Machine.Is4() != r.Remote.Addr().Is4() {
+			t.Errorf("between machines of two families: %s", line(r))
+		}
+	}
+}
+
+// TestMachinesThatAreNodes: the kubelet of a machine is reached by the other replicas, and the machine reaches the
+// endpoint.
+func TestMachinesThatAreNodes(t *testing.T) {
+	s := stacked()
+	s.Remote[EndpointAddresses] = prefixes("10.0.0.100/32")
+	for _, r := range s.Rules() {
+		if r.Name == "kubelet" && r.Direction == Ingress {
+			t.Errorf("no machine is a node: %s", line(r))
+		}
+	}
+	for name, nodes := range map[string][]netip.Prefix{
+		"addresses": prefixes("10.0.1.0/24", "10.0.0.11/32", "10.0.0.12/32"), "a network": prefixes("10.0.0.0/16"),
+	} {
+		for kind, port := range map[string]int{"haproxy": 443, "kube_vip": 7443} { // of the endpoint, and of replicas
+			s.Remote[Nodes], s.Endpoint, s.Ports = nodes, kind, map[Setting]int{EndpointPort: 443, APIPort: 7443}
+			rules := s.Rules()
+			var kubelets []string
+			for _, r := range rulesOf(rules, netip.MustParseAddr("10.0.0.11"), Ingress) {
+				if r.Port == 10250 {
+					kubelets = append(kubelets, r.Remote.String())
+				}
+			}
+			if want := []string{"10.0.0.12/32", "10.0.0.13/32"}; !slices.Equal(kubelets, want) {
+				t.Errorf("%s, %s: the kubelet is reached from %q, want %q", name, kind, kubelets, want)
+			}
+			if !slices.ContainsFunc(rules, func(r Rule) bool {
+				return r.Machine.String() == "10.0.0.11" && r.Direction == Egress && r.Port == port &&
+					r.Remote.String() == "10.0.0.100/32"
+			}) {
+				t.Errorf("%s, %s: the kubelet of the machine does not reach the endpoint", name, kind)
+			}
 		}
 	}
 }
@@ -108,7 +198,7 @@ func TestRulesOfKinds(t *testing.T) {
 		"external": {[]string{"api-external"}, []string{"vrrp", "api-client", "bgp", "metrics-haproxy"}},
 		"dns":      {[]string{"dns-update", "api-client", "api-survivor"}, []string{"vrrp"}},
 		"bgp":      {[]string{"bgp", "bfd", "bfd-multihop", "api-client"}, []string{"vrrp", "dns-update"}},
-		"kube_vip": {[]string{"api-client"}, []string{"vrrp", "bgp"}},
+		"kube_vip": {[]string{"api-client", "bgp"}, []string{"vrrp", "bfd"}},
 	} {
 		s := stacked()
 		s.Endpoint, s.Ports = kind, map[Setting]int{
@@ -164,7 +254,8 @@ func TestRendered(t *testing.T) {
 	s := stacked()
 	file := s.NFTables()["10.0.0.11"]
 	for _, want := range []string{
-		"policy drop;", "    iif lo accept\n",
+		"policy drop;", "    iif lo accept\n", "    meta l4proto { icmp, ipv6-icmp } accept\n",
+		"    ip6 saddr fd00::/8 tcp dport 6443 accept comment \"api-client\"\n",
 		"    ip saddr 10.0.9.5/32 tcp dport 22 accept comment \"ssh\"\n",
 		"    ip saddr 10.0.0.12/32 meta l4proto 112 accept comment \"vrrp\"\n",
 	} {
@@ -172,7 +263,7 @@ func TestRendered(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, file)
 		}
 	}
-	if strings.Contains(file, "10250") || strings.Contains(file, "fd00") {
+	if strings.Contains(file, "10250") {
 		t.Errorf("what the machine does not accept is in\n%s", file)
 	}
 	if strings.Contains(file, "hook output") {
@@ -255,6 +346,28 @@ func TestBetween(t *testing.T) {
 	}
 	if want := []string{"etcd-peer", "etcd-client", "api-balancer", "api-check"}; !slices.Equal(have, want) {
 		t.Errorf("between two machines: %q, want %q", have, want)
+	}
+}
+
+// TestVRRPBetween: what is not heard is named in both directions, as each firewall has it.
+func TestVRRPBetween(t *testing.T) {
+	s := stacked()
+	s.Machines[Balancers] = addresses("10.0.0.11", "10.0.0.12")
+	rules := s.VRRPBetween()
+	want := []string{"vrrp 10.0.0.11 ingress 10.0.0.12/32 vrrp", "vrrp 10.0.0.12 ingress 10.0.0.11/32 vrrp"}
+	if have := lines(rules); !slices.Equal(have, want) {
+		t.Fatalf("between two balancers: %q, want %q", have, want)
+	}
+	for _, want := range []string{
+		"let VRRP (IP protocol 112) in on 10.0.0.11 from 10.0.0.12 (ingress; ",
+		"nftables: ip saddr 10.0.0.12/32 meta l4proto 112 accept; ",
+		`'rule family="ipv4" source address="10.0.0.12/32" protocol value="vrrp" accept'; `,
+		"security group: inbound VRRP (IP protocol 112) from 10.0.0.12/32)",
+		"let VRRP (IP protocol 112) out on 10.0.0.12 to 10.0.0.11 (egress)",
+	} {
+		if !strings.Contains(rules[0].Missing(), want) {
+			t.Errorf("%q is not in\n%s", want, rules[0].Missing())
+		}
 	}
 }
 

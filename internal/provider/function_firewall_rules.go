@@ -57,9 +57,13 @@ func (f *firewallRulesFunction) Definition(
 			Name: "site",
 			MarkdownDescription: "An object. The machines: `members`, `replicas` and `balancers`. Who connects to them, and " +
 				"to whom they connect: `operator` (where Terraform runs, or its bastion; required), `clients`, `nodes`, " +
-				"`monitoring`, `name_servers`, `routers`, `external_balancers` and `endpoint_addresses` (virtual IPs of " +
-				"balancers, to which they connect). Each is a list, set or map of addresses, or, for all but the machines, of " +
-				"CIDRs. `endpoint` is the kind of endpoint (`haproxy`, the default, `external`, `dns`, `bgp` or `kube_vip`). " +
+				"`monitoring`, `name_servers`, `routers` (of `bgp`, and of `kube_vip` with `mode = \"bgp\"`), " +
+				"`external_balancers`, `endpoint_addresses` (all virtual IPs, to which machines connect) and " +
+				"`balancer_addresses` (addresses that balancers have in the family of a second virtual IP, from which they " +
+				"check it). Each is a list, set or map of addresses, or, for all but the machines, of CIDRs. Both families may " +
+				"be named, whatever that of the machines is. A machine that is also among `nodes`, by its address or its " +
+				"network, runs a kubelet (static pods, kubeadm), which the other replicas reach. `endpoint` is the kind of " +
+				"endpoint (`haproxy`, the default, `external`, `dns`, `bgp` or `kube_vip`). " +
 				"The ports `port` (of replicas, 6443), `endpoint_port` (6443) and `ssh_port` (22) have defaults; with " +
 				"`agent_port`, agents of konnectivity are let in, and with `etcd_metrics_port`, `balancer_metrics_port` and " +
 				"`node_exporter_port`, `monitoring` is at these ports. `drop_egress` (default `false`) is for machines that " +
@@ -94,7 +98,7 @@ var (
 	machineRoles = []firewall.Role{firewall.Members, firewall.Replicas, firewall.Balancers}
 	remoteRoles  = []firewall.Role{
 		firewall.Operator, firewall.Clients, firewall.Nodes, firewall.Monitoring, firewall.NameServers, firewall.Routers,
-		firewall.ExternalBalancers, firewall.EndpointAddresses,
+		firewall.ExternalBalancers, firewall.EndpointAddresses, firewall.BalancerAddresses,
 	}
 	portSettings = []firewall.Setting{
 		firewall.APIPort, firewall.EndpointPort, firewall.SSHPort, firewall.AgentPort, firewall.EtcdMetricsPort,

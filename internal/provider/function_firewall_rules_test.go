@@ -62,6 +62,30 @@ func TestFirewallRulesFunction(t *testing.T) {
 	}
 }
 
+// TestFirewallRulesOfBothFamilies: virtual IPs, clients and balancers of the other family have their rules.
+func TestFirewallRulesOfBothFamilies(t *testing.T) {
+	machines := textsOf("10.0.0.11", "10.0.0.12")
+	got, err := firewallRules(map[string]attr.Value{
+		"members": machines, "replicas": machines, "balancers": machines, "operator": textsOf("10.0.9.5"),
+		"clients": textsOf("10.0.0.0/16", "fd00:1::/32"), "nodes": textsOf("10.0.0.11", "fd00:2::/32"),
+		"endpoint_addresses": textsOf("10.0.0.100", "fd00::100"), "balancer_addresses": textsOf("fd00::11", "fd00::12"),
+		"drop_egress": types.BoolValue(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := got.Attributes()["nftables"].(types.Map).Elements()["10.0.0.11"].(types.String).ValueString()
+	for _, want := range []string{
+		"ip6 saddr fd00:1::/32 tcp dport 6443 accept", "ip6 saddr fd00:2::/32 tcp dport 6443 accept",
+		"ip6 saddr fd00::12/128 tcp dport 6443 accept", "ip6 daddr fd00::100/128 tcp dport 6443 accept",
+		"ip saddr 10.0.0.12/32 tcp dport 10250 accept",
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("%q is not in\n%s", want, file)
+		}
+	}
+}
+
 func TestFirewallRulesFunctionUnknown(t *testing.T) {
 	for name, members := range map[string]attr.Value{
 		"all of them": types.ListUnknown(types.StringType),
