@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/liveness"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -21,6 +22,7 @@ func TestLiveness(t *testing.T) {
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
 	apply(t, w)
+	t.Run("a scheduler, in the time that the guide promises", func(t *testing.T) { hangsInTime(t, names) })
 	hurry(t, names, 4)
 	t.Run("an API server", func(t *testing.T) {
 		// The others end on their own when they lose their lease.
@@ -42,6 +44,30 @@ func TestLiveness(t *testing.T) {
 	expectHealthy(t, w, names)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
+}
+
+// hangsInTime freezes a scheduler while it is probed at the pace of every machine, and compares how long it hangs with
+// the limit.
+func hangsInTime(t *testing.T, names []string) {
+	const machine, unit = "cp1", "kube-scheduler"
+	await(t, "the scheduler is not observed as live", func() bool {
+		state := livenessOf(t, machine, unit)
+		return len(state) == 5 && state[1] == "1"
+	})
+	before := processes(t, names...)
+	key, limit := machine+" "+unit, liveness.Kubeadm.Silent(liveness.ClientRule)
+	freeze(t, machine, unit)
+	begin := time.Now()
+	awaitFor(t, restartTimeout, "the scheduler was not restarted", func() bool {
+		return processes(t, machine)[key] != before[key]
+	})
+	took := time.Since(begin).Round(time.Second)
+	t.Logf("another process runs after %s, of at most %s", took, limit)
+	if took > limit+5*time.Second { // for the start, and for asking
+		t.Errorf("the scheduler hung for %s, and may for %s", took, limit)
+	}
+	awaitFor(t, restartTimeout, "the scheduler does not serve", func() bool { return serves(t, machine, unit) })
+	expectRestarted(t, before, []string{key})
 }
 
 // hurry gives probes less time than kubeadm's, so that the test takes minutes. The next plan

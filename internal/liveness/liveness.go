@@ -28,10 +28,36 @@ type Pace struct {
 	Start time.Duration
 }
 
-// kubeadm is the pace of kubeadm's static pods: livenessProbe with periodSeconds 10,
+// Kubeadm is the pace of kubeadm's static pods: livenessProbe with periodSeconds 10,
 // timeoutSeconds 15 and failureThreshold 8, and a startup probe of 24 periods
 // (cmd/kubeadm/app/util/staticpod, LivenessProbe and StartupProbe).
-var kubeadm = Pace{Period: 10 * time.Second, Timeout: 15 * time.Second, Threshold: 8, Start: 240 * time.Second}
+var Kubeadm = Pace{Period: 10 * time.Second, Timeout: 15 * time.Second, Threshold: 8, Start: 240 * time.Second}
+
+const (
+	// accuracy is how late systemd may start a round.
+	accuracy = time.Second
+	// patience is how long systemd may take to answer on a machine that is not slow.
+	patience = 2 * time.Second
+)
+
+// Silent returns how long it takes at most until a component is killed that answers nothing, if nothing forbids it and
+// etcd answers at once: it begins to hang right after a probe, the first failed one begins a period later, and each of
+// the others when the last one has ended.
+func (p Pace) Silent(r Rule) time.Duration {
+	every := max(p.Period, p.Timeout) + accuracy
+	limit := p.Period + accuracy + time.Duration(p.Threshold-1)*every + p.Timeout
+	switch r {
+	case ServerRule, MemberRule:
+		limit += p.Timeout // it is probed once more
+	case AloneRule:
+		limit += patience
+	case ClientRule:
+	}
+	return limit
+}
+
+// Failing returns the same for a component that answers at once that it fails.
+func (p Pace) Failing() time.Duration { return time.Duration(p.Threshold) * (p.Period + accuracy) }
 
 // Rule says what allows to restart a component: see round.sh.
 type Rule string
@@ -79,7 +105,7 @@ type Probe struct {
 	Asks       string // path of the program with which Sockets are asked
 }
 
-func (p Probe) pace() Pace { return cmp.Or(p.Pace, kubeadm) }
+func (p Probe) pace() Pace { return cmp.Or(p.Pace, Kubeadm) }
 
 // stateDir is where the rounds leave what they have observed.
 func (p Probe) stateDir() string { return "/run/" + p.Name }
@@ -125,10 +151,12 @@ func (p Probe) Problems(facts host.Facts) []string {
 	return problems
 }
 
+// schedule starts a round one period after the start of the last one, or at once when that has taken longer: so does
+// the kubelet.
 func (p Probe) schedule() timer.Schedule {
 	every := seconds(p.pace().Period)
 	return timer.Schedule{Description: "Schedule of liveness probes", Lines: []string{
-		"OnActiveSec=" + every, "OnUnitInactiveSec=" + every, "AccuracySec=1s",
+		"OnActiveSec=" + every, "OnUnitActiveSec=" + every, "AccuracySec=" + seconds(accuracy) + "s",
 	}}
 }
 
@@ -160,6 +188,7 @@ func (p Probe) script() string {
 		"endpoints": strings.Join(p.Endpoints, " "), "own": p.Own, "data": p.DataDir,
 		"ca": p.CA, "cert": p.Cert, "key": p.Key, "asks": p.Asks,
 		"timeout": seconds(pace.Timeout), "threshold": strconv.Itoa(pace.Threshold), "hold": seconds(pace.Start),
+		"patience": seconds(patience),
 	}
 	return string(systemd.Managed + "\n" + host.Assignments(vars) + "\n" + round)
 }

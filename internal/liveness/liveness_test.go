@@ -1,6 +1,9 @@
 package liveness
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +76,8 @@ func TestPace(t *testing.T) {
 		}
 	}
 	for p, want := range map[*Probe][]string{
-		&fast:  {"OnUnitInactiveSec=5\n", "\ntimeout=3\n", "\nthreshold=3\n", "\nhold=60\n"},
-		&probe: {"OnUnitInactiveSec=10\n", "\ntimeout=15\n", "\nthreshold=8\n", "\nhold=240\n"},
+		&fast:  {"OnUnitActiveSec=5\n", "\ntimeout=3\n", "\nthreshold=3\n", "\nhold=60\n"},
+		&probe: {"OnUnitActiveSec=10\n", "\ntimeout=15\n", "\nthreshold=8\n", "\nhold=240\n"},
 	} {
 		text := ""
 		for _, file := range p.Job().Files {
@@ -85,6 +88,30 @@ func TestPace(t *testing.T) {
 				t.Errorf("%q is not in\n%.1500s", line, text)
 			}
 		}
+	}
+}
+
+// TestLimits: the guides say how long a hang lasts at most, and it is what the settings give.
+func TestLimits(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "scaling-and-repair.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{
+		fmt.Sprintf("is killed after at most %.0f seconds", Kubeadm.Silent(ClientRule).Seconds()),
+		fmt.Sprintf("an API server or a member, which is probed once more before, after at most %.0f seconds",
+			Kubeadm.Silent(ServerRule).Seconds()),
+		fmt.Sprintf("one that answers that it fails after at most %.0f seconds", Kubeadm.Failing().Seconds()),
+	} {
+		if !strings.Contains(guide, want) {
+			t.Errorf("the guide does not say %q", want)
+		}
+	}
+	// The kubelet probes again at once when a probe took longer than a period.
+	kubelet := Kubeadm.Period + time.Duration(Kubeadm.Threshold)*Kubeadm.Timeout
+	if own := Kubeadm.Silent(ClientRule); own > kubelet+time.Duration(Kubeadm.Threshold)*accuracy {
+		t.Errorf("a silent component is killed after %s, with the kubelet after %s", own, kubelet)
 	}
 }
 

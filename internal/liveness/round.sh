@@ -50,28 +50,45 @@ awake() { # PID-FILE,RESTING…
 # switches prints how often process $pid began to wait, or was interrupted.
 switches() { grep -s ctxt_switches "/proc/$pid/status"; }
 
-post() { # URL JSON: a request to etcd's gateway
-  curl --silent --fail --globoff --noproxy '*' --max-time 5 --cacert "$ca" --cert "$cert" --key "$key" --data "$2" "$1"
+# post sends a request to etcd's gateway. The answer is in $said. If that is none with the status 200, it fails, and what
+# was answered is in $reason.
+post() { # URL JSON
+  at=${1%/v3/*}
+  if ! said=$(curl --silent --show-error --globoff --noproxy '*' --max-time 5 --cacert "$ca" --cert "$cert" --key "$key" \
+    --data "$2" --write-out '\n%{http_code}' "$1" 2>&1); then
+    reason="no answer of etcd at $at: $(printf '%s' "$said" | sed -n 's/^curl: //p' | plain)"
+    return 1
+  fi
+  answer=$(printf '%s\n' "$said" | tail -n 1) said=$(printf '%s\n' "$said" | sed '$d')
+  [ "$answer" != 200 ] || return 0
+  reason="etcd at $at answers $answer: $(printf '%s' "$said" | sed -n 's/.*"message": *"\([^"]*\)".*/\1/p' | plain)"
+  return 1
 }
+
+# plain makes a short line of what somebody else says.
+plain() { tr -cd '[:print:]' | cut -c 1-200; }
 
 # lock takes the key that allows one restart in the whole cluster for $hold seconds. Without quorum, or with a full
 # database, etcd refuses it. Nobody returns it early: the next restart waits until the effect of this one can be seen.
 lock() { # ENDPOINT...
+  reason="no member of etcd is known"
+  name=$(printf /kube-liveness/restart | base64 -w 0)
+  free="{\"target\":\"CREATE\",\"key\":\"$name\",\"create_revision\":\"0\"}"
   for endpoint in "$@"; do
-    lease=$(post "$endpoint/v3/lease/grant" "{\"TTL\":$hold}" | sed -n 's/.*"ID":"\([0-9][0-9]*\)".*/\1/p')
+    post "$endpoint/v3/lease/grant" "{\"TTL\":$hold}" || continue
+    lease=$(printf '%s' "$said" | sed -n 's/.*"ID":"\([0-9][0-9]*\)".*/\1/p')
+    reason="etcd at $endpoint grants no lease"
     [ -n "$lease" ] || continue
-    name=$(printf /kube-liveness/restart | base64 -w 0)
     put="{\"key\":\"$name\",\"value\":\"$(hostname | base64 -w 0)\",\"lease\":\"$lease\"}"
-    free="{\"target\":\"CREATE\",\"key\":\"$name\",\"create_revision\":\"0\"}"
-    if post "$endpoint/v3/kv/txn" "{\"compare\":[$free],\"success\":[{\"request_put\":$put}]}" |
-      grep -q '"succeeded":true'; then
-      return 0
+    if post "$endpoint/v3/kv/txn" "{\"compare\":[$free],\"success\":[{\"request_put\":$put}]}"; then
+      ! printf '%s' "$said" | grep -q '"succeeded":true' || return 0
+      reason="another restart of this cluster is less than $hold s ago"
     fi
-    post "$endpoint/v3/lease/revoke" "{\"ID\":\"$lease\"}" >/dev/null
-    reason="another restart of this cluster is less than $hold s ago"
+    refused=$reason
+    post "$endpoint/v3/lease/revoke" "{\"ID\":\"$lease\"}" || true
+    reason=$refused
     return 1
   done
-  reason="etcd has no quorum, or refuses writes"
   return 1
 }
 
@@ -113,15 +130,16 @@ may_member() {
 # machines may share is that they are slow, which looks the same: systemd would be late too.
 may_alone() {
   reason="this machine is slow"
-  timeout 2 systemctl is-active --quiet "$unit"
+  timeout "$patience" systemctl is-active --quiet "$unit"
 }
 
 # remember keeps the client URLs of the members, for the time when this one does not answer.
 remember() {
   [ -n "$own" ] || return 0
   [ -z "$(find "$state/members" -mmin -1 2>/dev/null)" ] || return 0
-  post https://127.0.0.1:2379/v3/cluster/member/list '{"linearizable":false}' |
-    sed 's/"peerURLs":\[[^]]*\]//g' | grep -o '"https://[^"]*"' | tr -d '"' | grep -x 'https://[][0-9A-Za-z.:-]*' \
+  post https://127.0.0.1:2379/v3/cluster/member/list '{"linearizable":false}' || return 0
+  printf '%s' "$said" | sed 's/"peerURLs":\[[^]]*\]//g' | grep -o '"https://[^"]*"' | tr -d '"' |
+    grep -x 'https://[][0-9A-Za-z.:-]*' \
     >"$state/members.new"
   if [ -s "$state/members.new" ]; then mv "$state/members.new" "$state/members"; fi
 }
@@ -140,6 +158,22 @@ property() { # UNIT NAME
   printf '%s\n' "$shown" | sed -n "/^Id=$1\$/,/^\$/s/^$2=//p"
 }
 
+# ask sets is_ready and is_live. Both are asked at the same time, so that a probe takes no longer than $timeout: what a
+# component that hangs costs is the number of probes until it is killed.
+ask() {
+  is_ready=0 is_live=0 asked=''
+  if [ "$live" != "$ready" ]; then
+    answers "$live" &
+    asked=$!
+  fi
+  if answers "$ready"; then is_ready=1; fi
+  if [ -z "$asked" ]; then
+    is_live=$is_ready
+  elif wait "$asked"; then
+    is_live=1
+  fi
+}
+
 probe() { # UNIT READY LIVE RULE
   unit=$1 ready=$2 live=$3 rule=$4
   invocation=$(property "$unit" InvocationID)
@@ -151,12 +185,13 @@ probe() { # UNIT READY LIVE RULE
   seen='' lived=0 failures=0 since=0
   [ ! -e "$state/$unit" ] || read -r seen lived failures since _ <"$state/$unit"
   if [ "$seen" != "$invocation" ]; then lived=0 failures=0 since=$(now); fi
-  if answers "$ready"; then
+  ask
+  if [ "$is_ready" = 1 ]; then
     lived=1 failures=0 since=0
     [ "$rule" != member ] || remember
   else
     [ "$since" != 0 ] || since=$(now)
-    if [ "$live" != "$ready" ] && answers "$live"; then
+    if [ "$is_live" = 1 ]; then
       lived=1 failures=0
     elif ! defragments; then
       failures=$((failures + 1))

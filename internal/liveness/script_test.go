@@ -1,15 +1,18 @@
 package liveness
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -97,4 +100,91 @@ func TestAwake(t *testing.T) {
 	expect("goes on", true)
 	write("pid", "$(reboot)")
 	expect("not a process", false)
+}
+
+// TestProbesTakeNoLonger: what hangs answers neither question, so both are asked at the same time.
+func TestProbesTakeNoLonger(t *testing.T) {
+	if _, err := exec.LookPath(program); err != nil {
+		testrun.Missing(t, program+" is not installed")
+	}
+	const timeout = 3
+	for want, hang := range map[string][]string{
+		"0 0": {"/readyz", "/livez"}, "0 1": {"/readyz"}, "1 0": {"/livez"}, "1 1": nil,
+	} {
+		end := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if slices.Contains(hang, r.URL.Path) {
+				<-end
+			}
+		}))
+		begin := time.Now()
+		out, err := exec.Command("sh", "-euc", "timeout="+strconv.Itoa(timeout)+"\n"+functions(t)+"\nready="+server.URL+
+			"/readyz live="+server.URL+"/livez\nask\necho $is_ready $is_live").CombinedOutput()
+		took := time.Since(begin)
+		close(end)
+		server.Close()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%v hang: ready and live are %q (%v), want %q", hang, got, err, want)
+		}
+		if took > 2*timeout*time.Second-time.Second/2 {
+			t.Errorf("%v hang: a probe with a timeout of %d s took %s", hang, timeout, took)
+		}
+	}
+}
+
+// TestLockSaysWhatEtcdAnswers: the reason why nothing is restarted is etcd's own.
+func TestLockSaysWhatEtcdAnswers(t *testing.T) {
+	if _, err := exec.LookPath(program); err != nil {
+		testrun.Missing(t, program+" is not installed")
+	}
+	type answer struct {
+		status int
+		body   string
+	}
+	granted := answer{http.StatusOK, `{"header":{},"ID":"7587","TTL":"240"}`}
+	for name, c := range map[string]struct {
+		answers map[string]answer
+		want    string
+	}{
+		"granted": {map[string]answer{
+			"/v3/lease/grant": granted, "/v3/kv/txn": {http.StatusOK, `{"header":{},"succeeded":true}`},
+		}, "locked"},
+		"taken": {map[string]answer{
+			"/v3/lease/grant": granted, "/v3/kv/txn": {http.StatusOK, `{"header":{}}`},
+		}, "another restart of this cluster is less than 240 s ago"},
+		"full": {map[string]answer{
+			"/v3/lease/grant": granted,
+			"/v3/kv/txn":      {http.StatusTooManyRequests, `{"code":8,"message":"etcdserver: mvcc: database space exceeded"}`},
+		}, "etcd at URL answers 429: etcdserver: mvcc: database space exceeded"},
+		"no quorum": {map[string]answer{
+			"/v3/lease/grant": {http.StatusServiceUnavailable, `{"error":"x", "code":14, "message":"etcdserver: no leader"}`},
+		}, "etcd at URL answers 503: etcdserver: no leader"},
+		"denied": {map[string]answer{
+			"/v3/lease/grant": {http.StatusForbidden, "{\"message\":\"etcdserver: permission denied\x1b[2J\"}"},
+		}, "etcd at URL answers 403: etcdserver: permission denied[2J"},
+		"another program": {map[string]answer{
+			"/v3/lease/grant": {http.StatusOK, "<html>"},
+		}, "etcd at URL grants no lease"},
+		"nobody": {nil, "no answer of etcd at URL: (7) Failed to connect"},
+	} {
+		revoked := false
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			revoked = revoked || r.URL.Path == "/v3/lease/revoke"
+			w.WriteHeader(cmp.Or(c.answers[r.URL.Path].status, http.StatusOK))
+			_, _ = w.Write([]byte(c.answers[r.URL.Path].body))
+		}))
+		if c.answers == nil {
+			server.Close()
+		}
+		out, err := exec.Command("sh", "-euc", "hold=240 ca='' cert='' key=''\n"+
+			functions(t)+"\nif lock "+server.URL+"; then echo locked; else echo \"$reason\"; fi").CombinedOutput()
+		server.Close()
+		got := strings.ReplaceAll(strings.TrimSpace(string(out)), server.URL, "URL")
+		if err != nil || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
+		}
+		if _, lent := c.answers["/v3/kv/txn"]; revoked != (lent && c.want != "locked") {
+			t.Errorf("%s: the lease is revoked: %t", name, revoked)
+		}
+	}
 }

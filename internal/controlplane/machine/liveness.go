@@ -29,8 +29,10 @@ func Liveness(s component.Replica) liveness.Probe {
 			probed.Ready = s.LocalURL() + "/readyz" + component.ExceptShared
 			probed.Live = s.LocalURL() + "/livez" + component.ExceptShared
 			probed.Rule = liveness.ServerRule
-		case release.ControllerManager, release.Scheduler:
+		case release.ControllerManager: // it has no other path
 			probed.Ready, probed.Live = "https://"+at+c.Probe.Path, "https://"+at+"/healthz"
+		case release.Scheduler:
+			probed.Ready, probed.Live = "https://"+at+c.Probe.Path, "https://"+at+"/livez"
 		case component.KonnectivityServer:
 			probed.Ready = "http://" + at + c.Probe.Path
 			probed.Live, probed.Rule = probed.Ready, liveness.AloneRule

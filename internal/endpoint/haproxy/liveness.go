@@ -10,8 +10,7 @@ import (
 
 // pace is faster than that of static pods: while the HAProxy of the machine with the virtual IP
 // hangs, no client reaches the API, and while its keepalived hangs, two machines have the address.
-// Both start within a second, and hold nothing that a restart could lose. A program that only
-// answers late has 24 s.
+// Both start within a second, and hold nothing that a restart could lose.
 var pace = liveness.Pace{Period: 5 * time.Second, Timeout: 3 * time.Second, Threshold: 3, Start: time.Minute}
 
 // noProbe is the probe of a machine that has none. clean.sh removes what it has.

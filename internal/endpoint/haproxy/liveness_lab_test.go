@@ -96,6 +96,16 @@ func (f *fixture) freeze(machine, unit string) {
 	f.shell(machine, "systemctl kill --signal=STOP "+unit)
 }
 
+// inTime checks that something has happened within the time that the guides promise.
+func (f *fixture) inTime(what string, begin time.Time) {
+	f.Helper()
+	took := time.Since(begin)
+	f.Logf("%s: %s", what, took.Round(100*time.Millisecond))
+	if took > hangLimit {
+		f.Errorf("%s: %s, which is more than %s", what, took.Round(100*time.Millisecond), hangLimit)
+	}
+}
+
 // serves reports whether clients reach a replica at the virtual IP.
 func (f *fixture) serves() bool {
 	return exec.CommandContext(f.ctx, "curl", "-sk", "--max-time", "1", "-o", "/dev/null", f.url()).Run() == nil
@@ -111,7 +121,7 @@ func stepHAProxyHangs(f *fixture) {
 		f.Error("a HAProxy that hangs serves")
 	}
 	f.await("the endpoint does not answer", f.serves)
-	f.Logf("the endpoint answers again %s after its HAProxy stopped", time.Since(begin).Round(time.Second))
+	f.inTime("the endpoint answers again after its HAProxy stopped", begin)
 	f.eventually("all well", 20*time.Second, func(s observed) bool { return len(s.Drift) == 0 })
 	f.restarted(before, holder+" "+haproxyUnit)
 	if now := f.read().holder; now == holder {
@@ -129,7 +139,7 @@ func stepKeepalivedHangs(f *fixture) {
 		return strings.Contains(strings.Join(s.Drift, "\n"), " is held by ")
 	})
 	f.eventually("one holder", restartTimeout, func(s observed) bool { return len(s.Drift) == 0 && s.holder != holder })
-	f.Logf("one machine has the address again %s after its keepalived stopped", time.Since(begin).Round(time.Second))
+	f.inTime("one machine has the address again after its keepalived stopped", begin)
 	f.restarted(before, holder+" "+keepalivedUnit)
 }
 

@@ -1,13 +1,21 @@
 package haproxy
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/liveness"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
+
+// hangLimit is what the guides say about the time that a HAProxy or keepalived hangs at most.
+const hangLimit = 30 * time.Second
 
 const invocation = "0123456789abcdef0123456789abcdef"
 
@@ -43,6 +51,27 @@ func TestLiveness(t *testing.T) {
 		}
 		if digest(map[string]balancer{"cp1": b}) != digest(map[string]balancer{"cp1": {}}) {
 			t.Errorf("%s: the digest of the configuration contains what the probe says", name)
+		}
+	}
+}
+
+// TestLimits: the guides say how long a balancer hangs at most.
+func TestLimits(t *testing.T) {
+	limit := pace.Silent(liveness.AloneRule)
+	if limit > hangLimit {
+		t.Errorf("what hangs is killed after %s, which is more than half a minute", limit)
+	}
+	for file, want := range map[string]string{
+		"templates/guides/scaling-and-repair.md": fmt.Sprintf("after three failures, at most %.0f seconds", limit.Seconds()),
+		"templates/guides/troubleshooting.md":    "is killed within half a minute",
+		"CHANGELOG.md":                           "a HAProxy or keepalived that hangs is restarted within half a minute",
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("%s does not say %q", file, want)
 		}
 	}
 }
