@@ -59,6 +59,8 @@ func TestFirewall(t *testing.T) {
 	refusedWithout(t, w, files, firewall.Egress, 6443, "api-check", endpointOnly)
 	refusedWithout(t, w, files, firewall.Egress, 2380, "etcd-peer", membersOnly)
 	refusedWithout(t, w, files, firewall.Egress, 2379, "etcd-health", membersOnly)
+	refusedWithoutVRRP(t, w, files, "cp2", "ip saddr "+address("cp1")+"/32 meta l4proto 112 accept", endpointOnly)
+	refusedWithoutVRRP(t, w, files, "cp1", "ip daddr "+address("cp2")+"/32 meta l4proto 112 accept", endpointOnly)
 	expectBare(t, bare, names...)
 	if _, err := w.Apply(t.Context(), t.Output(), endpointOnly, membersOnly); err != nil {
 		t.Fatal(err)
@@ -207,6 +209,20 @@ func refusedWithout(t *testing.T, w *workspace.Workspace, files map[string]strin
 	if other := address("cp3") + " does not reach"; strings.Contains(text, other) {
 		t.Errorf("an open connection is called closed:\n%s", text)
 	}
+}
+
+// refusedWithoutVRRP takes a rule from a machine, without which cp2 does not hear cp1, expects that an apply is
+// refused, and loads the rule again.
+func refusedWithoutVRRP(t *testing.T, w *workspace.Workspace, files map[string]string, closed, rule, target string) {
+	t.Helper()
+	m, from, to := shared.lab.Machine(closed), address("cp1"), address("cp2")
+	full := files[m.Address.String()]
+	loadNFTables(t, m, without(t, full, rule))
+	text := refused(t, w, target)
+	loadNFTables(t, m, full)
+	expectContains(t, text, from+" does not reach by VRRP (IP protocol 112) "+to+" (vrrp: ",
+		"let VRRP (IP protocol 112) in on "+to+" from "+from+" (ingress; nftables: ip saddr "+from+
+			"/32 meta l4proto 112 accept;", "nothing was changed")
 }
 
 // operatorOf returns the address that this computer has in the lab of a machine.

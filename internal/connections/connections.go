@@ -63,8 +63,12 @@ const Next = "open what is listed below, then apply again. The function provider
 
 // String describes the connection, and the rule that is missing.
 func (c Closed) String() string {
-	return c.Remote.Addr().String() + " does not reach TCP port " + strconv.Itoa(c.Port) + " of " +
-		c.Machine.String() + " (" + c.Name + ": " + c.Purpose + "): " + c.How + ". " + c.Missing()
+	fails := "does not reach TCP port " + strconv.Itoa(c.Port) + " of"
+	if c.Protocol == firewall.VRRP {
+		fails = "does not reach by " + c.What()
+	}
+	return c.Remote.Addr().String() + " " + fails + " " + c.Machine.String() + " (" + c.Name + ": " + c.Purpose + "): " +
+		c.How + ". " + c.Missing()
 }
 
 // Check tries the connections of rules (ingress, TCP) of which both machines are among the sides and one is

@@ -236,3 +236,65 @@ func TestReleaseFreesThePort(t *testing.T) {
 		}
 	}
 }
+
+// TestVRRPOnMachines drops VRRP from one machine to another in each way, and finds it.
+func TestVRRPOnMachines(t *testing.T) {
+	p := newPair(t)
+	site := firewall.Site{Endpoint: "haproxy", Machines: map[firewall.Role][]netip.Addr{
+		firewall.Balancers: {p.m1.Address, p.m2.Address},
+	}}
+	from, to := p.m1, p.m2
+	if to.Address.Less(from.Address) {
+		from, to = to, from
+	}
+	check := func() (closed []string) {
+		t.Helper()
+		begun := time.Now()
+		for _, c := range CheckVRRP(t.Context(), site.VRRPBetween(), map[netip.Addr]VRRPSide{
+			p.m1.Address: {p.ssh(p.m1), true}, p.m2.Address: {p.ssh(p.m2), true},
+		}) {
+			closed = append(closed, fmt.Sprintf("%s to %s", c.Remote.Addr(), c.Machine))
+		}
+		t.Logf("closed: %v, after %v", closed, time.Since(begun).Round(time.Millisecond))
+		for _, m := range []*lab.Machine{p.m1, p.m2} {
+			if left := p.shell(m, "pgrep -af '[S]OCK_RAW' || true"); left != "" {
+				t.Errorf("left on %s: %s", m.Name, left)
+			}
+		}
+		return closed
+	}
+	if closed := check(); len(closed) > 0 {
+		t.Errorf("open machines: %q", closed)
+	}
+	want := []string{fmt.Sprintf("%s to %s", from.Address, to.Address)}
+	for name, c := range map[string]struct {
+		machine *lab.Machine
+		rules   []string
+	}{
+		"dropped":     {to, []string{fmt.Sprintf("INPUT -p 112 -s %s -j DROP", from.Address)}},
+		"rejected":    {to, []string{fmt.Sprintf("INPUT -p 112 -s %s -j REJECT", from.Address)}},
+		"not let out": {from, []string{fmt.Sprintf("OUTPUT -p 112 -d %s -j DROP", to.Address)}},
+		"dropped by a firewall that knows connections": {to, []string{
+			"INPUT -p 112 -j DROP", "INPUT -i lo -j ACCEPT", "INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+		}},
+	} {
+		for _, rule := range c.rules { // each before the last
+			p.shell(c.machine, "iptables -I "+rule)
+		}
+		for range 2 { // the second try finds it too
+			if closed := check(); strings.Join(closed, ", ") != want[0] {
+				t.Errorf("%s: closed are %q, want %q", name, closed, want)
+			}
+		}
+		for _, rule := range c.rules {
+			p.shell(c.machine, "iptables -D "+rule)
+		}
+	}
+	// Without Perl, nobody knows.
+	p.shell(to, "mv /usr/bin/perl /root/; iptables -I "+"INPUT -p 112 -j DROP")
+	closed := check()
+	p.shell(to, "mv /root/perl /usr/bin/; iptables -D INPUT -p 112 -j DROP")
+	if len(closed) > 0 {
+		t.Errorf("a machine without Perl: %q", closed)
+	}
+}

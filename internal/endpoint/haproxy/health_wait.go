@@ -67,13 +67,18 @@ func notHealthyError(s Spec, seen map[string]balancer) error {
 	if s.waits() {
 		holder = "no host"
 	}
+	next := "read the journal of " + haproxyUnit + " and " + keepalivedUnit + " on the hosts below, then apply again"
+	if missing := missingVRRP(s, holders(s.Address, seen)); len(missing) > 0 {
+		next = "let the hosts below hear each other: each of them has the address because it hears no other. One of the " +
+			"rules below is missing on a machine or between them. Then apply again"
+		lines = append(lines, missing...)
+	}
 	return &problem.Problem{
 		Summary: "Endpoint " + s.Address + " does not answer",
 		Cause: fmt.Sprintf("after %s, it is not so that %s holds %s and HAProxy and keepalived run on all", healthTimeout,
 			holder, strings.Join(s.vips(), " and ")),
 		Unchanged: "the configuration is in place on every reachable host.",
-		Next: "read the journal of " + haproxyUnit + " and " + keepalivedUnit +
-			" on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",
-		Detail: "  " + strings.Join(lines, "\n  "),
+		Next:      next,
+		Detail:    "  " + strings.Join(lines, "\n  "),
 	}
 }
