@@ -16,6 +16,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -241,6 +243,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			EndpointLease:     kubevip.LeaseOf(registration),
 			EarlyRenewal:      early,
 
+			HeldAddresses: kubevip.HeldAt(registration), AnnouncedAddresses: announcedAt(registration),
 			SupplementaryGroups: m.groups(ctx),
 			Authentication:      m.authentication(ctx),
 		},
@@ -250,6 +253,13 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		Store:     r.session.storeAt(urls, m.bundle),
 		Rules:     replicaRules(addressOf(m.Host).ValueString(), int(m.Port.ValueInt64()), urls, registration),
 	}
+}
+
+// announcedAt returns the addresses that the machine of a replica announces, with who says whether it does.
+func announcedAt(r endpoint.Registration) map[string]string {
+	all := kubevip.AnnouncedAt(r)
+	maps.Copy(all, bgp.AnnouncedAt(r))
+	return all
 }
 
 // judgeVersion rejects a version that is not compatible with the other components, including

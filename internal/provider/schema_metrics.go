@@ -35,8 +35,8 @@ func metricsSchema() schema.SingleNestedAttribute {
 				},
 				MarkdownDescription: "`0.0.0.0`, or `::` for IPv6 and IPv4: all addresses of the machine. Default: 127.0.0.1.",
 			},
-			"textfile_directory": textfileSchema("certificates on disk and as they are served, versions that run, and stages " +
-				"of rotations"),
+			"textfile_directory": textfileSchema("certificates on disk and as they are served, versions that run, stages of " +
+				"rotations, and, with `kube_vip` and `bgp`, which machine has or announces the address"),
 		},
 	}
 }

@@ -1,6 +1,7 @@
 # Replaces $output with facts about this machine, in the text format of Prometheus. What is not known is left out.
 # All series have the label "resource", so that the files of several resources on a machine never have the same series.
-# $programs has lines "name unit", $certificates lines "file [host:port that serves it]".
+# $programs has lines "name unit", $certificates lines "file [host:port that serves it]", $announced lines "address who
+# says whether it is announced".
 umask 077
 set -f
 
@@ -203,6 +204,32 @@ addresses() {
   printf %s "$moves"
 }
 
+# announces prints whether this machine announces an address: bird exports the route of the endpoint, or kube-vip runs,
+# and a router has a session. Whoever hangs announces nothing.
+announces() { # bird:SOCKET | URL
+  case $1 in
+  bird:*)
+    shown=$(timeout 2 birdc -s "${1#*:}" show protocols 2>/dev/null) || shown=''
+    printf '%s\n' "$shown" | grep -q '^endpoint  *Direct  *[^ ]*  *up ' || shown=''
+    printf '%s\n' "$shown" | grep -c -m 1 ' BGP .* Established'
+    ;;
+  *)
+    curl --silent --noproxy '*' --max-time 2 "$1" |
+      grep -c -m 1 '^kube_vip_manager_bgp_session_info{.*state="SESSION_STATE_ESTABLISHED"} 1$'
+    ;;
+  esac
+}
+
+announcements() {
+  [ -n "$announced" ] || return 0
+  describe kube_endpoint_announced gauge 'Whether this machine announces the address of an endpoint to a router.'
+  while read -r address by; do
+    sample kube_endpoint_announced "address=\"$address\"" "$(announces "$by" </dev/null || true)"
+  done <<ANNOUNCED
+$announced
+ANNOUNCED
+}
+
 # offset prints how far the clock is from the time that chrony or systemd-timesyncd has: nothing without one, or while it
 # is not synchronized.
 offset() {
@@ -232,6 +259,7 @@ now=$(date +%s)
   drill
   learner
   addresses
+  announcements
   clock
 } >"$work/facts"
 # install creates a new file: whoever owns the directory cannot redirect this one elsewhere by a link.

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -247,6 +249,47 @@ func TestBeginnings(t *testing.T) {
 	if _, still := third[since]; still ||
 		third[`kube_rotation_generation{resource="kube_etcd_member",part="etcd"}`] != "6" || third[moves] != "7" {
 		t.Errorf("at last: %v", third)
+	}
+}
+
+// TestAnnounced: an address is announced while bird, or kube-vip, has it and a session.
+func TestAnnounced(t *testing.T) {
+	const sessions = `kube_vip_manager_bgp_session_info{peer="10.0.0.1:179",state="SESSION_STATE_`
+	metrics := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(metrics))
+	}))
+	t.Cleanup(server.Close)
+	s := newScripted(t)
+	// In birdc's place: it prints what bird 2.0.12 has printed.
+	program := s.write(t, "birdc", "#!/bin/sh\n[ \"$*\" = '-s /run/bird.ctl show protocols' ] && cat "+s.dir+"/shown\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", s.dir+":"+os.Getenv("PATH"))
+	s.Announced = []Announced{{"10.200.0.1", "bird:/run/bird.ctl"}, {"10.200.0.2", server.URL}}
+	const (
+		up      = "endpoint   Direct     ---        up     10:00:00.000  \n"
+		down    = "endpoint   Direct     ---        down   10:00:00.000  \n"
+		session = "peer1      BGP        ---        up     10:00:00.000  Established   \n"
+		none    = "peer1      BGP        ---        start  10:00:00.000  Connect       \n"
+	)
+	for name, c := range map[string]struct{ shown, metrics, bird, kubeVIP string }{
+		"both":       {up + session, sessions + "ESTABLISHED\"} 1\n", "1", "1"},
+		"two":        {session + up + none + session, sessions + "ACTIVE\"} 1\n" + sessions + "ESTABLISHED\"} 1\n", "1", "1"},
+		"withdrawn":  {down + session, sessions + "ESTABLISHED\"} 0\n", "0", "0"},
+		"no session": {up + none, sessions + "ACTIVE\"} 1\n", "0", "0"},
+		"silent":     {"", "", "0", "0"},
+	} {
+		s.write(t, "shown", c.shown)
+		metrics = c.metrics
+		got := s.run(t)
+		for address, want := range map[string]string{"10.200.0.1": c.bird, "10.200.0.2": c.kubeVIP} {
+			series := `kube_endpoint_announced{resource="kube_etcd_member",address="` + address + `"}`
+			if got[series] != want {
+				t.Errorf("%s: %s is %q, want %q", name, series, got[series], want)
+			}
+		}
 	}
 }
 

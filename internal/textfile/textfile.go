@@ -39,6 +39,12 @@ type Snapshots struct {
 	Upload   bool // they are sent elsewhere
 }
 
+// Announced is an address that the machine announces by BGP.
+type Announced struct {
+	Address string
+	By      string // who says whether it does: "bird:" and the path of bird's socket, or the URL of kube-vip's metrics
+}
+
 // Writer writes the facts of one resource on a machine.
 type Writer struct {
 	Resource  string // the label "resource" of all series: "kube_etcd_member"
@@ -54,6 +60,7 @@ type Writer struct {
 	Drill        string     // the file with the result of the last restore drill, as indented JSON; "": none
 	Learner      string     // URL of the metrics of an etcd member; ""
 	Addresses    []string   // virtual IPs that the machine may hold
+	Announced    []Announced
 }
 
 // directoryForm is a path that needs no quoting anywhere.
@@ -186,13 +193,17 @@ func (w Writer) script() string {
 			vars["upload"] = "yes"
 		}
 	}
-	var running, certificates []string
+	var running, certificates, announced []string
 	for _, p := range w.Programs {
 		running = append(running, p.Name+" "+p.Unit)
 	}
 	for _, c := range w.Certificates {
 		certificates = append(certificates, strings.TrimSpace(c.File+" "+c.At))
 	}
+	for _, a := range w.Announced {
+		announced = append(announced, a.Address+" "+a.By)
+	}
+	vars["announced"] = strings.Join(announced, "\n")
 	vars["programs"], vars["certificates"] = strings.Join(running, "\n"), strings.Join(certificates, "\n")
 	return string(systemd.Managed + "\n" + host.Assignments(vars) + "\n" + factsScript)
 }

@@ -75,6 +75,11 @@ type Replica struct {
 	// EndpointLease is the name of the Lease whose holder has the endpoint's address, as with kube-vip. Its
 	// holders get a kubeconfig for it. "" means that the endpoint has none.
 	EndpointLease string
+	// HeldAddresses are addresses of endpoints that one machine of a replica has at a time. They are for facts.
+	HeldAddresses []string
+	// AnnouncedAddresses are addresses of endpoints that the machine announces by BGP, with who says whether it does:
+	// see textfile.Announced. They are for facts.
+	AnnouncedAddresses map[string]string
 	// MetricsAddress is where controller-manager and scheduler listen, with login: "0.0.0.0" or
 	// "::", so that their metrics can be scraped; "" means 127.0.0.1.
 	MetricsAddress string

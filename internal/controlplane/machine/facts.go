@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -43,7 +45,10 @@ func Facts(s component.Replica) textfile.Writer {
 	for _, k := range component.Kubeconfigs(s) {
 		w.Certificates = append(w.Certificates, textfile.Certificate{File: k.Path})
 	}
-	w.Record = RecordPath
+	w.Record, w.Addresses = RecordPath, s.HeldAddresses
+	for _, address := range slices.Sorted(maps.Keys(s.AnnouncedAddresses)) {
+		w.Announced = append(w.Announced, textfile.Announced{Address: address, By: s.AnnouncedAddresses[address]})
+	}
 	return w
 }
 

@@ -16,12 +16,15 @@ func TestFacts(t *testing.T) {
 		t.Errorf("files without a directory: %v", files)
 	}
 	s.TextfileDirectory = "/srv/facts"
+	s.HeldAddresses = []string{"10.0.0.100"}
+	s.AnnouncedAddresses = map[string]string{"10.200.0.1": "bird:/run/bird.ctl"}
 	job := Facts(s).Job()
 	script := string(job.Files[2].Content)
 	for _, want := range []string{
 		"/etc/kubernetes/pki/apiserver.crt " + s.ServingAddress() + "\n", "/etc/kubernetes/scheduler.conf",
 		"/etc/kubernetes/pki/front-proxy-client.crt\n", "kube-scheduler kube-scheduler.service",
 		"\noutput=/srv/facts/kube_control_plane_replica.prom\n", "\nrecord=/etc/kubernetes/replica.json\n",
+		"\naddresses=10.0.0.100\n", "\nannounced='10.200.0.1 bird:/run/bird.ctl'\n",
 	} {
 		if !strings.Contains(script, want) {
 			t.Errorf("%q is not in\n%.2000s", want, script)

@@ -55,6 +55,18 @@ func (s Spec) Registration() endpoint.Registration {
 	}
 }
 
+// AnnouncedAt returns the addresses that the machine of a replica with this registration announces, each with the
+// socket of the bird that does.
+func AnnouncedAt(r endpoint.Registration) map[string]string {
+	all := map[string]string{}
+	for _, each := range r.All() {
+		if each.Kind == endpoint.BGP {
+			all[each.Address] = "bird:" + socketPath
+		}
+	}
+	return all
+}
+
 // Complete returns an announcement with the defaults of settings that are 0, and its peers by address.
 func Complete(a endpoint.Announcement) *endpoint.Announcement {
 	return &endpoint.Announcement{

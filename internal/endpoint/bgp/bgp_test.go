@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -35,6 +36,15 @@ func testSpec6() Spec {
 }
 
 var testPasswords = map[string]string{"spine": "Jk8_x"}
+
+// TestAnnouncedAt: facts ask the bird of the endpoint, also if it is an additional one.
+func TestAnnouncedAt(t *testing.T) {
+	r := endpoint.Registration{Address: "10.0.0.100", Additional: []endpoint.Registration{testSpec().Registration()}}
+	want := map[string]string{"10.200.0.1": "bird:/run/kube-endpoint-bgp/bird.ctl"}
+	if got := AnnouncedAt(r); !maps.Equal(got, want) {
+		t.Errorf("announced are %v, want %v", got, want)
+	}
+}
 
 func TestRegistration(t *testing.T) {
 	s := testSpec()

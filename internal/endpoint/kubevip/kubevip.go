@@ -15,6 +15,7 @@ package kubevip
 import (
 	"cmp"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,6 +95,29 @@ func LeaseOf(r endpoint.Registration) string {
 		}
 	}
 	return ""
+}
+
+// HeldAt returns the addresses of which a replica with this registration has one or none at a time, as their holder.
+func HeldAt(r endpoint.Registration) []string {
+	var all []string
+	for _, each := range r.All() {
+		if each.Kind == endpoint.KubeVIP && each.KubeVIP != nil && !announces(each) {
+			all = append(all, each.Address)
+		}
+	}
+	return all
+}
+
+// AnnouncedAt returns the addresses that the machine of a replica with this registration announces, each with the URL
+// of the metrics in which kube-vip says which sessions it has.
+func AnnouncedAt(r endpoint.Registration) map[string]string {
+	all := map[string]string{}
+	for _, each := range r.All() {
+		if each.Kind == endpoint.KubeVIP && each.KubeVIP != nil && announces(each) {
+			all[each.Address] = "http://127.0.0.1:" + strconv.Itoa(metricsPort) + "/metrics"
+		}
+	}
+	return all
 }
 
 // Endpoints creates registrars and does the endpoints' own operations.

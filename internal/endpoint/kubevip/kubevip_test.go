@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,17 @@ func TestRegistration(t *testing.T) {
 	}
 	if name := LeaseOf(several); name != "kube-vip-10.0.0.100" {
 		t.Errorf("the Lease of an additional endpoint is %q", name)
+	}
+	several.Additional = append(several.Additional, bgpSpec().Registration())
+	if held := HeldAt(several); !slices.Equal(held, []string{"10.0.0.100"}) {
+		t.Errorf("one machine has %q", held)
+	}
+	announced := map[string]string{bgpSpec().Address: "http://127.0.0.1:21790/metrics"}
+	if got := AnnouncedAt(several); !maps.Equal(got, announced) {
+		t.Errorf("machines announce %v, want %v", got, announced)
+	}
+	if got := AnnouncedAt(r); len(got) > 0 {
+		t.Errorf("with ARP, machines announce %v", got)
 	}
 }
 
