@@ -71,10 +71,10 @@ func CheckVRRP(ctx context.Context, rules []firewall.Rule, sides map[netip.Addr]
 	if len(wanted) == 0 {
 		return nil
 	}
-	heard, said := exchange(ctx, wanted, sides)
+	heard, sent := exchange(ctx, wanted, sides)
 	var closed []Closed
 	for _, r := range wanted {
-		if unheard(heard[r.Machine], r.Machine, r.Remote.Addr(), said[r.Remote.Addr()]) {
+		if unheard(heard[r.Machine], r.Machine, r.Remote.Addr(), sent[r.Remote.Addr()]) {
 			closed = append(closed, Closed{r, "it hears itself, and not the other"})
 		}
 	}
@@ -82,15 +82,15 @@ func CheckVRRP(ctx context.Context, rules []firewall.Rule, sides map[netip.Addr]
 }
 
 // unheard reports whether a machine that has listened all the time has not heard another one that has sent.
-func unheard(h Heard, own, other netip.Addr, said bool) bool {
-	return said && h.Complete && slices.Contains(h.From[round0], own) && slices.Contains(h.From[round1], own) &&
+func unheard(h Heard, own, other netip.Addr, sent bool) bool {
+	return sent && h.Complete && slices.Contains(h.From[round0], own) && slices.Contains(h.From[round1], own) &&
 		!slices.Contains(h.From[round1], other)
 }
 
 // exchange lets all machines of the rules listen and send.
 func exchange(
 	ctx context.Context, rules []firewall.Rule, sides map[netip.Addr]VRRPSide,
-) (heard map[netip.Addr]Heard, said map[netip.Addr]bool) {
+) (heard map[netip.Addr]Heard, sent map[netip.Addr]bool) {
 	var (
 		mu        sync.Mutex
 		listeners sync.WaitGroup
@@ -98,7 +98,7 @@ func exchange(
 		release   = make(chan struct{})
 		to        = map[netip.Addr][]netip.Addr{}
 	)
-	heard, said = map[netip.Addr]Heard{}, map[netip.Addr]bool{}
+	heard, sent = map[netip.Addr]Heard{}, map[netip.Addr]bool{}
 	for _, r := range rules {
 		to[r.Machine] = append(to[r.Machine], r.Machine) // to itself
 		to[r.Remote.Addr()] = append(to[r.Remote.Addr()], r.Machine)
@@ -125,7 +125,7 @@ func exchange(
 		done := sides[own].Say(ctx, own, token+round1, repeats1, others)
 		mu.Lock()
 		defer mu.Unlock()
-		said[own] = done
+		sent[own] = done
 	})
 	select {
 	case <-time.After(settleTime):
@@ -133,7 +133,7 @@ func exchange(
 	}
 	close(release)
 	listeners.Wait()
-	return heard, said
+	return heard, sent
 }
 
 // newToken returns what tells these packets from those of another run.

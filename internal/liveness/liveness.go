@@ -36,8 +36,8 @@ var Kubeadm = Pace{Period: 10 * time.Second, Timeout: 15 * time.Second, Threshol
 const (
 	// accuracy is how late systemd may start a round.
 	accuracy = time.Second
-	// patience is how long systemd may take to answer on a machine that is not slow.
-	patience = 2 * time.Second
+	// slowAfter is how long systemd may take to answer on a machine that is not slow.
+	systemdTimeout = 2 * time.Second
 )
 
 // Silent returns how long it takes at most until a component is killed that answers nothing, if nothing forbids it and
@@ -50,7 +50,7 @@ func (p Pace) Silent(r Rule) time.Duration {
 	case ServerRule, MemberRule:
 		limit += p.Timeout // it is probed once more
 	case AloneRule:
-		limit += patience
+		limit += systemdTimeout
 	case ClientRule:
 	}
 	return limit
@@ -188,7 +188,7 @@ func (p Probe) script() string {
 		"endpoints": strings.Join(p.Endpoints, " "), "own": p.Own, "data": p.DataDir,
 		"ca": p.CA, "cert": p.Cert, "key": p.Key, "asks": p.Asks,
 		"timeout": seconds(pace.Timeout), "threshold": strconv.Itoa(pace.Threshold), "hold": seconds(pace.Start),
-		"patience": seconds(patience),
+		"systemd_timeout": seconds(systemdTimeout),
 	}
 	return string(systemd.Managed + "\n" + host.Assignments(vars) + "\n" + round)
 }

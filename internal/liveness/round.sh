@@ -130,7 +130,7 @@ may_member() {
 # machines may share is that they are slow, which looks the same: systemd would be late too.
 may_alone() {
   reason="this machine is slow"
-  timeout "$patience" systemctl is-active --quiet "$unit"
+  timeout "$systemd_timeout" systemctl is-active --quiet "$unit"
 }
 
 # remember keeps the client URLs of the members, for the time when this one does not answer.
