@@ -105,9 +105,13 @@ func stepNeighbors(f *fixture) {
 }
 
 func stepDrain(f *fixture) {
+	announced := AnnouncedAt(f.spec.Registration())
+	f.ExpectAnnounced("a", announced, "1")
 	f.After("drain, with the observation of all replicas", 10*time.Second, func() error {
 		return f.registrar().Drain(f.Ctx, "a")
 	}, "b", "c")
+	f.ExpectAnnounced("a", announced, "0")
+	f.ExpectAnnounced("b", announced, "1")
 	var refusal *endpoint.Refusal
 	if err := f.registrar().Drain(f.Ctx, "b"); !errors.As(err, &refusal) || refusal.Last {
 		f.Errorf("a second drain: %v", err)

@@ -67,12 +67,16 @@ func stepFilters(f *fixture) {
 }
 
 func stepDrain(f *fixture) {
+	announced := AnnouncedAt(f.spec.Registration())
+	f.ExpectAnnounced("a", announced, "1")
 	f.After("drain, with the observation of all replicas", 15*time.Second, func() error {
 		return f.registrar().Drain(f.Ctx, "a")
 	}, "b")
 	if left := f.Shell("a", "ip -o address show to "+labPrefix); left != "" {
 		f.Errorf("a drained machine has %s", left)
 	}
+	f.ExpectAnnounced("a", announced, "0")
+	f.ExpectAnnounced("b", announced, "1")
 	var refusal *endpoint.Refusal
 	if err := f.registrar().Drain(f.Ctx, "b"); !errors.As(err, &refusal) {
 		f.Errorf("a second drain: %v", err)

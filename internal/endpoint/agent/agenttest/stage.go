@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+	"github.com/kubequorum/terraform-provider-kube/internal/textfile"
 )
 
 // Lab is the lab of a package's tests; Missing says why there is none.
@@ -246,6 +248,29 @@ cat /proc/sys/net/ipv4/conf/eth0/arp_ignore /proc/sys/net/ipv4/conf/eth0/arp_ann
 		if len(bytes.TrimSpace([]byte(left))) > 0 {
 			s.Errorf("left on %s:\n%s", name, left)
 		}
+	}
+}
+
+// ExpectAnnounced runs a round of the facts of a replica on its machine, which say whether it announces the address.
+func (s *Stage) ExpectAnnounced(machine string, announced map[string]string, want string) {
+	s.Helper()
+	address := s.Registration().Address
+	w := textfile.Writer{
+		Resource: "kube_control_plane_replica", Name: "facts-of-test", Script: "/root/facts.sh",
+		Directory: "/run/facts-of-test", Period: time.Minute,
+		Announced: []textfile.Announced{{Address: address, By: announced[address]}},
+	}
+	var script string
+	for _, file := range w.Job().Files {
+		if file.Path == w.Script {
+			script = string(file.Content)
+		}
+	}
+	out := s.Shell(machine, "mkdir -p "+w.Directory+"\ncat >"+w.Script+" <<'END_OF_SCRIPT'\n"+script+
+		"END_OF_SCRIPT\n/bin/sh -eu "+w.Script+"\ncat "+w.Output()+"\nrm -r "+w.Directory+" "+w.Script)
+	if line := `,address="` + address + `"} ` + want + "\n"; !strings.Contains(out, "kube_endpoint_announced{") ||
+		!strings.Contains(out, line) {
+		s.Errorf("%s: %q is not among the facts\n%s", machine, line, out)
 	}
 }
 
