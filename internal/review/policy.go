@@ -13,8 +13,22 @@ import (
 // Policy says which plans a pipeline may apply without a person. A class without limits is not
 // allowed.
 type Policy struct {
-	Renewal *Limits `json:"renewal"`
-	Repair  *Limits `json:"repair"`
+	Renewal *Limits      `json:"renewal"`
+	Repair  *Limits      `json:"repair"`
+	Drill   *DrillLimits `json:"drill"`
+}
+
+// DrillLimits bound when restore drills run without a person. They change no machine.
+type DrillLimits struct {
+	Hours *Hours `json:"hours"` // nil: at any time
+}
+
+// drill returns the limits of drills, nil if there are none.
+func (p Policy) drill() *Limits {
+	if p.Drill == nil {
+		return nil
+	}
+	return &Limits{Hours: p.Drill.Hours}
 }
 
 // Limits bound what is applied without a person.
@@ -50,6 +64,11 @@ func ParsePolicy(text []byte) (Policy, error) {
 	for name, limits := range map[string]*Limits{"renewal": p.Renewal, "repair": p.Repair} {
 		if err := limits.parse(); err != nil {
 			return Policy{}, fmt.Errorf("read the policy: %s.%w", name, err)
+		}
+	}
+	if p.Drill != nil && p.Drill.Hours != nil {
+		if err := p.Drill.Hours.parse(); err != nil {
+			return Policy{}, fmt.Errorf("read the policy: drill.%w", err)
 		}
 	}
 	return p, nil

@@ -8,6 +8,7 @@ import (
 
 func TestParsePolicy(t *testing.T) {
 	const hours = "renewal: {max_machines: 3, hours: {time_zone: Europe/Berlin, days: [Mon], from: 02:00, to: 05:00}}"
+	drills := strings.Replace(strings.Replace(hours, "renewal", "drill", 1), "max_machines: 3, ", "", 1)
 	for text, want := range map[string]string{
 		"":                          "",
 		"{}":                        "",
@@ -31,7 +32,11 @@ func TestParsePolicy(t *testing.T) {
 		strings.Replace(hours, "05:00", "24:00", 1):             "hours.to",
 		strings.Replace(hours, "05:00", "02:00", 1):             "the window from 02:00 to 02:00 is empty",
 		strings.Replace(hours, "days", "day", 1):                `unknown field "day"`,
-		"[]":                                                    "cannot unmarshal array",
+		"drill: {}":                                             "",
+		"drill: {max_machines: 1}":                              `unknown field "max_machines"`,
+		drills:                                                  "",
+		strings.Replace(drills, "05:00", "02:00", 1):            "drill.hours.to: the window",
+		"[]": "cannot unmarshal array",
 	} {
 		_, err := ParsePolicy([]byte(text))
 		switch {

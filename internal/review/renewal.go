@@ -2,12 +2,6 @@ package review
 
 import "time"
 
-// kubeconfigLife is when a kubeconfig expires, and how long before that it is renewed.
-type kubeconfigLife struct {
-	expires time.Time
-	early   time.Duration
-}
-
 // backdate is how long before it is issued a certificate is valid already (pki.Bundle.Issue).
 const backdate = 5 * time.Minute
 
@@ -17,37 +11,58 @@ func (s *scrutiny) kubeconfig(r planResource) {
 	if s.arguments(r) {
 		return
 	}
-	life, ok := lifeOf(attributes(r.Change.Before))
+	due, ok := renewalOf(attributes(r.Change.Before))
 	if !ok {
 		s.object(code(r.Address), "its lifetime cannot be read")
 		return
 	}
-	s.changes = append(s.changes, scrutinized{address: r.Address, class: ClassRenewal, kubeconfig: &life})
+	s.changes = append(s.changes, scrutinized{address: r.Address, kind: r.Type, class: ClassRenewal, due: due})
 }
 
-// lifeOf reads the lifetime of a kubeconfig from its values. Without early_renewal it is renewed
-// in the last third of it (pki.Info.Due).
-func lifeOf(values map[string]any) (kubeconfigLife, bool) {
-	text := func(name string) string {
-		value, _ := values[name].(string)
-		return value
-	}
-	expires, err := time.Parse(time.RFC3339, text("expires_at"))
+// renewalOf returns from when on a kubeconfig is renewed, by its values. Without early_renewal it is
+// renewed in the last third of its life (pki.Info.Due).
+func renewalOf(values map[string]any) (time.Time, bool) {
+	expires, err := time.Parse(time.RFC3339, textOf(values, "expires_at"))
 	if err != nil {
-		return kubeconfigLife{}, false
+		return time.Time{}, false
 	}
-	if text("early_renewal") != "" {
-		early, err := time.ParseDuration(text("early_renewal"))
-		return kubeconfigLife{expires, early}, err == nil
+	if textOf(values, "early_renewal") != "" {
+		early, err := time.ParseDuration(textOf(values, "early_renewal"))
+		return expires.Add(-early), err == nil
 	}
-	validity, err := time.ParseDuration(text("validity"))
-	return kubeconfigLife{expires, (validity + backdate) / 3}, err == nil
+	validity, err := time.ParseDuration(textOf(values, "validity"))
+	return expires.Add(-(validity + backdate) / 3), err == nil
 }
 
-// untimely returns why the change is no renewal at this time, or "".
-func (c scrutinized) untimely(now time.Time) string {
-	if c.kubeconfig != nil && c.kubeconfig.expires.Sub(now) > c.kubeconfig.early {
-		return "is issued again before its time"
+// drill judges the update of a restore drill, which changes no argument and nothing that serves: the drill runs
+// again. It is due if the last one is older than it may be, which Judge decides.
+func (s *scrutiny) drill(r planResource) {
+	if s.arguments(r) {
+		return
 	}
-	return ""
+	before := attributes(r.Change.Before)
+	last, err := time.Parse(time.RFC3339, textOf(before, "completed_at"))
+	every, err2 := time.ParseDuration(textOf(before, "every"))
+	if err != nil || err2 != nil || every <= 0 {
+		s.object(code(r.Address), "when it runs again cannot be read")
+		return
+	}
+	s.changes = append(s.changes, scrutinized{address: r.Address, kind: r.Type, class: ClassDrill, due: last.Add(every)})
+}
+
+// textOf returns a text of values, "" if there is none.
+func textOf(values map[string]any, name string) string {
+	text, _ := values[name].(string)
+	return text
+}
+
+// untimely returns why the change is not due at this time, or "".
+func (c scrutinized) untimely(now time.Time) string {
+	switch {
+	case !c.due.After(now): // also without a time
+		return ""
+	case c.class == ClassDrill:
+		return "runs again before its time"
+	}
+	return "is issued again before its time"
 }

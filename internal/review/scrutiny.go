@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // scrutiny is what a verdict needs from a plan: the changes that are renewals and repairs, and
@@ -16,16 +17,19 @@ import (
 // are selected for readers, and is never handed on.
 type scrutiny struct {
 	done       bool // false for a reduced plan, which lacks the values
+	obscure    bool // a part of the plan is not understood, so that the rest says little
 	objections []string
 	changes    []scrutinized
 }
 
-// scrutinized is an update that is a renewal or a repair. A kubeconfig is renewed at its time.
+// scrutinized is an update that is a renewal, a repair or a drill. A kubeconfig is renewed, and a drill
+// runs, at its time.
 type scrutinized struct {
-	address    string
-	class      Class
-	machines   []string
-	kubeconfig *kubeconfigLife
+	address  string
+	kind     string // its type
+	class    Class
+	machines []string
+	due      time.Time // zero: its drift says that it is
 }
 
 // planKeys are the known parts of a plan (terraform's internal/command/jsonplan). An unknown
@@ -66,17 +70,22 @@ type planResource struct {
 	Change          planChange `json:"change"`
 }
 
+// wholePlan is the subject of an objection that is about no resource.
+const wholePlan = "the plan"
+
 // scrutinize reads a plan without trusting anything in it that it does not know.
 func scrutinize(text []byte) scrutiny {
 	s := scrutiny{done: true}
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(text, &parts); err != nil {
-		s.object("the plan", "cannot be read")
+		s.object(wholePlan, "cannot be read")
+		s.obscure = true
 		return s
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if !slices.Contains(planKeys, name) {
-			s.object("the plan", "has a part that kube-review does not know: "+code(name))
+			s.object(wholePlan, "has a part that kube-review does not know: "+code(name))
+			s.obscure = s.obscure || name != "action_invocations" // it adds to the changes, and changes none of them
 		}
 	}
 	var (
@@ -89,7 +98,7 @@ func scrutinize(text []byte) scrutiny {
 	s.read(parts, "output_changes", &outputs)
 	s.read(parts, "deferred_changes", &deferred)
 	if len(deferred) > 0 {
-		s.object("the plan", "defers changes")
+		s.object(wholePlan, "defers changes")
 	}
 	for _, r := range changes {
 		s.resource(r)
@@ -112,7 +121,8 @@ func (s *scrutiny) read(parts map[string]json.RawMessage, name string, into any)
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		s.object("the plan", "has "+code(name)+" that kube-review does not understand")
+		s.object(wholePlan, "has "+code(name)+" that kube-review does not understand")
+		s.obscure = true
 	}
 }
 
@@ -141,6 +151,8 @@ func (s *scrutiny) resource(r planResource) {
 		s.object(name, "has arguments whose change replaces it")
 	case r.Type == "kube_kubeconfig" || r.Type == "kube_etcd_client_certificate":
 		s.kubeconfig(r)
+	case r.Type == drillKind:
+		s.drill(r)
 	case consequences[r.Type] != nil:
 		s.update(r)
 	default:
@@ -163,7 +175,19 @@ var consequences = map[string][]string{
 		"id", "content", "cluster_ca_certificate", "client_certificate", "client_key", "expires_at",
 	},
 	"kube_etcd_client_certificate": {"id", "ca_certificate", "client_certificate", "client_key", "expires_at"},
+	// Its objects are applied again, and nothing is determined by that.
+	nodeBootstrapKind: {},
+	drillKind: {
+		"id", "ran_on", "completed_at", "rto_seconds", "rpo_seconds", "steps", "source", "snapshot_name", "saved_at",
+		"size_bytes", "revision", "sha256", "objects", "compared", "tokens_verified", "encrypted",
+	},
 }
+
+// Types of resources without a machine of their own.
+const (
+	nodeBootstrapKind = "kube_node_bootstrap"
+	drillKind         = "kube_etcd_restore_drill"
+)
 
 // update judges an update on machines. Only its values before and after decide whether it
 // changes an argument. The text of the drift comes from machines in part, and only tells a
@@ -181,7 +205,7 @@ func (s *scrutiny) update(r planResource) {
 		s.object(code(r.Address), "an apply would not repair its drift")
 	default:
 		s.changes = append(s.changes, scrutinized{
-			address: r.Address, class: driftClass(before, drift), machines: driftMachines(r.Type, before, drift),
+			address: r.Address, kind: r.Type, class: driftClass(before, drift), machines: driftMachines(r.Type, before, drift),
 		})
 	}
 }
@@ -228,15 +252,6 @@ func (s *scrutiny) drift(r planResource) {
 	}
 }
 
-// output judges the change of an output, which other configurations may use. A value of which a
-// part is known is not only a consequence of a renewal or a repair.
-func (s *scrutiny) output(name string, c planChange) {
-	actions := strings.Join(c.Actions, ", ")
-	if actions != "no-op" && (actions != "update" || c.AfterUnknown != true) {
-		s.object("output "+code(name), "changes")
-	}
-}
-
 // texts returns a list of texts, and whether it is one.
 func texts(value any) ([]string, bool) {
 	list, ok := value.([]any)
@@ -265,9 +280,14 @@ func driftClass(values map[string]any, drift []string) Class {
 }
 
 // driftMachines returns the machines that an update may change: the resource's own, or those of
-// an endpoint that its drift names. If an entry names none of them, it may be any.
+// an endpoint that its drift names. If an entry names none of them, it may be any. What workers
+// join with are objects of the API, on no machine.
 func driftMachines(kind string, values map[string]any, drift []string) []string {
-	if kind != "kube_control_plane_endpoint" {
+	switch kind {
+	case nodeBootstrapKind:
+		return nil
+	case "kube_control_plane_endpoint":
+	default:
 		return []string{fmt.Sprint(attributes(values["host"])["address"])}
 	}
 	hosts := map[string]any{}

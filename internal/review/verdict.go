@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,13 +12,18 @@ import (
 // Class is what a plan does as a whole.
 type Class string
 
-// The classes. A repair may renew certificates too. What is not understood is ClassOther.
+// The classes, of plans and of single changes. A repair may renew certificates too, and both may have restore drills
+// run. What is not understood is ClassOther.
 const (
 	ClassNone    Class = "none"    // an apply changes nothing
+	ClassDrill   Class = "drill"   // restore drills run that are due, and nothing changes
 	ClassRenewal Class = "renewal" // certificates whose time has come are renewed, and nothing else changes
 	ClassRepair  Class = "repair"  // drift is repaired, and no argument changes
 	ClassOther   Class = "other"
 )
+
+// changeClasses are those of changes, in ascending order: that of a plan is the greatest of its changes.
+var changeClasses = []Class{ClassDrill, ClassRenewal, ClassRepair}
 
 // Verdict says whether a pipeline may apply a plan without a person.
 type Verdict struct {
@@ -25,12 +31,23 @@ type Verdict struct {
 	Automatic bool
 	Machines  []string // addresses of the machines that an apply changes
 	Reasons   []string // why a person decides, as Markdown; none if Automatic, or if nothing changes
+
+	machines map[Class][]string // the same by the class of the changes: a machine may have several
 }
 
 // Judge judges a plan at a time. It fails closed: what it does not understand is for a person.
 // What machines say cannot make it overlook a change of the configuration, because only the
 // values before and after an apply decide that.
 func Judge(p NamedPlan, policy Policy, now time.Time) Verdict {
+	var reasons []string
+	if p.Err == nil && p.Plan.Partial {
+		reasons = append(reasons, "the plan is partial")
+	}
+	return p.judge(reasons, p.Plan, policy, now)
+}
+
+// judge judges a plan to which there may be more objections. A complete plan says what else exists.
+func (p NamedPlan) judge(more []string, complete Plan, policy Policy, now time.Time) Verdict {
 	v := Verdict{Class: ClassOther, Reasons: slices.Clone(p.Plan.scrutiny.objections)}
 	switch {
 	case p.Err != nil:
@@ -39,58 +56,72 @@ func Judge(p NamedPlan, policy Policy, now time.Time) Verdict {
 		v.Reasons = append(v.Reasons, "a reduced plan lacks the values by which it could be judged")
 	case p.Plan.Errored:
 		v.Reasons = append(v.Reasons, "planning failed")
-	case p.Plan.Partial:
-		v.Reasons = append(v.Reasons, "the plan is partial")
 	}
-	classes := map[string]Class{}
 	for _, c := range p.Plan.scrutiny.changes {
 		if reason := c.untimely(now); reason != "" {
 			v.Reasons = append(v.Reasons, code(c.address)+": "+reason)
 		}
-		classes[c.address] = c.class
-		v.Machines = append(v.Machines, c.machines...)
 	}
-	slices.Sort(v.Machines)
-	v.Machines = slices.Compact(v.Machines)
+	v.Reasons = append(v.Reasons, more...)
+	v.machines = machinesOf(p.Plan.scrutiny.changes)
+	v.Machines = distinct(slices.Concat(slices.Collect(maps.Values(v.machines))...))
 	if len(v.Reasons) > 0 {
 		return v
 	}
-	v.Class = total(classes)
-	if v.Class == ClassNone {
+	if v.Class = ClassNone; len(v.machines) == 0 {
 		return v
 	}
-	v.Reasons = append(policy.limits(v, now), p.Plan.interruptions(classes, policy)...)
+	for _, class := range changeClasses {
+		if _, ok := v.machines[class]; ok {
+			v.Class = class
+			v.Reasons = append(v.Reasons, policy.limit(class, len(v.machines[class]), now)...)
+		}
+	}
+	v.Reasons = append(v.Reasons, complete.interruptions(classesOf(p.Plan.scrutiny.changes), policy)...)
 	v.Automatic = len(v.Reasons) == 0
 	return v
 }
 
-// total is the class of a plan with changes of these classes.
-func total(classes map[string]Class) Class {
-	class := ClassNone
-	for _, c := range classes {
-		if class != ClassRepair {
-			class = c
-		}
+// machinesOf returns the machines of changes by class. A class that has no machines may have changes.
+func machinesOf(changes []scrutinized) map[Class][]string {
+	all := map[Class][]string{}
+	for _, c := range changes {
+		all[c.class] = append(all[c.class], c.machines...)
 	}
-	return class
+	for class, machines := range all {
+		all[class] = distinct(machines)
+	}
+	return all
 }
 
-// limits returns which limits of the policy a plan exceeds.
-func (p Policy) limits(v Verdict, now time.Time) []string {
-	limits := p.Renewal
-	if v.Class == ClassRepair {
-		limits = p.Repair
+// classesOf returns the classes of changes by address.
+func classesOf(changes []scrutinized) map[string]Class {
+	all := map[string]Class{}
+	for _, c := range changes {
+		all[c.address] = c.class
 	}
+	return all
+}
+
+// distinct returns texts sorted, and each once.
+func distinct(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// limit returns which limits of the policy the changes of one class exceed.
+func (p Policy) limit(class Class, machines int, now time.Time) []string {
+	limits := map[Class]*Limits{ClassDrill: p.drill(), ClassRenewal: p.Renewal, ClassRepair: p.Repair}[class]
 	if limits == nil {
-		return []string{fmt.Sprintf("the policy does not allow a %s", v.Class)}
+		return []string{fmt.Sprintf("the policy does not allow a %s", class)}
 	}
 	var reasons []string
-	if n := len(v.Machines); n > limits.MaxMachines {
+	if machines > limits.MaxMachines {
 		reasons = append(reasons, fmt.Sprintf("%d machines change, and the policy allows %d for a %s",
-			n, limits.MaxMachines, v.Class))
+			machines, limits.MaxMachines, class))
 	}
 	if !limits.Hours.contain(now) {
-		reasons = append(reasons, fmt.Sprintf("the policy allows a %s only %s", v.Class, limits.Hours))
+		reasons = append(reasons, fmt.Sprintf("the policy allows a %s only %s", class, limits.Hours))
 	}
 	return reasons
 }
@@ -187,18 +218,34 @@ const maxReasons = 4
 
 // String is the verdict in one line of Markdown.
 func (v Verdict) String() string {
-	machines := number(len(v.Machines), "machine", "machines")
 	switch {
 	case v.Class == ClassNone:
 		return "Nothing to apply."
-	case v.Automatic && v.Class == ClassRenewal:
-		return "**May be applied without a person**: only certificates are renewed, on " + machines + "."
 	case v.Automatic:
-		return "**May be applied without a person**: only drift is repaired, on " + machines + "."
+		return "**May be applied without a person**: only " + v.done() + "."
 	}
 	reasons := v.Reasons
 	if len(reasons) > maxReasons {
 		reasons = append(slices.Clone(reasons[:maxReasons]), "and "+strconv.Itoa(len(reasons)-maxReasons)+" more")
 	}
 	return fmt.Sprintf("**A person decides** (%s): %s.", v.Class, strings.Join(reasons, "; "))
+}
+
+// done says what an apply does, the greatest class first.
+func (v Verdict) done() string {
+	texts := map[Class]string{
+		ClassRepair: "drift is repaired", ClassRenewal: "certificates are renewed", ClassDrill: "a restore drill runs",
+	}
+	var parts []string
+	for _, class := range slices.Backward(changeClasses) {
+		machines, ok := v.machines[class]
+		text := texts[class]
+		if len(machines) > 0 {
+			text += ", on " + number(len(machines), "machine", "machines")
+		}
+		if ok {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "; ")
 }

@@ -3,6 +3,7 @@ package review
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLimits(t *testing.T) {
@@ -10,7 +11,7 @@ func TestLimits(t *testing.T) {
 	if err := closed.parse(); err != nil {
 		t.Fatal(err)
 	}
-	limits := func(renewal, repair *Limits) Policy { return Policy{renewal, repair} }
+	limits := func(renewal, repair *Limits) Policy { return Policy{Renewal: renewal, Repair: repair} }
 	for name, test := range map[string]struct {
 		plan   func(t *testing.T) map[string]any
 		policy Policy
@@ -41,6 +42,31 @@ func TestLimits(t *testing.T) {
 		},
 		"no restarts, a renewal":  {renewing, limits(&Limits{MaxMachines: 9}, &Limits{MaxMachines: 9}), ""},
 		"no restarts, it is down": {stoppedOnes, limits(nil, &Limits{MaxMachines: 9}), ""},
+		"one to repair on the day of renewals": {
+			mixed,
+			limits(&Limits{MaxMachines: 2}, &Limits{MaxMachines: 1, Restarts: &yes}),
+			"",
+		},
+		"too many to renew beside a repair": {
+			mixed,
+			limits(&Limits{MaxMachines: 1}, &Limits{MaxMachines: 9, Restarts: &yes}),
+			"2 machines change, and the policy allows 1 for a renewal",
+		},
+		"too many to repair beside renewals": {
+			twoToRepair,
+			limits(&Limits{MaxMachines: 9}, &Limits{MaxMachines: 1, Restarts: &yes}),
+			"2 machines change, and the policy allows 1 for a repair",
+		},
+		"a repair beside renewals that are not allowed": {
+			mixed,
+			limits(nil, wide.Repair),
+			"the policy does not allow a renewal",
+		},
+		"renewals at noon beside a repair that must wait": {
+			mixed,
+			limits(&Limits{MaxMachines: 9}, &Limits{MaxMachines: 9, Restarts: &yes, Hours: closed}),
+			"the policy allows a repair only every day from 02:00",
+		},
 	} {
 		v := judged(t, test.plan(t), test.policy, noon)
 		text := strings.Join(v.Reasons, "\n")
@@ -63,4 +89,31 @@ func stoppedOnes(t *testing.T) map[string]any {
 	attributes(change["before"])["registered"] = false
 	repaired(t, d, replica2, "cp2 (10.89.0.12): not registered")
 	return d
+}
+
+// mixed is a plan that repairs one replica on the day on which certificates of two other machines are renewed.
+func mixed(t *testing.T) map[string]any {
+	t.Helper()
+	d := renewing(t)
+	repaired(t, d, replica2, "cp2 (10.89.0.12): kube-scheduler: kube-scheduler.service is inactive")
+	return d
+}
+
+// twoToRepair is that with another repair, on a machine whose certificates are renewed as well.
+func twoToRepair(t *testing.T) map[string]any {
+	t.Helper()
+	d := mixed(t)
+	repaired(t, d, endpointAddress, "cp1 (10.89.0.11): kube-endpoint-haproxy.service is inactive")
+	return d
+}
+
+// TestMixedText: the comment says what happens on how many machines.
+func TestMixedText(t *testing.T) {
+	d := mixed(t)
+	drilled(t, d, noon.Add(-721*time.Hour), "720h")
+	const want = "**May be applied without a person**: only drift is repaired, on 1 machine; certificates are renewed, " +
+		"on 2 machines; a restore drill runs."
+	if v := judged(t, d, wide, noon); v.String() != want || len(v.Machines) != 3 {
+		t.Errorf("%s\n%+v", v, v)
+	}
 }

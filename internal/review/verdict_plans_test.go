@@ -11,7 +11,10 @@ var (
 	noon = time.Date(2027, 9, 1, 12, 0, 0, 0, time.UTC)
 	yes  = true
 	// wide allows whatever can be allowed.
-	wide = Policy{Renewal: &Limits{MaxMachines: 9}, Repair: &Limits{MaxMachines: 9, Restarts: &yes}}
+	wide = Policy{
+		Renewal: &Limits{MaxMachines: 9}, Repair: &Limits{MaxMachines: 9, Restarts: &yes},
+		Drill: &DrillLimits{},
+	}
 )
 
 const (
