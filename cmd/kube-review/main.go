@@ -46,6 +46,10 @@ judged:
   terraform show -json plan.bin | kube-review -policy policy.yaml
   [ $? = 3 ] && terraform apply plan.bin
 
+If a person decides, renewals and repairs beside what waits need not wait too:
+-due prints arguments for plans of them alone, and -part-of judges such a plan.
+The guide "Drift review in pull requests" has the commands.
+
 Exit status:
   0  the output is written, and all plans were read;
      with -policy: an apply changes nothing
@@ -63,6 +67,11 @@ type options struct {
 	format string
 	limit  int
 	policy string // path
+
+	due     bool   // print what is due instead of a comment
+	partOf  string // path of the complete plan
+	metrics string // path
+	applied string
 }
 
 func main() {
@@ -84,6 +93,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = o.readPolicy()
 	}
 	if err == nil {
+		err = o.checkPlans()
+	}
+	if err == nil && o.metrics != "" {
+		err = o.writeMetrics()
+	}
+	if err == nil {
 		err = write(o, stdout)
 	}
 	if err != nil {
@@ -94,6 +109,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if p.Err != nil {
 			fmt.Fprintf(stderr, "kube-review: %s: %v\n", label(p), p.Err)
 		}
+	}
+	if o.due {
+		o.report.Policy = nil // what it prints is no verdict
 	}
 	return status(o.report)
 }
@@ -116,8 +134,17 @@ func status(r review.Report) int {
 	return 0
 }
 
-// readPolicy reads the policy, if there is one. The time of the verdict is now.
+// readPolicy reads the policy, if there is one, and the complete plan of a part. The time of the verdict is now.
 func (o *options) readPolicy() error {
+	o.report.Now = time.Now()
+	if o.partOf != "" {
+		text, err := os.ReadFile(o.partOf)
+		if err != nil {
+			return err
+		}
+		complete := review.Read("", text)
+		o.report.PartOf = &complete
+	}
 	if o.policy == "" {
 		return nil
 	}
@@ -126,7 +153,7 @@ func (o *options) readPolicy() error {
 		return err
 	}
 	policy, err := review.ParsePolicy(text)
-	o.report.Policy, o.report.Now = &policy, time.Now()
+	o.report.Policy = &policy
 	return err
 }
 
@@ -152,6 +179,14 @@ func parse(args []string, stdout, stderr io.Writer) (options, []string, error) {
 		"maximum `length` of the comment in bytes; longer ones leave out sections, never what is destroyed")
 	flags.StringVar(&o.policy, "policy", "",
 		"`file` in YAML or JSON with the limits within which plans may be applied without a person; see the exit status")
+	flags.BoolVar(&o.due, "due", false, "instead of a comment on one plan, print what the -policy allows although a "+
+		"person decides about the rest: arguments -target for plans of it, one per line, with an empty line after each plan")
+	flags.StringVar(&o.partOf, "part-of", "",
+		"`file` of the complete plan, for which -due printed the targets of the plan that the -policy judges")
+	flags.StringVar(&o.metrics, "metrics", "", "`file` to write with metrics in OpenMetrics text, for the textfile "+
+		"collector of node_exporter or a Pushgateway; plans need names, which become the label cluster")
+	flags.StringVar(&o.applied, "applied", string(review.AppliedNothing),
+		"`outcome` of what was applied before, for -metrics: no, yes or failed")
 	tell := flags.Bool("version", false, "print the version and exit")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
@@ -186,31 +221,17 @@ func (o options) check() error {
 			"separated by single hyphens, slashes or spaces", o.report.Marker)
 	case o.policy != "" && o.format == "reduced":
 		return errors.New("a reduced plan has no verdict: use -policy with another format")
+	case o.policy == "" && (o.due || o.partOf != ""):
+		return errors.New("-due and -part-of need -policy")
+	case o.due && o.partOf != "":
+		return errors.New("-due is for a complete plan, and -part-of for a part of it")
+	case !slices.Contains([]review.Applied{review.AppliedNothing, review.AppliedAll, review.ApplyFailed},
+		review.Applied(o.applied)):
+		return fmt.Errorf("unknown outcome %q: use no, yes or failed", o.applied)
 	case o.limit < minLimit:
 		return fmt.Errorf("invalid limit %d: it must be at least %d", o.limit, minLimit)
 	case o.report.Log != "" && !review.ValidLog(o.report.Log):
 		return fmt.Errorf("invalid URL %q: it must begin with https:// or http://", o.report.Log)
 	}
 	return nil
-}
-
-func write(o options, out io.Writer) error {
-	text, err := o.text()
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
-}
-
-func (o options) text() ([]byte, error) {
-	switch {
-	case o.format == "json":
-		return review.JSON(o.report)
-	case o.format == "markdown":
-		return []byte(review.Markdown(o.report, o.limit)), nil
-	case len(o.report.Plans) != 1:
-		return nil, fmt.Errorf("the format reduced is for one plan, not %d", len(o.report.Plans))
-	}
-	return review.Reduce(o.report.Plans[0])
 }

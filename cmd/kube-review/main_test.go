@@ -149,6 +149,55 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestDueTargets: each line is an argument, whatever a name has, and each plan's end with an empty one. The metrics
+// are a file that others may read, and nothing is left beside it.
+func TestDueTargets(t *testing.T) {
+	var plan map[string]any
+	if err := json.Unmarshal(repairing(t), &plan); err != nil {
+		t.Fatal(err)
+	}
+	changes := plan["resource_changes"].([]any)
+	const address = `module.m["a 'b'"].kube_control_plane_replica.this["$(cp2)"]`
+	for _, r := range changes {
+		r := r.(map[string]any)
+		switch r["address"] {
+		case `kube_control_plane_replica.this["cp2"]`:
+			r["address"] = address
+		case "kube_kubeconfig.admin": // somebody destroys it
+			r["change"].(map[string]any)["actions"] = []any{"delete"}
+		}
+	}
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	policy, metrics := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "plan.prom")
+	if err := os.WriteFile(policy, []byte("repair: {max_machines: 1, restarts: true}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"-policy", policy, "-due"}, bytes.NewReader(text), &stdout, &stderr); status != 0 {
+		t.Fatalf("status %d: %s", status, stderr.String())
+	}
+	if want := "-target=" + address + "\n\n"; stdout.String() != want {
+		t.Errorf("the targets are %q, want %q", stdout.String(), want)
+	}
+	args := []string{"-policy", policy, "-metrics", metrics, "-applied", "failed", "prod=-"}
+	if status := run(args, bytes.NewReader(text), &stdout, &stderr); status != 4 {
+		t.Fatalf("status %d: %s", status, stderr.String())
+	}
+	written, err := os.ReadFile(metrics)
+	if err != nil || !strings.Contains(string(written), `kube_plan_apply_failed{cluster="prod"} 1`) {
+		t.Errorf("the metrics are %s, %v", written, err)
+	}
+	info, err := os.Stat(metrics)
+	entries, err2 := os.ReadDir(dir)
+	if err != nil || err2 != nil || info.Mode().Perm() != 0o644 || len(entries) != 2 {
+		t.Errorf("%v, %v, %v, %v", info.Mode(), entries, err, err2)
+	}
+}
+
 // TestNames checks the names of clusters for the layouts that pipelines have.
 func TestNames(t *testing.T) {
 	dir := files(t, map[string]string{

@@ -12,11 +12,11 @@ import (
 type Metric struct{ Job, Name string }
 
 // selector is a metric in a query with its job, or with several that are separated by "|": all queries here select by
-// both.
+// both, but those about plans.
 var selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{(?:job=~?"([^"]*)")?`)
 
-// Metrics returns the metrics that alerts and dashboards need, sorted. Those that rules record are not among them,
-// and neither is up, which Prometheus makes itself.
+// Metrics returns the metrics of jobs that alerts and dashboards need, sorted. Those that rules record are not among
+// them, nor those about plans, and neither is up, which Prometheus makes itself.
 func Metrics(f Facts) []Metric {
 	var queries []string
 	for _, group := range Groups(f) {
@@ -32,7 +32,7 @@ func Metrics(f Facts) []Metric {
 	metrics := map[Metric]bool{}
 	for _, query := range queries {
 		for _, match := range selector.FindAllStringSubmatch(query, -1) {
-			if name := match[1]; name != "up" && !strings.HasPrefix(name, burnRateMetric) {
+			if name := match[1]; name != "up" && match[2] != "" && !strings.HasPrefix(name, burnRateMetric) {
 				for job := range strings.SplitSeq(match[2], "|") {
 					metrics[Metric{Job: job, Name: name}] = true
 				}

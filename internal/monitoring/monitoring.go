@@ -37,6 +37,8 @@ type Facts struct {
 	MaxMutatingRequests int
 	// Extensive says that the members run with metrics=extensive, which has durations of requests.
 	Extensive bool
+	// PlanMetrics says that a pipeline hands on what its scheduled plans see (kube-review -metrics).
+	PlanMetrics bool
 	// Labels are added to every alert.
 	Labels map[string]string
 	// WaitFactor multiplies how long alerts wait before they fire; 0 means 1.

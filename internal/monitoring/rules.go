@@ -51,6 +51,9 @@ func Groups(f Facts) []Group {
 	if f.NodePort != 0 {
 		groups = append(groups, Group{f.Cluster + ".facts", f.complete(f.factAlerts())})
 	}
+	if f.PlanMetrics {
+		groups = append(groups, Group{f.Cluster + ".plans", f.complete(f.planAlerts())})
+	}
 	return groups
 }
 

@@ -17,6 +17,7 @@ func TestActions(t *testing.T) {
 	seen := 0
 	for _, group := range Groups(Facts{
 		Cluster: "a", Members: machines, Replicas: machines, Balancers: machines, NodePort: 9100, Extensive: true,
+		PlanMetrics: true,
 	}) {
 		for _, rule := range group.Rules {
 			if rule.Alert == "" {

@@ -43,7 +43,8 @@ func newAlertRulesFunction() function.Function {
 				"rate of an error budget, and some for learners that stay, versions that stay mixed, pending Pods and " +
 				"queues. With `balancers`, there are alerts about HAProxy; with `node_exporter_port`, about certificates that " +
 				"end or are not served, snapshots that are old, fail or are not sent, rotations that stand still, the virtual " +
-				"IP, and clocks. Each has a `summary` and an `action`, which names the resource and the command that repairs it. " +
+				"IP, and clocks; with `plan_metrics`, about what scheduled plans see. Each has a `summary` and an `action`, " +
+				"which names the resource and the command that repairs it. " +
 				"`rules` is a rule file; `prometheus_rule` is the same as an object of the Prometheus operator. The " +
 				"labels are those of `scrape_configs`. The result follows from the argument alone.",
 			Parameters: []function.Parameter{function.DynamicParameter{
@@ -51,7 +52,9 @@ func newAlertRulesFunction() function.Function {
 				MarkdownDescription: monitoringFacts + ". The limits `max_requests_inflight` (400) and " +
 					"`max_mutating_requests_inflight` (200) are those of the flags of the API servers. With " +
 					"`extensive_metrics` (the members have the flag `metrics=extensive`), slow requests to etcd are an " +
-					"alert. `labels` are added to each alert. `wait_factor` multiplies how long alerts wait before they fire (1).",
+					"alert. With `plan_metrics` (a pipeline hands on what `kube-review -metrics` writes, guide Drift review), drift " +
+					"that stays, plans that fail and the lack of plans are alerts. `labels` are added to each alert. " +
+					"`wait_factor` multiplies how long alerts wait before they fire (1).",
 			}},
 			Return: function.ObjectReturn{AttributeTypes: results},
 		},
@@ -214,6 +217,8 @@ func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitorin
 			facts.ControllersLocal = !scraped
 		case "extensive_metrics":
 			facts.Extensive, err = boolOf(value)
+		case "plan_metrics":
+			facts.PlanMetrics, err = boolOf(value)
 		case "labels":
 			facts.Labels, err = textMapOf(value)
 		default:

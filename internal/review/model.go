@@ -9,7 +9,10 @@
 // mentions.
 package review
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Action is what an apply does to one resource.
 type Action string
@@ -46,6 +49,7 @@ type Plan struct {
 	Invoked       []string        // addresses of actions that the apply invokes, of all providers
 	Partial       bool            // the plan is incomplete: -target, or deferred changes
 	Errored       bool            // planning failed
+	Time          time.Time       // when it was made; zero if it does not say
 
 	scrutiny scrutiny // for a verdict; see Judge
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	tfjson "github.com/hashicorp/terraform-json"
 )
@@ -14,15 +15,19 @@ func Parse(text []byte) (Plan, error) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return Plan{}, fmt.Errorf("read the plan: %w", err)
 	}
-	var failed struct {
-		Errored bool `json:"errored"` // since Terraform 1.8; the library does not read it
+	var more struct {
+		Errored bool   `json:"errored"` // since Terraform 1.8; the library does not read it
+		Time    string `json:"timestamp"`
 	}
-	if err := json.Unmarshal(text, &failed); err != nil {
+	if err := json.Unmarshal(text, &more); err != nil {
 		return Plan{}, fmt.Errorf("read the plan: %w", err)
 	}
 	plan := Plan{
-		Errored: failed.Errored, Partial: read.Complete != nil && !*read.Complete && !failed.Errored,
+		Errored: more.Errored, Partial: read.Complete != nil && !*read.Complete && !more.Errored,
 		scrutiny: scrutinize(text),
+	}
+	if at, err := time.Parse(time.RFC3339, more.Time); err == nil {
+		plan.Time = at
 	}
 	planes := controlPlanes{}
 	for _, r := range read.ResourceChanges {

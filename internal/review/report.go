@@ -19,6 +19,9 @@ type Report struct {
 	Plans  []NamedPlan
 	Policy *Policy   // nil: the plans are not judged
 	Now    time.Time // when they are judged
+
+	// PartOf is the complete plan of which the only plan is a part; nil: plans are complete. See JudgePart.
+	PartOf *NamedPlan
 }
 
 // NamedPlan is a plan with the name of its cluster, or the reason why there is none.
@@ -215,6 +218,9 @@ func (r Report) verdict(p NamedPlan) *Verdict {
 		return nil
 	}
 	v := Judge(p, *r.Policy, r.Now)
+	if r.PartOf != nil {
+		v = JudgePart(p, *r.PartOf, *r.Policy, r.Now)
+	}
 	return &v
 }
 
