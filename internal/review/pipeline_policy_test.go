@@ -1,28 +1,33 @@
 package review
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // terraformStub stands in for a terraform with the provider and its machines: TestPipelineRenews
-// has the real ones. A plan has changes until that very
-// plan was applied.
+// has the real ones. A plan has changes until that very plan was applied. What is left of it after a plan with
+// targets was applied is another one.
 const terraformStub = `#!/bin/sh
 echo "terraform $*" >>"$ASKED"
 for last; do :; done
 case " $* " in
 *" show "*) cat "$last" ;;
 *" apply "*)
-	cmp -s "$last" "$PLANNED" || exit 9
+	after=$EMPTY
+	if cmp -s "$last" "$DUE"; then after=$WAITING; else cmp -s "$last" "$PLANNED" || exit 9; fi
 	[ "$APPLIES" = fail ] && exit 1
-	cp "$EMPTY" "$PLANNED" ;;
+	cp "$after" "$PLANNED" ;;
 *" plan "*)
-	for argument; do case "$argument" in -out=*) cp "$PLANNED" "${argument#-out=}" ;; esac; done
+	planned=$PLANNED
+	case "$*" in *-target=*) planned=$DUE; for argument; do echo "argument $argument" >>"$ASKED"; done ;; esac
+	for argument; do case "$argument" in -out=*) cp "$planned" "${argument#-out=}" ;; esac; done
 	case "$*" in *-detailed-exitcode*) cmp -s "$EMPTY" "$PLANNED" || exit 2 ;; esac ;;
 esac
 `
@@ -37,15 +42,52 @@ type applying struct {
 	applied bool   // an apply is tried
 	failed  bool   // the run fails
 	comment string
+	due     []string // targets of plans that are made of a part
 }
 
+// spaced is an address that a script has to quote.
+const spaced = `module.m["a b"].kube_etcd_member.this["$(touch x) 'y'"]`
+
+// renewingWithChange renews certificates of a member with a difficult name, beside a change that waits.
+func renewingWithChange(t *testing.T) map[string]any {
+	t.Helper()
+	d := renewing(t)
+	entry(member3, "address", spaced)(t, d)
+	waiting(d)
+	return d
+}
+
+// dueOnly is what a plan with the targets has.
+func dueOnly(t *testing.T) map[string]any {
+	t.Helper()
+	return targeted(renewingWithChange(t), spaced, replica1)
+}
+
+// left is what waits for a person afterwards.
+func left(t *testing.T) map[string]any {
+	t.Helper()
+	d := document(t, "nothing")
+	waiting(d)
+	return d
+}
+
+var targets = []string{"argument -target=" + spaced + "\n", "argument -target=" + replica1 + "\n"}
+
 var applyings = []applying{
-	{"a renewal", renewing, nil, "", false, true, false, "Nothing to apply."},
-	{"an apply that fails", renewing, nil, "", true, true, true, "**May be applied without a person**"},
-	{"a repair of too many machines", repairing, nil, "", false, false, false, "**A person decides** (repair)"},
-	{"a changed argument", renewing, planned(replica1, "port", 7443), "", false, false, false, "`port` changes"},
-	{"another policy", renewing, nil, "{}", false, false, false, "the policy does not allow a renewal"},
-	{"a misspelled policy", renewing, nil, "renewals: {}", false, false, true, ""},
+	{"a renewal", renewing, nil, "", false, true, false, "Nothing to apply.", nil},
+	{"an apply that fails", renewing, nil, "", true, true, true, "**May be applied without a person**", nil},
+	{"a repair of too many machines", repairing, nil, "", false, false, false, "**A person decides** (repair)", nil},
+	{"a changed argument", renewing, planned(replica1, "port", 7443), "", false, false, false, "`port` changes", nil},
+	{"another policy", renewing, nil, "{}", false, false, false, "the policy does not allow a renewal", nil},
+	{"a misspelled policy", renewing, nil, "renewals: {}", false, false, true, "", nil},
+	{
+		"renewals beside a change", renewingWithChange, nil, "",
+		false, true, false, "`kube_kubeconfig.auditor`: the action is", targets,
+	},
+	{
+		"renewals that fail beside a change", renewingWithChange, nil, "",
+		true, true, true, "**A person decides** (other)", targets[:1],
+	},
 }
 
 // sandbox returns a directory whose terraform plans the plan of the case.
@@ -57,17 +99,24 @@ func (a applying) sandbox(t *testing.T, program string) sandbox {
 	if a.edit != nil {
 		a.edit(t, d)
 	}
-	for name, plan := range map[string]map[string]any{"planned.json": d, "empty.json": document(t, "nothing")} {
+	for name, plan := range map[string]map[string]any{
+		"planned.json": d, "empty.json": document(t, "nothing"), "part.json": dueOnly(t), "waiting.json": left(t),
+	} {
 		text, err := json.Marshal(plan)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.write(t, name, string(text))
 	}
+	s.env = append(s.env, "PUSHGATEWAY=https://push")
 	if a.policy != "" {
 		s.write(t, "policy.yaml", a.policy)
 	}
-	s.env = append(s.env, "PLANNED="+filepath.Join(s.dir, "planned.json"), "EMPTY="+filepath.Join(s.dir, "empty.json"))
+	for variable, name := range map[string]string{
+		"PLANNED": "planned.json", "EMPTY": "empty.json", "DUE": "part.json", "WAITING": "waiting.json",
+	} {
+		s.env = append(s.env, variable+"="+filepath.Join(s.dir, name))
+	}
 	if a.fails {
 		s.env = append(s.env, "APPLIES=fail")
 	}
@@ -81,20 +130,43 @@ func (a applying) check(t *testing.T, s sandbox, succeeded bool) {
 	if tried := strings.Contains(asked, " apply "); tried != a.applied {
 		t.Errorf("an apply was tried: %v\n%s", tried, asked)
 	}
-	if done := s.read(t, "planned.json") == s.read(t, "empty.json"); done != (a.applied && !a.fails) {
-		t.Errorf("the plan was applied: %v\n%s", done, asked)
-	}
+	a.checkPlans(t, s)
 	if succeeded == a.failed {
 		t.Errorf("the run's success is %v", succeeded)
 	}
 	if !strings.Contains(comment, a.comment) {
 		t.Errorf("the comment lacks %q:\n%s", a.comment, comment)
 	}
+	pushed := strings.Contains(asked, "curl --fail --silent --show-error --request PUT --data-binary @plan.prom "+
+		"https://push/metrics/job/kube-review/cluster/prod")
+	metrics := s.read(t, "plan.prom")
+	wants := a.comment != ""
+	if pushed != wants || wants && !strings.Contains(metrics, `kube_plan_success{cluster="prod"} 1`) ||
+		wants && strings.Contains(metrics, `kube_plan_applied{cluster="prod"} 1`) != (a.applied && !a.fails) {
+		t.Errorf("metrics were pushed: %v\n%s", pushed, metrics)
+	}
 	opened := strings.Contains(asked, "issue create") || strings.Contains(asked, "labels=kube-drift --data-urlencode")
 	if want := a.comment != "" && a.comment != "Nothing to apply."; opened != want {
 		t.Errorf("an issue was opened: %v\n%s", opened, asked)
 	}
 	s.expectNoPlan(t)
+}
+
+// checkPlans checks what was planned and applied.
+func (a applying) checkPlans(t *testing.T, s sandbox) {
+	t.Helper()
+	asked, remains := s.read(t, "asked"), "empty.json"
+	for _, target := range targets {
+		if planned := strings.Contains(asked, target); planned != slices.Contains(a.due, target) {
+			t.Errorf("a plan was made for %q: %v\n%s", target, planned, asked)
+		}
+	}
+	if len(a.due) > 0 {
+		remains = "waiting.json"
+	}
+	if done := s.read(t, "planned.json") == s.read(t, remains); done != (a.applied && !a.fails) {
+		t.Errorf("the plan was applied: %v\n%s", done, asked)
+	}
 }
 
 func TestGitHubApplies(t *testing.T) {
@@ -111,18 +183,22 @@ func TestGitHubApplies(t *testing.T) {
 			}
 			succeeded := true
 			for _, name := range []string{
-				"plan", "apply what the policy allows", "comment", "update the issue of scheduled plans", "result",
+				"plan", "apply what the policy allows", "comment", "push the metrics", "update the issue of scheduled plans",
+				"result",
 			} {
 				outputs := outputsOf(s.read(t, "output"))
-				out, ok := s.run(t, scripts[name], append(env, "STATUS="+outputs["status"], "APPLIED="+outputs["applied"])...)
+				out, ok := s.run(t, scripts[name], append(env, "STATUS="+outputs["status"],
+					"APPLIED="+cmp.Or(outputs["applied"], "no"))...)
 				if succeeded = ok && scripts[name] != ""; !succeeded {
 					t.Logf("step %q: %s", name, out)
 					break
 				}
 			}
 			a.check(t, s, succeeded)
-			if a.applied != strings.Contains(s.read(t, "summary"), "### Control plane: what is applied") {
-				t.Errorf("the summary is:\n%s", s.read(t, "summary"))
+			summary, whole := s.read(t, "summary"), a.applied && a.due == nil
+			if strings.Contains(summary, "### Control plane: what is applied") != whole ||
+				a.due != nil && !strings.Contains(summary, "### Control plane: what is due") {
+				t.Errorf("the summary is:\n%s", summary)
 			}
 		})
 	}
@@ -178,21 +254,34 @@ func TestFleetApplies(t *testing.T) {
 			s.write(t, "bin/terragrunt", terragruntStub)
 			s.write(t, "staging/berlin/terragrunt.hcl", "")
 			summary := filepath.Join(s.dir, "summary")
-			env := []string{"RUNNER_TEMP=" + s.dir, "CLUSTER=staging/berlin", "GITHUB_STEP_SUMMARY=" + summary}
+			env := []string{
+				"RUNNER_TEMP=" + s.dir, "CLUSTER=staging/berlin", "GITHUB_STEP_SUMMARY=" + summary,
+				"GITHUB_OUTPUT=" + filepath.Join(s.dir, "output"),
+			}
 			if out, ok := s.run(t, scripts["plan"], env...); !ok {
 				t.Fatal(out)
 			}
 			out, ok := s.run(t, scripts["apply what the policy allows"], env...)
-			asked, left := s.read(t, "asked"), s.read(t, "plan.bin")
+			asked, after := s.read(t, "asked"), s.read(t, "plan.bin")
 			if tried := strings.Contains(asked, " apply "); tried != a.applied || ok == a.failed {
 				t.Errorf("an apply was tried: %v; success is %v\n%s\n%s", tried, ok, asked, out)
 			}
-			if a.applied && !a.fails && left != s.read(t, "empty.json") {
+			if a.applied && !a.fails && after != s.read(t, "planned.json") {
 				t.Error("the plan after the apply is not handed on")
 			}
+			a.checkPlans(t, s)
 			text := s.read(t, "summary")
-			if decides := strings.Contains(text, "**A person decides**"); decides == (a.applied || a.failed) {
+			if decides := strings.Contains(text, "**A person decides**"); decides != (a.due != nil || !a.applied && !a.failed) {
 				t.Errorf("the summary is:\n%s", text)
+			}
+			applied := cmp.Or(outputsOf(s.read(t, "output"))["applied"], "no")
+			out, ok = s.run(t, scripts["push the metrics"], append(env, "APPLIED="+applied)...)
+			if ok == (a.policy == "renewals: {}") {
+				t.Errorf("the metrics: success is %v\n%s", ok, out)
+			}
+			if text := s.read(t, "plan.prom"); text != "" &&
+				strings.Contains(text, `kube_plan_applied{cluster="staging-berlin"} 1`) != (a.applied && !a.fails) {
+				t.Errorf("the metrics are:\n%s", text)
 			}
 			out, ok = s.run(t, scripts["reduce the plan"], env...)
 			if text := s.read(t, "plans/staging/berlin.json"); !ok || !strings.Contains(text, `"kube_review_plan"`) {

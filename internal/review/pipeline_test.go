@@ -86,7 +86,8 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 		}
 	}
 	s.env = append(s.env, "PATH="+bin+":"+os.Getenv("PATH"), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "cli.tfrc"),
-		"CHECKPOINT_DISABLE=1", "ASKED="+s.asked, "ANSWER="+answer, "ROOT=.", "MARKER=drift-review", "POLICY=policy.yaml")
+		"CHECKPOINT_DISABLE=1", "ASKED="+s.asked, "ANSWER="+answer, "ROOT=.", "MARKER=drift-review", "POLICY=policy.yaml",
+		"CLUSTER=prod", "PUSHGATEWAY=", "APPLIED=no")
 	return s
 }
 
@@ -142,7 +143,7 @@ func example(t *testing.T, name string, into any) {
 // expectNoPlan checks that no plan is left on the runner.
 func (s sandbox) expectNoPlan(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"plan.bin", "plan.json"} {
+	for _, name := range []string{"plan.bin", "plan.json", "due.bin", "due.json", "plan.due.bin", "plan.due.json"} {
 		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
 			t.Errorf("%s is left behind", name)
 		}
