@@ -23,7 +23,10 @@ const (
 	leastWeight     = 1
 )
 
-var groupNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,18})$`)
+var (
+	groupNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,18})$`)
+	groupTime   = regexp.MustCompile(`^[1-9][0-9]{0,14}$`) // microseconds
+)
 
 // mostGroups is how many containers are read.
 const mostGroups = 16
@@ -63,12 +66,17 @@ func (g *groups) read(file string, words []string) {
 	switch file {
 	case "memory.max", "memory.limit_in_bytes":
 		g.memory = g.memory || valid || words[0] == "max"
-		if valid && number < unlimitedMemory && (g.memoryMax == 0 || number < g.memoryMax) {
-			g.memoryMax = max(1, number)
+		if valid && number < unlimitedMemory {
+			if g.memoryMax == 0 {
+				g.memoryMax = max(1, number)
+			}
+			g.memoryMax = min(g.memoryMax, max(1, number))
 		}
 	case "memory.min":
-		if valid && (!g.reserves || number < g.memoryMin) {
+		if valid && !g.reserves {
 			g.reserves, g.memoryMin = true, number
+		} else if valid {
+			g.memoryMin = min(g.memoryMin, number)
 		}
 	case "cpu.max": // "QUOTA PERIOD" in microseconds; -1 in cgroup v1
 		g.readQuota(words)
@@ -80,17 +88,15 @@ func (g *groups) read(file string, words []string) {
 }
 
 func (g *groups) readQuota(words []string) {
-	if len(words) != 2 || !groupNumber.MatchString(words[0]) || !groupNumber.MatchString(words[1]) {
+	if len(words) != 2 || !groupTime.MatchString(words[0]) || !groupTime.MatchString(words[1]) {
 		return
 	}
-	quota, quotaErr := strconv.ParseFloat(words[0], 64)
-	period, periodErr := strconv.ParseFloat(words[1], 64)
-	if quotaErr != nil || periodErr != nil || quota <= 0 || period <= 0 {
-		return
+	quota, _ := strconv.ParseFloat(words[0], 64) // fifteen digits fit
+	period, _ := strconv.ParseFloat(words[1], 64)
+	if g.quota == 0 {
+		g.quota = quota / period
 	}
-	if share := quota / period; g.quota == 0 || share < g.quota {
-		g.quota = share
-	}
+	g.quota = min(g.quota, quota/period)
 }
 
 // describe sets the limits and reservations of a container.

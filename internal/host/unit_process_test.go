@@ -69,6 +69,18 @@ func TestReservations(t *testing.T) {
 				MemoryMin: "200", CPUWeight: "400", NotInEffect: []string{"CPUWeight=9, and a.slice has 400"},
 			},
 		},
+		"in a slice that has less": {
+			v2 + "reserved\tx.service\tx.service\t\n" + slice("a-b.slice", "MemoryMin=100") + slice("a.slice", "MemoryMin=200"),
+			Process{MemoryMin: "100"},
+		},
+		"in a slice that has more": {
+			v2 + "reserved\tx.service\tx.service\t\n" + slice("a-b.slice", "MemoryMin=300") + slice("a.slice", "MemoryMin=200"),
+			Process{MemoryMin: "200"},
+		},
+		"in a slice that has less, of fewer digits": {
+			v2 + "reserved\tx.service\tx.service\t\n" + slice("a-b.slice", "MemoryMin=90") + slice("a.slice", "MemoryMin=100"),
+			Process{MemoryMin: "90"},
+		},
 		"in a slice of system.slice": {
 			v2 + "reserved\tx.service\tx.service\tCPUWeight=9\n" + slice("system-x.slice", "CPUWeight=20") +
 				slice(systemSlice, "CPUWeight=400"), Process{CPUWeight: "20", NotInEffect: []string{
@@ -126,6 +138,29 @@ func TestReadGroups(t *testing.T) {
 		"reserved for the container, and not for the Pod": {
 			group("memory.max", "max") + group("memory.min", "5") + group("memory.min", "0") + group("cpu.shares", "3"),
 			Process{CPURequest: true},
+		},
+		"less for the Pod": {
+			group("memory.max", "2000") + group("memory.max", "1000") + group("memory.min", "9") + group("memory.min", "10") +
+				group("cpu.max", "200000 100000") + group("cpu.max", "100000 100000") + group("cpu.weight", "2") +
+				group("cpu.weight", "3"),
+			Process{MemoryMax: "1000", CPUQuota: "1s", MemoryMin: "9", CPURequest: true},
+		},
+		"more for the Pod": {
+			group("memory.max", "1000") + group("memory.max", "2000") + group("cpu.max", "100000 100000") +
+				group("cpu.max", "200000 100000") + group("cpu.shares", "2") + group("cpu.shares", "3"),
+			Process{MemoryMax: "1000", CPUQuota: "1s"},
+		},
+		"the first amount that is no limit": {
+			group("memory.max", "1152921504606846976") + group("memory.max", "max") + group("cpu.weight", "2"),
+			Process{CPURequest: true},
+		},
+		"the last amount that is a limit": {
+			group("memory.max", "1152921504606846975") + group("cpu.weight", "1") + group("cpu.weight", "2"),
+			Process{MemoryMax: "1152921504606846975"},
+		},
+		"one byte": {
+			group("memory.max", "1") + group("memory.min", "1") + group("cpu.weight", "1"),
+			Process{MemoryMax: "1", MemoryMin: "1"},
 		},
 		"no memory":     {group("cpu.shares", "512"), Process{Unseen: unseen}},
 		"no processors": {group("memory.max", "5"), Process{Unseen: unseen}},
