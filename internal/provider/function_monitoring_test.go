@@ -37,6 +37,22 @@ func monitored() map[string]attr.Value {
 	return map[string]attr.Value{"cluster": types.StringValue("prod"), "members": machines, "replicas": machines}
 }
 
+// TestPlanMetricsArgument: alerts about plans are there if a pipeline hands on what they see.
+func TestPlanMetricsArgument(t *testing.T) {
+	for _, wanted := range []bool{true, false} {
+		facts := monitored()
+		facts["plan_metrics"] = types.BoolValue(wanted)
+		got, err := monitoringTexts(newAlertRulesFunction(), facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := got.Attributes()["rules"].(types.String).ValueString()
+		if strings.Contains(text, "KubeDriftStays") != wanted || strings.Contains(text, "prod.plans") != wanted {
+			t.Errorf("plan_metrics = %v: %.2000s", wanted, text)
+		}
+	}
+}
+
 func TestAlertRulesFunction(t *testing.T) {
 	facts := monitored()
 	facts["labels"] = types.ObjectValueMust(map[string]attr.Type{"team": types.StringType},
