@@ -1,10 +1,8 @@
 package acceptance
 
 import (
-	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -16,12 +14,31 @@ resource "kube_etcd_member" "this" {
 }
 `
 
+// fewRequests lets an API server handle so few requests at once that a test can send too many.
+const fewRequests = `
+resource "kube_control_plane_replica" "this" {
+  extra_args = { apiserver = { max-requests-inflight = "6", max-mutating-requests-inflight = "4" } }
+}
+`
+
 const symptomsConfig = `
 data "kube_control_plane" "this" {
   pki        = kube_pki_bundle.this.bundle
   etcd       = [for member in kube_etcd_member.this : member.client_url]
   endpoint   = kube_control_plane_endpoint.this.registration
   depends_on = [kube_control_plane_replica.this]
+}
+
+resource "kube_kubeconfig" "short" {
+  pki      = kube_pki_bundle.this.bundle
+  server   = kube_control_plane_endpoint.this.url
+  user     = "short"
+  validity = "48h"
+}
+
+output "short" {
+  value     = kube_kubeconfig.short.content
+  sensitive = true
 }
 `
 
@@ -30,6 +47,7 @@ const (
 	showIssues = iota
 	showLatency
 	showKeys
+	showAPIServer
 	startMember
 	showLeaders
 	showPods
@@ -43,7 +61,8 @@ const (
 type symptoms struct {
 	w     *workspace.Workspace
 	user  user
-	admin string // kubectl's argument
+	admin string      // kubectl's argument
+	short credentials // of a user whose certificate ends in two days
 	names []string
 	here  *strings.Replacer
 }
@@ -52,14 +71,16 @@ type symptoms struct {
 // find the cause, and an apply repairs what is drift.
 func TestTroubleshooting(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
+	machines(t)
+	onImage(t, "cp1") // whose disk can be slow
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
-	override(t, w, smallQuota)
+	override(t, w, smallQuota+fewRequests)
 	extend(t, w, symptomsConfig)
 	apply(t, w)
 	awaitRotation(t, names...)
 	s := symptoms{
-		w: w, user: newUser(t, w), names: names,
+		w: w, user: newUser(t, w), names: names, short: credentialsOf(t, outputOf(t, w, "short")),
 		admin: "--kubeconfig=" + writeFile(t, w, "admin.conf", outputOf(t, w, "kubeconfig")),
 		here: strings.NewReplacer("10.0.0.100", vip, "10.0.0.11", address("cp1"), "10.0.0.12", address("cp2"),
 			"/3.6.16/", "/"+release(t, "etcd")+"/"),
@@ -68,16 +89,23 @@ func TestTroubleshooting(t *testing.T) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"the API is slow", s.slowAPI},
-		{"the API answers with errors", s.failingAPI},
+		{"the API is slow for too many requests", s.manyRequests},
+		{"the API is slow for a webhook", s.slowWebhook},
+		{"the API is slow for etcd", s.slowEtcd},
+		{"the API answers with errors for a full database", s.fullDatabase},
+		{"the API answers with errors for a broken unit", s.brokenAPIServer},
 		{"etcd has no leader", s.noLeader},
 		{"two members lose each other", s.lostConnection},
 		{"the leader changes", s.leaderChanges},
 		{"Pods stay pending", s.pendingPods},
 		{"nodes are not ready", s.nodesNotReady},
+		{"all nodes are not ready", s.allNodesNotReady},
 		{"certificates expire", s.expiringCertificate},
+		{"a certificate is not served", s.unservedCertificate},
+		{"a user's certificate expires", s.expiringClient},
 		{"the virtual IP does not answer", s.lostVirtualIP},
 		{"the virtual IP is on two machines", s.twoVirtualIPs},
+		{"the virtual IP's holder hangs", s.hungBalancer},
 		{"the disk is slow", s.slowDisk},
 	} {
 		if !t.Run(c.name, c.run) {
@@ -114,59 +142,4 @@ func (s symptoms) repaired(t *testing.T) {
 	apply(t, s.w)
 	awaitRotation(t, s.names...)
 	await(t, "issues are left", func() bool { return len(observed(t, s.w).Issues) == 0 })
-}
-
-// slowAPI: a webhook that nobody answers.
-func (s symptoms) slowAPI(t *testing.T) {
-	silent, err := net.Listen("tcp", net.JoinHostPort(operatorAddress(), "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	hook := writeFile(t, s.w, "webhook.yaml", `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: slow}
-webhooks:
-  - name: slow.example.com
-    clientConfig: {url: "https://`+silent.Addr().String()+`/"}
-    rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
-    failurePolicy: Ignore
-    timeoutSeconds: 2
-    sideEffects: None
-    admissionReviewVersions: [v1]
-`)
-	kubectl(t, s.w, s.admin, "create", "--filename="+hook)
-	server := "--server=https://" + address("cp1") + ":6443"
-	await(t, "the webhook is not called", func() bool {
-		begin := time.Now()
-		kubectl(t, s.w, s.admin, server, "create", "configmap", "slow-"+strings.ToLower(time.Now().Format("150405.000")),
-			"--namespace=default")
-		return time.Since(begin) >= 2*time.Second
-	})
-	first, _, _ := strings.Cut(s.typed(t, showLatency), "\n")
-	expectContains(t, first, "apiserver_admission_webhook_admission_duration_seconds", `name="slow.example.com"`)
-	kubectl(t, s.w, s.admin, "delete", "validatingwebhookconfiguration", "slow")
-}
-
-// failingAPI: a database that has reached its quota.
-func (s symptoms) failingAPI(t *testing.T) {
-	cp1 := shared.lab.Machine("cp1")
-	onMachine(t, cp1, `cd /etc/kubernetes/pki/etcd
-value=$(head -c 200000 /dev/urandom | base64 -w 0)
-for n in $(seq 150); do
-  printf '{"key":"%s","value":"%s"}' "$(printf /registry/example.com/$n | base64 -w 0)" "$value" |
-    curl -s --fail --cacert ca.crt --cert healthcheck-client.crt --key healthcheck-client.key --data @- \
-      https://127.0.0.1:2379/v3/kv/put >/dev/null || exit 0
-done
-echo 'the quota was not reached'; exit 1`)
-	out, err := tryKubectl(t, s.w, s.admin, "create", "configmap", "refused", "--namespace=default")
-	if err == nil || !strings.Contains(out, "database space exceeded") {
-		t.Errorf("a write with a full database: %v\n%s", err, out)
-	}
-	expectContains(t, s.issues(t), "has alarm NOSPACE")
-	first, _, _ := strings.Cut(strings.TrimSpace(s.on(t, "cp1", showKeys)), "\n")
-	expectContains(t, first, "registry/example.com")
-	onMachine(t, cp1, ctl+"etcdctl del --prefix /registry/example.com/")
-	s.repaired(t)
-	kubectl(t, s.w, s.admin, "create", "configmap", "accepted", "--namespace=default")
 }
