@@ -32,6 +32,8 @@ type Imported struct {
 	ExtraSANs     []string
 	NoAdminConf   bool
 	LivenessProbe bool
+	// ListenAll is that of component.Replica: the API server listens on all addresses, and no endpoint requires it.
+	ListenAll bool
 	// VerifyKubelets is that of component.Replica.
 	VerifyKubelets bool
 	// MetricsAddress is that of component.Replica.

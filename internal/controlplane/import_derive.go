@@ -3,6 +3,7 @@ package controlplane
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,13 +45,16 @@ func deriveImport(
 	if at := flags[release.ControllerManager]["bind-address"]; component.ValidateMetricsAddress(at) == nil {
 		out.MetricsAddress = at
 	}
+	if at, err := netip.ParseAddr(flags[release.APIServer]["bind-address"]); err == nil {
+		out.ListenAll = at.IsUnspecified() && !endpoint.AllAddresses
+	}
 	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
 	}
 	s := component.Replica{
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint.Address,
 		EndpointHost6: endpoint.Address6, AdditionalHosts: endpoint.Additional,
-		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses,
+		DetectionTime: endpoint.DetectionTime, AllAddresses: endpoint.AllAddresses, ListenAll: out.ListenAll,
 		EtcdURLs: out.EtcdURLs, MetricsAddress: out.MetricsAddress, VerifyKubelets: out.VerifyKubelets,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs,
 		Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName}, Runtime: r.Runtime,

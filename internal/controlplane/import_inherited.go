@@ -121,7 +121,8 @@ func (i *Imported) completeInherited(
 	s := component.Replica{
 		Name: i.Name, Address: h.Address(), Version: i.Version, Port: i.Port, EndpointHost: at.Address,
 		EndpointHost6: at.Address6, DetectionTime: at.DetectionTime, AllAddresses: at.AllAddresses,
-		EtcdURLs: i.EtcdURLs, MetricsAddress: i.MetricsAddress, VerifyKubelets: i.VerifyKubelets,
+		ListenAll: i.ListenAll,
+		EtcdURLs:  i.EtcdURLs, MetricsAddress: i.MetricsAddress, VerifyKubelets: i.VerifyKubelets,
 		ServiceCIDRs: i.ServiceCIDRs, PodCIDRs: i.PodCIDRs, ClusterDomain: i.ClusterDomain, Audit: i.Audit,
 		Authentication: i.Authentication, Limits: i.Limits, Environment: i.Environment, ExtraArgs: i.ExtraArgs,
 		Bundle:  &pki.Bundle{ClusterID: i.ClusterID, ClusterName: i.ClusterName},

@@ -113,6 +113,10 @@ func TestImportReadsBack(t *testing.T) {
 				release.APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"},
 			}
 		},
+		"all addresses": func(s *Spec) { s.ListenAll = true },
+		"all addresses for the endpoint": func(s *Spec) {
+			s.AllAddresses, s.Registration = true, json.RawMessage(`{"address":"10.0.0.100","AllAddresses":true}`)
+		},
 		"domain, port, time": func(s *Spec) { s.ClusterDomain, s.Port, s.EarlyRenewal = "k8s.example.com", 7443, time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +139,7 @@ func TestImportReadsBack(t *testing.T) {
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.APIPort(),
 				EtcdURLs:     s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.Domain(), ExtraSANs: s.ExtraSANs,
-				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit,
+				ListenAll: s.ListenAll, NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit,
 				Authentication: s.Authentication,
 				Limits: map[string]component.Limits{
 					release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager],

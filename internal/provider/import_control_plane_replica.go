@@ -49,6 +49,9 @@ func (r *replicaResource) ImportState(
 	i.set("etcd", observed.EtcdURLs)
 	i.set("version", observed.Version)
 	i.set("port", int64(observed.Port))
+	if observed.ListenAll {
+		i.set("listen", listenAll)
+	}
 	i.set("service_cidrs", observed.ServiceCIDRs)
 	i.set("pod_cidrs", observed.PodCIDRs)
 	i.set("cluster_domain", observed.ClusterDomain)

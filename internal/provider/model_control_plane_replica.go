@@ -28,6 +28,7 @@ type replicaModel struct {
 	Signed              types.Object `tfsdk:"signed"`
 	Version             types.String `tfsdk:"version"`
 	Port                types.Int64  `tfsdk:"port"`
+	Listen              types.String `tfsdk:"listen"`
 	ServiceCIDRs        types.List   `tfsdk:"service_cidrs"`
 	PodCIDRs            types.List   `tfsdk:"pod_cidrs"`
 	ClusterDomain       types.String `tfsdk:"cluster_domain"`
@@ -135,6 +136,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		[2]attr.Value{m.Etcd, before.Etcd},
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.Port, before.Port},
+		[2]attr.Value{m.Listen, before.Listen},
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},
 		[2]attr.Value{m.PodCIDRs, before.PodCIDRs},
 		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},

@@ -133,7 +133,8 @@ func (m replicaModel) additional() []types.Object {
 
 // validateEndpoints checks the endpoints of a replica against each other.
 func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnostics) {
-	if m.AdditionalEndpoints.IsNull() || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
+	if m.AdditionalEndpoints.IsNull() && m.Listen.IsNull() || !elementsKnown(ctx, m.Endpoint) ||
+		!elementsKnown(ctx, m.AdditionalEndpoints) {
 		return
 	}
 	registration := m.registration(ctx, diags)
@@ -144,17 +145,29 @@ func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnos
 		addInvalid(diags, path.Root("additional_endpoints"), "Invalid endpoints", err)
 		return
 	}
+	at, why := path.Root("additional_endpoints"), "as one of the endpoints requires"
+	switch {
+	case registration.OnMachines():
+	case m.Listen.ValueString() == listenAll:
+		at, why = path.Root("listen"), `by listen = "all"`
+	default:
+		return
+	}
 	for _, each := range registration.All() {
-		if !registration.OnMachines() || cmp.Or(each.Kind, endpoint.HAProxy) != endpoint.HAProxy ||
-			m.Port.IsUnknown() || each.Port != int(m.Port.ValueInt64()) {
-			continue
-		}
-		if address := addressOf(m.Host); slices.Contains(slices.Collect(maps.Values(each.Hosts)), address.ValueString()) {
-			addInvalid(diags, path.Root("additional_endpoints"), "Invalid endpoints", fmt.Errorf("the API server listens on "+
-				"port %d of all addresses of the machine, as one of the endpoints requires, and HAProxy of the endpoint %s "+
-				"uses that port on the same machine", each.Port, each.Address))
+		if m.sharesPort(each) {
+			addInvalid(diags, at, "Invalid endpoints", fmt.Errorf("the API server listens on port %d of all addresses of the "+
+				"machine, %s, and HAProxy of the endpoint %s uses that port on the same machine: set another port, or let "+
+				"other machines balance", each.Port, why, each.Address))
 		}
 	}
+}
+
+// sharesPort reports whether HAProxy of an endpoint has the API server's port on the replica's machine.
+func (m replicaModel) sharesPort(at endpoint.Registration) bool {
+	address := addressOf(m.Host)
+	return cmp.Or(at.Kind, endpoint.HAProxy) == endpoint.HAProxy && allKnown(address, m.Port) &&
+		at.Port == int(m.Port.ValueInt64()) &&
+		slices.Contains(slices.Collect(maps.Values(at.Hosts)), address.ValueString())
 }
 
 // refuseOtherEndpoint rejects the endpoint of another cluster.

@@ -240,6 +240,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			Registration:      registrationText(registration),
 			DetectionTime:     registration.LongestDetection(),
 			AllAddresses:      registration.OnMachines(),
+			ListenAll:         m.Listen.ValueString() == listenAll,
 			EndpointLease:     kubevip.LeaseOf(registration),
 			EarlyRenewal:      early,
 

@@ -28,6 +28,9 @@ const defaultServiceCIDR = "10.96.0.0/12"
 
 const defaultDomain = "cluster.local"
 
+// listenAll is the value of listen with which an API server listens on all addresses.
+const listenAll = "all"
+
 func replicaSchema(ctx context.Context) schema.Schema {
 	attributes := replicaArguments()
 	for name, attribute := range replicaNetwork() {
@@ -223,6 +226,14 @@ func replicaNetwork() map[string]schema.Attribute {
 			MarkdownDescription: "TCP port of the API server on the machine's own address. Default `6443`. A " +
 				"change takes the replicas out of rotation and restarts all three components, one replica at a " +
 				"time.",
+		},
+		"listen": schema.StringAttribute{
+			Optional: true, Validators: []validator.String{stringvalidator.OneOf(listenAll)},
+			MarkdownDescription: "Where the API server listens: `all` is all addresses of the machine, for clients in " +
+				"another network of the machine. List its addresses there in `extra_sans`. Default: the machine's own " +
+				"address; all addresses with an endpoint of the kind `bgp` or `kube_vip`, which needs them. The plan refuses " +
+				"`all` if HAProxy of an endpoint uses the same port on the same machine. A change takes the replicas out of " +
+				"rotation and restarts their API servers, one replica at a time.",
 		},
 		"service_cidrs": schema.ListAttribute{
 			Optional: true, Computed: true, ElementType: types.StringType,

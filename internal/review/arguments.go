@@ -33,6 +33,7 @@ var argumentsByType = map[string]map[string]argument{
 		"etcd":                 {label: "etcd endpoints", effect: Restart},
 		"host":                 {label: "machine", effect: Restart, shown: true},
 		"port":                 {label: "port", effect: Restart, shown: true},
+		"listen":               {label: "addresses that the API server listens on", effect: Restart, shown: true},
 		"pod_cidrs":            {label: "pod CIDRs", effect: Restart},
 		"service_cidrs":        {label: "service CIDRs", effect: Restart},
 		"cluster_domain":       {label: "cluster domain", effect: Restart},

@@ -201,6 +201,7 @@ resource "kube_control_plane_replica" "this" {
   additional_endpoints = var.additional_endpoints
   supplementary_groups = var.kubernetes.supplementary_groups
   konnectivity         = var.kubernetes.konnectivity
+  listen               = var.kubernetes.listen
   verify_kubelets      = var.kubernetes.verify_kubelets
   runtime              = var.kubernetes.runtime
   image_repository     = var.kubernetes.image_repository

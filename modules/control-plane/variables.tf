@@ -314,6 +314,7 @@ variable "kubernetes" {
       controller_manager = optional(map(object({ host_path = string, mount_path = string, read_only = optional(bool), path_type = optional(string) })))
       scheduler          = optional(map(object({ host_path = string, mount_path = string, read_only = optional(bool), path_type = optional(string) })))
     }))
+    listen           = optional(string)
     verify_kubelets  = optional(bool)
     runtime          = optional(string)
     image_repository = optional(string)

@@ -52,7 +52,7 @@ func APIServer(s Replica) Component {
 	extra := s.ExtraArgs[release.APIServer]
 	flags := hardening()
 	flags["advertise-address"] = s.Address
-	flags["bind-address"] = s.bindAddress()
+	flags["bind-address"] = s.bindAddress(s.AllAddresses || s.ListenAll)
 	flags["secure-port"] = strconv.Itoa(s.APIPort())
 	flags["allow-privileged"] = "true"
 	flags["authorization-mode"] = "Node,RBAC"
@@ -104,17 +104,18 @@ func APIServer(s Replica) Component {
 		Groups:       slices.Compact(slices.Sorted(slices.Values(groups))),
 		Certificates: []string{APIServerCert, KubeletClientCert, FrontProxyClientCert, EtcdClientCert},
 		Probe: probe{
-			Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true, AllAddresses: s.AllAddresses,
+			Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true,
+			AllAddresses: s.AllAddresses || s.ListenAll,
 		},
 		StopTimeout: ShutdownDelay(s) + requestsEnd,
 		Sockets:     s.Sockets(),
 	}
 }
 
-// bindAddress returns the address that the API server listens on.
-func (s Replica) bindAddress() string {
+// bindAddress returns the address that a server listens on: the machine's own, or the one that stands for all.
+func (s Replica) bindAddress(all bool) string {
 	switch {
-	case !s.AllAddresses:
+	case !all:
 		return s.Address
 	case strings.Contains(s.Address, ":"):
 		return "::"

@@ -31,7 +31,8 @@ const (
 // changing one would break a guarantee of the provider.
 var OwnedFlags = map[string]map[string]string{
 	release.APIServer: {
-		"advertise-address": ownAddress, "bind-address": ownAddress, "secure-port": ownAddress,
+		"advertise-address": ownAddress, "secure-port": ownAddress,
+		"bind-address": ownAddress + `; the setting "listen" opens all addresses of the machine`,
 		"etcd-servers": ownEtcd, "etcd-cafile": ownEtcd, "etcd-certfile": ownEtcd, "etcd-keyfile": ownEtcd,
 		"service-cluster-ip-range": ownServices,
 		"client-ca-file":           ownPKI, "tls-cert-file": ownPKI, "tls-private-key-file": ownPKI,

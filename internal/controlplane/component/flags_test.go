@@ -121,6 +121,11 @@ func TestFlagsFollowSettings(t *testing.T) {
 			[]string{"--bind-address=::", "--advertise-address=fd00::11"},
 		},
 		{
+			"the user wants all addresses", func(s *Replica) { s.ListenAll = true },
+			release.APIServer,
+			[]string{"--bind-address=0.0.0.0", "--advertise-address=10.0.0.11"},
+		},
+		{
 			"only an API server listens on all addresses", func(s *Replica) { s.AllAddresses = true },
 			release.Scheduler,
 			[]string{"--bind-address=127.0.0.1"},
@@ -317,7 +322,7 @@ func TestDecidedOtherwise(t *testing.T) {
 			}, "/etc/kubernetes/files/authentication.yaml",
 		},
 		"API server on one address": {
-			release.APIServer, "bind-address", "10.0.0.11", func(s *Replica) { s.AllAddresses = true }, all,
+			release.APIServer, "bind-address", "10.0.0.11", func(s *Replica) { s.ListenAll = true }, all,
 		},
 		"controller-manager on loopback": {
 			release.ControllerManager, "bind-address", own, func(s *Replica) { s.MetricsAddress = all }, all,

@@ -91,7 +91,7 @@ func konnectivity(s Replica) Component {
 		Program: settings.Program,
 		Flags: map[string]string{
 			"mode": "grpc", "uds-name": KonnectivitySocket, "server-port": "0",
-			"agent-bind-address": s.bindAddress(), "agent-port": fmt.Sprint(port),
+			"agent-bind-address": s.bindAddress(s.AllAddresses), "agent-port": fmt.Sprint(port),
 			"cluster-cert": KonnectivityCert, "cluster-key": KeyPath(KonnectivityCert),
 			"tls-min-version": "VersionTLS12", "cipher-suites": cipherSuites,
 			"kubeconfig":              KonnectivityConf,

@@ -69,9 +69,11 @@ type Replica struct {
 	// DetectionTime is how long the endpoint sends requests to a replica that is not ready any
 	// more. 0 means that the provider takes it out of rotation before.
 	DetectionTime time.Duration
-	// AllAddresses lets the API server listen on all addresses of the machine, because clients
-	// reach it at the endpoint's address. Otherwise, it listens on the machine's own.
+	// AllAddresses lets the API server and the proxy server of Konnectivity listen on all addresses of the machine,
+	// because clients reach them at the endpoint's address. Otherwise, they listen on the machine's own.
 	AllAddresses bool
+	// ListenAll lets the API server alone listen on all addresses, because a user wants it.
+	ListenAll bool
 	// EndpointLease is the name of the Lease whose holder has the endpoint's address, as with kube-vip. Its
 	// holders get a kubeconfig for it. "" means that the endpoint has none.
 	EndpointLease string
@@ -112,7 +114,7 @@ type Previous struct {
 
 // ServingAddress returns the address at which the API server is asked on its own machine. It listens
 // there alone, because the endpoint's load balancer on the same machine may use the same port of
-// the virtual IP, unless the endpoint's address is its own (AllAddresses).
+// the virtual IP, unless the endpoint's address is its own (AllAddresses) or the user wants it (ListenAll).
 func (s Replica) ServingAddress() string {
 	return net.JoinHostPort(s.Address, strconv.Itoa(s.APIPort()))
 }

@@ -1,0 +1,82 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+)
+
+// TestListen: an API server that listens on all addresses shares no port with HAProxy on the same machine, whoever
+// requires it.
+func TestListen(t *testing.T) {
+	haproxyAt := func(port int, hosts ...string) endpoint.Registration {
+		r := endpoint.Registration{Address: "10.0.0.100", Port: port, DrainTimeout: time.Second, Hosts: map[string]string{}}
+		for _, host := range hosts {
+			r.Hosts[host] = host
+		}
+		return r
+	}
+	external := endpoint.Registration{
+		Kind: endpoint.External, Address: "10.0.0.200", Port: 6443, TargetPort: 6443, DrainTimeout: time.Second,
+		DetectionTime: time.Second, Hosts: map[string]string{"cp1": "10.0.0.11"},
+	}
+	for _, c := range []struct {
+		name       string
+		listen     string // "" is null
+		endpoint   endpoint.Registration
+		additional []endpoint.Registration
+		want       string
+	}{
+		{"by default", "", haproxyAt(6443, "10.0.0.11"), nil, ""},
+		{"the same port", "all", haproxyAt(6443, "10.0.0.11", "10.0.0.12"), nil, "listen: Cause: the API server listens on " +
+			"port 6443 of all addresses"},
+		{"another port", "all", haproxyAt(443, "10.0.0.11"), nil, ""},
+		{"other machines", "all", haproxyAt(6443, "10.0.0.21"), nil, ""},
+		{"a balancer of the platform", "all", external, nil, ""},
+		{"of another endpoint", "all", external, []endpoint.Registration{haproxyAt(6443, "10.0.0.11")}, "listen: "},
+	} {
+		values := map[string]any{"host.address": "10.0.0.11", "port": int64(6443)}
+		if c.listen != "" {
+			values["listen"] = c.listen
+		}
+		state := importedState(t, replicaSchema(t.Context()), values)
+		object := func(r endpoint.Registration) types.Object {
+			object, diags := registrationObject(t.Context(), r)
+			if diags.HasError() {
+				t.Fatal(diags)
+			}
+			return object
+		}
+		state.SetAttribute(t.Context(), path.Root("endpoint"), object(c.endpoint))
+		var additional []types.Object
+		for _, r := range c.additional {
+			additional = append(additional, object(r))
+		}
+		state.SetAttribute(t.Context(), path.Root("additional_endpoints"), additional)
+		var m replicaModel
+		var diags diag.Diagnostics
+		diags.Append(state.Get(t.Context(), &m)...)
+		if diags.HasError() {
+			t.Fatal(diags)
+		}
+		m.validateEndpoints(t.Context(), &diags)
+		if got := runtimeErrors(diags); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestListenAffectsMachine: a change of listen is one of the machine.
+func TestListenAffectsMachine(t *testing.T) {
+	before, after := bareReplica(), bareReplica()
+	after.Listen = types.StringValue(listenAll)
+	if !after.affectsMachine(t.Context(), before, &session{}) || before.affectsMachine(t.Context(), before, &session{}) {
+		t.Error("a change of listen changes no machine")
+	}
+}
