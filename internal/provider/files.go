@@ -133,6 +133,13 @@ func (m replicaModel) validateFiles(ctx context.Context, diags *diag.Diagnostics
 		diags.AddAttributeWarning(path.Root("files"), "Profiling of kube-scheduler is on", warning+
 			"\nNext step: set enableProfiling: false in the file, unless you need it.")
 	}
+	if err := component.CheckAuthenticationConfig(files, extra); err != nil {
+		addInvalid(diags, path.Root("files"), "Invalid files", err)
+	}
+	for _, warning := range component.UncheckedFiles(extra) {
+		diags.AddAttributeWarning(path.Root("extra_args"), "File not checked", warning+"\nNext step: place it with files, "+
+			"so that the plan checks it, or check it yourself.")
+	}
 	warnFiles(files, extra, diags)
 }
 

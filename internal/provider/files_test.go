@@ -117,6 +117,19 @@ func TestValidateFiles(t *testing.T) {
 			}}), admission, "at its start only", "",
 		},
 		{
+			"closed health paths",
+			filesValue(t, map[string]map[string]attr.Value{
+				"a.yaml": text("kind: AuthenticationConfiguration\nanonymous: {enabled: false}\n"),
+			}),
+			map[string]string{"authentication-config": component.ConfigFilePath("a.yaml")},
+			"anonymous.enabled = false", "",
+		},
+		{
+			"elsewhere", types.MapNull(fileValue(t, nil).Type(t.Context())),
+			map[string]string{"authentication-config": "/srv/login.yaml"},
+			"", "which no plan reads",
+		},
+		{
 			"write-only",
 			filesValue(t, map[string]map[string]attr.Value{"a.yaml": {"content_wo": types.StringValue(webhookText)}}), admission,
 			"", "",

@@ -58,7 +58,7 @@ type anonymousPath struct {
 // the user, flags that the server does not accept together with a file
 // (BuiltInAuthenticationOptions.Validate), and disabled feature gates.
 func authenticationByHand(extra map[string]string) string {
-	if _, extraSet := extra["authentication-config"]; extraSet {
+	if _, extraSet := extra[authenticationFlag]; extraSet {
 		return `the flag "authentication-config"`
 	}
 	for name := range extra {

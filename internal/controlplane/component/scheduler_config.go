@@ -9,6 +9,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
+// schedulerConfigFlag names a KubeSchedulerConfiguration.
+const schedulerConfigFlag = "config"
+
 // schedulerConfig is the part of a KubeSchedulerConfiguration that replaces flags of the provider.
 type schedulerConfig struct {
 	Kind             string `json:"kind"`
@@ -19,11 +22,11 @@ type schedulerConfig struct {
 }
 
 // CheckSchedulerConfig checks the file that the flag config of kube-scheduler names, if its content
-// is known. With such a file, kube-scheduler ignores the flags kubeconfig and profiling
+// is known, which is only one of files. With such a file, kube-scheduler ignores the flags kubeconfig and profiling
 // (cmd/kube-scheduler/app/options, DeprecatedOptions). err says why it would not reach the API server;
 // warning says that profiling, which the provider switches off, is on again.
 func CheckSchedulerConfig(files map[string]ConfigFile, extra map[string]map[string]string) (warning string, err error) {
-	names := namedFiles(extra[release.Scheduler]["config"])
+	names := namedFiles(extra[release.Scheduler][schedulerConfigFlag])
 	if len(names) != 1 || files[names[0]].Content == "" {
 		return "", nil
 	}
