@@ -101,9 +101,14 @@ func validateVariables(
 	if variables.IsNull() || !elementsKnown(ctx, variables) {
 		return
 	}
-	err := errNoVariables
-	if len(variables.Elements()) > 0 {
-		err = validate(stringMapOf(ctx, variables, diags))
+	err, values := errNoVariables, stringMapOf(ctx, variables, diags)
+	if len(values) > 0 {
+		err = validate(values)
+	}
+	if proxy := systemd.ProxyWithoutExceptions(values); proxy != "" {
+		diags.AddAttributeWarning(at, "Proxy without exceptions", proxy+" is set, and NO_PROXY is not: requests to etcd, "+
+			"to other machines of the control plane and to nodes go through the proxy too.\nNext step: list in NO_PROXY the "+
+			"networks of the machines, of Services and of Pods, and .svc.")
 	}
 	if err != nil {
 		addInvalid(diags, at, "Invalid environment", err)

@@ -31,6 +31,21 @@ func ValidateEnvironment(variables map[string]string) error {
 	return nil
 }
 
+// ProxyWithoutExceptions returns the variable that makes a program written in Go send its requests to all other
+// machines through a proxy, because no variable names exceptions, or "" (golang.org/x/net/http/httpproxy,
+// FromEnvironment).
+func ProxyWithoutExceptions(variables map[string]string) string {
+	if variables["NO_PROXY"] != "" || variables["no_proxy"] != "" {
+		return ""
+	}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		if variables[name] != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // EnvironmentLines returns the settings for the [Service] section of a unit, one for each variable,
 // sorted. They go behind those of Limits, so that GOMEMLIMIT of the user wins.
 func EnvironmentLines(variables map[string]string) string {

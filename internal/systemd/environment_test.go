@@ -42,3 +42,27 @@ func TestEnvironmentRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestProxyWithoutExceptions(t *testing.T) {
+	const proxy = "http://proxy:3128"
+	for want, all := range map[string][]map[string]string{
+		"": {
+			nil,
+			{"GODEBUG": "a=1"},
+			{"HTTPS_PROXY": ""},
+			{"HTTPS_PROXY": proxy, "NO_PROXY": "10.0.0.0/8"},
+			{"HTTP_PROXY": proxy, "no_proxy": ".svc"},
+			{"NO_PROXY": "*"},
+		},
+		"HTTPS_PROXY": {{"HTTPS_PROXY": proxy}, {"HTTPS_PROXY": proxy, "NO_PROXY": ""}},
+		"https_proxy": {{"https_proxy": proxy}},
+		"http_proxy":  {{"http_proxy": proxy}},
+		"HTTP_PROXY":  {{"HTTP_PROXY": proxy}},
+	} {
+		for _, variables := range all {
+			if got := ProxyWithoutExceptions(variables); got != want {
+				t.Errorf("%v: %q, want %q", variables, got, want)
+			}
+		}
+	}
+}
