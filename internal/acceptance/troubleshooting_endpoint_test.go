@@ -80,8 +80,7 @@ func (s symptoms) stopEndpoint(t *testing.T) {
 // allNodesNotReady: the endpoint of kubelets is down. Their node objects are updated through it.
 func (s symptoms) allNodesNotReady(t *testing.T) {
 	names := []string{"worker-1", "worker-2"}
-	admin := credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
-	stop := standInKubelets(t, admin, names...)
+	stop := standInKubelets(t, s.operator(t), names...)
 	defer stop()
 	states := func() (ready, since []string) {
 		for _, line := range strings.Split(strings.TrimSpace(s.typed(t, showNodes)), "\n")[1:] {

@@ -139,7 +139,8 @@ func TestImportReadsBack(t *testing.T) {
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.APIPort(),
 				EtcdURLs:     s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.Domain(), ExtraSANs: s.ExtraSANs,
-				ListenAll: s.ListenAll, NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit,
+				ListenAll: s.ListenAll, NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal,
+				Audit:          s.Audit,
 				Authentication: s.Authentication,
 				Limits: map[string]component.Limits{
 					release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager],
