@@ -7,13 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sys/unix"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -26,17 +27,20 @@ const (
   systemd-run --quiet --unit=hog-$i sh -c 'while :; do :; done'
 done`
 	diskHog = `systemd-run --quiet --unit=hog-disk \
-  sh -c 'while :; do dd if=/dev/zero of=/var/tmp/hog bs=1M count=32 conv=fsync; done'`
+  sh -c 'while :; do dd if=/dev/zero of=/var/tmp/hog bs=64K count=64 oflag=dsync conv=notrunc; done'`
 )
 
+// busyWrites is how often a second the disk of the machine can be written to, so that one hog keeps it busy.
+const busyWrites = 20
+
 // TestBusyNeighbourOnMachines writes to a member on a machine whose other services want all processors, and on one
-// where another service writes to the disk, without and with what is reserved for etcd. Lab machines have cgroup v1 on
-// some computers: there, weights of processors are in effect, and neither reserved memory nor, for most disks, weights
-// of disks. Those are required where the disk has them.
+// where another service writes to the disk: without and with what is reserved for etcd, and with a disk of its own. Lab
+// machines have cgroup v1 on some computers: there, weights of processors are in effect, and neither reserved memory
+// nor, for most disks, weights of disks. Those are required where the disk has them; a disk of its own always helps.
 func TestBusyNeighbourOnMachines(t *testing.T) {
 	testrun.Long(t)
 	onLab(t, lab.Config{
-		Name: busyLab, Subnet: netip.MustParsePrefix("10.87.0.0/24"), Machines: []string{"cp1"},
+		Name: busyLab, Subnet: netip.MustParsePrefix("10.87.0.0/24"), Machines: []string{"cp1"}, DiskImages: true,
 	}, []string{newRelease}, testBusyNeighbour)
 }
 
@@ -53,7 +57,7 @@ func testBusyNeighbour(t *testing.T) {
 done`)
 	r.only([]string{"cp1"}, "create", r.create)
 	idle := r.puts(one)
-	busy, slow := r.putsWith(one, processorHogs), r.putsWith(one, diskHog)
+	busy, slow := r.putsWith(one, processorHogs), r.putsWithBusyDisk(one)
 	one.Limits = systemd.Limits{MemoryMin: "10%", CPUWeight: 1000, IOWeight: 1000}
 	r.specs["cp1"] = one
 	update := func(ctx context.Context, s Spec) error { _, err := r.clusters.Update(ctx, s); return err }
@@ -65,7 +69,7 @@ done`)
 	r.expectReviewed("CPUWeight=1000, and etcd.slice has 77", "77")
 	r.sh("cp1", "systemctl --runtime set-property etcd.slice CPUWeight=1000")
 	r.compare("all processors busy", idle, busy, r.putsWith(one, processorHogs), true)
-	r.compare("the disk busy", idle, slow, r.putsWith(one, diskHog), r.weighsDisk())
+	r.compare("the disk busy", idle, slow, r.putsWithBusyDisk(one), r.weighsDisk())
 	one.Limits = systemd.Limits{}
 	r.specs["cp1"] = one
 	r.only([]string{"cp1"}, "release", update)
@@ -73,18 +77,71 @@ done`)
 		t.Errorf("without reservations, etcd is in %s", slice)
 	}
 	r.only([]string{"cp1"}, "destroy", r.delete)
+	newProcess(t, r.lab, one.Bundle).ownVolume(one, idle, slow) // this one does not bootstrap after it has seen a cluster
 }
 
-// expectReserved expects that etcd is in a slice of its own, and logs the weights that the kernel has.
+// ownVolume gives the member a disk of its own. What another service writes to the machine's disk does not delay it.
+func (r *rig) ownVolume(one Spec, idle, slow latencies) {
+	r.t.Helper()
+	disk, err := lab.NewVolume(r.t.Context(), filepath.Join(r.t.TempDir(), "volume"), 300<<20)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := disk.Remove(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	one.Host = r.specs["cp1"].Host
+	one.Peers = map[string]*host.Host{"cp1": one.Host}
+	if err := disk.Attach(r.t.Context(), r.lab.Machine("cp1"), volumeDevice); err != nil {
+		r.t.Fatal(err)
+	}
+	one.Volume = &volume.Spec{Device: volumeDevice, MountPath: volumePlace}
+	one.DataDir = volumePlace + "/etcd"
+	r.specs["cp1"] = one
+	r.only([]string{"cp1"}, "create on a disk of its own", r.create)
+	r.compare("a disk of its own", idle, slow, r.putsWithBusyDisk(one), true)
+	r.only([]string{"cp1"}, "destroy", r.delete)
+	r.sh("cp1", "! mountpoint -q "+volumePlace+" || umount "+volumePlace)
+}
+
+// expectReserved expects that etcd is in a slice of its own, and that the kernel has what is reserved: with cgroup v2
+// everything, with v1 the weight of processors.
 func (r *rig) expectReserved() {
 	r.t.Helper()
+	const files = "cpu/etcd.slice/cpu.shares blkio/etcd.slice/blkio*.weight etcd.slice/cpu.weight etcd.slice/memory.min " +
+		"etcd.slice/io*.weight"
 	group := strings.TrimSpace(r.sh("cp1", `systemctl show --property=ControlGroup --value etcd.service
-cd /sys/fs/cgroup; for file in cpu/etcd.slice/cpu.shares blkio/etcd.slice/blkio*.weight \
-  etcd.slice/cpu.weight etcd.slice/memory.min etcd.slice/io*.weight; do [ ! -e $file ] || echo $file $(cat $file); done
-systemctl show --property=MemoryMin,CPUWeight,IOWeight etcd.slice`))
+cd /sys/fs/cgroup; for file in `+files+`; do [ ! -e $file ] || echo $file $(cat $file); done
+systemctl show --property=MemoryMin,CPUWeight,IOWeight etcd.slice
+[ ! -e cgroup.controllers ] || echo unified
+sed -n 's/^MemTotal: *\([0-9]*\) kB/total \1/p' /proc/meminfo`))
 	r.t.Log(group)
 	if !strings.HasPrefix(group, "/etcd.slice/etcd.service\n") {
 		r.t.Errorf("etcd is in another group")
+	}
+	lines := strings.Split(group, "\n")
+	value := func(prefix string) int64 {
+		for _, line := range lines {
+			if text, found := strings.CutPrefix(line, prefix); found {
+				n, _ := strconv.ParseInt(text, 10, 64) // what is no number is not what was wanted
+				return n
+			}
+		}
+		return 0
+	}
+	tenth := value("total ") << 10 / 10
+	about := func(n int64) bool { return n > tenth-tenth/100 && n < tenth+tenth/100 }
+	if !about(value("MemoryMin=")) || value("CPUWeight=") != 1000 || value("IOWeight=") != 1000 {
+		r.t.Errorf("systemd has not reserved a tenth of the memory and the weights")
+	}
+	if slices.Contains(lines, "unified") {
+		if !about(value("etcd.slice/memory.min ")) || value("etcd.slice/cpu.weight ") != 1000 {
+			r.t.Errorf("the kernel has not reserved a tenth of the memory and the weight")
+		}
+	} else if shares := value("cpu/etcd.slice/cpu.shares "); shares != 10240 { // of 1024, as 1000 of 100
+		r.t.Errorf("the kernel has %d shares of processors for etcd", shares)
 	}
 }
 
@@ -112,22 +169,31 @@ func (r *rig) compare(what string, idle, without, with latencies, required bool)
 // enabled for it (Documentation/admin-guide/cgroup-v2.rst, io.weight), and the weight is in its group.
 func (r *rig) weighsDisk() bool {
 	r.t.Helper()
-	var place unix.Stat_t
-	if err := unix.Stat(filepath.Join("/var/lib/kube-lab", busyLab), &place); err != nil {
+	// The disk is a loop device of the machine's image.
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	device := fmt.Sprintf("%d:%d", unix.Major(place.Dev), unix.Minor(place.Dev))
+	loops = slices.DeleteFunc(loops, func(file string) bool {
+		image, err := os.ReadFile(file)
+		return err != nil || !strings.HasPrefix(string(image), filepath.Join("/var/lib/kube-lab", busyLab)+"/")
+	})
+	if len(loops) != 1 {
+		r.t.Fatalf("the machine has the disks %q", loops)
+	}
+	queue := filepath.Join(filepath.Dir(loops[0]), "..")
+	number, err := os.ReadFile(queue + "/dev")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	device := strings.TrimSpace(string(number))
 	weight := strings.TrimSpace(r.sh("cp1", `cd /sys/fs/cgroup
 cat blkio/etcd.slice/blkio*.weight etcd.slice/io*.weight 2>/dev/null | grep -c 1000 || true`))
 	cost, _ := os.ReadFile("/sys/fs/cgroup/io.cost.qos")
 	costs := strings.Contains(string(cost), device+" enable=1")
-	// A partition's queue is that of its disk; memory has none.
-	var scheduler []byte
-	for _, file := range []string{"queue/scheduler", "../queue/scheduler"} {
-		if text, err := os.ReadFile(filepath.Join("/sys/dev/block", device) + "/" + file); err == nil {
-			scheduler = text
-			break
-		}
+	scheduler, err := os.ReadFile(queue + "/queue/scheduler")
+	if err != nil {
+		r.t.Fatal(err)
 	}
 	r.t.Logf("the disk %s: scheduler %q, io.cost %t, weights of etcd: %s", device, strings.TrimSpace(string(scheduler)),
 		costs, weight)
@@ -140,6 +206,21 @@ func (r *rig) putsWith(s Spec, hogs string) latencies {
 	r.sh("cp1", hogs)
 	defer r.sh("cp1", "systemctl stop 'hog-*'; rm -f /var/tmp/hog")
 	return r.puts(s)
+}
+
+// putsWithBusyDisk is putsWith a hog on the machine's disk, which is slow.
+func (r *rig) putsWithBusyDisk(s Spec) latencies {
+	r.t.Helper()
+	m := r.lab.Machine("cp1")
+	if err := m.SlowDisk(busyWrites); err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() {
+		if err := m.SlowDisk(0); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	return r.putsWith(s, diskHog)
 }
 
 // latencies are quantiles.
