@@ -166,6 +166,7 @@ func (p Probe) schedule() timer.Schedule {
 func (p Probe) service() timer.Service {
 	return timer.Service{
 		Description: "Liveness probes", Script: p.Script, Timeout: "3min",
+		Order: []string{"StartLimitIntervalSec=0"}, // a round that is started by hand delays none of the timer's
 		Settings: []string{
 			"RuntimeDirectory=" + p.Name, "RuntimeDirectoryMode=0755", "RuntimeDirectoryPreserve=yes",
 			"SyslogLevel=warning", "LogLevelMax=notice", "TasksMax=100", "MemoryMax=256M",
