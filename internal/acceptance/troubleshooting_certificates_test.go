@@ -61,8 +61,8 @@ func (s symptoms) expiringRequests(t *testing.T) (count int) {
 	t.Helper()
 	metrics := kubectl(t, s.w, s.admin, "--server="+servers("cp1")[0], "get", "--raw", "/metrics")
 	upTo := func(seconds string) (count int) {
-		_, rest, found := strings.Cut(metrics, `apiserver_client_certificate_expiration_seconds_bucket{le="`+seconds+`"} `)
-		if _, err := fmt.Sscan(rest, &count); err != nil || !found {
+		_, rest, ok := strings.Cut(metrics, `apiserver_client_certificate_expiration_seconds_bucket{le="`+seconds+`"} `)
+		if _, err := fmt.Sscan(rest, &count); err != nil || !ok {
 			t.Fatalf("there is no bucket of %s s: %v", seconds, err)
 		}
 		return count

@@ -126,8 +126,8 @@ var alertName = regexp.MustCompile(`^(?:Etcd|Kube|HAProxy)[A-Z][A-Za-z]+$`)
 // namedFirst returns the alerts in the line "Alerts:" at the begin of a section, which may be wrapped.
 func namedFirst(section string) []string {
 	paragraph, _, _ := strings.Cut(strings.TrimSpace(section), "\n\n")
-	list, found := strings.CutPrefix(paragraph, "Alerts: ")
-	if !found {
+	list, ok := strings.CutPrefix(paragraph, "Alerts: ")
+	if !ok {
 		return nil
 	}
 	var names []string
@@ -185,7 +185,7 @@ func firedAlerts(t *testing.T) map[string]bool {
 		acceptanceFunctions(t, pattern, func(f *ast.FuncDecl) { ast.Inspect(f, collect) })
 	}
 	if len(alerts) < 40 {
-		t.Errorf("found only %d alerts that tests expect", len(alerts))
+		t.Errorf("tests expect only %d alerts", len(alerts))
 	}
 	return alerts
 }

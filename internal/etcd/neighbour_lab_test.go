@@ -124,7 +124,7 @@ sed -n 's/^MemTotal: *\([0-9]*\) kB/total \1/p' /proc/meminfo`))
 	lines := strings.Split(group, "\n")
 	value := func(prefix string) int64 {
 		for _, line := range lines {
-			if text, found := strings.CutPrefix(line, prefix); found {
+			if text, has := strings.CutPrefix(line, prefix); has {
 				n, _ := strconv.ParseInt(text, 10, 64) // what is no number is not what was wanted
 				return n
 			}
