@@ -25,7 +25,7 @@ var symptoms = []struct {
 	causes []cause
 }{
 	{"The API is slow", []cause{
-		{"`apiserver_admission_webhook_admission` first", "slowWebhook", nil},
+		{"`apiserver_admission_webhook_admission` first", "slowWebhook", []string{"KubeAPIWebhookSlow"}},
 		{"`etcd_request` first", "slowEtcd", []string{"KubeAPIEtcdSlow", "KubeAPILatencyHigh", "KubeAPIErrorBudgetBurn"}},
 		{
 			"`apiserver_flowcontrol_request_wait` first", "manyRequests",
@@ -52,8 +52,8 @@ var symptoms = []struct {
 		{"no scheduler works", "pendingPods", []string{"KubeSchedulerDown"}},
 	}},
 	{"Nodes are not ready", []cause{
-		{"`Kubelet never posted node status`", "nodesNotReady", nil},
-		{"All nodes since the same time", "allNodesNotReady", nil},
+		{"`Kubelet never posted node status`", "nodesNotReady", []string{"KubeNodesNotReady"}},
+		{"All nodes since the same time", "allNodesNotReady", []string{"KubeAllNodesNotReady"}},
 		{"no controller-manager looks at nodes", "nodesNotReady", []string{"KubeControllerManagerDown"}},
 	}},
 	{"Certificates expire", []cause{

@@ -130,7 +130,8 @@ func haproxySchema() schema.Attribute {
 				MarkdownDescription: "Further virtual IPs: unused addresses in the machines' network, or in another one " +
 					"on the same interface that all of them reach. One machine has all of them. IPv6 beside an IPv4 `address` " +
 					"is possible, and each machine then needs an IPv6 address on the interface. Certificates of the API servers " +
-					"contain them. A change reloads HAProxy and keepalived and keeps the connections to the other addresses. Default: none.",
+					"contain them. A change reloads HAProxy and keepalived and keeps the connections to the other addresses. " +
+					"Default: none.",
 			},
 			"interface": schema.StringAttribute{
 				Optional: true,
