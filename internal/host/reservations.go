@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -83,7 +84,7 @@ func (r reservations) describe(p *Process, unit string) {
 		if len(slice.memory) < len(least) || len(slice.memory) == len(least) && slice.memory < least {
 			least = slice.memory
 		}
-		if own.memory != "" && slice.memory != own.memory {
+		if own.memory != "" && !sameMemory(slice.memory, own.memory) {
 			p.NotInEffect = append(p.NotInEffect, differs("MemoryMin", own.memory, slice.memory, slice.name))
 		}
 	}
@@ -96,6 +97,16 @@ func (r reservations) describe(p *Process, unit string) {
 	if own.io != "" && shares.io != own.io {
 		p.NotInEffect = append(p.NotInEffect, differs("IOWeight", own.io, shares.io, shares.name))
 	}
+}
+
+// largestPage is how far two amounts of memory may be apart that systemd has computed of the same percentage: in a unit
+// it counts in 1/10000, and for set-property in 1/2^32, and both are rounded down to pages.
+const largestPage = 1 << 16
+
+func sameMemory(a, b string) bool {
+	one, oneErr := strconv.ParseInt(a, 10, 64)
+	other, otherErr := strconv.ParseInt(b, 10, 64)
+	return oneErr == nil && otherErr == nil && max(one, other)-min(one, other) <= largestPage
 }
 
 func differs(property, want, got, slice string) string {

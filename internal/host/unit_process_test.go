@@ -57,8 +57,16 @@ func TestReservations(t *testing.T) {
 		},
 		"a slice with another": {v2 + weighs + own + slice("x.slice", "MemoryMin=999 CPUWeight=7 IOWeight=200"), Process{
 			MemoryMin: "999", CPUWeight: "7", IOWeight: "200",
-			NotInEffect: []string{"MemoryMin=1000, and x.slice has 999", "CPUWeight=300, and x.slice has 7"},
+			NotInEffect: []string{"CPUWeight=300, and x.slice has 7"}, // a percentage is rounded in two ways
 		}},
+		"a slice with as much as rounding may differ": {
+			v2 + "reserved\tx.service\tx.service\tMemoryMin=1065536\n" + slice("x.slice", "MemoryMin=1000000"),
+			Process{MemoryMin: "1000000"},
+		},
+		"a slice with less": {
+			v2 + "reserved\tx.service\tx.service\tMemoryMin=1065537\n" + slice("x.slice", "MemoryMin=1000000"),
+			Process{MemoryMin: "1000000", NotInEffect: []string{"MemoryMin=1065537, and x.slice has 1000000"}},
+		},
 		"among the units of system.slice": {v2 + weighs + own + slice(systemSlice, "MemoryMin=0"), Process{
 			CPUWeight: "300", IOWeight: "200", NotInEffect: []string{"MemoryMin=1000, and system.slice has none"},
 		}},
