@@ -76,7 +76,10 @@ func TestPace(t *testing.T) {
 		}
 	}
 	for p, want := range map[*Probe][]string{
-		&fast:  {"OnUnitActiveSec=5\n", "\ntimeout=3\n", "\nthreshold=3\n", "\nhold=60\n"},
+		&fast: {
+			"OnUnitActiveSec=5\n", "[Unit]\nDescription=Liveness probes\nStartLimitIntervalSec=0\n", "\ntimeout=3\n",
+			"\nthreshold=3\n", "\nhold=60\n",
+		},
 		&probe: {"OnUnitActiveSec=10\n", "\ntimeout=15\n", "\nthreshold=8\n", "\nhold=240\n"},
 	} {
 		text := ""

@@ -17,7 +17,7 @@ type Schedule struct {
 // Service is what a timer starts: a script that the shell runs as root, once for each start.
 type Service struct {
 	Description  string
-	Order        []string // lines of [Unit] that order it: "After=network-online.target"
+	Order        []string // more lines of [Unit]: "After=network-online.target"
 	Environment  []string // lines that set it
 	Options      []string // of the shell
 	Script       string   // path
