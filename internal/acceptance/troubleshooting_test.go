@@ -17,7 +17,7 @@ resource "kube_etcd_member" "this" {
 // fewRequests lets an API server handle so few requests at once that a test can send too many.
 const fewRequests = `
 resource "kube_control_plane_replica" "this" {
-  extra_args = { apiserver = { max-requests-inflight = "6", max-mutating-requests-inflight = "4" } }
+  extra_args = { apiserver = { max-requests-inflight = "3", max-mutating-requests-inflight = "2" } }
 }
 `
 
