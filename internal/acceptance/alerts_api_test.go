@@ -43,6 +43,7 @@ func (a alarms) pods(t *testing.T) {
 			return nil
 		}
 	}
+	_ = serve(false)() // it is elsewhere since its metrics were provoked
 	end := again(t, serve(true), serve(false), 8*time.Second)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "KubePodsUnschedulable", "KubePodsPending", "KubeWorkQueueDeep",
 		"KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeAggregatedAPIErrors", "KubeNodesNotReady", "KubeAllNodesNotReady")
