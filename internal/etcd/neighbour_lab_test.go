@@ -83,7 +83,7 @@ done`)
 // ownVolume gives the member a disk of its own. What another service writes to the machine's disk does not delay it.
 func (r *rig) ownVolume(one Spec, idle, slow latencies) {
 	r.t.Helper()
-	disk, err := lab.NewVolume(r.t.Context(), filepath.Join(r.t.TempDir(), "volume"), 300<<20)
+	disk, err := lab.NewVolume(r.t.Context(), filepath.Join(r.t.TempDir(), "volume"), 2<<30) // a sparse file
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -140,7 +140,8 @@ sed -n 's/^MemTotal: *\([0-9]*\) kB/total \1/p' /proc/meminfo`))
 		if !about(value("etcd.slice/memory.min ")) || value("etcd.slice/cpu.weight ") != 1000 {
 			r.t.Errorf("the kernel has not reserved a tenth of the memory and the weight")
 		}
-	} else if shares := value("cpu/etcd.slice/cpu.shares "); shares != 10240 { // of 1024, as 1000 of 100
+	} else if shares := value("cpu/etcd.slice/cpu.shares "); shares != 0 && shares != 10240 {
+		// 10240 of 1024, as 1000 of 100. A container may not see the file: what the weight does is measured.
 		r.t.Errorf("the kernel has %d shares of processors for etcd", shares)
 	}
 }
