@@ -15,6 +15,22 @@ output "prometheus_kubeconfig" {
   sensitive   = true
 }
 
+output "etcd_ca_certificate" {
+  description = "etcd-ca.crt on Prometheus' machine."
+  value       = kube_etcd_client_certificate.prometheus.ca_certificate
+}
+
+output "etcd_client_certificate" {
+  description = "etcd-client.crt on Prometheus' machine."
+  value       = kube_etcd_client_certificate.prometheus.client_certificate
+}
+
+output "etcd_client_key" {
+  description = "etcd-client.key on Prometheus' machine: an age file."
+  value       = kube_etcd_client_certificate.prometheus.client_key
+  sensitive   = true
+}
+
 output "monitoring" {
   description = "What the functions alert_rules, dashboards and scrape_configs take."
   value       = module.control_plane.monitoring

@@ -43,9 +43,9 @@ module "control_plane" {
   etcd = {
     version  = "3.6.16"
     data_dir = "/var/lib/etcd" # each machine has a separate disk mounted here
-    # Everybody in the network of the machines may read etcd's metrics here: close the port to others.
-    extra_args = { listen-metrics-urls = "http://0.0.0.0:2381" }
-    resources  = var.limits.etcd
+    # etcd at port 2382, which serves metrics only: let Prometheus' machine reach that port, and not 2379
+    metrics   = { address = "0.0.0.0" }
+    resources = var.limits.etcd
     snapshots = {
       schedule         = "hourly"
       kept             = 24
@@ -91,6 +91,12 @@ resource "kube_kubeconfig" "prometheus" {
   server = module.control_plane.url
   user   = "prometheus"
   groups = ["system:monitoring"]
+}
+
+# A client of etcd: with this key, whoever reaches port 2379 reads and writes everything.
+resource "kube_etcd_client_certificate" "prometheus" {
+  pki  = module.control_plane.pki
+  user = "prometheus"
 }
 
 # Both are outside of the check blocks, because Terraform always plans to read a data

@@ -88,17 +88,18 @@ func alarmed(t *testing.T, kubernetes, etcd string, install ...string) (a alarms
 	names := []string{"cp1", "cp2", "cp3"}
 	w, bare := monitored(t, names, alertsFactor, install...)
 	override(t, w, fmt.Sprintf(alertsConfig, release(t, kubernetes), release(t, etcd), 0))
-	extend(t, w, alertsClients)
+	extend(t, w, alertsClients+planRules)
 	apply(t, w)
 	a = alarms{w: w, p: scraping(t, w), names: names, admin: credentialsOf(t, outputOf(t, w, "kubeconfig"))}
 	a.p.expectTargets(t, 6*len(names))
 	return a, bare
 }
 
-// TestAlerts makes alerts true that TestMonitoring does not, each by what it is about: drills, an upgrade that stands
-// still, leaders, Pods, clients, snapshots and space. All end after the repair.
+// TestAlerts makes alerts true that TestMonitoring does not, each by what it is about: plans, drills, an upgrade that
+// stands still, leaders, Pods, clients, snapshots and space. All end after the repair.
 func TestAlerts(t *testing.T) {
 	a, bare := alarmed(t, "kubernetes-1.35", "etcd-3.5")
+	a.plans(t)
 	a.drill(t)
 	half := a.halfUpgraded(t)
 	a.leaders(t)
@@ -112,7 +113,8 @@ func TestAlerts(t *testing.T) {
 	a.p.expectEnd(t, "EtcdMixedVersions", "KubeMixedVersions", "KubeComponentVersionsMixed", "EtcdSnapshotNotSent",
 		"EtcdDatabaseQuotaLowSpace", "EtcdDatabaseHighFragmentationRatio", "KubePodsUnschedulable", "KubePodsPending",
 		"KubeWorkQueueDeep", "KubeWorkQueueSlow", "KubeAggregatedAPIDown", "KubeClientCertificateExpiresSoon",
-		"KubeNodesNotReady", "KubeAllNodesNotReady", "KubeAPIWebhookSlow", "KubeAPIWebhookFails")
+		"KubeNodesNotReady", "KubeAllNodesNotReady", "KubeAPIWebhookSlow", "KubeAPIWebhookFails", "KubeDriftStays",
+		"KubePlanFails")
 	apply(t, a.w, "-destroy")
 	expectBare(t, bare, a.names...)
 }

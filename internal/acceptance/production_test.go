@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,7 +51,15 @@ func TestProduction(t *testing.T) {
 	if first.Ready {
 		t.Error("nobody reads metrics, and the control plane is ready")
 	}
-	scrape(t, names, credentialsOf(t, opened(t, identity, outputOf(t, w, "prometheus_kubeconfig"))))
+	etcd, err := tls.X509KeyPair([]byte(outputOf(t, w, "etcd_client_certificate")),
+		[]byte(opened(t, identity, outputOf(t, w, "etcd_client_key"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrape(t, names, credentialsOf(t, opened(t, identity, outputOf(t, w, "prometheus_kubeconfig"))),
+		"https://%s:6443", "https://%s:10257", "https://%s:10259")
+	scrape(t, names, credentials{tls: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{etcd}}},
+		"https://%s:2382")
 
 	text := openedOutput(t, w, identity)
 	admin := "--kubeconfig=" + writeFile(t, w, "admin.conf", text)
@@ -134,9 +143,9 @@ func compactOften(t *testing.T, w *workspace.Workspace) {
 	write(t, file, changed)
 }
 
-// scrape reads the metrics of all components every few seconds, as Prometheus does: over connections
-// that stay open.
-func scrape(t *testing.T, names []string, login credentials) {
+// scrape reads the metrics of components every few seconds, as Prometheus does: over connections that stay open. The
+// URLs are without the address of a machine.
+func scrape(t *testing.T, names []string, login credentials, urls ...string) {
 	t.Helper()
 	client := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: login.insecure().tls}, Timeout: timeout,
@@ -155,7 +164,7 @@ func scrape(t *testing.T, names []string, login credentials) {
 	go func() {
 		for ; t.Context().Err() == nil; time.Sleep(3 * time.Second) {
 			for _, name := range names {
-				for _, at := range []string{"https://%s:6443", "https://%s:10257", "https://%s:10259", "http://%s:2381"} {
+				for _, at := range urls {
 					read(fmt.Sprintf(at, address(name)) + "/metrics")
 				}
 			}
