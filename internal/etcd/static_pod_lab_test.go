@@ -251,10 +251,10 @@ func (r *rig) podCreated() {
 	}
 }
 
-// podFlag: a flag is rolled out one by one while a client writes.
+// podFlag: a flag, and a listener for metrics, are rolled out one by one while a client writes.
 func (r *rig) podFlag() {
 	w := r.writer()
-	r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"] = "256" }, everyone...)
+	r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"], s.MetricsAddress = "256", "0.0.0.0" }, everyone...)
 	r.all("roll out a flag", r.update)
 	acknowledged, failed := w.stop()
 	r.t.Logf("%d writes were acknowledged, %d were not", len(acknowledged), failed)
@@ -264,6 +264,8 @@ func (r *rig) podFlag() {
 		if got := r.sh(name, "tr '\\0' '\\n' </proc/$(pgrep -x etcd)/cmdline | grep max-txn"); got != "--max-txn-ops=256\n" {
 			r.t.Errorf("%s runs with %s", name, got)
 		}
+		r.sh(name, `cd /etc/kubernetes/pki/etcd && curl --silent --fail --cacert ca.crt --cert server.crt --key server.key \
+  --output /dev/null https://$(hostname -I | cut -d ' ' -f 1):2382/metrics`)
 	}
 }
 
