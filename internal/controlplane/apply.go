@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
@@ -37,13 +38,14 @@ func install(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// pullImages pulls the images that a machine does not have, before anything is stopped.
+// pullImages gets the images that a machine does not have, before anything is stopped.
 func pullImages(ctx context.Context, s Spec) error {
-	if _, err := s.Host.Run(ctx, host.Command{Script: pod.Pull(s.Replica)}); err != nil {
+	if err := staticpod.Provide(ctx, s.Host, s.Source, pod.Images(s.Replica)); err != nil {
 		return &problem.Problem{
-			Summary: "Images of the control plane not pulled", Host: s.Machine(), Attribute: "image_repository",
+			Summary: "Images of the control plane missing", Host: s.Machine(), Attribute: "image_repository",
 			Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "give the machine access to the image repository, or import the images there; then apply again.",
+			Next: "give the machine access to the image repository; or put archives of the images at kubernetes-v" + s.Version +
+				"/ in artifacts.directory, such as kube-apiserver.tar; or import the images there. Then apply again.",
 		}
 	}
 	return nil

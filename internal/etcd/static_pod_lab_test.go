@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -76,7 +77,9 @@ exit 1
 
 func testStaticPods(t *testing.T) {
 	prepareNodes(t)
+	images := imageSource(t)
 	r := newRig(t)
+	r.edit(func(s *Spec) { s.Source = images }, everyone...)
 	r.clusters.pace.ConditionTimeout, r.clusters.pace.Settle = 10*time.Second, time.Second
 	r.edit(func(s *Spec) {
 		s.Version, s.Runtime, s.ExtraArgs = oldRelease, machine.StaticPod, map[string]string{"max-txn-ops": "200"}
@@ -116,7 +119,33 @@ func testStaticPods(t *testing.T) {
 	}
 }
 
-// prepareNodes makes machines with containerd, a kubelet and the images.
+// imageSource returns a directory with programs and archives of images. The newer image has the architecture in its
+// name there, as in Kubernetes' releases.
+func imageSource(t *testing.T) host.Source {
+	t.Helper()
+	source := host.Source{Directory: t.TempDir()}
+	for release, name := range map[string]string{
+		oldRelease: machine.DefaultImage(oldRelease),
+		newRelease: strings.Replace(machine.DefaultImage(newRelease), ":", "-amd64:", 1),
+	} {
+		programs, dir := filepath.Join(components(), "etcd-v"+release), filepath.Join(source.Directory, "etcd-v"+release)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range machine.Artifacts(release) {
+			if err := os.Symlink(filepath.Join(programs, a.Name), filepath.Join(dir, a.Name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := build.ProgramImage(t.Context(), name, filepath.Join(programs, "etcd"), filepath.Join(dir, "etcd.tar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return source
+}
+
+// prepareNodes makes machines with containerd and a kubelet.
 func prepareNodes(t *testing.T) {
 	t.Helper()
 	l, err := lab.Open(os.Getenv(withinLab))
@@ -131,22 +160,14 @@ func prepareNodes(t *testing.T) {
 	if _, err := os.Stat(kubelet); err != nil {
 		testrun.Missing(t, "kube-lab build kubernetes-1.36-node makes kubelet")
 	}
-	archives := []string{filepath.Join(t.TempDir(), "pod.tar")}
-	if err := build.PodImage(t.Context(), pauseImage, archives[0]); err != nil {
+	pause := filepath.Join(t.TempDir(), "pod.tar")
+	if err := build.PodImage(t.Context(), pauseImage, pause); err != nil {
 		t.Fatal(err)
-	}
-	for _, release := range []string{oldRelease, newRelease} {
-		archive := filepath.Join(t.TempDir(), release+".tar")
-		program := filepath.Join(components(), "etcd-v"+release, "etcd")
-		if err := build.ProgramImage(t.Context(), machine.DefaultImage(release), program, archive); err != nil {
-			t.Fatal(err)
-		}
-		archives = append(archives, archive)
 	}
 	var group sync.WaitGroup
 	errs := make([]error, len(everyone))
 	for i, name := range everyone {
-		group.Go(func() { errs[i] = prepareNode(t.Context(), l.Machine(name), kubelet, archives) })
+		group.Go(func() { errs[i] = prepareNode(t.Context(), l.Machine(name), kubelet, pause) })
 	}
 	group.Wait()
 	for i, err := range errs {
@@ -156,20 +177,18 @@ func prepareNodes(t *testing.T) {
 	}
 }
 
-func prepareNode(ctx context.Context, m *lab.Machine, kubelet string, archives []string) error {
+func prepareNode(ctx context.Context, m *lab.Machine, kubelet, pause string) error {
 	if err := m.RebuildForContainers(ctx, pauseImage); err != nil {
 		return err
 	}
-	for _, archive := range archives {
-		file, err := os.Open(archive)
-		if err != nil {
-			return err
-		}
-		err = m.ImportImage(ctx, file)
-		_ = file.Close() // it was read
-		if err != nil {
-			return err
-		}
+	archive, err := os.Open(pause)
+	if err != nil {
+		return err
+	}
+	err = m.ImportImage(ctx, archive)
+	_ = archive.Close() // it was read
+	if err != nil {
+		return err
 	}
 	program, err := os.Open(kubelet)
 	if err != nil {
@@ -222,6 +241,12 @@ func (r *rig) podRefused() {
 	}
 	if got := r.sh("cp1", "ls -d /etc/etcd /opt/kube 2>/dev/null; true"); got != "" {
 		r.t.Errorf("a refused machine has %s", got)
+	}
+	other := r.specs["cp1"]
+	other.Image = "registry.example.com/other:1"
+	_, err := r.clusters.Create(r.t.Context(), other)
+	if err == nil || !strings.Contains(err.Error(), "no image "+other.Image+", but: "+machine.DefaultImage(oldRelease)) {
+		r.t.Errorf("an archive of another image: %v", err)
 	}
 }
 

@@ -104,6 +104,15 @@ func (s Source) localPath(a Artifact) string {
 	return filepath.Join(s.Directory, a.Product+"-v"+a.Version, a.Name)
 }
 
+// Has reports whether a is a file of a directory source.
+func (s Source) Has(a Artifact) bool {
+	if s.Directory == "" || a.check() != nil {
+		return false
+	}
+	info, err := os.Stat(s.localPath(a))
+	return err == nil && info.Mode().IsRegular()
+}
+
 // download is one file to fetch and the artifacts to extract from it. Artifacts of the same
 // archive are fetched together.
 type download struct {

@@ -42,7 +42,8 @@ func artifactsSchema() schema.Attribute {
 					"`etcdutl`, and `kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and " +
 					"`kube-scheduler`. With `snapshots.s3` of a member, it also contains " +
 					"`kube-snapshot-store-vVERSION/` with `kube-snapshot-store`, from the archive in the provider's " +
-					"release; `VERSION` is the provider's.",
+					"release; `VERSION` is the provider's. For static pods, archives of images may be beside the programs, such " +
+					"as `etcd.tar` and `kube-apiserver.tar`: see [Air-gapped](../guides/air-gapped.md#programs).",
 			},
 			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
 			"kubernetes": urlSchema("Kubernetes", host.DefaultSource().URLs["kubernetes"]),

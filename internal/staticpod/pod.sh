@@ -165,6 +165,33 @@ pod_pull() {
   esac
 }
 
+# pod_lacks IMAGE: prints the image if the machine does not have it.
+pod_lacks() {
+  pod_has_image "$1" || printf '%s\n' "$1"
+}
+
+# pod_import IMAGE ARCHIVE: imports an image that the machine does not have from an archive, and removes the archive. In
+# the archives of Kubernetes' releases, the name of the image has the architecture as well: kube-apiserver-amd64.
+pod_import() {
+  if ! pod_has_image "$1"; then
+    if ! command -v ctr >/dev/null 2>&1; then
+      echo "ctr of containerd is not installed, which imports the archive of $1" >&2
+      return 1
+    fi
+    ctr --namespace k8s.io images import "$2" >/dev/null
+    pod_names=$(tar -xOf "$2" manifest.json 2>/dev/null | grep -o '"RepoTags": *\[[^]]*\]' |
+      sed 's/.*\[//; s/\]$//' | tr -d '"' | tr ',\n' '  ')
+    case $pod_names in
+    "${1%:*}-"[a-z0-9]*":${1##*:} ") ctr --namespace k8s.io images tag "${pod_names% }" "$1" >/dev/null ;;
+    esac
+    if ! pod_has_image "$1"; then
+      echo "the archive has no image $1, but: ${pod_names:-none with a name}" >&2
+      return 1
+    fi
+  fi
+  rm -f -- "$2" "$2.sha256"
+}
+
 # pod_kubelet: prints how the kubelet runs: its state, the directory of manifests if a flag sets it, and the files of
 # its configuration.
 pod_kubelet() {

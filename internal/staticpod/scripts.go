@@ -34,9 +34,6 @@ func Stop(name, moved string, ports ...int) host.Script {
 	return "pod_stop " + host.Words(words...) + "\n"
 }
 
-// Pull returns a line of a script, after Functions, that pulls an image that the machine does not have.
-func Pull(image string) host.Script { return "pod_pull " + host.Words(image) + "\n" }
-
 // Report returns a line of a script, after Functions, whose output Read parses. image is "" or an image of which it is
 // reported whether the machine has it.
 func Report(name, image string) host.Script { return "pod_report " + host.Words(name, image) + "\n" }

@@ -61,13 +61,15 @@ func Processes(names []string) host.Script {
 // Log returns a script that prints the last lines of a component's log.
 func Log(name string, lines int) host.Script { return prelude() + staticpod.Log(name, lines) }
 
-// Pull returns a script that pulls the images of a replica that the machine does not have.
-func Pull(s component.Replica) host.Script {
-	script := prelude()
+// Images returns the images of a replica, and what their archives are called.
+func Images(s component.Replica) []staticpod.Image {
+	var all []staticpod.Image
 	for _, name := range release.Components() {
-		script += staticpod.Pull(s.Image(name))
+		all = append(all, staticpod.Image{
+			Reference: s.Image(name), Archive: component.Artifact(s.Version, name+".tar"),
+		})
 	}
-	return script
+	return all
 }
 
 // Requirements returns a script whose output Problems parses.

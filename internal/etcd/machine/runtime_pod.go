@@ -204,18 +204,29 @@ func (s Spec) missingImage(f Observed) []string {
 	return []string{"image " + s.ContainerImage()}
 }
 
-// pullImage pulls the image of s if the machine does not have it: before anything is stopped.
+// podArchive is the name of the archive of the image, beside etcd's programs.
+const podArchive = "etcd.tar"
+
+func (s Spec) podImage() staticpod.Image {
+	return staticpod.Image{
+		Reference: s.ContainerImage(),
+		Archive:   host.Artifact{Product: layout.Product, Version: s.Version, Name: podArchive},
+	}
+}
+
+// pullImage gets the image of s if the machine does not have it: before anything is stopped.
 func pullImage(ctx context.Context, m Machine, s Spec, f Observed) error {
 	if s.Runtime != StaticPod || f.Pod.HasImage {
 		return nil
 	}
-	problem.Progress(ctx, "etcd %s: pulling %s", s.Name, s.ContainerImage())
-	if _, err := m.Run(ctx, host.Command{Script: staticpod.Functions() + staticpod.Pull(s.ContainerImage())}); err != nil {
+	problem.Progress(ctx, "etcd %s: getting the image %s", s.Name, s.ContainerImage())
+	if err := staticpod.Provide(ctx, m, s.Source, []staticpod.Image{s.podImage()}); err != nil {
 		return &problem.Problem{
-			Summary: "etcd image not pulled", Host: f.Label(), Cause: err.Error(), Err: err,
+			Summary: "etcd image missing", Host: f.Label(), Cause: err.Error(), Err: err,
 			Unchanged: "no etcd was started, stopped or changed.",
 			Next: "check that the machine reaches the registry of " + s.ContainerImage() + " and that it has the image; or " +
-				"import the image there; or set image",
+				"put an archive of it at etcd-v" + s.Version + "/" + podArchive + " in artifacts.directory; or import the image on the " +
+				"machine; or set image",
 		}
 	}
 	return nil
