@@ -245,6 +245,8 @@ func (p *podStage) updates() {
 
 func (p *podStage) creates() {
 	p.spec.Limits = map[string]component.Limits{release.Scheduler: {MemoryMax: "512M", CPUQuota: "50%"}}
+	p.run("mkdir /srv/facts")
+	p.spec.TextfileDirectory = "/srv/facts"
 	began := time.Now()
 	status, err := p.replicas.Create(p.ctx, p.spec)
 	p.Logf("created in %.1f s", time.Since(began).Seconds())
@@ -265,8 +267,14 @@ func (p *podStage) creates() {
 }
 
 // reviewed: a review sees the limits and the requests of containers, and the audit log that the API server's flags
-// name.
+// name. Facts have the versions that run.
 func (p *podStage) reviewed() {
+	facts := p.run("systemctl start kube-facts.service; cat /srv/facts/kube_control_plane_replica.prom")
+	for _, name := range release.Components() {
+		if !strings.Contains(facts, `component="`+name+`",version="`+labVersion+`"} 1`) {
+			p.Errorf("facts without the version of %s:\n%s", name, facts)
+		}
+	}
 	seen := p.replicas.Review(p.ctx, []string{p.spec.Address}, []string{"audit-policy-file"}, p.spec.Bundle)[0]
 	for _, name := range release.Components() {
 		if got := seen.Processes[name]; !got.Running || got.Unseen != "" || !got.CPURequest {
@@ -487,7 +495,7 @@ func (p *podStage) deleted() {
 	}
 	p.expect("containers of a deleted replica", len(p.containers()), 0)
 	p.expect("files of a deleted replica", p.run("find /etc/kubernetes -type f ! -path '*/etcd/*'; ls -A "+
-		staticpod.Directory+"; ls -d "+pod.Dir+" 2>/dev/null || :"), "")
+		staticpod.Directory+"; ls -d "+pod.Dir+" 2>/dev/null || :; ls -A /srv/facts"), "")
 	if _, err := p.replicas.Read(p.ctx, p.spec); err == nil {
 		p.Error("it is still there")
 	}

@@ -276,10 +276,15 @@ func (r *rig) podCreated() {
 	}
 }
 
-// podFlag: a flag, and a listener for metrics, are rolled out one by one while a client writes.
+// podFlag: a flag, and a listener for metrics, are rolled out one by one while a client writes. Facts are written.
 func (r *rig) podFlag() {
+	for _, name := range everyone {
+		r.sh(name, "mkdir /srv/facts")
+	}
 	w := r.writer()
-	r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"], s.MetricsAddress = "256", "0.0.0.0" }, everyone...)
+	r.edit(func(s *Spec) {
+		s.ExtraArgs["max-txn-ops"], s.MetricsAddress, s.TextfileDirectory = "256", "0.0.0.0", "/srv/facts"
+	}, everyone...)
 	r.all("roll out a flag", r.update)
 	acknowledged, failed := w.stop()
 	r.t.Logf("%d writes were acknowledged, %d were not", len(acknowledged), failed)
@@ -291,6 +296,10 @@ func (r *rig) podFlag() {
 		}
 		r.sh(name, `cd /etc/kubernetes/pki/etcd && curl --silent --fail --cacert ca.crt --cert server.crt --key server.key \
   --output /dev/null https://$(hostname -I | cut -d ' ' -f 1):2382/metrics`)
+		facts := r.sh(name, "systemctl start etcd-facts.service; cat /srv/facts/kube_etcd_member.prom")
+		if !strings.Contains(facts, `component="etcd",version="`+oldRelease+`"} 1`) {
+			r.t.Errorf("facts of %s:\n%s", name, facts)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ func runtimeSchema() schema.StringAttribute {
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
 			"provider then installs neither the kubelet nor the container runtime. `volume`, `archived_data_dir`, `restore`, " +
-			"`resources`, `liveness_probe` and `metrics.textfile_directory` are not supported with it. A change moves an " +
-			"existing member, on its data, one member at a time; not together with `version`. See " +
+			"`resources` and `liveness_probe` are not supported with it. A change moves an existing member, on its data, " +
+			"one member at a time; not together with `version`. See " +
 			"[Static pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
 	}
 }
@@ -63,11 +63,6 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 			diags.AddAttributeError(path.Root(name), "Not supported with a static pod",
 				name+` is not supported with runtime = "static_pod".`+"\nNext step: omit "+name+`, or use runtime = "systemd".`)
 		}
-	}
-	if textfileDirectory(m.Metrics) != "" {
-		diags.AddAttributeError(path.Root("metrics").AtName("textfile_directory"), "Not supported with a static pod",
-			`metrics.textfile_directory is not supported with runtime = "static_pod".`+
-				"\nNext step: omit it, or use runtime = \"systemd\".")
 	}
 	if m.Liveness.ValueBool() {
 		diags.AddAttributeError(path.Root("liveness_probe"), "Not supported with a static pod",

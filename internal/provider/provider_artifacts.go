@@ -43,7 +43,7 @@ func artifactsSchema() schema.Attribute {
 					"`kube-scheduler`. With `snapshots.s3` of a member, it also contains " +
 					"`kube-snapshot-store-vVERSION/` with `kube-snapshot-store`, from the archive in the provider's " +
 					"release; `VERSION` is the provider's. For static pods, archives of images may be beside the programs, such " +
-					"as `etcd.tar` and `kube-apiserver.tar`: see [Air-gapped](../guides/air-gapped.md#programs).",
+					"as `etcd.tar` and `kube-apiserver.tar`: see [Air-gapped](guides/air-gapped.md#programs).",
 			},
 			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
 			"kubernetes": urlSchema("Kubernetes", host.DefaultSource().URLs["kubernetes"]),

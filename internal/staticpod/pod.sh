@@ -53,6 +53,16 @@ pod_containers() {
   esac
 }
 
+# pod_image NAME: prints the image of the component's container that runs.
+pod_image() {
+  pod_id=$(pod_containers "$1" | sed -n 's/^\([^ ]*\) \(CONTAINER_\)\{0,1\}RUNNING .*/\1/p' | head -n 1)
+  [ -n "$pod_id" ] || return 0
+  case $(pod_runtime) in
+  crictl) pod_crictl inspect --output go-template --template '{{.status.image.image}}' "$pod_id" | tr -d "'\"" ;;
+  ctr) ctr --namespace k8s.io containers ls "id==$pod_id" | awk -v id="$pod_id" '$1 == id { print $2 }' ;;
+  esac
+}
+
 # pod_duplicates NAME: prints other files that the kubelet takes for manifests of the same pod, such as a copy beside
 # it: whichever comes first runs.
 pod_duplicates() {

@@ -1,7 +1,7 @@
 # Replaces $output with facts about this machine, in the text format of Prometheus. What is not known is left out.
 # All series have the label "resource", so that the files of several resources on a machine never have the same series.
-# $programs has lines "name unit", $certificates lines "file [host:port that serves it]", $announced lines "address who
-# says whether it is announced".
+# $programs has lines "name unit", or "name pod" for a static pod, $certificates lines "file [host:port that serves it]",
+# $announced lines "address who says whether it is announced".
 umask 077
 set -f
 
@@ -65,15 +65,26 @@ $certificates
 FILES
 }
 
+# version_of NAME UNIT prints the version of a program that runs. That of a unit is in the path of its file. That of a
+# static pod is in the tag of its image, without the revision of the image.
+version_of() {
+  if [ "$2" = pod ]; then
+    pod_image "$1" </dev/null 2>/dev/null | sed -n 's/^.*:v\{0,1\}\([0-9][^:]*\)$/\1/p' | sed 's/-[0-9]*$//'
+    return
+  fi
+  pid=$(systemctl show --property=MainPID --value "$2")
+  [ "${pid:-0}" -gt 0 ] || return 0
+  program=$(readlink "/proc/$pid/exe") || return 0
+  program=${program% (deleted)} program=${program%/*}
+  printf '%s\n' "${program##*/}"
+}
+
 versions() {
   [ -n "$programs" ] || return 0
   describe kube_component_version_info gauge 'The version of a program that runs.'
   while read -r name unit; do
-    pid=$(systemctl show --property=MainPID --value "$unit")
-    [ "${pid:-0}" -gt 0 ] || continue
-    program=$(readlink "/proc/$pid/exe") || continue
-    program=${program% (deleted)} program=${program%/*}
-    version=$(printf '%s\n' "${program##*/}" | grep -x '[0-9]\{1,4\}\.[0-9]\{1,4\}\.[0-9]\{1,4\}[0-9A-Za-z.+-]*') || continue
+    version=$(version_of "$name" "$unit" |
+      grep -x '[0-9]\{1,4\}\.[0-9]\{1,4\}\.[0-9]\{1,4\}[0-9A-Za-z.+-]*') || continue
     sample kube_component_version_info "component=\"$name\",version=\"$version\"" 1
   done <<PROGRAMS
 $programs

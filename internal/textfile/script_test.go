@@ -252,6 +252,40 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
+// TestVersionOfPods: the version of a static pod is in the tag of the image of its container that runs.
+func TestVersionOfPods(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.k8s.io/etcd:3.6.16-0":                    "3.6.16",
+		"r.example:5000/kubernetes/etcd:v1.36.0-rc.1":      "1.36.0-rc.1",
+		"registry.k8s.io/etcd@sha256:" + "1234":            "",
+		"registry.k8s.io/etcd:latest":                      "",
+		"r.example:5000/etcd":                              "",
+		"r.example/etcd:3.6.16\",component=\"etcd\"} 1\n#": "",
+	} {
+		s := newScripted(t)
+		s.Programs = []Program{{Name: "etcd"}}
+		bin := t.TempDir()
+		path := filepath.Join(bin, "ctr")
+		script := "#!/bin/sh\ncase \"$*\" in\n*\"tasks ls\") echo 'TASK PID STATUS\nold 1 STOPPED\nnew 2 RUNNING' ;;\n" +
+			"*--quiet*) echo 'old\nnew' ;;\n*\"id==new\") printf '%s\\n' 'CONTAINER IMAGE RUNTIME' 'new " + image +
+			" io.containerd.runc.v2' ;;\nesac\n"
+		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", bin+":/usr/bin:/bin")
+		var got []string
+		for series := range s.run(t) {
+			if version, ok := strings.CutPrefix(series,
+				`kube_component_version_info{resource="kube_etcd_member",component="etcd",version="`); ok {
+				got = append(got, strings.TrimSuffix(version, `"}`))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+}
+
 // TestAnnounced: an address is announced while bird, or kube-vip, has it and a session.
 func TestAnnounced(t *testing.T) {
 	const sessions = `kube_vip_manager_bgp_session_info{peer="10.0.0.1:179",state="SESSION_STATE_`

@@ -4,6 +4,7 @@
 package textfile
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"path"
@@ -14,14 +15,15 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
 
-// Program is a running program, whose version is that in the path of its file.
+// Program is a running program. Its version is that in the path of its file, or in the tag of its image.
 type Program struct {
 	Name string // "kube-apiserver"
-	Unit string // "kube-apiserver.service"
+	Unit string // "kube-apiserver.service"; "" for a static pod
 }
 
 // Certificate is a file with a certificate: PEM, or a kubeconfig (.conf) with one.
@@ -194,8 +196,12 @@ func (w Writer) script() string {
 		}
 	}
 	var running, certificates, announced []string
+	var functions host.Script
 	for _, p := range w.Programs {
-		running = append(running, p.Name+" "+p.Unit)
+		if p.Unit == "" {
+			functions = staticpod.Functions()
+		}
+		running = append(running, p.Name+" "+cmp.Or(p.Unit, "pod"))
 	}
 	for _, c := range w.Certificates {
 		certificates = append(certificates, strings.TrimSpace(c.File+" "+c.At))
@@ -205,5 +211,5 @@ func (w Writer) script() string {
 	}
 	vars["announced"] = strings.Join(announced, "\n")
 	vars["programs"], vars["certificates"] = strings.Join(running, "\n"), strings.Join(certificates, "\n")
-	return string(systemd.Managed + "\n" + host.Assignments(vars) + "\n" + factsScript)
+	return string(systemd.Managed + "\n" + host.Assignments(vars) + "\n" + functions + factsScript)
 }

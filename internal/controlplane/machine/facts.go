@@ -32,7 +32,11 @@ func Facts(s component.Replica) textfile.Writer {
 		return w
 	}
 	for _, c := range component.Of(s) {
-		w.Programs = append(w.Programs, textfile.Program{Name: c.Name, Unit: runtime.Of(s).Unit(c.Name)})
+		program := textfile.Program{Name: c.Name}
+		if by := runtime.Of(s); by.OnMachine() {
+			program.Unit = by.Unit(c.Name)
+		}
+		w.Programs = append(w.Programs, program)
 	}
 	w.Certificates = append(w.Certificates, textfile.Certificate{File: component.CACert})
 	for _, c := range component.Certificates(s) {

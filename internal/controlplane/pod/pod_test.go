@@ -139,7 +139,6 @@ func TestValidate(t *testing.T) {
 		"":                         func(*component.Replica) {},
 		"run as root":              func(s *component.Replica) { s.SupplementaryGroups = []string{"kms"} },
 		"konnectivity does not":    func(s *component.Replica) { s.Konnectivity = &component.Konnectivity{} },
-		"textfile_directory does":  func(s *component.Replica) { s.TextfileDirectory = "/var/lib/node" },
 		"malformed image repo":     func(s *component.Replica) { s.ImageRepository = "Example.com/a:1" },
 		"memory_high cannot":       limits(component.Limits{MemoryHigh: "1G"}),
 		"cpu_weight and io_weight": limits(component.Limits{CPUWeight: 10}),

@@ -27,8 +27,6 @@ func Validate(s component.Replica) error {
 			"opens every socket: drop supplementary_groups")},
 		{"konnectivity", refuse(s.Konnectivity != nil, "konnectivity does not work with static pods yet: the provider "+
 			"runs its proxy server as a unit, beside units")},
-		{"metrics", refuse(s.TextfileDirectory != "", "metrics.textfile_directory does not work with static pods yet: "+
-			"its facts are about units")},
 	}
 	if s.ImageRepository != "" {
 		checks = append(checks, check{"image_repository", component.ValidateImageRepository(s.ImageRepository)})

@@ -30,6 +30,9 @@ func (s Spec) facts() textfile.Writer {
 	}
 	client, peer := net.JoinHostPort(s.Host.Address(), "2379"), net.JoinHostPort(s.Host.Address(), "2380")
 	w.Programs = []textfile.Program{{Name: layout.Product, Unit: layout.Unit}}
+	if s.Runtime == StaticPod {
+		w.Programs[0].Unit = ""
+	}
 	w.Certificates = []textfile.Certificate{
 		{File: layout.CAPath},
 		{File: layout.PKIDir + "/server.crt", At: client},
