@@ -229,12 +229,11 @@ resource "kube_control_plane_replica" "this" { early_renewal = "8759h59m" }
 
 // rotated: all authorities, stage by stage. Each has clients with the newest credentials.
 func (s *adoptedCluster) rotated(t *testing.T) {
-	for s.rotation = 1; s.rotation <= 3; s.rotation++ {
+	for stage := range 3 {
+		s.rotation = stage + 1
 		s.configure(t)
 		s.underLoad(t, func() { apply(t, s.w) })
 	}
-	s.rotation = 3
-	s.configure(t)
 }
 
 func (s *adoptedCluster) replaced(t *testing.T) {
