@@ -225,8 +225,8 @@ func pullImage(ctx context.Context, m Machine, s Spec, f Observed) error {
 			Summary: "etcd image missing", Host: f.Label(), Cause: err.Error(), Err: err,
 			Unchanged: "no etcd was started, stopped or changed.",
 			Next: "check that the machine reaches the registry of " + s.ContainerImage() + " and that it has the image; or " +
-				"put an archive of it at etcd-v" + s.Version + "/" + podArchive + " in artifacts.directory; or import the image on the " +
-				"machine; or set image",
+				"put an archive of it at etcd-v" + s.Version + "/" + podArchive + " in artifacts.directory; or import the image " +
+				"on the machine; or set image",
 		}
 	}
 	return nil
