@@ -137,8 +137,13 @@ func (s *adoptedStory) processes(t *testing.T) map[string]string { return podPro
 // start.
 func podProcesses(t *testing.T, m *lab.Machine) map[string]string {
 	t.Helper()
+	return processesOf(t, m, "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+}
+
+func processesOf(t *testing.T, m *lab.Machine, names ...string) map[string]string {
+	t.Helper()
 	running := map[string]string{}
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+	for _, name := range names {
 		running[name] = onMachine(t, m, `pid=$(pidof `+name+`)
 cut -d ' ' -f 1,22 "/proc/$pid/stat"
 ctr -n k8s.io tasks ls | awk -v pid="$pid" '$2 == pid'

@@ -1,11 +1,13 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
@@ -25,8 +27,8 @@ const (
 
 // ImportBundle reads the parts of its cluster's bundle that a machine has. It changes nothing.
 // The machine of a replica has neither the key of the etcd CA nor that of the front-proxy CA; a
-// machine of kubeadm has all keys.
-func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle, error) {
+// machine of kubeadm has all keys, but for that of an external etcd. etcd is the machine that has it, or nil.
+func (r *Replicas) ImportBundle(ctx context.Context, h, etcd *host.Host) (*pki.Bundle, error) {
 	secret := []string{
 		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA,
 		etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
@@ -36,7 +38,13 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 	if err != nil {
 		return nil, fmt.Errorf("look for a PKI on %s: %w", h.Address(), err)
 	}
-	b, err := bundleFromFiles(facts.Files[machine.RecordPath].Content, machine.PrintedFiles(facts.Output, secret))
+	files := machine.PrintedFiles(facts.Output, secret)
+	if etcd != nil {
+		if err := addEtcdKey(ctx, files, etcd); err != nil {
+			return nil, err
+		}
+	}
+	b, err := bundleFromFiles(facts.Files[machine.RecordPath].Content, files)
 	if err != nil {
 		return nil, &problem.Problem{
 			Summary: "PKI bundle not imported", Host: h.Address(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
@@ -44,6 +52,34 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 		}
 	}
 	return b, nil
+}
+
+// addEtcdKey adds the key of the etcd CA to the files of a replica's machine, which have that CA.
+func addEtcdKey(ctx context.Context, files map[string]string, etcd *host.Host) error {
+	paths := []string{component.EtcdCA, etcdCAKey}
+	facts, err := etcd.Observe(ctx, host.Query{Script: machine.PrintFiles(paths)})
+	if err != nil {
+		return fmt.Errorf("look for the etcd CA on %s: %w", etcd.Address(), err)
+	}
+	found := machine.PrintedFiles(facts.Output, paths)
+	cause := ""
+	switch {
+	case found[etcdCAKey] == "":
+		cause = etcdCAKey + " is not there"
+	case !slices.Equal(pki.CertificatesIn(found[component.EtcdCA]),
+		pki.CertificatesIn(cmp.Or(files[component.EtcdClientCA], files[component.EtcdCA]))):
+		cause = component.EtcdCA + " is not the CA of the control plane's etcd"
+	}
+	if cause != "" {
+		return &problem.Problem{
+			Summary: "PKI bundle not imported", Host: etcd.Address(), Cause: cause, Unchanged: problem.Nothing,
+			Err: errors.New(cause),
+			Next: "name the machine on which kubeadm has created the etcd CA; or leave it out, and rotate the etcd CA " +
+				"afterwards.",
+		}
+	}
+	files[etcdCAKey] = found[etcdCAKey]
+	return nil
 }
 
 // bundleFromFiles builds a bundle from the files of a machine.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -58,13 +59,19 @@ func (r *pkiBundleResource) imported(
 		}
 		return bundle
 	}
+	address, member, _ := strings.Cut(req.ID, ",")
+	req.ID = address
 	machine := r.machineFor(ctx, req, diags)
-	if machine == nil {
+	var etcd *host.Host
+	if member != "" {
+		etcd = r.machineFor(ctx, resource.ImportStateRequest{ID: member}, diags)
+	}
+	if diags.HasError() {
 		return nil
 	}
 	ctx, cancel := operation(ctx, importTime, "kube_pki_bundle", machine.Address())
 	defer cancel()
-	bundle, err := r.session.replicas.ImportBundle(ctx, machine)
+	bundle, err := r.session.replicas.ImportBundle(ctx, machine, etcd)
 	if err != nil {
 		addError(diags, path.Empty(), "PKI bundle not imported", err)
 	}

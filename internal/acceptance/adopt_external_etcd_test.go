@@ -1,0 +1,229 @@
+package acceptance
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// kubeadmEtcd creates an etcd member for a control plane on other machines.
+//
+//go:embed testdata/kubeadm-etcd.sh
+var kubeadmEtcd string
+
+// etcdKubelet runs static pods only.
+const etcdKubelet = `[Unit]
+Description=kubelet
+After=containerd.service cgroups-writable.service
+[Service]
+ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
+Restart=always
+RestartSec=2
+[Install]
+WantedBy=multi-user.target
+`
+
+// handedOver are the files of the etcd machine that kubeadm's guide copies to the control plane.
+var handedOver = []string{"etcd/ca.crt", "apiserver-etcd-client.crt", "apiserver-etcd-client.key"}
+
+// adoptedEtcd is a control plane of kubeadm on cp1, behind a balancer on cp2, whose etcd kubeadm has created on cp3.
+type adoptedEtcd struct {
+	w             *workspace.Workspace
+	version, etcd string
+	member        string // arguments of the member
+	apiServer     string // arguments of the API server
+	rotation      int
+}
+
+// TestAdoptExternalEtcd imports a control plane of kubeadm and its external etcd. The key of etcd's CA is on the
+// machine of the member only. Nothing restarts by that; then flags change, and the CA is rotated.
+func TestAdoptExternalEtcd(t *testing.T) {
+	machines(t)
+	names := []string{"cp1", "cp2", "cp3"}
+	s := &adoptedEtcd{version: release(t, "kubernetes"), etcd: release(t, "etcd")}
+	t.Cleanup(func() {
+		for _, name := range names {
+			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	s.kubeadm(t)
+	s.w = newStory(t, names...) // it trusts the machines that have been made anew
+	choose(t, s.w, "cp1")
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"another machine's CA is refused", s.otherAuthority},
+		{"imported", s.imported},
+		{"flags of both", s.flagsChanged},
+		{"the CA of etcd rotated", s.rotated},
+	} {
+		if !t.Run(step.name, step.run) {
+			for _, name := range []string{"cp1", "cp3"} {
+				t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), "ls -la /etc/kubernetes/manifests; "+
+					"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 30 --no-pager | cut -c 1-300; "+
+					"tail -n 8 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300"))
+			}
+			t.FailNow()
+		}
+	}
+	apply(t, s.w, "-destroy")
+	for _, name := range []string{"cp1", "cp3"} {
+		if left := onMachine(t, shared.lab.Machine(name), "ls -A /etc/kubernetes/manifests"); left != "" {
+			t.Errorf("manifests of a destroyed control plane on %s: %s", name, left)
+		}
+	}
+}
+
+// kubeadm follows its guides: etcd on cp3, then the control plane on cp1.
+func (s *adoptedEtcd) kubeadm(t *testing.T) {
+	first, balancer, member := shared.lab.Machine("cp1"), shared.lab.Machine("cp2"), shared.lab.Machine("cp3")
+	installNode(t, first, kubeletUnit)
+	installNode(t, member, etcdKubelet)
+	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
+		t.Fatal(err)
+	}
+	startBalancer(t, services.HAProxy, balancer, targetsOn("cp1"), "/readyz")
+	t.Log(onMachine(t, member, fmt.Sprintf("version=%s etcd=%s name=cp3 address=%s\n%s", s.version, s.etcd, address("cp3"),
+		kubeadmEtcd)))
+	onMachine(t, first, "mkdir -p /etc/kubernetes/pki/etcd")
+	for _, file := range handedOver {
+		path := "/etc/kubernetes/pki/" + file
+		uploadText(t, first, path, onMachine(t, member, "cat "+path))
+	}
+	const local = "etcd:\n  local:\n"
+	at, end := strings.Index(kubeadmInit, local), strings.Index(kubeadmInit, "---\napiVersion: kubelet")
+	if at < 0 || end < at {
+		t.Fatalf("the script has no local etcd:\n%s", kubeadmInit)
+	}
+	script := kubeadmInit[:at] + `etcd:
+  external:
+    endpoints: ["https://$etcd_address:2379"]
+    caFile: /etc/kubernetes/pki/etcd/ca.crt
+    certFile: /etc/kubernetes/pki/apiserver-etcd-client.crt
+    keyFile: /etc/kubernetes/pki/apiserver-etcd-client.key
+` + kubeadmInit[end:]
+	t.Log(onMachine(t, first, fmt.Sprintf("version=%s name=cp1 address=%s endpoint=%s etcd_address=%s\n%s", s.version,
+		address("cp1"), address("cp2"), address("cp3"), script)))
+}
+
+func (s *adoptedEtcd) configure(t *testing.T) {
+	t.Helper()
+	override(t, s.w, fmt.Sprintf(`
+resource "kube_pki_bundle" "this" {
+  cluster_name        = "kubernetes"
+  key_algorithm       = "RSA-2048"
+  deletion_protection = false
+  rotation            = { etcd = %[1]d }
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address        = %[2]q
+  haproxy        = null
+  ca_certificate = null
+  external       = { targets = var.machines }
+}
+
+resource "kube_etcd_member" "this" {
+  for_each   = { cp3 = %[3]q }
+  peers      = { cp3 = %[3]q }
+  runtime    = "static_pod"
+  version    = %[4]q
+  extra_args = { snapshot-count = "10000"%[5]s }
+}
+
+resource "kube_control_plane_replica" "this" {
+  etcd          = [for member in kube_etcd_member.this : member.client_url]
+  runtime       = "static_pod"
+  version       = %[6]q
+  service_cidrs = ["10.96.0.0/12"]
+  pod_cidrs     = ["10.244.0.0/16"]
+  extra_args    = { apiserver = { event-ttl = "2h"%[7]s } }
+  extra_volumes = { apiserver = { extra = {
+    host_path = "/srv/extra", mount_path = "/srv/mounted", read_only = true, path_type = "DirectoryOrCreate"
+  } } }
+}
+`, s.rotation, address("cp2"), address("cp3"), s.etcd, s.member, s.version, s.apiServer))
+}
+
+// identify copies the certificate of the Kubernetes CA to the machine of the member, as the guide says.
+func (s *adoptedEtcd) identify(t *testing.T) {
+	t.Helper()
+	const path = "/etc/kubernetes/pki/ca.crt"
+	uploadText(t, shared.lab.Machine("cp3"), path, onMachine(t, shared.lab.Machine("cp1"), "cat "+path))
+}
+
+// imports writes import blocks. bundle is the ID of the bundle.
+func (s *adoptedEtcd) imports(t *testing.T, bundle string) {
+	t.Helper()
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(map[string]string{
+		"kube_pki_bundle.this": bundle, `kube_etcd_member.this["cp3"]`: address("cp3"),
+		`kube_control_plane_replica.this["cp1"]`: address("cp1"),
+	}))
+}
+
+func (s *adoptedEtcd) processes(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	return map[string]map[string]string{
+		"cp1": processesOf(t, shared.lab.Machine("cp1"), "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+		"cp3": processesOf(t, shared.lab.Machine("cp3"), "etcd"),
+	}
+}
+
+// otherAuthority: a machine without etcd has no key of its CA.
+func (s *adoptedEtcd) otherAuthority(t *testing.T) {
+	s.configure(t)
+	s.imports(t, address("cp1")+","+address("cp2"))
+	text, _, err := s.w.Plan(t.Context())
+	if err == nil {
+		t.Fatalf("it was imported:\n%s", text)
+	}
+	expectContains(t, unfolded(err.Error()), "/etc/kubernetes/pki/etcd/ca.key is not there")
+}
+
+// imported: nothing restarts, and the bundle has all keys.
+func (s *adoptedEtcd) imported(t *testing.T) {
+	before := s.processes(t)
+	s.identify(t)
+	s.imports(t, address("cp1")+","+address("cp3"))
+	output := plan(t, s.w)
+	t.Log(output)
+	expectContains(t, output, "3 to import")
+	if strings.Contains(output, "CA keys not imported") {
+		t.Error("a key is missing")
+	}
+	apply(t, s.w)
+	if now := s.processes(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("before the import:\n%v\nafter it:\n%v", before, now)
+	}
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
+	expectEmptyPlan(t, s.w)
+}
+
+func (s *adoptedEtcd) flagsChanged(t *testing.T) {
+	s.member, s.apiServer = ", max-txn-ops = \"200\"", ", goaway-chance = \"0\""
+	s.configure(t)
+	expectContains(t, plan(t, s.w), "0 to add, 2 to change, 0 to destroy")
+	apply(t, s.w)
+	expectContains(t, onMachine(t, shared.lab.Machine("cp3"), "tr '\\0' '\\n' <\"/proc/$(pidof etcd)/cmdline\""),
+		"--max-txn-ops=200")
+	expectContains(t, onMachine(t, shared.lab.Machine("cp1"), "tr '\\0' '\\n' <\"/proc/$(pidof kube-apiserver)/cmdline\""),
+		"--goaway-chance=0", "--etcd-servers=https://"+address("cp3")+":2379")
+}
+
+func (s *adoptedEtcd) rotated(t *testing.T) {
+	for stage := range 3 {
+		s.rotation = stage + 1
+		s.configure(t)
+		apply(t, s.w)
+	}
+}
