@@ -67,6 +67,7 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 		{"renews certificates", p.renewed},
 		{"undoes what was edited", p.edited},
 		{"takes a copy away", p.copied},
+		{"moves to units and back", p.moves},
 		{"upgrades", p.upgraded},
 		{"is imported", p.imported},
 		{"finishes a cut-off start", p.cutOff},
@@ -74,7 +75,6 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 		{"pauses for its member", p.pauses},
 		{"boots", p.boots},
 		{"takes back", p.takesBack},
-		{"moves to units and back", p.moves},
 		{"deletes", p.deleted},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {

@@ -138,7 +138,11 @@ func cleanScript(s component.Replica, written []string) host.Script {
 			files = append(files, file)
 		}
 	}
-	return clearTimers() + host.Discard(definitions()...) + runtime.Of(s).Forget() + host.Discard(files...) +
+	var forget host.Script // also what a former runtime has left
+	for _, by := range runtime.All() {
+		forget += by.Forget()
+	}
+	return clearTimers() + host.Discard(definitions()...) + forget + host.Discard(files...) +
 		`if [ ! -e ` + EtcdUnit + ` ] && [ ! -e ` + EtcdPod + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
