@@ -3,12 +3,15 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	coordination "k8s.io/api/coordination/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -352,10 +355,26 @@ func (p *podStage) copied() {
 
 // renewed: components that read their certificates at the start only are restarted with new ones.
 func (p *podStage) renewed() {
+	p.leads(release.ControllerManager) // else it ends by itself, after the API server was away in the last step
 	before := p.starts()
 	p.run("rm /etc/kubernetes/scheduler.conf /etc/kubernetes/pki/apiserver.crt")
 	p.updates()
 	p.expect("restarted by new certificates", p.changed(before, p.starts()), release.Scheduler)
+}
+
+// leads waits until a component renews its lease.
+func (p *podStage) leads(name string) {
+	p.Helper()
+	began := time.Now()
+	web := p.as(p.spec.Bundle)
+	p.awaits(name+" leads", func() bool {
+		status, body := fetch(p.stage, web, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"+name)
+		var lease coordination.Lease
+		if status != http.StatusOK || json.Unmarshal([]byte(body), &lease) != nil || lease.Spec.RenewTime == nil {
+			return false
+		}
+		return lease.Spec.RenewTime.After(began)
+	})
 }
 
 // cutOff: a start that ends between the definition and the manifest is finished by the next update.
