@@ -18,18 +18,6 @@ import (
 //go:embed testdata/kubeadm-etcd.sh
 var kubeadmEtcd string
 
-// etcdKubelet runs static pods only.
-const etcdKubelet = `[Unit]
-Description=kubelet
-After=containerd.service cgroups-writable.service
-[Service]
-ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
-Restart=always
-RestartSec=2
-[Install]
-WantedBy=multi-user.target
-`
-
 // handedOver are the files of the etcd machine that kubeadm's guide copies to the control plane.
 var handedOver = []string{"etcd/ca.crt", "apiserver-etcd-client.crt", "apiserver-etcd-client.key"}
 
@@ -88,7 +76,8 @@ func TestAdoptExternalEtcd(t *testing.T) {
 func (s *adoptedEtcd) kubeadm(t *testing.T) {
 	first, balancer, member := shared.lab.Machine("cp1"), shared.lab.Machine("cp2"), shared.lab.Machine("cp3")
 	installNode(t, first, kubeletUnit)
-	installNode(t, member, etcdKubelet)
+	installNode(t, member, aloneKubelet)
+	uploadText(t, member, "/var/lib/kubelet/config.yaml", aloneConfig)
 	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
 		t.Fatal(err)
 	}

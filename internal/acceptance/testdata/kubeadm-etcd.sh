@@ -1,21 +1,7 @@
 # An etcd member that kubeadm creates on a machine of its own, with a kubelet and containerd, as in its guide "Set up a
-# High Availability etcd Cluster with kubeadm". $version is that of Kubernetes, $etcd that of etcd, $name the member's,
-# $address the machine's.
+# High Availability etcd Cluster with kubeadm". The kubelet has a configuration and does not run yet. $version is that of
+# Kubernetes, $etcd that of etcd, $name the member's, $address the machine's.
 set -eu
-mkdir -p /var/lib/kubelet
-cat >/var/lib/kubelet/config.yaml <<'CONFIG'
-apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-cgroupDriver: cgroupfs
-failCgroupV1: false
-failSwapOn: false
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-staticPodPath: /etc/kubernetes/manifests
-imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}
-CONFIG
 cat >/root/kubeadm.yaml <<CONFIG
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
@@ -36,7 +22,7 @@ kubeadm init phase certs etcd-ca --config /root/kubeadm.yaml
 for certificate in etcd-server etcd-peer etcd-healthcheck-client apiserver-etcd-client; do
   kubeadm init phase certs "$certificate" --config /root/kubeadm.yaml
 done
-systemctl restart kubelet
+systemctl start kubelet
 kubeadm init phase etcd local --config /root/kubeadm.yaml
 for _ in $(seq 120); do
   if curl --silent --fail http://127.0.0.1:2381/readyz >/dev/null; then exit 0; fi
