@@ -12,8 +12,8 @@ import (
 func benchCommand(args []string) error {
 	flags := flag.NewFlagSet("bench", 0)
 	only := flags.String("only", "",
-		"measure the parts whose names match this `regexp`: fleet, certificates, upgrade, control plane, restore, volume, "+
-			"writes")
+		"measure the parts whose names match this `regexp`: fleet, certificates, upgrade, control plane, kubeadm, restore, "+
+			"volume, writes")
 	sizes := flags.String("sizes", "10MB,1GB,4GB",
 		"measure restores, moves of volumes and writes with databases of these `sizes`")
 	if _, _, err := parse(flags, "", args); err != nil {

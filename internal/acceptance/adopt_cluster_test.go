@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -14,18 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
-
-// kubeadmJoin joins a machine to a control plane of kubeadm.
-//
-//go:embed testdata/kubeadm-join.sh
-var kubeadmJoin string
-
-// kubeadmTicket prints what kubeadm join needs: a token, the digest of the authority's key, and the key of the uploaded
-// certificates.
-const kubeadmTicket = `kubeadm token create --ttl 30m
-openssl x509 -in /etc/kubernetes/pki/ca.crt -noout -pubkey | openssl pkey -pubin -outform DER | sha256sum |
-  cut -d ' ' -f 1
-kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml | tail -n 1`
 
 // adoptedCluster is a control plane of three machines that kubeadm has created, behind a balancer on another machine,
 // which hooks configure.
@@ -92,7 +79,8 @@ func TestAdoptCluster(t *testing.T) {
 // kubeadm creates the control plane on cp1, and joins the others.
 func (s *adoptedCluster) kubeadm(t *testing.T) {
 	for _, name := range s.names {
-		installNodeOf(t, shared.lab.Machine(name), kubeletUnit, "kubernetes-1.34-node", "kubernetes-1.34", "kubernetes-1.35")
+		installNodeOf(t, shared.lab.Machine(name), services.Kubelet, "kubernetes-1.34-node",
+			"kubernetes-1.34", "kubernetes-1.35")
 	}
 	if err := services.InstallBalancers(t.Context(), s.balancer); err != nil {
 		t.Fatal(err)
@@ -103,15 +91,15 @@ func (s *adoptedCluster) kubeadm(t *testing.T) {
 	startBalancer(t, services.HAProxyByHooks, s.balancer, targetsOn("cp1"), "")
 	first := shared.lab.Machine("cp1")
 	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
-		address("cp1"), address("cp4"), kubeadmInit)))
-	ticket := strings.Fields(onMachine(t, first, kubeadmTicket))
+		address("cp1"), address("cp4"), services.KubeadmInit)))
+	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
 	if len(ticket) != 3 {
 		t.Fatalf("kubeadm prints %q", ticket)
 	}
 	for _, name := range s.names[1:] {
 		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
 			"name=%s address=%s endpoint=%s token=%s hash=%s key=%s\n%s", name, address(name), address("cp4"), ticket[0],
-			ticket[1], ticket[2], kubeadmJoin)))
+			ticket[1], ticket[2], services.KubeadmJoin)))
 	}
 	startBalancer(t, services.HAProxyByHooks, s.balancer, targetsOn(s.names...), "")
 }

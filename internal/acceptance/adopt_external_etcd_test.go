@@ -75,7 +75,7 @@ func TestAdoptExternalEtcd(t *testing.T) {
 // kubeadm follows its guides: etcd on cp3, then the control plane on cp1.
 func (s *adoptedEtcd) kubeadm(t *testing.T) {
 	first, balancer, member := shared.lab.Machine("cp1"), shared.lab.Machine("cp2"), shared.lab.Machine("cp3")
-	installNode(t, first, kubeletUnit)
+	installNode(t, first, services.Kubelet)
 	installNode(t, member, aloneKubelet)
 	uploadText(t, member, "/var/lib/kubelet/config.yaml", aloneConfig)
 	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
@@ -90,17 +90,17 @@ func (s *adoptedEtcd) kubeadm(t *testing.T) {
 		uploadText(t, first, path, onMachine(t, member, "cat "+path))
 	}
 	const local = "etcd:\n  local:\n"
-	at, end := strings.Index(kubeadmInit, local), strings.Index(kubeadmInit, "---\napiVersion: kubelet")
+	at, end := strings.Index(services.KubeadmInit, local), strings.Index(services.KubeadmInit, "---\napiVersion: kubelet")
 	if at < 0 || end < at {
-		t.Fatalf("the script has no local etcd:\n%s", kubeadmInit)
+		t.Fatalf("the script has no local etcd:\n%s", services.KubeadmInit)
 	}
-	script := kubeadmInit[:at] + `etcd:
+	script := services.KubeadmInit[:at] + `etcd:
   external:
     endpoints: ["https://$etcd_address:2379"]
     caFile: /etc/kubernetes/pki/etcd/ca.crt
     certFile: /etc/kubernetes/pki/apiserver-etcd-client.crt
     keyFile: /etc/kubernetes/pki/apiserver-etcd-client.key
-` + kubeadmInit[end:]
+` + services.KubeadmInit[end:]
 	t.Log(onMachine(t, first, fmt.Sprintf("version=%s name=cp1 address=%s endpoint=%s etcd_address=%s\n%s", s.version,
 		address("cp1"), address("cp2"), address("cp3"), script)))
 }

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,11 +13,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
-
-// kubeadmInit creates a control plane with kubeadm.
-//
-//go:embed testdata/kubeadm-init.sh
-var kubeadmInit string
 
 // adoptedStory is a control plane that kubeadm has created on cp1, behind a balancer of somebody else on cp2.
 type adoptedStory struct {
@@ -76,14 +70,14 @@ func TestAdoptKubeadm(t *testing.T) {
 
 func (s *adoptedStory) kubeadm(t *testing.T) {
 	s.version, s.etcd = release(t, "kubernetes"), release(t, "etcd")
-	installNode(t, s.machine, kubeletUnit)
+	installNode(t, s.machine, services.Kubelet)
 	balancer := shared.lab.Machine("cp2")
 	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
 		t.Fatal(err)
 	}
 	startBalancer(t, services.HAProxy, balancer, targetsOn("cp1"), "/readyz")
 	t.Log(onMachine(t, s.machine, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
-		address("cp1"), address("cp2"), kubeadmInit)))
+		address("cp1"), address("cp2"), services.KubeadmInit)))
 	t.Log(onMachine(t, s.machine, "cat /etc/kubernetes/manifests/*"))
 }
 

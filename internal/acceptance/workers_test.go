@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -142,20 +143,6 @@ func (s *joinStory) closed(t *testing.T) {
 	}
 }
 
-// kubeletUnit is that of the packages of Kubernetes (kubelet.service and 10-kubeadm.conf).
-const kubeletUnit = `[Unit]
-Description=kubelet
-After=containerd.service cgroups-writable.service
-[Service]
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
-  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
-Restart=always
-RestartSec=2
-[Install]
-WantedBy=multi-user.target
-`
-
 // prepare makes the machine one that can be a node: containerd, kubelet, kubeadm, and the image.
 func (s *joinStory) prepare(t *testing.T) {
 	if err := s.node.RebuildForContainers(t.Context(), podImage); err != nil {
@@ -174,7 +161,7 @@ func (s *joinStory) prepare(t *testing.T) {
 	if err := s.node.ImportImage(t.Context(), archive); err != nil {
 		t.Fatal(err)
 	}
-	uploadText(t, s.node, "/etc/systemd/system/kubelet.service", kubeletUnit)
+	uploadText(t, s.node, "/etc/systemd/system/kubelet.service", services.Kubelet)
 	onMachine(t, s.node, "systemctl daemon-reload && systemctl enable --quiet kubelet")
 }
 

@@ -42,6 +42,7 @@ func parts() []part {
 		{"certificates", false, func(ctx context.Context, b *bench) ([]Result, error) { return b.certificates(ctx) }},
 		{"upgrade", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.upgrades(ctx) }},
 		{"control plane", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
+		{"kubeadm", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.kubeadm(ctx) }},
 		{"restore", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.restores(ctx) }},
 		{"volume", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.volumes(ctx) }},
 		{"writes", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.writes(ctx) }},

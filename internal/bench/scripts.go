@@ -72,6 +72,10 @@ var (
 	followScript string
 	//go:embed scripts/save.sh
 	saveScript string
+	//go:embed scripts/kubeadm_restart.sh
+	kubeadmRestartScript string
+	//go:embed scripts/memory.sh
+	memoryScript string
 )
 
 // with sets the variables of a script, quoted.
