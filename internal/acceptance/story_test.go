@@ -54,10 +54,26 @@ func storyFrom(t *testing.T, names []string, dir string, fill func(*workspace.Wo
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
+			logWarnings(t, l)
 			rebuildAll(t, l)
 		}
 	})
 	return w
+}
+
+// logWarnings logs what etcd, the balancers and systemd have warned of in the last minutes, before the machines are
+// made anew.
+func logWarnings(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	for _, m := range l.Machines() {
+		out, err := m.Run(ctx, `journalctl --since -4min --no-pager --output=short-precise -u etcd \
+  -u 'kube-endpoint-*' -u init.scope | grep -v '"level":"info"' | tail -n 40 | cut -c 1-400`)
+		if err == nil && strings.TrimSpace(out) != "" {
+			t.Logf("%s:\n%s", m.Name, out)
+		}
+	}
 }
 
 func missing(l *lab.Lab, names []string) []string {
