@@ -61,12 +61,12 @@ func addEtcdKey(ctx context.Context, files map[string]string, etcd *host.Host) e
 	if err != nil {
 		return fmt.Errorf("look for the etcd CA on %s: %w", etcd.Address(), err)
 	}
-	found := machine.PrintedFiles(facts.Output, paths)
+	others := machine.PrintedFiles(facts.Output, paths)
 	cause := ""
 	switch {
-	case found[etcdCAKey] == "":
+	case others[etcdCAKey] == "":
 		cause = etcdCAKey + " is not there"
-	case !slices.Equal(pki.CertificatesIn(found[component.EtcdCA]),
+	case !slices.Equal(pki.CertificatesIn(others[component.EtcdCA]),
 		pki.CertificatesIn(cmp.Or(files[component.EtcdClientCA], files[component.EtcdCA]))):
 		cause = component.EtcdCA + " is not the CA of the control plane's etcd"
 	}
@@ -78,7 +78,7 @@ func addEtcdKey(ctx context.Context, files map[string]string, etcd *host.Host) e
 				"afterwards.",
 		}
 	}
-	files[etcdCAKey] = found[etcdCAKey]
+	files[etcdCAKey] = others[etcdCAKey]
 	return nil
 }
 
