@@ -54,7 +54,7 @@ func (r *Replicas) ImportBundle(ctx context.Context, h, etcd *host.Host) (*pki.B
 	return b, nil
 }
 
-// addEtcdKey adds the key of the etcd CA to the files of a replica's machine, which have that CA.
+// addEtcdKey adds the key of the etcd CA, which another machine has, to the files of a replica's machine.
 func addEtcdKey(ctx context.Context, files map[string]string, etcd *host.Host) error {
 	paths := []string{component.EtcdCA, etcdCAKey}
 	facts, err := etcd.Observe(ctx, host.Query{Script: machine.PrintFiles(paths)})
@@ -62,23 +62,26 @@ func addEtcdKey(ctx context.Context, files map[string]string, etcd *host.Host) e
 		return fmt.Errorf("look for the etcd CA on %s: %w", etcd.Address(), err)
 	}
 	others := machine.PrintedFiles(facts.Output, paths)
-	cause := ""
-	switch {
-	case others[etcdCAKey] == "":
-		cause = etcdCAKey + " is not there"
-	case !slices.Equal(pki.CertificatesIn(others[component.EtcdCA]),
-		pki.CertificatesIn(cmp.Or(files[component.EtcdClientCA], files[component.EtcdCA]))):
-		cause = component.EtcdCA + " is not the CA of the control plane's etcd"
-	}
-	if cause != "" {
+	if err := sameEtcdCA(files, others); err != nil {
 		return &problem.Problem{
-			Summary: "PKI bundle not imported", Host: etcd.Address(), Cause: cause, Unchanged: problem.Nothing,
-			Err: errors.New(cause),
+			Summary: "PKI bundle not imported", Host: etcd.Address(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "name the machine on which kubeadm has created the etcd CA; or leave it out, and rotate the etcd CA " +
 				"afterwards.",
 		}
 	}
 	files[etcdCAKey] = others[etcdCAKey]
+	return nil
+}
+
+// sameEtcdCA returns why the etcd CA of another machine is not the one of a replica's machine, with its key; or nil.
+func sameEtcdCA(files, others map[string]string) error {
+	own := pki.CertificatesIn(cmp.Or(files[component.EtcdClientCA], files[component.EtcdCA]))
+	switch {
+	case others[etcdCAKey] == "":
+		return errors.New(etcdCAKey + " is not there")
+	case len(own) == 0 || !slices.Equal(own, pki.CertificatesIn(others[component.EtcdCA])):
+		return errors.New(component.EtcdCA + " is not the CA of the control plane's etcd")
+	}
 	return nil
 }
 

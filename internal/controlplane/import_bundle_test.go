@@ -96,6 +96,28 @@ func TestBundleFromFilesOfKubeadm(t *testing.T) {
 	}
 }
 
+// TestSameEtcdCA: the key of an external etcd's CA comes from the machine that has this CA, and no other.
+func TestSameEtcdCA(t *testing.T) {
+	own, another := testSpec(t).Bundle.EtcdCA, testSpec(t).Bundle.CA
+	files := map[string]string{component.EtcdCA: own.Certificate}
+	for name, c := range map[string]struct {
+		files, others map[string]string
+		cause         string
+	}{
+		"its CA":     {files, map[string]string{component.EtcdCA: own.Certificate, etcdCAKey: own.PrivateKey}, ""},
+		"no key":     {files, map[string]string{component.EtcdCA: own.Certificate}, "ca.key is not there"},
+		"another CA": {
+			files, map[string]string{component.EtcdCA: another.Certificate, etcdCAKey: another.PrivateKey}, "is not the CA",
+		},
+		"no CA":      {map[string]string{}, map[string]string{etcdCAKey: own.PrivateKey}, "is not the CA"},
+	} {
+		err := sameEtcdCA(c.files, c.others)
+		if (err == nil) != (c.cause == "") || err != nil && !strings.Contains(err.Error(), c.cause) {
+			t.Errorf("%s: %v, want %q", name, err, c.cause)
+		}
+	}
+}
+
 func TestBundleFromFilesRefuses(t *testing.T) {
 	s := testSpec(t)
 	half, err := s.Bundle.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: cptest.Now})
