@@ -104,12 +104,12 @@ func TestSameEtcdCA(t *testing.T) {
 		files, others map[string]string
 		cause         string
 	}{
-		"its CA":     {files, map[string]string{component.EtcdCA: own.Certificate, etcdCAKey: own.PrivateKey}, ""},
-		"no key":     {files, map[string]string{component.EtcdCA: own.Certificate}, "ca.key is not there"},
+		"its CA": {files, map[string]string{component.EtcdCA: own.Certificate, etcdCAKey: own.PrivateKey}, ""},
+		"no key": {files, map[string]string{component.EtcdCA: own.Certificate}, "ca.key is not there"},
 		"another CA": {
 			files, map[string]string{component.EtcdCA: another.Certificate, etcdCAKey: another.PrivateKey}, "is not the CA",
 		},
-		"no CA":      {map[string]string{}, map[string]string{etcdCAKey: own.PrivateKey}, "is not the CA"},
+		"no CA": {map[string]string{}, map[string]string{etcdCAKey: own.PrivateKey}, "is not the CA"},
 	} {
 		err := sameEtcdCA(c.files, c.others)
 		if (err == nil) != (c.cause == "") || err != nil && !strings.Contains(err.Error(), c.cause) {
