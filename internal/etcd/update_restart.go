@@ -51,7 +51,7 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 // waitOrRefuse waits a moment, and refuses when the waiting time or the deadline is over.
 // A wait that has just timed out for one member is not repeated for the next one.
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	over, err := c.cl.waitForRules(ctx, c.turn, &c.since)
+	over, err := c.cl.waitForRules(ctx, v, c.turn, &c.since)
 	switch {
 	case !over:
 		return err
@@ -62,13 +62,20 @@ func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause e
 		"recover the unhealthy members or destroy the dead ones, then apply again")
 }
 
-// waitForRules waits a moment until the rules may allow a change. Others have their turn meanwhile: one of them may be
-// the member that is waited for. over means that it takes too long, here or recently for another member.
-func (cl *cluster) waitForRules(ctx context.Context, turn *wait.Turn, since *wait.Clock) (over bool, err error) {
+// waitForRules waits a moment until the rules may allow a change, and longer for members that answer. Others have their
+// turn meanwhile: one of them may be the member that is waited for. over means that it takes too long, here or recently
+// for another member. v is nil if no member answers.
+func (cl *cluster) waitForRules(
+	ctx context.Context, v *membership.View, turn *wait.Turn, since *wait.Clock,
+) (over bool, err error) {
 	since.Begin(turn)
+	limit := cl.pace.ConditionTimeout
+	if v != nil && v.Answering() {
+		limit = max(limit, cl.pace.StallTimeout)
+	}
 	cl.mu.Lock()
 	over = time.Since(cl.lastWaitTimeout) < cl.pace.ConditionTimeout
-	if since.Lasted() > cl.pace.ConditionTimeout {
+	if since.Lasted() > limit {
 		over, cl.lastWaitTimeout = true, time.Now()
 	}
 	cl.mu.Unlock()

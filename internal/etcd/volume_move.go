@@ -74,7 +74,7 @@ func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, e
 }
 
 func (t *taking) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	over, err := t.cl.waitForRules(ctx, t.turn, &t.since)
+	over, err := t.cl.waitForRules(ctx, v, t.turn, &t.since)
 	if !over {
 		return err
 	}

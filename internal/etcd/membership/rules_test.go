@@ -94,6 +94,32 @@ func TestMayRestart(t *testing.T) {
 	}
 }
 
+// TestAnswering: one member that is silent is enough, and a learner does not count.
+func TestAnswering(t *testing.T) {
+	silent := func(v View, ids ...uint64) View {
+		for i, m := range v.Members {
+			if slices.Contains(ids, m.ID) {
+				v.Members[i].Version = ""
+			}
+		}
+		return v
+	}
+	for name, c := range map[string]struct {
+		view View
+		want bool
+	}{
+		"all healthy":         {clusterOf("Lhh"), false},
+		"one answers":         {clusterOf("Lhs"), true},
+		"one is silent":       {silent(clusterOf("Lhs"), 3), false},
+		"one of two answers":  {silent(clusterOf("hss"), 3), false},
+		"a learner is silent": {silent(clusterOf("Lhsl"), 4), true},
+	} {
+		if got := c.view.Answering(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestRequireAllHealthy(t *testing.T) {
 	corrupt := clusterOf("Lhh")
 	corrupt.Members[1].Alarms = []string{AlarmCorrupt}

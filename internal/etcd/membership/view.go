@@ -62,6 +62,22 @@ func (v View) Voters() []Member {
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return m.Learner })
 }
 
+// Answering reports whether a voter is unhealthy, and each unhealthy one answers, as a member does that has lost its
+// leader or reads its log on a busy machine. It may recover by itself.
+func (v View) Answering() bool {
+	unhealthy := false
+	for _, m := range v.Voters() {
+		if m.Healthy {
+			continue
+		}
+		if m.Version == "" {
+			return false
+		}
+		unhealthy = true
+	}
+	return unhealthy
+}
+
 // Learners returns the members that do not vote yet.
 func (v View) Learners() []Member {
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return !m.Learner })
