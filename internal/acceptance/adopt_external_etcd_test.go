@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -28,14 +29,43 @@ type adoptedEtcd struct {
 	member        string // arguments of the member
 	apiServer     string // arguments of the API server
 	rotation      int
+	encryption    int // stage of its rotation
 }
 
-// TestAdoptExternalEtcd imports a control plane of kubeadm and its external etcd. The key of etcd's CA is on the
-// machine of the member only. Nothing restarts by that; then flags change, and the CA is rotated.
+// encryptedFrom is the directory of kubeadm's configuration of encryption at rest, in which one key encrypts, and what
+// is in the clear is read as well.
+const (
+	encryptedFrom = "/etc/kubernetes/enc"
+	encryptedBy   = `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox: {keys: [{name: legacy, secret: QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=}]}
+  - identity: {}
+`
+)
+
+// encryptedArgument and encryptedVolume make kubeadm use it.
+const (
+	encryptedArgument = `    - name: encryption-provider-config
+      value: ` + encryptedFrom + `/config.yaml
+`
+	encryptedVolume = `    - name: enc
+      hostPath: ` + encryptedFrom + `
+      mountPath: ` + encryptedFrom + `
+      readOnly: true
+      pathType: DirectoryOrCreate
+`
+)
+
+// TestAdoptExternalEtcd imports a control plane of kubeadm, which encrypts at rest, and its external etcd. The key of
+// etcd's CA is on the machine of the member only. Nothing restarts by that; then flags change, the CA is rotated, and
+// what was in the clear is encrypted.
 func TestAdoptExternalEtcd(t *testing.T) {
 	machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
-	s := &adoptedEtcd{version: release(t, "kubernetes"), etcd: release(t, "etcd")}
+	s := &adoptedEtcd{version: release(t, "kubernetes"), etcd: release(t, "etcd"), encryption: 2}
 	t.Cleanup(func() {
 		for _, name := range names {
 			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
@@ -54,6 +84,7 @@ func TestAdoptExternalEtcd(t *testing.T) {
 		{"imported", s.imported},
 		{"flags of both", s.flagsChanged},
 		{"the CA of etcd rotated", s.rotated},
+		{"everything encrypted", s.encrypted},
 	} {
 		if !t.Run(step.name, step.run) {
 			for _, name := range []string{"cp1", "cp3"} {
@@ -89,6 +120,7 @@ func (s *adoptedEtcd) kubeadm(t *testing.T) {
 		path := "/etc/kubernetes/pki/" + file
 		uploadText(t, first, path, onMachine(t, member, "cat "+path))
 	}
+	uploadText(t, first, encryptedFrom+"/config.yaml", encryptedBy)
 	const local = "etcd:\n  local:\n"
 	at, end := strings.Index(services.KubeadmInit, local), strings.Index(services.KubeadmInit, "---\napiVersion: kubelet")
 	if at < 0 || end < at {
@@ -101,6 +133,12 @@ func (s *adoptedEtcd) kubeadm(t *testing.T) {
     certFile: /etc/kubernetes/pki/apiserver-etcd-client.crt
     keyFile: /etc/kubernetes/pki/apiserver-etcd-client.key
 ` + services.KubeadmInit[end:]
+	for _, list := range [][2]string{{"    - name: event-ttl\n", encryptedArgument}, {"    - name: extra\n", encryptedVolume}} {
+		if strings.Count(script, list[0]) != 1 {
+			t.Fatalf("the script has not one line %q:\n%s", list[0], script)
+		}
+		script = strings.Replace(script, list[0], list[1]+list[0], 1)
+	}
 	t.Log(onMachine(t, first, fmt.Sprintf("version=%s name=cp1 address=%s endpoint=%s etcd_address=%s\n%s", s.version,
 		address("cp1"), address("cp2"), address("cp3"), script)))
 }
@@ -112,7 +150,8 @@ resource "kube_pki_bundle" "this" {
   cluster_name        = "kubernetes"
   key_algorithm       = "RSA-2048"
   deletion_protection = false
-  rotation            = { etcd = %[1]d }
+  rotation            = { etcd = %[1]d, encryption = %[8]d }
+  encryption          = { provider = "secretbox", resources = ["secrets"] }
 }
 
 resource "kube_control_plane_endpoint" "this" {
@@ -137,11 +176,15 @@ resource "kube_control_plane_replica" "this" {
   service_cidrs = ["10.96.0.0/12"]
   pod_cidrs     = ["10.244.0.0/16"]
   extra_args    = { apiserver = { event-ttl = "2h"%[7]s } }
-  extra_volumes = { apiserver = { extra = {
-    host_path = "/srv/extra", mount_path = "/srv/mounted", read_only = true, path_type = "DirectoryOrCreate"
-  } } }
+  extra_volumes = { apiserver = {
+    enc = { host_path = %[9]q, mount_path = %[9]q, read_only = true, path_type = "DirectoryOrCreate" }
+    extra = {
+      host_path = "/srv/extra", mount_path = "/srv/mounted", read_only = true, path_type = "DirectoryOrCreate"
+    }
+  } }
 }
-`, s.rotation, address("cp2"), address("cp3"), s.etcd, s.member, s.version, s.apiServer))
+`, s.rotation, address("cp2"), address("cp3"), s.etcd, s.member, s.version, s.apiServer,
+		s.encryption, encryptedFrom))
 }
 
 // identify copies the certificate of the Kubernetes CA to the machine of the member, as the guide says.
@@ -214,5 +257,37 @@ func (s *adoptedEtcd) rotated(t *testing.T) {
 		s.rotation = stage + 1
 		s.configure(t)
 		apply(t, s.w)
+	}
+}
+
+// encrypted: the last stage of the rotation rewrites the Secrets that are in the clear. All have the key of kubeadm's
+// configuration, and are read.
+func (s *adoptedEtcd) encrypted(t *testing.T) {
+	const (
+		plain = ctl + `etcdctl put /registry/secrets/default/plain '{"kind": "Secret", "apiVersion": "v1", ` +
+			`"metadata": {"name": "plain", "namespace": "default"}}'`
+		stored = ctl + `etcdctl get --prefix /registry/secrets/ --print-value-only |
+  grep -ac 'k8s:enc:secretbox:v1:legacy:' || true
+etcdctl get --prefix /registry/secrets/ --keys-only | grep -c . || true`
+	)
+	member := shared.lab.Machine("cp3")
+	onMachine(t, member, plain)
+	before := strings.Fields(onMachine(t, member, stored))
+	s.encryption = 3
+	s.configure(t)
+	apply(t, s.w)
+	after := strings.Fields(onMachine(t, member, stored))
+	t.Logf("encrypted and all Secrets: %v, then %v", before, after)
+	if len(before) != 2 || before[0] == before[1] {
+		t.Fatal("no Secret is in the clear")
+	}
+	if len(after) != 2 || after[0] == "0" || after[0] != after[1] {
+		t.Fatalf("encrypted with the key of kubeadm, and all Secrets: %v", after)
+	}
+	admin := credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
+	var list struct{ Items []map[string]any }
+	admin.must(t, "https://"+address("cp2")+":6443", http.MethodGet, "/api/v1/secrets", nil, &list)
+	if fmt.Sprint(len(list.Items)) != after[1] {
+		t.Errorf("%d of %s Secrets are read", len(list.Items), after[1])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -39,6 +40,9 @@ func (r *Replicas) ImportBundle(ctx context.Context, h, etcd *host.Host) (*pki.B
 		return nil, fmt.Errorf("look for a PKI on %s: %w", h.Address(), err)
 	}
 	files := machine.PrintedFiles(facts.Output, secret)
+	if err := addEncryption(ctx, files, h); err != nil {
+		return nil, err
+	}
 	if etcd != nil {
 		if err := addEtcdKey(ctx, files, etcd); err != nil {
 			return nil, err
@@ -52,6 +56,28 @@ func (r *Replicas) ImportBundle(ctx context.Context, h, etcd *host.Host) (*pki.B
 		}
 	}
 	return b, nil
+}
+
+// addEncryption adds the configuration of encryption that an API server of kubeadm has, at its path.
+func addEncryption(ctx context.Context, files map[string]string, h *host.Host) error {
+	file := encryptionOf(files)
+	if file == "" {
+		return nil
+	}
+	facts, err := h.Observe(ctx, host.Query{Script: machine.PrintFiles([]string{file})})
+	if err != nil {
+		return fmt.Errorf("look for %s on %s: %w", file, h.Address(), err)
+	}
+	maps.Copy(files, machine.PrintedFiles(facts.Output, []string{file}))
+	return nil
+}
+
+// encryptionOf returns the path of the configuration of encryption that the manifest of kubeadm names, or "".
+func encryptionOf(files map[string]string) string {
+	if path := encryptionFlag.FindStringSubmatch(files[apiServerManifest]); path != nil {
+		return path[1]
+	}
+	return ""
 }
 
 // addEtcdKey adds the key of the etcd CA, which another machine has, to the files of a replica's machine.
@@ -113,7 +139,7 @@ func bundleFromFiles(recordText string, files map[string]string) (*pki.Bundle, e
 
 var (
 	clusterNameFlag = regexp.MustCompile(`--cluster-name=(\S+)`)
-	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=`)
+	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=(/[A-Za-z0-9._/-]{1,200})(?:\s|$)`)
 )
 
 // addKubeadmFiles completes the bundle from a machine that was set up by kubeadm.
@@ -121,13 +147,16 @@ func addKubeadmFiles(parts *pki.MachineFiles, files map[string]string) error {
 	switch {
 	case files[component.CACert] == "" || files[component.SAKey] == "":
 		return errors.New("neither a replica of this provider nor a control plane of kubeadm's is on the machine")
-	case encryptionFlag.MatchString(files[apiServerManifest]):
-		return errors.New("the API server encrypts at rest by a configuration of its own, whose keys the bundle would " +
-			"have to take over: that is not supported")
 	case files[component.EtcdCA] == "":
 		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
 	parts.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
+	if file := encryptionOf(files); file != "" {
+		var err error
+		if parts.Encryption, parts.ReadsPlain, err = component.AdoptedEncryption(files[file]); err != nil {
+			return fmt.Errorf("the API server encrypts at rest by %s, which cannot be taken over: %w", file, err)
+		}
+	}
 	parts.ClusterName = "kubernetes" // kubeadm's default
 	if name := clusterNameFlag.FindStringSubmatch(files[controllerManagerManifest]); name != nil {
 		parts.ClusterName = name[1]

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -85,6 +86,23 @@ func TestBundleFromFilesOfKubeadm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	encrypted := maps.Clone(files)
+	encrypted[apiServerManifest] = "    - --encryption-provider-config=/etc/kubernetes/enc/config.yaml\n"
+	encrypted["/etc/kubernetes/enc/config.yaml"] = `resources:
+- resources: [secrets]
+  providers:
+  - secretbox: {keys: [{name: legacy, secret: ` + strings.Repeat("QUFB", 10) + `QUE=}]}
+  - identity: {}
+`
+	got, err := bundleFromFiles("", encrypted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := got.Encryptions(); len(e) != 2 || e[0].Name != "legacy" || e[1].Kind != pki.Plain ||
+		got.Generation(pki.EncryptionPart) != 2 {
+		t.Errorf("the bundle of an encrypted control plane reads %d encryptions, at generation %d", len(e),
+			got.Generation(pki.EncryptionPart))
+	}
 	again, err := bundleFromFiles("", files)
 	if err != nil || again.ClusterID != first.ClusterID {
 		t.Errorf("another machine gives cluster %s, want %s (%v)", again.ClusterID, first.ClusterID, err)
@@ -138,8 +156,11 @@ func TestBundleFromFilesRefuses(t *testing.T) {
 		"nothing there": {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
 		"external etcd": {"", func(map[string]string) {}, "elsewhere"},
 		"encrypted": {
-			"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" },
-			"not supported",
+			"", func(files map[string]string) {
+				files[apiServerManifest] = "- --encryption-provider-config=/etc/x\n"
+				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
+			},
+			"encrypts at rest by /etc/x, which cannot be taken over",
 		},
 		"strange encryption": {
 			string(machine.NewRecord(s.Replica, nil).File().Content),

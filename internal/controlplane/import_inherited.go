@@ -131,6 +131,9 @@ func (i *Imported) completeInherited(
 	if _, signs := manifests[release.ControllerManager].Flags["cluster-signing-key-file"]; signs {
 		s.Bundle.CA.PrivateKey = "on the machine" // the bundle, which is imported by itself, has it too
 	}
+	if _, encrypts := manifests[release.APIServer].Flags["encryption-provider-config"]; encrypts { // the same
+		s.Bundle.Encryption = pki.Encryption{Kind: pki.Secretbox, Resources: []string{"secrets"}}
+	}
 	var differences []string
 	for _, name := range release.Components() {
 		if err := component.ValidateExtraArgs(name, i.Version, i.ExtraArgs[name]); err != nil {

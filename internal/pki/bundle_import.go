@@ -16,6 +16,7 @@ type MachineFiles struct {
 	// ServiceAccountKey is the private key (PEM).
 	ServiceAccountKey string
 	Encryption        Encryption
+	ReadsPlain        bool // the API servers also read objects that are not encrypted
 	Generations       map[Part]int
 	Leaf              string // an issued certificate: new ones get keys of the same algorithm
 }
@@ -48,6 +49,9 @@ func FromMachine(f MachineFiles) (*Bundle, error) {
 	b.ServiceAccount = account
 	if err := b.begin(f.Generations); err != nil {
 		return nil, err
+	}
+	if f.ReadsPlain { // as after the second stage of a rotation from no encryption: the third one rewrites what is plain
+		b.EncryptionRotation = Rotation[Encryption]{Generation: int(Adopted), Other: &Encryption{}}
 	}
 	return b, b.Validate()
 }

@@ -115,21 +115,56 @@ func EncryptionFrom(text string) (pki.Encryption, error) {
 		len(config.Resources[0].Providers) != 1 {
 		return pki.Encryption{}, errors.New("it is not as the provider writes it") // not quoted: it may contain a key
 	}
-	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}
-	provider := config.Resources[0].Providers[0]
-	keys := provider.Secretbox
+	e, err := encryptionBy(config.Resources[0].Providers[0])
+	if err != nil {
+		return pki.Encryption{}, err
+	}
+	e.Resources = slices.Sorted(slices.Values(config.Resources[0].Resources))
+	return e, nil
+}
+
+// AdoptedEncryption parses a configuration that somebody else has written. plain reports whether the API servers read
+// objects in the clear as well. No error quotes the text, which may contain a key.
+func AdoptedEncryption(text string) (e pki.Encryption, plain bool, err error) {
+	var config encryptionConfiguration
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		return pki.Encryption{}, false, errors.New("it is not YAML")
+	}
+	if len(config.Resources) != 1 || slices.ContainsFunc(config.Resources[0].Resources, isOther) {
+		return pki.Encryption{}, false, errors.New("it has not one list of resources, of secrets and configmaps only")
+	}
+	providers := config.Resources[0].Providers
 	switch {
-	case provider.KMS != nil:
-		e.Kind, e.Name, e.Endpoint, e.Timeout = pki.KMS, provider.KMS.Name, provider.KMS.Endpoint, provider.KMS.Timeout
-		return e, nil
-	case provider.Secretbox != nil:
-		e.Kind = pki.Secretbox
-	case provider.AESCBC != nil:
-		e.Kind, keys = pki.AESCBC, provider.AESCBC
+	case len(providers) == 2 && providers[1].Identity != nil:
+		plain = true
+	case len(providers) != 1:
+		return pki.Encryption{}, false, errors.New("it has not one provider, or one and then identity: rewrite all objects " +
+			"with the first provider, and remove the others")
+	}
+	if providers[0].KMS != nil && providers[0].KMS.APIVersion != "v2" {
+		return pki.Encryption{}, false, errors.New("its plugin is not of version v2")
+	}
+	if e, err = encryptionBy(providers[0]); err != nil {
+		return pki.Encryption{}, false, err
+	}
+	e.Resources = slices.Sorted(slices.Values(config.Resources[0].Resources))
+	return e, plain, nil
+}
+
+// isOther reports whether the provider does not encrypt a resource.
+func isOther(resource string) bool { return resource != "secrets" && resource != "configmaps" }
+
+// encryptionBy returns the encryption of a provider with one key, or with a plugin; without resources.
+func encryptionBy(p encryptionProvider) (pki.Encryption, error) {
+	kind, keys := pki.Secretbox, p.Secretbox
+	switch {
+	case p.KMS != nil:
+		return pki.Encryption{Kind: pki.KMS, Name: p.KMS.Name, Endpoint: p.KMS.Endpoint, Timeout: p.KMS.Timeout}, nil
+	case p.AESCBC != nil:
+		kind, keys = pki.AESCBC, p.AESCBC
 	}
 	if keys == nil || len(keys.Keys) != 1 {
-		return pki.Encryption{}, errors.New("it has not one key, as the provider writes it")
+		return pki.Encryption{}, errors.New("its first provider is not secretbox or aescbc with one key, or kms")
 	}
-	e.Name, e.Key = keys.Keys[0].Name, keys.Keys[0].Secret
-	return e, nil
+	return pki.Encryption{Kind: kind, Name: keys.Keys[0].Name, Key: keys.Keys[0].Secret}, nil
 }
