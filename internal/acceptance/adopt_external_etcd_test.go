@@ -133,7 +133,9 @@ func (s *adoptedEtcd) kubeadm(t *testing.T) {
     certFile: /etc/kubernetes/pki/apiserver-etcd-client.crt
     keyFile: /etc/kubernetes/pki/apiserver-etcd-client.key
 ` + services.KubeadmInit[end:]
-	for _, list := range [][2]string{{"    - name: event-ttl\n", encryptedArgument}, {"    - name: extra\n", encryptedVolume}} {
+	for _, list := range [][2]string{
+		{"    - name: event-ttl\n", encryptedArgument}, {"    - name: extra\n", encryptedVolume},
+	} {
 		if strings.Count(script, list[0]) != 1 {
 			t.Fatalf("the script has not one line %q:\n%s", list[0], script)
 		}
