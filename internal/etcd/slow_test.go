@@ -121,28 +121,30 @@ func (f *fleet) withArgs(args map[string]string, names ...string) map[string]Spe
 func TestSlowLearner(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		args map[string]string
-		slow string // machine with the slow line: a snapshot is sent to the learner, but the learner fetches the log
+		name  string
+		args  map[string]string
+		slow  string // machine with the slow line: a snapshot is sent to the learner, but the learner fetches the log
+		rate  int    // bytes per second
+		stall time.Duration
 	}{
-		{"snapshot", bySnapshot, "cp2"},
-		{"log", nil, "cp1"},
+		{"snapshot", bySnapshot, "cp2", 3 << 19, 45 * time.Second},
+		// On a busy computer etcd breaks the leader's stream off (its writes time out after 5 seconds) and sends the log
+		// again: nothing moves for 51 seconds.
+		{"log", nil, "cp1", 1 << 20, 75 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
 			specs := f.withArgs(c.args, "cp1", "cp2")
-			f.machine(c.slow).slow = 3 << 19
+			f.machine(c.slow).slow = c.rate
 			f.create(specs, "cp1")
 			f.fill(specs["cp1"], 84)
 			f.clusters = f.coordinator()
-			// On a busy computer etcd breaks the leader's stream off (its writes time out after 5 seconds), and
-			// nothing moves for 25 seconds.
-			f.clusters.pace.StallTimeout = 45 * time.Second
+			f.clusters.pace.StallTimeout = c.stall
 			begin := time.Now()
 			f.create(specs, "cp2")
 			took := time.Since(begin)
-			t.Logf("84 MiB at 1.5 MiB/s: %s", took.Round(time.Millisecond))
+			t.Logf("84 MiB at %.1f MiB/s: %s", float64(c.rate)/(1<<20), took.Round(time.Millisecond))
 			if took < f.clusters.pace.StallTimeout {
 				t.Errorf("joined in %s: that is too fast to show anything", took)
 			}

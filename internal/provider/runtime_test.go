@@ -36,7 +36,7 @@ func TestValidateRuntime(t *testing.T) {
 		"a pod with a volume":    {etcdMemberModel{Runtime: pod, Volume: object}, "volume is not supported"},
 		"a pod with a restore":   {etcdMemberModel{Runtime: pod, Restore: object}, "restore is not supported"},
 		"a pod with limits":      {etcdMemberModel{Runtime: pod, Resources: object}, "resources is not supported"},
-		"a pod with facts":       {etcdMemberModel{Runtime: pod, Metrics: object}, "metrics is not supported"},
+		"a pod with metrics":     {etcdMemberModel{Runtime: pod, Metrics: object}, ""},
 		"a pod with a probe":     {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(true)}, "omit liveness_probe"},
 		"a pod without one":      {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(false)}, ""},
 		"a pod, and the default": {etcdMemberModel{Runtime: pod, Liveness: types.BoolNull()}, ""},
