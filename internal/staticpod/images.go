@@ -65,8 +65,9 @@ func missingUploads(ctx context.Context, m Machine, src host.Source, images []Im
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
 	for line := range strings.Lines(out) {
-		if _, known := uploads[strings.TrimSuffix(line, "\n")]; known {
-			uploads[strings.TrimSuffix(line, "\n")] = true
+		reference := strings.TrimSuffix(line, "\n")
+		if _, known := uploads[reference]; known {
+			uploads[reference] = true
 		}
 	}
 	return uploads, nil

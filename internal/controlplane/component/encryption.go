@@ -115,12 +115,7 @@ func EncryptionFrom(text string) (pki.Encryption, error) {
 		len(config.Resources[0].Providers) != 1 {
 		return pki.Encryption{}, errors.New("it is not as the provider writes it") // not quoted: it may contain a key
 	}
-	e, err := encryptionBy(config.Resources[0].Providers[0])
-	if err != nil {
-		return pki.Encryption{}, err
-	}
-	e.Resources = slices.Sorted(slices.Values(config.Resources[0].Resources))
-	return e, nil
+	return config.Resources[0].encryption()
 }
 
 // AdoptedEncryption parses a configuration that somebody else has written. plain reports whether the API servers read
@@ -144,27 +139,27 @@ func AdoptedEncryption(text string) (e pki.Encryption, plain bool, err error) {
 	if providers[0].KMS != nil && providers[0].KMS.APIVersion != "v2" {
 		return pki.Encryption{}, false, errors.New("its plugin is not of version v2")
 	}
-	if e, err = encryptionBy(providers[0]); err != nil {
-		return pki.Encryption{}, false, err
-	}
-	e.Resources = slices.Sorted(slices.Values(config.Resources[0].Resources))
-	return e, plain, nil
+	e, err = config.Resources[0].encryption()
+	return e, plain, err
 }
 
 // isOther reports whether the provider does not encrypt a resource.
 func isOther(resource string) bool { return resource != "secrets" && resource != "configmaps" }
 
-// encryptionBy returns the encryption of a provider with one key, or with a plugin; without resources.
-func encryptionBy(p encryptionProvider) (pki.Encryption, error) {
+// encryption returns what the first provider does, which has one key, or a plugin.
+func (r encryptedResources) encryption() (pki.Encryption, error) {
+	p, resources := r.Providers[0], slices.Sorted(slices.Values(r.Resources))
 	kind, keys := pki.Secretbox, p.Secretbox
 	switch {
 	case p.KMS != nil:
-		return pki.Encryption{Kind: pki.KMS, Name: p.KMS.Name, Endpoint: p.KMS.Endpoint, Timeout: p.KMS.Timeout}, nil
+		return pki.Encryption{
+			Kind: pki.KMS, Resources: resources, Name: p.KMS.Name, Endpoint: p.KMS.Endpoint, Timeout: p.KMS.Timeout,
+		}, nil
 	case p.AESCBC != nil:
 		kind, keys = pki.AESCBC, p.AESCBC
 	}
 	if keys == nil || len(keys.Keys) != 1 {
 		return pki.Encryption{}, errors.New("its first provider is not secretbox or aescbc with one key, or kms")
 	}
-	return pki.Encryption{Kind: kind, Name: keys.Keys[0].Name, Key: keys.Keys[0].Secret}, nil
+	return pki.Encryption{Kind: kind, Resources: resources, Name: keys.Keys[0].Name, Key: keys.Keys[0].Secret}, nil
 }
