@@ -139,6 +139,7 @@ func bundleFromFiles(recordText string, files map[string]string) (*pki.Bundle, e
 
 var (
 	clusterNameFlag = regexp.MustCompile(`--cluster-name=(\S+)`)
+	encrypts        = regexp.MustCompile(`--encryption-provider-config(?:[^-]|$)`)
 	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=(/[A-Za-z0-9._/-]{1,200})(?:\s|$)`)
 )
 
@@ -151,7 +152,12 @@ func addKubeadmFiles(parts *pki.MachineFiles, files map[string]string) error {
 		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
 	parts.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
-	if file := encryptionOf(files); file != "" {
+	file := encryptionOf(files)
+	if file == "" && encrypts.MatchString(files[apiServerManifest]) { // else the next restart would take its keys away
+		return errors.New("the API server encrypts at rest by a file whose path " + apiServerManifest +
+			" does not have as kubeadm writes it")
+	}
+	if file != "" {
 		var err error
 		if parts.Encryption, parts.ReadsPlain, err = component.AdoptedEncryption(files[file]); err != nil {
 			return fmt.Errorf("the API server encrypts at rest by %s, which cannot be taken over: %w", file, err)

@@ -162,6 +162,20 @@ func TestBundleFromFilesRefuses(t *testing.T) {
 			},
 			"encrypts at rest by /etc/x, which cannot be taken over",
 		},
+		"encrypted by a quoted path": {
+			"", func(files map[string]string) {
+				files[apiServerManifest] = "- \"--encryption-provider-config=/etc/x\"\n"
+				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
+			},
+			"does not have as kubeadm writes it",
+		},
+		"encrypted by a path of shell": {
+			"", func(files map[string]string) {
+				files[apiServerManifest] = "- --encryption-provider-config=/etc/x;$(reboot)\n"
+				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
+			},
+			"does not have as kubeadm writes it",
+		},
 		"strange encryption": {
 			string(machine.NewRecord(s.Replica, nil).File().Content),
 			func(files map[string]string) { files[component.EncryptionConfigPath] = "kind: Secret\n" },
