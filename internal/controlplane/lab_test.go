@@ -332,23 +332,33 @@ WantedBy=multi-user.target
 // pids returns the components' processes.
 func (st *stage) pids() map[string]int {
 	st.Helper()
-	facts, err := st.spec.Host.Observe(st.ctx, host.Query{Units: unit.Names()})
-	if err != nil {
-		st.Fatal(err)
-	}
 	pids := map[string]int{}
-	for _, name := range release.Components() {
-		pids[name] = facts.Units[unit.Name(name)].MainPID
+	for name, state := range st.units() {
+		pids[name] = state.MainPID
 	}
 	return pids
 }
 
-// restarted returns the components whose process differs from before.
+func (st *stage) units() map[string]host.UnitState {
+	st.Helper()
+	facts, err := st.spec.Host.Observe(st.ctx, host.Query{Units: unit.Names()})
+	if err != nil {
+		st.Fatal(err)
+	}
+	states := map[string]host.UnitState{}
+	for _, name := range release.Components() {
+		states[name] = facts.Units[unit.Name(name)]
+	}
+	return states
+}
+
+// restarted returns the components whose process differs from before, without those that ended by themselves, as a
+// scheduler does whose API server starts for so long that it cannot renew its lease.
 func (st *stage) restarted(before map[string]int) []string {
 	st.Helper()
 	var out []string
-	for name, pid := range st.pids() {
-		if pid != before[name] {
+	for name, state := range st.units() {
+		if state.MainPID != before[name] && state.Restarts == 0 {
 			out = append(out, name)
 		}
 	}

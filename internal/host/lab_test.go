@@ -159,12 +159,12 @@ func TestLabObserve(t *testing.T) {
 func TestLabUnits(t *testing.T) {
 	h := labHost(t, labConfig(t), "m1")
 	const path = "/etc/systemd/system/probe.service"
-	unit := func(argument string) Change {
+	unit := func(argument string) Change { // of type exec: another one has started before its program runs
 		return Change{
 			Users: []User{{Name: "probe", Groups: []string{"probe-extra", "daemon"}}},
 			Dirs:  []Dir{{Path: "/var/lib/probe", Mode: 0o700, Owner: "probe", Group: "probe"}},
-			Files: []File{{Path: path, Mode: 0o644, Content: []byte("[Service]\nUser=probe\nExecStart=/bin/sleep " + argument +
-				"\n")}},
+			Files: []File{{Path: path, Mode: 0o644, Content: []byte("[Service]\nType=exec\nUser=probe\nExecStart=/bin/sleep " +
+				argument + "\n")}},
 			Script: "case $CHANGED in *probe.service*) systemctl restart probe.service ;; esac\ntr '\\0' ' ' " +
 				"</proc/$(systemctl show --property=MainPID --value probe.service)/cmdline; id -nG probe",
 		}
