@@ -23,6 +23,7 @@ type adoptedCluster struct {
 	version, etcd string
 	runtime       string
 	arguments     string // of API servers
+	kubelet       string // manage_kubelet
 	rotation      int
 }
 
@@ -32,8 +33,9 @@ func TestAdoptCluster(t *testing.T) {
 	machines(t)
 	s := &adoptedCluster{
 		names: []string{"cp1", "cp2", "cp3"}, version: release(t, "kubernetes-1.34"), etcd: release(t, "etcd"),
-		runtime: "static_pod",
+		runtime: "static_pod", kubelet: "null",
 	}
+	release(t, "kubernetes-1.35-node")
 	if err := shared.lab.Add(t.Context(), missing(shared.lab, []string{"cp4"})...); err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +63,7 @@ func TestAdoptCluster(t *testing.T) {
 		{"the first machine replaced", s.replaced},
 		{"a machine less and more", s.scaled},
 		{"upgraded by a minor", s.upgraded},
+		{"kubelets upgraded", s.kubeletsUpgraded},
 		{"kubeadm still works", s.kubeadmWorks},
 		{"moved to units", s.moved},
 	} {
@@ -139,8 +142,10 @@ resource "kube_control_plane_replica" "this" {
   pod_cidrs     = ["10.244.0.0/16"]
   extra_args    = { apiserver = { event-ttl = "2h"%[7]s } }
   extra_volumes = %[8]s
+
+  manage_kubelet = %[9]s
 }
-`, s.rotation, address("cp4"), hooks, s.runtime, s.etcd, s.version, s.arguments, s.volumes()))
+`, s.rotation, address("cp4"), hooks, s.runtime, s.etcd, s.version, s.arguments, s.volumes(), s.kubelet))
 }
 
 // volumes are those that kubeadm was given. Units have none.
@@ -245,6 +250,34 @@ func (s *adoptedCluster) upgraded(t *testing.T) {
 	s.underLoad(t, func() { apply(t, s.w) })
 }
 
+// kubeletsUpgraded: the kubelets follow the control plane, one machine at a time, and the pods of each were stopped before.
+// A second apply does the same when somebody has started the packages' kubelet again.
+func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
+	s.kubelet = "true"
+	s.configure(t)
+	s.underLoad(t, func() { apply(t, s.w) })
+	const running = "/proc/$(systemctl show --property=MainPID --value kubelet.service)/exe --version"
+	expectVersions := func() {
+		t.Helper()
+		for _, name := range s.names {
+			if version := onMachine(t, shared.lab.Machine(name), running); version != "Kubernetes v"+s.version+"\n" {
+				t.Errorf("kubelet of %s: %q", name, version)
+			}
+		}
+	}
+	expectVersions()
+	nodes := kubectl(t, s.w, "get", "nodes", "-o",
+		"jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion}{end}")
+	if nodes != strings.Repeat("v"+s.version, len(s.names)) {
+		t.Errorf("nodes report %q", nodes)
+	}
+	onMachine(t, shared.lab.Machine("cp2"), "rm /etc/systemd/system/kubelet.service.d/90-kube-program.conf; "+
+		"systemctl daemon-reload; systemctl restart kubelet")
+	expectContains(t, plan(t, s.w), "kubelet: runs version", "1 to change")
+	apply(t, s.w)
+	expectVersions()
+}
+
 // kubeadmWorks: kubeadm knows the certificates.
 func (s *adoptedCluster) kubeadmWorks(t *testing.T) {
 	for _, name := range s.names {
@@ -255,7 +288,7 @@ func (s *adoptedCluster) kubeadmWorks(t *testing.T) {
 
 // moved: the components run as units, and the kubelets have no static pod left.
 func (s *adoptedCluster) moved(t *testing.T) {
-	s.runtime = "systemd"
+	s.runtime, s.kubelet = "systemd", "null"
 	s.configure(t)
 	s.underLoad(t, func() { apply(t, s.w) })
 	expectRunBy(t, s.names, "etcd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service",

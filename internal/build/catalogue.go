@@ -48,6 +48,7 @@ func catalogue() []set {
 		kubernetes("kubernetes-1.34", "kubernetes-1.34"),
 		kubernetesNode("kubernetes-1.34-node", "kubernetes-1.34"),
 		kubernetes("kubernetes-1.35", "kubernetes-1.35"),
+		kubernetesNode("kubernetes-1.35-node", "kubernetes-1.35"),
 		kubernetesNode("kubernetes-1.36-node", "kubernetes-1.36"),
 		kubernetesTests("kubernetes-1.36-e2e", "kubernetes-1.36-e2e"),
 		kubernetes("kubernetes-1.36-before", "kubernetes-1.36-before"),

@@ -28,7 +28,11 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 		return Status{}, err
 	}
 	defer held.Release()
-	return r.create(held.Context(ctx), s)
+	status, err = r.create(held.Context(ctx), s)
+	if err == nil {
+		status, err = r.followKubelet(held.Context(ctx), s, status)
+	}
+	return status, err
 }
 
 func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
@@ -38,6 +42,9 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	if err := machine.Preflight(s.Replica, f); err != nil {
+		return Status{}, err
+	}
+	if err := checkKubelet(s, f); err != nil {
 		return Status{}, err
 	}
 	if err := joining(); err != nil {

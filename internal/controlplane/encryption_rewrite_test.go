@@ -36,6 +36,10 @@ func (silentStore) Scan(context.Context, string, func(string, []byte)) error {
 func (fakeStore) Versions(context.Context) (map[string]string, error) { return nil, nil }
 func (fakeStore) Save(context.Context, string) (string, error)        { return "", nil }
 
+func (fakeStore) PauseMember(ctx context.Context, _ string, do func(context.Context, PausedMember) error) error {
+	return do(ctx, noMember{})
+}
+
 func TestIsEncryptedWith(t *testing.T) {
 	cbc, kms := cptest.Secretbox("key2", "secrets"), pki.Encryption{
 		Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"},

@@ -34,8 +34,8 @@ type Imported struct {
 	LivenessProbe bool
 	// ListenAll is that of component.Replica: the API server listens on all addresses, and no endpoint requires it.
 	ListenAll bool
-	// VerifyKubelets is that of component.Replica.
-	VerifyKubelets bool
+	// VerifyKubelets and ManageKubelet are those of component.Replica.
+	VerifyKubelets, ManageKubelet bool
 	// MetricsAddress is that of component.Replica.
 	MetricsAddress string
 	// TextfileDirectory is that of component.Replica.

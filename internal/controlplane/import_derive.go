@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
@@ -28,7 +29,8 @@ func deriveImport(
 		flags[name] = definition.Flags
 	}
 	out := Imported{
-		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
+		ManageKubelet: r.Runtime == component.StaticPod && files[kubelet.DropIn].Content != "",
+		ClusterID:     r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: configured.EarlyRenewal, Settings: configured.Settings,
 		EtcdURLs:     splitList(flags[release.APIServer]["etcd-servers"]),
 		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),

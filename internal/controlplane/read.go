@@ -59,7 +59,9 @@ func observeStatus(ctx context.Context, s Spec) (Status, machine.Observed, error
 	if err != nil {
 		return Status{}, machine.Observed{}, err
 	}
-	return status(s, f, health, time.Now()), f, nil
+	out := status(s, f, health, time.Now())
+	out.Drift = append(out.Drift, kubeletDrift(s, f)...)
+	return out, f, nil
 }
 
 // status combines the observations. The registrar reports whether the replica is registered.

@@ -75,6 +75,17 @@ type Store interface {
 	// returns its location as HOST:PATH. The location is "" if etcd is not managed by this
 	// provider.
 	Save(ctx context.Context, label string) (string, error)
+	// PauseMember calls do in the turn of the member that is a static pod of the machine at an address: no other member
+	// is changed meanwhile, by any process. If there is no such member, do has nothing to stop.
+	PauseMember(ctx context.Context, address string, do func(ctx context.Context, m PausedMember) error) error
+}
+
+// PausedMember is a member of etcd in its turn. Its methods return nil for a machine that has none.
+type PausedMember interface {
+	// Stop stops the member, once the rules of a restart allow that.
+	Stop(ctx context.Context) error
+	// Start starts it, and waits until it serves.
+	Start(ctx context.Context) error
 }
 
 // Spec is the desired state of one replica, with what is needed to reach it.

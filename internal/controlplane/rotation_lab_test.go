@@ -33,6 +33,12 @@ func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (stri
 	return c.spec.Host.Run(ctx, host.Command{Script: host.Script(script)})
 }
 
+func (c ctlStore) PauseMember(
+	ctx context.Context, _ string, do func(context.Context, PausedMember) error,
+) error {
+	return do(ctx, noMember{}) // the stage's member is a unit
+}
+
 func (c ctlStore) Scan(ctx context.Context, prefix string, see func(string, []byte)) error {
 	out, err := c.ctl(ctx, "get --prefix --write-out=json "+prefix, nil)
 	if err != nil {

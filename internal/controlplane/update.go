@@ -25,6 +25,9 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	defer held.Release()
 	status, err := r.stages(held.Context(ctx), s)
 	if err == nil {
+		status, err = r.followKubelet(held.Context(ctx), s, status)
+	}
+	if err == nil {
 		r.inProgress.forget(s)
 	}
 	return status, err
@@ -41,6 +44,9 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	if err := checkMove(ctx, s, f); err != nil {
+		return Status{}, err
+	}
+	if err := checkKubelet(s, f); err != nil {
 		return Status{}, err
 	}
 	if between, further := intermediateStage(s, f); further {

@@ -62,6 +62,9 @@ func (r *replicaResource) ImportState(
 	i.set("runtime", stringOrNull(observed.Runtime))
 	i.set("extra_volumes", observedVolumes(observed.ExtraVolumes))
 	i.set("image_repository", stringOrNull(observed.ImageRepository))
+	if observed.ManageKubelet {
+		i.set("manage_kubelet", true)
+	}
 	if observed.VerifyKubelets {
 		i.set("verify_kubelets", true)
 	}

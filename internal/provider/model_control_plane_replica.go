@@ -39,6 +39,7 @@ type replicaModel struct {
 	EarlyRenewal        types.String `tfsdk:"early_renewal"`
 	Runtime             types.String `tfsdk:"runtime"`
 	ImageRepository     types.String `tfsdk:"image_repository"`
+	ManageKubelet       types.Bool   `tfsdk:"manage_kubelet"`
 	ExtraVolumes        types.Object `tfsdk:"extra_volumes"`
 
 	Files       types.Map `tfsdk:"files"`
@@ -130,6 +131,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Liveness, before.Liveness},
 		[2]attr.Value{m.VerifyKubelets, before.VerifyKubelets},
+		[2]attr.Value{m.ManageKubelet, before.ManageKubelet},
 		[2]attr.Value{m.Metrics, before.Metrics},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.AdditionalEndpoints, before.AdditionalEndpoints},

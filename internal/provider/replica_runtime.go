@@ -35,6 +35,10 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 			addInvalid(diags, path.Root("image_repository"), "Invalid runtime",
 				errors.New(`only static pods have images: set runtime = "static_pod", or drop image_repository`))
 		}
+		if m.ManageKubelet.ValueBool() {
+			addInvalid(diags, path.Root("manage_kubelet"), "Invalid runtime",
+				errors.New(`only static pods need a kubelet: set runtime = "static_pod", or drop manage_kubelet`))
+		}
 		return
 	}
 	if m.Liveness.ValueBool() {

@@ -226,6 +226,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			LivenessProbe:   m.Liveness.ValueBool() && !m.isStaticPod(),
 			Runtime:         m.runtime(),
 			ImageRepository: m.ImageRepository.ValueString(),
+			ManageKubelet:   m.ManageKubelet.ValueBool() && m.isStaticPod(),
 			ExtraVolumes:    m.extraVolumes(ctx),
 			VerifyKubelets:  m.VerifyKubelets.ValueBool(),
 			MetricsAddress:  metricsAddress(m.Metrics),

@@ -21,6 +21,15 @@ func replicaRuntime() map[string]schema.Attribute {
 				"time; not together with `version` or a stage of a rotation. See [Static " +
 				"pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
 		},
+		"manage_kubelet": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the kubelet of the machine follows `version`: once the replica serves its " +
+				"version, the kubelet runs the program of the same version, which the provider installs. The replica is " +
+				"drained for that, and the etcd member on the machine has its turn among the members, because a kubelet of " +
+				"another minor starts all static pods anew (see [The kubelet](../guides/static-pods.md#the-kubelet)). The " +
+				"unit must be that of Kubernetes' packages or kubeadm. Default `false`: the kubelet is yours. Only with " +
+				"`runtime = \"static_pod\"`. `false` leaves the kubelet as it is.",
+		},
 		"extra_volumes": extraVolumesSchema(),
 		"image_repository": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{checked("image repository", component.ValidateImageRepository)},

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -16,11 +17,14 @@ type store struct {
 	clusters *etcd.Clusters
 	hosts    map[string]*host.Host // the machines of its etcd, by address
 	bundle   *pki.Bundle
+	machine  func(address string) *host.Host
 }
 
 // storeAt returns the store behind etcd's client URLs.
 func (s *session) storeAt(urls []string, bundle *pki.Bundle) store {
-	return store{clusters: s.clusters, hosts: s.machinesAt(addressesOf(urls)), bundle: bundle}
+	return store{
+		clusters: s.clusters, hosts: s.machinesAt(addressesOf(urls)), bundle: bundle, machine: s.machine,
+	}
 }
 
 // addressesOf returns the addresses of the machines that URLs name.
@@ -63,6 +67,14 @@ func (s store) Save(ctx context.Context, label string) (string, error) {
 		return "", s.unlessForeign(ctx, err)
 	}
 	return saved.Host + ":" + saved.Path, nil
+}
+
+// PauseMember calls do in the turn of the member that is a static pod of the machine at an address.
+func (s store) PauseMember(
+	ctx context.Context, address string, do func(context.Context, controlplane.PausedMember) error,
+) error {
+	return s.clusters.PauseMember(ctx, s.machine(address), s.machine, s.bundle,
+		func(ctx context.Context, m *etcd.PausedMember) error { return do(ctx, m) })
 }
 
 // unlessForeign drops an error of an etcd that is not on this provider's machines: such an etcd

@@ -205,6 +205,7 @@ resource "kube_control_plane_replica" "this" {
   verify_kubelets      = var.kubernetes.verify_kubelets
   runtime              = var.kubernetes.runtime
   image_repository     = var.kubernetes.image_repository
+  manage_kubelet       = var.kubernetes.manage_kubelet
   extra_volumes        = var.kubernetes.extra_volumes
   timeouts             = var.kubernetes.timeouts
 }

@@ -235,7 +235,7 @@ variable "kubernetes" {
     environment has environment variables of the components, such as HTTPS_PROXY. They are no secrets.
     files are placed in /etc/kubernetes/files, where flags in extra_args name them. A file without content takes it from secret_files.
     konnectivity is the path from API servers to Services, Pods and nodes, for machines that do not reach them. Balancers of the module get its port.
-    runtime is "systemd" or "static_pod" (guide "Static pods"). Nothing is reserved for static pods.
+    runtime is "systemd" or "static_pod" (guide "Static pods"). Nothing is reserved for static pods. With manage_kubelet, the kubelet has the same version.
     members selects the etcd members that a replica uses: "own" (the member on its machine, or all members if it has none) or "all".
   EOT
   type = object({
@@ -318,6 +318,7 @@ variable "kubernetes" {
     verify_kubelets  = optional(bool)
     runtime          = optional(string)
     image_repository = optional(string)
+    manage_kubelet   = optional(bool)
     timeouts         = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false

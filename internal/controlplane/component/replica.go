@@ -99,6 +99,8 @@ type Replica struct {
 	Runtime string
 	// ImageRepository has the images of static pods, NAME:vVERSION; "" is DefaultImageRepository.
 	ImageRepository string
+	// ManageKubelet lets the kubelet of the machine, which runs the static pods, have the version of the replica.
+	ManageKubelet bool
 	// ExtraVolumes are mounted into the static pods of components, by the names of the component and of the volume.
 	ExtraVolumes map[string]map[string]Volume
 	// Previous is what the replica ran before a change. It is set while the change is rolled

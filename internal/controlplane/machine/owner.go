@@ -147,7 +147,10 @@ func cleanScript(s component.Replica, written []string) host.Script {
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + PausedPath + `
 rm -rf ` + KeptFilesDir + `
-rm -rf ` + installRoot + `/kubernetes
+if [ -d ` + installRoot + `/kubernetes ]; then # the kubelet stays, and what it runs
+  find ` + installRoot + `/kubernetes -type f ! -name kubelet ! -name kubelet.sha256 -delete
+  find ` + installRoot + `/kubernetes -depth -type d -empty -delete
+fi
 if [ -d ` + component.AuditLogDir + ` ]; then chown -hR root:root ` + component.AuditLogDir + `; fi
 for user in ` + host.Words(component.Names()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -52,6 +53,10 @@ func Query(s component.Replica) host.Query {
 		}
 	}
 	konnectivityQuery(&q, s)
+	if s.ManageKubelet {
+		q.Contents = append(q.Contents, kubelet.DropIn)
+		q.Script = kubelet.Report() + q.Script // the rest prints sections, which end with the next one
+	}
 	Liveness(s).AddTo(&q)
 	Facts(s).AddTo(&q)
 	return q
@@ -114,7 +119,7 @@ func PausedQuery() host.Query {
 func ImportQuery() host.Query {
 	q := host.Query{
 		Contents: slices.Concat(component.SettingPaths(), FactsPaths,
-			[]string{RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath}),
+			[]string{RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath, kubelet.DropIn}),
 		Dirs: []string{ManifestDir},
 		// A replica of kubeadm has no record.
 		Script: plainKubeconfigScript(),

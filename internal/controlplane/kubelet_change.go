@@ -1,0 +1,197 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// How long a kubelet must run before it counts as started, and how long that may take: systemd starts one that ends
+// again every 10 s.
+const (
+	kubeletSteady  = 12 * time.Second
+	kubeletTimeout = time.Minute
+)
+
+// kubeletDrift describes how the program of the machine's kubelet differs from the wanted one.
+func kubeletDrift(s Spec, f machine.Observed) []string {
+	if !s.ManageKubelet {
+		return nil
+	}
+	problems := kubelet.Drift(kubelet.Read(f.Facts.Output), s.Version)
+	if reason := machine.FileProblem(f.Facts.Files, kubelet.File(s.Version)); reason != "" && len(problems) == 0 {
+		problems = append(problems, kubelet.DropIn+" "+reason)
+	}
+	for i, text := range problems {
+		problems[i] = s.Machine() + ": " + text
+	}
+	return problems
+}
+
+// checkKubelet returns an error before the first change if the kubelet could not follow.
+func checkKubelet(s Spec, f machine.Observed) error {
+	if len(kubeletDrift(s, f)) == 0 {
+		return nil
+	}
+	problems := kubelet.Problems(kubelet.Read(f.Facts.Output), s.Address, strconv.Itoa(s.APIPort()))
+	if len(problems) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Control-plane replica not changed: its kubelet", Host: s.Machine(), Attribute: "manage_kubelet",
+		Cause: strings.Join(problems, "; "), Unchanged: problem.Nothing, Next: "fix this, then apply again.",
+	}
+}
+
+// followKubelet gives the kubelet of the machine the version of its replica, which serves by now: a kubelet must not be
+// newer than its API server. It returns the status after that.
+//
+// A kubelet of another minor may run all static pods of its machine anew, at a time of its own, because it takes its pods
+// for others (kubernetes/kubernetes#116080). So everything that counts is stopped before: the replica is drained, and
+// the member of etcd on the machine has its turn among the members. Both are started again under the new kubelet, or
+// under the old one if the new one does not run.
+func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Status, error) {
+	if !s.ManageKubelet {
+		return now, nil
+	}
+	f, err := machine.Observe(ctx, s.Host, s.Replica)
+	if err != nil || len(kubeletDrift(s, f)) == 0 {
+		return now, err
+	}
+	if err := checkKubelet(s, f); err != nil {
+		return Status{}, err
+	}
+	if _, err := s.Host.Install(ctx, s.Source, []host.Artifact{kubelet.Artifact(s.Version)}); err != nil {
+		return Status{}, fmt.Errorf("install the kubelet %s on %s: %w", s.Version, s.Machine(), err)
+	}
+	if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Try(s.Version)}); err != nil {
+		return Status{}, &problem.Problem{
+			Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "version", Err: err,
+			Cause:     "it does not take the arguments of the one that runs: " + err.Error(),
+			Unchanged: "its kubelet; the components are at " + s.Version + ".",
+			Next: "correct /var/lib/kubelet/kubeadm-flags.env or /etc/default/kubelet, restart kubelet.service, then " +
+				"apply again.",
+		}
+	}
+	change := func(ctx context.Context, member PausedMember) error { return r.changeKubelet(ctx, s, f, member) }
+	if s.Store != nil {
+		err = s.Store.PauseMember(ctx, s.Address, change)
+	} else {
+		err = change(ctx, noMember{})
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return r.Read(ctx, s)
+}
+
+// noMember is PausedMember for a machine without one.
+type noMember struct{}
+
+func (noMember) Stop(context.Context) error  { return nil }
+func (noMember) Start(context.Context) error { return nil }
+
+// changeKubelet stops the replica and the member, starts the kubelet with another program, and starts both again.
+func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed, member PausedMember) error {
+	lock, _, err := r.drain(ctx, s, drainOptions{stops: true, duringMember: true, check: requireServing(s)})
+	if err != nil {
+		return err
+	}
+	succeeded := false
+	defer func() { lock.release(succeeded) }()
+	ctx = lock.context(ctx)
+	problem.Progress(ctx, "%s: stopping the static pods to start the kubelet %s", s.Machine(), s.Version)
+	failed := stopForReturn(ctx, s)
+	if failed == nil {
+		failed = member.Stop(ctx)
+	}
+	if failed == nil {
+		failed = startKubelet(ctx, s, f)
+	}
+	// What was stopped returns also if this is interrupted, as after Hold.
+	returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout+2*time.Minute)
+	defer cancel()
+	started := member.Start(returning)
+	if started == nil {
+		started = startAndRegister(returning, s, release.Components())
+	}
+	if err := errors.Join(failed, started); err != nil {
+		return withRotationState(err, rotationAfter(started != nil))
+	}
+	succeeded = true
+	problem.Progress(ctx, "%s: back in rotation with the kubelet %s", s.Machine(), s.Version)
+	return nil
+}
+
+// startKubelet starts the kubelet with the program of the version, and with the former one if that does not run.
+func startKubelet(ctx context.Context, s Spec, f machine.Observed) error {
+	change := host.Change{Files: []host.File{kubelet.File(s.Version)}, Script: kubelet.Start(s.Version)}
+	if _, err := s.Host.Apply(ctx, change); err != nil {
+		return fmt.Errorf("start the kubelet %s on %s: %w", s.Version, s.Machine(), err)
+	}
+	cause := awaitKubelet(ctx, s)
+	if cause == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kubeletTimeout)
+	defer cancel()
+	log, _ := s.Host.UnitLog(ctx, kubelet.Unit, 20)
+	back := host.Change{Remove: []string{kubelet.DropIn}, Script: kubelet.Restart()}
+	if former, ok := f.Facts.Files[kubelet.DropIn]; ok {
+		back = host.Change{
+			Files:  []host.File{{Path: kubelet.DropIn, Mode: 0o644, Content: []byte(former.Content)}},
+			Script: kubelet.Restart(),
+		}
+	}
+	if _, err := s.Host.Apply(ctx, back); err != nil {
+		return errors.Join(cause, fmt.Errorf("start the former kubelet on %s again: %w", s.Machine(), err))
+	}
+	return &problem.Problem{
+		Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "version", Err: cause,
+		Cause:     cause.Error(),
+		Unchanged: "its kubelet runs as before; the components are at " + s.Version + ".",
+		Next: "correct its configuration and flags (/var/lib/kubelet/kubeadm-flags.env may have some that this version " +
+			"does not know any more), then apply again.",
+		Detail: log,
+	}
+}
+
+// errKubelet means that a kubelet does not run.
+var errKubelet = errors.New("the kubelet does not stay up")
+
+// awaitKubelet waits until the kubelet has run the program of the version for a while.
+func awaitKubelet(ctx context.Context, s Spec) error {
+	begun, steady, pid := time.Now(), time.Now(), 0
+	for {
+		facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.Report()})
+		if err != nil {
+			return err
+		}
+		now := kubelet.Read(facts.Output)
+		runs := now.Active == "active" && now.PID != 0 && len(kubelet.Drift(now, s.Version)) == 0
+		if !runs || now.PID != pid {
+			steady, pid = time.Now(), now.PID
+		}
+		switch {
+		case runs && time.Since(steady) >= kubeletSteady:
+			return nil
+		case time.Since(begun) >= kubeletTimeout:
+			return fmt.Errorf("%w: %s is %s, and was started %d times by systemd", errKubelet, kubelet.Unit, now.Active,
+				now.Restarts)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
