@@ -250,8 +250,8 @@ func (s *adoptedCluster) upgraded(t *testing.T) {
 	s.underLoad(t, func() { apply(t, s.w) })
 }
 
-// kubeletsUpgraded: the kubelets follow the control plane, one machine at a time, and the pods of each were stopped before.
-// A second apply does the same when somebody has started the packages' kubelet again.
+// kubeletsUpgraded: the kubelets follow the control plane, one machine at a time. A second apply does the same when
+// somebody has started the packages' kubelet again.
 func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
 	s.kubelet = "true"
 	s.configure(t)
@@ -260,14 +260,14 @@ func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
 	expectVersions := func() {
 		t.Helper()
 		for _, name := range s.names {
-			if version := onMachine(t, shared.lab.Machine(name), running); version != "Kubernetes v"+s.version+"\n" {
-				t.Errorf("kubelet of %s: %q", name, version)
+			if got := onMachine(t, shared.lab.Machine(name), running); strings.TrimSpace(got) != "Kubernetes v"+s.version {
+				t.Errorf("kubelet of %s: %q", name, got)
 			}
 		}
 	}
 	expectVersions()
-	nodes := kubectl(t, s.w, "get", "nodes", "-o",
-		"jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion}{end}")
+	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
+	nodes := kubectl(t, s.w, admin, "get", "nodes", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion}{end}")
 	if nodes != strings.Repeat("v"+s.version, len(s.names)) {
 		t.Errorf("nodes report %q", nodes)
 	}

@@ -52,13 +52,24 @@ func checkKubelet(s Spec, f machine.Observed) error {
 	}
 }
 
-// followKubelet gives the kubelet of the machine the version of its replica, which serves by now: a kubelet must not be
-// newer than its API server. It returns the status after that.
+// installKubelet installs the program of the machine's kubelet, beside that of other versions.
+func installKubelet(ctx context.Context, s Spec) error {
+	if !s.ManageKubelet {
+		return nil
+	}
+	if _, err := s.Host.Install(ctx, s.Source, []host.Artifact{kubelet.Artifact(s.Version)}); err != nil {
+		return fmt.Errorf("install the kubelet %s on %s: %w", s.Version, s.Machine(), err)
+	}
+	return nil
+}
+
+// followKubelet gives the kubelet of the machine the version of its replica, which serves by now: a kubelet must not
+// be newer than its API server. It returns the status after that.
 //
-// A kubelet of another minor may run all static pods of its machine anew, at a time of its own, because it takes its pods
-// for others (kubernetes/kubernetes#116080). So everything that counts is stopped before: the replica is drained, and
-// the member of etcd on the machine has its turn among the members. Both are started again under the new kubelet, or
-// under the old one if the new one does not run.
+// A kubelet of another minor may run all static pods of its machine anew, at a time of its own, because it takes its
+// pods for others (kubernetes/kubernetes#116080). So everything that counts is stopped before: the replica is drained,
+// and the member of etcd on the machine has its turn among the members. Both are started again under the new kubelet,
+// or under the old one if the new one does not run.
 func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Status, error) {
 	if !s.ManageKubelet {
 		return now, nil
@@ -70,8 +81,8 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	if err := checkKubelet(s, f); err != nil {
 		return Status{}, err
 	}
-	if _, err := s.Host.Install(ctx, s.Source, []host.Artifact{kubelet.Artifact(s.Version)}); err != nil {
-		return Status{}, fmt.Errorf("install the kubelet %s on %s: %w", s.Version, s.Machine(), err)
+	if err := installKubelet(ctx, s); err != nil {
+		return Status{}, err
 	}
 	if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Try(s.Version)}); err != nil {
 		return Status{}, &problem.Problem{

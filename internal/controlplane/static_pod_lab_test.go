@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -71,8 +73,10 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 		{"undoes what was edited", p.edited},
 		{"takes a copy away", p.copied},
 		{"moves to units and back", p.moves},
+		{"manages the kubelet", p.managesKubelet},
 		{"upgrades", p.upgraded},
 		{"is imported", p.imported},
+		{"takes a kubelet back", p.takesKubeletBack},
 		{"finishes a cut-off start", p.cutOff},
 		{"starts after a kill", p.killed},
 		{"pauses for its member", p.pauses},
@@ -138,8 +142,10 @@ func (p *podStage) kubelet(lines string) {
 		"imageGCHighThresholdPercent: 100\n" +
 		"containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n" +
 		"evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}\n"
-	const unit = "[Unit]\nAfter=containerd.service cgroups-writable.service\n[Service]\nExecStart=/usr/bin/kubelet " +
-		"--config=/var/lib/kubelet/config.yaml\n" +
+	const unit = "[Unit]\nAfter=containerd.service cgroups-writable.service\n[Service]\n" +
+		"Environment=KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml\n" +
+		"ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS " +
+		"$KUBELET_EXTRA_ARGS\n" +
 		"Restart=always\nRestartSec=2\n[Install]\nWantedBy=multi-user.target\n"
 	if _, err := p.spec.Host.Apply(p.ctx, host.Change{
 		Dirs: []host.Dir{{Path: "/var/lib/kubelet", Mode: 0o755}, {Path: staticpod.Directory, Mode: 0o755}},
@@ -395,6 +401,8 @@ func (p *podStage) cutOff() {
 
 // upgraded: an upgrade without images is refused before anything stops, and one with them changes all components.
 func (p *podStage) upgraded() {
+	p.spec.ManageKubelet = false // there is no kubelet of a version that was never released
+	p.run("rm -f " + kubelet.DropIn + "; systemctl daemon-reload; systemctl restart kubelet.service")
 	before := p.starts()
 	next := minorOf(labVersion) + nextPatch
 	p.spec.Store = &ctlStore{p.stage}
@@ -407,6 +415,63 @@ func (p *podStage) upgraded() {
 	p.images(next)
 	p.updates()
 	p.expect("restarted by an upgrade", p.changed(before, p.starts()), strings.Join(release.Components(), " "))
+}
+
+// runningKubelet prints the program of the machine's kubelet.
+const runningKubelet = "readlink /proc/$(systemctl show --property=MainPID --value kubelet.service)/exe"
+
+// managesKubelet: the kubelet runs the program of the replica's version. The replica was drained, and its containers
+// were stopped.
+func (p *podStage) managesKubelet() {
+	p.spec.ManageKubelet = true
+	p.drifts("kubelet: runs /usr/bin/kubelet, wanted ")
+	before, drained := p.containers(), false
+	p.registrar.drains = func(string) { drained = maps.Equal(before, p.containers()) }
+	p.updates()
+	p.registrar.drains = nil
+	p.expect("drained before the components stop", drained, true)
+	p.expect("the kubelet", p.run(runningKubelet), kubelet.Artifact(labVersion).Path()+"\n")
+	p.expect("restarted by another kubelet", p.changed(before, p.containers()), strings.Join(release.Components(), " "))
+	before = p.containers()
+	p.updates()
+	p.expect("restarted by a repeated update", p.changed(before, p.containers()), "")
+	p.run("sed -i s/KUBELET_EXTRA_ARGS// /etc/systemd/system/kubelet.service; rm " + kubelet.DropIn +
+		"; systemctl daemon-reload")
+	p.drifts(kubelet.DropIn + " is missing")
+	_, err := p.replicas.Update(p.ctx, p.spec)
+	if err == nil || !strings.Contains(err.Error(), "does not start the kubelet as 10-kubeadm.conf") {
+		p.Errorf("a unit of another form: %v", err)
+	}
+	p.kubelet("staticPodPath: " + staticpod.Directory + "\n") // as before
+	p.updates()
+	p.registrar.take()
+}
+
+// takesKubeletBack: a kubelet that does not stay up is changed back, and the components run under the former one. The
+// program is a fake that ends.
+func (p *podStage) takesKubeletBack() {
+	source := p.spec.Source
+	p.spec.Source = host.Source{Directory: p.TempDir()}
+	program := filepath.Join(p.spec.Source.Directory, "kubernetes-v"+p.spec.Version, "kubelet")
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		p.Fatal(err)
+	}
+	const fake = "#!/bin/sh\n[ \"$1\" = --version ]\n"
+	if err := os.WriteFile(program, []byte(fake), 0o755); err != nil { //nolint:gosec // a program
+		p.Fatal(err)
+	}
+	p.spec.ManageKubelet = true
+	_, err := p.replicas.Update(p.ctx, p.spec)
+	if err == nil || !strings.Contains(err.Error(), "the kubelet does not stay up") {
+		p.Errorf("a kubelet that ends: %v", err)
+	}
+	p.Log(err)
+	p.expect("the kubelet", p.run(runningKubelet), "/usr/bin/kubelet\n")
+	p.drifts("kubelet: runs version " + labVersion + ", wanted " + p.spec.Version)
+	p.spec.ManageKubelet, p.spec.Source = false, source
+	status, err := p.replicas.Read(p.ctx, p.spec)
+	p.steady(status, err)
+	p.registrar.take()
 }
 
 // takesBack: a change with which the API server does not become ready is rolled back.

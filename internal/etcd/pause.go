@@ -88,7 +88,8 @@ func (cl *cluster) noteMembers(v membership.View, at func(address string) *host.
 	}
 }
 
-// mayStop waits until the rules of a restart allow that the member stops: the others have a quorum, and one of them leads.
+// mayStop waits until the rules of a restart allow that the member stops: the others have a quorum, and one of them
+// leads.
 func (p *PausedMember) mayStop(ctx context.Context) error {
 	c := &p.change
 	c.since.End()

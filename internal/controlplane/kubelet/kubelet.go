@@ -1,6 +1,5 @@
-// Package kubelet describes the program that the kubelet of a replica's machine runs: that of the replica's version, which
-// the provider installs beside the components of other replicas. The unit and the configuration of the kubelet are
-// kubeadm's.
+// Package kubelet describes the program that the kubelet of a replica's machine runs: that of the replica's version,
+// which the provider installs. The unit and the configuration of the kubelet are kubeadm's.
 package kubelet
 
 import (
@@ -30,8 +29,11 @@ func Artifact(version string) host.Artifact { return component.Artifact(version,
 
 // File renders DropIn for a version.
 func File(version string) host.File {
-	return host.File{Path: DropIn, Mode: 0o644, Content: []byte("# Written by terraform-provider-kube.\n[Service]\n" +
-		"ExecStart=\nExecStart=" + Artifact(version).Path() + " " + arguments + "\n")}
+	content := "# Written by terraform-provider-kube.\n[Service]\nExecStart=\nExecStart=" + Artifact(version).Path() +
+		" " + arguments + "\n"
+	return host.File{
+		Path: DropIn, Mode: component.PublicMode, Content: []byte(content), Owner: "root", Group: "root",
+	}
 }
 
 //go:embed kubelet.sh

@@ -52,19 +52,22 @@ func TestDrift(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	edit := func(old, with string) string { return strings.ReplaceAll(show, old, with) }
+	by := func(servers ...string) string { return said(show, "/usr/bin/kubelet", "", servers...) }
 	for name, test := range map[string]struct {
 		output string
 		want   []string // parts of problems, in order
 	}{
-		"kubeadm's":           {said(show, "/usr/bin/kubelet", "", "https://10.0.0.11:6443"), nil},
-		"alone":               {said(show, "/usr/bin/kubelet", ""), nil},
-		"on the machine":      {said(show, "/usr/bin/kubelet", "", "https://127.0.0.1:6443", "https://localhost:6443"), nil},
-		"by the endpoint":     {said(show, "/usr/bin/kubelet", "", "https://10.0.0.100:6443"), []string{"at https://10.0.0.100:6443, "}},
-		"by a name":           {said(show, "/usr/bin/kubelet", "", "https://api.example.com:6443"), []string{"server: https://10.0.0.11:6443"}},
-		"by a command":        {said(show, "/usr/bin/kubelet", "", "$(reboot)"), []string{"an address that is not understood"}},
-		"other arguments":     {said(edit(" $KUBELET_EXTRA_ARGS", " --v=2"), "/usr/bin/kubelet", ""), []string{"does not start"}},
+		"kubeadm's":           {by("https://10.0.0.11:6443"), nil},
+		"alone":               {by(), nil},
+		"on the machine":      {by("https://127.0.0.1:6443", "https://localhost:6443"), nil},
+		"by the endpoint":     {by("https://10.0.0.100:6443"), []string{"at https://10.0.0.100:6443, "}},
+		"by a name":           {by("https://api.example.com:6443"), []string{"server: https://10.0.0.11:6443"}},
+		"by a command":        {by("$(reboot)"), []string{"an address that is not understood"}},
+		"other arguments": {
+			said(edit(" $KUBELET_EXTRA_ARGS", " --v=2"), "/usr/bin/kubelet", ""), []string{"does not start"},
+		},
 		"two commands":        {said(show+"\n"+show, "/usr/bin/kubelet", ""), []string{"does not start"}},
-		"one that is started": {strings.Replace(said(show, "", ""), "active\tactive", "active\tfailed", 1), []string{"is failed"}},
+		"one that is stopped": {strings.Replace(by(), "active\tactive", "active\tfailed", 1), []string{"is failed"}},
 	} {
 		problems := Problems(Read(test.output), "10.0.0.11", "6443")
 		if len(problems) != len(test.want) || !slices.EqualFunc(problems, test.want, strings.Contains) {
@@ -74,8 +77,8 @@ func TestProblems(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	const want = "# Written by terraform-provider-kube.\n[Service]\nExecStart=\nExecStart=/opt/kube/kubernetes/1.36.3/kubelet " +
-		"$KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS\n"
+	const want = "# Written by terraform-provider-kube.\n[Service]\nExecStart=\n" +
+		"ExecStart=/opt/kube/kubernetes/1.36.3/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS\n"
 	if file := File("1.36.3"); string(file.Content) != want || file.Path != DropIn || file.Mode != 0o644 {
 		t.Errorf("%+v %s", file, file.Content)
 	}
