@@ -57,12 +57,12 @@ func TestProblems(t *testing.T) {
 		output string
 		want   []string // parts of problems, in order
 	}{
-		"kubeadm's":           {by("https://10.0.0.11:6443"), nil},
-		"alone":               {by(), nil},
-		"on the machine":      {by("https://127.0.0.1:6443", "https://localhost:6443"), nil},
-		"by the endpoint":     {by("https://10.0.0.100:6443"), []string{"at https://10.0.0.100:6443, "}},
-		"by a name":           {by("https://api.example.com:6443"), []string{"server: https://10.0.0.11:6443"}},
-		"by a command":        {by("$(reboot)"), []string{"an address that is not understood"}},
+		"kubeadm's":       {by("https://10.0.0.11:6443"), nil},
+		"alone":           {by(), nil},
+		"on the machine":  {by("https://127.0.0.1:6443", "https://localhost:6443"), nil},
+		"by the endpoint": {by("https://10.0.0.100:6443"), []string{"at https://10.0.0.100:6443, "}},
+		"by a name":       {by("https://api.example.com:6443"), []string{"server: https://10.0.0.11:6443"}},
+		"by a command":    {by("$(reboot)"), []string{"an address that is not understood"}},
 		"other arguments": {
 			said(edit(" $KUBELET_EXTRA_ARGS", " --v=2"), "/usr/bin/kubelet", ""), []string{"does not start"},
 		},
