@@ -82,7 +82,7 @@ func TestAdoptCluster(t *testing.T) {
 // kubeadm creates the control plane on cp1, and joins the others.
 func (s *adoptedCluster) kubeadm(t *testing.T) {
 	for _, name := range s.names {
-		installNodeOf(t, shared.lab.Machine(name), services.Kubelet, "kubernetes-1.34-node",
+		installNodeOf(t, shared.lab.Machine(name), services.Kubelet, "kubernetes-1.34-node", "etcd",
 			"kubernetes-1.34", "kubernetes-1.35")
 	}
 	if err := services.InstallBalancers(t.Context(), s.balancer); err != nil {

@@ -20,16 +20,61 @@ type adoptedStory struct {
 	machine *lab.Machine
 	version string
 	etcd    string
+	from    kubeadmRelease
 	// The arguments that the story changes.
 	apiServer, member string
 }
+
+// kubeadmRelease names what kubeadm installs, as sets of components.
+type kubeadmRelease struct{ kubernetes, node, etcd string }
 
 // TestAdoptKubeadm imports a control plane that kubeadm init has created, with its kubelet and containerd. Neither the
 // import nor the apply that follows restarts anything; a changed flag restarts what it concerns, with all flags that
 // kubeadm was given.
 func TestAdoptKubeadm(t *testing.T) {
+	s := &adoptedStory{from: kubeadmRelease{"kubernetes", "kubernetes-1.36-node", "etcd"}}
+	s.tell(t, []adoptedStep{
+		{"a create is refused", s.createRefused},
+		{"imported", s.imported},
+		{"kubeadm still works", s.kubeadmWorks},
+		{"a first restart that fails", s.takenBack},
+		{"a flag of the API server", s.flagOfAPIServer},
+		{"a flag of the member", s.flagOfMember},
+		{"certificates renewed", s.renewed},
+		{"kubeadm still works on the provider's manifests", s.kubeadmWorks},
+	})
+}
+
+// TestAdoptOlderKubeadm imports control planes of older releases of kubeadm, each with an etcd of its time.
+func TestAdoptOlderKubeadm(t *testing.T) {
+	for _, from := range []kubeadmRelease{
+		{"kubernetes-1.32", "kubernetes-1.32-node", "etcd-3.5"},
+		{"kubernetes-1.33", "kubernetes-1.33-node", "etcd-3.5"},
+		{"kubernetes-1.34", "kubernetes-1.34-node", "etcd"},
+		{"kubernetes-1.35", "kubernetes-1.35-node", "etcd"},
+	} {
+		t.Run(from.kubernetes, func(t *testing.T) {
+			s := &adoptedStory{from: from}
+			s.tell(t, []adoptedStep{
+				{"imported", s.imported},
+				{"kubeadm still works", s.kubeadmWorks},
+				{"a flag of the API server", s.flagOfAPIServer},
+				{"certificates renewed", s.renewed},
+			})
+		})
+	}
+}
+
+type adoptedStep struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// tell creates a control plane with kubeadm, runs the steps, and destroys it.
+func (s *adoptedStory) tell(t *testing.T, steps []adoptedStep) {
+	t.Helper()
 	machines(t)
-	s := &adoptedStory{machine: shared.lab.Machine("cp1")}
+	s.machine = shared.lab.Machine("cp1")
 	t.Cleanup(func() {
 		for _, name := range []string{"cp1", "cp2"} {
 			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
@@ -42,19 +87,8 @@ func TestAdoptKubeadm(t *testing.T) {
 	}
 	s.w = newStory(t, "cp1", "cp2") // it trusts the machine that has been made anew
 	choose(t, s.w, "cp1")
-	for _, step := range []struct {
-		name string
-		run  func(t *testing.T)
-	}{
-		{"a create is refused", s.createRefused},
-		{"imported", s.imported},
-		{"kubeadm still works", s.kubeadmWorks},
-		{"a first restart that fails", s.takenBack},
-		{"a flag of the API server", s.flagOfAPIServer},
-		{"a flag of the member", s.flagOfMember},
-		{"certificates renewed", s.renewed},
-		{"kubeadm still works on the provider's manifests", s.kubeadmWorks},
-	} {
+	s.configure(t)
+	for _, step := range steps {
 		if !t.Run(step.name, step.run) {
 			t.Log(onMachine(t, s.machine, "ls -la /etc/kubernetes /etc/kubernetes/manifests /etc/kubernetes/pki; "+
 				"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 40 --no-pager | cut -c 1-300; "+
@@ -69,8 +103,8 @@ func TestAdoptKubeadm(t *testing.T) {
 }
 
 func (s *adoptedStory) kubeadm(t *testing.T) {
-	s.version, s.etcd = release(t, "kubernetes"), release(t, "etcd")
-	installNode(t, s.machine, services.Kubelet)
+	s.version, s.etcd = release(t, s.from.kubernetes), release(t, s.from.etcd)
+	installNodeOf(t, s.machine, services.Kubelet, s.from.node, s.from.etcd, s.from.kubernetes)
 	balancer := shared.lab.Machine("cp2")
 	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
 		t.Fatal(err)

@@ -60,6 +60,7 @@ func TestMetricNames(t *testing.T) {
 		{"kubernetes-1.35", "etcd"},
 		{"kubernetes-1.34", "etcd-3.5"},
 		{"kubernetes-1.33", "etcd-3.5"},
+		{"kubernetes-1.32", "etcd-3.5"},
 	} {
 		t.Run(c.kubernetes+" "+c.etcd, func(t *testing.T) {
 			testMetricNames(t, fmt.Sprintf(allMetrics, release(t, c.etcd), release(t, c.kubernetes)))

@@ -11,12 +11,12 @@ import (
 // installNode is installNodeOf with the newest releases.
 func installNode(t *testing.T, m *lab.Machine, unit string) {
 	t.Helper()
-	installNodeOf(t, m, unit, "kubernetes-1.36-node", "kubernetes")
+	installNodeOf(t, m, unit, "kubernetes-1.36-node", "etcd", "kubernetes")
 }
 
 // installNodeOf makes the machine one whose kubelet can run a control plane: containerd, kubelet and kubeadm of a
-// release, a unit of the kubelet, which is not started, and the images of releases and of the newest etcd.
-func installNodeOf(t *testing.T, m *lab.Machine, unit, node string, releases ...string) {
+// release, a unit of the kubelet, which is not started, and the images of etcd and of releases of Kubernetes.
+func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releases ...string) {
 	t.Helper()
 	nodePrograms(t, node) // they are there
 	version, err := build.Version(node)
@@ -24,7 +24,7 @@ func installNodeOf(t *testing.T, m *lab.Machine, unit, node string, releases ...
 		t.Fatal(err)
 	}
 	n := services.Node{
-		Components: shared.components, Release: version, Etcd: release(t, "etcd"), Pause: podImage, Unit: unit,
+		Components: shared.components, Release: version, Etcd: release(t, etcd), Pause: podImage, Unit: unit,
 	}
 	for _, each := range releases {
 		n.Kubernetes = append(n.Kubernetes, release(t, each))
