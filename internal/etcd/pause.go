@@ -66,13 +66,16 @@ func podOn(ctx context.Context, m machine.Machine, clusterID string) (string, er
 	if err != nil {
 		return "", err
 	}
-	record, there := facts.Files[layout.RecordPath]
-	if _, pod := facts.Files[layout.PodPath]; !there || !pod {
+	if _, pod := facts.Files[layout.PodPath]; !pod {
 		return "", nil
 	}
-	held, err := machine.ReadRecord(record.Content)
-	if err != nil || held.ClusterID != clusterID {
+	held, err := machine.ReadRecord(facts.Files[layout.RecordPath].Content)
+	switch {
+	case err != nil:
 		return "", err
+	case held.ClusterID != clusterID:
+		return "", fmt.Errorf("%s is there, and %s does not say that it is a member of this cluster", layout.PodPath,
+			layout.RecordPath)
 	}
 	return held.Name, nil
 }

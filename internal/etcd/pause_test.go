@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,26 @@ func TestPauseMember(t *testing.T) {
 	if !problem.Untouched(err) {
 		t.Errorf("something changed: %v", err)
 	}
+}
+
+// TestPauseStranger: the member of another cluster has no turn here, so nothing may stop it.
+func TestPauseStranger(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.setPod("cp1", true)
+	m := f.machine("cp1")
+	m.mu.Lock()
+	record := m.files[layout.RecordPath]
+	record.Content = []byte(strings.ReplaceAll(string(record.Content), f.bundle.ClusterID, "another"))
+	m.files[layout.RecordPath] = record
+	m.mu.Unlock()
+	err := f.pause(specs["cp1"], func(context.Context, *PausedMember) error {
+		t.Error("a turn for the member of another cluster")
+		return nil
+	})
+	etcdtest.WantError(t, "another cluster", err, "does not say that it is a member of this cluster")
 }
 
 // TestPauseNoMember: a machine whose member is a unit, or that has none, has nothing to stop.
