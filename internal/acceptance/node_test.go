@@ -15,7 +15,8 @@ func installNode(t *testing.T, m *lab.Machine, unit string) {
 }
 
 // installNodeOf makes the machine one whose kubelet can run a control plane: containerd, kubelet and kubeadm of a
-// release, a unit of the kubelet, which is not started, and the images of etcd and of releases of Kubernetes.
+// release, a unit of the kubelet, which is not started, and the images of etcd, if it is not "", and of releases of
+// Kubernetes.
 func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releases ...string) {
 	t.Helper()
 	nodePrograms(t, node) // they are there
@@ -24,7 +25,10 @@ func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releas
 		t.Fatal(err)
 	}
 	n := services.Node{
-		Components: shared.components, Release: version, Etcd: release(t, etcd), Pause: podImage, Unit: unit,
+		Components: shared.components, Release: version, Pause: podImage, Unit: unit,
+	}
+	if etcd != "" {
+		n.Etcd = release(t, etcd)
 	}
 	for _, each := range releases {
 		n.Kubernetes = append(n.Kubernetes, release(t, each))

@@ -28,8 +28,7 @@ const workerName = "cp4"
 type joinStory struct {
 	w        *workspace.Workspace
 	names    []string // of the control plane's machines
-	programs string   // the directory of kubeadm and kubelet
-	newer    string   // that of the release as which the worker joins again
+	newer    string   // the directory of kubeadm and kubelet of the release as which the worker joins again
 	admin    credentials
 	node     *lab.Machine
 	serving  bool // kubelets have certificates of the cluster, and API servers verify them
@@ -44,8 +43,7 @@ type joinStory struct {
 // and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the reason.
 func TestJoinWorkers(t *testing.T) {
 	s := &joinStory{
-		names: []string{"cp1"}, programs: nodePrograms(t, "kubernetes-1.34-node"),
-		newer: nodePrograms(t, "kubernetes-1.36-node"),
+		names: []string{"cp1"}, newer: nodePrograms(t, "kubernetes-1.36-node"),
 	}
 	s.w = newStory(t, append(s.names, workerName)...)
 	choose(t, s.w, s.names...)
@@ -145,24 +143,7 @@ func (s *joinStory) closed(t *testing.T) {
 
 // prepare makes the machine one that can be a node: containerd, kubelet, kubeadm, and the image.
 func (s *joinStory) prepare(t *testing.T) {
-	if err := s.node.RebuildForContainers(t.Context(), podImage); err != nil {
-		t.Fatal(err)
-	}
-	s.install(t, s.programs)
-	path := filepath.Join(t.TempDir(), "pod.tar")
-	if err := build.PodImage(t.Context(), podImage, path); err != nil {
-		t.Fatal(err)
-	}
-	archive, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer archive.Close()
-	if err := s.node.ImportImage(t.Context(), archive); err != nil {
-		t.Fatal(err)
-	}
-	uploadText(t, s.node, "/etc/systemd/system/kubelet.service", services.Kubelet)
-	onMachine(t, s.node, "systemctl daemon-reload && systemctl enable --quiet kubelet")
+	installNodeOf(t, s.node, services.Kubelet, "kubernetes-1.34-node", "")
 }
 
 // install puts kubeadm and kubelet on the worker.

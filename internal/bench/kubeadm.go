@@ -69,7 +69,7 @@ func (b *bench) kubeadmRound(ctx context.Context) (times, error) {
 		return nil, err
 	}
 	for name, programs := range map[string]string{
-		memory:   "etcd kube-apiserver kube-controller-manager kube-scheduler",
+		memory:   controlPlanePrograms,
 		overhead: "kubelet containerd containerd-shim.*",
 	} {
 		if took[name], err = b.memoryOf(ctx, programs); err != nil {
@@ -97,7 +97,7 @@ func (b *bench) ownRound(ctx context.Context) (times, error) {
 	if err != nil {
 		return nil, err
 	}
-	took[memory], err = b.memoryOf(ctx, "etcd kube-apiserver kube-controller-manager kube-scheduler")
+	took[memory], err = b.memoryOf(ctx, controlPlanePrograms)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +129,9 @@ func (b *bench) endRenewal(ctx context.Context) error {
 	_, err := b.work.Apply(ctx, io.Discard)
 	return err
 }
+
+// controlPlanePrograms are those of a machine of a control plane.
+const controlPlanePrograms = "etcd kube-apiserver kube-controller-manager kube-scheduler"
 
 // memoryOf returns the memory of programs on a machine, in MiB: the mean of three.
 func (b *bench) memoryOf(ctx context.Context, programs string) (series, error) {

@@ -25,7 +25,7 @@ func install(ctx context.Context, s Spec) error {
 		return err
 	}
 	if by := runtime.Of(s.Replica); !by.OnMachine() {
-		return pullImages(ctx, s)
+		return provideImages(ctx, s)
 	}
 	var artifacts []host.Artifact
 	for _, name := range release.Components() {
@@ -41,8 +41,8 @@ func install(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// pullImages gets the images that a machine does not have, before anything is stopped.
-func pullImages(ctx context.Context, s Spec) error {
+// provideImages pulls or imports the images that a machine does not have, before anything is stopped.
+func provideImages(ctx context.Context, s Spec) error {
 	if err := staticpod.Provide(ctx, s.Host, s.Source, pod.Images(s.Replica)); err != nil {
 		return &problem.Problem{
 			Summary: "Images of the control plane missing", Host: s.Machine(), Attribute: "image_repository",

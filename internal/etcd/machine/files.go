@@ -135,7 +135,7 @@ func missingOf(artifacts []host.Artifact, f Observed) []string {
 
 // Install installs the programs of s that are missing.
 func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
-	if err := pullImage(ctx, m, s, f); err != nil {
+	if err := provideImage(ctx, m, s, f); err != nil {
 		return err
 	}
 	if len(missingOf(Artifacts(s.Version), f)) == 0 {

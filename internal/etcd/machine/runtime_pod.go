@@ -214,8 +214,8 @@ func (s Spec) podImage() staticpod.Image {
 	}
 }
 
-// pullImage gets the image of s if the machine does not have it: before anything is stopped.
-func pullImage(ctx context.Context, m Machine, s Spec, f Observed) error {
+// provideImage pulls or imports the image of s if the machine does not have it: before anything is stopped.
+func provideImage(ctx context.Context, m Machine, s Spec, f Observed) error {
 	if s.Runtime != StaticPod || f.Pod.HasImage {
 		return nil
 	}

@@ -51,7 +51,7 @@ type Node struct {
 	Components string   // the directory of built components
 	Release    string   // of kubelet and kubeadm, which must have been built
 	Kubernetes []string // releases whose images the machine gets
-	Etcd       string   // the same
+	Etcd       string   // the same; "" for none
 	Pause      string   // name of the image of the lab's Pods
 	Unit       string   // of the kubelet, which is enabled and not started
 }
@@ -92,7 +92,10 @@ func (n Node) importImages(ctx context.Context, m *lab.Machine) error {
 	if err := importImage(ctx, m, archive); err != nil {
 		return err
 	}
-	programs := map[string]string{"registry.k8s.io/etcd:" + n.Etcd + "-0": "etcd-v" + n.Etcd + "/etcd"}
+	programs := map[string]string{}
+	if n.Etcd != "" {
+		programs["registry.k8s.io/etcd:"+n.Etcd+"-0"] = "etcd-v" + n.Etcd + "/etcd"
+	}
 	for _, version := range n.Kubernetes {
 		for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 			programs["registry.k8s.io/"+name+":v"+version] = "kubernetes-v" + version + "/" + name
