@@ -28,6 +28,7 @@ const workerName = "cp4"
 type joinStory struct {
 	w        *workspace.Workspace
 	names    []string // of the control plane's machines
+	joins    string   // the set of kubeadm and kubelet that joins
 	newer    string   // the directory of kubeadm and kubelet of the release as which the worker joins again
 	admin    credentials
 	node     *lab.Machine
@@ -43,7 +44,7 @@ type joinStory struct {
 // and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the reason.
 func TestJoinWorkers(t *testing.T) {
 	s := &joinStory{
-		names: []string{"cp1"}, newer: nodePrograms(t, "kubernetes-1.36-node"),
+		names: []string{"cp1"}, joins: "kubernetes-1.34-node", newer: nodePrograms(t, "kubernetes-1.36-node"),
 	}
 	s.w = newStory(t, append(s.names, workerName)...)
 	choose(t, s.w, s.names...)
@@ -143,7 +144,7 @@ func (s *joinStory) closed(t *testing.T) {
 
 // prepare makes the machine one that can be a node: containerd, kubelet, kubeadm, and the image.
 func (s *joinStory) prepare(t *testing.T) {
-	installNodeOf(t, s.node, services.Kubelet, "kubernetes-1.34-node", "")
+	installNodeOf(t, s.node, services.Kubelet, s.joins, "")
 }
 
 // install puts kubeadm and kubelet on the worker.
