@@ -110,9 +110,33 @@ func (s *adoptedStory) kubeadm(t *testing.T) {
 		t.Fatal(err)
 	}
 	startBalancer(t, services.HAProxy, balancer, targetsOn("cp1"), "/readyz")
+	for name, patch := range kubeadmPatches {
+		uploadText(t, s.machine, "/root/patches/"+name+"+strategic.yaml", patch)
+	}
 	t.Log(onMachine(t, s.machine, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
 		address("cp1"), address("cp2"), services.KubeadmInit)))
 	t.Log(onMachine(t, s.machine, "cat /etc/kubernetes/manifests/*"))
+}
+
+// kubeadmPatches are patches that kubeadm applies to manifests, by component.
+var kubeadmPatches = map[string]string{
+	"kube-apiserver": `metadata:
+  annotations:
+    team/owner: platform
+spec:
+  containers:
+  - name: kube-apiserver
+    resources:
+      limits:
+        memory: 3Gi
+      requests:
+        cpu: 300m
+  dnsPolicy: Default
+`,
+	"etcd": `metadata:
+  labels:
+    team: storage
+`,
 }
 
 // configure writes the configuration of the control plane.
@@ -140,6 +164,9 @@ resource "kube_etcd_member" "this" {
     max-txn-ops    = "200"
     %s
   }
+  patch = <<-EOT
+%s
+  EOT
 }
 
 resource "kube_control_plane_replica" "this" {
@@ -155,8 +182,14 @@ resource "kube_control_plane_replica" "this" {
       }
     }
   }
+  patches = {
+    apiserver = <<-EOT
+%s
+    EOT
+  }
 }
-`, address("cp2"), s.etcd, s.member, s.version, s.apiServer))
+`, address("cp2"), s.etcd, s.member, kubeadmPatches["etcd"], s.version, s.apiServer,
+		kubeadmPatches["kube-apiserver"]))
 }
 
 func (s *adoptedStory) processes(t *testing.T) map[string]string { return podProcesses(t, s.machine) }
@@ -279,7 +312,7 @@ func (s *adoptedStory) flagOfAPIServer(t *testing.T) {
 	expectContains(t, onMachine(t, s.machine, "tr '\\0' '\\n' <\"/proc/$(pidof kube-apiserver)/cmdline\""),
 		"--event-ttl=2h", "--goaway-chance=0\n")
 	expectContains(t, onMachine(t, s.machine, "cat /etc/kubernetes/manifests/kube-apiserver.yaml"),
-		"mountPath: /srv/mounted", "path: /srv/extra")
+		"mountPath: /srv/mounted", "path: /srv/extra", "team/owner: platform", "memory: 3Gi", "dnsPolicy: Default")
 	expectContains(t, onMachine(t, s.machine, "cat /etc/kubernetes/replica.pods/inherited/kube-apiserver.yaml"),
 		"--event-ttl=2h", "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint")
 }
@@ -296,6 +329,7 @@ func (s *adoptedStory) flagOfMember(t *testing.T) {
 	expectContains(t, onMachine(t, s.machine, "tr '\\0' '\\n' <\"/proc/$(pidof etcd)/cmdline\""), "--max-txn-ops=200",
 		"--max-request-bytes=2097152", "--feature-gates=InitialCorruptCheck=true")
 	expectContains(t, onMachine(t, s.machine, "cat /etc/etcd/inherited/etcd.yaml"), "--max-txn-ops=200")
+	expectContains(t, onMachine(t, s.machine, "cat /etc/kubernetes/manifests/etcd.yaml"), "team: storage")
 }
 
 // renewed: all certificates are issued anew, and what reads its own at the start only is restarted.

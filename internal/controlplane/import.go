@@ -60,6 +60,8 @@ type Imported struct {
 	Runtime, ImageRepository string
 	// ExtraVolumes is that of component.Replica; nil for none.
 	ExtraVolumes map[string]map[string]component.Volume
+	// Patches is that of component.Replica; nil for none.
+	Patches map[string]string
 	// Added describes what the next restart of each component of kubeadm brings.
 	Added []string
 }

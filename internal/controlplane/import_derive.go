@@ -188,6 +188,12 @@ func (i *Imported) deriveSettings(
 			}
 			i.ExtraVolumes[name] = volumes
 		}
+		if patch := definitions[name].Patch; patch != "" {
+			if i.Patches == nil {
+				i.Patches = map[string]string{}
+			}
+			i.Patches[name] = patch
+		}
 		variables := definitions[name].Environment
 		if variables != nil && i.Environment == nil {
 			i.Environment = map[string]map[string]string{}

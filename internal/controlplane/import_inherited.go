@@ -98,7 +98,7 @@ func inheritedDefinitions(h *host.Host, manifests map[string]staticpod.Inherited
 	for name, m := range manifests {
 		d := runtime.Definition{
 			Program: component.Artifact(pod.VersionOf(m), name).Path(), Flags: map[string]string{},
-			Environment: m.Environment, ImageRepository: pod.RepositoryOf(m), Volumes: pod.VolumesOf(m),
+			Environment: m.Environment, ImageRepository: pod.RepositoryOf(m), Volumes: pod.VolumesOf(m), Patch: m.Patch.YAML(),
 		}
 		for flag, value := range m.Flags {
 			if flag == "etcd-servers" && value == "https://127.0.0.1:2379" {
@@ -127,6 +127,7 @@ func (i *Imported) completeInherited(
 		Authentication: i.Authentication, Limits: i.Limits, Environment: i.Environment, ExtraArgs: i.ExtraArgs,
 		Bundle:  &pki.Bundle{ClusterID: i.ClusterID, ClusterName: i.ClusterName},
 		Runtime: component.StaticPod, ImageRepository: i.ImageRepository, ExtraVolumes: i.ExtraVolumes,
+		Patches: i.Patches,
 	}
 	if _, signs := manifests[release.ControllerManager].Flags["cluster-signing-key-file"]; signs {
 		s.Bundle.CA.PrivateKey = "on the machine" // the bundle, which is imported by itself, has it too

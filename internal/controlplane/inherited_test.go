@@ -161,7 +161,7 @@ func inheritedSpec(t *testing.T, files map[string]string) Spec {
 		EtcdURLs: got.EtcdURLs, ServiceCIDRs: got.ServiceCIDRs, PodCIDRs: got.PodCIDRs, ClusterDomain: got.ClusterDomain,
 		ExtraSANs: got.ExtraSANs, NoAdminConf: got.NoAdminConf, ExtraArgs: got.ExtraArgs, Audit: got.Audit,
 		EndpointHost: registered.Address, Registration: got.Registration, Runtime: got.Runtime,
-		ImageRepository: got.ImageRepository, Environment: got.Environment,
+		ImageRepository: got.ImageRepository, Environment: got.Environment, Patches: got.Patches,
 	}}
 }
 
@@ -251,6 +251,9 @@ func TestInheritedReplicaRestarts(t *testing.T) {
 		"early renewal": {
 			func(s *Spec) { s.EarlyRenewal = 8759*time.Hour + 59*time.Minute }, "kube-controller-manager kube-scheduler",
 		},
+		"a patch": {func(s *Spec) {
+			s.Patches = map[string]string{release.Scheduler: "metadata: {labels: {team: a}}"}
+		}, release.Scheduler},
 		"another image":      {func(s *Spec) { s.ImageRepository = "registry.example.com/k8s" }, all},
 		"an additional name": {func(s *Spec) { s.ExtraSANs = []string{"api.example.com"} }, ""},
 	} {
@@ -266,6 +269,50 @@ func TestInheritedReplicaRestarts(t *testing.T) {
 		if err != nil || strings.Join(again.restart, " ") != c.want {
 			t.Errorf("%s, cut off, restarts %q, %v; want %q", name, again.restart, err, c.want)
 		}
+	}
+}
+
+// TestInheritedPatches: what patches of kubeadm have added is carried, and the definition of the first restart has it.
+func TestInheritedPatches(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	api := machine.ManifestDir + "/kube-apiserver.yaml"
+	files[api] = strings.NewReplacer(
+		"  annotations:", "  annotations:\n    team/owner: platform", "cpu: 250m", "cpu: 500m",
+		"  hostNetwork: true", "  hostNetwork: true\n  dnsPolicy: ClusterFirstWithHostNet",
+	).Replace(files[api])
+	s := inheritedSpec(t, files)
+	want := map[string]string{release.APIServer: `metadata:
+  annotations:
+    team/owner: platform
+spec:
+  containers:
+  - name: kube-apiserver
+    resources:
+      requests:
+        cpu: 500m
+  dnsPolicy: ClusterFirstWithHostNet
+`}
+	if !maps.Equal(s.Patches, want) {
+		t.Errorf("imported with %q", s.Patches)
+	}
+	facts := inheritedFacts(files)
+	d, err := decide(s.Replica, machine.Interpret(facts), now)
+	if err != nil || len(d.restart) > 0 {
+		t.Errorf("restarted %q, %v", d.restart, err)
+	}
+	definition := written(facts, d).Files[pod.Path(release.APIServer)].Content
+	for _, text := range []string{"    team/owner: platform\n", "cpu: 500m\n", "  dnsPolicy: ClusterFirstWithHostNet\n"} {
+		if !strings.Contains(definition, text) {
+			t.Errorf("the definition has no %q:\n%s", text, definition)
+		}
+	}
+	if parsed, err := pod.Parse(definition); err != nil || parsed.Patch != want[release.APIServer] {
+		t.Errorf("the definition is read with the patch %q, %v", parsed.Patch, err)
+	}
+	s.Patches = nil
+	if d, err = decide(s.Replica, machine.Interpret(facts), now); err != nil ||
+		!slices.Equal(d.restart, []string{release.APIServer}) {
+		t.Errorf("without the patch: restarted %q, %v", d.restart, err)
 	}
 }
 
@@ -333,7 +380,7 @@ func TestInheritedReplicaRefused(t *testing.T) {
 	}
 	api := machine.ManifestDir + "/kube-apiserver.yaml"
 	for name, c := range map[string]struct{ before, after, want string }{
-		"annotation":    {"  annotations:", "  annotations:\n    team: a", "annotation team"},
+		"label":         {"tier: control-plane", "tier: other", "label tier"},
 		"audit log":     {"--event-ttl=2h", "--audit-log-path=/srv/audit.log", "may write below /var/log/kube-apiserver"},
 		"a lost policy": {"--event-ttl=2h", "--tracing-config-file=/srv/x", "names /srv/x, which its container does not see"},
 		"managed flag":  {"--allow-privileged=true", "--anonymous-auth=false", "flag --anonymous-auth"},

@@ -20,7 +20,10 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	defer cl.countJoining(s.PeerURL(), -1)
 	cl.creating(s.Name)
 	var status Status
-	err := cl.takeVolume(ctx, s)
+	err := checkPatch(s)
+	if err == nil {
+		err = cl.takeVolume(ctx, s)
+	}
 	if err == nil {
 		err = cl.takeUp(ctx, s)
 	}
@@ -29,6 +32,18 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	}
 	cl.created(s.Name, err)
 	return status, err
+}
+
+// checkPatch returns an error before the first change if the manifest cannot have the patch.
+func checkPatch(s Spec) error {
+	err := s.CheckPatch()
+	if err == nil {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Invalid patch", Attribute: "patch", Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing,
+		Next: "correct the patch, then apply again", Err: err,
+	}
 }
 
 func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {

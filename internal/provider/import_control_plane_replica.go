@@ -61,6 +61,7 @@ func (r *replicaResource) ImportState(
 	i.set("liveness_probe", observed.LivenessProbe || observed.Runtime == component.StaticPod)
 	i.set("runtime", stringOrNull(observed.Runtime))
 	i.set("extra_volumes", observedVolumes(observed.ExtraVolumes))
+	i.set("patches", observedPatches(observed.Patches))
 	i.set("image_repository", stringOrNull(observed.ImageRepository))
 	if observed.ManageKubelet {
 		i.set("manage_kubelet", true)

@@ -49,6 +49,7 @@ func (r *etcdMemberResource) ImportState(
 		if observed.Image != machine.DefaultImage(observed.Version) {
 			i.set("image", observed.Image)
 		}
+		i.set("patch", stringOrNull(observed.Patch))
 	}
 	i.set("extra_args", observed.ExtraArgs)
 	i.set("environment", observed.Environment)

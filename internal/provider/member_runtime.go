@@ -36,6 +36,16 @@ func imageSchema() schema.StringAttribute {
 	}
 }
 
+func patchSchema() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{checked("patch", machine.ValidatePatch)},
+		MarkdownDescription: "Strategic merge patch of the manifest for `runtime = \"static_pod\"`, in YAML or JSON, as a file " +
+			"`etcd+strategic.yaml` of kubeadm's patches. See [Patches](../guides/static-pods.md#patches). Default: none. A " +
+			"change restarts the members one at a time, the leader last.",
+	}
+}
+
 // runtimeOf returns what runs a member; null is systemd.
 func runtimeOf(v types.String) machine.Runtime {
 	if v.ValueString() == string(machine.StaticPod) {
@@ -53,6 +63,10 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 		if !m.Image.IsNull() {
 			diags.AddAttributeError(path.Root("image"), "Image without a static pod",
 				`image is used by runtime = "static_pod" only.`+"\nNext step: omit image, or set runtime.")
+		}
+		if !m.Patch.IsNull() {
+			diags.AddAttributeError(path.Root("patch"), "Patch without a static pod",
+				`patch is used by runtime = "static_pod" only.`+"\nNext step: omit patch, or set runtime.")
 		}
 		return
 	}

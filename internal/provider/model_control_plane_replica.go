@@ -41,6 +41,7 @@ type replicaModel struct {
 	ImageRepository     types.String `tfsdk:"image_repository"`
 	ManageKubelet       types.Bool   `tfsdk:"manage_kubelet"`
 	ExtraVolumes        types.Object `tfsdk:"extra_volumes"`
+	Patches             types.Object `tfsdk:"patches"`
 
 	Files       types.Map `tfsdk:"files"`
 	FileDigests types.Map `tfsdk:"file_digests"`
@@ -155,6 +156,7 @@ func (m *replicaModel) affectsMachine(ctx context.Context, before replicaModel, 
 		[2]attr.Value{m.Konnectivity, before.Konnectivity},
 		[2]attr.Value{m.ImageRepository, before.ImageRepository},
 		[2]attr.Value{m.ExtraVolumes, before.ExtraVolumes},
+		[2]attr.Value{m.Patches, before.Patches},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

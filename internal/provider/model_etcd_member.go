@@ -26,6 +26,7 @@ type etcdMemberModel struct {
 	Version     types.String `tfsdk:"version"`
 	Runtime     types.String `tfsdk:"runtime"`
 	Image       types.String `tfsdk:"image"`
+	Patch       types.String `tfsdk:"patch"`
 	ExtraArgs   types.Map    `tfsdk:"extra_args"`
 	Environment types.Map    `tfsdk:"environment"`
 	Resources   types.Object `tfsdk:"resources"`
@@ -94,6 +95,7 @@ func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberM
 		s.signedChanged(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.Image, before.Image},
+		[2]attr.Value{m.Patch, before.Patch},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Environment, before.Environment},
 		[2]attr.Value{m.Resources, before.Resources},

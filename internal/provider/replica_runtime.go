@@ -47,7 +47,7 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 	}
 	s := component.Replica{
 		Runtime: component.StaticPod, ImageRepository: m.ImageRepository.ValueString(), Konnectivity: m.konnectivity(ctx),
-		SupplementaryGroups: m.groups(ctx), ExtraVolumes: m.extraVolumes(ctx),
+		SupplementaryGroups: m.groups(ctx), ExtraVolumes: m.extraVolumes(ctx), Patches: m.patches(),
 	}
 	if elementsKnown(ctx, m.ExtraVolumes) && elementsKnown(ctx, m.ExtraArgs) && elementsKnown(ctx, m.RepeatedArgs) {
 		s.ExtraArgs = m.extraArgs(ctx, diags)

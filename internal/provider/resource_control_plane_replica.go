@@ -73,6 +73,7 @@ func (r *replicaResource) ValidateConfig(
 	model.validateArgs(ctx, &resp.Diagnostics)
 	model.validateEnvironment(ctx, &resp.Diagnostics)
 	model.validateExtraVolumes(ctx, &resp.Diagnostics)
+	model.validatePatches(ctx, &resp.Diagnostics)
 	model.validateRuntime(ctx, &resp.Diagnostics)
 }
 
@@ -228,6 +229,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ImageRepository: m.ImageRepository.ValueString(),
 			ManageKubelet:   m.ManageKubelet.ValueBool() && m.isStaticPod(),
 			ExtraVolumes:    m.extraVolumes(ctx),
+			Patches:         m.patches(),
 			VerifyKubelets:  m.VerifyKubelets.ValueBool(),
 			MetricsAddress:  metricsAddress(m.Metrics),
 

@@ -193,6 +193,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			Version:       m.Version.ValueString(),
 			Runtime:       runtimeOf(m.Runtime),
 			Image:         m.Image.ValueString(),
+			Patch:         m.Patch.ValueString(),
 			ExtraArgs:     stringMapOf(ctx, m.ExtraArgs, diags),
 			Limits:        limitsOf(ctx, m.Resources),
 			Environment:   stringMapOf(ctx, m.Environment, diags),

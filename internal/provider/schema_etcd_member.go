@@ -73,6 +73,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		},
 		"runtime": runtimeSchema(),
 		"image":   imageSchema(),
+		"patch":   patchSchema(),
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Additional flags of etcd, without dashes, such as `quota-backend-bytes`. They " +

@@ -31,6 +31,7 @@ func replicaRuntime() map[string]schema.Attribute {
 				"`runtime = \"static_pod\"`. `false` leaves the kubelet as it is.",
 		},
 		"extra_volumes": extraVolumesSchema(),
+		"patches":       patchesSchema(),
 		"image_repository": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{checked("image repository", component.ValidateImageRepository)},
 			MarkdownDescription: "Where static pods get the images of the components, " +

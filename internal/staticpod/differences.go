@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -41,6 +42,10 @@ func Differences(have, want Pod) []string {
 	}
 	if !reflect.DeepEqual(have.User, want.User) {
 		words = append(words, "the user is another one")
+	}
+	if have.Patch != want.Patch {
+		words = append(words, fmt.Sprintf("the patch is %s, wanted %s", problem.Quote(string(have.Patch)),
+			problem.Quote(string(want.Patch))))
 	}
 	if have.Grace != want.Grace {
 		words = append(words, fmt.Sprintf("the termination grace period is %d s, wanted %d s", have.Grace, want.Grace))

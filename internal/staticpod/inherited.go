@@ -1,6 +1,7 @@
 package staticpod
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,7 +23,9 @@ type Inherited struct {
 	Flags       map[string]string // as Pod.Flags
 	Environment map[string]string
 	Mounts      []Mount
-	// Other is what neither a Pod has nor kubeadm writes by itself, in words: what a manifest of the provider would lose.
+	// Patch has what neither a Pod has nor kubeadm writes by itself.
+	Patch Patch
+	// Other is what a manifest of the provider would lose, because a patch may not have it, in words.
 	Other []string
 }
 
@@ -78,16 +81,55 @@ func ParseInherited(text string) (Inherited, error) {
 	}
 	c, _ := containers[0].(object)
 	p := Inherited{Name: textOf(metadata["name"]), Image: textOf(c["image"])}
-	p.readMetadata(metadata)
+	rest := patchFields{metadata: object{}, pod: object{}, container: object{}}
+	p.readMetadata(metadata, rest)
 	p.readCommand(c)
-	p.readVariables(c)
-	p.readMounts(pod, c)
-	p.readFields(m, pod, c)
-	slices.Sort(p.Other)
+	p.readVariables(c, rest)
+	p.readMounts(pod, c, rest)
+	p.readFields(m, pod, c, rest)
 	if p.Program == "" || p.Image == "" || p.Name == "" {
 		return Inherited{}, errors.New("its pod has no name, no image or no command")
 	}
+	patch, err := rest.patch(p.Name)
+	if err != nil {
+		p.other("%s", err.Error())
+	}
+	p.Patch = patch
+	slices.Sort(p.Other)
 	return p, nil
+}
+
+// patchFields are the fields of a patch: of the metadata, the pod and its container.
+type patchFields struct{ metadata, pod, container object }
+
+// add appends an element to a list of a part of the patch.
+func add(part object, list string, element any) {
+	elements, _ := part[list].([]any)
+	part[list] = append(elements, element)
+}
+
+// set sets an entry of a map of a part of the patch.
+func set(part object, entries, name string, value any) {
+	if _, there := part[entries]; !there {
+		part[entries] = object{}
+	}
+	child(part, entries)[name] = value
+}
+
+// patch returns the patch with these fields. The container has a name.
+func (r patchFields) patch(container string) (Patch, error) {
+	fields := object{}
+	if len(r.metadata) > 0 {
+		fields["metadata"] = r.metadata
+	}
+	if len(r.container) > 0 {
+		r.container["name"] = container
+		r.pod["containers"] = []any{r.container}
+	}
+	if len(r.pod) > 0 {
+		fields["spec"] = r.pod
+	}
+	return ParsePatch(string(patchOf(fields)))
 }
 
 func child(m object, name string) object {
@@ -105,17 +147,19 @@ func (p *Inherited) other(format string, args ...any) {
 	p.Other = append(p.Other, problem.Line(fmt.Sprintf(format, args...)))
 }
 
-func (p *Inherited) readMetadata(metadata object) {
-	labels := child(metadata, "labels")
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		if name == "component" && labels[name] == p.Name || name == "tier" && labels[name] == "control-plane" {
-			continue
+func (p *Inherited) readMetadata(metadata object, rest patchFields) {
+	for name, value := range child(metadata, "labels") {
+		switch {
+		case name == "component" && value == p.Name || name == "tier" && value == "control-plane":
+		case name == "component" || name == "tier":
+			p.other("label %s", name)
+		default:
+			set(rest.metadata, "labels", name, value)
 		}
-		p.other("label %s", name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(child(metadata, "annotations"))) {
+	for name, value := range child(metadata, "annotations") {
 		if !strings.HasPrefix(name, kubeadmAnnotations) {
-			p.other("annotation %s", name)
+			set(rest.metadata, "annotations", name, value)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
@@ -149,14 +193,14 @@ func (p *Inherited) readCommand(c object) {
 	}
 }
 
-func (p *Inherited) readVariables(c object) {
+func (p *Inherited) readVariables(c object, rest patchFields) {
 	variables, _ := c["env"].([]any)
 	for _, v := range variables {
 		variable, _ := v.(object)
 		name, value := textOf(variable["name"]), textOf(variable["value"])
-		_, set := variable["value"].(string)
-		if !variableForm.MatchString(name) || len(variable) > 2 || len(variable) == 2 && !set {
-			p.other("the variable %s, whose value is not a text", problem.Quote(name))
+		_, isText := variable["value"].(string)
+		if !variableForm.MatchString(name) || len(variable) > 2 || len(variable) == 2 && !isText {
+			add(rest.container, "env", v)
 			continue
 		}
 		if p.Environment == nil {
@@ -166,14 +210,17 @@ func (p *Inherited) readVariables(c object) {
 	}
 }
 
-func (p *Inherited) readMounts(pod, c object) {
+// readMounts reads the paths of the machine that the container sees. Volumes of other kinds go into the patch.
+func (p *Inherited) readMounts(pod, c object, rest patchFields) {
+	others := map[string]bool{}
 	paths, types := map[string]string{}, map[string]string{}
 	volumes, _ := pod["volumes"].([]any)
 	for _, v := range volumes {
 		volume, _ := v.(object)
 		name, source := textOf(volume["name"]), child(volume, "hostPath")
 		if len(volume) != 2 || source == nil {
-			p.other("the volume %s, which is not a path of the machine", problem.Quote(name))
+			others[name] = true
+			add(rest.pod, "volumes", v)
 			continue
 		}
 		paths[name], types[name] = textOf(source["path"]), textOf(source["type"])
@@ -182,6 +229,10 @@ func (p *Inherited) readMounts(pod, c object) {
 	for _, v := range mounts {
 		mount, _ := v.(object)
 		name, readOnly := textOf(mount["name"]), mount["readOnly"] == true
+		if others[name] {
+			add(rest.container, "volumeMounts", v)
+			continue
+		}
 		at, ok := paths[name]
 		for _, field := range slices.Sorted(maps.Keys(mount)) {
 			if !slices.Contains([]string{"name", "mountPath", "readOnly"}, field) {
@@ -189,7 +240,8 @@ func (p *Inherited) readMounts(pod, c object) {
 			}
 		}
 		if !ok {
-			continue // said above
+			p.other("the mount of %s, which is not a volume", problem.Quote(name))
+			continue
 		}
 		m := Mount{Name: name, Path: at, At: textOf(mount["mountPath"]), ReadOnly: readOnly, Type: types[name]}
 		if m.At == m.Path {
@@ -200,7 +252,7 @@ func (p *Inherited) readMounts(pod, c object) {
 }
 
 // readFields looks for fields that kubeadm does not write, and for resources that are not those of kubeadm.
-func (p *Inherited) readFields(m, pod, c object) {
+func (p *Inherited) readFields(m, pod, c object, rest patchFields) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "spec", "status"}, name) {
 			p.other("%s", name)
@@ -208,25 +260,28 @@ func (p *Inherited) readFields(m, pod, c object) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(pod)) {
 		if !slices.Contains(kubeadmWrites, name) {
-			p.other("spec.%s", name)
+			rest.pod[name] = pod[name]
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if !slices.Contains(kubeadmWritesContainer, name) {
-			p.other("%s of the container", name)
+		switch {
+		case name == "args":
+			p.other("args of the container")
+		case !slices.Contains(kubeadmWritesContainer, name):
+			rest.container[name] = c[name]
 		}
 	}
 	seccomp := object{"seccompProfile": object{"type": "RuntimeDefault"}}
 	if context := child(pod, "securityContext"); len(context) > 0 && !reflect.DeepEqual(context, seccomp) {
-		p.other("spec.securityContext")
+		rest.pod["securityContext"] = context
 	}
 	resources := child(c, "resources")
 	requests := child(resources, "requests")
 	if len(requests) > 0 && !reflect.DeepEqual(requests, kubeadmRequests[p.Name]) {
-		p.other("the resource requests %v", requests)
+		set(rest.container, "resources", "requests", requests)
 	}
 	if limits := child(resources, "limits"); len(limits) > 0 {
-		p.other("the resource limits %v", limits)
+		set(rest.container, "resources", "limits", limits)
 	}
 	if pod["hostNetwork"] != true {
 		p.other("spec.hostNetwork, which is not true")
@@ -245,13 +300,41 @@ func (p Inherited) Foreign(known ...string) []Mount {
 	return rest
 }
 
-// Lost describes what a pod of the provider would not have, given the paths that one has mounted anyway.
-func (p Inherited) Lost(known ...string) []string {
-	words := slices.Clone(p.Other)
-	for _, m := range p.Foreign(known...) {
-		words = append(words, fmt.Sprintf("the volume %s (%s at %s)", m.Name, m.Path, m.at()))
+// PatchWith returns the patch of p with mounts in addition.
+func (p Inherited) PatchWith(mounts []Mount) Patch {
+	if len(mounts) == 0 {
+		return p.Patch
 	}
-	return words
+	fields := object{}
+	if p.Patch != "" {
+		if err := json.Unmarshal([]byte(p.Patch), &fields); err != nil {
+			panic("staticpod: decode a patch: " + err.Error()) // ParsePatch has encoded it
+		}
+	}
+	pod := child(fields, "spec")
+	if pod == nil {
+		pod = object{}
+		fields["spec"] = pod
+	}
+	containers, _ := pod["containers"].([]any)
+	if len(containers) == 0 {
+		containers = []any{object{"name": p.Name}}
+		pod["containers"] = containers
+	}
+	container, _ := containers[0].(object)
+	for _, m := range mounts {
+		source := object{"path": m.Path}
+		if m.Type != "" {
+			source["type"] = m.Type
+		}
+		at := object{"name": m.Name, "mountPath": m.at()}
+		if m.ReadOnly {
+			at["readOnly"] = true
+		}
+		add(pod, "volumes", object{"name": m.Name, "hostPath": source})
+		add(container, "volumeMounts", at)
+	}
+	return patchOf(fields)
 }
 
 // Trusted are the directories of CAs that kubeadm mounts, if the machine has them.

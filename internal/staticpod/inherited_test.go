@@ -1,6 +1,7 @@
 package staticpod
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,15 @@ func kubeadmManifest(t testing.TB, name string) string {
 	return string(text)
 }
 
+// lostOf describes what a pod of the provider has neither itself nor by the patch, given the paths that one mounts.
+func lostOf(p Inherited, known ...string) []string {
+	words := slices.Clone(p.Other)
+	for _, m := range p.Foreign(known...) {
+		words = append(words, fmt.Sprintf("the volume %s (%s at %s)", m.Name, m.Path, m.at()))
+	}
+	return words
+}
+
 func TestInheritedOfKubeadm(t *testing.T) {
 	for name, known := range map[string][]string{
 		"etcd":                    {"/etc/kubernetes/pki/etcd", "/var/lib/etcd"},
@@ -33,10 +43,10 @@ func TestInheritedOfKubeadm(t *testing.T) {
 		if p.Name != name || p.Program != name || !strings.HasPrefix(p.Image, "registry.k8s.io/"+name+":") {
 			t.Errorf("%s is read as %+v", name, p)
 		}
-		if lost := p.Lost(append(known, Trusted...)...); len(lost) > 0 || Own(text) {
+		if lost := lostOf(p, append(known, Trusted...)...); len(lost) > 0 || Own(text) {
 			t.Errorf("%s: lost %q, own %v", name, lost, Own(text))
 		}
-		if len(p.Lost()) == 0 {
+		if len(lostOf(p)) == 0 {
 			t.Errorf("%s: no volume is lost without paths", name)
 		}
 	}
@@ -46,47 +56,76 @@ func TestInheritedOfKubeadm(t *testing.T) {
 	}
 }
 
-// TestInheritedNamesTheRest: whatever is in a manifest that a pod of the provider cannot have has a name.
-func TestInheritedNamesTheRest(t *testing.T) {
-	for name, c := range map[string]struct{ before, after, want string }{
-		"label":            {"tier: control-plane", "tier: control-plane\n    team: a", "label team"},
-		"annotation":       {"  annotations:", "  annotations:\n    team/a: b", "annotation team/a"},
-		"field of the pod": {"  hostNetwork: true", "  hostNetwork: true\n  dnsPolicy: Default", "spec.dnsPolicy"},
-		"no host network":  {"  hostNetwork: true", "  hostNetwork: false", "spec.hostNetwork, which is not true"},
-		"of the container": {
-			"    name: kube-apiserver\n", "    name: kube-apiserver\n    tty: true\n", "tty of the container",
+// TestInheritedCarriesTheRest: what is in a manifest that a pod of the provider does not have goes into a patch, and
+// what a patch may not have is named.
+func TestInheritedCarriesTheRest(t *testing.T) {
+	inContainer := func(fields string) string {
+		return `{"spec":{"containers":[{"name":"kube-apiserver",` + fields + `}]}}`
+	}
+	for name, c := range map[string]struct{ before, after, patch, other string }{
+		"label": {
+			"tier: control-plane", "tier: control-plane\n    team: a", `{"metadata":{"labels":{"team":"a"}}}`, "",
 		},
-		"requests": {"cpu: 250m", "cpu: 500m", "the resource requests map[cpu:500m]"},
-		"limits":   {"    resources:", "    resources:\n      limits: {cpu: 2}", "the resource limits map[cpu:2]"},
+		"label of kubeadm": {"tier: control-plane", "tier: a", "", "label tier"},
+		"annotation": {
+			"  annotations:", "  annotations:\n    team/a: b", `{"metadata":{"annotations":{"team/a":"b"}}}`, "",
+		},
+		"field of the pod": {
+			"  hostNetwork: true", "  hostNetwork: true\n  dnsPolicy: Default", `{"spec":{"dnsPolicy":"Default"}}`, "",
+		},
+		"field that no pod has": {
+			"  hostNetwork: true", "  hostNetwork: true\n  dns: Default", "",
+			`the patch is not a part of a pod: error unmarshaling JSON: while decoding JSON: json: unknown field "dns"`,
+		},
+		"no host network": {"  hostNetwork: true", "  hostNetwork: false", "", "spec.hostNetwork, which is not true"},
+		"of the container": {
+			"    name: kube-apiserver\n", "    name: kube-apiserver\n    tty: true\n", inContainer(`"tty":true`), "",
+		},
+		"arguments": {
+			"    name: kube-apiserver\n", "    name: kube-apiserver\n    args: [a]\n", "", "args of the container",
+		},
+		"requests": {"cpu: 250m", "cpu: 500m", inContainer(`"resources":{"requests":{"cpu":"500m"}}`), ""},
+		"limits": {
+			"    resources:", "    resources:\n      limits: {cpu: 2}", inContainer(`"resources":{"limits":{"cpu":2}}`), "",
+		},
 		"argument": {
-			"    - --event-ttl=2h", "    - --event-ttl", `the argument "--event-ttl", which is not a flag with a value`,
+			"    - --event-ttl=2h", "    - --event-ttl", "",
+			`the argument "--event-ttl", which is not a flag with a value`,
 		},
 		"volume": {
-			"  volumes:", "  volumes:\n  - name: x\n    emptyDir: {}", `the volume "x", which is not a path of the machine`,
+			"  volumes:", "  volumes:\n  - name: x\n    emptyDir: {}", `{"spec":{"volumes":[{"emptyDir":{},"name":"x"}]}}`, "",
 		},
 		"part of a volume": {
-			"      name: ca-certs\n", "      name: ca-certs\n      subPath: a\n", `the volume "ca-certs" with subPath`,
+			"      name: ca-certs\n", "      name: ca-certs\n      subPath: a\n", "", `the volume "ca-certs" with subPath`,
 		},
 		"another place": {
-			"mountPath: /etc/ca-certificates", "mountPath: /etc/certs",
+			"mountPath: /etc/ca-certificates", "mountPath: /etc/certs", "",
 			"the volume etc-ca-certificates (/etc/ca-certificates at /etc/certs)",
 		},
 		"another directory": {
-			"      path: /etc/ca-certificates", "      path: /srv/audit",
+			"      path: /etc/ca-certificates", "      path: /srv/audit", "",
 			"the volume etc-ca-certificates (/srv/audit at /etc/ca-certificates)",
 		},
-		"security context": {"      type: RuntimeDefault", "      type: Unconfined", "spec.securityContext"},
+		"security context": {
+			"      type: RuntimeDefault", "      type: Unconfined",
+			`{"spec":{"securityContext":{"seccompProfile":{"type":"Unconfined"}}}}`, "",
+		},
 		"variable": {
 			"    imagePullPolicy", "    env: [{name: A, valueFrom: {fieldRef: {fieldPath: a}}}]\n    imagePullPolicy",
-			`the variable "A", whose value is not a text`,
+			inContainer(`"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"a"}}}]`), "",
 		},
 	} {
 		text := kubeadmManifest(t, "kube-apiserver")
 		changed := strings.Replace(text, c.before, c.after, 1)
 		p, err := ParseInherited(changed)
-		if lost := p.Lost(append([]string{"/etc/kubernetes/pki"}, Trusted...)...); err != nil || text == changed ||
-			!slices.Equal(lost, []string{c.want}) {
-			t.Errorf("%s: %q, %v; want %q", name, lost, err, c.want)
+		if err != nil || text == changed {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		lost := lostOf(p, append([]string{"/etc/kubernetes/pki"}, Trusted...)...)
+		want, err := ParsePatch(c.patch)
+		if err != nil || p.Patch != want || strings.Join(lost, "; ") != c.other {
+			t.Errorf("%s: patch %s, lost %q, want %s and %q, %v", name, p.Patch, lost, want, c.other, err)
 		}
 	}
 	variable := strings.Replace(kubeadmManifest(t, "etcd"), "    imagePullPolicy",
@@ -138,6 +177,6 @@ func FuzzParseInherited(f *testing.F) {
 		if err == nil && (p.Name == "" || p.Image == "" || p.Program == "") {
 			t.Errorf("%q is read as %+v", text, p)
 		}
-		_ = p.Lost("/etc")
+		_ = p.PatchWith(p.Foreign("/etc"))
 	})
 }

@@ -30,8 +30,12 @@ func Parse(text string) (Pod, error) {
 	if len(text) > longestManifest {
 		return Pod{}, fmt.Errorf("its size is %d bytes", len(text))
 	}
+	plain, patch, err := unpatched(text)
+	if err != nil {
+		return Pod{}, err
+	}
 	var m manifest
-	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(plain), &m); err != nil {
 		return Pod{}, fmt.Errorf("%w: %s", errOtherForm, problem.Line(err.Error()))
 	}
 	if len(m.Spec.Containers) != 1 || len(m.Spec.Containers[0].Command) == 0 {
@@ -41,6 +45,7 @@ func Parse(text string) (Pod, error) {
 	p := Pod{
 		Name: m.Metadata.Name, Image: c.Image, Program: c.Command[0], Annotations: m.Metadata.Annotations,
 		Liveness: c.LivenessProbe.parse(), Readiness: c.ReadinessProbe.parse(), Startup: c.StartupProbe.parse(),
+		Patch: patch,
 	}
 	if c.Resources != nil {
 		p.Requests, p.Limits = c.Resources.Requests, c.Resources.Limits
@@ -60,7 +65,8 @@ func Parse(text string) (Pod, error) {
 	m.Spec.Containers[0].Command = p.command()
 	m.Spec.Containers[0].Env = p.variables(note)
 	canonical, err := yaml.Marshal(m)
-	if err != nil || !bytes.Equal(p.render(note), canonical) {
+	rendered, encodeErr := yaml.Marshal(p.plain(note))
+	if err != nil || encodeErr != nil || !bytes.Equal(rendered, canonical) {
 		return Pod{}, errOtherForm
 	}
 	return p, nil

@@ -41,6 +41,7 @@ type Pod struct {
 	User        *int64 // nil: that of the image, which is root in those of Kubernetes
 	Grace       int    // seconds from SIGTERM to SIGKILL; 0: the kubelet's default
 	Annotations map[string]string
+	Patch       Patch // is applied to the manifest; ValidatePatch says whether it can be
 }
 
 // Mount is a file or directory of the machine in the container.
@@ -101,6 +102,22 @@ func (p Pod) File(path string) host.File {
 
 // render renders the manifest in kubeadm's form, with a note if it is not empty.
 func (p Pod) render(note string) []byte {
+	m := p.plain(note)
+	if p.Patch != "" {
+		if text, err := p.patched(m); err == nil {
+			return text
+		}
+		// ValidatePatch refuses it before anything is rendered for a machine.
+	}
+	text, err := yaml.Marshal(m)
+	if err != nil {
+		panic("staticpod: encode a manifest: " + err.Error())
+	}
+	return text
+}
+
+// plain returns the manifest without the patch.
+func (p Pod) plain(note string) manifest {
 	seccomp := securityContext{SeccompProfile: &seccompProfile{Type: "RuntimeDefault"}}
 	m := manifest{
 		APIVersion: "v1", Kind: "Pod",
@@ -133,11 +150,7 @@ func (p Pod) render(note string) []byte {
 		})
 	}
 	m.Spec.Containers = []container{c}
-	text, err := yaml.Marshal(m)
-	if err != nil {
-		panic("staticpod: encode a manifest: " + err.Error())
-	}
-	return text
+	return m
 }
 
 // command returns the program and its flags.

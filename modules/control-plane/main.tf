@@ -142,6 +142,7 @@ resource "kube_etcd_member" "this" {
   version                = var.etcd.version
   runtime                = var.etcd.runtime
   image                  = var.etcd.image
+  patch                  = var.etcd.patch
   extra_args             = var.etcd.extra_args
   data_dir               = var.etcd.data_dir
   volume                 = try(var.etcd.volumes[each.key], null)
@@ -206,6 +207,7 @@ resource "kube_control_plane_replica" "this" {
   runtime              = var.kubernetes.runtime
   image_repository     = var.kubernetes.image_repository
   manage_kubelet       = var.kubernetes.manage_kubelet
+  patches              = var.kubernetes.patches
   extra_volumes        = var.kubernetes.extra_volumes
   timeouts             = var.kubernetes.timeouts
 }

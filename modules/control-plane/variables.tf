@@ -151,6 +151,7 @@ variable "etcd" {
     version    = string
     runtime    = optional(string)
     image      = optional(string)
+    patch      = optional(string)
     extra_args = optional(map(string), {})
     data_dir   = optional(string, "/var/lib/etcd")
     volumes = optional(map(object({
@@ -319,6 +320,7 @@ variable "kubernetes" {
     runtime          = optional(string)
     image_repository = optional(string)
     manage_kubelet   = optional(bool)
+    patches          = optional(object({ apiserver = optional(string), controller_manager = optional(string), scheduler = optional(string) }))
     timeouts         = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false

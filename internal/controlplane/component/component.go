@@ -44,6 +44,7 @@ type Component struct {
 	Image       string // what a static pod runs instead of Program
 	// Volumes are mounted into a static pod in addition, by name.
 	Volumes map[string]Volume
+	Patch   string // of a static pod, as Replica.Patches
 	// Sockets are the sockets of other programs on the machine that the component opens.
 	Sockets []string
 }
@@ -97,6 +98,7 @@ func Of(s Replica) []Component {
 		all[i].Inputs = append(all[i].Inputs, s.configInputs(all[i].Name)...)
 		all[i].Environment, all[i].Runtime = s.Environment[all[i].Name], s.Runtime
 		all[i].Image, all[i].Volumes = s.Image(all[i].Name), s.ExtraVolumes[all[i].Name]
+		all[i].Patch = s.Patches[all[i].Name]
 		all[i].Standard = s.standardFlags(all[i].Name)
 	}
 	if s.Previous != nil {

@@ -101,6 +101,8 @@ type Replica struct {
 	ImageRepository string
 	// ManageKubelet lets the kubelet of the machine, which runs the static pods, have the version of the replica.
 	ManageKubelet bool
+	// Patches are strategic merge patches of the static pods, by component, in YAML or JSON.
+	Patches map[string]string
 	// ExtraVolumes are mounted into the static pods of components, by the names of the component and of the volume.
 	ExtraVolumes map[string]map[string]Volume
 	// Previous is what the replica ran before a change. It is set while the change is rolled

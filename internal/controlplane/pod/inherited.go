@@ -80,6 +80,9 @@ func InheritedDifferences(have staticpod.Inherited, c component.Component) []str
 	if !maps.Equal(VolumesOf(have), c.Volumes) {
 		words = append(words, "its additional volumes are other ones")
 	}
+	if patch, err := staticpod.ParsePatch(c.Patch); err != nil || patch != have.Patch {
+		words = append(words, "its patch is another one")
+	}
 	if c.Limits != (component.Limits{}) {
 		words = append(words, "it has no limits")
 	}

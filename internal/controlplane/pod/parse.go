@@ -18,6 +18,7 @@ type Parsed struct {
 	Environment     map[string]string
 	ImageRepository string
 	Volumes         map[string]component.Volume // nil: none
+	Patch           string                      // in YAML
 }
 
 // Parse parses a definition.
@@ -30,7 +31,7 @@ func Parse(definition string) (Parsed, error) {
 	if !release.IsVersion(version) {
 		return Parsed{}, fmt.Errorf("it has no annotation %s", versionAnnotation)
 	}
-	out := Parsed{Program: component.Artifact(version, p.Name).Path(), Flags: p.Flags}
+	out := Parsed{Program: component.Artifact(version, p.Name).Path(), Flags: p.Flags, Patch: p.Patch.YAML()}
 	out.Limits, out.Environment = limitsOf(p)
 	if ValidateLimits(out.Limits) != nil {
 		out.Limits = component.Limits{}

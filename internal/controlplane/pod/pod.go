@@ -70,6 +70,7 @@ func Of(c component.Component) staticpod.Pod {
 	}
 	setLimits(&p, c.Limits)
 	setProbes(&p, c)
+	p.Patch, _ = staticpod.ParsePatch(c.Patch) // Validate refuses what is none
 	return p
 }
 

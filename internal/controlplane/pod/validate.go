@@ -40,6 +40,9 @@ func Validate(s component.Replica) error {
 	for _, name := range slices.Sorted(maps.Keys(s.ExtraArgs)) {
 		checks = append(checks, check{"extra_args", validatePaths(name, s.ExtraArgs[name], s.ExtraVolumes[name])})
 	}
+	for _, c := range patchedComponents(s) {
+		checks = append(checks, check{"patches", Of(c).ValidatePatch(c.Patch)})
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.ExtraVolumes)) {
 		checks = append(checks, check{"extra_volumes", component.ValidateVolumes(s.ExtraVolumes[name])})
 	}
@@ -59,6 +62,21 @@ func refuse(is bool, why string) error {
 		return nil
 	}
 	return errors.New(why)
+}
+
+// patchedComponents returns the components that have a patch: without flags and files as long as they are not known.
+func patchedComponents(s component.Replica) []component.Component {
+	var all []component.Component
+	if s.Bundle == nil {
+		for _, name := range slices.Sorted(maps.Keys(s.Patches)) {
+			all = append(all, component.Component{Name: name, Image: name, Patch: s.Patches[name]})
+		}
+		return all
+	}
+	if len(s.Patches) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(component.Of(s), func(c component.Component) bool { return c.Patch == "" })
 }
 
 // ValidateLimits returns why a pod cannot have these limits: Kubernetes has no words for some that systemd has.

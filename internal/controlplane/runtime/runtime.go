@@ -92,6 +92,7 @@ type Definition struct {
 	// ImageRepository is Replica.ImageRepository.
 	ImageRepository string
 	Volumes         map[string]component.Volume // as Component.Volumes; nil for none
+	Patch           string                      // as Component.Patch
 }
 
 // Of returns the runtime of a replica.

@@ -42,7 +42,7 @@ func (staticPods) Parse(definition string) (Definition, error) {
 	parsed, err := pod.Parse(definition)
 	return Definition{
 		Program: parsed.Program, Flags: parsed.Flags, Limits: parsed.Limits, Environment: parsed.Environment,
-		ImageRepository: parsed.ImageRepository, Volumes: parsed.Volumes,
+		ImageRepository: parsed.ImageRepository, Volumes: parsed.Volumes, Patch: parsed.Patch,
 	}, err
 }
 

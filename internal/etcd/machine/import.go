@@ -31,6 +31,7 @@ type Imported struct {
 	Version       string
 	Runtime       Runtime
 	Image         string // of a static pod
+	Patch         string // of a static pod, in YAML
 	ExtraArgs     map[string]string
 	DataDir       string
 	SnapshotsKept int
@@ -95,7 +96,7 @@ func ReadImported(h *host.Host, facts host.Facts) (Imported, error) {
 		TextfileDirectory: noFacts.DirectoryIn(facts.Files), Volume: recorded.volumeOf(unit),
 	}
 	if p, err := staticpod.Parse(unit); err == nil {
-		out.Runtime, out.Image, out.Environment = StaticPod, p.Image, p.Environment
+		out.Runtime, out.Image, out.Environment, out.Patch = StaticPod, p.Image, p.Environment, p.Patch.YAML()
 	}
 	if _, set := recorded.ExtraArgs[release.MetricsURLsFlag]; !set {
 		out.MetricsAddress = metricsAddressIn(command.Flags)

@@ -65,10 +65,18 @@ func (s Spec) inheritedDifferences(f Observed) []string {
 	if !maps.Equal(have.Environment, want.Environment) {
 		words = append(words, "the variables of the environment are other ones")
 	}
+	if have.PatchWith(s.foreignMounts(have)) != want.Patch {
+		words = append(words, "the patch is another one")
+	}
 	if have.Name != want.Name || have.Program != want.Program {
 		words = append(words, fmt.Sprintf("it runs %s in a pod %s", have.Program, have.Name))
 	}
 	return words
+}
+
+// foreignMounts returns the mounts of a member of kubeadm that neither kubeadm nor the provider gives it.
+func (s Spec) foreignMounts(have staticpod.Inherited) []staticpod.Mount {
+	return have.Foreign(append(slices.Clone(staticpod.Trusted), layout.PKIDir, s.Directory())...)
 }
 
 // inheritedRestart describes why an inherited member must be restarted to run with s, or returns "".
@@ -142,11 +150,10 @@ func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error)
 	dir := cmp.Or(pod.Flags["data-dir"], layout.DefaultDataDir)
 	version := versionOfImage(pod.Image)
 	ca := CertificatesOf(facts.Files[ClusterCAPath].Content)
-	lost := pod.Lost(append(slices.Clone(staticpod.Trusted), layout.PKIDir, dir)...)
 	switch {
-	case len(lost) > 0:
+	case len(pod.Other) > 0:
 		return Imported{}, notImported(h, manifestPath+" has what a manifest of the provider cannot have: "+
-			strings.Join(lost, ", "), "remove it from the manifest, one member at a time, if it is not needed")
+			strings.Join(pod.Other, ", "), "remove it from the manifest, one member at a time, if it is not needed")
 	case release.ValidateVersion(version) != nil:
 		return Imported{}, notImported(h, fmt.Sprintf("the image %q does not name a version of etcd that the provider "+
 			"knows", pod.Image), "upgrade etcd with kubeadm first, to an image that is tagged by its version")
@@ -165,7 +172,7 @@ func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error)
 	out := Imported{
 		ClusterID: pki.ClusterIDOf(ca[0].Raw), Name: pod.Flags["name"], Version: version, Runtime: StaticPod,
 		Image: pod.Image, DataDir: dir, SnapshotsKept: orDefault(0), Environment: pod.Environment,
-		ArchivesKept: configured{}.archivesKept(),
+		ArchivesKept: configured{}.archivesKept(), Patch: pod.PatchWith(Spec{DataDir: dir}.foreignMounts(pod)).YAML(),
 	}
 	flags := maps.Clone(pod.Flags)
 	out.Peers, out.Alone = listedPeers(facts.Output)
@@ -179,9 +186,11 @@ func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error)
 	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: dir}
 	out.ExtraArgs = extraArgs(s, flags, nil)
 	s.ExtraArgs, s.Runtime, s.Image, s.Environment = out.ExtraArgs, StaticPod, out.Image, out.Environment
+	s.Patch = out.Patch
 	s.Bundle = &pki.Bundle{}
 	words := s.inheritedDifferences(f)
-	err = errors.Join(release.ValidateExtraArgs(version, out.ExtraArgs), ValidateEnvironment(out.Environment))
+	err = errors.Join(release.ValidateExtraArgs(version, out.ExtraArgs), ValidateEnvironment(out.Environment),
+		s.CheckPatch())
 	if err != nil {
 		words = append(words, problem.Line(err.Error()))
 	}

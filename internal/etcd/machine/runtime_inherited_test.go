@@ -189,7 +189,9 @@ func TestImportInherited(t *testing.T) {
 		t.Errorf("the next restart adds %q", text)
 	}
 	for name, c := range map[string]struct{ before, after, want string }{
-		"volume":       {"      path: /var/lib/etcd\n", "      path: /srv\n", "the volume etcd-data (/srv at /var/lib/etcd)"},
+		"volume": {
+			"      path: /var/lib/etcd\n", "      path: /srv\n", "changes what the provider sets itself: volume etcd-data",
+		},
 		"unknown flag": {"--snapshot-count=10000", "--no-such-flag=1", "no-such-flag"},
 		"managed flag": {
 			"--client-cert-auth=true", "--client-cert-auth=false", `flag --client-cert-auth is "false", wanted "true"`,

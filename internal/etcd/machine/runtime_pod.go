@@ -43,6 +43,25 @@ func ValidateImage(image string) error {
 	return nil
 }
 
+// ValidatePatch returns why text is not a patch that the pod of a member can have.
+func ValidatePatch(text string) error {
+	return staticpod.Pod{
+		Name: layout.Product, Image: imageRepository, Program: layout.Product,
+		Mounts: []staticpod.Mount{
+			{Name: "etcd-certs", Path: layout.PKIDir}, {Name: "etcd-data", Path: layout.DefaultDataDir},
+			{Name: "start-allowed", Path: layout.StartGuard},
+		},
+	}.ValidatePatch(text)
+}
+
+// CheckPatch returns why the pod of s cannot have its patch.
+func (s Spec) CheckPatch() error {
+	if s.Runtime != StaticPod || s.Patch == "" {
+		return nil
+	}
+	return s.pod().ValidatePatch(s.Patch)
+}
+
 // ContainerImage returns the image of the member.
 func (s Spec) ContainerImage() string {
 	if s.Image == "" {
@@ -56,8 +75,10 @@ func (s Spec) ContainerImage() string {
 func (s Spec) pod() staticpod.Pod {
 	flags := maps.Clone(ServerFlags(s))
 	maps.Copy(flags, s.initial)
+	patch, _ := staticpod.ParsePatch(s.Patch) // ValidatePatch refuses what is none
 	return staticpod.Pod{
-		Name: layout.Product, Image: s.ContainerImage(), Program: layout.Product, Flags: flags, Environment: s.Environment,
+		Patch: patch,
+		Name:  layout.Product, Image: s.ContainerImage(), Program: layout.Product, Flags: flags, Environment: s.Environment,
 		Inputs: map[string]string{layout.CAPath: Digest([]byte(s.Bundle.Anchors(pki.Etcd)))},
 		Mounts: []staticpod.Mount{
 			{Name: "etcd-certs", Path: layout.PKIDir, ReadOnly: true, Type: "Directory"},

@@ -62,6 +62,7 @@ type Spec struct {
 	// Runtime is what runs the member. It is never changed on a machine.
 	Runtime Runtime
 	Image   string            // of a static pod; "": DefaultImage
+	Patch   string            // strategic merge patch of a static pod, in YAML or JSON
 	initial map[string]string // flags of a static pod that forms or joins its cluster
 	Restore *Restore          // nil: none. It matters until the members' records say that it is done
 }

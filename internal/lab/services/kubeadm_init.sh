@@ -1,6 +1,8 @@
 # A control plane that kubeadm init creates, with a kubelet and containerd. $version is that of Kubernetes, $etcd that
-# of etcd, $name the node's, $address the machine's, $endpoint the controlPlaneEndpoint.
+# of etcd, $name the node's, $address the machine's, $endpoint the controlPlaneEndpoint. Patches in /root/patches are
+# applied.
 set -eu
+mkdir -p /root/patches
 cat >/root/kubeadm.yaml <<CONFIG
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
@@ -9,6 +11,8 @@ localAPIEndpoint:
 nodeRegistration:
   name: $name
   criSocket: unix:///run/containerd/containerd.sock
+patches:
+  directory: /root/patches
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
