@@ -29,6 +29,10 @@ func TestValidateReplicaRuntime(t *testing.T) {
 	limits := resources.Attributes["scheduler"].(schema.SingleNestedAttribute)
 	groups := types.SetValueMust(types.StringType, []attr.Value{types.StringValue("kms")})
 	pods := types.StringValue(component.StaticPod)
+	patches := patchesSchema().(schema.SingleNestedAttribute)
+	patch := func(text string) types.Object {
+		return nested(t, patches, map[string]attr.Value{"scheduler": types.StringValue(text)})
+	}
 	for _, c := range []struct {
 		name  string
 		model replicaModel
@@ -44,12 +48,21 @@ func TestValidateReplicaRuntime(t *testing.T) {
 		{"weights", replicaModel{Runtime: pods, Resources: nested(t, resources, map[string]attr.Value{
 			"scheduler": nested(t, limits, map[string]attr.Value{"cpu_weight": types.Int64Value(200)}),
 		})}, "resources: "},
+		{"kubelet", replicaModel{Runtime: pods, ManageKubelet: types.BoolValue(true)}, ""},
+		{"kubelet of units", replicaModel{ManageKubelet: types.BoolValue(true)}, "manage_kubelet: "},
+		{"patch", replicaModel{Runtime: pods, Patches: patch("metadata: {labels: {team: a}}")}, ""},
+		{"patch of no pod", replicaModel{Runtime: pods, Patches: patch("replicas: 2")}, "patches: "},
+		{
+			"patch of the image",
+			replicaModel{Runtime: pods, Patches: patch("spec: {containers: [{name: kube-scheduler, image: a}]}")}, "patches: ",
+		},
 		{"percent", replicaModel{Runtime: pods, Resources: nested(t, resources, map[string]attr.Value{
 			"scheduler": nested(t, limits, map[string]attr.Value{"memory_min": types.StringValue("2%")}),
 		})}, "resources: "},
 	} {
 		var diags diag.Diagnostics
 		c.model.validateRuntime(t.Context(), &diags)
+		c.model.validatePatches(t.Context(), &diags)
 		if got := runtimeErrors(diags); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

@@ -30,6 +30,7 @@ func TestValidateRuntime(t *testing.T) {
 		"a unit":                 {etcdMemberModel{Volume: object, Liveness: types.BoolValue(true)}, ""},
 		"a unit, in words":       {etcdMemberModel{Runtime: types.StringValue("systemd")}, ""},
 		"not known yet":          {etcdMemberModel{Runtime: types.StringUnknown(), Image: types.StringValue("a:1")}, ""},
+		"a unit with a patch":    {etcdMemberModel{Patch: types.StringValue("{}")}, "patch is used by runtime"},
 		"a unit with an image":   {etcdMemberModel{Image: types.StringValue("a:1")}, "image is used by runtime"},
 		"a pod":                  {etcdMemberModel{Runtime: pod, Image: types.StringValue("a:1"), Volume: none}, ""},
 		"a pod, not known yet":   {etcdMemberModel{Runtime: pod, Restore: types.ObjectUnknown(nil)}, ""},
