@@ -102,6 +102,11 @@ func monitored(
 	if err := w.WriteJSON("terraform.tfvars.json", variables); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // before the machines with exporters are made anew
+		if t.Failed() {
+			logWarnings(t, shared.lab)
+		}
+	})
 	return w, bare
 }
 
