@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -145,7 +146,10 @@ func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed
 
 // startKubelet starts the kubelet with the program of the version, and with the former one if that does not run.
 func startKubelet(ctx context.Context, s Spec, f machine.Observed) error {
-	change := host.Change{Files: []host.File{kubelet.File(s.Version)}, Script: kubelet.Start(s.Version)}
+	change := host.Change{
+		Dirs:  []host.Dir{{Path: path.Dir(kubelet.DropIn), Mode: 0o755}},
+		Files: []host.File{kubelet.File(s.Version)}, Script: kubelet.Start(s.Version),
+	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("start the kubelet %s on %s: %w", s.Version, s.Machine(), err)
 	}
