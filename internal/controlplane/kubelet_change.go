@@ -17,10 +17,11 @@ import (
 )
 
 // How long a kubelet must run before it counts as started, and how long that may take: systemd starts one that ends
-// again every 10 s.
+// again after 10 s, by the unit of the packages. One that was started mostKubeletStarts times so is given up before.
 const (
-	kubeletSteady  = 12 * time.Second
-	kubeletTimeout = time.Minute
+	kubeletSteady     = 12 * time.Second
+	kubeletTimeout    = time.Minute
+	mostKubeletStarts = 3
 )
 
 // kubeletDrift describes how the program of the machine's kubelet differs from the wanted one.
@@ -136,8 +137,11 @@ func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed
 	if started == nil {
 		started = startAndRegister(returning, s, release.Components())
 	}
-	if err := errors.Join(failed, started); err != nil {
-		return withRotationState(err, rotationAfter(started != nil))
+	switch {
+	case started != nil:
+		return withRotationState(errors.Join(failed, started), rotationAfter(true))
+	case failed != nil:
+		return failed
 	}
 	succeeded = true
 	problem.Progress(ctx, "%s: back in rotation with the kubelet %s", s.Machine(), s.Version)
@@ -173,7 +177,7 @@ func startKubelet(ctx context.Context, s Spec, f machine.Observed) error {
 	return &problem.Problem{
 		Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "version", Err: cause,
 		Cause:     cause.Error(),
-		Unchanged: "its kubelet runs as before; the components are at " + s.Version + ".",
+		Unchanged: "its kubelet runs as before; the components are at " + s.Version + ", and in rotation.",
 		Next: "correct its configuration and flags (/var/lib/kubelet/kubeadm-flags.env may have some that this version " +
 			"does not know any more), then apply again.",
 		Detail: log,
@@ -199,7 +203,7 @@ func awaitKubelet(ctx context.Context, s Spec) error {
 		switch {
 		case runs && time.Since(steady) >= kubeletSteady:
 			return nil
-		case time.Since(begun) >= kubeletTimeout:
+		case time.Since(begun) >= kubeletTimeout || now.Restarts >= mostKubeletStarts && time.Since(begun) > kubeletSteady:
 			return fmt.Errorf("%w: %s is %s, and was started %d times by systemd", errKubelet, kubelet.Unit, now.Active,
 				now.Restarts)
 		}
