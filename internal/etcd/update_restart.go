@@ -42,6 +42,11 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 	if waited, err := c.settle(ctx, *v, entry.ID); waited || err != nil {
 		return false, err
 	}
+	if entry.Healthy {
+		if err := c.makeReplaySafe(ctx, *v, *entry); err != nil {
+			return false, err
+		}
+	}
 	if leads && len(v.Voters()) > 1 {
 		return false, handOver(ctx, c.clients, *v, entry)
 	}

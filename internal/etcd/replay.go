@@ -1,0 +1,87 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// replayMinor is the minor of etcd whose members must not replay changes of members.
+const replayMinor = "3.6"
+
+// defaultSnapshotCount is that of etcd 3.6.
+const defaultSnapshotCount = 10000
+
+// entriesTimeout is how long it may take to append entries for a snapshot of the raft log, for each defaultSnapshotCount.
+const entriesTimeout = 2 * time.Minute
+
+// makeReplaySafe lets the member write a snapshot of its raft log before it restarts, if the log since the last one may
+// have changes of members.
+//
+// A member of etcd 3.6 that starts applies its log again from that snapshot on. Two things make it write another one in
+// the middle of that: an entry that sets an older version of the cluster, as the log of an upgraded one has
+// (applierMembership.ClusterVersionSet), or more entries than --snapshot-count. That one has the index of the middle,
+// but the members of the end. At the next start, changes of members after that index are therefore refused ("Validation
+// on configuration change failed … ID removed"), and the member goes on with the members of before: it counts the one
+// that was removed as a voter, and as leader sends nothing to the one that has replaced it. etcd 3.7 does not validate
+// what is applied again.
+func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry membership.Member) error {
+	if membership.MinorReported(entry.Version) != replayMinor || v.Founding() {
+		return nil
+	}
+	newest, err := c.raftSnapshot(ctx)
+	if err != nil || !newest.Reported || newest.Exists && newest.Members.Same(v) {
+		return err
+	}
+	count := snapshotCount(c.s.ExtraArgs)
+	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: members have "+
+		"changed since the last one", c.s.Name, count)
+	limit := entriesTimeout * time.Duration(1+count/defaultSnapshotCount)
+	if err := c.clients.AppendEntries(ctx, entry.Address(), count+count/100+1, limit); err != nil {
+		return refusal("etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
+			problem.Nothing, "apply again")
+	}
+	done, err := wait.Until(ctx, 10*c.cl.pace.Poll, c.cl.pace.StallTimeout, func() (bool, error) {
+		newest, err = c.raftSnapshot(ctx)
+		return err == nil && newest.Members.Same(v), err
+	})
+	if err != nil || done {
+		return err
+	}
+	return refusal("etcd member not restarted", c.s, &v, fmt.Sprintf("its snapshot of the raft log has other members than "+
+		"the cluster: %s", configuration(newest)), problem.Nothing,
+		"replace the member (terraform apply -replace=…), which gives it the members that there are")
+}
+
+// raftSnapshot returns the newest snapshot of the member's raft log.
+func (c *updating) raftSnapshot(ctx context.Context) (machine.RaftSnapshot, error) {
+	facts, err := c.cl.machine(c.s.Host).Observe(ctx, machine.RaftSnapshotQuery(c.s.Directory()))
+	if err != nil {
+		return machine.RaftSnapshot{}, fmt.Errorf("read the raft log of %s: %w", c.s.Label(), err)
+	}
+	return machine.ReadRaftSnapshot(facts.Output)
+}
+
+// configuration describes the members of a snapshot.
+func configuration(s machine.RaftSnapshot) string {
+	var words []string
+	for _, id := range append(append([]uint64{}, s.Members.Voters...), s.Members.Learners...) {
+		words = append(words, strconv.FormatUint(id, 16))
+	}
+	return strings.Join(words, ", ")
+}
+
+// snapshotCount returns the number of entries after which a member writes a snapshot.
+func snapshotCount(extra map[string]string) int {
+	if n, err := strconv.Atoi(extra["snapshot-count"]); err == nil && n > 0 {
+		return n
+	}
+	return defaultSnapshotCount
+}
