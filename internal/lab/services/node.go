@@ -24,10 +24,10 @@ var (
 
 // KubeadmTicket prints what KubeadmJoin needs, on the machine of KubeadmInit: a token, the digest of the authority's
 // key, and the key of the uploaded certificates.
-const KubeadmTicket = `kubeadm token create --ttl 30m
+const KubeadmTicket = `kubeadm token create --ttl 30m 2>/dev/null
 openssl x509 -in /etc/kubernetes/pki/ca.crt -noout -pubkey | openssl pkey -pubin -outform DER | sha256sum |
   cut -d ' ' -f 1
-kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml | tail -n 1`
+kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml 2>/dev/null | tail -n 1`
 
 // Kubelet is the unit of the packages of Kubernetes (kubelet.service and 10-kubeadm.conf).
 const Kubelet = `[Unit]
