@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,11 +41,7 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 	if err != nil || !newest.Reported || newest.Exists && newest.Members.Same(v) {
 		return err
 	}
-	count := snapshotCount(c.s.ExtraArgs)
-	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: members have "+
-		"changed since the last one", c.s.Name, count)
-	limit := entriesTimeout * time.Duration(1+count/defaultSnapshotCount)
-	if err := c.clients.AppendEntries(ctx, entry.Address(), count+count/100+1, limit); err != nil {
+	if err := c.appendEntries(ctx, entry, "members have changed since the last one"); err != nil {
 		return refusal("etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
 			problem.Nothing, "apply again")
 	}
@@ -58,6 +55,34 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 	return refusal("etcd member not restarted", c.s, &v, fmt.Sprintf("its snapshot of the raft log has other members than "+
 		"the cluster: %s", configuration(newest)), problem.Nothing,
 		"replace the member (terraform apply -replace=…), which gives it the members that there are")
+}
+
+// leaveOldLog lets all members write a snapshot of their raft log, once the last of them runs 3.6: so the entries that set
+// the version of before are not applied again at a start, whoever restarts a member.
+func (c *updating) leaveOldLog(ctx context.Context) {
+	from := membership.MinorReported(c.step.From)
+	if membership.MinorReported(c.s.Version) != replayMinor || from == replayMinor {
+		return
+	}
+	v, err := c.clients.View(ctx, c.cl.addresses(c.s))
+	entry := machine.EntryOf(&v, c.s.Spec)
+	if err != nil || entry == nil || slices.ContainsFunc(v.Members, func(m membership.Member) bool {
+		return membership.MinorReported(m.Version) != replayMinor
+	}) {
+		return
+	}
+	if err := c.appendEntries(ctx, *entry, "all of it is of etcd 3.6 from now on"); err != nil {
+		problem.Progress(ctx, "etcd %s: no snapshot of the log after the upgrade: %v", c.s.Name, err)
+	}
+}
+
+// appendEntries appends as many entries to the log as members need to write a snapshot of it.
+func (c *updating) appendEntries(ctx context.Context, entry membership.Member, why string) error {
+	count := snapshotCount(c.s.ExtraArgs)
+	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: %s", c.s.Name,
+		count, why)
+	limit := entriesTimeout * time.Duration(1+count/defaultSnapshotCount)
+	return c.clients.AppendEntries(ctx, entry.Address(), count+count/100+1, limit)
 }
 
 // raftSnapshot returns the newest snapshot of the member's raft log.
