@@ -267,7 +267,8 @@ func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
 	}
 	expectVersions()
 	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
-	nodes := kubectl(t, s.w, admin, "get", "nodes", "-o", "jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion}{end}")
+	nodes := kubectl(t, s.w, admin, "get", "nodes", "-o",
+		"jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion}{end}")
 	if nodes != strings.Repeat("v"+s.version, len(s.names)) {
 		t.Errorf("nodes report %q", nodes)
 	}

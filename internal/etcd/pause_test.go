@@ -77,7 +77,8 @@ func TestPauseMember(t *testing.T) {
 
 	failed := errors.New("failed")
 	f.setPod(other, true)
-	if err := f.pause(specs[other], func(context.Context, *PausedMember) error { return failed }); !errors.Is(err, failed) {
+	err = f.pause(specs[other], func(context.Context, *PausedMember) error { return failed })
+	if !errors.Is(err, failed) {
 		t.Errorf("%v, want the error of the caller", err)
 	}
 	f.kill(leader, false)

@@ -20,7 +20,8 @@ const replayMinor = "3.6"
 // defaultSnapshotCount is that of etcd 3.6.
 const defaultSnapshotCount = 10000
 
-// entriesTimeout is how long it may take to append entries for a snapshot of the raft log, for each defaultSnapshotCount.
+// entriesTimeout is how long it may take to append entries for a snapshot of the raft log, for each
+// defaultSnapshotCount.
 const entriesTimeout = 2 * time.Minute
 
 // makeReplaySafe lets the member write a snapshot of its raft log before it restarts, if the log since the last one may
@@ -52,13 +53,13 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 	if err != nil || done {
 		return err
 	}
-	return refusal("etcd member not restarted", c.s, &v, fmt.Sprintf("its snapshot of the raft log has other members than "+
-		"the cluster: %s", configuration(newest)), problem.Nothing,
+	return refusal("etcd member not restarted", c.s, &v,
+		"its snapshot of the raft log has other members than the cluster: "+configuration(newest), problem.Nothing,
 		"replace the member (terraform apply -replace=…), which gives it the members that there are")
 }
 
-// leaveOldLog lets all members write a snapshot of their raft log, once the last of them runs 3.6: so the entries that set
-// the version of before are not applied again at a start, whoever restarts a member.
+// leaveOldLog lets all members write a snapshot of their raft log, once the last of them runs 3.6: so the entries that
+// set the version of before are not applied again at a start, whoever restarts a member.
 func (c *updating) leaveOldLog(ctx context.Context) {
 	from := membership.MinorReported(c.step.From)
 	if membership.MinorReported(c.s.Version) != replayMinor || from == replayMinor {

@@ -13,8 +13,8 @@ import (
 )
 
 // TestReplayOnMachines: a cluster of etcd 3.6 that was upgraded from 3.5, with more log than etcd applies in one batch,
-// and with a member that was replaced since. Restarts of its members, planned ones and others, leave all of them with the
-// members that there are, whoever leads. Otherwise, the second restart leaves a member that counts the one that was
+// and with a member that was replaced since. Restarts of its members, planned ones and others, leave all of them with
+// the members that there are, whoever leads. Otherwise, the second restart leaves a member that counts the one that was
 // removed.
 func TestReplayOnMachines(t *testing.T) {
 	testrun.Long(t)
@@ -40,8 +40,8 @@ func TestReplayOnMachines(t *testing.T) {
 	})
 }
 
-// TestReplayUpgradedByHandOnMachines: the same for a cluster that somebody else has upgraded, whose log is still that of
-// 3.5.
+// TestReplayUpgradedByHandOnMachines: the same for a cluster that somebody else has upgraded, whose log is still that
+// of 3.5.
 func TestReplayUpgradedByHandOnMachines(t *testing.T) {
 	testrun.Long(t)
 	onMachines(t, "etcdreplayold", "10.77.0.0/24", []string{oldRelease, newRelease}, func(t *testing.T) {
@@ -88,7 +88,8 @@ func (r *rig) awaitHealthy() {
 	}
 }
 
-// expectMembersKnown: no member has refused a change of members when it started, and all know the leader, whoever it is.
+// expectMembersKnown: no member has refused a change of members when it started, and all know the leader, whoever it
+// is.
 func (r *rig) expectMembersKnown() {
 	r.t.Helper()
 	const refused = "journalctl --unit=etcd --no-pager | grep 'Validation on configuration change' | head -c 300"
@@ -109,9 +110,9 @@ func (r *rig) writeMore() {
 	r.t.Helper()
 	r.sh("cp1", `head -c 100000 /dev/zero | tr '\0' x >/tmp/value
 for i in $(seq 60); do
-  /opt/kube/etcd/`+newRelease+`/etcdctl --endpoints=$(hostname -I | awk '{ print "https://" $1 ":2379" }') --cacert=/etc/kubernetes/pki/etcd/ca.crt \
-    --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key \
-    put key$((i % 3)) </tmp/value >/dev/null
+  /opt/kube/etcd/`+newRelease+`/etcdctl --endpoints=$(hostname -I | awk '{ print "https://" $1 ":2379" }') \
+    --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt \
+    --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put key$((i % 3)) </tmp/value >/dev/null
 done
 rm /tmp/value`)
 }

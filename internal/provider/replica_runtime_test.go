@@ -54,7 +54,8 @@ func TestValidateReplicaRuntime(t *testing.T) {
 		{"patch of no pod", replicaModel{Runtime: pods, Patches: patch("replicas: 2")}, "patches: "},
 		{
 			"patch of the image",
-			replicaModel{Runtime: pods, Patches: patch("spec: {containers: [{name: kube-scheduler, image: a}]}")}, "patches: ",
+			replicaModel{Runtime: pods, Patches: patch("spec: {containers: [{name: kube-scheduler, image: a}]}")},
+			"patches: ",
 		},
 		{"percent", replicaModel{Runtime: pods, Resources: nested(t, resources, map[string]attr.Value{
 			"scheduler": nested(t, limits, map[string]attr.Value{"memory_min": types.StringValue("2%")}),

@@ -137,7 +137,8 @@ func keeps(before manifest, text []byte) error {
 		{"the command", was.Command, is.Command},
 		{"variable " + lost(was.Env, is.Env).Name, variable{}, lost(was.Env, is.Env)},
 		{
-			"volume " + lost(before.Spec.Volumes, after.Spec.Volumes).Name, volume{},
+			"volume " + lost(before.Spec.Volumes, after.Spec.Volumes).Name,
+			volume{},
 			lost(before.Spec.Volumes, after.Spec.Volumes),
 		},
 		{"mount " + lost(was.VolumeMounts, is.VolumeMounts).Name, volumeMount{}, lost(was.VolumeMounts, is.VolumeMounts)},

@@ -78,7 +78,8 @@ func TestProblems(t *testing.T) {
 
 func TestFile(t *testing.T) {
 	const want = "# Written by terraform-provider-kube.\n[Service]\nExecStart=\n" +
-		"ExecStart=/opt/kube/kubernetes/1.36.3/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS\n"
+		"ExecStart=/opt/kube/kubernetes/1.36.3/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS " +
+		"$KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS\n"
 	if file := File("1.36.3"); string(file.Content) != want || file.Path != DropIn || file.Mode != 0o644 {
 		t.Errorf("%+v %s", file, file.Content)
 	}

@@ -45,7 +45,9 @@ func TestReadRaftSnapshot(t *testing.T) {
 			}, false,
 		},
 		"no base64": {"raft-snapshot\t$(reboot)\n", RaftSnapshot{}, true},
-		"cut off":   {"raft-snapshot\t" + snapFile(t, 1, members)[:20] + "\n", RaftSnapshot{Reported: true, Exists: true}, true},
+		"cut off": {
+			"raft-snapshot\t" + snapFile(t, 1, members)[:20] + "\n", RaftSnapshot{Reported: true, Exists: true}, true,
+		},
 	} {
 		got, err := ReadRaftSnapshot(test.output)
 		if (err != nil) != test.fails || !reflect.DeepEqual(got, test.want) {

@@ -48,7 +48,8 @@ func ValidatePatch(text string) error {
 	return staticpod.Pod{
 		Name: layout.Product, Image: imageRepository, Program: layout.Product,
 		Mounts: []staticpod.Mount{
-			{Name: "etcd-certs", Path: layout.PKIDir}, {Name: "etcd-data", Path: layout.DefaultDataDir},
+			{Name: "etcd-certs", Path: layout.PKIDir},
+			{Name: "etcd-data", Path: layout.DefaultDataDir},
 			{Name: "start-allowed", Path: layout.StartGuard},
 		},
 	}.ValidatePatch(text)
