@@ -35,7 +35,7 @@ const entriesTimeout = 2 * time.Minute
 // that was removed as a voter, and as leader sends nothing to the one that has replaced it. etcd 3.7 does not validate
 // what is applied again.
 func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry membership.Member) error {
-	if membership.MinorReported(entry.Version) != replayMinor || v.Founding() {
+	if membership.MinorReported(entry.Version) != replayMinor || v.HasInitialMembers() {
 		return nil
 	}
 	newest, err := c.raftSnapshot(ctx)

@@ -13,8 +13,8 @@ const show = "{ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet $KUBELET_KUBECON
 
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// said returns what a machine reports.
-func said(command, program, version string, servers ...string) string {
+// reportOf returns what a machine reports.
+func reportOf(command, program, version string, servers ...string) string {
 	lines := []string{
 		"kubelet\tactive\tactive", "kubelet\tstarted\t77\t0", "kubelet\tcommand\t" + encode(command+"\n"),
 		"kubelet\tprogram\t" + encode(program+"\n"), "kubelet\tversion\t" + encode(version+"\n"),
@@ -31,18 +31,18 @@ func TestDrift(t *testing.T) {
 		output, want string
 	}{
 		"not asked":       {"", ""},
-		"as it should be": {said(show, own, "Kubernetes v1.36.3"), ""},
-		"replaced":        {said(show, own+" (deleted)", "Kubernetes v1.36.3"), ""},
+		"as it should be": {reportOf(show, own, "Kubernetes v1.36.3"), ""},
+		"replaced":        {reportOf(show, own+" (deleted)", "Kubernetes v1.36.3"), ""},
 		"older": {
-			said(show, "/usr/bin/kubelet", "Kubernetes v1.35.4"), "kubelet: runs version 1.35.4, wanted 1.36.3",
+			reportOf(show, "/usr/bin/kubelet", "Kubernetes v1.35.4"), "kubelet: runs version 1.35.4, wanted 1.36.3",
 		},
 		"the package's": {
-			said(show, "/usr/bin/kubelet", "Kubernetes v1.36.3"), "kubelet: runs /usr/bin/kubelet, wanted " + own,
+			reportOf(show, "/usr/bin/kubelet", "Kubernetes v1.36.3"), "kubelet: runs /usr/bin/kubelet, wanted " + own,
 		},
 		"a version of somebody else": {
-			said(show, "/usr/bin/kubelet", "Kubernetes v1.36.3; reboot"), "kubelet: runs /usr/bin/kubelet, wanted " + own,
+			reportOf(show, "/usr/bin/kubelet", "Kubernetes v1.36.3; reboot"), "kubelet: runs /usr/bin/kubelet, wanted " + own,
 		},
-		"a path with a command": {said(show, "/usr/$(reboot)/kubelet", "Kubernetes v1.36.3"), ""},
+		"a path with a command": {reportOf(show, "/usr/$(reboot)/kubelet", "Kubernetes v1.36.3"), ""},
 	} {
 		if drift := strings.Join(Drift(Read(test.output), "1.36.3"), "; "); drift != test.want {
 			t.Errorf("%s: %q, want %q", name, drift, test.want)
@@ -52,7 +52,7 @@ func TestDrift(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	edit := func(old, with string) string { return strings.ReplaceAll(show, old, with) }
-	by := func(servers ...string) string { return said(show, "/usr/bin/kubelet", "", servers...) }
+	by := func(servers ...string) string { return reportOf(show, "/usr/bin/kubelet", "", servers...) }
 	for name, test := range map[string]struct {
 		output string
 		want   []string // parts of problems, in order
@@ -64,9 +64,9 @@ func TestProblems(t *testing.T) {
 		"by a name":       {by("https://api.example.com:6443"), []string{"server: https://10.0.0.11:6443"}},
 		"by a command":    {by("$(reboot)"), []string{"an address that is not understood"}},
 		"other arguments": {
-			said(edit(" $KUBELET_EXTRA_ARGS", " --v=2"), "/usr/bin/kubelet", ""), []string{"does not start"},
+			reportOf(edit(" $KUBELET_EXTRA_ARGS", " --v=2"), "/usr/bin/kubelet", ""), []string{"does not start"},
 		},
-		"two commands":        {said(show+"\n"+show, "/usr/bin/kubelet", ""), []string{"does not start"}},
+		"two commands":        {reportOf(show+"\n"+show, "/usr/bin/kubelet", ""), []string{"does not start"}},
 		"one that is stopped": {strings.Replace(by(), "active\tactive", "active\tfailed", 1), []string{"is failed"}},
 	} {
 		problems := Problems(Read(test.output), "10.0.0.11", "6443")
@@ -86,7 +86,7 @@ func TestFile(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(said(show, "/usr/bin/kubelet", "Kubernetes v1.36.3", "https://10.0.0.11:6443"))
+	f.Add(reportOf(show, "/usr/bin/kubelet", "Kubernetes v1.36.3", "https://10.0.0.11:6443"))
 	f.Fuzz(func(t *testing.T, output string) {
 		s := Read(output)
 		if strings.ContainsAny(s.Program+s.Version+s.Active, "$`;\n ") || len(s.Servers) > mostServers {

@@ -58,8 +58,8 @@ func (s *State) read(key string, values []string) {
 			s.PID, s.Restarts = count(values[0]), count(values[1])
 		}
 	case "command":
-		if found := commandForm.FindAllStringSubmatch(decode(values[0]), -1); len(found) == 1 {
-			s.Arguments = found[0][1]
+		if matches := commandForm.FindAllStringSubmatch(decode(values[0]), -1); len(matches) == 1 {
+			s.Arguments = matches[0][1]
 		}
 	case "program":
 		if at := strings.TrimSuffix(decode(values[0]), " (deleted)"); path.IsAbs(at) && pathForm.MatchString(at) {

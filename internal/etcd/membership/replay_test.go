@@ -2,20 +2,20 @@ package membership
 
 import "testing"
 
-// TestFounding: the ID of a cluster is that of its first members, as etcd derives it.
-func TestFounding(t *testing.T) {
+// TestHasInitialMembers: the ID of a cluster is that of its first members, as etcd derives it.
+func TestHasInitialMembers(t *testing.T) {
 	// A cluster of the lab, before and after cp3 was replaced.
 	v := View{ClusterID: 0xb997cf2d51da052b, Members: []Member{
 		{ID: 0xab696861d785276}, {ID: 0x27158785dedb461}, {ID: 0xd48658287d7d4650},
 	}}
-	if !v.Founding() {
+	if !v.HasInitialMembers() {
 		t.Error("the first members are not recognized")
 	}
 	v.Members[2].ID = 0x64306ad2e0f7a9f2
-	if v.Founding() {
+	if v.HasInitialMembers() {
 		t.Error("a replaced member is not noticed")
 	}
-	if (View{ClusterID: 1}).Founding() {
+	if (View{ClusterID: 1}).HasInitialMembers() {
 		t.Error("a cluster without members is not noticed")
 	}
 }
