@@ -40,8 +40,9 @@ func patchSchema() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:   true,
 		Validators: []validator.String{checked("patch", machine.ValidatePatch)},
-		MarkdownDescription: "Strategic merge patch of the manifest for `runtime = \"static_pod\"`, in YAML or JSON, as " +
-			"a file `etcd+strategic.yaml` of kubeadm's patches. See [Patches](../guides/static-pods.md#patches). Default: none. A " +
+		MarkdownDescription: "Strategic merge patch of the manifest for `runtime = \"static_pod\"`, in YAML or JSON, " +
+			"as a file `etcd+strategic.yaml` of kubeadm's patches. See [Patches](../guides/static-pods.md#patches). " +
+			"Default: none. A " +
 			"change restarts the members one at a time, the leader last.",
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// HasInitialMembers reports whether the members are exactly those with which the cluster began: no change of members is in any
-// log. etcd derives the ID of a cluster from the IDs of its first members (RaftCluster.genID).
+// HasInitialMembers reports whether the members are exactly those with which the cluster began: no change of members is
+// in any log. etcd derives the ID of a cluster from the IDs of its first members (RaftCluster.genID).
 func (v View) HasInitialMembers() bool {
 	var ids []uint64
 	for _, m := range v.Members {
