@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
@@ -28,14 +27,14 @@ func (c *Clusters) PauseMember(
 	do func(context.Context, *PausedMember) error,
 ) error {
 	cl := c.named(b.ClusterID)
-	name, err := podOn(ctx, cl.machine(h), b.ClusterID)
+	name, dataDir, err := podOn(ctx, cl.machine(h), b.ClusterID)
 	if err != nil {
 		return fmt.Errorf("look for an etcd member on %s: %w", h.Address(), err)
 	}
 	if name == "" {
 		return do(ctx, nil)
 	}
-	s := Spec{Spec: machine.Spec{Name: name, Host: h, Bundle: b, Runtime: machine.StaticPod}}
+	s := Spec{Spec: machine.Spec{Name: name, Host: h, Bundle: b, Runtime: machine.StaticPod, DataDir: dataDir}}
 	clients, err := cl.connectThrough(b, append(cl.hosts(), h))
 	if err != nil {
 		return err
@@ -60,24 +59,26 @@ func (c *Clusters) PauseMember(
 	return do(ctx, p)
 }
 
-// podOn returns the name of the member of a cluster that is a static pod of a machine; "" if there is none.
-func podOn(ctx context.Context, m machine.Machine, clusterID string) (string, error) {
-	facts, err := m.Observe(ctx, host.Query{Contents: []string{layout.RecordPath}, Files: []string{layout.PodPath}})
+// podOn returns the name and the data directory of the member of a cluster that is a static pod of a machine; "" if
+// there is none.
+func podOn(ctx context.Context, m machine.Machine, clusterID string) (name, dataDir string, err error) {
+	facts, err := m.Observe(ctx, host.Query{Contents: []string{layout.RecordPath, layout.UnitPath, layout.PodPath}})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if _, pod := facts.Files[layout.PodPath]; !pod {
-		return "", nil
+		return "", "", nil
 	}
 	held, err := machine.ReadRecord(facts.Files[layout.RecordPath].Content)
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
 	case held.ClusterID != clusterID:
-		return "", fmt.Errorf("%s is there, and %s does not say that it is a member of this cluster", layout.PodPath,
+		return "", "", fmt.Errorf("%s is there, and %s does not say that it is a member of this cluster", layout.PodPath,
 			layout.RecordPath)
 	}
-	return held.Name, nil
+	at, err := machine.InstallationIn(machine.DefinitionIn(facts.Files))
+	return held.Name, at.DataDir, err
 }
 
 // noteMembers records the machines of members that no resource has named in this process.
@@ -147,8 +148,6 @@ func (p *PausedMember) Start(ctx context.Context) error {
 	if err := c.waitServing(ctx, p.version); err != nil {
 		return c.cl.notServing(ctx, c.s, err)
 	}
-	c.cl.mu.Lock()
-	c.cl.restarted = time.Now()
-	c.cl.mu.Unlock()
+	c.cl.noteRestart()
 	return nil
 }

@@ -42,7 +42,8 @@ func (c *updating) makeReplaySafe(ctx context.Context, v membership.View, entry 
 	if err != nil || !newest.Reported || newest.Exists && newest.Members.Same(v) {
 		return err
 	}
-	if err := c.appendEntries(ctx, entry, "members have changed since the last one"); err != nil {
+	running := machine.CommandIn(c.f.Definition()).Flags // not those that it is about to get
+	if err := c.appendEntries(ctx, entry, running, "members have changed since the last one"); err != nil {
 		return refusal("etcd member not restarted", c.s, &v, "no entries could be appended to the log: "+err.Error(),
 			problem.Nothing, "apply again")
 	}
@@ -72,14 +73,16 @@ func (c *updating) leaveOldLog(ctx context.Context) {
 	}) {
 		return
 	}
-	if err := c.appendEntries(ctx, *entry, "all of it is of etcd 3.6 from now on"); err != nil {
+	if err := c.appendEntries(ctx, *entry, c.s.ExtraArgs, "all of it is of etcd 3.6 from now on"); err != nil {
 		problem.Progress(ctx, "etcd %s: no snapshot of the log after the upgrade: %v", c.s.Name, err)
 	}
 }
 
-// appendEntries appends as many entries to the log as members need to write a snapshot of it.
-func (c *updating) appendEntries(ctx context.Context, entry membership.Member, why string) error {
-	count := snapshotCount(c.s.ExtraArgs)
+// appendEntries appends as many entries to the log as members with these flags need to write a snapshot of it.
+func (c *updating) appendEntries(
+	ctx context.Context, entry membership.Member, flags map[string]string, why string,
+) error {
+	count := snapshotCount(flags)
 	problem.Progress(ctx, "etcd %s: appending %d entries to the log, so that members write a snapshot of it: %s", c.s.Name,
 		count, why)
 	limit := entriesTimeout * time.Duration(1+count/defaultSnapshotCount)
@@ -105,8 +108,8 @@ func configuration(s machine.RaftSnapshot) string {
 }
 
 // snapshotCount returns the number of entries after which a member writes a snapshot.
-func snapshotCount(extra map[string]string) int {
-	if n, err := strconv.Atoi(extra["snapshot-count"]); err == nil && n > 0 {
+func snapshotCount(flags map[string]string) int {
+	if n, err := strconv.Atoi(flags["snapshot-count"]); err == nil && n > 0 {
 		return n
 	}
 	return defaultSnapshotCount

@@ -31,10 +31,7 @@ func TestReplayOnMachines(t *testing.T) {
 		}
 		r.expectMembersKnown()
 		r.replaceThird()
-		for i := range 2 {
-			r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"] = fmt.Sprint(200 + i) }, everyone...)
-			r.all("restart", r.update)
-		}
+		r.restartTwice()
 		r.expectMembersKnown()
 		r.all("destroy", r.delete)
 	})
@@ -57,10 +54,7 @@ func TestReplayUpgradedByHandOnMachines(t *testing.T) {
 			r.awaitHealthy()
 		}
 		r.replaceThird()
-		for i := range 2 {
-			r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"] = fmt.Sprint(200 + i) }, everyone...)
-			r.all("restart", r.update)
-		}
+		r.restartTwice()
 		r.expectMembersKnown()
 		r.all("destroy", r.delete)
 	})
@@ -72,6 +66,15 @@ func (r *rig) replaceThird() {
 	r.writeMore()
 	r.only([]string{"cp3"}, "destroy", r.delete)
 	r.only([]string{"cp3"}, "create again", r.create)
+}
+
+// restartTwice changes a flag of all members, twice.
+func (r *rig) restartTwice() {
+	r.t.Helper()
+	for i := range 2 {
+		r.edit(func(s *Spec) { s.ExtraArgs["max-txn-ops"] = fmt.Sprint(200 + i) }, everyone...)
+		r.all("restart", r.update)
+	}
 }
 
 func (r *rig) awaitHealthy() {

@@ -244,9 +244,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
 		return false, c.cl.notServing(ctx, c.s, err)
 	}
-	c.cl.mu.Lock()
-	c.cl.restarted = time.Now()
-	c.cl.mu.Unlock()
+	c.cl.noteRestart()
 	if c.f.UpgradeUnfinished() {
 		return true, c.removeRollbackRecord(ctx) // the upgrade was given up
 	}

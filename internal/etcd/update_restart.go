@@ -109,6 +109,13 @@ func (c *updating) upgradeBlockedNext(cause error) string {
 		"that the other members run: " + before + " first"
 }
 
+// noteRestart records that this process has just seen a member serve after it restarted it.
+func (cl *cluster) noteRestart() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.restarted = time.Now()
+}
+
 // settle requires that all members are healthy for a while between two restarts by this
 // process. If one stays unhealthy beyond the waiting time, only quorum (MayRestart)
 // decides.
