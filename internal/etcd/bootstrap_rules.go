@@ -45,6 +45,10 @@ type startDecision struct {
 // full bootstrap could count as "never begun" only if its record was removed too and the
 // few remaining members had never been established, which means before any resource that
 // uses the cluster was created. Even then the archive keeps their data.
+//
+// A member whose raft log has no entry has not written anything that a commit needs. It
+// does not count once the members were started and had time to answer: until then it might
+// get entries from another one.
 func decideStart(
 	clusterID, dataDir string, machines []machine.Observed, batch []string, answered, resumed bool,
 ) startDecision {
@@ -85,6 +89,8 @@ func decideStart(
 		return startDecision{Case: startBootstrap, Archive: intersect(names(began), batch)}
 	case !resumed:
 		return startDecision{Case: startResume}
+	case !mayHaveCommitted(withEntries(began)):
+		return startDecision{Case: startBootstrap, Archive: intersect(names(began), batch)}
 	}
 	return startDecision{
 		Reason: "quorum lost: the cluster has members on " + strings.Join(machine.Labels(began), ", ") +
@@ -137,6 +143,11 @@ func mayHaveCommitted(began []machine.Observed) bool {
 		}
 	}
 	return false
+}
+
+// withEntries returns the machines whose members may have an entry in their raft log.
+func withEntries(began []machine.Observed) []machine.Observed {
+	return slices.DeleteFunc(slices.Clone(began), func(m machine.Observed) bool { return m.EmptyLog })
 }
 
 // neverServed reports whether no member was ever observed serving: each is still

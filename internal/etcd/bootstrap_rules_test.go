@@ -27,6 +27,13 @@ func began(name string, initial ...string) machine.Observed {
 	return f
 }
 
+// emptyLog returns a machine whose static bootstrap was interrupted before the first entry of the raft log.
+func emptyLog(name string, initial ...string) machine.Observed {
+	f := began(name, initial...)
+	f.EmptyLog = true
+	return f
+}
+
 func established(name string) machine.Observed {
 	f := began(name)
 	f.Pending, f.New, f.Initial = false, false, nil
@@ -119,6 +126,32 @@ func TestDecideStart(t *testing.T) {
 			began("cp1", all...), began("cp2", all...),
 			blank("cp3"),
 		}, resumed: true, want: startRefuse},
+		{
+			name: "an empty log, not started yet", machines: []machine.Observed{emptyLog("cp1", "cp1"), blank("cp2")},
+			want: startResume,
+		},
+		{
+			name: "a single member with an empty log", machines: []machine.Observed{emptyLog("cp1", "cp1"), blank("cp2")},
+			resumed: true, want: startBootstrap, archive: []string{"cp1"},
+		},
+		{
+			name: "a quorum that has one log with entries", machines: []machine.Observed{
+				began("cp1", all...), emptyLog("cp2", all...), emptyLog("cp3", all...),
+			},
+			resumed: true, want: startBootstrap, archive: []string{"cp1", "cp2", "cp3"},
+		},
+		{
+			name: "a quorum of logs with entries", machines: []machine.Observed{
+				began("cp1", all...), emptyLog("cp2", all...), began("cp3", all...),
+			},
+			resumed: true, want: startRefuse, reason: "quorum lost",
+		},
+		{
+			name: "an established member beside an empty log", machines: []machine.Observed{
+				established("cp1"), emptyLog("cp2", all...), emptyLog("cp3", all...),
+			},
+			resumed: true, want: startRefuse, reason: "quorum lost",
+		},
 		{name: "two attempts, neither at quorum", machines: []machine.Observed{began("cp1", all...), began("cp2", "cp2",
 			"cp3"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1", "cp2"}},
 		{

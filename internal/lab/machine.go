@@ -253,10 +253,14 @@ func (m *Machine) waitForSSH(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for sshd: %w", err)
 	}
-	// Only a machine that booted completely lets users other than root in. Its state
-	// may well be "degraded": a disk that tests have broken is booted too.
-	_, err = m.Run(ctx, "systemctl is-system-running --wait >/dev/null; true")
-	return err
+	// Only a machine that booted far enough lets users other than root in. Its state may well be "degraded": a disk that
+	// tests have broken is booted too. It stays "starting" if a member of etcd waits for a quorum.
+	out, err := m.Run(ctx, "timeout 20 systemctl is-system-running --wait >/dev/null || true\n"+
+		"systemctl is-active systemd-user-sessions >/dev/null || { systemctl list-jobs; exit 1; }")
+	if err != nil {
+		return fmt.Errorf("wait for the boot: %w: %s", err, out)
+	}
+	return nil
 }
 
 // answers reports whether an SSH server greets.

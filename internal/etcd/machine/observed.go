@@ -28,6 +28,7 @@ type Observed struct {
 	New       bool    // Pending, and the static bootstrap of a new cluster
 	Token     string  // of that cluster
 	Initial   []string
+	EmptyLog  bool // New, and the raft log has no entry: the member has acknowledged nothing
 	// Unit is the state of what runs the member. That of a static pod is in systemd's terms.
 	Unit    host.UnitState
 	Pod     staticpod.State   // empty unless the query asked for it
@@ -101,6 +102,7 @@ func Interpret(name, address, dataDir string, facts host.Facts, err error) Obser
 		f.New = env["ETCD_INITIAL_CLUSTER_STATE"] == "new"
 		f.Token = initialToken(env["ETCD_INITIAL_CLUSTER_TOKEN"])
 		f.Initial = initialNames(env["ETCD_INITIAL_CLUSTER"])
+		f.EmptyLog = f.New && emptyRaftLog(facts.Output)
 	}
 	return f
 }

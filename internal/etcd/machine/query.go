@@ -22,7 +22,7 @@ func Query(s Spec) host.Query {
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
-	q.Script += s.podQuestions()
+	q.Script += s.podQuestions() + s.raftLogQuestion()
 	s.askForVolume(&q)
 	s.liveness().AddTo(&q)
 	s.facts().AddTo(&q)
