@@ -130,6 +130,7 @@ resource "kube_control_plane_endpoint" "this" {
 }
 
 resource "kube_etcd_member" "this" {
+  endpoint   = kube_control_plane_endpoint.this.registration
   runtime    = %[4]q
   version    = %[5]q
   extra_args = { snapshot-count = "10000", max-txn-ops = "200" }

@@ -66,6 +66,16 @@ type Registration struct {
 	// Hooks run on this computer. They come from the configuration, and are never written to a
 	// machine or read from one.
 	Hooks Hooks `json:"-"`
+	// HasHooks is what a machine records of them.
+	HasHooks bool `json:"has_hooks,omitempty"`
+}
+
+// MarshalJSON encodes what a machine may record: that there are hooks, and not which.
+func (r Registration) MarshalJSON() ([]byte, error) {
+	type record Registration
+	recorded := record(r)
+	recorded.HasHooks = r.HasHooks || r.Hooks.Any()
+	return json.Marshal(recorded)
 }
 
 // Hooks are commands that change the balancer of an external endpoint, each a program and its
@@ -73,6 +83,9 @@ type Registration struct {
 type Hooks struct {
 	Register, Drain, Deregister, Status []string
 }
+
+// Any reports whether there is a hook.
+func (h Hooks) Any() bool { return len(h.Register)+len(h.Drain)+len(h.Deregister)+len(h.Status) > 0 }
 
 // Zone is where the replicas of a dns endpoint have their address records. It contains no secret.
 type Zone struct {

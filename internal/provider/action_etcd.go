@@ -135,7 +135,7 @@ func newDefragmentAction() action.Action {
 			"skipped. OpenTofu and older versions of Terraform have `maintenance.defragment` of `kube_etcd_member` " +
 			"instead.",
 		attributes: map[string]schema.Attribute{
-			"pki": actionBundle(), "peers": actionPeers(),
+			"pki": actionBundle(), "peers": actionPeers(), "endpoint": actionEndpoint(),
 			"members": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Names of the members to defragment. Default: all.",
@@ -153,9 +153,10 @@ func newDefragmentAction() action.Action {
 func defragment(ctx context.Context, s *session, config tfsdk.Config, diags *diag.Diagnostics) {
 	var m struct {
 		etcdActionModel
-		Members types.Set   `tfsdk:"members"`
-		MinFree types.Int64 `tfsdk:"min_free_percent"`
-		Force   types.Bool  `tfsdk:"force"`
+		Endpoint types.Object `tfsdk:"endpoint"`
+		Members  types.Set    `tfsdk:"members"`
+		MinFree  types.Int64  `tfsdk:"min_free_percent"`
+		Force    types.Bool   `tfsdk:"force"`
 	}
 	diags.Append(config.Get(ctx, &m)...)
 	if diags.HasError() {
@@ -173,6 +174,7 @@ func defragment(ctx context.Context, s *session, config tfsdk.Config, diags *dia
 	if len(selected) > 0 {
 		maps.DeleteFunc(specs, func(name string, _ etcd.Spec) bool { return !slices.Contains(selected, name) })
 	}
+	s.knowHooks(ctx, m.Endpoint, firstOf(specs).Bundle, diags)
 	s.defragmentAll(ctx, specs, defragmentation(m.MinFree, m.Force), diags)
 }
 

@@ -105,7 +105,7 @@ func combine(
 func (r registrars) single(registration endpoint.Registration) registrar {
 	switch registration.Kind {
 	case endpoint.External:
-		r.hooks.Store(endpointID(registration), registration.Hooks)
+		r.know(registration)
 		return r.external.For(registration)
 	case endpoint.DNS:
 		return r.dns.For(registration)
@@ -160,13 +160,17 @@ func (h endpointHealth) Registered(replica string) bool {
 }
 
 // recorded returns the registrar of a registration that a machine of a cluster has recorded. The
-// hooks are those of the last registration of this endpoint in this run.
+// hooks are those that this run was given for this endpoint. If it was given none, the registrar of one that has hooks
+// refuses to change the rotation.
 func (r registrars) recorded(registration endpoint.Registration, cluster string) registrar {
 	return combine(registration.All(), nil, func(registration endpoint.Registration) registrar {
-		if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
-			registration.Hooks, _ = hooks.(endpoint.Hooks)
-		}
 		switch registration.Kind {
+		case endpoint.External:
+			if hooks, ok := r.hooks.Load(endpointID(registration)); ok {
+				registration.Hooks, _ = hooks.(endpoint.Hooks)
+				registration.HasHooks = registration.Hooks.Any()
+			}
+			return r.external.For(registration)
 		case endpoint.DNS:
 			return r.dns.ForRecorded(registration, cluster)
 		case endpoint.BGP:
@@ -177,6 +181,11 @@ func (r registrars) recorded(registration endpoint.Registration, cluster string)
 			return r.single(registration)
 		}
 	})
+}
+
+// know notes the hooks of an endpoint for recorded.
+func (r registrars) know(registration endpoint.Registration) {
+	r.hooks.Store(endpointID(registration), registration.Hooks)
 }
 
 func endpointID(r endpoint.Registration) string {

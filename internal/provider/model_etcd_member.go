@@ -21,6 +21,7 @@ type etcdMemberModel struct {
 
 	Name        types.String `tfsdk:"name"`
 	Host        types.Object `tfsdk:"host"`
+	Endpoint    types.Object `tfsdk:"endpoint"`
 	Peers       types.Map    `tfsdk:"peers"`
 	Signed      types.Object `tfsdk:"signed"`
 	Version     types.String `tfsdk:"version"`
@@ -86,7 +87,7 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 }
 
 // affectsMachine reports whether going from before to m requires a change on the machine. Peers,
-// timeouts, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
+// timeouts, endpoint, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||

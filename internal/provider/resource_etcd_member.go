@@ -93,6 +93,7 @@ func (r *etcdMemberResource) ModifyPlan(
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
+	plan.planHooks(r.session)
 	plan.warnEvenPeers(&resp.Diagnostics)
 	plan.warnReadableSnapshots(&resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
@@ -132,6 +133,9 @@ func (r *etcdMemberResource) updateOn(
 	if after.moves(before) {
 		s.Former = r.session.machine(addressOf(before.Host).ValueString())
 		s.FormerOutage = r.session.outage(s.Former, s.Bundle)
+	}
+	if !addressOf(before.Endpoint).Equal(addressOf(after.Endpoint)) { // the replica may still be at the endpoint before
+		r.session.knowHooks(ctx, before.Endpoint, s.Bundle, diags)
 	}
 	s.FormerPeers = r.session.machines(stringMapOf(ctx, before.Peers, diags))
 	return r.session.clusters.Update(ctx, s)
@@ -184,6 +188,7 @@ func (r *etcdMemberResource) identity(s etcd.Spec) string {
 // spec returns the spec that the model describes.
 func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags *diag.Diagnostics) etcd.Spec {
 	target := r.session.machine(addressOf(m.Host).ValueString())
+	r.session.knowHooks(ctx, m.Endpoint, m.bundle, diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Spec: machine.Spec{

@@ -52,7 +52,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			Validators:          []validator.String{checked("member name", machine.ValidateName)},
 			MarkdownDescription: "Name of the member, unique in its cluster. A change replaces the member.",
 		},
-		"host": memberHostSchema(),
+		"host":     memberHostSchema(),
+		"endpoint": memberEndpointSchema(),
 		"peers": schema.MapAttribute{
 			Required: true, ElementType: types.StringType,
 			MarkdownDescription: "Addresses of all machines of the cluster, including this one, by member name. " +

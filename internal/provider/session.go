@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -34,7 +35,10 @@ type session struct {
 	bundles       knownBundles
 	openedBundles openedBundles
 	openTokens    openTokens
-	abandon       host.Abandoned // machines that the user has declared permanently lost
+	// membersWithoutHooks are the client URLs of planned members, see warnHooks.
+	membersWithoutHooks sync.Map
+
+	abandon host.Abandoned // machines that the user has declared permanently lost
 
 	seal      *pki.Seal // nil: keys are stored in the clear
 	sealKnown bool      // false while the provider's seal is unknown

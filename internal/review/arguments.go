@@ -9,6 +9,7 @@ var argumentsByType = map[string]map[string]argument{
 		"patch":                  {label: "patch of the static pod", effect: Restart},
 		"runtime":                {label: "what runs it", effect: Restart, shown: true},
 		"peers":                  {label: "peers"},
+		"endpoint":               {label: "hooks of the endpoint"},
 		"data_dir":               {label: "data directory", effect: Restart},
 		"volume":                 {label: "volume", effect: Restart, shown: true},
 		"archived_data_dir":      {label: "data directory to take up", shown: true},

@@ -137,6 +137,7 @@ resource "kube_etcd_member" "this" {
 
   name                   = each.key
   host                   = { address = each.value }
+  endpoint               = try(var.endpoint.external.hooks, null) == null ? null : { address = var.endpoint.address, hooks = var.endpoint.external.hooks }
   peers                  = local.with["etcd"]
   pki                    = kube_pki_bundle.this.bundle
   version                = var.etcd.version

@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,5 +90,22 @@ func TestHookStatus(t *testing.T) {
 	r.Hooks.Status = nil
 	if _, known, err := r.status(t.Context(), at); known || err != nil {
 		t.Errorf("without a hook: %v, %v", known, err)
+	}
+}
+
+// TestHooksUnknown: where a machine records that there are hooks, nothing changes the rotation without them.
+func TestHooksUnknown(t *testing.T) {
+	r := New(targets.NewObserver(nil, nil)).For(endpoint.Registration{
+		Kind: endpoint.External, Address: "api.example.com", Port: 443, HasHooks: true,
+	})
+	for what, do := range map[string]func() error{
+		"registered":           func() error { return r.Register(t.Context(), "cp1", "10.0.0.11:6443") },
+		"drained":              func() error { return r.Drain(t.Context(), "cp1") },
+		"returned to rotation": func() error { return r.Undrain(t.Context(), "cp1") },
+		"deregistered":         func() error { return r.Deregister(t.Context(), "cp1") },
+	} {
+		if err := do(); !errors.Is(err, errHooksUnknown) || !strings.Contains(err.Error(), "Replica cp1 not "+what) {
+			t.Errorf("the replica is %s: %v", what, err)
+		}
 	}
 }

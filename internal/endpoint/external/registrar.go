@@ -23,6 +23,9 @@ func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
 // Register returns when the replica is ready, the balancer has had the time to find out, and the
 // endpoint answers. address is IP:port.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
+	if err := r.requireHooks(name, "registered"); err != nil {
+		return err
+	}
 	t, err := r.At(name, address)
 	if err != nil {
 		return r.notInRotationError(name, err)
@@ -61,6 +64,9 @@ func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed
 }
 
 func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving) error {
+	if err := r.requireHooks(name, "drained"); err != nil {
+		return err
+	}
 	seen := r.Observe(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -97,6 +103,9 @@ const undoTimeout = time.Minute
 // Undrain runs the hook register after a drain. Without hooks, a replica that is ready is in
 // rotation.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
+	if err := r.requireHooks(name, "returned to rotation"); err != nil {
+		return err
+	}
 	if len(r.Hooks.Drain) == 0 {
 		return nil
 	}
@@ -106,8 +115,29 @@ func (r *Registrar) Undrain(ctx context.Context, name string) error {
 
 // Deregister runs the hook deregister. Without it, a replica that is gone is not ready.
 func (r *Registrar) Deregister(ctx context.Context, name string) error {
+	if err := r.requireHooks(name, "deregistered"); err != nil {
+		return err
+	}
 	_, err := r.runHook(ctx, "deregister", r.Hooks.Deregister, r.Named(ctx, name))
 	return r.hookError(name, "deregistered", err)
+}
+
+// errHooksUnknown: a machine records that there are hooks, and this run has not been given them.
+var errHooksUnknown = errors.New("hooks change the balancer there, and this run has not been given them: they come " +
+	"from the configuration, and never from a machine")
+
+// requireHooks returns an error if the endpoint has hooks that are not known. A balancer that has to be told would send
+// requests to a replica that is stopped, or is not ready yet.
+func (r *Registrar) requireHooks(name, what string) error {
+	if !r.HasHooks || r.Hooks.Any() {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Replica " + name + " not " + what + " at endpoint " + r.Address,
+		Cause:   errHooksUnknown.Error(), Err: errHooksUnknown,
+		Next: "set endpoint of kube_etcd_member (or of the action) to the registration of the " +
+			"kube_control_plane_endpoint, or to its address and hooks, then apply again",
+	}
 }
 
 // hookError is nil if err is.
