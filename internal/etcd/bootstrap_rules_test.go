@@ -171,6 +171,10 @@ func TestDecideStart(t *testing.T) {
 			if d.Case == startRefuse && d.Next == "" {
 				t.Error("a refusal without a next step")
 			}
+			lost := strings.HasPrefix(d.Reason, "quorum lost")
+			if d.Lost != lost || lost != strings.Contains(d.Next, "set restore = {") {
+				t.Errorf("lost = %t, next step: %s", d.Lost, d.Next)
+			}
 		})
 	}
 }
@@ -195,6 +199,9 @@ func TestCheckMachine(t *testing.T) {
 	renamed.Record.Name = "db1"
 	emptied := renamed
 	emptied.Data = false
+	kubeadms := machine.Interpret("cp1", "10.0.0.11", layout.DefaultDataDir, host.Facts{
+		Files: map[string]host.FileState{"/etc/kubernetes/manifests/etcd.yaml": {Content: "kind: Pod\n"}},
+	}, nil)
 	const preflight = "Machine is not suitable"
 	for _, c := range []struct {
 		name    string
@@ -207,6 +214,7 @@ func TestCheckMachine(t *testing.T) {
 		{"another cluster's", stranger, []string{"belongs to another etcd cluster", "staging"}},
 		{"another member's data", renamed, []string{"has another etcd member", "db1"}},
 		{"the record of another member, without its data", emptied, []string{preflight}},
+		{"a member of kubeadm", kubeadms, []string{"kubeadm has created the member"}},
 	} {
 		err := checkMachine(s, c.machine)
 		for _, want := range c.want {

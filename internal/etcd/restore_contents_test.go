@@ -35,6 +35,11 @@ func TestMisfits(t *testing.T) {
 		{name: "this cluster", data: machine.Staged{CA: configMap(b)}},
 		{name: "another cluster", data: machine.Staged{CA: configMap(other)}, want: []string{"accept_other_ca"}},
 		{name: "another cluster, accepted", data: machine.Staged{CA: configMap(other)}, otherCA: true},
+		{
+			name: "another cluster, and a damaged certificate after it",
+			data: machine.Staged{CA: append(configMap(other), "-----BEGIN CERTIFICATE-----\nAAAA\n"...)},
+			want: []string{"accept_other_ca"},
+		},
 		{name: "a damaged certificate", data: machine.Staged{CA: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n")}},
 		{
 			name: "an encryption key that is not in the bundle", otherCA: true,

@@ -119,6 +119,26 @@ func TestDecideRestore(t *testing.T) {
 	}
 }
 
+// TestRestoreWithoutMachines: the next step names the machines that are neither reached nor abandoned, and abandoned
+// ones are listed.
+func TestRestoreWithoutMachines(t *testing.T) {
+	gone := fmt.Errorf("no route to host: %w", host.ErrUnreachable)
+	in := restoreInput{
+		ID: "one", Cluster: testCluster, DataDir: "/var/lib/etcd", Resumed: true,
+		Machines:  []machine.Observed{blank("cp1"), away("cp2", gone), away("cp3", gone)},
+		Abandoned: host.AbandonedAt(blank("cp1").Address, blank("cp3").Address),
+	}
+	if got := unreachedAddresses(in); !slices.Equal(got, []string{blank("cp2").Address}) {
+		t.Errorf("not reached: %q", got)
+	}
+	if d := decideRestore(in); d.Case != restoreRefuse || !strings.Contains(d.Next, host.AbandonRemedy(blank("cp2").Address)) {
+		t.Errorf("decided %s, next step: %s", d.Case, d.Next)
+	}
+	if got := abandoned(in); !slices.Equal(got, []string{in.Machines[2].Label()}) {
+		t.Errorf("abandoned: %q", got)
+	}
+}
+
 // TestRestoreRefusesOtherData also holds when the cluster is lost otherwise.
 func TestRestoreRefusesOtherData(t *testing.T) {
 	other := established("cp1")
@@ -164,6 +184,13 @@ func TestFreshest(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("fresher than %s: %v, want %v", name, got, want)
 		}
+	}
+	all = append(all, survivor{Name: "cp4", Err: silent}, survivor{Name: "cp5", Term: 9, Index: 100})
+	if got := fresher(all, "cp1"); len(got) != 1 || got[0].Name != "cp2" {
+		t.Errorf("fresher than one that knows as much as another: %v", got)
+	}
+	if got := fresher(all, "cp3"); len(got) != 3 {
+		t.Errorf("fresher than a silent one: %v", got)
 	}
 	table := survivorTable(all)
 	for _, want := range []string{"120", "does not answer", "REVISION"} {
