@@ -131,7 +131,8 @@ func TestRestoreWithoutMachines(t *testing.T) {
 	if got := unreachedAddresses(in); !slices.Equal(got, []string{blank("cp2").Address}) {
 		t.Errorf("not reached: %q", got)
 	}
-	if d := decideRestore(in); d.Case != restoreRefuse || !strings.Contains(d.Next, host.AbandonRemedy(blank("cp2").Address)) {
+	remedy := host.AbandonRemedy(blank("cp2").Address)
+	if d := decideRestore(in); d.Case != restoreRefuse || !strings.Contains(d.Next, remedy) {
 		t.Errorf("decided %s, next step: %s", d.Case, d.Next)
 	}
 	if got := abandoned(in); !slices.Equal(got, []string{in.Machines[2].Label()}) {

@@ -49,7 +49,17 @@ func TestFreeShare(t *testing.T) {
 	for _, c := range []struct {
 		size, inUse int64
 		want        int
-	}{{0, 0, 0}, {100, 100, 0}, {100, 50, 50}, {100, 51, 49}, {100, 0, 100}, {1, 0, 100}, {100, 200, 0}, {100, -1, 0}, {-1, -2, 0}} {
+	}{
+		{0, 0, 0},
+		{100, 100, 0},
+		{100, 50, 50},
+		{100, 51, 49},
+		{100, 0, 100},
+		{1, 0, 100},
+		{100, 200, 0},
+		{100, -1, 0},
+		{-1, -2, 0},
+	} {
 		if got := (Member{DBSize: c.size, DBInUse: c.inUse}).FreeShare(); got != c.want {
 			t.Errorf("%d of %d in use: %d %%, want %d %%", c.inUse, c.size, got, c.want)
 		}
