@@ -234,3 +234,27 @@ func TestNotDeregistered(t *testing.T) {
 		}
 	}
 }
+
+// stopping is the registrar of an endpoint that replicas leave by stopping.
+type stopping struct{ *recordingRegistrar }
+
+func (stopping) LeavesByStopping() bool { return true }
+
+// TestStopToLeave: a replica that leaves by stopping must have stopped, unless its machine cannot be reached.
+func TestStopToLeave(t *testing.T) {
+	s, refused := unreachable(t), testSpec(t) // the second one has no key to log in with
+	for what, test := range map[string]struct {
+		s     Spec
+		by    Registrar
+		stops bool
+	}{
+		"leaves in another way": {refused, &recordingRegistrar{}, true},
+		"cannot be reached":     {s, stopping{}, true},
+		"cannot be stopped":     {refused, stopping{}, false},
+	} {
+		test.s.Registrar = test.by
+		if err := stopToLeave(t.Context(), test.s); (err == nil) != test.stops {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -221,6 +221,18 @@ func TestKonnectivityImport(t *testing.T) {
 	if got := konnectivityIn(runtime.Named(component.Systemd), "no unit"); got.AgentPort != component.DefaultAgentPort {
 		t.Errorf("a unit that cannot be parsed gives %+v", got)
 	}
+	by := runtime.Named(component.Systemd)
+	unit := machineOf(t, s).Files[by.Path(component.KonnectivityServer)].Content
+	for text, want := range map[string]int{
+		"1023": component.DefaultAgentPort, "1024": 1024, "1025": 1025, "65534": 65534, "65535": 65535,
+		"65536": component.DefaultAgentPort, "0": component.DefaultAgentPort, "8132x": component.DefaultAgentPort,
+		"99999999999999999999": component.DefaultAgentPort,
+	} {
+		edited := strings.Replace(unit, "--agent-port=9132", "--agent-port="+text, 1)
+		if got := konnectivityIn(by, edited); edited == unit || got.AgentPort != want {
+			t.Errorf("the port %s is read as %d, want %d", text, got.AgentPort, want)
+		}
+	}
 }
 
 // TestKeepsAgentPort: agents are required to return only to the port that they know.
@@ -233,6 +245,10 @@ func TestKeepsAgentPort(t *testing.T) {
 	s.Konnectivity = &component.Konnectivity{Program: s.Konnectivity.Program, AgentPort: 9132}
 	if keepsAgentPort(s.Replica, f) || keepsAgentPort(s.Replica, bare()) {
 		t.Error("another port, or none, is taken for the same")
+	}
+	s.Konnectivity = nil
+	if keepsAgentPort(s.Replica, f) {
+		t.Error("a proxy server that is not wanted keeps its port")
 	}
 }
 
