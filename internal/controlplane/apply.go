@@ -21,6 +21,9 @@ import (
 // install installs the three programs on a machine, or their images. Other versions stay where they
 // are.
 func install(ctx context.Context, s Spec) error {
+	if err := installNode(ctx, s); err != nil {
+		return err
+	}
 	if err := installKubelet(ctx, s); err != nil {
 		return err
 	}

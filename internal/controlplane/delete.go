@@ -48,7 +48,10 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := r.drainForDelete(ctx, s, o); err != nil {
 		return err
 	}
-	return clean(ctx, s, o)
+	if err := clean(ctx, s, o); err != nil {
+		return err
+	}
+	return removeNode(ctx, s)
 }
 
 // abandon does for an unreachable machine what is possible from the other machines. The replica

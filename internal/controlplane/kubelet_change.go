@@ -41,7 +41,7 @@ func kubeletDrift(s Spec, f machine.Observed) []string {
 
 // checkKubelet returns an error before the first change if the kubelet could not follow.
 func checkKubelet(s Spec, f machine.Observed) error {
-	if len(kubeletDrift(s, f)) == 0 {
+	if f.NodeMissing || len(kubeletDrift(s, f)) == 0 { // one that is installed is of the version
 		return nil
 	}
 	problems := kubelet.Problems(kubelet.Read(f.Facts.Output), s.Address, strconv.Itoa(s.APIPort()))

@@ -8,10 +8,15 @@ import (
 	"io"
 )
 
-// containersScript installs containerd in a machine that RebuildForContainers has made, and starts it.
-//
-//go:embed containers.sh
-var containersScript string
+// Scripts for machines that run containers. The first lines of each describe it.
+var (
+	//go:embed containers_prepare.sh
+	prepareScript string
+	//go:embed containers.sh
+	containersScript string
+	//go:embed containers_runc.sh
+	runcScript string
+)
 
 // containersPath is the directory with a machine's containers; only machines that run some have it.
 func (m *Machine) containersPath() string { return m.path("containers") }
@@ -22,8 +27,19 @@ func (m *Machine) RebuildForContainers(ctx context.Context, pause string) error 
 	if err := m.rebuild(ctx, false, true); err != nil {
 		return err
 	}
-	if _, err := m.Run(ctx, "sandbox_image='"+pause+"'\n"+containersScript); err != nil {
+	if _, err := m.Run(ctx, "sandbox_image='"+pause+"'\n"+prepareScript+containersScript); err != nil {
 		return fmt.Errorf("install containerd on %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// RebuildWithoutRuntime is RebuildForContainers without containerd, for tests that install it.
+func (m *Machine) RebuildWithoutRuntime(ctx context.Context) error {
+	if err := m.rebuild(ctx, false, true); err != nil {
+		return err
+	}
+	if _, err := m.Run(ctx, prepareScript+runcScript); err != nil {
+		return fmt.Errorf("prepare %s for containers: %w", m.Name, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func runtimeSchema() schema.StringAttribute {
 		Validators: []validator.String{stringvalidator.OneOf(string(machine.Systemd), string(machine.StaticPod))},
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
-			"provider then installs neither the kubelet nor the container runtime. `volume`, `archived_data_dir`, `restore`, " +
+			"machine needs a kubelet and a container runtime (`install_kubelet`). `volume`, `archived_data_dir`, `restore`, " +
 			"`resources` and `liveness_probe` are not supported with it. A change moves an existing member, on its data, " +
 			"one member at a time; not together with `version`. See " +
 			"[Static pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
@@ -60,6 +60,7 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 	if m.Runtime.IsUnknown() {
 		return
 	}
+	validateInstallKubelet(m.Install, runtimeOf(m.Runtime) == machine.StaticPod, diags)
 	if runtimeOf(m.Runtime) != machine.StaticPod {
 		if !m.Image.IsNull() {
 			diags.AddAttributeError(path.Root("image"), "Image without a static pod",

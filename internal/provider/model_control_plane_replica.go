@@ -40,6 +40,7 @@ type replicaModel struct {
 	Runtime             types.String `tfsdk:"runtime"`
 	ImageRepository     types.String `tfsdk:"image_repository"`
 	ManageKubelet       types.Bool   `tfsdk:"manage_kubelet"`
+	InstallKubelet      types.Object `tfsdk:"install_kubelet"`
 	ExtraVolumes        types.Object `tfsdk:"extra_volumes"`
 	Patches             types.Object `tfsdk:"patches"`
 

@@ -28,6 +28,7 @@ type etcdMemberModel struct {
 	Runtime     types.String `tfsdk:"runtime"`
 	Image       types.String `tfsdk:"image"`
 	Patch       types.String `tfsdk:"patch"`
+	Install     types.Object `tfsdk:"install_kubelet"`
 	ExtraArgs   types.Map    `tfsdk:"extra_args"`
 	Environment types.Map    `tfsdk:"environment"`
 	Resources   types.Object `tfsdk:"resources"`
@@ -86,8 +87,8 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 	return machine.Leaves(m.Name.ValueString(), address.ValueString())
 }
 
-// affectsMachine reports whether going from before to m requires a change on the machine. Peers,
-// timeouts, endpoint, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
+// affectsMachine reports whether going from before to m requires a change on the machine. Peers, timeouts, endpoint,
+// install_kubelet, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
 // member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) affectsMachine(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) ||

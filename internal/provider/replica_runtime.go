@@ -30,6 +30,7 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 	if m.Runtime.IsUnknown() {
 		return
 	}
+	validateInstallKubelet(m.InstallKubelet, m.isStaticPod(), diags)
 	if !m.isStaticPod() {
 		if !m.ImageRepository.IsNull() {
 			addInvalid(diags, path.Root("image_repository"), "Invalid runtime",

@@ -229,6 +229,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			Runtime:         m.runtime(),
 			ImageRepository: m.ImageRepository.ValueString(),
 			ManageKubelet:   m.ManageKubelet.ValueBool() && m.isStaticPod(),
+			InstallKubelet:  installKubeletOf(ctx, m.InstallKubelet, diags),
 			ExtraVolumes:    m.extraVolumes(ctx),
 			Patches:         m.patches(),
 			VerifyKubelets:  m.VerifyKubelets.ValueBool(),

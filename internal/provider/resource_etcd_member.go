@@ -214,6 +214,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 
 			Volume:            volumeOf(m.Volume),
 			ArchivedDataDir:   m.Archived.ValueString(),
+			InstallKubelet:    installKubeletOf(ctx, m.Install, diags),
 			Restore:           restoreOf(m.Restore),
 			MetricsAddress:    metricsAddress(m.Metrics),
 			TextfileDirectory: textfileDirectory(m.Metrics),

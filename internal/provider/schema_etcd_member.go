@@ -72,7 +72,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 				"the leader last. An older minor version, at most one, is a downgrade of the cluster: see the guide " +
 				"Upgrading. The plan refuses a version that the running cluster does not allow.",
 		},
-		"runtime": runtimeSchema(), "image": imageSchema(), "patch": patchSchema(),
+		"runtime": runtimeSchema(), "image": imageSchema(), "patch": patchSchema(), "install_kubelet": installKubeletSchema(),
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Additional flags of etcd, without dashes, such as `quota-backend-bytes`. They " +

@@ -21,6 +21,7 @@ func replicaRuntime() map[string]schema.Attribute {
 				"time; not together with `version` or a stage of a rotation. See [Static " +
 				"pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
 		},
+		"install_kubelet": installKubeletSchema(),
 		"manage_kubelet": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the kubelet of the machine follows `version`: once the replica serves its " +

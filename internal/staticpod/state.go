@@ -170,7 +170,8 @@ func (s State) Problems() []string {
 	var problems []string
 	switch {
 	case s.Runtime == "":
-		problems = append(problems, "neither crictl nor ctr is installed: install containerd or CRI-O, and the kubelet")
+		problems = append(problems, "neither crictl nor ctr is installed: install containerd or CRI-O, and the kubelet, or "+
+			"set install_kubelet")
 	case !s.Answers:
 		problems = append(problems, "the container runtime does not answer "+s.Runtime+": start it, for example "+
 			"systemctl enable --now containerd")
@@ -181,7 +182,7 @@ func (s State) Problems() []string {
 			"not stay up")
 	case s.Kubelet != "active":
 		problems = append(problems, fmt.Sprintf("kubelet.service is %s: install the kubelet, and run systemctl enable "+
-			"--now kubelet; the provider does not install it", cmp.Or(s.Kubelet, "missing")))
+			"--now kubelet; or set install_kubelet", cmp.Or(s.Kubelet, "missing")))
 	case s.Manifests != Directory:
 		problems = append(problems, fmt.Sprintf("the kubelet's directory of manifests is %s, and not %s: set staticPodPath: "+
 			"%s in the kubelet's configuration and restart it", cmp.Or(s.Manifests, "not set"), Directory, Directory))

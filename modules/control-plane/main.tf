@@ -144,6 +144,7 @@ resource "kube_etcd_member" "this" {
   runtime                = var.etcd.runtime
   image                  = var.etcd.image
   patch                  = var.etcd.patch
+  install_kubelet        = var.etcd.install_kubelet
   extra_args             = var.etcd.extra_args
   data_dir               = var.etcd.data_dir
   volume                 = try(var.etcd.volumes[each.key], null)
@@ -207,6 +208,7 @@ resource "kube_control_plane_replica" "this" {
   verify_kubelets      = var.kubernetes.verify_kubelets
   runtime              = var.kubernetes.runtime
   image_repository     = var.kubernetes.image_repository
+  install_kubelet      = var.kubernetes.install_kubelet
   manage_kubelet       = var.kubernetes.manage_kubelet
   patches              = var.kubernetes.patches
   extra_volumes        = var.kubernetes.extra_volumes

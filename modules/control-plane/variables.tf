@@ -153,7 +153,11 @@ variable "etcd" {
     image      = optional(string)
     patch      = optional(string)
     extra_args = optional(map(string), {})
-    data_dir   = optional(string, "/var/lib/etcd")
+    install_kubelet = optional(object({
+      version       = string
+      sandbox_image = optional(string)
+    }))
+    data_dir = optional(string, "/var/lib/etcd")
     volumes = optional(map(object({
       device     = optional(string)
       uuid       = optional(string)
@@ -319,6 +323,7 @@ variable "kubernetes" {
     verify_kubelets  = optional(bool)
     runtime          = optional(string)
     image_repository = optional(string)
+    install_kubelet  = optional(object({ version = string, sandbox_image = optional(string) }))
     manage_kubelet   = optional(bool)
     patches          = optional(object({ apiserver = optional(string), controller_manager = optional(string), scheduler = optional(string) }))
     timeouts         = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -97,6 +98,8 @@ type Replica struct {
 	EarlyRenewal time.Duration
 	// Runtime runs the components: "" is Systemd. See package runtime.
 	Runtime string
+	// InstallKubelet is installed, with containerd, if the machine of static pods has no kubelet; nil: nothing is.
+	InstallKubelet *node.Wanted
 	// ImageRepository has the images of static pods, NAME:vVERSION; "" is DefaultImageRepository.
 	ImageRepository string
 	// ManageKubelet lets the kubelet of the machine, which runs the static pods, have the version of the replica.

@@ -10,31 +10,22 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 )
 
 // The unit of the kubelet, and the file that makes it run another program.
 const (
 	Unit   = "kubelet.service"
-	DropIn = "/etc/systemd/system/kubelet.service.d/90-kube-program.conf"
+	DropIn = node.DropIn
 )
 
-// arguments are those of the unit in Kubernetes' packages (10-kubeadm.conf), for 1.32 to 1.36.
-const arguments = "$KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS"
-
 // Artifact returns the program of a version.
-func Artifact(version string) host.Artifact { return component.Artifact(version, "kubelet") }
+func Artifact(version string) host.Artifact { return node.Artifact(version) }
 
 // File renders DropIn for a version.
-func File(version string) host.File {
-	content := "# Written by terraform-provider-kube.\n[Service]\nExecStart=\nExecStart=" + Artifact(version).Path() +
-		" " + arguments + "\n"
-	return host.File{
-		Path: DropIn, Mode: component.PublicMode, Content: []byte(content), Owner: "root", Group: "root",
-	}
-}
+func File(version string) host.File { return node.ProgramFile(version) }
 
 //go:embed kubelet.sh
 var report host.Script
@@ -95,9 +86,9 @@ func Problems(s State, address, port string) []string {
 	if s.Active != "active" {
 		problems = append(problems, fmt.Sprintf("%s is %s: start it", Unit, s.Active))
 	}
-	if s.Arguments != arguments {
+	if s.Arguments != node.Arguments {
 		problems = append(problems, fmt.Sprintf("%s does not start the kubelet as 10-kubeadm.conf of Kubernetes' packages "+
-			"does, with %s: install that file, or drop manage_kubelet", Unit, arguments))
+			"does, with %s: install that file, or drop manage_kubelet", Unit, node.Arguments))
 	}
 	own := "https://" + net.JoinHostPort(address, port)
 	for _, server := range s.Servers {

@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 )
 
 //go:embed inspect.sh
@@ -28,6 +29,7 @@ func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 	var f Observed
 	var forwarding error
 	var closed, lacks []string
+	var nodeState node.State
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		f, err = Observe(groupCtx, h, s)
@@ -48,8 +50,17 @@ func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 		lacks, err = runtime.Of(s).Problems(groupCtx, h)
 		return err
 	})
+	if s.InstallKubelet != nil && s.Runtime == component.StaticPod {
+		group.Go(func() (err error) {
+			nodeState, err = node.Observe(groupCtx, h)
+			return err
+		})
+	}
 	if err := group.Wait(); err != nil {
 		return Observed{}, err
+	}
+	if f.NodeMissing = nodeState.Lacks(); f.NodeMissing {
+		lacks = nodeState.Problems() // it is installed before
 	}
 	f.Problems = append(f.Problems, lacks...)
 	if forwarding != nil {

@@ -28,6 +28,7 @@ type Observed struct {
 	Executables map[string]string      // component → path of the running program
 	Written     map[string]WrittenFile // files of the user that the provider has written, by name
 	Problems    []string               // what prevents any change; only set by inspect
+	NodeMissing bool                   // a kubelet is installed before static pods are created; only set by inspect
 }
 
 // Runtime returns what runs the components of the replica on the machine.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 )
 
 // files returns what Register writes. Passwords that are not known leave the configuration out.

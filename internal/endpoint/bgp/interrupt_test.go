@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 

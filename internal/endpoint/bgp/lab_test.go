@@ -16,9 +16,9 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent/agenttest"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 

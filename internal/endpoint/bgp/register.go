@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host/barrier"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 

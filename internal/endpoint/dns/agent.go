@@ -14,9 +14,9 @@ import (
 	miekg "github.com/miekg/dns"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"

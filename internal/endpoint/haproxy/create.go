@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 

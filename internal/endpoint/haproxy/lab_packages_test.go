@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 )
 
 // somebody installs two packages of their own, and holds the package manager's lock

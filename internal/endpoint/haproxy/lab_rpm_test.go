@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 

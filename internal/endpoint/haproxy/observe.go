@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 )
 
 const section = "--"

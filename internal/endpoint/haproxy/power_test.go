@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 

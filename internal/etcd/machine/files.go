@@ -135,6 +135,9 @@ func missingOf(artifacts []host.Artifact, f Observed) []string {
 
 // Install installs the programs of s that are missing.
 func Install(ctx context.Context, m Machine, s Spec, f Observed) error {
+	if err := installNode(ctx, s, f); err != nil {
+		return err
+	}
 	if err := provideImage(ctx, m, s, f); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 )
 
 // Query returns the query for everything that this package reads from a machine, in one
@@ -26,6 +27,9 @@ func Query(s Spec) host.Query {
 	s.askForVolume(&q)
 	s.liveness().AddTo(&q)
 	s.facts().AddTo(&q)
+	if s.InstallKubelet != nil {
+		node.AddTo(&q)
+	}
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, CertificatePath(leaf))
 		q.Files = append(q.Files, keyPath(leaf))

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -143,6 +144,9 @@ func (f *Observed) started(s Spec) {
 	f.Unit = host.UnitState{Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", Result: "success"}
 	if s.Runtime == StaticPod {
 		f.Guard, f.Pod.HasImage, f.Pod.Duplicates = s.guardTarget(), true, nil
+		// What runs it was perhaps installed after the observation.
+		f.Pod.Runtime, f.Pod.Answers = cmp.Or(f.Pod.Runtime, "ctr"), true
+		f.Pod.Kubelet, f.Pod.Manifests = "active", staticpod.Directory
 		f.Facts.Files[manifestPath] = f.Facts.Files[layout.PodPath]
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
@@ -206,6 +207,9 @@ func (s Spec) podProblems(f Observed) []string {
 		return nil
 	}
 	problems := f.Pod.Problems()
+	if s.installsNode(f) {
+		problems = node.Read(f.Facts).Problems()
+	}
 	if manifest, placed := f.Facts.Files[manifestPath]; placed && f.Record == nil &&
 		!staticpod.Own(manifest.Content) {
 		problems = append(problems, manifestPath+" is the manifest of an etcd that the provider does not manage: import its "+
@@ -217,6 +221,37 @@ func (s Spec) podProblems(f Observed) []string {
 	}
 	return problems
 }
+
+// installsNode reports whether a kubelet is installed before the member is created.
+func (s Spec) installsNode(f Observed) bool {
+	return s.Runtime == StaticPod && s.InstallKubelet != nil && node.Read(f.Facts).Lacks()
+}
+
+// installNode installs containerd and a kubelet on a machine that has none.
+func installNode(ctx context.Context, s Spec, f Observed) error {
+	if !s.installsNode(f) {
+		return nil
+	}
+	if err := node.Install(ctx, s.Host, s.Source, *s.InstallKubelet); err != nil {
+		return &problem.Problem{
+			Summary: "Kubelet not installed", Host: f.Label(), Attribute: "install_kubelet", Cause: err.Error(), Err: err,
+			Unchanged: "no etcd was started, stopped or changed.", Next: "fix this on the machine, then apply again: the " +
+				"installation continues",
+		}
+	}
+	return nil
+}
+
+// RemoveNode removes containerd and the kubelet that were installed for s, unless a replica still needs them.
+func RemoveNode(ctx context.Context, s Spec) error {
+	if s.Runtime != StaticPod || s.InstallKubelet == nil {
+		return nil
+	}
+	return node.Remove(ctx, s.Host, layout.RecordPath, replicaRecordPath)
+}
+
+// replicaRecordPath exists while a replica is on the machine.
+const replicaRecordPath = "/etc/kubernetes/replica.json"
 
 // missingImage describes the image of s if the machine, with a pod as its member, does not have it.
 func (s Spec) missingImage(f Observed) []string {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -61,10 +62,12 @@ type Spec struct {
 	ArchivedDataDir string
 	// Runtime is what runs the member. It is never changed on a machine.
 	Runtime Runtime
-	Image   string            // of a static pod; "": DefaultImage
-	Patch   string            // strategic merge patch of a static pod, in YAML or JSON
-	initial map[string]string // flags of a static pod that forms or joins its cluster
-	Restore *Restore          // nil: none. It matters until the members' records say that it is done
+	Image   string // of a static pod; "": DefaultImage
+	// InstallKubelet is installed, with containerd, if the machine of a static pod has no kubelet; nil: nothing is.
+	InstallKubelet *node.Wanted
+	Patch          string            // strategic merge patch of a static pod, in YAML or JSON
+	initial        map[string]string // flags of a static pod that forms or joins its cluster
+	Restore        *Restore          // nil: none. It matters until the members' records say that it is done
 }
 
 // RestoreID returns the ID of the restore that the cluster's data comes from; "" if there is none.

@@ -1,5 +1,5 @@
-// Package packages installs what endpoints need on a machine with the machine's package manager, and
-// removes exactly that with the endpoint. Its scripts know apt-get, dnf, yum and zypper.
+// Package packages installs what endpoints and static pods need on a machine with the machine's package manager, and
+// removes exactly that with them. Its scripts know apt-get, dnf, yum and zypper.
 package packages
 
 import (
@@ -30,9 +30,9 @@ type Package struct {
 	Unit     string   // the distribution's unit, which must not start: the endpoint has its own
 }
 
-// Set is the packages of one kind of endpoint.
+// Set is the packages for one purpose, such as a kind of endpoint.
 type Set struct {
-	ConfigDir string // exists on a machine as long as the endpoint is there
+	ConfigDir string // exists on a machine as long as they are needed
 	StateDir  string // on a machine: records which packages were installed
 	Packages  []Package
 }
@@ -73,7 +73,17 @@ func DNS() Set {
 	}
 }
 
-func sets() []Set { return []Set{HAProxy(), BGP(), DNS()} }
+// Node is the packages of a machine that runs static pods. containerd comes with runc.
+func Node() Set {
+	return Set{
+		ConfigDir: "/etc/kube-node", StateDir: "/var/lib/kube-node",
+		Packages: []Package{
+			{Name: "containerd", Programs: []string{"containerd", "ctr", "runc"}, Unit: "containerd.service"},
+		},
+	}
+}
+
+func sets() []Set { return []Set{HAProxy(), BGP(), DNS(), Node()} }
 
 // Managers are the package managers that install.sh knows, in the order of preference.
 func Managers() []string { return []string{"apt-get", "dnf", "yum", "zypper"} }

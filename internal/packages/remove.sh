@@ -29,6 +29,15 @@ erase() {
   done
 }
 
+# unlocked COMMAND…: runs a command of a package manager, and again while another process holds the manager's lock.
+unlocked() {
+  unlocked_until=$(($(date +%s) + 120))
+  until "$@" >"$packages_dir/log" 2>&1; do
+    if ! grep -q lock "$packages_dir/log" || [ "$(date +%s)" -ge "$unlocked_until" ]; then return 1; fi
+    sleep 1
+  done
+}
+
 # remove_packages: only packages that the endpoint installed are removed, and of these only packages
 # that nothing else requires by now: dpkg and rpm refuse to break another package. If the installation
 # was interrupted, these are the packages that it installed until then. The caller flushes.
@@ -39,11 +48,11 @@ remove_packages() {
     if [ -e "$packages_dir/installing" ] || [ -e "$packages_dir/purging" ]; then again=yes; fi
     : >"$packages_dir/purging"
     if command -v dpkg >/dev/null; then
-      dpkg --force-remove-reinstreq --purge $brought >"$packages_dir/log" 2>&1 || true
+      unlocked dpkg --force-remove-reinstreq --purge $brought || true
       # An interrupted run leaves triggers of other packages pending.
-      [ -z "$again" ] || dpkg --force-confold --configure -a >"$packages_dir/log" 2>&1 || true
+      [ -z "$again" ] || unlocked dpkg --force-confold --configure -a || true
     else
-      erase $brought >"$packages_dir/log" 2>&1 || true
+      unlocked erase $brought || true
     fi
   fi
   rm -rf "$packages_dir"

@@ -1,0 +1,36 @@
+package controlplane
+
+import (
+	"context"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// memberRecordPath exists while an etcd member is on the machine.
+const memberRecordPath = "/etc/etcd/member.json"
+
+// installNode installs containerd and a kubelet on a machine that has none.
+func installNode(ctx context.Context, s Spec) error {
+	if s.InstallKubelet == nil || s.Runtime != component.StaticPod {
+		return nil
+	}
+	if err := node.Install(ctx, s.Host, s.Source, *s.InstallKubelet); err != nil {
+		return &problem.Problem{
+			Summary: "Kubelet not installed", Host: s.Machine(), Attribute: "install_kubelet", Cause: err.Error(), Err: err,
+			Unchanged: "no component was started, stopped or changed.",
+			Next:      "fix this on the machine, then apply again: the installation continues.",
+		}
+	}
+	return nil
+}
+
+// removeNode removes containerd and the kubelet that were installed, unless an etcd member needs them.
+func removeNode(ctx context.Context, s Spec) error {
+	if s.InstallKubelet == nil || s.Runtime != component.StaticPod {
+		return nil
+	}
+	return node.Remove(ctx, s.Host, machine.RecordPath, memberRecordPath)
+}

@@ -1,0 +1,50 @@
+# Removes the kubelet and containerd that install.go has installed, if nothing needs them any more. Go sets node_*, and
+# defines node_needs, remove_packages, flush_packages and flush. The record goes last, so that a removal that was cut
+# off is completed by the next one.
+[ -e "$node_record" ] || exit 0
+! node_needs || exit 0
+[ -z "$(ls "$node_manifests" 2>/dev/null)" ] || exit 0
+[ ! -e /etc/kubernetes/kubelet.conf ] || exit 0 # somebody has made it a node
+# node_empty DIR: removes a directory, and only what is in it if it is a file system of its own.
+node_empty() {
+  [ ! -d "$1" ] || find "$1" -xdev -mindepth 1 -delete
+  rmdir -- "$1" 2>/dev/null || true
+}
+node_had() { grep -q "\"$1\": true" "$node_record"; }
+
+# The kubelet removes the sandboxes of pods whose manifests are gone.
+node_until=$(($(date +%s) + 120))
+while [ -n "$(ctr --namespace k8s.io tasks ls --quiet 2>/dev/null)" ]; do
+  if [ "$(date +%s)" -ge "$node_until" ]; then
+    echo "containers of others run: the kubelet and containerd stay" >&2
+    exit 0
+  fi
+  sleep 0.5
+done
+
+systemctl disable --quiet --now kubelet.service 2>/dev/null || true
+systemctl reset-failed kubelet.service 2>/dev/null || true
+rm -f -- "$node_unit_file"
+rm -rf -- "$node_unit_file.d"
+flush "${node_unit_file%/*}"
+if node_had config; then
+  awk '$2 ~ "^/var/lib/kubelet/" { print $2 }' /proc/mounts | while read -r node_mount; do umount "$node_mount" || true; done
+  node_empty "${node_config%/*}"
+fi
+if node_had containerd; then
+  systemctl disable --quiet --now containerd.service 2>/dev/null || true
+  rm -f -- "$node_containerd"
+  node_empty /var/lib/containerd
+  rm -rf -- /run/containerd
+  rmdir -- /opt/containerd/bin /opt/containerd/lib /opt/containerd /etc/cni/net.d /etc/cni 2>/dev/null || true
+fi
+if [ -d "$node_programs" ]; then
+  find "$node_programs" -type f \( -name kubelet -o -name kubelet.sha256 \) -delete
+  find "$node_programs" -depth -type d -empty -delete
+fi
+rmdir -- "${node_programs%/*}" 2>/dev/null || true
+remove_packages
+rmdir -- "${node_containerd%/*}" "$node_manifests" "${node_manifests%/*}" 2>/dev/null || true
+systemctl daemon-reload
+rm -rf -- "${node_record%/*}"
+flush_packages
