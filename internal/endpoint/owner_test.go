@@ -37,6 +37,13 @@ func TestReadOwner(t *testing.T) {
 	if o := ReadOwner(r.Record("cp1")); o != (Owner{ownerCluster, "10.200.0.1", "cp1"}) || o.Other(r) || !o.Exists() {
 		t.Errorf("%+v", o)
 	}
+	for _, other := range []Registration{
+		{ClusterID: r.ClusterID, Address: "10.200.0.2"}, {ClusterID: strings.Repeat("f", 32), Address: r.Address},
+	} {
+		if !ReadOwner(r.Record("cp1")).Other(other) {
+			t.Errorf("the machine belongs to %+v", other)
+		}
+	}
 	if o := ReadOwner(""); o.Exists() || o.Other(r) {
 		t.Errorf("%+v", o)
 	}
