@@ -242,19 +242,18 @@ func (stopping) LeavesByStopping() bool { return true }
 
 // TestStopToLeave: a replica that leaves by stopping must have stopped, unless its machine cannot be reached.
 func TestStopToLeave(t *testing.T) {
-	s, refused := unreachable(t), testSpec(t) // the second one has no key to log in with
-	for what, test := range map[string]struct {
-		s     Spec
-		by    Registrar
-		stops bool
-	}{
-		"leaves in another way": {refused, &recordingRegistrar{}, true},
-		"cannot be reached":     {s, stopping{}, true},
-		"cannot be stopped":     {refused, stopping{}, false},
-	} {
-		test.s.Registrar = test.by
-		if err := stopToLeave(t.Context(), test.s); (err == nil) != test.stops {
-			t.Errorf("%s: %v", what, err)
-		}
+	s := unreachable(t)
+	s.Registrar = stopping{}
+	if err := stopToLeave(t.Context(), s); err != nil {
+		t.Errorf("a machine that cannot be reached: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := stopToLeave(cancelled, s); !errors.Is(err, context.Canceled) {
+		t.Errorf("a stop that was cancelled: %v", err)
+	}
+	s.Registrar = &recordingRegistrar{}
+	if err := stopToLeave(cancelled, s); err != nil {
+		t.Errorf("a replica that leaves in another way is stopped: %v", err)
 	}
 }
