@@ -86,7 +86,7 @@ done`)
 		use("cp1", "cp2")
 		apply(t, w)
 		// What hooks have not done is drift, and an apply repairs it.
-		onMachine(t, lb, `(echo 'set server api/cp2 state drain' >&3; cat <&3) 3<>/dev/tcp/127.0.0.1/9999`)
+		askHAProxy(t, lb, "set server api/cp2 state drain")
 		expectContains(t, plan(t, w), "state of the server: 2 8")
 		apply(t, w)
 		expectServers(t, lb, "cp1 2 0", "cp2 2 0")
@@ -200,11 +200,17 @@ func expectFed(t *testing.T, w *workspace.Workspace, names ...string) {
 	}
 }
 
+// askHAProxy sends a command to the runtime API of HAProxyByHooks, and returns the answer.
+func askHAProxy(t *testing.T, lb *lab.Machine, command string) string {
+	t.Helper()
+	return onMachine(t, lb, `bash -c 'exec 3<>/dev/tcp/127.0.0.1/9999; echo "`+command+`" >&3; cat <&3'`)
+}
+
 // expectServers expects the servers of HAProxyByHooks: name, operational and administrative state.
 func expectServers(t *testing.T, lb *lab.Machine, want ...string) {
 	t.Helper()
-	text := onMachine(t, lb, `(echo 'show servers state api' >&3; cat <&3) 3<>/dev/tcp/127.0.0.1/9999 |
-  awk '$2 == "api" { print $4 " " $6 " " $7 }'`)
+	text := askHAProxy(t, lb, "show servers state api") // its columns: management guide
+	text = onMachine(t, lb, "awk '$2 == \"api\" { print $4 \" \" $6 \" \" $7 }' <<'EOF'\n"+text+"EOF")
 	if got := strings.Split(strings.TrimSpace(text), "\n"); !slices.Equal(got, want) {
 		t.Errorf("the balancer's servers are %q, want %q", got, want)
 	}
