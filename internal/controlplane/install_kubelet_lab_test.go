@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,13 +19,7 @@ import (
 // runtime gets both, with archives of all images, and takes them with it.
 func TestInstallKubeletForReplica(t *testing.T) {
 	testrun.Long(t)
-	st := newBareStage(t)
-	p := &podStage{st, machines.lab.Machine("cp1")}
-	t.Cleanup(func() {
-		if err := p.machine.Rebuild(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	p := newPodStage(t)
 	if err := p.machine.RebuildWithoutRuntime(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +30,7 @@ func TestInstallKubeletForReplica(t *testing.T) {
 	before := p.run(state)
 	p.spec.Runtime, p.spec.Source = component.StaticPod, p.archives()
 	p.spec.InstallKubelet, p.spec.ManageKubelet = &node.Wanted{Version: labVersion}, true
-	st.startEtcd(st.spec.Address)
+	p.startEtcd(p.spec.Address)
 	began := time.Now()
 	status, err := p.replicas.Create(p.ctx, p.spec)
 	p.Logf("created in %.1f s", time.Since(began).Seconds())

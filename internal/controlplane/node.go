@@ -4,13 +4,9 @@ import (
 	"context"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-// memberRecordPath exists while an etcd member is on the machine.
-const memberRecordPath = "/etc/etcd/member.json"
 
 // installNode installs containerd and a kubelet on a machine that has none.
 func installNode(ctx context.Context, s Spec) error {
@@ -32,5 +28,5 @@ func removeNode(ctx context.Context, s Spec) error {
 	if s.InstallKubelet == nil || s.Runtime != component.StaticPod {
 		return nil
 	}
-	return node.Remove(ctx, s.Host, machine.RecordPath, memberRecordPath)
+	return node.Remove(ctx, s.Host)
 }

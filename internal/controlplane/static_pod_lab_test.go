@@ -39,18 +39,25 @@ type podStage struct {
 	machine *lab.Machine
 }
 
-// TestStaticPodReplicaOnMachines: the components of a replica are static pods of a released kubelet, with containerd
-// and images of the released programs. They are created, changed, restarted, repaired, upgraded and deleted as units
-// are.
-func TestStaticPodReplicaOnMachines(t *testing.T) {
-	testrun.Long(t)
-	st := newBareStage(t)
-	p := &podStage{st, machines.lab.Machine("cp1")}
+// newPodStage returns a bare stage whose machine is made anew after the test.
+func newPodStage(t *testing.T) *podStage {
+	t.Helper()
+	p := &podStage{newBareStage(t), machines.lab.Machine("cp1")}
 	t.Cleanup(func() {
 		if err := p.machine.Rebuild(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
+	return p
+}
+
+// TestStaticPodReplicaOnMachines: the components of a replica are static pods of a released kubelet, with containerd
+// and images of the released programs. They are created, changed, restarted, repaired, upgraded and deleted as units
+// are.
+func TestStaticPodReplicaOnMachines(t *testing.T) {
+	testrun.Long(t)
+	p := newPodStage(t)
+	st := p.stage
 	st.spec.Runtime, st.spec.ImageRepository = component.StaticPod, podVersions
 	p.refused("neither crictl nor ctr is installed", "kubelet.service is inactive")
 	if err := p.machine.RebuildForContainers(t.Context(), pauseImage); err != nil {

@@ -112,7 +112,7 @@ func apply(ctx context.Context, m Machine, what string, script host.Script, file
 const (
 	startContainerd host.Script = "systemctl enable --quiet --now " + containerdUnit + "\n"
 	startKubelet    host.Script = "(umask 077 && mkdir -p " + staticpod.Directory + ")\n" +
-		"systemctl enable --quiet " + kubeletUnit + "\nsystemctl restart " + kubeletUnit + "\n"
+		"systemctl enable --quiet " + Unit + "\nsystemctl restart " + Unit + "\n"
 )
 
 // await waits until the kubelet has run for a while.
@@ -120,11 +120,11 @@ func await(ctx context.Context, m Machine) error {
 	begun := time.Now()
 	var since time.Time
 	for {
-		facts, err := m.Observe(ctx, host.Query{Units: []string{kubeletUnit}})
+		facts, err := m.Observe(ctx, host.Query{Units: []string{Unit}})
 		if err != nil {
 			return fmt.Errorf("wait for the kubelet: %w", err)
 		}
-		active := facts.Units[kubeletUnit].Active
+		active := facts.Units[Unit].Active
 		switch {
 		case active != "active":
 			since = time.Time{}
@@ -134,7 +134,7 @@ func await(ctx context.Context, m Machine) error {
 			return nil
 		}
 		if time.Since(begun) >= startTimeout {
-			return fmt.Errorf("%w: %s is %s; its log is in journalctl -u %s", errKubelet, kubeletUnit, active, kubeletUnit)
+			return fmt.Errorf("%w: %s is %s; its log is in journalctl -u %s", errKubelet, Unit, active, Unit)
 		}
 		select {
 		case <-time.After(time.Second):

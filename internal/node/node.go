@@ -18,11 +18,12 @@ const (
 	// RecordPath says what was installed. It exists from before the first change until everything is removed.
 	RecordPath       = "/etc/kube-node/installed.json"
 	ConfigPath       = "/var/lib/kubelet/config.yaml"
-	UnitPath         = "/etc/systemd/system/" + kubeletUnit
+	UnitPath         = "/etc/systemd/system/" + Unit
 	DropIn           = UnitPath + ".d/90-kube-program.conf" // names the program
 	containerdConfig = "/etc/containerd/config.toml"
 
-	kubeletUnit    = "kubelet.service"
+	// Unit is that of the kubelet.
+	Unit           = "kubelet.service"
 	containerdUnit = "containerd.service"
 	socket         = "/run/containerd/containerd.sock"
 )
@@ -58,8 +59,7 @@ type State struct {
 func AddTo(q *host.Query) {
 	q.Contents = append(q.Contents, RecordPath)
 	q.Files = append(q.Files, containerdConfig, ConfigPath)
-	q.Units = append(q.Units, kubeletUnit)
-	q.Commands = append(q.Commands, "containerd")
+	q.Units = append(q.Units, Unit)
 	q.Script += cgroupQuestion.WithoutComments()
 	*q = packages.Node().Extend(*q)
 }
@@ -67,7 +67,7 @@ func AddTo(q *host.Query) {
 // Read interprets the facts of an extended query.
 func Read(f host.Facts) State {
 	s := State{facts: f}
-	s.Kubelet, s.Asked = f.Units[kubeletUnit]
+	s.Kubelet, s.Asked = f.Units[Unit]
 	if file, ok := f.Files[RecordPath]; ok {
 		s.Recorded = true
 		_ = json.Unmarshal([]byte(file.Content), &s.record) // one that cannot be read says that nothing is complete

@@ -16,7 +16,7 @@ import (
 // facts returns what a machine reports: the load state of its kubelet's unit, its programs, and files by path.
 func facts(kubelet string, programs []string, files map[string]string) host.Facts {
 	f := host.Facts{
-		Units: map[string]host.UnitState{kubeletUnit: {Load: kubelet}}, Commands: map[string]string{},
+		Units: map[string]host.UnitState{Unit: {Load: kubelet}}, Commands: map[string]string{},
 		Files: map[string]host.FileState{}, Output: "cgroup\tcgroup2fs\n",
 	}
 	for _, name := range programs {
@@ -141,7 +141,7 @@ func (m *scripted) note(what string) error {
 
 func (m *scripted) Observe(_ context.Context, q host.Query) (host.Facts, error) {
 	if len(q.Contents) == 0 { // the wait
-		return host.Facts{Units: map[string]host.UnitState{kubeletUnit: {Active: "active"}}}, nil
+		return host.Facts{Units: map[string]host.UnitState{Unit: {Active: "active"}}}, nil
 	}
 	return m.facts, nil
 }

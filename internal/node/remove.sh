@@ -1,8 +1,8 @@
 # Removes the kubelet and containerd that install.go has installed, if nothing needs them any more. Go sets node_*, and
-# defines node_needs, remove_packages, flush_packages and flush. The record goes last, so that a removal that was cut
+# defines remove_packages, flush_packages and flush. The record goes last, so that a removal that was cut
 # off is completed by the next one.
 [ -e "$node_record" ] || exit 0
-! node_needs || exit 0
+for node_user in $node_users; do [ ! -e "$node_user" ] || exit 0; done
 [ -z "$(ls "$node_manifests" 2>/dev/null)" ] || exit 0
 [ ! -e /etc/kubernetes/kubelet.conf ] || exit 0 # somebody has made it a node
 # node_empty DIR: removes a directory, and only what is in it if it is a file system of its own.

@@ -17,7 +17,7 @@ import (
 
 // The unit of the kubelet, and the file that makes it run another program.
 const (
-	Unit   = "kubelet.service"
+	Unit   = node.Unit
 	DropIn = node.DropIn
 )
 

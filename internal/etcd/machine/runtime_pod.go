@@ -247,11 +247,8 @@ func RemoveNode(ctx context.Context, s Spec) error {
 	if s.Runtime != StaticPod || s.InstallKubelet == nil {
 		return nil
 	}
-	return node.Remove(ctx, s.Host, layout.RecordPath, replicaRecordPath)
+	return node.Remove(ctx, s.Host)
 }
-
-// replicaRecordPath exists while a replica is on the machine.
-const replicaRecordPath = "/etc/kubernetes/replica.json"
 
 // missingImage describes the image of s if the machine, with a pod as its member, does not have it.
 func (s Spec) missingImage(f Observed) []string {
