@@ -12,7 +12,8 @@ apt-get update -q
 apt-get install -y -q --no-install-recommends --download-only \
   -o Dir::Cache::archives="$repo" haproxy keepalived socat nginx-light libnginx-mod-stream \
   bind9 bind9-dnsutils bird2 firewalld rpm dnf zypper createrepo-c \
-  selinux-policy-default selinux-utils setools policycoreutils-python-utils prometheus prometheus-node-exporter \
+  selinux-policy-default selinux-utils setools policycoreutils-python-utils \
+  prometheus prometheus-node-exporter prometheus-pushgateway \
   containerd runc containernetworking-plugins chrony xfsprogs
 rm -rf "$repo/partial" "$repo/lock"
 cd "$repo"

@@ -208,7 +208,7 @@ func TestMonitoringFunctionsRefuse(t *testing.T) {
 		"members: it is not a map of strings":   {"members": textsOf("10.0.0.11")},
 		"labels: \"severity\" is no name":       {"labels": oneText("severity", "page")},
 		"the value of \"team\" is a template":   {"labels": oneText("team", "{{ .Secret }}")},
-		"wait_factor: it is no number from":     {"wait_factor": types.NumberValue(big.NewFloat(0))},
+		"wait_factor: it is no number above":    {"wait_factor": types.NumberValue(big.NewFloat(0))},
 		"node_exporter_port: it is no whole":    {"node_exporter_port": types.NumberValue(big.NewFloat(70000))},
 		"the machine cp1 has the addresses":     {"balancers": oneText("cp1", "10.0.0.99")},
 		`members: name "cp 1"`:                  {"members": oneText("cp 1", "10.0.0.11")},

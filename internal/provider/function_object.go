@@ -177,8 +177,8 @@ func factorOf(value attr.Value) (float64, error) {
 		return 0, err
 	}
 	factor, _ := number.Float64()
-	if factor < 0.01 || factor > 100 {
-		return 0, errors.New("it is no number from 0.01 to 100")
+	if factor <= 0 || factor > 100 {
+		return 0, errors.New("it is no number above 0, and at most 100")
 	}
 	return factor, nil
 }
