@@ -118,14 +118,7 @@ func importPause(t *testing.T, m *lab.Machine, program string) {
 	if err := build.PodImage(t.Context(), reference, path); err != nil {
 		t.Fatal(err)
 	}
-	archive, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer archive.Close()
-	if err := m.ImportImage(t.Context(), archive); err != nil {
-		t.Fatal(err)
-	}
+	importArchive(t, m, path)
 }
 
 // selectTests returns the names of the tests that judge, and how many are left out, by the pattern.

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"os"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
@@ -34,6 +35,19 @@ func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releas
 		n.Kubernetes = append(n.Kubernetes, release(t, each))
 	}
 	if err := services.InstallNode(t.Context(), m, n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// importArchive gives a machine the image of an archive.
+func importArchive(t *testing.T, m *lab.Machine, path string) {
+	t.Helper()
+	archive, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = archive.Close() }()
+	if err := m.ImportImage(t.Context(), archive); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -225,6 +225,21 @@ func TestInheritedReplica(t *testing.T) {
 	}
 }
 
+// TestInheritedReplicaAtALease: the takeover issues the kubeconfig of kube-vip, which no component reads.
+func TestInheritedReplicaAtALease(t *testing.T) {
+	files := kubeadmMachine(t)
+	s := inheritedSpec(t, files)
+	s.EndpointLease, s.LeaseHolders, s.AllAddresses = "plndr-cp-lock", "kube-vip-10.0.0.100", true
+	f := machine.Interpret(inheritedFacts(files))
+	if err := checkChangeable(s, f); err != nil {
+		t.Fatal(err)
+	}
+	d, err := decide(s.Replica, f, time.Now())
+	if err != nil || len(d.restart) > 0 || !d.writes(component.LeaseConf) {
+		t.Errorf("restarted %q, kubeconfig written: %v, %v", d.restart, d.writes(component.LeaseConf), err)
+	}
+}
+
 // TestInheritedReplicaRestarts: what changes restarts what it concerns, also after an apply that was cut off between
 // the files and the restart.
 func TestInheritedReplicaRestarts(t *testing.T) {

@@ -11,6 +11,8 @@ type Election struct {
 	// unit, so what it says here is never executed.
 	Program string `json:"program"`
 	SHA256  string `json:"sha256,omitempty"` // of the program; "" is not checked
+	// LeaseName is the Lease by which the machines elect the holder; "" is the one that is named after the address.
+	LeaseName string `json:"lease_name,omitempty"`
 	// LeaseDuration is how long the Lease of a holder that does not renew it is respected.
 	LeaseDuration time.Duration `json:"lease_duration"`
 }

@@ -325,7 +325,7 @@ func TestAnnouncedByKubeVIP(t *testing.T) {
 		},
 	}
 	got := expectRegistration(t, here, values, want)
-	if kubevip.LeaseOf(got) != "" || validateRegistration(got) != nil {
+	if lease, _ := kubevip.LeaseOf(got); lease != "" || validateRegistration(got) != nil {
 		t.Errorf("the registration is %s, %v", got.Key(), validateRegistration(got))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -40,6 +41,12 @@ func (r *endpointResource) ImportState(
 	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
 	defer cancel()
 	cluster, recorded := r.registeredOn(ctx, machine)
+	if recorded.Address == "" {
+		recorded = r.staticPodOn(ctx, machine, &resp.Diagnostics)
+		if resp.Diagnostics.HasError() {
+			return
+		}
+	}
 	if registration := registrationNamed(recorded, wanted); withoutBalancers(registration.Kind) {
 		if err := checkWanted(machine, registration.Address, wanted); err != nil {
 			addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
@@ -134,6 +141,21 @@ func (r *endpointResource) registeredOn(ctx context.Context, machine *host.Host)
 	return recorded.ClusterID, registration
 }
 
+// staticPodOn returns the endpoint that a static pod of kube-vip has on a machine, or none.
+func (r *endpointResource) staticPodOn(
+	ctx context.Context, machine *host.Host, diags *diag.Diagnostics,
+) endpoint.Registration {
+	spec, there, err := kubevip.Import(ctx, machine)
+	switch {
+	case err != nil:
+		addError(diags, path.Empty(), "Endpoint not imported", err)
+	case there:
+		spec.DrainTimeout = endpoint.DefaultDrainTimeout
+		return spec.Registration()
+	}
+	return endpoint.Registration{}
+}
+
 // withoutBalancers reports whether an endpoint of that kind is recorded on the machines of its
 // replicas only.
 func withoutBalancers(kind endpoint.Kind) bool {
@@ -209,6 +231,7 @@ func importKubeVIP(i importer, registration endpoint.Registration) {
 	i.set("kube_vip.interface", stringOrNull(election.Interface))
 	i.set("kube_vip.program", election.Program)
 	i.set("kube_vip.sha256", stringOrNull(election.SHA256))
+	i.set("kube_vip.lease_name", stringOrNull(election.LeaseName))
 	i.set("kube_vip.lease_duration", durationText(election.LeaseDuration))
 	if announced := registration.BGP; announced != nil {
 		i.set("kube_vip.asn", int64(announced.ASN))

@@ -113,11 +113,11 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 		Additional:   stringsOrNull(registration.AdditionalAddresses()),
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
 	}.names(ctx, &ignored)
-	lease := kubevip.LeaseOf(registration)
+	_, holders := kubevip.LeaseOf(registration)
 	if m.noAdminConf() {
-		return withLease(component.LeavesWithoutAdmin(names), m.name(), lease)
+		return withLease(component.LeavesWithoutAdmin(names), m.name(), holders)
 	}
-	return withLease(component.Leaves(names), m.name(), lease)
+	return withLease(component.Leaves(names), m.name(), holders)
 }
 
 // noAdminConf reports whether the machine gets no administrators' kubeconfig.

@@ -30,12 +30,13 @@ type electionModel struct {
 	Interface     types.String `tfsdk:"interface"`
 	Program       types.String `tfsdk:"program"`
 	SHA256        types.String `tfsdk:"sha256"`
+	LeaseName     types.String `tfsdk:"lease_name"`
 	LeaseDuration types.String `tfsdk:"lease_duration"`
 }
 
 var electionTypes = map[string]attr.Type{
 	"mode": types.StringType, "interface": types.StringType, "program": types.StringType, "sha256": types.StringType,
-	"lease_duration": types.StringType,
+	"lease_name": types.StringType, "lease_duration": types.StringType,
 }
 
 // kubeVIP decodes the kube_vip attribute, which is not null. known is false if a value is unknown.
@@ -54,7 +55,7 @@ func (m kubeVIPModel) spec(ctx context.Context, diags *diag.Diagnostics) kubevip
 	announcement := announcementModel{ASN: m.ASN, Peers: m.Peers, HoldTime: m.HoldTime, Propagation: m.Propagation}
 	return kubevip.Spec{
 		Targets: stringMapOf(ctx, m.Targets, diags), Mode: e.Mode, Interface: e.Interface, Program: e.Program,
-		SHA256: e.SHA256, LeaseDuration: e.LeaseDuration,
+		SHA256: e.SHA256, LeaseName: e.LeaseName, LeaseDuration: e.LeaseDuration,
 		Announcement: announcement.announcement(ctx, path.Root("kube_vip"), diags),
 	}
 }
@@ -63,7 +64,7 @@ func (m kubeVIPModel) spec(ctx context.Context, diags *diag.Diagnostics) kubevip
 func (m electionModel) election(at path.Path, diags *diag.Diagnostics) endpoint.Election {
 	e := endpoint.Election{
 		Mode: m.Mode.ValueString(), Interface: m.Interface.ValueString(), Program: m.Program.ValueString(),
-		SHA256: m.SHA256.ValueString(),
+		SHA256: m.SHA256.ValueString(), LeaseName: m.LeaseName.ValueString(),
 	}
 	if !m.LeaseDuration.IsNull() {
 		duration, err := parseDuration(m.LeaseDuration)
@@ -82,7 +83,7 @@ func electionObject(ctx context.Context, e *endpoint.Election, diags *diag.Diagn
 	}
 	object, more := types.ObjectValueFrom(ctx, electionTypes, electionModel{
 		Mode: types.StringValue(e.Mode), Interface: stringOrNull(e.Interface), Program: types.StringValue(e.Program),
-		SHA256: stringOrNull(e.SHA256), LeaseDuration: durationText(e.LeaseDuration),
+		SHA256: stringOrNull(e.SHA256), LeaseName: stringOrNull(e.LeaseName), LeaseDuration: durationText(e.LeaseDuration),
 	})
 	diags.Append(more...)
 	return object

@@ -228,12 +228,12 @@ func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle
 	}
 	if !m.Replica.IsNull() {
 		replica := decodeReplica(ctx, m.Replica, diags)
-		lease := ""
+		holders := ""
 		if replica.KubeVIP.ValueBool() {
-			lease = kubevip.LeaseName(replica.Endpoint.ValueString())
+			holders = kubevip.HoldersOf(replica.Endpoint.ValueString())
 		}
 		all := component.Leaves(replica.names(ctx, diags))
-		leaves = append(leaves, withLease(all, replica.Name.ValueString(), lease)...)
+		leaves = append(leaves, withLease(all, replica.Name.ValueString(), holders)...)
 	}
 	if !m.User.IsNull() {
 		var user requestedUserModel
@@ -257,11 +257,11 @@ func decodeReplica(ctx context.Context, value types.Object, diags *diag.Diagnost
 }
 
 // withLease adds the certificate of a replica for the Lease of its endpoint, if it has one.
-func withLease(leaves []pki.Leaf, replica, lease string) []pki.Leaf {
-	if lease == "" {
+func withLease(leaves []pki.Leaf, replica, holders string) []pki.Leaf {
+	if holders == "" {
 		return leaves
 	}
-	return append(leaves, component.LeaseHolder(replica, lease))
+	return append(leaves, component.LeaseHolder(replica, holders))
 }
 
 func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostics) pki.APIServerNames {

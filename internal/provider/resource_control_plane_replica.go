@@ -206,6 +206,7 @@ func (r *replicaResource) identity(s controlplane.Spec) string {
 func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
 	urls := stringsOf(ctx, m.Etcd, diags)
 	registration := m.registration(ctx, diags)
+	lease, holders := kubevip.LeaseOf(registration)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Replica: component.Replica{
@@ -246,7 +247,8 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			DetectionTime:     registration.LongestDetection(),
 			AllAddresses:      registration.OnMachines(),
 			ListenAll:         m.Listen.ValueString() == listenAll,
-			EndpointLease:     kubevip.LeaseOf(registration),
+			EndpointLease:     lease,
+			LeaseHolders:      holders,
 			EarlyRenewal:      early,
 
 			HeldAddresses: kubevip.HeldAt(registration), AnnouncedAddresses: announcedAt(registration),

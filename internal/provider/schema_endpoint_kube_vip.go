@@ -78,6 +78,13 @@ func kubeVIPSchema() schema.Attribute {
 				MarkdownDescription: "SHA-256 of that program, in lower case. A machine with another one is refused, and its " +
 					"kube-vip is not started. Default: none; it is not checked. A change restarts kube-vip.",
 			},
+			"lease_name": schema.StringAttribute{
+				Optional: true, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Name of the Lease in the namespace `kube-system`, in the mode `arp`. Set it if static pods " +
+					"of kube-vip have the address (`vip_leasename` in their manifest, often `plndr-cp-lock`): the machines then " +
+					"take the address over from them, one after the other. Default: none; it is named after the address. A " +
+					"change replaces the endpoint, which is refused while it has replicas.",
+			},
 			"lease_duration": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(kubevip.DefaultLeaseDuration.String()),
 				PlanModifiers: []planmodifier.String{sameDuration{}}, Validators: []validator.String{durationValidator()},
@@ -108,7 +115,8 @@ func electionSchema() schema.Attribute {
 		Computed: true, MarkdownDescription: "How the machines of a kube_vip endpoint elect the holder of its address.",
 		Attributes: map[string]schema.Attribute{
 			"mode": text("As in `kube_vip`."), "interface": text("As in `kube_vip`."), "program": text("As in `kube_vip`."),
-			"sha256": text("As in `kube_vip`."), "lease_duration": text("As in `kube_vip`."),
+			"sha256": text("As in `kube_vip`."), "lease_name": text("As in `kube_vip`."),
+			"lease_duration": text("As in `kube_vip`."),
 		},
 	}
 }
@@ -124,8 +132,9 @@ func replicaElectionSchema() schema.Attribute {
 			"Default: none. A change restarts kube-vip.",
 		Attributes: map[string]schema.Attribute{
 			"mode": text(true, as), "program": text(true, as), "lease_duration": text(true, as),
-			"interface": text(false, as+" Default: none. A change restarts kube-vip."),
-			"sha256":    text(false, as+" Default: none. A change restarts kube-vip."),
+			"interface":  text(false, as+" Default: none. A change restarts kube-vip."),
+			"sha256":     text(false, as+" Default: none. A change restarts kube-vip."),
+			"lease_name": text(false, as+" Default: none. A change is refused while it has replicas."),
 		},
 	}
 }

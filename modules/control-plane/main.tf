@@ -107,6 +107,7 @@ resource "kube_control_plane_endpoint" "this" {
     interface        = var.endpoint.interface
     program          = var.endpoint.kube_vip.program
     sha256           = var.endpoint.kube_vip.sha256
+    lease_name       = var.endpoint.kube_vip.lease_name
     lease_duration   = var.endpoint.kube_vip.lease_duration
     asn              = var.endpoint.kube_vip.asn
     peers            = var.endpoint.kube_vip.peers

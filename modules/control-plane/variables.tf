@@ -98,6 +98,7 @@ variable "endpoint" {
       mode             = optional(string, "arp")
       program          = optional(string, "/usr/local/bin/kube-vip")
       sha256           = optional(string)
+      lease_name       = optional(string)
       lease_duration   = optional(string, "5s")
       asn              = optional(number)
       peers            = optional(list(object({ address = string, asn = number, multihop = optional(number), password = optional(string), targets = optional(set(string)) })))

@@ -75,7 +75,7 @@ func (c Client) EnsureBindings(ctx context.Context) error {
 					return false, nil
 				}
 			}
-			last = config.ensureEndpointLease(ctx, c.replica.EndpointLease)
+			last = config.ensureEndpointLease(ctx, c.replica.EndpointLease, c.replica.LeaseHolders)
 			return last == nil, nil
 		})
 	if last != nil {

@@ -11,7 +11,7 @@ import (
 	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 )
 
-// leaseMeta is the metadata of the Lease of an endpoint, of the role and of its binding. They have one name.
+// leaseMeta is the metadata of the Lease of an endpoint, of the role that permits to hold it, or of its binding.
 func leaseMeta(name string) meta.ObjectMeta {
 	return meta.ObjectMeta{
 		Name: name, Namespace: meta.NamespaceSystem,
@@ -26,25 +26,25 @@ func endpointLease(name string) *coordination.Lease {
 
 // leaseRole permits what an elected leader needs, on one Lease. RBAC cannot limit a create to one name, so the
 // Lease is created here.
-func leaseRole(name string) *rbac.Role {
-	return &rbac.Role{ObjectMeta: leaseMeta(name), Rules: []rbac.PolicyRule{{
-		APIGroups: []string{coordination.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{name},
+func leaseRole(holders, lease string) *rbac.Role {
+	return &rbac.Role{ObjectMeta: leaseMeta(holders), Rules: []rbac.PolicyRule{{
+		APIGroups: []string{coordination.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{lease},
 		Verbs: []string{"get", "update"},
 	}}}
 }
 
 // leaseBinding binds the role to the group of component.LeaseHolder.
-func leaseBinding(name string) *rbac.RoleBinding {
+func leaseBinding(holders string) *rbac.RoleBinding {
 	return &rbac.RoleBinding{
-		ObjectMeta: leaseMeta(name),
-		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: name},
-		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: name}},
+		ObjectMeta: leaseMeta(holders),
+		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: holders},
+		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: holders}},
 	}
 }
 
 // ensureEndpointLease ensures the Lease of an endpoint and the rights of its holders, and nothing if it has no
 // name. A role or binding that somebody has widened is as wanted afterwards.
-func (a adminAccess) ensureEndpointLease(ctx context.Context, name string) error {
+func (a adminAccess) ensureEndpointLease(ctx context.Context, name, holders string) error {
 	if name == "" {
 		return nil
 	}
@@ -56,10 +56,10 @@ func (a adminAccess) ensureEndpointLease(ctx context.Context, name string) error
 	if err != nil {
 		return err
 	}
-	if err := ensureRole(ctx, roles.Roles(meta.NamespaceSystem), leaseRole(name)); err != nil {
+	if err := ensureRole(ctx, roles.Roles(meta.NamespaceSystem), leaseRole(holders, name)); err != nil {
 		return err
 	}
-	if err := ensureRoleBinding(ctx, roles.RoleBindings(meta.NamespaceSystem), leaseBinding(name)); err != nil {
+	if err := ensureRoleBinding(ctx, roles.RoleBindings(meta.NamespaceSystem), leaseBinding(holders)); err != nil {
 		return err
 	}
 	_, err = ensure(ctx, leases.Leases(meta.NamespaceSystem), endpointLease(name))

@@ -12,13 +12,14 @@ import (
 // TestLeaseRole: the group in the certificate of kube-vip may read and update one Lease, and nothing else.
 func TestLeaseRole(t *testing.T) {
 	const name = "kube-vip-10.0.0.100"
-	role, binding := leaseRole(name), leaseBinding(name)
+	const lease = "plndr-cp-lock"
+	role, binding := leaseRole(name, lease), leaseBinding(name)
 	if len(role.Rules) != 1 {
 		t.Fatalf("the rules are %+v", role.Rules)
 	}
 	rule := role.Rules[0]
 	if !slices.Equal(rule.Verbs, []string{"get", "update"}) || !slices.Equal(rule.Resources, []string{"leases"}) ||
-		!slices.Equal(rule.ResourceNames, []string{name}) || !slices.Equal(rule.APIGroups, []string{"coordination.k8s.io"}) {
+		!slices.Equal(rule.ResourceNames, []string{lease}) || !slices.Equal(rule.APIGroups, []string{"coordination.k8s.io"}) {
 		t.Errorf("the rule is %+v", rule)
 	}
 	groups := component.LeaseHolder("cp1", name).Organizations

@@ -25,7 +25,7 @@ func TestEnsureWithoutSpace(t *testing.T) {
 		}
 		_, err := ensure(ctx, leases, endpointLease(lease))
 		return errors.Join(append(all, err,
-			ensureRole(ctx, api.RbacV1().Roles(meta.NamespaceSystem), leaseRole(lease)),
+			ensureRole(ctx, api.RbacV1().Roles(meta.NamespaceSystem), leaseRole(lease, lease)),
 			ensureRoleBinding(ctx, api.RbacV1().RoleBindings(meta.NamespaceSystem), leaseBinding(lease)))...)
 	}
 	if err := everything(t.Context()); err != nil {
@@ -44,7 +44,7 @@ func TestEnsureWithoutSpace(t *testing.T) {
 // administrators stays.
 func TestEnsureRepairs(t *testing.T) {
 	const lease = "kube-vip-10.0.0.100"
-	role, wide := leaseRole(lease), leaseRole(lease)
+	role, wide := leaseRole(lease, lease), leaseRole(lease, lease)
 	wide.Rules[0].Verbs = []string{"*"}
 	other := adminBinding()
 	other.Subjects = []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: "operators"}}

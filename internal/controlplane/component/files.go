@@ -110,7 +110,7 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 	}
 	if s.EndpointLease != "" {
 		all = append(all, Kubeconfig{
-			Leaf: LeaseHolder(s.Name, s.EndpointLease), Path: LeaseConf, Owner: "root", Server: s.LocalURL(),
+			Leaf: LeaseHolder(s.Name, s.LeaseHolders), Path: LeaseConf, Owner: "root", Server: s.LocalURL(),
 		})
 	}
 	if s.NoAdminConf {

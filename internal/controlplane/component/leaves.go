@@ -33,7 +33,7 @@ func (s Replica) leaves() []pki.Leaf {
 		leaves = LeavesWithoutAdmin(s.CertificateNames())
 	}
 	if s.EndpointLease != "" {
-		leaves = append(leaves, LeaseHolder(s.Name, s.EndpointLease))
+		leaves = append(leaves, LeaseHolder(s.Name, s.LeaseHolders))
 	}
 	return leaves
 }
@@ -41,9 +41,9 @@ func (s Replica) leaves() []pki.Leaf {
 // Admin returns the administrator of admin.conf.
 func Admin() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }
 
-// LeaseHolder returns the identity of kube-vip on the machine of a replica. Its group has the name of the
-// Lease, and may read and update that Lease alone.
-func LeaseHolder(replica, lease string) pki.Leaf { return pki.User("kube-vip:"+replica, lease) }
+// LeaseHolder returns the identity of kube-vip on the machine of a replica. Its group may read and update the Lease
+// of the endpoint, and nothing else.
+func LeaseHolder(replica, group string) pki.Leaf { return pki.User("kube-vip:"+replica, group) }
 
 // SystemMasters returns the identity that the provider uses with an API server. It bypasses
 // RBAC, because the provider ensures the binding that grants administrators their rights.

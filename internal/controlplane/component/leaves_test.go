@@ -25,7 +25,7 @@ func TestLeavesAreAllThatIsIssued(t *testing.T) {
 	if got, want := len(s.leaves()), len(Certificates(s))+len(Kubeconfigs(s))+1; got != want || got != len(have)-1 {
 		t.Errorf("%d leaves without admin.conf, want %d", got, want)
 	}
-	s.EndpointLease = "kube-vip-10.0.0.100"
+	s.EndpointLease, s.LeaseHolders = "plndr-cp-lock", "kube-vip-10.0.0.100"
 	if got, want := len(s.leaves()), len(Certificates(s))+len(Kubeconfigs(s))+1; got != want || got != len(have) {
 		t.Errorf("%d leaves with the Lease of an endpoint, want %d", got, want)
 	}
@@ -41,13 +41,13 @@ func TestLeaseHolder(t *testing.T) {
 	if len(named(s)) > 0 || !slices.Contains(UnwantedFiles(s), LeaseConf) {
 		t.Errorf("without a Lease: %+v, not wanted are %q", named(s), UnwantedFiles(s))
 	}
-	s.EndpointLease = "kube-vip-10.0.0.100"
+	s.EndpointLease, s.LeaseHolders = "plndr-cp-lock", "kube-vip-10.0.0.100"
 	got := named(s)
 	if len(got) != 1 || slices.Contains(UnwantedFiles(s), LeaseConf) {
 		t.Fatalf("with a Lease: %+v, not wanted are %q", got, UnwantedFiles(s))
 	}
 	leaf := got[0].Leaf
-	if leaf.CommonName != "kube-vip:"+s.Name || !slices.Equal(leaf.Organizations, []string{s.EndpointLease}) ||
+	if leaf.CommonName != "kube-vip:"+s.Name || !slices.Equal(leaf.Organizations, []string{s.LeaseHolders}) ||
 		got[0].Owner != "root" || got[0].Server != s.LocalURL() {
 		t.Errorf("the kubeconfig is %+v", got[0])
 	}

@@ -78,6 +78,9 @@ type Replica struct {
 	// EndpointLease is the name of the Lease whose holder has the endpoint's address, as with kube-vip. Its
 	// holders get a kubeconfig for it. "" means that the endpoint has none.
 	EndpointLease string
+	// LeaseHolders is the name of the role that permits to read and update that Lease, of its binding, and of the group
+	// in the certificates of those who may hold it.
+	LeaseHolders string
 	// HeldAddresses are addresses of endpoints that one machine of a replica has at a time. They are for facts.
 	HeldAddresses []string
 	// AnnouncedAddresses are addresses of endpoints that the machine announces by BGP, with who says whether it does:

@@ -117,7 +117,10 @@ func takeOverProblems(s component.Replica, f Observed) []string {
 		}
 	}
 	for _, k := range component.Kubeconfigs(s) {
-		if problems := KubeconfigProblems(s, k, f, time.Now()); len(problems) > 0 && k.Path != component.AdminConf {
+		if k.Path == component.AdminConf || k.Path == component.LeaseConf { // no component reads them
+			continue
+		}
+		if problems := KubeconfigProblems(s, k, f, time.Now()); len(problems) > 0 {
 			failed = append(failed, problems[0]+"; it is read at the start only, so it is changed by a later apply: renew it "+
 				"with kubeadm, or set a shorter early_renewal, until the replica is taken over")
 		}

@@ -36,6 +36,10 @@ type Kind[R any] struct {
 	// Secrets returns why something secret that the registration names is not known. It may be nil.
 	Secrets func(r endpoint.Registration) error
 
+	// Conflict returns why no machine in this state can be one of the endpoint's, whatever is installed on it. It may be
+	// nil.
+	Conflict func(r endpoint.Registration, m Machine[R]) error
+
 	// Query asks for what the kind has on a machine, in addition to the record and the units.
 	Query func(r endpoint.Registration, own netip.Addr) host.Query
 	// Parse parses the output of the query's script.

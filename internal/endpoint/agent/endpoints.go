@@ -65,7 +65,8 @@ func (e *Endpoints[S, R]) converge(ctx context.Context, s S, what string) (endpo
 			Next: "correct the arguments of the endpoint (" + r.text().Attribute + ") and apply again", Err: err,
 		}
 	}
-	others := r.machinesOfOthers(ctx)
+	seen := r.ObserveMachines(ctx)
+	others := r.machinesOfOthers(seen)
 	if err := ctx.Err(); err != nil {
 		return endpoint.Status{}, err
 	}
@@ -79,7 +80,28 @@ func (e *Endpoints[S, R]) converge(ctx context.Context, s S, what string) (endpo
 			Detail: strings.Join(others, "\n"),
 		}
 	}
+	if name, err := r.conflict(seen); err != nil {
+		return endpoint.Status{}, &problem.Problem{
+			Summary: "Endpoint " + r.Address + " not " + what, Host: r.Hosts[name], Cause: err.Error(),
+			Unchanged: problem.Nothing, Next: r.nextStep(err), Err: err,
+		}
+	}
 	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
+}
+
+// conflict returns the first target that cannot be one of the endpoint's, and why.
+func (r *Registrar[R]) conflict(seen map[string]Machine[R]) (name string, err error) {
+	if r.Kind.Conflict == nil {
+		return "", nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if m := seen[name]; m.Err == nil {
+			if err := r.Kind.Conflict(r.Registration, m); err != nil {
+				return name, err
+			}
+		}
+	}
+	return "", nil
 }
 
 // check returns why the registration cannot be used, or nil.
@@ -92,9 +114,8 @@ func (r *Registrar[R]) check() error {
 }
 
 // machinesOfOthers lists the targets that belong to another endpoint.
-func (r *Registrar[R]) machinesOfOthers(ctx context.Context) []string {
+func (r *Registrar[R]) machinesOfOthers(seen map[string]Machine[R]) []string {
 	var others []string
-	seen := r.ObserveMachines(ctx)
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if m := seen[name]; m.Err == nil && m.Owner.Other(r.Registration) {
 			others = append(others, "  "+name+" ("+r.Hosts[name]+"): "+m.Owner.String())

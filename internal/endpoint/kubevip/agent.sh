@@ -80,6 +80,65 @@ stop() {
   drop
 }
 
+# login: writes what curl needs.
+login() {
+  field certificate-authority-data >"$run/ca.crt"
+  field client-certificate-data >"$run/client.crt"
+  field client-key-data >"$run/client.key"
+}
+
+# terminated: whether $child was told to end (SIGTERM), which it does not see while it is stopped, or has ended.
+terminated() {
+  pending=$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$child/status" 2>/dev/null) || pending=''
+  [ -z "$pending" ] || [ $((0x$pending & 0x4000)) -ne 0 ]
+}
+
+# wait_for SECONDS COMMAND…: waits until the command succeeds.
+wait_for() {
+  tries=$(($1 * 10))
+  shift
+  until "$@"; do
+    tries=$((tries - 1))
+    [ $tries -gt 0 ] || return 1
+    sleep 0.1
+  done
+}
+
+no_pods() { [ -z "$(pods)" ]; }
+
+# inherit MANIFEST: ends the kube-vip of a static pod, which elects by the same Lease. As the holder it would drop the
+# address when the kubelet terminates it. So it is stopped first, and killed when another machine may get the address. The
+# kubelet does not start a container again that it terminates.
+inherit() {
+  child=$(pods | head -n 1)
+  stopped=no
+  if [ -n "$child" ] && [ -n "$(devices)" ]; then
+    stopped=yes
+    trap 'kill -CONT "$child" 2>/dev/null; rm -rf "$run"' EXIT
+    kill -STOP "$child"
+  fi
+  mkdir -p "$config/inherited"
+  cp "$1" "$config/inherited/.new"
+  sync "$config/inherited/.new"
+  mv "$config/inherited/.new" "$config/inherited/${1##*/}"
+  sync "$config/inherited" "$config"
+  rm "$1"
+  sync "${1%/*}"
+  if [ $stopped = yes ]; then
+    if ! wait_for 60 terminated; then
+      echo "the kubelet does not terminate kube-vip, although $1 is gone" >&2
+      exit 1
+    fi
+    give
+    if alive; then kill -KILL "$child"; fi
+    drop
+  fi
+  if ! wait_for 60 no_pods; then
+    echo "kube-vip of the static pod still runs, although $1 is gone" >&2
+    exit 1
+  fi
+}
+
 # hangs: whether kube-vip has written nothing for twice as long as a Lease lasts. Whether it has the Lease or wants it, it
 # sends a request every $retry seconds. Without the Lease, nobody else would notice. It must have lived before: what
 # hangs from its start is not killed again and again.
@@ -98,11 +157,17 @@ case $1 in
 clean)
   drop
   ;;
+inherit) # MANIFEST KUBECONFIG, as root and outside of the unit
+  run=$(mktemp -d /run/kube-vip-inherit.XXXXXX)
+  trap 'rm -rf "$run"' EXIT
+  CREDENTIALS_DIRECTORY=$run
+  cp "$3" "$run/kubeconfig"
+  login
+  inherit "$2"
+  ;;
 run)
   trap 'stop; exit 0' TERM INT
-  field certificate-authority-data >"$run/ca.crt"
-  field client-certificate-data >"$run/client.crt"
-  field client-key-data >"$run/client.key"
+  login
   systemd-notify --ready
   while :; do
     ask

@@ -59,7 +59,7 @@ func TestModeBGP(t *testing.T) {
 	if r.Kind != endpoint.KubeVIP || r.BGP.HoldTime != 3*time.Second || r.BGP.Propagation != time.Second {
 		t.Errorf("the registration is %+v, %+v", r, r.BGP)
 	}
-	if name := LeaseOf(r); name != "" {
+	if name, _ := LeaseOf(r); name != "" {
 		t.Errorf("the replica needs the Lease %s", name)
 	}
 	if strings.Contains(r.Key(), testPasswords["spine"]) {

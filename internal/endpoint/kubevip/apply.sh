@@ -1,10 +1,16 @@
 # Runs after the files are in place; CHANGED lists the changed files. The agent is restarted if something of it,
-# its certificate or peers, or the program has changed. Go sets unit, run, credential and credential_name.
+# its certificate or peers, or the program has changed. Go sets unit, agent, run, credential, credential_name, and
+# manifests, the paths of static pods from which the address is taken over.
 lock
 if [ "$(whose)" != ours ]; then
   echo "the machine has another endpoint by now, or lost its record: $config/endpoint.json" >&2
   exit 1
 fi
+for manifest in $manifests; do
+  if [ -e "$manifest" ] && grep -qwF -- "$vip" "$manifest"; then
+    sh "$agent" inherit "$manifest" "$credential" # the unit must not run beside it
+  fi
+done
 again=no
 [ -z "$CHANGED" ] || again=yes
 cmp -s "$credential" "/run/credentials/$unit/$credential_name" || again=yes

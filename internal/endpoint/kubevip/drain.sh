@@ -1,5 +1,9 @@
 # Takes the replica out of rotation, and keeps it so after a restart of the machine. The agent ends kube-vip, which
 # releases the Lease, and removes the address. Go sets unit.
+if [ -n "$(pods)" ]; then
+  echo "kube-vip of a static pod still has the address, or may get it: apply without other changes first" >&2
+  exit 1
+fi
 if [ ! -d "$config" ]; then
   echo absent
   exit 0

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"net/netip"
+	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
@@ -35,7 +36,7 @@ func kind(passwords map[string]string) agent.Kind[report] {
 		Text:      text,
 		ConfigDir: configDir, Program: programDir, Units: []string{unitName},
 		Scripts: agent.Scripts{
-			Vars: variables, Apply: applyScript, Admit: admitScript, Drain: drainScript,
+			Vars: variables, Functions: podsFunction, Apply: applyScript, Admit: admitScript, Drain: drainScript,
 			Clean: host.Command{Script: cleanScript},
 		},
 		Complete: complete, Validate: ValidateRegistration, Query: query,
@@ -45,7 +46,8 @@ func kind(passwords map[string]string) agent.Kind[report] {
 			}
 			return bgp.CheckPasswords(r, passwords)
 		},
-		Parse: func(output string, _ endpoint.Registration, own netip.Addr) report { return parseReport(output, own) },
+		Conflict: notInheritable,
+		Parse:    func(output string, _ endpoint.Registration, own netip.Addr) report { return parseReport(output, own) },
 		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
 			if announces(r) {
 				return announcingFiles(bgp.At(r, name), name, own, m.Report.Device, passwords)
@@ -87,9 +89,13 @@ func complete(r endpoint.Registration) endpoint.Registration {
 // variables are those of the scripts.
 func variables(r endpoint.Registration) map[string]string {
 	file, name := credential(r)
+	manifests := strings.Join(podManifests, " ")
+	if announces(r) {
+		manifests = ""
+	}
 	return map[string]string{
 		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": runDir,
-		"credential": file, "credential_name": name,
+		"credential": file, "credential_name": name, "manifests": manifests,
 	}
 }
 
@@ -124,6 +130,10 @@ func nextStep(err error) string {
 		return "install kube-vip at that path on the machine, or set kube_vip.program, then apply again"
 	case errors.Is(err, errDigest):
 		return "install the program with the digest in kube_vip.sha256, or correct it, then apply again"
+	case errors.Is(err, errOtherLease):
+		return "set kube_vip.lease_name of the endpoint to the Lease of the static pods, then apply again"
+	case errors.Is(err, errOtherKubeVIP):
+		return "let the endpoint have the settings of that kube-vip, or end it on all machines; then apply again"
 	case errors.Is(err, errNoCommand):
 		return "install it with the machine's package manager, then apply again"
 	case errors.Is(err, errNoOwnAddress), errors.Is(err, errOtherNetwork):

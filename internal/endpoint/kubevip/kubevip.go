@@ -49,6 +49,7 @@ type Spec struct {
 	Interface     string            // "" means the one with the machine's own address
 	Program       string            // path of kube-vip on the machines; "" means DefaultProgram
 	SHA256        string            // of the program; "" is not checked
+	LeaseName     string            // in the namespace kube-system; "" is named after the address
 	LeaseDuration time.Duration     // 0 means DefaultLeaseDuration
 	DrainTimeout  time.Duration
 	// Announcement is for the mode BGP. Its zero values are the defaults of package bgp.
@@ -63,7 +64,7 @@ func (s Spec) Registration() endpoint.Registration {
 		Port: port, TargetPort: port, DrainTimeout: s.DrainTimeout,
 		KubeVIP: &endpoint.Election{
 			Mode: cmp.Or(s.Mode, ARP), Interface: s.Interface, Program: cmp.Or(s.Program, DefaultProgram),
-			SHA256: s.SHA256, LeaseDuration: cmp.Or(s.LeaseDuration, DefaultLeaseDuration),
+			SHA256: s.SHA256, LeaseName: s.LeaseName, LeaseDuration: cmp.Or(s.LeaseDuration, DefaultLeaseDuration),
 		},
 	}
 	a := s.Announcement
@@ -76,25 +77,33 @@ func (s Spec) Registration() endpoint.Registration {
 // announces reports whether the machines announce the address.
 func announces(r endpoint.Registration) bool { return r.KubeVIP.Mode == BGP }
 
-// LeaseName returns the name of the Lease of an endpoint. It is also the name of the role that permits to
-// update it, and of the group in the certificates of its holders. Names have no colons, so an IPv6 address has
-// all its digits, and dashes.
-func LeaseName(address string) string {
+// HoldersOf returns the name of the role that permits to update the Lease of an endpoint, and of the group in the
+// certificates of its holders. It is also the name of the Lease, unless the endpoint names another one. Names have no
+// colons, so an IPv6 address has all its digits, and dashes.
+func HoldersOf(address string) string {
 	if at, err := netip.ParseAddr(address); err == nil && at.Is6() {
 		address = strings.ReplaceAll(at.StringExpanded(), ":", "-")
 	}
 	return "kube-vip-" + address
 }
 
-// LeaseOf returns the name of the Lease that a replica with this registration needs. It is "" if none of its
-// endpoints is of this kind and elects a holder.
-func LeaseOf(r endpoint.Registration) string {
+// LeaseOf returns the name of the Lease that a replica with this registration needs, and of its holders as HoldersOf
+// does. Both are "" if none of its endpoints is of this kind and elects a holder.
+func LeaseOf(r endpoint.Registration) (name, holders string) {
 	for _, each := range r.All() {
 		if each.Kind == endpoint.KubeVIP && (each.KubeVIP == nil || !announces(each)) {
-			return LeaseName(each.Address)
+			return leaseName(each), HoldersOf(each.Address)
 		}
 	}
-	return ""
+	return "", ""
+}
+
+// leaseName returns the name of the Lease of an endpoint.
+func leaseName(r endpoint.Registration) string {
+	if r.KubeVIP != nil && r.KubeVIP.LeaseName != "" {
+		return r.KubeVIP.LeaseName
+	}
+	return HoldersOf(r.Address)
 }
 
 // HeldAt returns the addresses of which a replica with this registration has one or none at a time, as their holder.

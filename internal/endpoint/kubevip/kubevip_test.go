@@ -40,19 +40,24 @@ func TestRegistration(t *testing.T) {
 	if err := ValidateRegistration(r); err != nil {
 		t.Error(err)
 	}
-	if name := LeaseOf(r); name != "kube-vip-10.0.0.100" {
-		t.Errorf("the Lease is %q", name)
+	if name, holders := LeaseOf(r); name != "kube-vip-10.0.0.100" || holders != name {
+		t.Errorf("the Lease is %q, of %q", name, holders)
 	}
-	if name := LeaseOf(endpoint.Registration{Kind: endpoint.BGP, Address: "10.0.0.100"}); name != "" {
+	named := testSpec()
+	named.LeaseName = "plndr-cp-lock"
+	if name, holders := LeaseOf(named.Registration()); name != "plndr-cp-lock" || holders != "kube-vip-10.0.0.100" {
+		t.Errorf("the Lease is %q, of %q", name, holders)
+	}
+	if name, _ := LeaseOf(endpoint.Registration{Kind: endpoint.BGP, Address: "10.0.0.100"}); name != "" {
 		t.Errorf("another kind has the Lease %q", name)
 	}
-	if name := LeaseName("fd00:95::100"); name != "kube-vip-fd00-0095-0000-0000-0000-0000-0000-0100" {
+	if name := HoldersOf("fd00:95::100"); name != "kube-vip-fd00-0095-0000-0000-0000-0000-0000-0100" {
 		t.Errorf("the Lease of an IPv6 address is %q", name)
 	}
 	several := endpoint.Registration{
 		Kind: endpoint.DNS, Address: "api.example.org", Additional: []endpoint.Registration{r},
 	}
-	if name := LeaseOf(several); name != "kube-vip-10.0.0.100" {
+	if name, _ := LeaseOf(several); name != "kube-vip-10.0.0.100" {
 		t.Errorf("the Lease of an additional endpoint is %q", name)
 	}
 	several.Additional = append(several.Additional, bgpSpec().Registration())
@@ -74,6 +79,7 @@ func TestValidateRegistration(t *testing.T) {
 		return func(r *altered) { r.Hosts = map[string]string{name: address} }
 	}
 	lease := func(d time.Duration) func(*altered) { return func(r *altered) { r.KubeVIP.LeaseDuration = d } }
+	named := func(name string) func(*altered) { return func(r *altered) { r.KubeVIP.LeaseName = name } }
 	device := func(name string) func(*altered) { return func(r *altered) { r.KubeVIP.Interface = name } }
 	program := func(path string) func(*altered) { return func(r *altered) { r.KubeVIP.Program = path } }
 	digest := func(text string) func(*altered) { return func(r *altered) { r.KubeVIP.SHA256 = text } }
@@ -110,6 +116,10 @@ func TestValidateRegistration(t *testing.T) {
 		"digest":             {digest(strings.Repeat("0a", 32)), ""},
 		"digest, upper case": {digest(strings.Repeat("0A", 32)), "64 hexadecimal digits"},
 		"digest, short":      {digest("0a"), "64 hexadecimal digits"},
+		"lease, named":       {named("plndr-cp-lock"), ""},
+		"lease, upper case":  {named("Lock"), "is not the name of a Lease"},
+		"lease, a group":     {named("system:masters"), "is not the name of a Lease"},
+		"lease, code":        {named("$(id)"), "is not the name of a Lease"},
 		"lease, shortest":    {lease(5 * time.Second), ""},
 		"lease, longest":     {lease(time.Minute), ""},
 		"lease, too short":   {lease(4 * time.Second), "lease duration 4s"},

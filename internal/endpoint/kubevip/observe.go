@@ -19,7 +19,7 @@ var stateScript host.Script
 func query(r endpoint.Registration, own netip.Addr) host.Query {
 	file, name := credential(r)
 	q := host.Query{
-		Files: []string{agentPath}, Commands: commands(r), Script: stateScript,
+		Files: []string{agentPath}, Contents: podManifests, Commands: commands(r), Script: podsFunction + stateScript,
 		Vars: map[string]string{
 			"own": own.String(), "vip": r.Address, "length": length(r.Address), "config": configDir, "run": runDir,
 			"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256, "unit": unitName, "credential": file,
@@ -54,6 +54,8 @@ func outOfRotation(r endpoint.Registration, name string, m machine) error {
 	switch {
 	case m.Owner.Other(r):
 		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.Owner)
+	case !m.Report.Registered && isCandidate(r, m):
+		return nil
 	case !m.Report.Registered:
 		return agent.ErrDrained
 	case !m.Report.Running:
@@ -83,6 +85,9 @@ func differs(r endpoint.Registration, m machine) []string {
 	case m.Report.Stale:
 		differences = append(differences, "kube-vip runs with an earlier certificate than that of "+credentialPath)
 	}
+	if m.Report.Foreign {
+		differences = append(differences, "kube-vip also runs as a static pod, for the same address")
+	}
 	if m.Report.Replaced {
 		differences = append(differences, "kube-vip runs an earlier program than "+r.KubeVIP.Program)
 	}
@@ -101,6 +106,9 @@ func device(m machine, r endpoint.Registration) string {
 func restarts(r endpoint.Registration, name string, m machine, wanted []host.File) bool {
 	if outOfRotation(r, name, m) != nil {
 		return false
+	}
+	if isCandidate(r, m) {
+		return true
 	}
 	differs := m.Report.Stale || m.Report.Replaced
 	for _, file := range wanted {
@@ -125,6 +133,9 @@ func requirements(m machine, r endpoint.Registration) error {
 		if m.Facts.Commands[command] == "" {
 			return fmt.Errorf("%w: %s", errNoCommand, command)
 		}
+	}
+	if err := notInheritable(r, m); err != nil {
+		return err
 	}
 	address, err := netip.ParseAddr(r.Address)
 	switch {

@@ -18,6 +18,7 @@ type report struct {
 	Credential bool         // the machine has what systemd hands to the agent: a kubeconfig, or the peers
 	Stale      bool         // the agent runs with an earlier one
 	Running    bool         // kube-vip runs
+	Foreign    bool         // somebody else runs a kube-vip for the address
 	Replaced   bool         // it runs a program that was replaced since
 	Lease      bool         // the agent reads the Lease
 	Holder     string       // of the Lease; "" if nobody holds it
@@ -30,6 +31,7 @@ func parseReport(text string, own netip.Addr) report {
 	flags := map[string]*bool{
 		"registered": &r.Registered, "address": &r.Address, "program": &r.Program, "digest": &r.Digest,
 		"credential": &r.Credential, "stale": &r.Stale, "running": &r.Running, "replaced": &r.Replaced,
+		"foreign": &r.Foreign,
 	}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)

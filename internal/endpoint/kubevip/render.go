@@ -30,7 +30,7 @@ func files(r endpoint.Registration, name string, own netip.Addr, device string) 
 
 // renderAgent renders the agent. It asks the API server at the machine's own address, and never the endpoint.
 func renderAgent(r endpoint.Registration, name string, own netip.Addr, device string) string {
-	lease := LeaseName(r.Address)
+	lease := leaseName(r)
 	duration := r.KubeVIP.LeaseDuration
 	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 	return "#!/bin/sh\n" + systemd.Managed + "\n" + string(host.Assignments(map[string]string{
@@ -41,7 +41,7 @@ func renderAgent(r endpoint.Registration, name string, own netip.Addr, device st
 		"source":  source(r.Address),
 		"program": r.KubeVIP.Program, "sha256": r.KubeVIP.SHA256,
 		"duration": seconds(duration), "renew": seconds(duration * 3 / 5), "retry": seconds(duration / 5),
-	})+superviseScript+agentScript)
+	})+superviseScript+podsFunction+agentScript)
 }
 
 // agentUnit is what differs between the units of the agents.

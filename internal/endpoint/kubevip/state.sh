@@ -12,6 +12,7 @@ if [ -s "$credential" ]; then
     echo stale
   fi
 fi
+if [ -n "$(pods)" ]; then echo foreign; fi
 pid=$(cat "$run/pid" 2>/dev/null)
 case $pid in
 '' | *[!0-9]*) ;;

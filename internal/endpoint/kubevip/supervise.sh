@@ -10,7 +10,9 @@ devices() { ip -o address show to "$vip/$length" | awk '{ print $2 }'; }
 
 # drop: removes the address. A kube-vip that is killed keeps it, and so may one that ends.
 drop() {
-  for held in $(devices); do ip address delete "$vip/$length" dev "$held" || true; done
+  ip -o address show to "$vip/$length" | awk '{ print $4, $2 }' | while read -r held device; do
+    ip address delete "$held" dev "$device" || true
+  done
 }
 
 alive() { [ -n "$child" ] && kill -0 "$child" 2>/dev/null; }

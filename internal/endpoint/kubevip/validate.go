@@ -25,6 +25,8 @@ var (
 	interfaceForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$`)
 	programForm   = regexp.MustCompile(`^/[A-Za-z0-9._/+-]{1,250}$`)
 	digestForm    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	// leaseForm is the name of an object (RFC 1123).
+	leaseForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	// holderForm is a name in a Lease: replicas are named so.
 	holderForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$`)
 )
@@ -109,6 +111,8 @@ func validateElection(e endpoint.Election) error {
 		return fmt.Errorf("%q is not the absolute path of a program", e.Program)
 	case e.SHA256 != "" && !digestForm.MatchString(e.SHA256):
 		return errors.New("the SHA-256 of the program is not 64 hexadecimal digits in lower case")
+	case e.LeaseName != "" && (e.Mode == BGP || !leaseForm.MatchString(e.LeaseName)):
+		return fmt.Errorf("%q is not the name of a Lease, or the mode has none", e.LeaseName)
 	case e.LeaseDuration < minLeaseDuration || e.LeaseDuration > maxLeaseDuration || e.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("lease duration %s is not a number of seconds between %s and %s", e.LeaseDuration,
 			minLeaseDuration, maxLeaseDuration)

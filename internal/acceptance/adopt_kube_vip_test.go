@@ -1,0 +1,262 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
+)
+
+// adoptedKubeVIP is a control plane of three machines that kubeadm has created, at an address of which static pods of
+// kube-vip elect the holder.
+type adoptedKubeVIP struct {
+	adoptedCluster
+	lease string // lease_name of the endpoint
+}
+
+// kubeVIPManifest writes the static pod, as kube-vip's guide for kubeadm says. $conf is the kubeconfig that it uses.
+const kubeVIPManifest = `mkdir -p /etc/kubernetes/manifests
+%s manifest pod --interface "$(ip -o address show to %s | awk '{ print $2 }')" --address %s --controlplane --arp \
+  --leaderElection --leaseDuration 5 --leaseRenewDuration 3 --leaseRetry 1 >/tmp/kube-vip.yaml
+sed "s#path: /etc/kubernetes/admin.conf#path: $conf#" /tmp/kube-vip.yaml >/etc/kubernetes/manifests/kube-vip.yaml`
+
+// TestAdoptKubeVIP imports a control plane whose address static pods of kube-vip have. The endpoint takes the address
+// over, machine by machine, and no component restarts.
+func TestAdoptKubeVIP(t *testing.T) {
+	machines(t)
+	s := &adoptedKubeVIP{adoptedCluster: adoptedCluster{
+		names: []string{"cp1", "cp2", "cp3"}, version: release(t, "kubernetes-1.35"), etcd: release(t, "etcd"),
+		runtime: "static_pod",
+	}}
+	t.Cleanup(func() {
+		for _, name := range s.names {
+			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !t.Run("kubeadm", s.kubeadm) {
+		t.FailNow()
+	}
+	s.w = newStory(t, s.names...)
+	choose(t, s.w, s.names...)
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"another Lease is refused", s.otherLease},
+		{"a change at the same time is refused", s.changedAtOnce},
+		{"cut off", s.cutOff},
+		{"taken over", s.takenOver},
+		{"a flag of the API servers", s.flagChanged},
+		{"a static pod that comes back", s.podAgain},
+	} {
+		if !t.Run(step.name, step.run) {
+			for _, name := range s.names {
+				t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), "ip -br address; ls -la /etc/kubernetes/manifests; "+
+					"journalctl -u kubelet -u kube-endpoint-kube-vip -n 40 --no-pager | cut -c 1-300; "+
+					"tail -n 15 /var/log/pods/kube-system_kube-vip*/*/*.log | cut -c 1-300"))
+			}
+			t.FailNow()
+		}
+	}
+	apply(t, s.w, "-destroy")
+}
+
+// kubeadm creates the control plane on cp1, and joins the others.
+func (s *adoptedKubeVIP) kubeadm(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "kube-vip.tar")
+	program := filepath.Join(t.TempDir(), "kube-vip")
+	data, err := os.ReadFile(testrun.Supplied(t, supplied.KubeVIP))
+	if err == nil {
+		err = os.WriteFile(program, data, 0o700) //nolint:gosec // it is a program
+	}
+	if err == nil {
+		err = build.ProgramImage(t.Context(), "ghcr.io/kube-vip/kube-vip:v1.2.3", program, archive)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range s.names {
+		m := shared.lab.Machine(name)
+		installNodeOf(t, m, services.Kubelet, "kubernetes-1.35-node", "etcd", "kubernetes-1.35")
+		importArchive(t, m, archive)
+	}
+	installKubeVIP(t, s.names...)
+	manifest := func(name, conf string) {
+		onMachine(t, shared.lab.Machine(name), "conf="+conf+"\n"+fmt.Sprintf(kubeVIPManifest, services.KubeVIPPath,
+			address(name), vip))
+	}
+	manifest("cp1", "/etc/kubernetes/super-admin.conf")
+	first := shared.lab.Machine("cp1")
+	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
+		address("cp1"), vip, services.KubeadmInit)))
+	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
+	if len(ticket) != 3 {
+		t.Fatalf("kubeadm prints %q", ticket)
+	}
+	for _, name := range s.names[1:] {
+		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
+			"name=%s address=%s endpoint=%s token=%s hash=%s key=%s\n%s", name, address(name), vip, ticket[0], ticket[1],
+			ticket[2], services.KubeadmJoin)))
+		manifest(name, "/etc/kubernetes/admin.conf")
+	}
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), "until pgrep -f 'kube-vip manager' >/dev/null; do sleep 0.5; done")
+	}
+}
+
+// configure writes the configuration of the control plane.
+func (s *adoptedKubeVIP) configure(t *testing.T) {
+	t.Helper()
+	override(t, s.w, fmt.Sprintf(`
+resource "kube_pki_bundle" "this" {
+  cluster_name        = "kubernetes"
+  key_algorithm       = "RSA-2048"
+  deletion_protection = false
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address        = %[1]q
+  haproxy        = null
+  ca_certificate = null
+  kube_vip       = { targets = var.machines, lease_name = %[2]s }
+}
+
+resource "kube_etcd_member" "this" {
+  endpoint   = kube_control_plane_endpoint.this.registration
+  runtime    = "static_pod"
+  version    = %[3]q
+  extra_args = { snapshot-count = "10000", max-txn-ops = "200" }
+}
+
+resource "kube_control_plane_replica" "this" {
+  runtime       = "static_pod"
+  version       = %[4]q
+  service_cidrs = ["10.96.0.0/12"]
+  pod_cidrs     = ["10.244.0.0/16"]
+  extra_args    = { apiserver = { event-ttl = "2h"%[5]s } }
+  extra_volumes = %[6]s
+}
+`, vip, s.lease, s.etcd, s.version, s.arguments, s.volumes()))
+}
+
+// ids are what is imported, apart from the endpoint.
+func (s *adoptedKubeVIP) ids() map[string]string {
+	ids := map[string]string{"kube_pki_bundle.this": address("cp1")}
+	for _, name := range s.names {
+		ids[fmt.Sprintf("kube_etcd_member.this[%q]", name)] = address(name)
+		ids[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)] = address(name)
+	}
+	return ids
+}
+
+// expectPods expects that the static pods of kube-vip run on these machines, and on no other.
+func (s *adoptedKubeVIP) expectPods(t *testing.T, names ...string) {
+	t.Helper()
+	var running []string
+	for _, name := range s.names {
+		if onMachine(t, shared.lab.Machine(name), "ls /etc/kubernetes/manifests | grep kube-vip || true; "+
+			"ctr -n k8s.io containers ls | grep kube-vip/kube-vip || true") != "" {
+			running = append(running, name)
+		}
+	}
+	if !reflect.DeepEqual(running, names) {
+		t.Errorf("static pods of kube-vip are on %q, want %q", running, names)
+	}
+}
+
+// otherLease: two elections would give the address to two machines.
+func (s *adoptedKubeVIP) otherLease(t *testing.T) {
+	s.lease = "null"
+	s.configure(t)
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(s.ids()))
+	before := s.processes(t)
+	expectContains(t, refused(t, s.w), "elects by another Lease", "plndr-cp-lock", "kube_vip.lease_name")
+	s.expectPods(t, s.names...)
+	if now := s.processes(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("before the refused apply:\n%v\nafter it:\n%v", before, now)
+	}
+}
+
+// changedAtOnce: no API server stops while a static pod sends clients to it.
+func (s *adoptedKubeVIP) changedAtOnce(t *testing.T) {
+	s.lease, s.arguments = `"plndr-cp-lock"`, ", goaway-chance = \"0\""
+	s.configure(t)
+	ids := s.ids()
+	ids["kube_control_plane_endpoint.this"] = address("cp1")
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(ids))
+	before := s.processes(t)
+	expectContains(t, refused(t, s.w), "apply without other changes first")
+	if now := s.processes(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("before the refused apply:\n%v\nafter it:\n%v", before, now)
+	}
+	s.arguments = ""
+}
+
+// cutOff: the provider is killed while the machine with the address loses its static pod.
+func (s *adoptedKubeVIP) cutOff(t *testing.T) {
+	s.configure(t)
+	m := holder(t, s.names...)
+	admin := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/super-admin.conf")
+	clients := startClients(t, load.Config{Kubeconfig: admin, Criteria: moved()})
+	begun := func(line string) bool {
+		return strings.Contains(line, `"type":"apply_start"`) && strings.Contains(line, "kube_control_plane_replica")
+	}
+	cutWhen(t, s.w, begun, func(terraform *os.Process) {
+		onMachine(t, m, "while [ -e /etc/kubernetes/manifests/kube-vip.yaml ]; do sleep 0.05; done")
+		killProvider(t, s.w, terraform)
+	})
+	undisturbed(t, clients)
+}
+
+// takenOver: clients of kubeadm's administrator lose connections to the holder at most, and nothing else restarts.
+func (s *adoptedKubeVIP) takenOver(t *testing.T) {
+	s.configure(t)
+	before := s.processes(t)
+	admin := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/super-admin.conf")
+	clients := startClients(t, load.Config{Kubeconfig: admin, Criteria: moved()})
+	t.Log(plan(t, s.w))
+	apply(t, s.w)
+	undisturbed(t, clients)
+	s.expectPods(t)
+	holder(t, s.names...)
+	if now := s.processes(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("before the import:\n%v\nafter it:\n%v", before, now)
+	}
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), "systemctl is-active kube-endpoint-kube-vip; "+
+			"grep -q plndr-cp-lock /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml")
+	}
+	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
+	expectEmptyPlan(t, s.w)
+}
+
+func (s *adoptedKubeVIP) flagChanged(t *testing.T) {
+	s.arguments = ", goaway-chance = \"0\""
+	s.configure(t)
+	clients := startClients(t, load.Config{Kubeconfig: outputOf(t, s.w, "kubeconfig"), Criteria: moved()})
+	apply(t, s.w)
+	undisturbed(t, clients)
+}
+
+// podAgain: somebody puts the static pod back, and the next apply takes the address over again.
+func (s *adoptedKubeVIP) podAgain(t *testing.T) {
+	m := shared.lab.Machine("cp2")
+	onMachine(t, m, "cp /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml /etc/kubernetes/manifests/kube-vip.yaml; "+
+		"until [ -n \"$(ctr -n k8s.io tasks ls | grep -c kube-vip)\" ] && pgrep -f '^/usr/local/bin/kube-vip manager$'; do "+
+		"sleep 0.5; done")
+	expectContains(t, plan(t, s.w), "kube-vip also runs as a static pod")
+	apply(t, s.w)
+	s.expectPods(t)
+	holder(t, s.names...)
+}
