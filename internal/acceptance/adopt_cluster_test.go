@@ -251,12 +251,42 @@ func (s *adoptedCluster) upgraded(t *testing.T) {
 	s.underLoad(t, func() { apply(t, s.w) })
 }
 
-// kubeletsUpgraded: the kubelets follow the control plane, one machine at a time. A second apply does the same when
-// somebody has started the packages' kubelet again.
+// workload is what else runs on the nodes: a Deployment of which one Pod is always needed, and a Pod without a
+// controller.
+const workload = `
+{"apiVersion": "v1", "kind": "List", "items": [
+{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+  "replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+    "metadata": {"labels": {"app": "web"}}, "spec": {
+      "hostNetwork": true, "tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 1,
+      "containers": [{"name": "main", "image": "` + podImage + `", "imagePullPolicy": "Never", "args": ["tick"]}]}}}},
+{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": {
+  "minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}},
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lone"}, "spec": {
+  "nodeName": "cp1", "hostNetwork": true, "tolerations": [{"operator": "Exists"}],
+  "terminationGracePeriodSeconds": 1,
+  "containers": [{"name": "main", "image": "` + podImage + `", "imagePullPolicy": "Never", "args": ["tick"]}]}}]}`
+
+// kubeletsUpgraded: the kubelets follow the control plane, one machine at a time, and other Pods leave its node before.
+// A second apply does the same when somebody has started the packages' kubelet again.
 func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
+	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
+	kubectl(t, s.w, admin, "apply", "-f", writeFile(t, s.w, "workload.json", workload))
+	kubectl(t, s.w, admin, "rollout", "status", "deployment/web", "--timeout=3m")
+	pods := kubectl(t, s.w, admin, "get", "pods", "-l", "app=web", "-o", "name")
 	s.kubelet = "true"
 	s.configure(t)
+	expectContains(t, refused(t, s.w), "cannot be evicted", `default/lone`, "has no controller")
+	kubectl(t, s.w, admin, "delete", "pod", "lone")
 	s.underLoad(t, func() { apply(t, s.w) })
+	if now := kubectl(t, s.w, admin, "get", "pods", "-l", "app=web", "-o", "name"); now == pods {
+		t.Errorf("no Pod has left its node: %s", now)
+	}
+	kubectl(t, s.w, admin, "rollout", "status", "deployment/web", "--timeout=3m")
+	cordoned := kubectl(t, s.w, admin, "get", "nodes", "-o", "jsonpath={.items[*].spec.unschedulable}")
+	if cordoned != "" {
+		t.Errorf("nodes are cordoned: %s", cordoned)
+	}
 	const running = "/proc/$(systemctl show --property=MainPID --value kubelet.service)/exe --version"
 	expectVersions := func() {
 		t.Helper()
@@ -267,7 +297,6 @@ func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
 		}
 	}
 	expectVersions()
-	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
 	nodes := kubectl(t, s.w, admin, "get", "nodes", "-o",
 		"jsonpath={range .items[*]}{.status.nodeInfo.kubeletVersion}{end}")
 	if nodes != strings.Repeat("v"+s.version, len(s.names)) {

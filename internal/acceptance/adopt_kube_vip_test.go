@@ -91,8 +91,10 @@ func (s *adoptedKubeVIP) kubeadm(t *testing.T) {
 		installNodeOf(t, m, services.Kubelet, "kubernetes-1.35-node", "etcd", "kubernetes-1.35")
 		importArchive(t, m, archive)
 	}
-	installKubeVIP(t, s.names...)
 	manifest := func(name, conf string) {
+		if err := services.InstallKubeVIP(t.Context(), shared.lab.Machine(name), program); err != nil {
+			t.Fatal(err)
+		}
 		onMachine(t, shared.lab.Machine(name), "conf="+conf+"\n"+fmt.Sprintf(kubeVIPManifest, services.KubeVIPPath,
 			address(name), vip))
 	}
@@ -213,7 +215,8 @@ func (s *adoptedKubeVIP) cutOff(t *testing.T) {
 		return strings.Contains(line, `"type":"apply_start"`) && strings.Contains(line, "kube_control_plane_replica")
 	}
 	cutWhen(t, s.w, begun, func(terraform *os.Process) {
-		onMachine(t, m, "while [ -e /etc/kubernetes/manifests/kube-vip.yaml ]; do sleep 0.05; done")
+		onMachine(t, m, "timeout 120 sh -c 'while [ -e /etc/kubernetes/manifests/kube-vip.yaml ]; do "+
+			"sleep 0.05; done'")
 		killProvider(t, s.w, terraform)
 	})
 	undisturbed(t, clients)
@@ -249,12 +252,20 @@ func (s *adoptedKubeVIP) flagChanged(t *testing.T) {
 	undisturbed(t, clients)
 }
 
+// podReturns puts the static pod back, and waits until it runs.
+const podReturns = `cp /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml /etc/kubernetes/manifests/kube-vip.yaml
+runs() {
+  for pid in $(pgrep -x kube-vip); do
+    if tr '\0' '\n' <"/proc/$pid/environ" | grep -qx address=%s; then return 0; fi
+  done
+  return 1
+}
+until runs; do sleep 0.5; done`
+
 // podAgain: somebody puts the static pod back, and the next apply takes the address over again.
 func (s *adoptedKubeVIP) podAgain(t *testing.T) {
 	m := shared.lab.Machine("cp2")
-	onMachine(t, m, "cp /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml /etc/kubernetes/manifests/kube-vip.yaml; "+
-		"until [ -n \"$(ctr -n k8s.io tasks ls | grep -c kube-vip)\" ] && pgrep -f '^/usr/local/bin/kube-vip manager$'; do "+
-		"sleep 0.5; done")
+	onMachine(t, m, fmt.Sprintf(podReturns, vip))
 	expectContains(t, plan(t, s.w), "kube-vip also runs as a static pod")
 	apply(t, s.w)
 	s.expectPods(t)

@@ -24,14 +24,11 @@ const (
 	mostKubeletStarts = 3
 )
 
-// kubeletDrift describes how the program of the machine's kubelet differs from the wanted one.
+// kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
-	if !s.ManageKubelet {
-		return nil
-	}
-	problems := kubelet.Drift(kubelet.Read(f.Facts.Output), s.Version)
-	if reason := machine.FileProblem(f.Facts.Files, kubelet.File(s.Version)); reason != "" && len(problems) == 0 {
-		problems = append(problems, kubelet.DropIn+" "+reason)
+	problems := programDrift(s, f)
+	if s.ManageKubelet && kubelet.Read(f.Facts.Output).Cordoned {
+		problems = append(problems, "kubelet: its node accepts no Pods, because a change of it was cut off")
 	}
 	for i, text := range problems {
 		problems[i] = s.Machine() + ": " + text
@@ -39,9 +36,21 @@ func kubeletDrift(s Spec, f machine.Observed) []string {
 	return problems
 }
 
+// programDrift describes how the program of the machine's kubelet differs from the wanted one.
+func programDrift(s Spec, f machine.Observed) []string {
+	if !s.ManageKubelet {
+		return nil
+	}
+	problems := kubelet.Drift(kubelet.Read(f.Facts.Output), s.Version)
+	if reason := machine.FileProblem(f.Facts.Files, kubelet.File(s.Version)); reason != "" && len(problems) == 0 {
+		problems = append(problems, kubelet.DropIn+" "+reason)
+	}
+	return problems
+}
+
 // checkKubelet returns an error before the first change if the kubelet could not follow.
 func checkKubelet(s Spec, f machine.Observed) error {
-	if f.NodeMissing || len(kubeletDrift(s, f)) == 0 { // one that is installed is of the version
+	if f.NodeMissing || len(programDrift(s, f)) == 0 { // one that is installed is of the version
 		return nil
 	}
 	problems := kubelet.Problems(kubelet.Read(f.Facts.Output), s.Address, strconv.Itoa(s.APIPort()))
@@ -71,7 +80,7 @@ func installKubelet(ctx context.Context, s Spec) error {
 // A kubelet of another minor may run all static pods of its machine anew, at a time of its own, because it takes its
 // pods for others (kubernetes/kubernetes#116080). So everything that counts is stopped before: the replica is drained,
 // and the member of etcd on the machine has its turn among the members. Both are started again under the new kubelet,
-// or under the old one if the new one does not run.
+// or under the old one if the new one does not run. Other Pods leave the node before.
 func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Status, error) {
 	if !s.ManageKubelet {
 		return now, nil
@@ -80,14 +89,27 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	if err != nil || len(kubeletDrift(s, f)) == 0 {
 		return now, err
 	}
-	if err := checkKubelet(s, f); err != nil {
+	if len(programDrift(s, f)) > 0 {
+		err = r.changeProgram(ctx, s, f)
+	} else {
+		err = uncordon(ctx, s)
+	}
+	if err != nil {
 		return Status{}, err
+	}
+	return r.Read(ctx, s)
+}
+
+// changeProgram gives the kubelet the program of the wanted version.
+func (r *Replicas) changeProgram(ctx context.Context, s Spec, f machine.Observed) error {
+	if err := checkKubelet(s, f); err != nil {
+		return err
 	}
 	if err := installKubelet(ctx, s); err != nil {
-		return Status{}, err
+		return err
 	}
 	if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Try(s.Version)}); err != nil {
-		return Status{}, &problem.Problem{
+		return &problem.Problem{
 			Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "version", Err: err,
 			Cause:     "it does not take the arguments of the one that runs: " + err.Error(),
 			Unchanged: "its kubelet; the components are at " + s.Version + ".",
@@ -95,16 +117,19 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 				"apply again.",
 		}
 	}
-	change := func(ctx context.Context, member PausedMember) error { return r.changeKubelet(ctx, s, f, member) }
+	change := func(ctx context.Context, member PausedMember) (err error) {
+		defer func() { err = errors.Join(err, uncordon(ctx, s)) }()
+		if changesMinor(kubelet.Read(f.Facts.Output).Version, s.Version) {
+			if err := drainNode(ctx, s); err != nil {
+				return err
+			}
+		}
+		return r.changeKubelet(ctx, s, f, member)
+	}
 	if s.Store != nil {
-		err = s.Store.PauseMember(ctx, s.Address, change)
-	} else {
-		err = change(ctx, noMember{})
+		return s.Store.PauseMember(ctx, s.Address, change)
 	}
-	if err != nil {
-		return Status{}, err
-	}
-	return r.Read(ctx, s)
+	return change(ctx, noMember{})
 }
 
 // noMember is PausedMember for a machine without one.

@@ -27,7 +27,8 @@ func replicaRuntime() map[string]schema.Attribute {
 			MarkdownDescription: "Whether the kubelet of the machine follows `version`: once the replica serves its " +
 				"version, the kubelet runs the program of the same version, which the provider installs. The replica is " +
 				"drained for that, and the etcd member on the machine has its turn among the members, because a kubelet of " +
-				"another minor starts all static pods anew (see [The kubelet](../guides/static-pods.md#the-kubelet)). The " +
+				"another minor starts all static pods anew. Other Pods are evicted from the node before (see [The " +
+				"kubelet](../guides/static-pods.md#the-kubelet)). The " +
 				"unit must be that of Kubernetes' packages or kubeadm. Default `false`: the kubelet is yours. Only with " +
 				"`runtime = \"static_pod\"`. A change to `true` restarts the static pods, one machine at a time; a change to " +
 				"`false` leaves the kubelet as it is.",

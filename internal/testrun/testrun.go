@@ -74,10 +74,10 @@ func list(test, reason string) error {
 	return file.Close()
 }
 
-// Slow skips a test with -short: make test-unit runs it.
+// Slow skips a test with -short: make test runs it.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		Elsewhere(t, "make test-unit runs it")
+		Elsewhere(t, "make test runs it")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -60,6 +61,20 @@ func Start(version string) host.Script { return functions(version) + "kubelet_dr
 
 // Restart returns a script that starts the kubelet with what its unit says now. Containers keep running.
 func Restart() host.Script { return "systemctl restart " + Unit + "\n" }
+
+// CordonMark is a file of a machine whose node accepts no Pods because the provider changes its kubelet.
+const CordonMark = "/etc/kubernetes/node.cordoned"
+
+// Cordoned returns a script that writes CordonMark.
+func Cordoned() host.Script {
+	return ": >" + CordonMark + "\n" + host.Flush(CordonMark, path.Dir(CordonMark))
+}
+
+// IsCordoned returns a script that prints a line if there is a CordonMark.
+func IsCordoned() host.Script { return "if [ -e " + CordonMark + " ]; then echo cordoned; fi\n" }
+
+// Uncordoned returns a script that removes CordonMark.
+func Uncordoned() host.Script { return "rm -f " + CordonMark + "\n" + host.Flush(path.Dir(CordonMark)) }
 
 // Drift describes how the program of the kubelet differs from that of a version. There is none if the machine was not
 // asked.

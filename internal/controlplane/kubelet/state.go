@@ -20,6 +20,7 @@ type State struct {
 	Arguments string   // of its unit's command, without the program; "" if they are not known
 	Program   string   // that runs; "" if none does
 	Version   string   // of that; "" if it is not known
+	Cordoned  bool     // its node accepts no Pods, because a change of the kubelet was cut off
 	Servers   []string // URLs in its kubeconfig; none if it has none
 }
 
@@ -69,6 +70,8 @@ func (s *State) read(key string, values []string) {
 		if version, ok := strings.CutPrefix(decode(values[0]), "Kubernetes v"); ok && release.IsVersion(version) {
 			s.Version = version
 		}
+	case "node":
+		s.Cordoned = values[0] == "cordoned"
 	case "server":
 		at := decode(values[0])
 		if u, err := url.Parse(at); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil &&

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -145,7 +146,7 @@ func cleanScript(s component.Replica, written []string) host.Script {
 	return clearTimers() + host.Discard(definitions()...) + forget + host.Discard(files...) +
 		`if [ ! -e ` + EtcdUnit + ` ] && [ ! -e ` + EtcdPod + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
-rm -f ` + PausedPath + `
+rm -f ` + PausedPath + ` ` + kubelet.CordonMark + `
 rm -rf ` + KeptFilesDir + `
 if [ -d ` + installRoot + `/kubernetes ]; then # the kubelet stays, and what it runs
   find ` + installRoot + `/kubernetes -type f ! -name kubelet ! -name kubelet.sha256 -delete
