@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -40,22 +39,13 @@ func TestAdoptCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.balancer = shared.lab.Machine("cp4")
-	t.Cleanup(func() {
-		for _, name := range append([]string{"cp4"}, s.names...) {
-			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	rebuiltAfter(t, append([]string{"cp4"}, s.names...)...)
 	if !t.Run("kubeadm", s.kubeadm) {
 		t.FailNow()
 	}
 	s.w = newStory(t, append([]string{"cp4"}, s.names...)...) // it trusts the machines that have been made anew
 	choose(t, s.w, s.names...)
-	for _, step := range []struct {
-		name string
-		run  func(t *testing.T)
-	}{
+	runSteps(t, s.names, []adoptedStep{
 		{"imported", s.imported},
 		{"a flag of the API servers", s.flagChanged},
 		{"certificates renewed", s.renewed},
@@ -66,16 +56,7 @@ func TestAdoptCluster(t *testing.T) {
 		{"kubelets upgraded", s.kubeletsUpgraded},
 		{"kubeadm still works", s.kubeadmWorks},
 		{"moved to units", s.moved},
-	} {
-		if !t.Run(step.name, step.run) {
-			for _, name := range s.names {
-				t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), "ls -la /etc/kubernetes/manifests; "+
-					"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 30 --no-pager | cut -c 1-300; "+
-					"tail -n 8 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300"))
-			}
-			t.FailNow()
-		}
-	}
+	})
 	apply(t, s.w, "-destroy")
 }
 
@@ -324,9 +305,5 @@ func (s *adoptedCluster) moved(t *testing.T) {
 	s.underLoad(t, func() { apply(t, s.w) })
 	expectRunBy(t, s.names, "etcd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service",
 		"")
-	for _, name := range s.names {
-		if left := onMachine(t, shared.lab.Machine(name), "ls -A /etc/kubernetes/manifests"); left != "" {
-			t.Errorf("manifests on %s: %s", name, left)
-		}
-	}
+	expectNoManifests(t, s.names...)
 }

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"net/http"
@@ -66,41 +65,19 @@ func TestAdoptExternalEtcd(t *testing.T) {
 	machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
 	s := &adoptedEtcd{version: release(t, "kubernetes"), etcd: release(t, "etcd"), encryption: 2}
-	t.Cleanup(func() {
-		for _, name := range names {
-			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	rebuiltAfter(t, names...)
 	s.kubeadm(t)
 	s.w = newStory(t, names...) // it trusts the machines that have been made anew
 	choose(t, s.w, "cp1")
-	for _, step := range []struct {
-		name string
-		run  func(t *testing.T)
-	}{
+	runSteps(t, []string{"cp1", "cp3"}, []adoptedStep{
 		{"another machine's CA is refused", s.otherAuthority},
 		{"imported", s.imported},
 		{"flags of both", s.flagsChanged},
 		{"the CA of etcd rotated", s.rotated},
 		{"everything encrypted", s.encrypted},
-	} {
-		if !t.Run(step.name, step.run) {
-			for _, name := range []string{"cp1", "cp3"} {
-				t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), "ls -la /etc/kubernetes/manifests; "+
-					"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 30 --no-pager | cut -c 1-300; "+
-					"tail -n 8 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300"))
-			}
-			t.FailNow()
-		}
-	}
+	})
 	apply(t, s.w, "-destroy")
-	for _, name := range []string{"cp1", "cp3"} {
-		if left := onMachine(t, shared.lab.Machine(name), "ls -A /etc/kubernetes/manifests"); left != "" {
-			t.Errorf("manifests of a destroyed control plane on %s: %s", name, left)
-		}
-	}
+	expectNoManifests(t, "cp1", "cp3")
 }
 
 // kubeadm follows its guides: etcd on cp3, then the control plane on cp1.

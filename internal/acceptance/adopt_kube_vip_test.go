@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,38 +36,20 @@ func TestAdoptKubeVIP(t *testing.T) {
 		names: []string{"cp1", "cp2", "cp3"}, version: release(t, "kubernetes-1.35"), etcd: release(t, "etcd"),
 		runtime: "static_pod",
 	}}
-	t.Cleanup(func() {
-		for _, name := range s.names {
-			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	rebuiltAfter(t, s.names...)
 	if !t.Run("kubeadm", s.kubeadm) {
 		t.FailNow()
 	}
 	s.w = newStory(t, s.names...)
 	choose(t, s.w, s.names...)
-	for _, step := range []struct {
-		name string
-		run  func(t *testing.T)
-	}{
+	runSteps(t, s.names, []adoptedStep{
 		{"another Lease is refused", s.otherLease},
 		{"a change at the same time is refused", s.changedAtOnce},
 		{"cut off", s.cutOff},
 		{"taken over", s.takenOver},
 		{"a flag of the API servers", s.flagChanged},
 		{"a static pod that comes back", s.podAgain},
-	} {
-		if !t.Run(step.name, step.run) {
-			for _, name := range s.names {
-				t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), "ip -br address; ls -la /etc/kubernetes/manifests; "+
-					"journalctl -u kubelet -u kube-endpoint-kube-vip -n 40 --no-pager | cut -c 1-300; "+
-					"tail -n 15 /var/log/pods/kube-system_kube-vip*/*/*.log | cut -c 1-300"))
-			}
-			t.FailNow()
-		}
-	}
+	})
 	apply(t, s.w, "-destroy")
 }
 

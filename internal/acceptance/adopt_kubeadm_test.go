@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,41 +64,21 @@ func TestAdoptOlderKubeadm(t *testing.T) {
 	}
 }
 
-type adoptedStep struct {
-	name string
-	run  func(t *testing.T)
-}
-
 // tell creates a control plane with kubeadm, runs the steps, and destroys it.
 func (s *adoptedStory) tell(t *testing.T, steps []adoptedStep) {
 	t.Helper()
 	machines(t)
 	s.machine = shared.lab.Machine("cp1")
-	t.Cleanup(func() {
-		for _, name := range []string{"cp1", "cp2"} {
-			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	rebuiltAfter(t, "cp1", "cp2")
 	if !t.Run("kubeadm init", s.kubeadm) {
 		t.FailNow()
 	}
 	s.w = newStory(t, "cp1", "cp2") // it trusts the machine that has been made anew
 	choose(t, s.w, "cp1")
 	s.configure(t)
-	for _, step := range steps {
-		if !t.Run(step.name, step.run) {
-			t.Log(onMachine(t, s.machine, "ls -la /etc/kubernetes /etc/kubernetes/manifests /etc/kubernetes/pki; "+
-				"ctr -n k8s.io tasks ls; journalctl -u kubelet -n 40 --no-pager | cut -c 1-300; "+
-				"tail -n 12 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300"))
-			t.FailNow()
-		}
-	}
+	runSteps(t, []string{"cp1"}, steps)
 	apply(t, s.w, "-destroy")
-	if left := onMachine(t, s.machine, "ls -A /etc/kubernetes/manifests"); left != "" {
-		t.Errorf("manifests of a destroyed control plane: %s", left)
-	}
+	expectNoManifests(t, "cp1")
 }
 
 func (s *adoptedStory) kubeadm(t *testing.T) {

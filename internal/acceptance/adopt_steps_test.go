@@ -1,0 +1,54 @@
+package acceptance
+
+import (
+	"context"
+	"testing"
+)
+
+// adoptedStep is a part of the life of a control plane that kubeadm has created.
+type adoptedStep struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// rebuiltAfter makes machines on which kubeadm has run anew when the test ends.
+func rebuiltAfter(t *testing.T, names ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, name := range names {
+			if err := shared.lab.Machine(name).Rebuild(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// kubeletState prints what a kubelet runs, and what it and its Pods say.
+const kubeletState = `ip -br address; ls -la /etc/kubernetes /etc/kubernetes/manifests /etc/kubernetes/pki
+ctr -n k8s.io tasks ls
+journalctl -u kubelet -u kube-endpoint-kube-vip -n 40 --no-pager | cut -c 1-300
+tail -n 12 /var/log/pods/kube-system_*/*/*.log | cut -c 1-300`
+
+// runSteps runs steps, each as a test, up to the first that fails. names are the machines of kubeadm.
+func runSteps(t *testing.T, names []string, steps []adoptedStep) {
+	t.Helper()
+	for _, step := range steps {
+		if t.Run(step.name, step.run) {
+			continue
+		}
+		for _, name := range names {
+			t.Logf("%s: %s", name, onMachine(t, shared.lab.Machine(name), kubeletState))
+		}
+		t.FailNow()
+	}
+}
+
+// expectNoManifests expects that the kubelets have nothing to run.
+func expectNoManifests(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if left := onMachine(t, shared.lab.Machine(name), "ls -A /etc/kubernetes/manifests"); left != "" {
+			t.Errorf("manifests on %s: %s", name, left)
+		}
+	}
+}
