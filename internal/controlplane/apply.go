@@ -46,7 +46,7 @@ func install(ctx context.Context, s Spec) error {
 
 // provideImages pulls or imports the images that a machine does not have, before anything is stopped.
 func provideImages(ctx context.Context, s Spec) error {
-	if err := staticpod.Provide(ctx, s.Host, s.Source, pod.Images(s.Replica)); err != nil {
+	if err := staticpod.ProvideForStart(ctx, s.Host, s.Source, pod.Images(s.Replica)); err != nil {
 		return &problem.Problem{
 			Summary: "Images of the control plane missing", Host: s.Machine(), Attribute: "image_repository",
 			Cause: err.Error(), Unchanged: problem.Nothing, Err: err,

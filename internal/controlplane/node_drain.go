@@ -135,7 +135,7 @@ func uncordon(ctx context.Context, s Spec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
 	marked, err := s.Host.Run(ctx, host.Command{Script: kubelet.IsCordoned()})
-	if err != nil || strings.TrimSpace(string(marked)) == "" {
+	if err != nil || strings.TrimSpace(marked) == "" {
 		return err
 	}
 	node, err := s.client().Node(s.Name)

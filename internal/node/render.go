@@ -38,6 +38,7 @@ enableServer: false
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 failSwapOn: false
+imageGCHighThresholdPercent: 100 # never: an image that came as an archive could not be pulled again
 `
 	if !unified(f) {
 		text += "failCgroupV1: false\n"

@@ -47,6 +47,16 @@ func Provide(ctx context.Context, m Machine, src host.Source, images []Image) er
 	return err //nolint:wrapcheck // it says what failed
 }
 
+// ProvideForStart is Provide for pods that are about to start: the image of sandboxes, as the container runtime is
+// configured, must be there too.
+func ProvideForStart(ctx context.Context, m Machine, src host.Source, images []Image) error {
+	if err := Provide(ctx, m, src, images); err != nil {
+		return err
+	}
+	_, err := m.Run(ctx, host.Command{Script: Functions() + "pod_sandbox\n"})
+	return err //nolint:wrapcheck // it says what failed
+}
+
 // missingUploads returns the images with an archive that the machine does not have. It is not asked without archives.
 func missingUploads(ctx context.Context, m Machine, src host.Source, images []Image) (map[string]bool, error) {
 	script := Functions()

@@ -175,6 +175,18 @@ pod_pull() {
   esac
 }
 
+# pod_sandbox: pulls the image of sandboxes if the machine does not have it, because no Pod starts without it. A kubelet that
+# frees space may have removed it: containerd pins it since 1.7 only. Other runtimes keep it.
+pod_sandbox() {
+  command -v containerd >/dev/null && [ -S /run/containerd/containerd.sock ] || return 0
+  pod_pause=$(timeout 10 containerd config dump 2>/dev/null |
+    sed -n "s/^ *sandbox\\(_image\\)\\{0,1\\} = [\"']\\([A-Za-z0-9._:\/@-]*\\)[\"']$/\\2/p" | head -n 1)
+  if [ -n "$pod_pause" ] && ! pod_pull "$pod_pause"; then
+    echo "the machine does not have the image of sandboxes, $pod_pause, so no Pod could start" >&2
+    return 1
+  fi
+}
+
 # pod_lacks IMAGE: prints the image if the machine does not have it.
 pod_lacks() {
   pod_has_image "$1" || printf '%s\n' "$1"

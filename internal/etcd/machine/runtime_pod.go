@@ -270,11 +270,13 @@ func (s Spec) podImage() staticpod.Image {
 
 // provideImage pulls or imports the image of s if the machine does not have it: before anything is stopped.
 func provideImage(ctx context.Context, m Machine, s Spec, f Observed) error {
-	if s.Runtime != StaticPod || f.Pod.HasImage {
+	if s.Runtime != StaticPod {
 		return nil
 	}
-	problem.Progress(ctx, "etcd %s: getting the image %s", s.Name, s.ContainerImage())
-	if err := staticpod.Provide(ctx, m, s.Source, []staticpod.Image{s.podImage()}); err != nil {
+	if !f.Pod.HasImage {
+		problem.Progress(ctx, "etcd %s: getting the image %s", s.Name, s.ContainerImage())
+	}
+	if err := staticpod.ProvideForStart(ctx, m, s.Source, []staticpod.Image{s.podImage()}); err != nil {
 		return &problem.Problem{
 			Summary: "etcd image missing", Host: f.Label(), Cause: err.Error(), Err: err,
 			Unchanged: "no etcd was started, stopped or changed.",

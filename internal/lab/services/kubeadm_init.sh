@@ -43,5 +43,6 @@ cgroupDriver: cgroupfs
 failSwapOn: false
 failCgroupV1: false
 evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}
+imageGCHighThresholdPercent: 100
 CONFIG
 kubeadm init --config /root/kubeadm.yaml --skip-phases=preflight,addon
