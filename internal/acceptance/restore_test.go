@@ -56,7 +56,7 @@ func TestRestore(t *testing.T) {
 	}
 	scan.collectBundle(t, names...)
 	scan.expectUnseen(t, "the token", fetchToken)
-	scan.expectNothing(t, ".tfstate", "→ tfstate") // plans contain the state
+	scan.expectNothing(t, ".tfstate", "→ tfstate", "→ tfplan") // plans contain the state, and changes of it
 	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), "rm -f /root/snapshot.db "+fetchEnvironment)
 	}

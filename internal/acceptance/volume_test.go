@@ -81,7 +81,7 @@ func TestMoveVolume(t *testing.T) {
 	}
 	scan.collectBundle(t, s.at["cp1"], s.at["cp2"], s.at["cp3"])
 	scan.expectUnseen(t, "a Secret", secretText)
-	scan.expectNothing(t, ".tfstate", "→ tfstate") // plans contain the state
+	scan.expectNothing(t, ".tfstate", "→ tfstate", "→ tfplan") // plans contain the state, and changes of it
 	apply(t, w, "-destroy")
 	expectBare(t, bare, all...)
 	for _, name := range names {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,6 +229,25 @@ func (r *rig) putsWithBusyDisk(s Spec) latencies {
 // latencies are quantiles.
 type latencies struct{ p50, p90, p99 time.Duration }
 
+// prioritize sets the nice value of this process. The neighbours of etcd are also its own, and what is measured is how
+// long etcd waits for a processor. Machines that it starts meanwhile would inherit the value.
+func (r *rig) prioritize(nice int) {
+	r.t.Helper()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err == nil {
+			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, nice)
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) { // or the thread has ended
+			r.t.Fatal(err)
+		}
+	}
+}
+
 // puts writes to a member, not through the machine's sshd, which the neighbours keep waiting too.
 func (r *rig) puts(s Spec) latencies {
 	r.t.Helper()
@@ -241,6 +262,8 @@ func (r *rig) puts(s Spec) latencies {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
+	r.prioritize(-20)
+	defer r.prioritize(0)
 	var took []time.Duration
 	until := time.Now().Add(40 * time.Second)
 	for i := 0; i < 300 && (i < 30 || time.Now().Before(until)); i++ {

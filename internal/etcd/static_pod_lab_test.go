@@ -91,6 +91,7 @@ func testStaticPods(t *testing.T) {
 	}{
 		{"refused", r.podRefused},
 		{"created", r.podCreated},
+		{"without the image of sandboxes", r.podWithoutSandbox},
 		{"flag", r.podFlag},
 		{"killed", r.podKilled},
 		{"drift", r.podDrift},
@@ -301,6 +302,25 @@ func (r *rig) podFlag() {
 			r.t.Errorf("facts of %s:\n%s", name, facts)
 		}
 	}
+}
+
+// podWithoutSandbox: a kubelet that frees space may remove the image of sandboxes. Then nothing that stops could start
+// again.
+func (r *rig) podWithoutSandbox() {
+	const image = `image=$(containerd config dump | sed -n 's/^ *sandbox_image = "\(.*\)"$/\1/p')
+`
+	before := r.container("cp1")
+	r.sh("cp1", image+`ctr -n k8s.io images export /root/sandbox.tar "$image"; ctr -n k8s.io images rm "$image"`)
+	other := r.specs["cp1"]
+	other.ExtraArgs = map[string]string{"max-txn-ops": "300"}
+	if err := r.update(r.t.Context(), other); err == nil || !strings.Contains(err.Error(), "image of sandboxes") {
+		r.t.Errorf("without the image of sandboxes: %v", err)
+	}
+	if r.container("cp1") != before {
+		r.t.Error("the member was stopped")
+	}
+	r.sh("cp1", "ctr -n k8s.io images import /root/sandbox.tar; rm /root/sandbox.tar")
+	r.all("read", r.same)
 }
 
 // podKilled: the kubelet starts a container again, which is no drift.
