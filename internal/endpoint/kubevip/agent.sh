@@ -118,7 +118,7 @@ inherit() {
     kill -STOP "$child"
   fi
   mkdir -p "$config/inherited"
-  cp "$1" "$config/inherited/.new"
+  cp -p "$1" "$config/inherited/.new"
   sync "$config/inherited/.new"
   mv "$config/inherited/.new" "$config/inherited/${1##*/}"
   sync "$config/inherited" "$config"
