@@ -143,13 +143,22 @@ func (s *adoptedKubeVIP) ids() map[string]string {
 	return ids
 }
 
+// podRuns defines runs: whether the kube-vip of a static pod runs, which has its settings in its environment.
+const podRuns = `runs() {
+  for pid in $(pgrep -x kube-vip); do
+    if tr '\0' '\n' <"/proc/$pid/environ" | grep -qx address=` + vip + `; then return 0; fi
+  done
+  return 1
+}
+`
+
 // expectPods expects that the static pods of kube-vip run on these machines, and on no other.
 func (s *adoptedKubeVIP) expectPods(t *testing.T, names ...string) {
 	t.Helper()
 	var running []string
 	for _, name := range s.names {
-		if onMachine(t, shared.lab.Machine(name), "ls /etc/kubernetes/manifests | grep kube-vip || true; "+
-			"ctr -n k8s.io containers ls | grep kube-vip/kube-vip || true") != "" {
+		if onMachine(t, shared.lab.Machine(name), podRuns+"ls /etc/kubernetes/manifests | grep kube-vip || true; "+
+			"! runs || echo runs") != "" {
 			running = append(running, name)
 		}
 	}
@@ -234,19 +243,13 @@ func (s *adoptedKubeVIP) flagChanged(t *testing.T) {
 }
 
 // podReturns puts the static pod back, and waits until it runs.
-const podReturns = `cp /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml /etc/kubernetes/manifests/kube-vip.yaml
-runs() {
-  for pid in $(pgrep -x kube-vip); do
-    if tr '\0' '\n' <"/proc/$pid/environ" | grep -qx address=%s; then return 0; fi
-  done
-  return 1
-}
+const podReturns = podRuns + `cp /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml /etc/kubernetes/manifests/
 until runs; do sleep 0.5; done`
 
 // podAgain: somebody puts the static pod back, and the next apply takes the address over again.
 func (s *adoptedKubeVIP) podAgain(t *testing.T) {
 	m := shared.lab.Machine("cp2")
-	onMachine(t, m, fmt.Sprintf(podReturns, vip))
+	onMachine(t, m, podReturns)
 	expectContains(t, plan(t, s.w), "kube-vip also runs as a static pod")
 	apply(t, s.w)
 	s.expectPods(t)
