@@ -21,7 +21,7 @@ type Stored struct {
 
 // mostStored limits how many objects of a resource are looked at: etcd returns them with their
 // content.
-const mostStored = 5000
+const mostStored = 20_000
 
 // scanner is the part of Store that CountStored needs.
 type scanner interface {
