@@ -54,7 +54,7 @@ func newAlertRulesFunction() function.Function {
 					"`extensive_metrics` (the members have the flag `metrics=extensive`), slow requests to etcd are an " +
 					"alert. With `plan_metrics` (a pipeline hands on what `kube-review -metrics` writes, guide Drift review), drift " +
 					"that stays, plans that fail and the lack of plans are alerts. `labels` are added to each alert. " +
-					"`wait_factor` multiplies how long alerts wait before they fire (1).",
+					"`wait_factor`, above 0 and at most 100, multiplies how long alerts wait before they fire (1).",
 			}},
 			Return: function.ObjectReturn{AttributeTypes: results},
 		},
