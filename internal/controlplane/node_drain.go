@@ -70,7 +70,7 @@ func drainNode(ctx context.Context, s Spec) error {
 	}
 	leaving, stuck := evictions(pods)
 	if len(stuck) > 0 {
-		return notDrained(s, "these Pods cannot be evicted", stuck, problem.Nothing)
+		return notDrained(s, cannotLeave, stuck, problem.Nothing)
 	}
 	if schedulable {
 		if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Cordoned()}); err != nil {
@@ -94,7 +94,10 @@ func evictAll(ctx context.Context, s Spec, node client.Node) error {
 		if err != nil {
 			return false, err
 		}
-		leaving, _ := evictions(pods) // nothing new is scheduled
+		leaving, stuck := evictions(pods)
+		if len(stuck) > 0 { // they came before the node was cordoned
+			return false, notDrained(s, cannotLeave, stuck, partlyDrained)
+		}
 		left = nil
 		for _, p := range leaving {
 			why := "is terminating"
@@ -113,10 +116,16 @@ func evictAll(ctx context.Context, s Spec, node client.Node) error {
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return notDrained(s, fmt.Sprintf("these Pods are still there after %s", evictionTimeout), left,
-			"the kubelet; Pods that have left run on other nodes.")
+			partlyDrained)
 	}
 	return err
 }
+
+// What a drain that is given up says.
+const (
+	cannotLeave   = "these Pods cannot be evicted"
+	partlyDrained = "the kubelet; Pods that have left run on other nodes."
+)
 
 func notDrained(s Spec, cause string, pods []string, unchanged string) error {
 	return &problem.Problem{
@@ -134,8 +143,8 @@ func notDrained(s Spec, cause string, pods []string, unchanged string) error {
 func uncordon(ctx context.Context, s Spec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
-	marked, err := s.Host.Run(ctx, host.Command{Script: kubelet.IsCordoned()})
-	if err != nil || strings.TrimSpace(marked) == "" {
+	output, err := s.Host.Run(ctx, host.Command{Script: kubelet.IsCordoned()})
+	if err != nil || !kubelet.Read(output).Cordoned {
 		return err
 	}
 	node, err := s.client().Node(s.Name)

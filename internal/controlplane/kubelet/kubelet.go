@@ -32,7 +32,7 @@ func File(version string) host.File { return node.ProgramFile(version) }
 var report host.Script
 
 // Report returns a script whose output Read parses.
-func Report() host.Script { return report.WithoutComments() }
+func Report() host.Script { return report.WithoutComments() + IsCordoned() }
 
 //go:embed change.sh
 var change host.Script
@@ -70,8 +70,10 @@ func Cordoned() host.Script {
 	return ": >" + CordonMark + "\n" + host.Flush(CordonMark, path.Dir(CordonMark))
 }
 
-// IsCordoned returns a script that prints a line if there is a CordonMark.
-func IsCordoned() host.Script { return "if [ -e " + CordonMark + " ]; then echo cordoned; fi\n" }
+// IsCordoned returns a script that prints a line, which Read parses, if there is a CordonMark.
+func IsCordoned() host.Script {
+	return "if [ -e " + CordonMark + " ]; then printf 'kubelet\\tnode\\tcordoned\\n'; fi\n"
+}
 
 // Uncordoned returns a script that removes CordonMark.
 func Uncordoned() host.Script { return "rm -f " + CordonMark + "\n" + host.Flush(path.Dir(CordonMark)) }

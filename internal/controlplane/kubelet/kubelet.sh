@@ -1,5 +1,5 @@
 # Prints how the kubelet of the machine runs, in lines that Read parses: the state of its unit, its command, its program
-# with the version, the API servers in its kubeconfig, and whether its node is cordoned for a change of it.
+# with the version, and the API servers in its kubeconfig.
 kubelet_pid=$(systemctl show --property=MainPID --value kubelet.service)
 printf 'kubelet\tactive\t%s\n' "$(systemctl show --property=ActiveState --value kubelet.service)"
 printf 'kubelet\tstarted\t%s\t%s\n' "${kubelet_pid:-0}" \
@@ -14,4 +14,3 @@ fi
 sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf 2>/dev/null | head -n 5 | while IFS= read -r kubelet_server; do
   printf 'kubelet\tserver\t%s\n' "$(printf %s "$kubelet_server" | head -c 300 | base64 -w 0)"
 done
-if [ -e /etc/kubernetes/node.cordoned ]; then printf 'kubelet\tnode\tcordoned\n'; fi

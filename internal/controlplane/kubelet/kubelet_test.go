@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"encoding/base64"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,23 @@ func TestFile(t *testing.T) {
 		"$KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS\n"
 	if file := File("1.36.3"); string(file.Content) != want || file.Path != DropIn || file.Mode != 0o644 {
 		t.Errorf("%+v %s", file, file.Content)
+	}
+}
+
+// TestReport runs the script on this computer, whose kubelet may be missing.
+func TestReport(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), "sh", "-c", string(Report())).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := Read(string(output)); !s.Reported || s.Cordoned {
+		t.Errorf("%q is read as %+v", output, s)
+	}
+	if s := Read("kubelet\tnode\tcordoned\n"); !s.Cordoned {
+		t.Errorf("a cordoned node is read as %+v", s)
+	}
+	if !strings.HasSuffix(string(Report()), "\n"+string(IsCordoned())) {
+		t.Error("the last question is part of a line")
 	}
 }
 
