@@ -157,18 +157,29 @@ func notInheritable(r endpoint.Registration, m machine) error {
 }
 
 // Import reads the endpoint that static pods of kube-vip have from the one on a machine, which is its only target then.
-// there says whether it has one.
+// there says whether it has one. What the machine says is validated as a registration that a machine has recorded.
 func Import(ctx context.Context, h *host.Host) (s Spec, there bool, err error) {
 	facts, err := h.Observe(ctx, host.Query{Contents: podManifests})
 	if err != nil {
 		return Spec{}, false, err
 	}
+	return importedFrom(facts, h.Address())
+}
+
+func importedFrom(facts host.Facts, address string) (s Spec, there bool, err error) {
 	p, there, err := podOn(facts.Files)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", p.Path, err)
+	if !there {
+		return Spec{}, false, nil
 	}
-	return Spec{
-		Address: p.Address, Port: p.Port, Targets: map[string]string{facts.Hostname: h.Address()},
+	s = Spec{
+		Address: p.Address, Port: p.Port, Targets: map[string]string{facts.Hostname: address},
 		Interface: p.Interface, LeaseName: p.Lease, LeaseDuration: p.LeaseDuration,
-	}, there, err
+	}
+	if err == nil {
+		err = ValidateRegistration(s.Registration())
+	}
+	if err != nil {
+		return Spec{}, true, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	return s, true, nil
 }

@@ -69,6 +69,34 @@ func TestParseStaticPod(t *testing.T) {
 	}
 }
 
+// TestImportedFrom: what a machine says is validated before it can become part of the state.
+func TestImportedFrom(t *testing.T) {
+	facts := func(hostname, text string) host.Facts {
+		return host.Facts{Hostname: hostname, Files: map[string]host.FileState{podManifests[1]: {Content: text}}}
+	}
+	s, there, err := importedFrom(facts("cp1", manifest), "10.0.0.11")
+	if err != nil || !there || s.Address != "10.0.0.100" || s.LeaseName != "plndr-cp-lock" ||
+		s.Targets["cp1"] != "10.0.0.11" {
+		t.Errorf("imported as %+v, %v, %v", s, there, err)
+	}
+	if _, there, err := importedFrom(host.Facts{Hostname: "cp1"}, "10.0.0.11"); there || err != nil {
+		t.Errorf("without a manifest: %v, %v", there, err)
+	}
+	for name, f := range map[string]host.Facts{
+		"a hostname with a command":          facts("$(reboot)", manifest),
+		"a hostname with an escape sequence": facts("cp1\x1b[2J", manifest),
+		"no hostname":                        facts("", manifest),
+		"the machine's own address":          facts("cp1", with("address", "10.0.0.11")),
+		"a Lease that is too short":          facts("cp1", with("vip_leaseduration", `"1"`)),
+		"no manifest of kube-vip":            facts("cp1", "kind: Pod"),
+	} {
+		got, there, err := importedFrom(f, "10.0.0.11")
+		if err == nil || !there || got.Address != "" || strings.ContainsAny(err.Error(), "\x1b\n") {
+			t.Errorf("%s: imported as %+v, %v", name, got, err)
+		}
+	}
+}
+
 // podMachine is a machine on which a static pod has the address.
 func podMachine(r endpoint.Registration, text string) machine {
 	m := registered(r)
