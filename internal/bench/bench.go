@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -24,7 +25,7 @@ import (
 
 const (
 	labName = "bench"
-	rounds  = 5 // of everything, each with the figure and its reference in turn
+	rounds  = 5 // of everything, each with the figure and its reference in turn; of the largest databases, see Size.rounds
 	few     = 3 // machines of the measured control plane
 	many    = 5 // machines that it is scaled to
 )
@@ -33,7 +34,8 @@ const (
 type part struct {
 	name     string
 	machines bool // it needs the lab
-	measure  func(context.Context, *bench) ([]Result, error)
+	// measure returns what it has measured, also before an error.
+	measure func(context.Context, *bench) ([]Result, error)
 }
 
 func parts() []part {
@@ -137,19 +139,23 @@ func (b *bench) open(ctx context.Context, name string, create func(*workspace.Wo
 	return create(b.work)
 }
 
-// measure measures the parts one after the other and writes the results.
+// measure measures the parts one after the other. It writes what there is after each part, and after one that fails:
+// some take hours.
 func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error {
-	var results []Result
+	var failed error
 	for _, p := range chosen {
 		measured, err := p.measure(ctx, b)
+		b.run.Results = append(b.run.Results, measured...)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			failed = fmt.Errorf("%s: %w", p.name, err)
 		}
-		results = append(results, measured...)
+		if err := errors.Join(failed, write(os.Getenv("BENCH_OUT"), b.run)); err != nil {
+			fmt.Fprint(out, Table(b.run.Results))
+			return err
+		}
 	}
-	fmt.Fprint(out, Table(results))
-	b.run.Results = results
-	return write(os.Getenv("BENCH_OUT"), b.run)
+	fmt.Fprint(out, Table(b.run.Results))
+	return nil
 }
 
 // first returns the first n machines.

@@ -40,23 +40,32 @@ func (b *bench) restores(ctx context.Context) ([]Result, error) {
 	}
 	var results []Result
 	for _, size := range b.sizes {
-		if err := b.lose(ctx, b.first(few)...); err != nil { // makes room too
-			return nil, err
-		}
-		d, err := b.fill(ctx, size)
+		measured, err := b.restoresOf(ctx, size)
 		if err != nil {
-			return nil, err
+			return results, fmt.Errorf("%s: %w", size, err)
 		}
-		all := times{}
-		for round := range rounds {
-			fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, rounds)
-			if err := b.restoreRound(ctx, d, round, all); err != nil {
-				return nil, fmt.Errorf("%s, round %d: %w", size, round+1, err)
-			}
-		}
-		results = append(results, compareRestores(d, all)...)
+		results = append(results, measured...)
 	}
 	return results, nil
+}
+
+// restoresOf measures both ways with a database of one size.
+func (b *bench) restoresOf(ctx context.Context, size Size) ([]Result, error) {
+	if err := b.lose(ctx, b.first(few)...); err != nil { // makes room too
+		return nil, err
+	}
+	d, err := b.fill(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	all := times{}
+	for round := range size.rounds() {
+		fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, size.rounds())
+		if err := b.restoreRound(ctx, d, round, all); err != nil {
+			return nil, fmt.Errorf("round %d: %w", round+1, err)
+		}
+	}
+	return compareRestores(d, all), nil
 }
 
 // restoreRound measures both ways with Terraform and by hand. Each step begins with what the one before has left.

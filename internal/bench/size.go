@@ -45,3 +45,11 @@ func (s Size) String() string {
 	}
 	return fmt.Sprintf("%d MB", s/megabyte)
 }
+
+// rounds returns how often a database is measured: a round of more than 1 GB takes many minutes.
+func (s Size) rounds() int {
+	if s > gigabyte {
+		return 3
+	}
+	return rounds
+}

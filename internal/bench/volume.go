@@ -32,7 +32,7 @@ func (b *bench) volumes(ctx context.Context) ([]Result, error) {
 	for _, size := range b.sizes {
 		took, err := b.volumesOf(ctx, size)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", size, err)
+			return results, fmt.Errorf("%s: %w", size, err)
 		}
 		named := database{size: size}.named
 		results = append(results, ratioTo("terraform apply, "+named(moved)+", against -replace of the member",
@@ -72,8 +72,8 @@ func (b *bench) volumesOf(ctx context.Context, size Size) (all times, err error)
 		return nil, err
 	}
 	all = times{}
-	for round := range rounds {
-		fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, rounds)
+	for round := range size.rounds() {
+		fmt.Fprintf(b.log, "%s, round %d of %d\n", size, round+1, size.rounds())
 		took, err := b.runSteps(ctx, "terraform", []step{b.renewMember(d, at), b.move(d, at, other)})
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)

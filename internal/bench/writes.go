@@ -57,7 +57,7 @@ func (b *bench) writes(ctx context.Context) ([]Result, error) {
 	for _, size := range b.sizes {
 		measured, err := b.writesOf(ctx, size)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", size, err)
+			return results, fmt.Errorf("%s: %w", size, err)
 		}
 		results = append(results, measured...)
 	}
@@ -88,13 +88,13 @@ func (b *bench) writesOf(ctx context.Context, size Size) ([]Result, error) {
 	}
 	defer client.Close()
 	medians, tails := times{}, times{}
-	for round := range rounds {
+	for round := range size.rounds() {
 		for _, also := range burdens() {
 			took, err := b.writesWith(ctx, client, also)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", also.name, err)
 			}
-			fmt.Fprintf(b.log, "%s, round %d of %d, beside %s: p50 %.2f ms, p99 %.2f ms\n", size, round+1, rounds, also.name,
+			fmt.Fprintf(b.log, "%s, round %d of %d, beside %s: p50 %.2f ms, p99 %.2f ms\n", size, round+1, size.rounds(), also.name,
 				took.quantile(0.5), took.quantile(0.99))
 			medians.add(times{also.name: {took.quantile(0.5)}})
 			tails.add(times{also.name: {took.quantile(0.99)}})
