@@ -28,6 +28,7 @@ main() {
   begun=$(millis)
   verify
   step verify
+  choose_bump
   build
   step restore
   serve "$work/data" --unsafe-no-fsync

@@ -21,6 +21,7 @@ import (
 // pace contains the waiting times of the algorithms. Only tests change them.
 type pace struct {
 	BatchWindow      time.Duration // after the last arrival, before a bootstrap begins without the missing peers
+	RestoreWindow    time.Duration // the same before a restore: the plan of one member reads the snapshot first
 	Poll             time.Duration // between two observations while waiting
 	ConditionTimeout time.Duration // for a blocking condition to clear by itself
 	DeadAfter        time.Duration // without any answer, on any route, before a member counts as dead
@@ -32,6 +33,7 @@ type pace struct {
 
 var usualPace = pace{
 	BatchWindow:      500 * time.Millisecond,
+	RestoreWindow:    3 * machine.SnapshotLimit,
 	Poll:             100 * time.Millisecond,
 	ConditionTimeout: 20 * time.Second,
 	DeadAfter:        10 * time.Second, // two election timeouts, and more than the 5 s of etcd itself
@@ -67,7 +69,7 @@ type cluster struct {
 	lease   processLease
 	ids     clusterIDs
 
-	leaderless client.Leaderless
+	leaderless *client.Leaderless
 
 	mu              sync.Mutex
 	name            string                  // for messages
@@ -101,7 +103,7 @@ func (c *Clusters) named(clusterID string) *cluster {
 	if !ok {
 		cl = &cluster{
 			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{},
-			creates: map[string]error{},
+			creates: map[string]error{}, leaderless: &client.Leaderless{},
 			lease:   processLease{leases: host.NewLeases(LeaseName(clusterID))},
 		}
 		cl.turns.Acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }
@@ -222,7 +224,7 @@ func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by machine.Diale
 	clients := client.New(config, func(ctx context.Context, addr string) (net.Conn, error) {
 		return by(ctx, routes, addr)
 	})
-	clients.Leaderless = &cl.leaderless
+	clients.Leaderless = cl.leaderless
 	if len(hosts) > 0 {
 		clients.Around = hosts[0].AroundRequest
 	}

@@ -171,10 +171,16 @@ func (b *batch) fail(specs map[string]Spec, err error) {
 	}
 }
 
-// collect waits until every peer has arrived, or until no peer has arrived for
-// pace.BatchWindow.
+// collect waits until every peer has arrived, or until no peer has arrived for a window of
+// the pace.
 func (cl *cluster) collect(b *batch) {
-	quiet := time.NewTimer(cl.pace.BatchWindow)
+	window := cl.pace.BatchWindow
+	cl.mu.Lock()
+	if b.any().Restore != nil {
+		window = cl.pace.RestoreWindow
+	}
+	cl.mu.Unlock()
+	quiet := time.NewTimer(window)
 	defer quiet.Stop()
 	for {
 		cl.mu.Lock()
@@ -190,7 +196,7 @@ func (cl *cluster) collect(b *batch) {
 		}
 		select {
 		case <-b.arrived:
-			quiet.Reset(cl.pace.BatchWindow)
+			quiet.Reset(window)
 		case <-quiet.C:
 			return
 		case <-b.ctx.Done():

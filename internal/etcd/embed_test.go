@@ -520,7 +520,8 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) coordinator() *Clusters {
 	c := NewClusters()
 	c.pace = pace{
-		BatchWindow: 300 * time.Millisecond, Poll: 20 * time.Millisecond, ConditionTimeout: 2 * time.Second,
+		BatchWindow: 300 * time.Millisecond, RestoreWindow: time.Second, Poll: 20 * time.Millisecond,
+		ConditionTimeout: 2 * time.Second,
 		Settle: 500 * time.Millisecond, StallTimeout: 15 * time.Second, DeadAfter: time.Second, Cleanup: 10 * time.Second,
 	}
 	c.machine = func(h *host.Host) machine.Machine { return f.machines[h.Address()] }

@@ -18,9 +18,11 @@ import (
 // PreviewRestore describes what the restore of s would do, for a plan: where the data comes
 // from, how old it is, and what is known of the data that it replaces. "" means that it was
 // done before. It returns an error if an apply would be refused because the cluster serves.
-// It changes nothing, and starts no member to see whether it serves.
+// It changes nothing, starts no member to see whether it serves, and notes nothing but who has no leader.
 func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
-	cl := c.of(s)
+	planned := &Clusters{pace: c.pace, machine: c.machine, clusters: map[string]*cluster{}}
+	cl := planned.of(s)
+	cl.leaderless = c.named(s.Bundle.ClusterID).leaderless
 	o := cl.observeCluster(ctx, s)
 	in := restoreInput{
 		ID: s.Restore.ID, Cluster: s.Bundle.ClusterID, DataDir: s.Directory(), Machines: o.sorted(),
@@ -92,12 +94,9 @@ func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation, sur
 	return nil
 }
 
-// fileLimit is how long a plan may read a snapshot on this computer. A gigabyte takes a second or two.
-const fileLimit = 5 * time.Second
-
 // previewFile describes a snapshot on this computer.
 func previewFile(ctx context.Context, path string) []string {
-	file, err := snapshot.ReadLocal(ctx, path, fileLimit)
+	file, err := snapshot.ReadLocal(ctx, path, machine.SnapshotLimit)
 	if err != nil {
 		return []string{"It cannot be read now: " + err.Error() + "."}
 	}

@@ -69,7 +69,7 @@ func TestPreviewFile(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if file, err := snapshot.ReadLocal(ended, saved, fileLimit); err != nil || !errors.Is(file.Err, snapshot.ErrTooLarge) {
+	if file, err := snapshot.ReadLocal(ended, saved, machine.SnapshotLimit); err != nil || !errors.Is(file.Err, snapshot.ErrTooLarge) {
 		t.Errorf("without time: %+v, %v", file, err)
 	}
 }

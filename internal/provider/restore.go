@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -226,7 +225,7 @@ func (r *etcdMemberResource) planRestore(ctx context.Context, plan, before etcdM
 	if spec.Restore == nil || diags.HasError() {
 		return
 	}
-	text, err := etcd.NewClusters().PreviewRestore(ctx, spec)
+	text, err := r.session.clusters.PreviewRestore(ctx, spec)
 	switch {
 	case err != nil:
 		addError(diags, path.Root("restore"), "Restore refused", err)

@@ -32,6 +32,8 @@ copy() {
   mkdir "$work/copy"
   cp -a --reflink=auto "$data/member" "$work/copy/"
   serve "$work/copy" --force-new-cluster --unsafe-no-fsync
+  # shellcheck disable=SC2034 # of restore_functions.sh
+  revision=$(ask endpoint status --write-out=json 2>"$work/log" | sed -n 's/.*"revision":\([0-9]*\).*/\1/p')
   kill "$scratch"
   ended=0
   wait "$scratch" 2>/dev/null || ended=$?
@@ -41,7 +43,18 @@ copy() {
   snapshot=$work/copy/member/snap/db
   # shellcheck disable=SC2034 # of restore_functions.sh
   unhashed=--skip-hash-check
-  examine || damaged
+}
+
+# build_copy restores the database that copy has made, and checks it meanwhile. Its revision is known before.
+build_copy() {
+  choose_bump
+  build &
+  building=$!
+  sound=yes
+  examine || sound=''
+  wait "$building" || exit 1
+  [ -n "$sound" ] || damaged
+  rm -rf "$work/copy"
 }
 
 main() {
@@ -74,10 +87,14 @@ main() {
       snapshot=$received
       ;;
   esac
-  [ "$kind" = member ] || verify
-  room "$size"
-  build
-  rm -rf "$work/copy"
+  if [ "$kind" = member ]; then
+    build_copy
+  else
+    verify
+    room "$size"
+    choose_bump
+    build
+  fi
   serve "$work/data"
   report >"$work/report"
   halt

@@ -16,14 +16,18 @@ import (
 type SnapshotFile struct {
 	Size     int64
 	Saved    time.Time
-	Revision int64 // 0: no program on the machine can read it
+	Revision int64 // 0: no program on the machine can read it, or not within SnapshotLimit
 }
+
+// SnapshotLimit is how long a plan may read a snapshot. A gigabyte takes a second or two.
+const SnapshotLimit = 5 * time.Second
 
 // snapshotQuestion prints size, time and, if etcdutl is installed, the revision of $file.
 const snapshotQuestion host.Script = `[ -f "$file" ] || exit 0
 stat -c '%s %Y' "$file"
 for program in /opt/kube/etcd/*/etcdutl; do
-  [ ! -x "$program" ] || "$program" snapshot status "$file" --write-out=json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'
+  [ ! -x "$program" ] || timeout "$limit" "$program" snapshot status "$file" --write-out=json |
+    sed -n 's/.*"revision":\([0-9]*\).*/\1/p'
   break
 done
 `
@@ -31,7 +35,9 @@ done
 // SnapshotAt reads what can be told of a snapshot without changing anything; nil if there
 // is none.
 func SnapshotAt(ctx context.Context, m Machine, path string) (*SnapshotFile, error) {
-	facts, err := m.Observe(ctx, host.Query{Script: snapshotQuestion, Vars: map[string]string{"file": path}})
+	facts, err := m.Observe(ctx, host.Query{Script: snapshotQuestion, Vars: map[string]string{
+		"file": path, "limit": strconv.Itoa(int(SnapshotLimit / time.Second)),
+	}})
 	if err != nil || strings.TrimSpace(facts.Output) == "" {
 		return nil, err
 	}
