@@ -96,6 +96,9 @@ func (b *bench) recover(d database, name string, round int, source map[string]an
 	return step{
 		name: d.named(name),
 		before: func(ctx context.Context) error {
+			if err := b.onEach(ctx, b.first(few)[len(lost):], survivorScript); err != nil {
+				return err
+			}
 			if err := b.lose(ctx, lost...); err != nil {
 				return err
 			}
@@ -150,6 +153,7 @@ func (o operator) restoreOneByScript(b *bench, d database, round int) step {
 	for _, m := range o.three[1:] {
 		actions = append(actions, action{[]*lab.Machine{m}, joinMember(first)})
 	}
+	actions = append(actions, action{o.three, untilMemberServes})
 	return step{
 		name:   d.named(byLearners),
 		before: func(ctx context.Context) error { return b.lose(ctx, o.three...) },
@@ -171,6 +175,7 @@ func (o operator) recoverByScript(b *bench, d database, survivor *lab.Machine, l
 	for _, m := range lost {
 		actions = append(actions, action{[]*lab.Machine{m}, joinMember(survivor)})
 	}
+	actions = append(actions, action{o.three, untilMemberServes})
 	return step{
 		name:   d.named(recovered),
 		before: func(ctx context.Context) error { return b.lose(ctx, lost...) },
