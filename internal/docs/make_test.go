@@ -20,7 +20,7 @@ func TestMakePatterns(t *testing.T) {
 	tests, long := testsByPackage(t)
 	lists := map[string][]string{}
 	for name, packages := range map[string][]string{
-		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "LONG_CHANGES": {"acceptance"},
+		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "README": {"acceptance"}, "LONG_CHANGES": {"acceptance"},
 		"LONG_PLACES": {"acceptance"}, "LONG_OPERATIONS": {"acceptance"}, "LONG_LABS": {
 			"etcd", "controlplane", "controlplane/client", "controlplane/release",
 			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "endpoint/kubevip", "drill",
@@ -37,7 +37,7 @@ func TestMakePatterns(t *testing.T) {
 			}
 		}
 	}
-	uses := regexp.MustCompile(`(?m)^\t.*\$\((LONG|TOFU)[A-Z_]*\).*`).FindAllString(string(text), -1)
+	uses := regexp.MustCompile(`(?m)^\t.*\$\((LONG|TOFU|README)[A-Z_]*\).*`).FindAllString(string(text), -1)
 	if len(uses) == 0 {
 		t.Error("no list is used")
 	}
