@@ -153,7 +153,7 @@ func (o operator) restoreOneByScript(b *bench, d database, round int) step {
 	for _, m := range o.three[1:] {
 		actions = append(actions, action{[]*lab.Machine{m}, joinMember(first)})
 	}
-	actions = append(actions, action{o.three, untilMemberServes})
+	actions = append(actions, action{o.three, servingScript})
 	return step{
 		name:   d.named(byLearners),
 		before: func(ctx context.Context) error { return b.lose(ctx, o.three...) },
@@ -175,7 +175,7 @@ func (o operator) recoverByScript(b *bench, d database, survivor *lab.Machine, l
 	for _, m := range lost {
 		actions = append(actions, action{[]*lab.Machine{m}, joinMember(survivor)})
 	}
-	actions = append(actions, action{o.three, untilMemberServes})
+	actions = append(actions, action{o.three, servingScript})
 	return step{
 		name:   d.named(recovered),
 		before: func(ctx context.Context) error { return b.lose(ctx, lost...) },

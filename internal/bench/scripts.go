@@ -21,10 +21,8 @@ const (
 	// The virtual IP leaves before the load balancer stops.
 	stopBalancer = "systemctl stop kube-endpoint-keepalived\nsystemctl stop kube-endpoint-haproxy"
 
-	stopMember = "systemctl stop etcd"
-	// A learner may be promoted before it has loaded the data that it has received.
-	untilMemberServes = "until curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done"
-	stopReplica       = "systemctl stop kube-apiserver kube-controller-manager kube-scheduler"
+	stopMember  = "systemctl stop etcd"
+	stopReplica = "systemctl stop kube-apiserver kube-controller-manager kube-scheduler"
 
 	restartAPIServer = "systemctl restart kube-apiserver\n" + untilServing
 	untilServing     = `until curl -ksf "https://$address:6443/readyz" >/dev/null; do sleep 0.1; done`
@@ -46,6 +44,8 @@ var (
 	memberScript string
 	//go:embed scripts/join.sh
 	joinScript string
+	//go:embed scripts/serving.sh
+	servingScript string
 	//go:embed scripts/remove.sh
 	removeScript string
 	//go:embed scripts/moveleader.sh

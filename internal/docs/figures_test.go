@@ -98,13 +98,23 @@ func replaceTable(t *testing.T, file, name, want string) {
 	}
 }
 
-// TestBenchmarkTable checks that the table of the guide is made of the results in
-// images/bench.json. With -update it writes the table.
+// TestBenchmarkTable checks that the tables of the guide are made of the results in images/bench.json and
+// images/recovery.json. With -update it writes the tables.
 func TestBenchmarkTable(t *testing.T) {
-	run, err := jsonfile.ReadRun[bench.Result](filepath.Join(root(t), "images", "bench.json"))
-	if err != nil {
-		t.Fatal(err)
+	for _, table := range []string{"bench", "recovery"} {
+		run, err := jsonfile.ReadRun[bench.Result](filepath.Join(root(t), "images", table+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(run.Results) == 0 {
+			t.Fatalf("images/%s.json has no results", table)
+		}
+		replaceTable(t, "templates/guides/benchmarks.md", table, benchmarkTable(run))
 	}
+}
+
+// benchmarkTable returns the table of a run.
+func benchmarkTable(run jsonfile.Run[bench.Result]) string {
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) +
 		"| what | measured | of rounds | reference | of rounds | ratio or difference | goal | met |\n" +
@@ -121,10 +131,7 @@ func TestBenchmarkTable(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %.2f %s | %s | %s | %s | %s | %s | %s |\n", r.Name, r.Value, r.Unit,
 			spread(r, r.Min, r.Max), reference, among, compared, goal, met)
 	}
-	if len(run.Results) == 0 {
-		t.Fatal("images/bench.json has no results")
-	}
-	replaceTable(t, "templates/guides/benchmarks.md", "bench", b.String())
+	return b.String()
 }
 
 // TestRestoreTable checks that the table of restores is made of the results in images/restores.json. With -update it

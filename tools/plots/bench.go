@@ -24,7 +24,9 @@ func drawBench(file, out string) error {
 	if err != nil {
 		return err
 	}
-	results = slices.DeleteFunc(results, func(r result) bool { return r.Reference <= 0 || r.Unit != "s" })
+	results = slices.DeleteFunc(results, func(r result) bool {
+		return r.Reference <= 0 || r.Unit != "s" || strings.Contains(r.Name, "database of") // drawRecovery draws those
+	})
 	if len(results) == 0 {
 		return nil
 	}
