@@ -104,7 +104,7 @@ func (c *Clusters) named(clusterID string) *cluster {
 		cl = &cluster{
 			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{},
 			creates: map[string]error{}, leaderless: &client.Leaderless{},
-			lease:   processLease{leases: host.NewLeases(LeaseName(clusterID))},
+			lease: processLease{leases: host.NewLeases(LeaseName(clusterID))},
 		}
 		cl.turns.Acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }
 		cl.turns.Idle = func() { cl.lease.giveBack(cl.turns.Empty) }
