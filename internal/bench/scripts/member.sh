@@ -1,11 +1,11 @@
-# Runs etcdctl against the member at an address, and repeats it as long as etcd refuses:
-# etcd promotes no learner that is not in sync, and changes no members while too few of
-# them have been connected for five seconds.
+# Runs etcdctl against the member at an address, with the time that a large database takes, and repeats it as long as
+# etcd refuses: etcd promotes no learner that is not in sync, and changes no members while too few of them have been
+# connected for five seconds.
 ctl() {
   endpoint=$1
   shift
   pki=/etc/kubernetes/pki/etcd
-  "$(printf '%s\n' /opt/kube/etcd/*/etcdctl | tail -n 1)" --endpoints="https://$endpoint:2379" --cacert=$pki/ca.crt --cert=$pki/healthcheck-client.crt --key=$pki/healthcheck-client.key "$@"
+  "$(printf '%s\n' /opt/kube/etcd/*/etcdctl | tail -n 1)" --endpoints="https://$endpoint:2379" --command-timeout=1m --cacert=$pki/ca.crt --cert=$pki/healthcheck-client.crt --key=$pki/healthcheck-client.key "$@"
 }
 retry() {
   tries=0
