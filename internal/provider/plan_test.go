@@ -53,7 +53,13 @@ func valueOf(t *testing.T, kind tftypes.Type, input any) tftypes.Value {
 func elementsOf(t *testing.T, kind tftypes.Type, input any) []tftypes.Value {
 	t.Helper()
 	values := []tftypes.Value{}
-	for _, value := range input.([]string) {
+	if texts, ok := input.([]string); ok {
+		for _, value := range texts {
+			values = append(values, valueOf(t, kind, value))
+		}
+		return values
+	}
+	for _, value := range input.([]any) {
 		values = append(values, valueOf(t, kind, value))
 	}
 	return values

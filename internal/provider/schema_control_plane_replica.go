@@ -5,7 +5,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -74,18 +73,9 @@ func replicaArguments() map[string]schema.Attribute {
 			Validators:          []validator.String{checked("replica name", component.ValidateName)},
 			MarkdownDescription: "Name of the replica, unique in its cluster. A change replaces the replica.",
 		},
-		"host":     hostSchema("on which the replica runs"),
-		"endpoint": replicaEndpointSchema(),
-		"additional_endpoints": schema.ListNestedAttribute{
-			Optional: true, Validators: []validator.List{listvalidator.SizeBetween(1, endpoint.MaxAdditional)},
-			MarkdownDescription: "The `registration` of further `kube_control_plane_endpoint`s of the cluster: another " +
-				"address for other clients, or the previous endpoint while a new one takes over. The replica is in rotation " +
-				"at all of them, leaves only if each of them allows it, and has their addresses in its certificate. " +
-				"Kubeconfigs name `endpoint`. Default: none. A change registers the replica at added endpoints, and then " +
-				"removes it from those that are not listed any more. It restarts nothing, unless the API server begins or " +
-				"ends to listen on all addresses of the machine (`bgp`), or has to serve longer when it stops (`external`).",
-			NestedObject: schema.NestedAttributeObject{Attributes: registrationArguments()},
-		},
+		"host":                 hostSchema("on which the replica runs"),
+		"endpoint":             replicaEndpointSchema(),
+		"additional_endpoints": additionalEndpointsSchema(),
 		"etcd": schema.SetAttribute{
 			Required: true, ElementType: types.StringType,
 			Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
