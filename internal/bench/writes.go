@@ -94,8 +94,8 @@ func (b *bench) writesOf(ctx context.Context, size Size) ([]Result, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", also.name, err)
 			}
-			fmt.Fprintf(b.log, "%s, round %d of %d, beside %s: p50 %.2f ms, p99 %.2f ms\n", size, round+1, size.rounds(), also.name,
-				took.quantile(0.5), took.quantile(0.99))
+			fmt.Fprintf(b.log, "%s, round %d of %d, beside %s: p50 %.2f ms, p99 %.2f ms\n", size, round+1, size.rounds(),
+				also.name, took.quantile(0.5), took.quantile(0.99))
 			medians.add(times{also.name: {took.quantile(0.5)}})
 			tails.add(times{also.name: {took.quantile(0.99)}})
 		}

@@ -522,7 +522,8 @@ func (f *fleet) coordinator() *Clusters {
 	c.pace = pace{
 		BatchWindow: 300 * time.Millisecond, RestoreWindow: time.Second, Poll: 20 * time.Millisecond,
 		ConditionTimeout: 2 * time.Second,
-		Settle:           500 * time.Millisecond, StallTimeout: 15 * time.Second, DeadAfter: time.Second, Cleanup: 10 * time.Second,
+		Settle:           500 * time.Millisecond, StallTimeout: 15 * time.Second, DeadAfter: time.Second,
+		Cleanup: 10 * time.Second,
 	}
 	c.machine = func(h *host.Host) machine.Machine { return f.machines[h.Address()] }
 	return c

@@ -69,7 +69,8 @@ func TestPreviewFile(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if file, err := snapshot.ReadLocal(ended, saved, machine.SnapshotLimit); err != nil || !errors.Is(file.Err, snapshot.ErrTooLarge) {
+	file, err := snapshot.ReadLocal(ended, saved, machine.SnapshotLimit)
+	if err != nil || !errors.Is(file.Err, snapshot.ErrTooLarge) {
 		t.Errorf("without time: %+v, %v", file, err)
 	}
 }

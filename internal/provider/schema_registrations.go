@@ -29,8 +29,8 @@ func additionalEndpointsSchema() schema.Attribute {
 }
 
 // registrationElements are the arguments of a registration in a list. None is required by the schema: the framework
-// misses each required attribute of an element that is not known yet, as [kube_control_plane_endpoint.x.registration] is
-// in a plan that creates the endpoint. completeRegistration requires them.
+// misses each required attribute of an element that is not known yet, as [kube_control_plane_endpoint.x.registration]
+// is in a plan that creates the endpoint. completeRegistration requires them.
 func registrationElements() map[string]schema.Attribute {
 	all := registrationArguments()
 	for name, argument := range all {
@@ -39,21 +39,23 @@ func registrationElements() map[string]schema.Attribute {
 		}
 		switch a := argument.(type) {
 		case schema.StringAttribute:
-			a.Required, a.Optional = false, true
+			a.Required, a.Optional, a.MarkdownDescription = false, true, a.MarkdownDescription+refusedWithout
 			all[name] = a
 		case schema.Int64Attribute:
-			a.Required, a.Optional = false, true
+			a.Required, a.Optional, a.MarkdownDescription = false, true, a.MarkdownDescription+refusedWithout
 			all[name] = a
 		case schema.BoolAttribute:
-			a.Required, a.Optional = false, true
+			a.Required, a.Optional, a.MarkdownDescription = false, true, a.MarkdownDescription+refusedWithout
 			all[name] = a
 		case schema.MapAttribute:
-			a.Required, a.Optional = false, true
+			a.Required, a.Optional, a.MarkdownDescription = false, true, a.MarkdownDescription+refusedWithout
 			all[name] = a
 		}
 	}
 	return all
 }
+
+const refusedWithout = " Default: none; a registration without it is refused."
 
 // completeRegistration requires of a known registration what registrationArguments require.
 type completeRegistration struct{}
