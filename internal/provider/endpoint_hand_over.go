@@ -25,6 +25,17 @@ func handOverSchema() schema.Attribute {
 	}
 }
 
+func inheritSchema() schema.Attribute {
+	return schema.BoolAttribute{
+		Optional: true,
+		MarkdownDescription: "With `hand_over`, the machines have `address` already, by `haproxy.service` and " +
+			"`keepalived.service` of their own, as kubeadm's guide for highly available clusters sets them up on " +
+			"control-plane machines. With `prepare`, these go on, and what the endpoint needs runs beside them. With `take`, " +
+			"the endpoint has the address on the machine where it is, keepalived's service ends, HAProxy's ends with its " +
+			"last connection, and neither starts with the machine again. Default: `false`: another machine has the address.",
+	}
+}
+
 // warnHandOver warns when a plan begins a step after which somebody else has to act. Without a state, it is an
 // endpoint that is created.
 func warnHandOver(ctx context.Context, plan endpointModel, state *endpointModel, diags *diag.Diagnostics) {
@@ -36,8 +47,15 @@ func warnHandOver(ctx context.Context, plan endpointModel, state *endpointModel,
 		return
 	}
 	at := path.Root("haproxy").AtName("hand_over")
+	inherits := plan.balancers(ctx, diags).Inherit.ValueBool()
 	switch after.ValueString() {
 	case haproxy.Take:
+		if inherits {
+			diags.AddAttributeWarning(at, plan.label()+" takes its address from services of these machines", "Cause: hand_over "+
+				"is \""+haproxy.Take+"\", with inherit. This apply ends and disables keepalived.service on each machine, and "+
+				"haproxy.service with its last connection. Their files stay.\nNext step: after it, remove inherit and hand_over.")
+			return
+		}
 		diags.AddAttributeWarning(at, plan.label()+" takes its address when it is free", "Cause: hand_over is \""+
 			haproxy.Take+"\". This apply does not wait for the address.\nNext step: after it, let the balancer that has "+
 			"the address give it up, and then remove hand_over.")

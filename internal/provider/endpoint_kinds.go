@@ -346,6 +346,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		VRRP:            balancers.VRRP.ValueString(),
 		InstallPackages: balancers.InstallPackages.ValueBool(),
 		HandOver:        balancers.HandOver.ValueString(),
+		Inherit:         balancers.Inherit.ValueBool(),
 		Authorities:     m.bundle.Known(pki.Kubernetes),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,

@@ -40,6 +40,7 @@ type haproxyModel struct {
 	VRRP            types.String `tfsdk:"vrrp"`
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
 	HandOver        types.String `tfsdk:"hand_over"`
+	Inherit         types.Bool   `tfsdk:"inherit"`
 	Konnectivity    types.Object `tfsdk:"konnectivity"`
 	Metrics         types.Object `tfsdk:"metrics"`
 	LivenessProbe   types.Bool   `tfsdk:"liveness_probe"`

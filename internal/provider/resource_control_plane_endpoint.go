@@ -174,6 +174,11 @@ func validateHAProxy(ctx context.Context, model endpointModel, diags *diag.Diagn
 			addInvalid(diags, path.Root("haproxy").AtName("konnectivity"), "Invalid port of konnectivity", err)
 		}
 	}
+	if !balancers.HandOver.IsUnknown() {
+		if err := haproxy.ValidateInherit(balancers.Inherit.ValueBool(), balancers.HandOver.ValueString()); err != nil {
+			addInvalid(diags, path.Root("haproxy").AtName("inherit"), "Invalid endpoint", err)
+		}
+	}
 	validateBalancerMetrics(ctx, model, balancers, diags)
 	if diags.HasError() || !allKnown(balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
 		return

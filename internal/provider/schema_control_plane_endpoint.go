@@ -153,6 +153,7 @@ func haproxySchema() schema.Attribute {
 					"less than a second. Default: `unicast`.",
 			},
 			"hand_over":      handOverSchema(),
+			"inherit":        inheritSchema(),
 			"konnectivity":   tunnelSchema(),
 			"metrics":        balancerMetricsSchema(),
 			"liveness_probe": balancerLivenessSchema(),

@@ -122,6 +122,7 @@ resource "kube_control_plane_endpoint" "this" {
     virtual_router_id    = var.endpoint.virtual_router_id
     vrrp                 = var.endpoint.vrrp
     hand_over            = var.endpoint.hand_over
+    inherit              = var.endpoint.inherit
     install_packages     = var.endpoint.install_packages
     konnectivity = var.kubernetes.konnectivity == null ? null : {
       port    = var.kubernetes.konnectivity.agent_port

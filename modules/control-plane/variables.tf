@@ -50,6 +50,7 @@ variable "endpoint" {
     HAProxy and keepalived are restarted when they hang, unless liveness_probe is false. Changing it restarts nothing.
     With address6, an unused IPv6 address, the API has a second one, on the same machine; with additional_addresses, further ones of either family.
     With hand_over, the address moves from a balancer of this control plane ("prepare", then "take") or to one ("release", guide Topologies).
+    With inherit too, it moves from HAProxy and keepalived of the machines themselves, as kubeadm's guide sets them up.
     With external, the address or DNS name of a balancer that others look after: it sends requests to the machines with the role "replica", and no machine needs the role "balancer".
     With dns, a name in a zone that takes dynamic updates: it has the addresses of the machines with the role "replica" that are ready. The provider's tsig_keys have the key.
     With bgp, an address that the machines with the role "replica" announce to their routers.
@@ -65,6 +66,7 @@ variable "endpoint" {
     virtual_router_id    = optional(number)
     vrrp                 = optional(string)
     hand_over            = optional(string)
+    inherit              = optional(bool)
     install_packages     = optional(bool, true)
     liveness_probe       = optional(bool, true)
     metrics = optional(object({

@@ -88,6 +88,7 @@ take)
   esac
   ;;
 prepare | release) waiting 1 ;;
+inherit) [ -e "$config/waiting" ] || waiting 1 ;; # inherit.sh says when it ends
 *) [ ! -e "$config/waiting" ] || waiting 0 ;;
 esac
 settle kube-endpoint-keepalived.service /etc/keepalived/kube.conf

@@ -22,6 +22,8 @@ for unit in kube-endpoint-watch.service kube-endpoint-keepalived.service kube-en
   rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
   rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*
 done
+rm -f /run/systemd/system/haproxy.service.d/kube-endpoint.conf /run/systemd/system/keepalived.service.d/kube-endpoint.conf
+rmdir /run/systemd/system/haproxy.service.d /run/systemd/system/keepalived.service.d 2>/dev/null || true
 systemctl daemon-reload
 rm -rf /opt/kube/endpoint
 rm -f /etc/keepalived/kube.conf /etc/keepalived/.kube.conf.kube-* /run/kube-endpoint-haproxy.stopped

@@ -40,6 +40,7 @@ func drift(s Spec, name string, b balancer) []string {
 	for _, job := range s.jobs(b.device) {
 		differences = append(differences, job.Drift(b.facts)...)
 	}
+	differences = append(differences, inheritDrift(s, b)...)
 	return append(append(differences, serversDrift(s, b)...), unitDrift(s, b)...)
 }
 

@@ -54,6 +54,7 @@ type Spec struct {
 	DrainTimeout    time.Duration         // 0 means 10 s
 	Konnectivity    *Konnectivity         // the port of konnectivity's agents; nil means none
 	HandOver        string                // Prepare, Take or Release, while the address moves; "" means that it does not
+	Inherit         bool                  // while HandOver is Prepare or Take: the hosts' own services have the address
 	Authorities     string                // PEM: those of the cluster's API servers, for Prepare and Take
 	Metrics         *Metrics              // where HAProxy's metrics are served; nil means nowhere
 	// TextfileDirectory is that of node_exporter's textfile collector, where facts about the endpoint are
@@ -131,6 +132,7 @@ func (s Spec) validate() error {
 	if !slices.Contains([]string{"", Prepare, Take, Release}, s.HandOver) {
 		checks = append(checks, fmt.Errorf("%q is none of %s, %s and %s", s.HandOver, Prepare, Take, Release))
 	}
+	checks = append(checks, ValidateInherit(s.Inherit, s.HandOver))
 	if s.TextfileDirectory != "" {
 		checks = append(checks, textfile.ValidateDirectory(s.TextfileDirectory))
 	}

@@ -82,3 +82,22 @@ func FuzzAnsweredBy(f *testing.F) {
 		}
 	})
 }
+
+// FuzzFormer verifies that what the configurations of the former services say can be shown in a terminal, and that what
+// a comment says is nothing.
+func FuzzFormer(f *testing.F) {
+	f.Add(formerConfig, "frontend a\n    bind *:8443\nlisten \x1b[2J\n    bind :80\n")
+	f.Add("virtual_ipaddress {\n10.0.0.100\n", "frontend")
+	f.Fuzz(func(t *testing.T, keepalived, balancer string) {
+		b := balancerWith(keepalived, balancer)
+		for _, name := range b.formerProxies() {
+			if strings.ContainsFunc(name, unshown) {
+				t.Errorf("%q has %q", balancer, name)
+			}
+		}
+		commented := "# " + strings.NewReplacer("\n", "\n# ", "\r", "").Replace(keepalived)
+		if got := parseFormer(commented); len(got.addresses)+len(got.routerIDs) > 0 || got.includes {
+			t.Errorf("%q is parsed as %+v", commented, got)
+		}
+	})
+}

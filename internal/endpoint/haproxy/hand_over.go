@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ import (
 // there. Whoever has the address passes TLS through, so clients of it see an API server's certificate.
 // It has been issued with the address in it, because the replicas have been registered there.
 func checkTakeOver(ctx context.Context, s Spec, seen map[string]balancer) error {
+	if s.Inherit {
+		return checkInherit(ctx, s, seen)
+	}
 	if s.HandOver != Prepare && !s.watches() {
 		return nil
 	}
@@ -46,12 +50,15 @@ func checkTakeOver(ctx context.Context, s Spec, seen map[string]balancer) error 
 
 // refuseToWait refuses to let go of an address that the endpoint has: nobody would have it.
 func refuseToWait(s Spec, seen map[string]balancer) error {
-	if s.HandOver != Prepare || len(holders(s.Address, seen)) == 0 {
+	have := slices.DeleteFunc(holders(s.Address, seen), func(name string) bool {
+		return s.Inherit && seen[name].formerGives(s)
+	})
+	if s.HandOver != Prepare || len(have) == 0 {
 		return nil
 	}
 	return &problem.Problem{
 		Summary: "Endpoint " + s.Address + " not changed", Attribute: "haproxy.hand_over",
-		Host: strings.Join(holders(s.Address, seen), ", "),
+		Host: strings.Join(have, ", "),
 		Cause: fmt.Sprintf("the host has the address, and with hand_over = %q none has it: clients would lose the API",
 			Prepare),
 		Unchanged: problem.Nothing,

@@ -58,7 +58,7 @@ defaults
 
 frontend %s
 %s    default_backend %s
-`, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.bindsAt(s.port()), proxyName) +
+`, backendsPath, adminSocket, statePath, connectionLine, verification(s), proxyName, s.binds(), proxyName) +
 		renderKonnectivity(s) + renderMetrics(s.Metrics)
 }
 
@@ -73,6 +73,14 @@ func verification(s Spec) string {
 		return "verify none"
 	}
 	return "verify required ca-file " + caPath + " verifyhost kubernetes"
+}
+
+// binds returns the lines that say where clients of the API connect.
+func (s Spec) binds() string {
+	if s.prepares() {
+		return "    bind " + preparedBind + " mode 600\n"
+	}
+	return s.bindsAt(s.port())
 }
 
 // bindsAt returns a line for each virtual IP, that of Address first.

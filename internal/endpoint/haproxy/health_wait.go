@@ -44,6 +44,8 @@ func allHealthy(s Spec, seen map[string]balancer) bool {
 		}
 	}
 	switch none := len(holders(s.Address, seen)) == 0; {
+	case s.prepares():
+		return true // one of the former services has it
 	case s.waits():
 		return none
 	case s.watches() && none:

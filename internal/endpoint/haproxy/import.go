@@ -146,6 +146,10 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	out.metrics, exporter = metricsIn(metrics)
 	api, tunnels, _ := strings.Cut(proxies, konnectivityHeading)
 	out.konnectivity, agents = konnectivityIn(tunnels)
+	if strings.Contains(api, preparedBind) {
+		return installed{}, notImported(h, "the endpoint is about to take its address from the machine's own services",
+			"complete that with the configuration that has begun it (haproxy.inherit)")
+	}
 	out.vip, out.others, err = vipsIn(api)
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
 	if err := errors.Join(err, agents, exporter, numbers, out.validate()); err != nil {

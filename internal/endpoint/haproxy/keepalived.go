@@ -76,7 +76,7 @@ track_file haproxy_stopped {
 %s    }
 }
 `, name, realtimePriority, realtimeLimit.Microseconds(), s.announceEvery(), stoppedPath, file, device, s.routerID(),
-		s.priority(name), s.advertisements(name), virtualAddress(s.Address, device), s.excludedAddresses(device), tracked)
+		s.priority(name), s.advertisements(name), s.virtualAddress(s.Address, device), s.excludedAddresses(device), tracked)
 }
 
 // waiting returns the definition of the file that keeps keepalived from taking the address, and the
@@ -143,11 +143,30 @@ func loopback(address string) string {
 	return "127.0.0.1"
 }
 
-func virtualAddress(address, device string) string {
+func (s Spec) virtualAddress(address, device string) string {
+	options := ""
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() {
-		return address + "/128 dev " + device + " preferred_lft 0"
+		options = " preferred_lft 0"
 	}
-	return address + "/32 dev " + device
+	if s.Inherit {
+		options += " noprefixroute no_track"
+	}
+	return s.entry(address) + " dev " + device + options
+}
+
+// entry returns a virtual IP with the length of a network, as keepalived adds it to the interface. A keepalived that
+// starts removes what it finds of its own, and one that sees an address of its own removed is no master any more. So
+// while the address is taken from the hosts' own services, it has another length than a single address has there, and
+// the endpoint's keepalived does not mind that the former entry is removed (no_track).
+func (s Spec) entry(address string) string {
+	length := 32
+	if strings.Contains(address, ":") {
+		length = 128
+	}
+	if s.Inherit {
+		length--
+	}
+	return fmt.Sprintf("%s/%d", address, length)
 }
 
 // excludedAddresses returns the block of the virtual IPs beside the first. Nobody waits for duplicate address
@@ -155,7 +174,7 @@ func virtualAddress(address, device string) string {
 func (s Spec) excludedAddresses(device string) string {
 	var lines strings.Builder
 	for _, address := range s.vips()[1:] {
-		lines.WriteString("        " + virtualAddress(address, device) + "\n")
+		lines.WriteString("        " + s.virtualAddress(address, device) + "\n")
 	}
 	if lines.Len() == 0 {
 		return ""

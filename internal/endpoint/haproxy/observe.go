@@ -38,6 +38,9 @@ func balancerQuery(s Spec, probing bool) host.Query {
 		Script: script,
 		Vars:   map[string]string{"vips": strings.Join(s.vips(), " ")},
 	}
+	if s.Inherit {
+		addFormer(&q)
+	}
 	s.facts().AddTo(&q)
 	s.liveness("").AddTo(&q) // the same for every host
 	return packages.HAProxy().Extend(q)

@@ -64,7 +64,7 @@ func hostProblems(s Spec, b balancer) []string {
 				strings.Join(packages.Managers(), ", ")+" is there to install them")
 		}
 	}
-	if listener := wildcardListener(b, s.port()); listener != "" {
+	if listener := wildcardListener(b, s.port()); listener != "" && !b.formerListener(s) {
 		reasons = append(reasons,
 			fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs "+
 				"--bind-address with the machine's own address)", listener, s.port(), strings.Join(s.vips(), " and ")))
@@ -89,6 +89,9 @@ func hostProblems(s Spec, b balancer) []string {
 	if second := s.ipv6VIPs(); len(second) > 0 && b.device != "" && !b.ipv6 {
 		reasons = append(reasons, b.device+" has no IPv6 address that other machines can reach, so they would not reach "+
 			strings.Join(second, " and ")+" there")
+	}
+	if s.Inherit {
+		return append(reasons, inheritProblems(s, b)...)
 	}
 	for _, address := range s.vips() {
 		if hasOwn(s, b, address) {

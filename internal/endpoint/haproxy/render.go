@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	_ "embed"
@@ -73,7 +74,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 		},
 		Script: withOwner(applyScript),
 		Vars: with(s.ownerVars(), map[string]string{
-			"listed": listed, "servers": servers, "hung": s.hung(b), "step": s.HandOver,
+			"listed": listed, "servers": servers, "hung": s.hung(b), "step": s.step(),
 			"vips": strings.Join(s.vips(), " "),
 		}),
 	}
@@ -87,13 +88,22 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 	return c
 }
 
-// digest returns one value for all configuration files as observed. Below /run is what probes say, and who may
-// take the address is no configuration.
+// step returns the step for apply.sh.
+func (s Spec) step() string {
+	if s.inherits() {
+		return "inherit"
+	}
+	return s.HandOver
+}
+
+// digest returns one value for all configuration files as observed. Below /run is what probes say; who may take the
+// address is no configuration, and that of the services which had it before is not the endpoint's.
 func digest(seen map[string]balancer) string {
+	others := []string{backendsPath, waitingPath, formerKeepalivedPath, formerHAProxyPath}
 	sum := sha256.New()
 	for _, name := range names(seen) {
 		for _, path := range names(seen[name].facts.Files) {
-			if path != backendsPath && path != waitingPath && !strings.HasPrefix(path, "/run/") {
+			if !slices.Contains(others, path) && !strings.HasPrefix(path, "/run/") {
 				fmt.Fprintf(sum, "%s %s %s\n", name, path, seen[name].facts.Files[path].SHA256)
 			}
 		}

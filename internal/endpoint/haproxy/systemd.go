@@ -45,15 +45,16 @@ RestrictRealtime=yes
 
 // renderKeepalivedUnit renders the unit of keepalived. The address must not stay on a machine
 // whose keepalived died, or two machines would answer for it. The priority is there because
-// advertisements must not wait for other programs.
+// advertisements must not wait for other programs. As long as another service of the machine has the address, it is
+// left alone.
 func renderKeepalivedUnit(s Spec, program, device string) string {
 	var removals strings.Builder
 	for _, address := range s.vips() {
-		prefix := address + "/32"
-		if strings.Contains(address, ":") {
-			prefix = address + "/128"
+		if s.prepares() {
+			break
 		}
-		fmt.Fprintf(&removals, "ExecStopPost=-/bin/sh -c 'ip address delete %s dev %s 2>/dev/null'\n", prefix, device)
+		fmt.Fprintf(&removals, "ExecStopPost=-/bin/sh -c 'ip address delete %s dev %s 2>/dev/null'\n", s.entry(address),
+			device)
 	}
 	section := systemd.UnitSection{
 		Description: "keepalived of the Kubernetes control-plane endpoint", Documentation: "man:keepalived(8)",

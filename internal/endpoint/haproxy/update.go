@@ -2,6 +2,7 @@ package haproxy
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -22,7 +23,11 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
 	adding := slices.ContainsFunc(s.vips(), func(address string) bool { return !slices.Contains(before.vips(), address) })
-	seen, err := observe(ctx, s, balancerQuery(s, adding || before.HandOver != "" || s.HandOver != ""))
+	query := balancerQuery(s, adding || before.HandOver != "" || s.HandOver != "")
+	if before.Inherit && !s.Inherit {
+		addFormer(&query)
+	}
+	seen, err := observe(ctx, s, query)
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
 	}
@@ -37,7 +42,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := requireAllHosts(before, s, seen); err != nil {
 		return endpoint.Status{}, err
 	}
-	if err := refuseToWait(s, reachable); err != nil {
+	if err := errors.Join(refuseToWait(s, reachable), refuseFormer(before, s, reachable)); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := preflight(s, reachable); err != nil {
@@ -71,6 +76,9 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 			return endpoint.Status{}, err
 		}
 	}
+	if err := inherit(ctx, s, reachable); err != nil {
+		return endpoint.Status{}, err
+	}
 	observed, err := converge(ctx, s)
 	if err != nil {
 		return observed, err
@@ -84,11 +92,12 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 // requireAllHosts refuses a change that all hosts must agree on while one of them cannot be
 // reached: that host would have the address with the old configuration when it comes back. Drift
 // on the other hosts is repaired nevertheless. An address that moves is such a change when it is given
-// up. In the other steps, the host waits for it when it comes back, and the plan shows that.
+// up, or taken from the hosts' own services. In the other steps, the host waits for it when it comes back, and the plan
+// shows that.
 func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 	unreachable := unreachableOf(seen)
-	releasing := s.waits() && !before.waits()
-	if unreachable == nil || s.rendersLike(before) && !releasing {
+	moving := s.waits() && !before.waits() || s.Inherit || before.Inherit
+	if unreachable == nil || s.rendersLike(before) && !moving {
 		return nil
 	}
 	return &problem.Problem{

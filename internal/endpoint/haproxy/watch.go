@@ -16,7 +16,7 @@ var watchProgram []byte
 const watchLink = unitDir + "multi-user.target.wants/" + watchUnit
 
 // watches reports whether the hosts take the address when nobody else has it.
-func (s Spec) watches() bool { return s.HandOver == Take }
+func (s Spec) watches() bool { return s.HandOver == Take && !s.Inherit }
 
 // watcher returns the files of the watcher on the named host.
 func (s Spec) watcher(name string) []host.File {
@@ -66,7 +66,7 @@ func waitingDrift(s Spec, b balancer) []string {
 	if waiting && s.HandOver == "" {
 		differences = append(differences, waitingPath+" exists and is not wanted")
 	}
-	if !waiting && s.watches() {
+	if !waiting && (s.watches() || s.inherits()) {
 		differences = append(differences, waitingPath+" does not exist")
 	}
 	if _, watching := b.facts.Files[unitDir+watchUnit]; watching && !s.watches() {

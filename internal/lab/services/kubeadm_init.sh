@@ -1,6 +1,6 @@
 # A control plane that kubeadm init creates, with a kubelet and containerd. $version is that of Kubernetes, $etcd that
-# of etcd, $name the node's, $address the machine's, $endpoint the controlPlaneEndpoint. Patches in /root/patches are
-# applied.
+# of etcd, $name the node's, $address the machine's, $endpoint and $port (6443) the controlPlaneEndpoint. Patches in
+# /root/patches are applied.
 set -eu
 mkdir -p /root/patches
 cat >/root/kubeadm.yaml <<CONFIG
@@ -17,7 +17,7 @@ patches:
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
 kubernetesVersion: v$version
-controlPlaneEndpoint: $endpoint:6443
+controlPlaneEndpoint: $endpoint:${port:-6443}
 networking:
   podSubnet: 10.244.0.0/16
 apiServer:

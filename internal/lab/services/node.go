@@ -20,6 +20,8 @@ var (
 	KubeadmInit string
 	//go:embed kubeadm_join.sh
 	KubeadmJoin string
+	//go:embed kubeadm_balancers.sh
+	KubeadmBalancers string
 )
 
 // KubeadmTicket prints what KubeadmJoin needs, on the machine of KubeadmInit: a token, the digest of the authority's

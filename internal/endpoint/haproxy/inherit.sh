@@ -1,0 +1,83 @@
+# Takes the virtual IPs $entries, each with the length that the endpoint gives it, on $device from keepalived.service and
+# haproxy.service of this machine. $step is "lead", "follow", "end" or "retire"; $gives and $balances are empty if that
+# service has nothing to give.
+ours=kube-endpoint-keepalived.service
+former=keepalived.service
+lock
+unless_other
+
+# state: prints the state that the endpoint's keepalived has entered last, since it was started.
+state() {
+  journalctl --sync 2>/dev/null || true
+  journalctl --quiet --output=cat "_SYSTEMD_INVOCATION_ID=$(systemctl show --property=InvocationID --value "$ours")" |
+    sed -n 's/.*(kube_endpoint) Entering \([A-Z]*\) STATE.*/\1/p' | tail -n 1
+}
+
+# become STATE: lets the endpoint's keepalived take part in the election, and waits for the outcome.
+become() {
+  echo 0 >"$config/waiting.new"
+  chmod 644 "$config/waiting.new"
+  flush "$config/waiting.new"
+  mv "$config/waiting.new" "$config/waiting"
+  flush "$config"
+  tries=0
+  until [ "$(state)" = "$1" ]; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 50 ] || {
+      echo "keepalived of the endpoint is in the state $(state), and not $1" >&2
+      exit 1
+    }
+    sleep 0.2
+  done
+}
+
+# last UNIT [SETTING]: nothing starts the unit again, neither systemd now nor the next boot.
+last() {
+  systemctl disable "$1" >/dev/null 2>&1 || true
+  mkdir -p "/run/systemd/system/$1.d"
+  printf '[Service]\nRestart=no\n%s\n' "${2-}" >"/run/systemd/system/$1.d/kube-endpoint.conf"
+  systemctl daemon-reload
+}
+
+case $step in
+lead)
+  [ -z "$gives" ] || last "$former"
+  become MASTER
+  ;;
+follow)
+  if [ -n "$gives" ]; then
+    last "$former"
+    systemctl stop "$former"
+  fi
+  become BACKUP
+  ;;
+end)
+  if systemctl is-active --quiet "$former" && [ -n "$gives" ]; then
+    [ "$(state)" = MASTER ] || {
+      echo "keepalived of the endpoint is no master any more" >&2
+      exit 1
+    }
+    systemctl kill --signal=KILL "$former"
+    systemctl stop "$former"
+  fi
+  systemctl reset-failed "$former" 2>/dev/null || true
+  # The former one had the address with another length.
+  for entry in $entries; do
+    at=$(ip -o address show to "${entry%/*}" dev "$device" | awk '{ print $4 }')
+    printf '%s\n' "$at" | grep -qxF "$entry" || {
+      echo "$entry is not on $device any more" >&2
+      exit 1
+    }
+    for other in $at; do
+      [ "$other" = "$entry" ] || ip address delete "$other" dev "$device"
+    done
+  done
+  ;;
+retire)
+  # HAProxy's first process ends when the last connection has ended.
+  if [ -n "$balances" ]; then
+    last haproxy.service TimeoutStopSec=infinity
+    ! systemctl is-active --quiet haproxy.service || systemctl kill --kill-whom=main --signal=USR1 haproxy.service
+  fi
+  ;;
+esac
