@@ -32,6 +32,7 @@ func TestMayUpgrade(t *testing.T) {
 		{"minor", running("3.5", "3.5.35", "3.5.35", "3.5.35"), "3.6.16", nil},
 		{"minor under way", running("3.5", "3.6.16", "3.5.35", "3.5.35"), "3.6.16", nil},
 		{"minor, nobody tells the agreed one", running("", "3.6.16", "3.5.35"), "3.6.16", nil},
+		{"just bootstrapped", running("3.0", "3.5.34", "3.5.34"), "3.5.35", nil},
 		{"one does not answer", running("3.5", "3.5.35", ""), "3.6.16", nil},
 		{"given up half-way", running("3.5", "3.6.16", "3.6.16", "3.5.35"), "3.5.35", nil},
 		{"given up when all have it", running("3.6", "3.6.16", "3.6.16"), "3.5.35", []string{

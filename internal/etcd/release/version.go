@@ -133,13 +133,14 @@ func Precedes(release, than string) bool {
 	return err == nil && otherErr == nil && (minor < otherMinor || minor == otherMinor && patch < otherPatch)
 }
 
-// AgreedMinor parses the minor version of a cluster version such as "3.6".
+// AgreedMinor parses the minor version of a cluster version such as "3.6". There is none yet for some seconds after a
+// bootstrap: etcd says 3.0 until its leader has asked all members (MinClusterVersion, in server/etcdserver/version).
 func AgreedMinor(version string) (minor int, ok bool) {
 	if version == "" {
 		return 0, false
 	}
 	minor, _, err := Parse(version + ".0")
-	return minor, err == nil
+	return minor, err == nil && minor > 0
 }
 
 // NotNewer reports whether a member with this version is of target's minor version or an
