@@ -129,28 +129,39 @@ func inherit(ctx context.Context, s Spec, seen map[string]balancer) error {
 	if holder == "" {
 		return partlyInheritedError(s, "", errors.New("no host has the address any more"))
 	}
-	steps := []string{holder + " lead"}
+	steps := []inheritStep{{holder, "lead"}}
 	for _, name := range others {
-		steps = append(steps, name+" follow")
+		steps = append(steps, inheritStep{name, "follow"})
 	}
-	steps = append(steps, holder+" end")
+	steps = append(steps, inheritStep{holder, "end"})
 	for _, name := range append(others, holder) {
-		steps = append(steps, name+" retire")
+		steps = append(steps, inheritStep{name, "retire"})
 	}
 	for _, step := range steps {
-		name, what, _ := strings.Cut(step, " ")
-		problem.Progress(ctx, "endpoint %s: %s: %s", s.Address, name, inheritSteps[what])
-		output, err := s.Hosts[name].Run(ctx, host.Command{
+		problem.Progress(ctx, "endpoint %s: %s: %s", s.Address, step.host, stepTexts[step.name])
+		b := seen[step.host]
+		output, err := s.Hosts[step.host].Run(ctx, host.Command{
 			Script: withOwner(inheritScript), Vars: with(s.ownerVars(), map[string]string{
-				"step": what, "entries": strings.Join(s.entries(), " "), "device": seen[name].device,
-				"gives": yes(seen[name].formerGives(s)), "balances": yes(seen[name].formerBalances(s)),
+				"step": step.name, "entries": strings.Join(s.entries(), " "), "device": b.device,
+				"gives": yes(b.formerGives(s)), "balances": yes(b.formerBalances(s)),
 			}),
 		})
 		if err = errors.Join(err, checkOwner(output)); err != nil {
-			return partlyInheritedError(s, name, err)
+			return partlyInheritedError(s, step.host, err)
 		}
 	}
 	return nil
+}
+
+// inheritStep is a step of inherit.sh on a host.
+type inheritStep struct{ host, name string }
+
+// stepTexts describe the steps.
+var stepTexts = map[string]string{
+	"lead":   "keepalived of the endpoint becomes the master",
+	"follow": "keepalived of the endpoint follows it",
+	"end":    "the former keepalived ends, and leaves the address",
+	"retire": "the former HAProxy takes no more connections",
 }
 
 // entries returns the virtual IPs as the endpoint's keepalived adds them.
@@ -178,14 +189,6 @@ func leads(s Spec, seen map[string]balancer) string {
 	have := holders(s.Address, seen)
 	slices.SortStableFunc(have, func(a, b string) int { return byFormer(a) - byFormer(b) })
 	return append(have, "")[0]
-}
-
-// inheritSteps describe the steps of inherit.sh.
-var inheritSteps = map[string]string{
-	"lead":   "keepalived of the endpoint becomes the master",
-	"follow": "keepalived of the endpoint follows it",
-	"end":    "the former keepalived ends, and leaves the address",
-	"retire": "the former HAProxy takes no more connections",
 }
 
 func yes(is bool) string {

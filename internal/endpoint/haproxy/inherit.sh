@@ -61,15 +61,15 @@ end)
     systemctl stop "$former"
   fi
   systemctl reset-failed "$former" 2>/dev/null || true
-  # The former one had the address with another length.
+  # The former one had the address with another length, or on another interface.
   for entry in $entries; do
-    at=$(ip -o address show to "${entry%/*}" dev "$device" | awk '{ print $4 }')
-    printf '%s\n' "$at" | grep -qxF "$entry" || {
+    at=$(ip -o address show to "${entry%/*}" | awk '{ print $4 "@" $2 }')
+    printf '%s\n' "$at" | grep -qxF "$entry@$device" || {
       echo "$entry is not on $device any more" >&2
       exit 1
     }
     for other in $at; do
-      [ "$other" = "$entry" ] || ip address delete "$other" dev "$device"
+      [ "$other" = "$entry@$device" ] || ip address delete "${other%%@*}" dev "${other##*@}"
     done
   done
   ;;
