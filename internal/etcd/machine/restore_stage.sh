@@ -10,11 +10,12 @@ received=$stage.received
 # shellcheck disable=SC2034 # of restore_functions.sh
 fetcher=etcd-restore-fetch.service
 survivor=''
+made=''
 
 cleanup() {
   halt
   rm -rf "$work" "$received" "$received.part"
-  rmdir "$root" 2>/dev/null || true
+  [ -z "$made" ] || rmdir "$root" 2>/dev/null || true
   if [ -n "$survivor" ]; then systemctl start --no-block etcd.service || true; fi
 }
 
@@ -59,6 +60,7 @@ build_copy() {
 
 main() {
   umask 077
+  [ -d "$root" ] || made=yes
   mkdir -p "$root"
   chmod 0700 "$root"
   if [ ! -e "$data/member" ] && [ -d "$stage/member" ] && [ "$(cat "$stage/key" 2>/dev/null)" = "$key" ]; then
