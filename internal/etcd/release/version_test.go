@@ -74,7 +74,9 @@ func TestLeavesV2(t *testing.T) {
 }
 
 func TestAgreedMinor(t *testing.T) {
-	for version, want := range map[string]int{"3.5": 5, "3.6": 6, "": -1, "3": -1, "3.0": -1, "3.6.0": -1, "not decided": -1} {
+	for version, want := range map[string]int{
+		"3.5": 5, "3.6": 6, "": -1, "3": -1, "3.0": -1, "3.6.0": -1, "not decided": -1,
+	} {
 		minor, known := AgreedMinor(version)
 		if !known {
 			minor = -1
