@@ -73,18 +73,7 @@ func (s *adoptedCluster) kubeadm(t *testing.T) {
 		t.Fatal(err)
 	}
 	startBalancer(t, services.HAProxyByHooks, s.balancer, targetsOn("cp1"), "")
-	first := shared.lab.Machine("cp1")
-	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
-		address("cp1"), address("cp4"), services.KubeadmInit)))
-	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
-	if len(ticket) != 3 {
-		t.Fatalf("kubeadm prints %q", ticket)
-	}
-	for _, name := range s.names[1:] {
-		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
-			"name=%s address=%s endpoint=%s token=%s hash=%s key=%s\n%s", name, address(name), address("cp4"), ticket[0],
-			ticket[1], ticket[2], services.KubeadmJoin)))
-	}
+	createByKubeadm(t, s.names, s.version, s.etcd, "endpoint="+address("cp4"), nil)
 	startBalancer(t, services.HAProxyByHooks, s.balancer, targetsOn(s.names...), "")
 }
 

@@ -59,18 +59,7 @@ func (s *adoptedHAProxy) kubeadm(t *testing.T) {
 			"state": map[bool]string{true: "MASTER", false: "BACKUP"}[i == 0],
 		}))+services.KubeadmBalancers)
 	}
-	first := shared.lab.Machine("cp1")
-	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s port=%d\n%s", s.version,
-		s.etcd, address("cp1"), vip, balancedPort, services.KubeadmInit)))
-	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
-	if len(ticket) != 3 {
-		t.Fatalf("kubeadm prints %q", ticket)
-	}
-	for _, name := range s.names[1:] {
-		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
-			"name=%s address=%s endpoint=%s port=%d token=%s hash=%s key=%s\n%s", name, address(name), vip, balancedPort,
-			ticket[0], ticket[1], ticket[2], services.KubeadmJoin)))
-	}
+	createByKubeadm(t, s.names, s.version, s.etcd, fmt.Sprintf("endpoint=%s port=%d", vip, balancedPort), nil)
 }
 
 // configure writes the configuration of the control plane.

@@ -80,19 +80,9 @@ func (s *adoptedKubeVIP) kubeadm(t *testing.T) {
 			address(name), vip))
 	}
 	manifest("cp1", "/etc/kubernetes/super-admin.conf")
-	first := shared.lab.Machine("cp1")
-	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=cp1 address=%s endpoint=%s\n%s", s.version, s.etcd,
-		address("cp1"), vip, services.KubeadmInit)))
-	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
-	if len(ticket) != 3 {
-		t.Fatalf("kubeadm prints %q", ticket)
-	}
-	for _, name := range s.names[1:] {
-		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf(
-			"name=%s address=%s endpoint=%s token=%s hash=%s key=%s\n%s", name, address(name), vip, ticket[0], ticket[1],
-			ticket[2], services.KubeadmJoin)))
+	createByKubeadm(t, s.names, s.version, s.etcd, "endpoint="+vip, func(name string) {
 		manifest(name, "/etc/kubernetes/admin.conf")
-	}
+	})
 	for _, name := range s.names {
 		onMachine(t, shared.lab.Machine(name), "until pgrep -f 'kube-vip manager' >/dev/null; do sleep 0.5; done")
 	}

@@ -2,13 +2,37 @@ package acceptance
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 )
 
 // adoptedStep is a part of the life of a control plane that kubeadm has created.
 type adoptedStep struct {
 	name string
 	run  func(t *testing.T)
+}
+
+// createByKubeadm creates a control plane on the first machine, and lets the others join. settings are those of
+// kubeadm_init.sh and kubeadm_join.sh that all machines have.
+func createByKubeadm(t *testing.T, names []string, version, etcd, settings string, joined func(name string)) {
+	t.Helper()
+	first := shared.lab.Machine(names[0])
+	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=%s address=%s %s\n%s", version, etcd, names[0],
+		address(names[0]), settings, services.KubeadmInit)))
+	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
+	if len(ticket) != 3 {
+		t.Fatalf("kubeadm prints %q", ticket)
+	}
+	for _, name := range names[1:] {
+		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf("name=%s address=%s %s token=%s hash=%s key=%s\n%s", name,
+			address(name), settings, ticket[0], ticket[1], ticket[2], services.KubeadmJoin)))
+		if joined != nil {
+			joined(name)
+		}
+	}
 }
 
 // rebuiltAfter makes machines on which kubeadm has run anew when the test ends.
