@@ -83,11 +83,9 @@ func inheritDrift(s Spec, b balancer) []string {
 	return differences
 }
 
-// checkInherit refuses to take the address from services that do not have it, or that serve another cluster there.
+// checkInherit refuses to take the address from services that do not have it, or that serve another cluster there, and
+// to give it to a HAProxy that does not serve this one.
 func checkInherit(ctx context.Context, s Spec, seen map[string]balancer) error {
-	if !s.Inherit {
-		return nil
-	}
 	at := slices.DeleteFunc(holders(s.Address, seen), func(name string) bool { return !seen[name].formerGives(s) })
 	if len(at) == 0 {
 		if s.inherits() && len(holders(s.Address, seen)) > 0 {
@@ -108,10 +106,22 @@ func checkInherit(ctx context.Context, s Spec, seen map[string]balancer) error {
 		return notInheritedError(s, at[0], "what serves the address is not this control plane: "+reason,
 			"add this endpoint while the replicas are registered at an endpoint with the same address (external)")
 	}
+	if s.inherits() {
+		return checkReplicas(s, seen)
+	}
+	return nil
+}
+
+// checkReplicas refuses to give the address to a HAProxy that reaches no replica.
+func checkReplicas(s Spec, seen map[string]balancer) error {
 	for _, name := range names(seen) {
-		if s.inherits() && len(seen[name].servers) == 0 {
+		if len(seen[name].servers) == 0 {
 			return notInheritedError(s, name, "no replica is registered there: clients would lose the API",
 				fmt.Sprintf("set hand_over = %q first, and list the endpoint in additional_endpoints of every replica", Prepare))
+		}
+		if !slices.ContainsFunc(seen[name].stats, stat.up) {
+			return notInheritedError(s, name, "HAProxy of the endpoint reaches no replica from there: clients would lose "+
+				"the API", "look at `journalctl -u "+haproxyUnit+"` there, and apply again when a replica is up")
 		}
 	}
 	return nil

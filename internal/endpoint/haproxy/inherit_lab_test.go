@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,16 @@ import (
 const formerPort = 8443
 
 const hasVIP = "ip -o address show to " + labVIP
+
+// noReplicas is a rule of iptables with which HAProxy reaches no stand-in for an API server.
+const noReplicas = "OUTPUT -m owner --uid-owner haproxy -p tcp --dport 6443 -j REJECT --reject-with tcp-reset"
+
+// replicasUp returns how many replicas HAProxy of a host says are up.
+func (f *fixture) replicasUp(name string) int {
+	f.Helper()
+	stats := parseStats(f.shell(name, statsCommand))
+	return len(slices.DeleteFunc(stats, func(s stat) bool { return !s.up() }))
+}
 
 // formerServices sets the services up on all hosts, and returns when one of them has the address.
 func (f *fixture) formerServices() {
@@ -112,6 +123,14 @@ func TestInheritOnMachines(t *testing.T) {
 		return f.registrar.Register(f.ctx, name, f.replicaAddress(name))
 	}))
 	refuse("the former services could still have the address", update(f.ctx, false, ""))
+	f.shell("c", "iptables -w -A "+noReplicas)
+	t.Cleanup(func() {
+		_, _ = machines.lab.Machine("c").Run(context.WithoutCancel(f.ctx), "iptables -w -D "+noReplicas)
+	})
+	f.await("c reaches no replica", func() bool { return f.replicasUp("c") == 0 })
+	refuse("reaches no replica", update(f.ctx, true, Take))
+	f.shell("c", "iptables -w -D "+noReplicas)
+	f.await("c reaches a replica", func() bool { return f.replicasUp("c") > 0 })
 	before := f.spec
 	cuts, err := c.During(f.ctx, func(ctx context.Context) error {
 		after := before
