@@ -21,6 +21,23 @@ if [ ! -e "$backends" ] || [ "$(sha256sum <"$backends")" = "$listed  -" ]; then
   fi
 fi
 
+# has: whether this machine has one of the virtual IPs.
+has() {
+  for address in $vips; do
+    [ -z "$(ip -o address show to "$address")" ] || return 0
+  done
+  return 1
+}
+
+# given: whether the services that had the address before have given it to the endpoint's keepalived.
+given() {
+  systemctl is-active --quiet kube-endpoint-keepalived.service && ! systemctl is-active --quiet keepalived.service
+}
+if [ "$step" = prepare ] && has && given; then
+  echo "the endpoint has the address by now" >&2
+  exit 1
+fi
+
 # settle UNIT PATH…: makes sure that the unit runs with the content of the paths. $hung names those that hung when
 # they were observed, with their invocations: such a process would not end, nor be reloaded.
 settle() {
@@ -46,14 +63,6 @@ settle() {
       ;;
     esac
   done
-}
-
-# has: whether this machine has one of the virtual IPs.
-has() {
-  for address in $vips; do
-    [ -z "$(ip -o address show to "$address")" ] || return 0
-  done
-  return 1
 }
 
 # waiting NUMBER: tells keepalived whether it waits (1).
@@ -88,7 +97,11 @@ take)
   esac
   ;;
 prepare | release) waiting 1 ;;
-inherit) [ -e "$config/waiting" ] || waiting 1 ;; # inherit.sh says when it ends
+inherit) # inherit.sh says when it ends
+  if [ ! -e "$config/waiting" ]; then
+    if given; then waiting 0; else waiting 1; fi
+  fi
+  ;;
 *) [ ! -e "$config/waiting" ] || waiting 0 ;;
 esac
 settle kube-endpoint-keepalived.service /etc/keepalived/kube.conf

@@ -23,8 +23,8 @@ func checkConnections(ctx context.Context, s Spec, seen map[string]balancer) err
 			continue
 		}
 		_, taken := b.facts.Listeners[s.port()]
-		machine, bare := connections.SSH{Host: s.Hosts[name]}, !b.installed() && !taken
-		sides[address] = connections.Side{Machine: machine, Bare: bare}
+		machine, bare := connections.SSH{Host: s.Hosts[name]}, !b.installed()
+		sides[address] = connections.Side{Machine: machine, Bare: bare && !taken}
 		if !s.multicast() {
 			hearing[address] = connections.VRRPSide{Peer: machine, Bare: bare}
 		}

@@ -90,13 +90,13 @@ func FuzzFormer(f *testing.F) {
 	f.Add("virtual_ipaddress {\n10.0.0.100\n", "frontend")
 	f.Fuzz(func(t *testing.T, keepalived, balancer string) {
 		b := balancerWith(keepalived, balancer)
-		for _, name := range b.formerProxies() {
+		for _, name := range b.formerServesMore(Spec{Port: 6443}) {
 			if strings.ContainsFunc(name, unshown) {
 				t.Errorf("%q has %q", balancer, name)
 			}
 		}
 		commented := "# " + strings.NewReplacer("\n", "\n# ", "\r", "").Replace(keepalived)
-		if got := parseFormer(commented); len(got.addresses)+len(got.routerIDs) > 0 || got.includes {
+		if got := parseFormer(commented); len(got.addresses)+len(got.routerIDs)+len(got.more) > 0 || got.includes {
 			t.Errorf("%q is parsed as %+v", commented, got)
 		}
 	})

@@ -13,19 +13,24 @@ state() {
     sed -n 's/.*(kube_endpoint) Entering \([A-Z]*\) STATE.*/\1/p' | tail -n 1
 }
 
-# become STATE: lets the endpoint's keepalived take part in the election, and waits for the outcome.
-become() {
-  echo 0 >"$config/waiting.new"
+# waiting NUMBER: tells the endpoint's keepalived whether it waits (1).
+waiting() {
+  echo "$1" >"$config/waiting.new"
   chmod 644 "$config/waiting.new"
   flush "$config/waiting.new"
   mv "$config/waiting.new" "$config/waiting"
   flush "$config"
+}
+
+# become STATE: lets the endpoint's keepalived take part in the election, and waits for the outcome.
+become() {
+  waiting 0
   tries=0
   until [ "$(state)" = "$1" ]; do
     tries=$((tries + 1))
     [ "$tries" -lt 50 ] || {
       echo "keepalived of the endpoint is in the state $(state), and not $1" >&2
-      exit 1
+      return 1
     }
     sleep 0.2
   done
@@ -49,7 +54,16 @@ follow)
     last "$former"
     systemctl stop "$former"
   fi
-  become BACKUP
+  if [ "$(cat "$config/waiting")" != 0 ] || [ "$(state)" != BACKUP ]; then
+    # It becomes the master after three intervals of a quarter of a second in which it hears nobody.
+    if become BACKUP; then sleep 2; fi
+  fi
+  [ "$(state)" = BACKUP ] || {
+    waiting 1
+    [ -z "$gives" ] || systemctl start "$former"
+    echo "keepalived of the endpoint does not hear that of the machine that has the address: VRRP must pass" >&2
+    exit 1
+  }
   ;;
 end)
   if systemctl is-active --quiet "$former" && [ -n "$gives" ]; then

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ const hasVIP = "ip -o address show to " + labVIP
 
 // noReplicas is a rule of iptables with which HAProxy reaches no stand-in for an API server.
 const noReplicas = "OUTPUT -m owner --uid-owner haproxy -p tcp --dport 6443 -j REJECT --reject-with tcp-reset"
+
+// noVRRP is a rule of iptables with which a machine hears only what is sent by multicast.
+const noVRRP = "INPUT -p 112 ! -d 224.0.0.18 -j DROP"
 
 // replicasUp returns how many replicas HAProxy of a host says are up.
 func (f *fixture) replicasUp(name string) int {
@@ -105,7 +109,8 @@ func TestInheritOnMachines(t *testing.T) {
 	refuse("serves more than this endpoint (apiserver, web)", create(f.ctx))
 	f.shell("c", "sed -i '/^frontend web/,$d' /etc/haproxy/haproxy.cfg")
 
-	traffic := startTraffic("https://"+net.JoinHostPort(labVIP, fmt.Sprint(formerPort))+"/", f.ca, 5*time.Second)
+	url := "https://" + net.JoinHostPort(labVIP, fmt.Sprint(formerPort)) + "/"
+	traffic := startTraffic(url, f.ca, 5*time.Second)
 	f.timed("prepare", func() error { return create(f.ctx) })
 	f.eventually("without drift", 10*time.Second, func(got observed) bool { return len(got.Drift) == 0 })
 	update := func(ctx context.Context, inherit bool, step string) error {
@@ -123,14 +128,35 @@ func TestInheritOnMachines(t *testing.T) {
 		return f.registrar.Register(f.ctx, name, f.replicaAddress(name))
 	}))
 	refuse("the former services could still have the address", update(f.ctx, false, ""))
+	withoutC := f.spec
+	withoutC.HandOver, withoutC.Hosts = Take, maps.Clone(f.spec.Hosts)
+	delete(withoutC.Hosts, "c")
+	refuse("it leaves the endpoint, and its keepalived.service could still take the address",
+		errOf(Update(f.ctx, f.spec, withoutC)))
 	f.shell("c", "iptables -w -A "+noReplicas)
 	t.Cleanup(func() {
 		_, _ = machines.lab.Machine("c").Run(context.WithoutCancel(f.ctx), "iptables -w -D "+noReplicas)
+		_, _ = machines.lab.Machine("b").Run(context.WithoutCancel(f.ctx), "iptables -w -D "+noVRRP)
 	})
 	f.await("c reaches no replica", func() bool { return f.replicasUp("c") == 0 })
 	refuse("reaches no replica", update(f.ctx, true, Take))
 	f.shell("c", "iptables -w -D "+noReplicas)
 	f.await("c reaches a replica", func() bool { return f.replicasUp("c") > 0 })
+	if asked, failed := traffic.end(t); failed > 0 || asked == 0 {
+		t.Errorf("%d of %d requests failed", failed, asked)
+	}
+
+	f.shell("b", "iptables -w -A "+noVRRP)
+	if err := update(f.ctx, true, Take); err == nil || !strings.Contains(err.Error(), "VRRP must pass") {
+		t.Errorf("b hears nobody: %v", err)
+	}
+	f.await("one machine has the address", func() bool {
+		return f.shell("a", hasVIP) != "" && f.shell("b", hasVIP)+f.shell("c", hasVIP) == ""
+	})
+	refuse("have begun to give the address", update(f.ctx, true, Prepare))
+	f.shell("b", "iptables -w -D "+noVRRP)
+
+	traffic = startTraffic(url, f.ca, 5*time.Second)
 	before := f.spec
 	cuts, err := c.During(f.ctx, func(ctx context.Context) error {
 		after := before
@@ -144,8 +170,12 @@ func TestInheritOnMachines(t *testing.T) {
 	if got.holder != "a" {
 		t.Errorf("a had the address, and now %q", got.holder)
 	}
+	taken := f.spec
 	f.timed("the end", func() error { return update(f.ctx, false, "") })
 	f.eventually("without drift", 10*time.Second, func(got observed) bool { return len(got.Drift) == 0 })
+	ended := f.spec // an old configuration is applied, and the new one again
+	f.timed("take again", func() error { return errOf(Update(f.ctx, ended, taken)) })
+	f.timed("the end again", func() error { return errOf(Update(f.ctx, taken, ended)) })
 	if asked, failed := traffic.end(t); failed > 0 || asked == 0 {
 		t.Errorf("%d of %d requests failed", failed, asked)
 	}

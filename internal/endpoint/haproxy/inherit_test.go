@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 const formerConfig = `! Configuration File for keepalived
@@ -69,6 +70,13 @@ func TestInheritProblems(t *testing.T) {
 			formerConfig, config + "frontend web\x1b[2J\n    bind *:80\n", "(apiserver, web",
 		},
 		"another file": {formerConfig, "frontend x\n    bind *:84430\n", "only a HAProxy with that file"},
+		"one more port": {
+			formerConfig, strings.Replace(config, "bind *:8443\n", "bind *:8443\n    bind 10.0.0.1:443,:80\n", 1),
+			"(10.0.0.1:443, :80)",
+		},
+		"only includes":     {"include other.conf\n", config, "includes other files"},
+		"a virtual server":  {formerConfig + "virtual_server 10.0.0.8 80 {\n}\n", config, "addresses (virtual_server)"},
+		"routes of its own": {formerConfig + "    virtual_routes {\n    }\n", config, "addresses (virtual_routes)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Spec{
@@ -104,6 +112,101 @@ func TestLeads(t *testing.T) {
 	} {
 		if got := leads(s, seen); got != want {
 			t.Errorf("%q leads, want %q", got, want)
+		}
+	}
+}
+
+// hostWith is a machine that has addresses, with these configurations of its own services.
+func hostWith(keepalived string, addresses ...string) balancer {
+	b := balancerWith(keepalived, "")
+	for _, address := range addresses {
+		b.local = append(b.local, netip.MustParseAddr(address))
+	}
+	return b
+}
+
+// hostsABC are hosts that nobody connects to.
+func hostsABC() map[string]*host.Host {
+	return specOf("10.0.0.100", map[string]string{"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}).Hosts
+}
+
+// electing is a machine on which the endpoint's keepalived runs, with what waitingPath has.
+func electing(b balancer, waiting string) balancer {
+	b.facts.Units[keepalivedUnit] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+	b.facts.Files[waitingPath] = host.FileState{SHA256: sha256Hex([]byte(waiting))}
+	return b
+}
+
+// TestCheckInherit: only the former services or the endpoint's keepalived are known to have the address.
+func TestCheckInherit(t *testing.T) {
+	s := Spec{Address: "10.0.0.100", Inherit: true, HandOver: Take}
+	for name, c := range map[string]struct {
+		holder balancer
+		passes bool
+	}{
+		"somebody else": {hostWith("", s.Address), false},
+		"waits":         {electing(hostWith("", s.Address), "1\n"), false},
+		"the endpoint":  {electing(hostWith("", s.Address), "0\n"), true},
+	} {
+		err := checkInherit(t.Context(), s, map[string]balancer{"a": c.holder, "b": {}})
+		if (err == nil) != c.passes || err != nil && !problem.Untouched(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCheckTogether: no machine takes an address that another one has.
+func TestCheckTogether(t *testing.T) {
+	s := Spec{Address: "10.0.0.100", Further: []string{"10.0.0.101", "10.0.0.102"}, Hosts: hostsABC()}
+	seen := map[string]balancer{"a": hostWith("", "10.0.0.100", "10.0.0.101"), "b": {}}
+	if err := checkTogether(s, "a", seen); err != nil {
+		t.Error(err)
+	}
+	seen["b"] = hostWith("", "10.0.0.102")
+	if err := checkTogether(s, "a", seen); err == nil || !strings.Contains(err.Error(), "10.0.0.102 is there") {
+		t.Error(err)
+	}
+}
+
+// TestRefuseToReturn: services that have begun to give the address to the endpoint do not get it back, because they
+// would not start with the machine.
+func TestRefuseToReturn(t *testing.T) {
+	s := Spec{Address: "10.0.0.100", Inherit: true, HandOver: Prepare, Hosts: hostsABC()}
+	begun := hostWith(formerConfig)
+	begun.facts.Files[givesPath] = host.FileState{}
+	for name, c := range map[string]struct {
+		b       balancer
+		refused bool
+	}{
+		"nothing yet": {hostWith(formerConfig), false},
+		"prepared":    {electing(hostWith(formerConfig), "1\n"), false},
+		"disabled":    {begun, true},
+		"elects":      {electing(hostWith(formerConfig), "0\n"), true},
+	} {
+		seen := map[string]balancer{"a": {}, "b": c.b}
+		if err := refuseToReturn(s, seen); (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		err := refuseFormer(s, Spec{Address: s.Address}, seen)
+		if err == nil || strings.Contains(err.Error(), "destroy this endpoint") == c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRefuseLeaving: no host leaves with a keepalived that would take the address.
+func TestRefuseLeaving(t *testing.T) {
+	leaving := Spec{Address: "10.0.0.100", Hosts: hostsABC()}
+	for name, c := range map[string]struct {
+		b       balancer
+		refused bool
+	}{
+		"it could take it":    {hostWith(formerConfig), true},
+		"it has another":      {hostWith(""), false},
+		"it is not reachable": {balancer{unreachable: host.ErrUnreachable}, true},
+	} {
+		if err := refuseLeaving(leaving, leaving, map[string]balancer{"c": c.b}); (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func files(s Spec, name string, b balancer) []host.File {
 	if s.CACertificate != "" {
 		wanted = append(wanted, text(caPath, s.CACertificate))
 	}
-	if s.waits() {
+	if s.waits() && !s.Inherit { // apply.sh looks first who has the address then
 		wanted = append(wanted, text(waitingPath, waitingText))
 	}
 	return append(wanted, s.watcher(name)...)

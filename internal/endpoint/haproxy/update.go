@@ -45,6 +45,11 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := errors.Join(refuseToWait(s, reachable), refuseFormer(before, s, reachable)); err != nil {
 		return endpoint.Status{}, err
 	}
+	if before.Inherit || s.Inherit {
+		if err := refuseLeaving(s, leaving, observeAll(ctx, leaving, formerQuery())); err != nil {
+			return endpoint.Status{}, err
+		}
+	}
 	if err := preflight(s, reachable); err != nil {
 		return endpoint.Status{}, err
 	}

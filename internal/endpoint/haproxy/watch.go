@@ -66,7 +66,7 @@ func waitingDrift(s Spec, b balancer) []string {
 	if waiting && s.HandOver == "" {
 		differences = append(differences, waitingPath+" exists and is not wanted")
 	}
-	if !waiting && (s.watches() || s.inherits()) {
+	if !waiting && (s.watches() || s.Inherit) {
 		differences = append(differences, waitingPath+" does not exist")
 	}
 	if _, watching := b.facts.Files[unitDir+watchUnit]; watching && !s.watches() {
