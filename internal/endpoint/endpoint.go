@@ -164,7 +164,7 @@ func (r Registration) ValidateAdditional() error {
 	if len(r.Additional) > MaxAdditional {
 		return fmt.Errorf("there are %d additional endpoints, and at most %d are supported", len(r.Additional), MaxAdditional)
 	}
-	seen, kubeVIP := map[string]bool{}, false
+	seen, ofKind := map[string]bool{}, map[Kind]bool{}
 	for _, each := range r.All() {
 		switch {
 		case each.Address == "":
@@ -174,13 +174,16 @@ func (r Registration) ValidateAdditional() error {
 		case each.ClusterID != r.ClusterID:
 			return fmt.Errorf("the additional endpoint %s belongs to the cluster %q, and the first one to %q", each.ID(),
 				each.ClusterID, r.ClusterID)
-		case each.Kind == KubeVIP && kubeVIP:
+		case each.Kind == KubeVIP && ofKind[KubeVIP]:
 			return errors.New("a machine can be a candidate for one endpoint by kube-vip only, and there are two")
+		case each.Kind == DNS && ofKind[DNS]:
+			return errors.New("the records of a machine can be guarded in one name only, and there are two endpoints by DNS: " +
+				"let other records lead to that name (CNAME)")
 		case seen[each.ID()]:
 			return fmt.Errorf("the endpoint %s is listed twice", each.ID())
 		}
 		seen[each.ID()] = true
-		kubeVIP = kubeVIP || each.Kind == KubeVIP
+		ofKind[each.Kind] = true
 	}
 	return nil
 }

@@ -27,11 +27,13 @@ func TestSeveralEndpoints(t *testing.T) {
 	}
 	haproxy := inside
 	haproxy.Kind = HAProxy // what "" means
-	foreign, nested := outside, outside
+	foreign, nested, named, renamed := outside, outside, outside, outside
+	named.Kind, renamed.Kind, renamed.Address = DNS, DNS, "api.example.org"
 	foreign.ClusterID = "b"
 	nested.Additional = []Registration{announced}
 	for want, additional := range map[string][]Registration{
 		"listed twice":               {outside, outside},
+		"one name only":              {named, renamed},
 		"haproxy 10.0.0.100 is":      {haproxy},
 		"belongs to the cluster":     {foreign},
 		"has additional endpoints":   {nested},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
@@ -30,20 +29,12 @@ var (
 
 // query asks for what bird and the health check have and say.
 func query(r endpoint.Registration, own netip.Addr) host.Query {
-	var peers []string
-	if r.BGP != nil {
-		for _, p := range r.BGP.Peers {
-			peers = append(peers, peerName(p))
-		}
-	}
 	return packages.BGP().Extend(host.Query{
 		// The configuration may contain passwords, so it is not read.
 		Files:  []string{configPath, healthPath, addressPath},
 		Ports:  []int{bgpPort},
 		Script: birdScript + stateScript,
-		Vars: map[string]string{
-			"own": own.String(), "prefix": prefixOf(r).String(), "peers": strings.Join(peers, " "),
-		},
+		Vars:   map[string]string{"own": own.String(), "prefix": prefixOf(r).String()},
 	})
 }
 

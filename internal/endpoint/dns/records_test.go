@@ -1,7 +1,9 @@
 package dns
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -164,5 +166,27 @@ func TestRefusal(t *testing.T) {
 	answer.IsTsig().Error = miekg.RcodeBadKey
 	if got := refusal(answer); !errors.Is(got, errSignature) || !strings.Contains(got.Error(), "BADKEY") {
 		t.Errorf("an unknown key: %v", got)
+	}
+}
+
+// TestUnsigned: an answer without a signature, to a request that has one, is not believed: anybody on the path could
+// have sent it.
+func TestUnsigned(t *testing.T) {
+	z := testZone(miekg.TypeA)
+	z.Server, z.key = "10.0.0.53:53", &Key{Algorithm: "hmac-sha256", Secret: "c2VjcmV0IG9mIGEgdGVzdA=="}
+	z.dial = func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			conn := &miekg.Conn{Conn: far}
+			asked, _ := conn.ReadMsg() // its signature cannot be verified here
+			_ = conn.WriteMsg(new(miekg.Msg).SetReply(asked))
+		}()
+		return near, nil
+	}
+	if _, err := z.exchange(t.Context(), z.Server, question("example.com", miekg.TypeSOA)); !errors.Is(err, errSignature) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := z.exchange(t.Context(), "10.0.0.54:53", question("example.com", miekg.TypeSOA)); err != nil {
+		t.Errorf("a server that is asked without a key: %v", err)
 	}
 }

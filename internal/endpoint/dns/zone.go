@@ -80,6 +80,9 @@ func (z zone) exchange(ctx context.Context, server string, m *miekg.Msg) (*miekg
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", errUnreachable, server, err)
 	}
+	if len(client.TsigSecret) > 0 && answer.IsTsig() == nil { // the library verifies only a signature that is there
+		return nil, fmt.Errorf("name server %s: %w: the answer is not signed", server, errSignature)
+	}
 	return answer, nil
 }
 

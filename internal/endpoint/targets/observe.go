@@ -91,8 +91,8 @@ func (s *Set) Named(ctx context.Context, name string) Target {
 	t := Target{Name: name, Address: s.Hosts[name], Port: s.TargetPort}
 	switch observed, err := s.recorded(ctx, t.Address); {
 	case err != nil || observed.Name == "":
-	case s.same(observed, name):
-		t.Port = observed.Port
+	case observed.ClusterID == s.ClusterID && observed.Name == name:
+		t.Port = observed.Port // also if it has left the endpoint: its record names those that it has now
 	default:
 		t.Other, t.Shared = describe(observed), s.same(observed, observed.Name)
 	}
