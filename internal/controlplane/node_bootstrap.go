@@ -153,7 +153,8 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 	return NodeBootstrapStatus{Drift: objectDrift(after), Closed: s.closedTo(ctx, replicas)}, nil
 }
 
-// applyObject takes over what was changed by others: mayTakeOver has allowed it. The role of a binding cannot be
+// applyObject takes over what was changed by others: mayTakeOver has allowed it. What somebody else has created since
+// then is not taken over. The role of a binding cannot be
 // changed, so a binding to another role is replaced.
 func applyObject(ctx context.Context, api client.Applied, e existing) error {
 	switch {
@@ -174,7 +175,7 @@ func applyObject(ctx context.Context, api client.Applied, e existing) error {
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, namespaceWait, true, func(ctx context.Context) (bool, error) {
-		last = api.Apply(ctx, e.wanted, true)
+		last = api.Apply(ctx, e.wanted, e.current != nil)
 		if apierrors.IsNotFound(last) { // the namespace
 			return false, nil
 		}

@@ -31,9 +31,13 @@ pod_containers() {
   crictl)
     pod_ids=$(pod_crictl ps --all --quiet --label io.kubernetes.pod.namespace=kube-system \
       --label "io.kubernetes.container.name=$1") || return 1
-    for pod_id in $pod_ids; do # one that is removed meanwhile has no line
-      pod_crictl inspect --output go-template --template '{{.status.id}} {{.status.state}} {{.info.pid}}' "$pod_id" \
-        2>/dev/null | tr -d "'\"" | grep . || true
+    for pod_id in $pod_ids; do
+      if pod_line=$(pod_crictl inspect --output go-template \
+        --template '{{.status.id}} {{.status.state}} {{.info.pid}}' "$pod_id" 2>/dev/null) && [ -n "$pod_line" ]; then
+        printf '%s\n' "$pod_line" | tr -d "'\""
+      elif ! pod_line=$(pod_crictl ps --all --quiet --id "$pod_id") || [ -n "$pod_line" ]; then
+        return 1 # one that was removed meanwhile has no line
+      fi
     done
     ;;
   ctr)
@@ -63,12 +67,25 @@ pod_image() {
   esac
 }
 
+# pod_named NAME FILE: whether a file, in YAML or JSON with a line for each field, has the metadata of the pod NAME in
+# kube-system. Names of containers and volumes do not count.
+pod_named() {
+  tr -d "\"',\r" <"$2" | awk -v name="$1" '
+    { depth = match($0, /[^ ]/) - 1 }
+    depth < 0 { next }
+    !inside { if (!over && $0 ~ /^ *metadata: *[{]?$/) { inside = 1; outer = depth; inner = -1 }; next }
+    depth <= outer { inside = 0; over = 1; next }
+    inner < 0 { inner = depth }
+    depth == inner && $1 == "name:" { named = $2 == name }
+    depth == inner && $1 == "namespace:" { placed = $2 == "kube-system" }
+    END { exit !(named && placed) }'
+}
+
 # pod_duplicates NAME: prints other files that the kubelet takes for manifests of the same pod, such as a copy beside
 # it: whichever comes first runs.
 pod_duplicates() {
   for pod_file in "$pod_manifests"/*; do
-    if [ -f "$pod_file" ] && [ "$pod_file" != "$pod_manifests/$1.yaml" ] &&
-      grep -Eq "^ {1,8}\"?name\"?: *[\"']?$1[\"']?,?\$" "$pod_file" 2>/dev/null; then
+    if [ -f "$pod_file" ] && [ "$pod_file" != "$pod_manifests/$1.yaml" ] && pod_named "$1" "$pod_file" 2>/dev/null; then
       printf '%s\n' "$pod_file"
     fi
   done

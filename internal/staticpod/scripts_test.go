@@ -33,6 +33,8 @@ esac`,
   if [ -e "$STATE/running" ]; then echo "$ID CONTAINER_RUNNING $$"; else echo "$ID CONTAINER_EXITED 0"; fi
   ;;
 *inspect*) exit 1 ;;
+*"ps --all --quiet --id $ID") echo "$ID" ;;
+*"ps --all --quiet --id "*) ;;
 *"images --quiet there:1") echo sha256:1 ;;
 *"images --quiet"*) ;;
 *"pull --quiet"*) echo "$*" >>"$STATE/pulled" ;;
@@ -124,6 +126,23 @@ func TestPlaceAndStop(t *testing.T) {
 	copied := dir + "/manifests/etcd.yaml.bak"
 	write(t, copied, string(example().Manifest()))
 	write(t, dir+"/manifests/other.yaml", strings.ReplaceAll(string(example().Manifest()), " etcd", " other"))
+	write(t, dir+"/manifests/events.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: etcd-events\n"+
+		"  namespace: kube-system\n  labels:\n    name: etcd\nspec:\n  containers:\n  - image: etcd\n    name: etcd\n"+
+		"  volumes:\n  - name: etcd\n")
+	for text, duplicate := range map[string]bool{
+		"{\n  \"metadata\": {\n    \"name\": \"etcd\",\n    \"namespace\": \"kube-system\"\n  }\n}\n": true,
+		"metadata:\n    labels:\n        a: b\n    name: 'etcd'\n    namespace: kube-system\n":        true,
+		"metadata:\n  name: etcd\n  namespace: other\n":                                               false,
+		"metadata:\n  name: etcd\n": false,
+	} {
+		write(t, dir+"/manifests/judged", text)
+		if out, _ := shell(t, dir, tools, "pod_duplicates etcd\n"); strings.Contains(out, "judged") != duplicate {
+			t.Errorf("%q is a duplicate: %v", text, !duplicate)
+		}
+	}
+	if err := os.Remove(dir + "/manifests/judged"); err != nil {
+		t.Fatal(err)
+	}
 	if out, _ := shell(t, dir, tools, "pod_duplicates etcd\n"); out != copied+"\n" {
 		t.Errorf("duplicates: %q", out)
 	}
@@ -131,7 +150,7 @@ func TestPlaceAndStop(t *testing.T) {
 		if out, err := shell(t, dir, tools, Stop("etcd", dir+"/moved", 2379, 2380)); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if names, err := os.ReadDir(dir + "/manifests"); err != nil || len(names) != 1 || names[0].Name() != "other.yaml" {
+		if names, err := os.ReadDir(dir + "/manifests"); err != nil || len(names) != 2 || names[1].Name() != "other.yaml" {
 			t.Errorf("the directory has %v, %v", names, err)
 		}
 		if _, err := os.Stat(dir + "/moved/etcd.yaml.bak"); err != nil {

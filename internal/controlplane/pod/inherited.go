@@ -89,6 +89,20 @@ func InheritedDifferences(have staticpod.Inherited, c component.Component) []str
 	return words
 }
 
+// inheritedPaths are where kubeadm has the files of flags by which an API server and a controller-manager trust others
+// and are trusted. With other files, or more, clients and tokens are accepted that would not be later.
+var inheritedPaths = map[string]string{
+	"client-ca-file":                   "/etc/kubernetes/pki/ca.crt",
+	"requestheader-client-ca-file":     "/etc/kubernetes/pki/front-proxy-ca.crt",
+	"service-account-key-file":         "/etc/kubernetes/pki/sa.pub",
+	"service-account-signing-key-file": "/etc/kubernetes/pki/sa.key",
+	"service-account-private-key-file": "/etc/kubernetes/pki/sa.key",
+	"tls-cert-file":                    "/etc/kubernetes/pki/apiserver.crt",
+	"root-ca-file":                     "/etc/kubernetes/pki/ca.crt",
+	"cluster-signing-cert-file":        "/etc/kubernetes/pki/ca.crt",
+	"cluster-signing-key-file":         "/etc/kubernetes/pki/ca.key",
+}
+
 // sameFlag reports whether two values of a flag mean the same: copies of one file, the addresses of the member on the
 // same machine, and plugins of which the provider enables one more.
 func sameFlag(c component.Component, flag, has, wants string) bool {
@@ -98,8 +112,9 @@ func sameFlag(c component.Component, flag, has, wants string) bool {
 		return has == "https://127.0.0.1:2379" && wants == component.MemberURL(c.Flags["advertise-address"])
 	case flag == component.AdmissionFlag && wants == c.Standard[flag]:
 		return component.Admits(wants, has)
-	case owned && path.IsAbs(has) && path.IsAbs(wants):
-		return true
+	case owned && path.IsAbs(has) && path.IsAbs(wants) && !strings.Contains(has, "\n"):
+		kubeadms, trusts := inheritedPaths[flag]
+		return !trusts || has == kubeadms
 	}
 	return false
 }

@@ -20,9 +20,11 @@ replica_manifest() {
     function word(line) { sub(/^ *value: /, "", line); sub(/ .*/, "", line); return line }'
 }
 
-# replica_running NAME: prints the identities of the containers of a component that run.
+# replica_running NAME: prints the identities of the containers of a component that run. It fails if the container
+# runtime does not answer.
 replica_running() {
-  pod_containers "$1" | while read -r replica_id replica_state replica_pid; do
+  replica_all=$(pod_containers "$1") || return 1
+  printf '%s\n' "$replica_all" | while read -r replica_id replica_state replica_pid; do
     case $replica_state in *RUNNING) echo "$replica_id" ;; esac
   done
 }

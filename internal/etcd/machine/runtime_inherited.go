@@ -120,14 +120,34 @@ func (f Observed) takeOverDrift(s Spec) []string {
 	return words
 }
 
-// NotTakenOver describes why an inherited member cannot be taken over by s, or returns "". A change of the CA pool that
-// is cut off before the record exists would not be known.
+// NotTakenOver describes why an inherited member cannot be taken over by s, or returns "". A change of the CA pool or
+// of the runtime that is cut off before the record exists would not be known, and a version has no way back before.
 func (f Observed) NotTakenOver(s Spec) string {
-	if !f.TakesOver() || f.trusts(s.Bundle.Anchors(pki.Etcd)) {
+	if !f.TakesOver() {
+		return ""
+	}
+	if other := f.OtherRuntime(s); other != "" {
+		return other + fmt.Sprintf(": take the member over with runtime = %q first, and change it with a later apply",
+			StaticPod)
+	}
+	if version := f.inheritedVersion(); version != s.Version {
+		return fmt.Sprintf("%s runs etcd %s: take the member over with this version first, and change it with a later apply",
+			f.Label(), problem.Quote(version))
+	}
+	if f.trusts(s.Bundle.Anchors(pki.Etcd)) {
 		return ""
 	}
 	return layout.CAPath + " on " + f.Label() + " has other authorities than the bundle: take the member over first, " +
 		"and rotate the etcd CA with a later apply"
+}
+
+// inheritedVersion returns the version in kubeadm's manifest; "" if there is none.
+func (f Observed) inheritedVersion() string {
+	pod, err := staticpod.ParseInherited(f.Facts.Files[manifestPath].Content)
+	if err != nil {
+		return ""
+	}
+	return versionOfImage(pod.Image)
 }
 
 // inheritedDigest returns Record.Inherited for a member that s takes over, or has taken over.

@@ -165,6 +165,23 @@ func TestInheritedWithAnotherCA(t *testing.T) {
 	}
 }
 
+// TestInheritedOtherwise: a takeover changes neither the runtime nor the version.
+func TestInheritedOtherwise(t *testing.T) {
+	s := inheritedSpec(t)
+	facts := inheritedFacts(t, s)
+	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	for want, edit := range map[string]func(*Spec){
+		`runtime = "static_pod" first`: func(s *Spec) { s.Runtime, s.Image = Systemd, "" },
+		`runs etcd "3.6.16"`:           func(s *Spec) { s.Version = "3.6.17" },
+	} {
+		other := s
+		edit(&other)
+		if got := f.NotTakenOver(other); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestImportInherited(t *testing.T) {
 	s := inheritedSpec(t)
 	facts := inheritedFacts(t, s)
