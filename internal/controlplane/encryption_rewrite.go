@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -51,8 +52,7 @@ func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 		return left, nil
 	}
 	for _, resource := range encryptable() {
-		prefix := path.Join("/", cmp.Or(s.ExtraArgs[release.APIServer]["etcd-prefix"], "registry"), resource) + "/"
-		err := s.Store.Scan(ctx, prefix, func(_ string, value []byte) {
+		err := s.Store.Scan(ctx, s.storedAt(resource), func(_ string, value []byte) {
 			if !isEncryptedWith(s.Bundle.Encryption, resource, value) {
 				left[resource]++
 			}
@@ -70,6 +70,37 @@ func (s Spec) rotated() []string {
 		other := s.Bundle.EncryptionRotation.Other
 		return !s.Bundle.Encryption.Covers(resource) && (other == nil || !other.Covers(resource))
 	})
+}
+
+// checkReadable returns an error if the API server reads objects now that it could not read with the bundle: a bundle
+// that was taken back and forth without the replicas, or an old one, lacks the key that they were stored with. It
+// looks only before the configuration of the encryption changes.
+func checkReadable(ctx context.Context, s Spec, f machine.Observed) error {
+	has, encrypts := f.Facts.Files[component.EncryptionConfigPath]
+	if !encrypts || s.Store == nil || has.SHA256 == component.EncryptionDigest(s.Bundle) {
+		return nil
+	}
+	unreadable, reason := 0, ""
+	for _, resource := range encryptable() {
+		if err := s.Store.Scan(ctx, s.storedAt(resource), func(_ string, value []byte) {
+			if err := s.Bundle.Decrypts(value); err != nil {
+				unreadable, reason = unreadable+1, err.Error()
+			}
+		}); err != nil {
+			return rotationRefused(s, fmt.Sprintf("cannot determine how etcd stores %s: %v", resource, err),
+				"fix this, then apply again.")
+		}
+	}
+	if unreadable == 0 {
+		return nil
+	}
+	return rotationRefused(s, fmt.Sprintf("%d objects in etcd would become unreadable: %s", unreadable, reason),
+		"use the bundle with that key (the newest state of kube_pki_bundle that all replicas were applied with).")
+}
+
+// storedAt returns the prefix of a resource's objects in etcd.
+func (s Spec) storedAt(resource string) string {
+	return path.Join("/", cmp.Or(s.ExtraArgs[release.APIServer]["etcd-prefix"], "registry"), resource) + "/"
 }
 
 // checkNoStaleObjects returns an error if dropping the other key of a rotation would leave

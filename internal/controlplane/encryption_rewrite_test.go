@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -182,4 +183,40 @@ func TestStaleObjectsProblem(t *testing.T) {
 			t.Errorf("%s: waited for: %v", c.name, err)
 		}
 	}
+}
+
+// TestCheckReadable: no replica loses a key with which objects are stored, whatever the numbers of the rotation say.
+func TestCheckReadable(t *testing.T) {
+	base := testSpec(t).Bundle
+	store := fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:key1:" + strings.Repeat("x", 99)}
+	for name, c := range map[string]struct {
+		has   string // the digest of the file on the machine
+		store Store
+		want  string
+	}{
+		"no encryption yet":         {"", store, ""},
+		"as wanted":                 {component.EncryptionDigest(encrypted(base)), store, ""},
+		"another key":               {"other", store, `another secretbox key named "key1"`},
+		"another key, nothing left": {"other", fakeStore{"/registry/secrets/a/b": "k8s"}, ""},
+		"etcd does not answer":      {"other", silentStore{}, "no member answers"},
+	} {
+		s := unreachable(t)
+		s.Bundle, s.Store = encrypted(base), c.store
+		f := machine.Observed{Facts: host.Facts{Files: map[string]host.FileState{}}}
+		if c.has != "" {
+			f.Facts.Files[component.EncryptionConfigPath] = host.FileState{SHA256: c.has}
+		}
+		err := checkReadable(t.Context(), s, f)
+		if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) ||
+			err != nil && !problem.Untouched(err) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// encrypted returns a bundle that stores Secrets with its only key.
+func encrypted(b *pki.Bundle) *pki.Bundle {
+	other := *b
+	other.Encryption = cptest.Secretbox("key1", "secrets")
+	return &other
 }

@@ -29,6 +29,9 @@ var errRotationNotYet = errors.New("replicas out of step")
 // What is created at one stage is trusted only at the adjacent stages. So no replica may move
 // to a stage that another replica could not follow to.
 func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed) error {
+	if err := checkReadable(ctx, s, f); err != nil {
+		return err
+	}
 	target := s.Bundle.Generations()
 	if sameGenerations(f.Record.Generations, target) {
 		return nil

@@ -1,6 +1,8 @@
 package component
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"reflect"
 	"slices"
@@ -63,6 +65,15 @@ func encryptedBy(b *pki.Bundle) []string {
 	}
 	slices.Sort(resources)
 	return slices.Compact(resources)
+}
+
+// EncryptionDigest returns the SHA-256, in hex, of the file that the API server of a bundle reads; "" if it reads none.
+func EncryptionDigest(b *pki.Bundle) string {
+	if len(encryptedBy(b)) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(encryptionText(b)))
+	return hex.EncodeToString(sum[:])
 }
 
 // encryptionText returns the file's content for b. It contains keys.
