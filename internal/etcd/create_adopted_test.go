@@ -28,9 +28,13 @@ func TestAdoptedMemberIsNotTainted(t *testing.T) {
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 
-	f.wipe("cp3")
-	f.machine("cp3").broken = true // a new one that does not start is half created
+	f.machine("cp3").broken = true
 	f.clusters.of(s).pace.StallTimeout = 0
+	if _, err := f.clusters.Create(f.context(), specs["cp3"]); !errors.Is(err, ErrAdopted) {
+		t.Errorf("create of an established member that does not start: %v", err)
+	}
+	f.wipe("cp3") // a new one that does not start is half created
+	f.machine("cp3").broken = true
 	if _, err := f.clusters.Create(f.context(), specs["cp3"]); err == nil || errors.Is(err, ErrAdopted) {
 		t.Errorf("create of a member that does not start: %v", err)
 	}

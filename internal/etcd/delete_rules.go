@@ -90,6 +90,9 @@ func decideLeave(in leaveInput) leaveDecision {
 		return leaveWithoutQuorum(in)
 	}
 	entry, listed := in.View.ByPeerURL(in.PeerURL)
+	if !listed && in.Self.Reached() && in.occupied() == "" {
+		entry, listed = in.View.Member(in.Self.MemberID()) // at another peer URL than that of its machine
+	}
 	if listed && entry.Name != "" && entry.Name != in.Name { // the address belongs to another member now
 		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster lists %s as member %q", in.PeerURL,
 			entry.Name)}
@@ -145,10 +148,13 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 	return stays
 }
 
-// toLeave returns the view for the decision about a removal. If every voter is leaving, no
+// toLeave returns the view for the decision about a removal. If every voter is leaving and may leave, no
 // data is copied between members any more and all data is archived, so alarms block no
 // removal.
 func (in leaveInput) toLeave() membership.View {
+	if in.Protected || len(in.Pending)+len(in.Failed) > 0 {
+		return *in.View // the last one stays
+	}
 	for _, m := range in.View.Voters() {
 		if !in.Leaving[m.Name] {
 			return *in.View

@@ -44,6 +44,13 @@ func TestDecideLeave(t *testing.T) {
 	unitOnly.Facts.Files = map[string]host.FileState{layout.UnitPath: {}}
 	unlisted := stranger
 	unlisted.Name, unlisted.Address = "cp9", "10.0.0.9"
+	elsewhere := func(letters string) *membership.View {
+		v := membershiptest.ClusterOf(letters)
+		v.Members[0].PeerURLs = []string{"https://cp1.example.com:2380"}
+		return &v
+	}
+	first := established("cp1")
+	first.Record.MemberID = "1"
 	others := []machine.Observed{runs(established("cp2")), runs(established("cp3"))}
 	stopped := []machine.Observed{established("cp2"), established("cp3")}
 	three := func(f machine.Observed) leaveInput { return leaveInput{Self: f, Others: others} }
@@ -68,6 +75,16 @@ func TestDecideLeave(t *testing.T) {
 		{
 			name: "beside a dead one, one is joining", in: three(runs(established("cp1"))), view: view("Lhdl"), want: leaveWait,
 			otherwise: leaveRefuse, reason: "lose quorum",
+		},
+		{name: "listed at another peer URL", in: three(runs(first)), view: elsewhere("Lhh"), want: leaveRemove},
+		{
+			name: "listed at another peer URL, beside a dead one", in: three(runs(first)), view: elsewhere("Lhd"),
+			want: leaveWait, otherwise: leaveRefuse, reason: "lose quorum",
+		},
+		{
+			name: "all leave, protected, one is CORRUPT", view: corrupt("Lhh", 2), leaving: all, want: leaveWait,
+			in:        leaveInput{Self: runs(established("cp1")), Others: others, Protected: true},
+			otherwise: leaveRefuse, reason: "CORRUPT is raised for cp2",
 		},
 		{name: "the second of three", in: three(runs(established("cp2"))), view: view("Lhh"), want: leaveRemove},
 		{name: "it has never started", in: three(blank("cp3")), view: &unnamed, want: leaveRemove},
@@ -227,7 +244,7 @@ func TestDecideLeave(t *testing.T) {
 				t.Errorf("got %s (otherwise %s), keep %v, %q", d.Kind, d.Otherwise, d.Keep, d.Reason)
 			}
 			if d.Kind == leaveRemove || d.Kind == leaveLast {
-				if entry, _ := c.view.ByPeerURL(in.PeerURL); d.ID != entry.ID {
+				if entry, listed := c.view.ByPeerURL(in.PeerURL); d.ID != entry.ID && (listed || d.ID != in.Self.MemberID()) {
 					t.Errorf("member %x would be removed, not %x", d.ID, entry.ID)
 				}
 			}

@@ -60,7 +60,11 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	j.rotation = rotationWait{cl: cl, s: s, turn: turn, clients: clients, summary: "etcd member not joined", joins: true}
 	established := j.f.Data && !j.f.Pending
 	if err := j.run(ctx); err != nil {
-		return Status{}, j.afterFailure(ctx, err)
+		err = j.afterFailure(ctx, err)
+		if established && j.added == 0 && j.me.Data {
+			err = fmt.Errorf("%w; %w", err, ErrAdopted)
+		}
+		return Status{}, err
 	}
 	// An adopted member may differ from its spec.
 	status, err := cl.converge(ctx, turn, s)

@@ -63,14 +63,14 @@ func (cl *cluster) savedBeforeGrowth(ctx context.Context, s Spec, v membership.V
 	return cl.savedBefore(ctx, s, v.Voters(), growthLabel)
 }
 
-// savedBeforeShrinkage reports the same of the removal of a voter. If all voters leave in this run,
+// savedBeforeShrinkage reports the same of the removal of a voter. If all voters leave in this run, and may,
 // the last one saves the final snapshot.
 func (cl *cluster) savedBeforeShrinkage(
 	ctx context.Context, s Spec, v membership.View, leaves membership.Member,
 ) (bool, error) {
 	cl.sizeChanged()
 	leaving := cl.leavingMembers()
-	stays := func(m membership.Member) bool { return !leaving[m.Name] }
+	stays := func(m membership.Member) bool { return !leaving[m.Name] || s.Bundle.DeletionProtected() }
 	if leaves.Learner || len(v.Voters()) != 2 || !slices.ContainsFunc(v.Voters(), stays) {
 		return true, nil
 	}

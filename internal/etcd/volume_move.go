@@ -67,6 +67,13 @@ func (t *taking) readyToStop(ctx context.Context, old machine.Observed) (bool, e
 	if err := membership.MayRestart(v, entry.ID); err != nil {
 		return false, t.waitOrRefuse(ctx, &v, err)
 	}
+	if entry.Healthy {
+		leaving := &updating{cl: t.cl, s: t.s, turn: t.turn, clients: clients, f: old}
+		leaving.s.Host = t.s.Former
+		if err := leaving.makeReplaySafe(ctx, v, entry); err != nil {
+			return false, err
+		}
+	}
 	if v.Leader == entry.ID && len(v.Voters()) > 1 {
 		return false, handOver(ctx, clients, v, &entry)
 	}

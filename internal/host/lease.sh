@@ -11,7 +11,8 @@ if ! flock -n 9; then
   exit 0
 fi
 epoch=$(cat "$leases/$name.epoch" 2>/dev/null || true)
-case $epoch in '' | *[!0-9]*) epoch=0 ;; esac
+# The files are gone after a boot: the epochs from then on are none of those before.
+case $epoch in '' | *[!0-9]*) epoch=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')00000 ;; esac
 if [ -z "$expected" ]; then
   epoch=$((epoch + 1))
   echo "$epoch" >"$leases/$name.epoch.new"

@@ -36,11 +36,12 @@ func (s *session) disruption() *disruption {
 type group struct {
 	kind      string // "etcd members"
 	protected bool
-	serving   map[string]bool // by identity: in the state, and observed as serving
-	destroyed map[string]bool // the serving ones that the plan destroys or replaces
-	created   map[string]bool // created by the plan, including replacements
-	known     map[string]bool // seen as a resource of this run, serving or not
-	peers     map[string]bool // named by a resource, with or without a resource of their own
+	serving   map[string]bool     // by identity: in the state, and observed as serving
+	destroyed map[string]bool     // the serving ones that the plan destroys or replaces
+	created   map[string]bool     // created by the plan, including replacements
+	joins     map[string][]string // by created member: the peers that it names
+	known     map[string]bool     // seen as a resource of this run, serving or not
+	peers     map[string]bool     // named by a resource, with or without a resource of their own
 }
 
 // resourceID identifies a member or a replica, independent of its Terraform address.
@@ -55,7 +56,7 @@ func (s *disruption) group(kind string, bundle *pki.Bundle) *group {
 	if !ok {
 		g = &group{
 			kind: kind, serving: map[string]bool{}, destroyed: map[string]bool{}, created: map[string]bool{},
-			known: map[string]bool{}, peers: map[string]bool{},
+			known: map[string]bool{}, peers: map[string]bool{}, joins: map[string][]string{},
 		}
 		s.groups[key] = g
 	}
@@ -96,7 +97,16 @@ func (s *disruption) observed(r priorObject) {
 }
 
 // kept records a resource that the plan keeps.
-func (s *disruption) kept(r priorObject) { s.observed(r) }
+func (s *disruption) kept(r priorObject, diags *diag.Diagnostics) {
+	if s == nil || !r.complete() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.group(r.kind, r.bundle)
+	g.record(r)
+	g.checkPeers(diags)
+}
 
 // destroyed records a resource that the plan destroys.
 func (s *disruption) destroyed(r priorObject, diags *diag.Diagnostics) { s.plan(r, "", diags) }
@@ -123,8 +133,8 @@ func (s *disruption) plan(r priorObject, by string, diags *diag.Diagnostics) {
 
 // created records a resource that the plan creates. If the run has already seen the resource, it
 // is replaced: Terraform plans a requested replacement, or that of a tainted resource, as if it
-// did not exist yet.
-func (s *disruption) created(kind, id string, bundle *pki.Bundle, diags *diag.Diagnostics) {
+// did not exist yet. peers are the members that it names, by identity; nil if they are not known.
+func (s *disruption) created(kind, id string, bundle *pki.Bundle, peers []string, diags *diag.Diagnostics) {
 	if s == nil || bundle == nil || id == "" {
 		return
 	}
@@ -136,7 +146,38 @@ func (s *disruption) created(kind, id string, bundle *pki.Bundle, diags *diag.Di
 	}
 	g.known[id] = true
 	g.created[id] = true
+	if peers != nil {
+		g.joins[id] = peers
+	}
 	g.check(diags)
+	g.checkPeers(diags)
+}
+
+// checkPeers rejects a member that would be created beside the cluster of its bundle: it names none of those that serve
+// and stay, so the apply, which sees no resource that does not change, could bootstrap another cluster.
+func (g *group) checkPeers(diags *diag.Diagnostics) {
+	stay := map[string]bool{}
+	for id := range g.serving {
+		if !g.destroyed[id] {
+			stay[addressOfResource(id)] = true
+		}
+	}
+	for id, peers := range g.joins {
+		if len(stay) == 0 || slices.ContainsFunc(peers, func(peer string) bool { return stay[addressOfResource(peer)] }) {
+			continue
+		}
+		delete(g.joins, id) // one error is enough
+		diags.AddAttributeError(path.Root("peers"), "The plan creates an etcd member beside its cluster",
+			fmt.Sprintf("Cause: peers of %s names none of the members of the same bundle that serve: %s.\nUnchanged: nothing "+
+				"was changed.\nNext step: name all members in peers; for another cluster, use another kube_pki_bundle.", id,
+				strings.Join(slices.Sorted(maps.Keys(g.serving)), ", ")))
+	}
+}
+
+// addressOfResource returns the address in an identity.
+func addressOfResource(id string) string {
+	_, address, _ := strings.Cut(strings.TrimSuffix(id, ")"), " (")
+	return address
 }
 
 // check rejects the plan if none of the serving ones stays. A peer without a resource in this

@@ -17,14 +17,14 @@ func TestDisruption(t *testing.T) {
 		return priorObject{kind: kind, id: id, bundle: b, serving: serving, peers: everyone}
 	}
 	keep := func(id string) step {
-		return func(s *disruption, b *pki.Bundle, _ *diag.Diagnostics) { s.kept(member(b, id, true)) }
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.kept(member(b, id, true), d) }
 	}
 	read := keep
 	destroy := func(id string) step {
 		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.destroyed(member(b, id, true), d) }
 	}
 	create := func(id string) step {
-		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, d) }
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, nil, d) }
 	}
 	replace := func(id, by string) step {
 		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.replaced(member(b, id, true), by, d) }
@@ -32,9 +32,13 @@ func TestDisruption(t *testing.T) {
 	failed := func(id string) step { // a Create that never served: tainted, and planned as new
 		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) {
 			s.observed(member(b, id, false))
-			s.created(kind, id, b, d)
+			s.created(kind, id, b, nil, d)
 		}
 	}
+	joins := func(id string, peers ...string) step {
+		return func(s *disruption, b *pki.Bundle, d *diag.Diagnostics) { s.created(kind, id, b, peers, d) }
+	}
+	const cp4, cp5 = "cp4 (10.0.0.4)", "cp5 (10.0.0.5)"
 	each := func(f func(string) step) (all []step) {
 		for _, id := range everyone {
 			all = append(all, f(id))
@@ -66,6 +70,15 @@ func TestDisruption(t *testing.T) {
 			create(everyone[0]), destroy(everyone[0]), keep(everyone[1]),
 			keep(everyone[2]),
 		}},
+		{name: "one more", steps: append(each(keep), joins(cp4, append(everyone, cp4)...))},
+		{name: "one more, planned first", steps: append([]step{joins(cp4, append(everyone, cp4)...)}, each(keep)...)},
+		{name: "one more that knows one", steps: append(each(keep), joins(cp4, everyone[2], cp4))},
+		{name: "another cluster", steps: append(each(keep), joins(cp4, cp4, cp5)), want: "beside its cluster"},
+		{name: "another cluster, planned first", steps: append([]step{joins(cp4, cp4)}, each(keep)...), want: "use another"},
+		{name: "another cluster beside one that leaves", deletable: true, steps: append([]step{
+			joins(cp4, everyone[0], cp4),
+			destroy(everyone[0]),
+		}, keep(everyone[1]), keep(everyone[2])), want: "beside its cluster"},
 		{name: "tainted, all of them", steps: append(each(read), each(create)...), want: "moved"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,7 +103,9 @@ func TestDisruption(t *testing.T) {
 func TestDisruptionOfAnotherCluster(t *testing.T) {
 	var s disruption
 	var diags diag.Diagnostics
-	s.kept(priorObject{kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true})
+	s.kept(priorObject{
+		kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true,
+	}, &diags)
 	s.destroyed(priorObject{
 		kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"},
 		serving: true,

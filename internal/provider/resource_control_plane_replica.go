@@ -99,7 +99,7 @@ func (r *replicaResource) ModifyPlan(
 	plan.validateEndpoints(ctx, &resp.Diagnostics)
 	plan.warnHooks(ctx, r.session, &resp.Diagnostics)
 	if state == nil {
-		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
+		r.session.disruption().created(replicaKind, plan.resourceID(), plan.bundle, nil, &resp.Diagnostics)
 		state = &replicaModel{}
 	} else {
 		plan.planRuntime(*state, &resp.Diagnostics)
@@ -187,7 +187,7 @@ func (r *replicaResource) planDisruption(ctx context.Context, plan, state replic
 	before := r.priorObject(ctx, state)
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle,
 		plan.bundle) {
-		r.session.disruption().kept(before)
+		r.session.disruption().kept(before, diags)
 		return
 	}
 	by := plan.resourceID()

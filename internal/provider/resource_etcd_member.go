@@ -98,7 +98,8 @@ func (r *etcdMemberResource) ModifyPlan(
 	plan.warnReadableSnapshots(&resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
 	if state == nil {
-		r.session.disruption().created(memberKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
+		r.session.disruption().created(memberKind, plan.resourceID(), plan.bundle, r.priorObject(ctx, *plan).peers,
+			&resp.Diagnostics)
 		state = &etcdMemberModel{}
 	} else {
 		r.planDisruption(ctx, *plan, *state, &resp.Diagnostics)
@@ -170,7 +171,7 @@ func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etc
 		!plan.DataDir.Equal(state.DataDir) ||
 		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
-		r.session.disruption().kept(before)
+		r.session.disruption().kept(before, diags)
 		return
 	}
 	by := plan.resourceID()

@@ -93,6 +93,10 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 	if moved, there := v.Member(s.MemberID); there && s.Volume && s.Data {
 		return moveStep(v, moved, s)
 	}
+	if there, listed := v.Member(s.MemberID); listed && there.Healthy && s.Data {
+		return JoinStep{Kind: JoinRefuse, ID: there.ID, Reason: fmt.Sprintf("the cluster lists the member of this machine, "+
+			"%x, at %v and not at %s (etcdctl member update sets it back)", there.ID, there.PeerURLs, s.PeerURL)}
+	}
 	if s.Data || s.Running {
 		return JoinStep{Kind: JoinArchive, Reason: "its member is no longer in the cluster's member list"}
 	}

@@ -48,6 +48,7 @@ func TestNextJoinStep(t *testing.T) {
 			JoinStep{Kind: JoinArchive},
 		},
 		{"removed, still running", three, running, JoinStep{Kind: JoinArchive}},
+		{"listed at another peer URL, running", elsewhere, running, JoinStep{Kind: JoinRefuse, ID: 4}},
 		{"stale unnamed learner", unnamedLearner, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
 		{"silent member of a static bootstrap", neverStarted, fresh, JoinStep{Kind: JoinVerify, ID: 4}},
 		{"stale member of a static bootstrap", neverStarted.WithDead(4), fresh, JoinStep{Kind: JoinRemove, ID: 4}},
