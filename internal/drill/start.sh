@@ -133,7 +133,7 @@ main() {
   [ -n "$proxy" ] || fail "systemd-socket-proxyd is not installed"
   clear_up
   trap cleanup EXIT
-  trap 'exit 1' HUP INT TERM
+  trap 'exit 1' HUP INT TERM PIPE # the last if the provider has ended
   mkdir -p "$root" "$work"
   chmod 0700 "$root"
   keep_files

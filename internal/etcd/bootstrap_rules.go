@@ -49,15 +49,21 @@ type startDecision struct {
 // A member whose raft log has no entry has not written anything that a commit needs. It
 // does not count once the members were started and had time to answer: until then it might
 // get entries from another one.
+//
+// Data that a restore has made, and not put in place yet, is all that may be left of a cluster: no empty one is
+// bootstrapped beside it.
 func decideStart(
 	clusterID, dataDir string, machines []machine.Observed, batch []string, answered, resumed bool,
 ) startDecision {
 	if answered {
 		return startDecision{Case: startJoin}
 	}
-	var unreachable, alien []string
+	var unreachable, alien, staged []string
 	var began []machine.Observed
 	for _, m := range machines {
+		if m.Staged != "" {
+			staged = append(staged, m.Staged+" on "+m.Label())
+		}
 		switch {
 		case !m.Reached():
 			unreachable = append(unreachable, m.Label()+": "+m.Err.Error())
@@ -82,6 +88,12 @@ func decideStart(
 				strings.Join(unreachable, "; "),
 			Next: "make every host in peers reachable over SSH, or remove machines that no longer exist from peers; " +
 				"a cluster is bootstrapped only if it is verified that none of them has etcd data",
+		}
+	case len(staged) > 0 && !mayHaveCommitted(began):
+		return startDecision{
+			Reason: "a restore was begun and not completed: its data is in " + strings.Join(staged, ", "),
+			Next: "apply with the same restore again, which completes it; to bootstrap an empty cluster instead, move that " +
+				"directory away",
 		}
 	case len(began) == 0:
 		return startDecision{Case: startBootstrap}

@@ -59,11 +59,8 @@ func TestDecideStart(t *testing.T) {
 	starting := began("cp1", all...)
 	starting.Data, starting.Unit = false, host.UnitState{Active: "activating"}
 
-	of := func(name, cluster string) machine.Observed {
-		f := established(name)
-		f.Record.EtcdCluster = cluster
-		return f
-	}
+	staged := blank("cp2")
+	staged.Staged = "/var/lib/etcd-archive/restoring"
 
 	for _, c := range []struct {
 		name              string
@@ -76,6 +73,15 @@ func TestDecideStart(t *testing.T) {
 		{
 			name: "any answer means join", machines: []machine.Observed{lost("cp1"), blank("cp2"), established("cp3")},
 			answered: true, want: startJoin,
+		},
+		{
+			name: "a restore was cut off", machines: []machine.Observed{blank("cp1"), staged, blank("cp3")}, want: startRefuse,
+			reason: "/var/lib/etcd-archive/restoring on " + staged.Label(),
+		},
+		{
+			name:     "a restore was cut off beside a bootstrap",
+			machines: []machine.Observed{began("cp1", all...), staged, blank("cp3")}, want: startRefuse,
+			reason: "a restore was begun",
 		},
 		{name: "all blank", machines: []machine.Observed{blank("cp1"), blank("cp2"), blank("cp3")}, want: startBootstrap},
 		{
@@ -95,8 +101,9 @@ func TestDecideStart(t *testing.T) {
 			reason: "no " + layout.RecordPath,
 		},
 		{
-			name: "data of two etcd clusters", machines: []machine.Observed{of("cp1", "7"), of("cp2", "8"), blank("cp3")},
-			want: startRefuse, reason: "different etcd clusters",
+			name:     "data of two etcd clusters",
+			machines: []machine.Observed{ofCluster("cp1", "7"), ofCluster("cp2", "8"), blank("cp3")},
+			want:     startRefuse, reason: "different etcd clusters",
 		},
 		{
 			name: "established and stopped", machines: []machine.Observed{established("cp1"), established("cp2"), blank("cp3")},

@@ -132,13 +132,13 @@ func (cl *cluster) note(s Spec) {
 		cl.name = s.Bundle.ClusterName
 	}
 	for name, h := range s.Peers {
-		cl.known[h.Address()] = knownMachine{name, h}
+		cl.known[h.Address()] = knownMachine{name, h, cl.known[h.Address()].dataDir}
 	}
 	if s.Former != nil {
-		cl.known[s.Former.Address()] = knownMachine{s.Name, s.Former}
+		cl.known[s.Former.Address()] = knownMachine{s.Name, s.Former, s.Directory()}
 	}
 	if s.Host != nil {
-		cl.known[s.Host.Address()] = knownMachine{s.Name, s.Host}
+		cl.known[s.Host.Address()] = knownMachine{s.Name, s.Host, s.Directory()}
 	}
 }
 
@@ -149,10 +149,12 @@ func (cl *cluster) displayName() string {
 	return cl.name
 }
 
-// knownMachine is a machine with the name that a resource gave it last.
+// knownMachine is a machine with the name that a resource gave it last, and the data directory of a resource whose
+// member is there; "" if there is none.
 type knownMachine struct {
-	name string
-	host *host.Host
+	name    string
+	host    *host.Host
+	dataDir string
 }
 
 // machines returns all machines that any resource of the cluster has named in this

@@ -119,6 +119,12 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 			}
 		}
 	}
+	for _, path := range q.Files {
+		_, known := facts.Files[path]
+		if _, err := os.Stat(m.at(path)); err == nil && !known { // what a script has written
+			facts.Files[path] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
+		}
+	}
 	for _, dir := range q.Dirs {
 		entries, err := os.ReadDir(m.at(dir))
 		if err != nil {

@@ -85,10 +85,20 @@ func accessRemedy(err error) string {
 	return "recover the machine or its network, then apply again"
 }
 
-// observe observes one machine.
+// observe observes one machine. The member there may have another data directory than that of s: what its unit or its
+// resource says.
 func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Host) machine.Observed {
-	facts, err := cl.machine(h).Observe(ctx, machine.Query(s.Spec))
-	return machine.Interpret(name, h.Address(), s.Directory(), facts, err)
+	observed := func(dataDir string) machine.Observed {
+		s.DataDir = dataDir
+		facts, err := cl.machine(h).Observe(ctx, machine.Query(s.Spec))
+		return machine.Interpret(name, h.Address(), s.Directory(), facts, err)
+	}
+	f := observed(cmp.Or(cl.machines()[h.Address()].dataDir, s.DataDir))
+	dataDir := f.DataDirInUse()
+	if dataDir == "" || dataDir == f.DataDir || s.Host != nil && h.Address() == s.Host.Address() {
+		return f
+	}
+	return observed(dataDir)
 }
 
 // observeAll observes all known machines in parallel. The result is sorted by name, then

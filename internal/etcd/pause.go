@@ -87,7 +87,7 @@ func (cl *cluster) noteMembers(v membership.View, at func(address string) *host.
 	defer cl.mu.Unlock()
 	for _, m := range v.Members {
 		if address := m.PeerAddress(); cl.known[address].host == nil {
-			cl.known[address] = knownMachine{m.Name, at(address)}
+			cl.known[address] = knownMachine{name: m.Name, host: at(address)}
 		}
 	}
 }

@@ -74,7 +74,7 @@ func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[
 // which it has leases.
 func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, resumed bool) restoreDecision {
 	d := decideRestore(restoreInput{
-		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, DataDir: one.Directory(), Machines: s.sorted(),
+		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, Machines: s.sorted(),
 		Serves: cl.serves(ctx, s), Abandoned: one.Abandoned, Resumed: resumed,
 	})
 	if d.Case != restoreRun {
@@ -113,12 +113,13 @@ func (cl *cluster) serves(ctx context.Context, s observation) string {
 // resumeAll starts the members that have data and are stopped, on all machines, and gives
 // all members time to answer.
 func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s observation) (observation, error) {
-	one, known, started := anyOf(specs), cl.machines(), false
+	one, known := anyOf(specs), cl.machines()
+	started := map[string]Spec{}
 	for _, m := range s.sorted() {
 		if !m.Reached() || !m.Data || m.Running() || !m.HasUnit() {
 			continue
 		}
-		started = true
+		started[m.Address] = Spec{Spec: machine.Spec{Name: m.Name, Host: known[m.Address].host}}
 		problem.Progress(ctx, "etcd %s: starting it, to see whether the cluster still has a quorum", m.Name)
 		if _, err := cl.machine(known[m.Address].host).Change(ctx, host.Change{},
 			machine.Action{Verb: machine.Start}); err != nil {
@@ -127,8 +128,8 @@ func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s obser
 	}
 	var err error
 	waited := true
-	if started {
-		err = cl.waitAnswering(ctx, specs, one)
+	if len(started) > 0 {
+		err = cl.waitAnswering(ctx, started, one)
 	} else {
 		waited, err = cl.waitForQuorum(ctx, one, s)
 	}

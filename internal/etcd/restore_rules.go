@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -37,8 +38,7 @@ type restoreDecision struct {
 // restoreInput is what the decision depends on.
 type restoreInput struct {
 	ID        string
-	Cluster   string // the bundle's cluster ID
-	DataDir   string
+	Cluster   string             // the bundle's cluster ID
 	Machines  []machine.Observed // all that belong or have belonged to the cluster
 	Serves    string             // who serves: a member list backed by a quorum, or its own health check; "": none
 	Abandoned host.Abandoned
@@ -66,14 +66,17 @@ func decideRestore(in restoreInput) restoreDecision {
 				"machines and move the data directories away, then apply again",
 		}
 	}
+	if different := machine.DifferentClusters(in.Machines); different != "" {
+		return restoreDecision{Reason: different, Next: differentClustersNext}
+	}
 	var silent, alien []string
 	stopped := false
 	for _, m := range in.Machines {
 		switch {
 		case !m.Reached() && !in.Abandoned.Covers(m.Address, m.Err):
 			silent = append(silent, m.Label()+": "+m.Err.Error())
-		case m.Reached() && m.Foreign(in.Cluster, in.DataDir) != "":
-			alien = append(alien, m.Foreign(in.Cluster, in.DataDir))
+		case m.Reached() && m.Foreign(in.Cluster, m.DataDir) != "":
+			alien = append(alien, m.Foreign(in.Cluster, m.DataDir))
 		case m.Reached() && m.Data:
 			stopped = true
 		}
@@ -163,6 +166,11 @@ func fresher(survivors []survivor, name string) []survivor {
 	return more
 }
 
+// quiet returns the survivors except the named one that did not answer, so that they may know more.
+func quiet(survivors []survivor, name string) []survivor {
+	return slices.DeleteFunc(slices.Clone(survivors), func(s survivor) bool { return s.Name == name || s.Err == nil })
+}
+
 // freshest returns the survivor that knows most; "" if none answers.
 func freshest(survivors []survivor) string {
 	answering := slices.DeleteFunc(slices.Clone(survivors), func(s survivor) bool { return s.Err != nil })
@@ -184,7 +192,11 @@ func survivorTable(survivors []survivor) string {
 			fmt.Fprintf(w, "%s\t%s\tdoes not answer\t\t\n", s.Name, s.Address)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", s.Name, s.Address, s.Term, s.Index, s.Revision)
+		term := "-" // its metrics do not say it
+		if s.Term > 0 {
+			term = strconv.FormatUint(s.Term, 10)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\n", s.Name, s.Address, term, s.Index, s.Revision)
 	}
 	_ = w.Flush() // into memory
 	return b.String()

@@ -26,6 +26,13 @@ func away(name string, err error) machine.Observed {
 	return m
 }
 
+// ofCluster returns an established member of an etcd cluster.
+func ofCluster(name, id string) machine.Observed {
+	m := established(name)
+	m.Record.EtcdCluster = id
+	return m
+}
+
 func TestDecideRestore(t *testing.T) {
 	gone := fmt.Errorf("no route to host: %w", host.ErrUnreachable)
 	cases := []struct {
@@ -73,6 +80,11 @@ func TestDecideRestore(t *testing.T) {
 			want:     restoreRefuse, reason: "could not be reached",
 		},
 		{
+			name: "data of another cluster", resumed: true,
+			machines: []machine.Observed{ofCluster("cp1", "7"), ofCluster("cp2", "8"), blank("cp3")},
+			want:     restoreRefuse, reason: "different etcd clusters",
+		},
+		{
 			name: "done before", machines: []machine.Observed{recorded("cp1", "one", "", true), blank("cp2")},
 			serves: "cp1 is the leader", want: restoreDone,
 		},
@@ -105,7 +117,7 @@ func TestDecideRestore(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			d := decideRestore(restoreInput{
-				ID: "one", Cluster: testCluster, DataDir: "/var/lib/etcd", Machines: c.machines, Serves: c.serves,
+				ID: "one", Cluster: testCluster, Machines: c.machines, Serves: c.serves,
 				Abandoned: c.abandoned, Resumed: c.resumed,
 			})
 			if d.Case != c.want || d.Seed != c.seed || !strings.Contains(d.Reason, c.reason) {
@@ -124,7 +136,7 @@ func TestDecideRestore(t *testing.T) {
 func TestRestoreWithoutMachines(t *testing.T) {
 	gone := fmt.Errorf("no route to host: %w", host.ErrUnreachable)
 	in := restoreInput{
-		ID: "one", Cluster: testCluster, DataDir: "/var/lib/etcd", Resumed: true,
+		ID: "one", Cluster: testCluster, Resumed: true,
 		Machines:  []machine.Observed{blank("cp1"), away("cp2", gone), away("cp3", gone)},
 		Abandoned: host.AbandonedAt(blank("cp1").Address, blank("cp3").Address),
 	}
@@ -147,7 +159,7 @@ func TestRestoreRefusesOtherData(t *testing.T) {
 	record.ClusterID = "another"
 	other.Record = &record
 	d := decideRestore(restoreInput{
-		ID: "one", Cluster: testCluster, DataDir: "/var/lib/etcd", Machines: []machine.Observed{other}, Resumed: true,
+		ID: "one", Cluster: testCluster, Machines: []machine.Observed{other}, Resumed: true,
 	})
 	if d.Case != restoreRefuse || !strings.Contains(d.Reason, "another cluster") {
 		t.Errorf("decided %+v", d)
@@ -198,5 +210,17 @@ func TestFreshest(t *testing.T) {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}
+	}
+}
+
+// TestQuiet: a survivor that does not answer may know more than the one that is named.
+func TestQuiet(t *testing.T) {
+	silent := errors.New("no answer")
+	all := []survivor{{Name: "cp1"}, {Name: "cp2", Err: silent}, {Name: "cp3", Err: silent}}
+	if got := quiet(all, "cp3"); len(got) != 1 || got[0].Name != "cp2" {
+		t.Errorf("quiet are %v", got)
+	}
+	if got := quiet(all[:1], "cp1"); len(got) != 0 {
+		t.Errorf("quiet are %v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -68,6 +69,12 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 				more[0].Name), fmt.Sprintf("set member = %q in restore, or accept_older = true if its data is not usable",
 				freshest(survivors)), survivorTable(survivors))
 		}
+		if silent := quiet(survivors, r.Member); len(silent) > 0 && !r.AcceptOlder {
+			return machine.Staged{}, refuse(fmt.Sprintf("member %s has data and does not answer, so it may know more of the "+
+				"cluster's log than member %s does: %s", silent[0].Name, r.Member, problem.Line(silent[0].Err.Error())),
+				"look at its log there (journalctl -u "+layout.Unit+"); set accept_older = true in restore if its data is not "+
+					"usable", survivorTable(survivors))
+		}
 	}
 	if r.File != "" && !there {
 		if err := cl.send(ctx, seed); err != nil {
@@ -114,13 +121,18 @@ func (cl *cluster) send(ctx context.Context, seed Spec) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
 	problem.Progress(ctx, "etcd %s: sending %s", seed.Name, seed.Restore.File)
-	return machine.Receive(ctx, cl.machine(seed.Host), seed.Spec, file)
+	return machine.Receive(ctx, cl.machine(seed.Host), seed.Spec, file, info.Size())
 }
 
 // positions asks every machine with data how much of the log its member has.
 func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []survivor {
 	clients, err := cl.connect(one)
+	known := cl.machines()
 	var out []survivor
 	for _, m := range s.sorted() {
 		if !m.Reached() || !m.Data {
@@ -131,6 +143,11 @@ func (cl *cluster) positions(ctx context.Context, one Spec, s observation) []sur
 			var at client.Position
 			at, is.Err = clients.Position(ctx, m.Address)
 			is.Term, is.Index, is.Revision = at.Term, at.Index, at.Revision
+		}
+		if is.Err != nil && m.Running() {
+			if index, revision, err := machine.LocalPosition(ctx, cl.machine(known[m.Address].host)); err == nil {
+				is.Index, is.Revision, is.Err = index, revision, nil
+			}
 		}
 		out = append(out, is)
 	}
@@ -177,7 +194,7 @@ func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) erro
 		}
 		problem.Progress(ctx, "etcd %s: archiving its data", m.Name)
 		spec := seed.Spec
-		spec.Name, spec.Host = m.Name, known[address].host
+		spec.Name, spec.Host, spec.DataDir = m.Name, known[address].host, m.DataDir
 		return machine.ArchiveData(ctx, cl.machine(spec.Host), spec)
 	}
 	own := others[seed.Host.Address()]

@@ -53,11 +53,22 @@ func (r returning) Ended(context.Context) error {
 
 func newLostFleet(t *testing.T) *lostFleet {
 	t.Helper()
+	return newLostFleetIn(t, nil)
+}
+
+// newLostFleetIn returns one whose members may have data directories of their own.
+func newLostFleetIn(t *testing.T, dataDirs map[string]string) *lostFleet {
+	t.Helper()
 	if _, err := os.Stat(filepath.Join(components(), "etcd-v"+newRelease, "etcdutl")); err != nil {
 		testrun.Missing(t, "etcd ", newRelease, " is not built: ", err)
 	}
 	f := &lostFleet{fleet: newFleet(t), snapshot: "/root/good.db", stopped: map[string]int{}, down: map[string]bool{}}
 	f.specs = f.fleet.specs(trio...)
+	for name, dataDir := range dataDirs {
+		s := f.specs[name]
+		s.DataDir = dataDir
+		f.specs[name] = s
+	}
 	f.create(f.specs, trio...)
 	f.put("/registry/pods/a", "saved")
 	f.put(client.MasterLeases+"10.9.9.9", "stale")
@@ -115,17 +126,19 @@ func (f *lostFleet) empty(names ...string) {
 	for _, name := range names {
 		m := f.machine(name)
 		f.kill(name, false)
-		if err := os.RemoveAll(m.at("/var/lib/etcd/member")); err != nil {
+		if err := os.RemoveAll(m.at(f.specs[name].Directory() + "/member")); err != nil {
 			f.t.Fatal(err)
 		}
 	}
 }
 
-// request sets a restore on all members.
+// request sets a restore on all members; one without ID is none.
 func (f *lostFleet) request(r machine.Restore) {
 	r.Bump = machine.BumpAutomatically
 	for name, s := range f.specs {
-		s.Restore = &r
+		if s.Restore = &r; r.ID == "" {
+			s.Restore = nil
+		}
 		s.StopReplica = f.stopReplica
 		f.specs[name] = s
 	}
@@ -235,6 +248,48 @@ func TestRestoreLost(t *testing.T) {
 	f.serves("recovered", "survives")
 }
 
+// TestRestoreDataDirectories: each member's data is in its own directory, as with a volume. A survivor is seen there,
+// whoever is asked first, and nothing of it stays when all are restored.
+func TestRestoreDataDirectories(t *testing.T) {
+	t.Parallel()
+	f := newLostFleetIn(t, map[string]string{"cp1": "/srv/one/etcd", "cp3": "/srv/three/etcd"})
+	f.put("/registry/pods/a", "survives")
+	f.empty("cp1", "cp2")
+	f.request(machine.Restore{ID: "one", Member: "cp3"})
+	f.mustUpdate("recover")
+	f.serves("recovered", "survives")
+	f.put("/registry/pods/a", "forgotten")
+	f.empty("cp1", "cp3")
+	f.request(machine.Restore{ID: "two", Snapshot: f.snapshot})
+	f.mustUpdate("restore")
+	f.serves("restored", "saved")
+	for _, name := range trio {
+		archives, err := os.ReadDir(f.machine(name).at(layout.ArchiveRoot(f.specs[name].Directory())))
+		if err != nil || len(archives) == 0 {
+			t.Errorf("%s has no archive: %v", name, err)
+		}
+	}
+}
+
+// TestRestoreSilentSurvivor: a survivor that does not answer, because its etcd ends again and again, may know more than
+// the one that is named.
+func TestRestoreSilentSurvivor(t *testing.T) {
+	t.Parallel()
+	f := newLostFleet(t)
+	f.put("/registry/pods/a", "survives")
+	f.empty("cp1")
+	f.kill("cp2", false)
+	loops := f.machine("cp2")
+	loops.mu.Lock()
+	loops.ends = 1
+	loops.mu.Unlock()
+	f.request(machine.Restore{ID: "one", Member: "cp3"})
+	f.refuses("member cp2 has data and does not answer, so it may know more")
+	f.request(machine.Restore{ID: "one", Member: "cp3", AcceptOlder: true})
+	f.mustUpdate("recover")
+	f.serves("recovered", "survives")
+}
+
 // TestRestoreNeverOverStoppedMembers starts stopped members instead of restoring.
 func TestRestoreNeverOverStoppedMembers(t *testing.T) {
 	t.Parallel()
@@ -275,6 +330,7 @@ func TestRestoreCutOff(t *testing.T) {
 // the others have sweeps of their own.)
 func (f *lostFleet) cutEverywhere(r machine.Restore, value string, lost ...string) {
 	f.t.Helper()
+	refused := 0
 	for n := 1; ; n++ {
 		f.put("/registry/pods/a", "late")
 		f.empty(lost...)
@@ -294,6 +350,12 @@ func (f *lostFleet) cutEverywhere(r machine.Restore, value string, lost ...strin
 			serving[f.address(name)] = f.restoredOn(name) == r.ID
 		}
 		f.neverEmpty(what)
+		if f.stagedOnly() {
+			refused++
+			f.request(machine.Restore{})
+			f.refuses("a restore was begun and not completed")
+			f.neverEmpty(what + ", and an apply without the restore")
+		}
 		f.request(r)
 		f.mortal(&death{})
 		f.mustUpdate(what)
@@ -306,6 +368,9 @@ func (f *lostFleet) cutEverywhere(r machine.Restore, value string, lost ...strin
 		clear(f.down)
 		f.t.Log(what)
 		if strings.HasPrefix(d.at, "start of the replica") && n%2 == 0 {
+			if refused == 0 {
+				f.t.Error("no process has ended between the archive and the restored data")
+			}
 			return
 		}
 		if d.at == "" {
@@ -326,6 +391,23 @@ func (f *lostFleet) mortal(d *death) {
 		}
 		f.specs[name] = s
 	}
+}
+
+// stagedOnly reports whether no machine has anything of a member, and what a restore has made is all there is.
+func (f *lostFleet) stagedOnly() bool {
+	staged := false
+	for _, name := range trio {
+		m, at := f.machine(name), f.specs[name].Directory()
+		m.mu.Lock()
+		_, recorded := m.files[layout.RecordPath]
+		m.mu.Unlock()
+		if _, err := os.Stat(m.at(at + "/member")); recorded || err == nil {
+			return false
+		}
+		_, err := os.Stat(m.at(layout.ArchiveRoot(at) + "/restoring/key"))
+		staged = staged || err == nil
+	}
+	return staged
 }
 
 // restoredOn returns the restore that the record of a machine says is complete.

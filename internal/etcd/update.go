@@ -73,7 +73,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	}
 	if cause := f.NotTakenOver(s.Spec); cause != "" {
 		return Status{}, refusal("etcd member not taken over", s, v, cause, problem.Nothing,
-			"use the bundle that was imported from the machine")
+			"apply with the bundle, the runtime and the version that were imported from the machine")
 	}
 	if replaced(s, f, v) {
 		turn.Leave()

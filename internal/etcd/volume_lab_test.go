@@ -70,6 +70,7 @@ func testVolumes(t *testing.T) {
 	d.movesFromLiving()
 	d.movesFromDead()
 	d.boots("cp2")
+	d.restored()
 	d.only1()
 	d.destroyed()
 }
@@ -168,6 +169,29 @@ func (d *disks) boots(name string) {
 	}
 	d.attach(name, name)
 	d.serves(d.specs[name])
+}
+
+// restored: data on volumes is restored where it was, from a survivor and from a snapshot.
+func (d *disks) restored() {
+	d.t.Helper()
+	d.ctl("cp1", "snapshot save /root/volume.db")
+	for n, source := range []machine.Restore{{Member: "cp3"}, {Snapshot: "/root/volume.db"}} {
+		for _, name := range everyone {
+			if name != source.Member {
+				d.sh(name, "systemctl kill --signal=KILL etcd; systemctl stop etcd; rm -rf "+volumePlace+"/etcd/member")
+			}
+		}
+		d.request(fmt.Sprintf("2026-11-27T0%d:00", n), source)
+		d.all("restore members with volumes from "+source.Source(), d.update)
+		d.all("read", d.same)
+		for _, name := range everyone {
+			d.holds(name, "three")
+		}
+	}
+	for name, s := range d.specs {
+		s.Restore = nil
+		d.specs[name] = s
+	}
 }
 
 // resize changes the size of a machine's disk, as the provider of a cloud does.
@@ -461,7 +485,7 @@ func (d *disks) known(h *host.Host) {
 	cl := d.clusters.of(d.specs["cp1"])
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	cl.known[h.Address()] = knownMachine{"stranger", h}
+	cl.known[h.Address()] = knownMachine{name: "stranger", host: h}
 }
 
 // interrupted kills the process before each change of a move from cp3 to cp4, and after each one of the move back. The

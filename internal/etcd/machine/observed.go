@@ -21,6 +21,7 @@ type Observed struct {
 	Err     error // why it could not be observed; everything below is empty then
 	Facts   host.Facts
 
+	DataDir   string  // where it was looked for
 	Data      bool    // the data directory contains a member
 	Record    *Record // nil: no readable member.json
 	RecordErr error   // why member.json exists but cannot be read
@@ -28,13 +29,23 @@ type Observed struct {
 	New       bool    // Pending, and the static bootstrap of a new cluster
 	Token     string  // of that cluster
 	Initial   []string
-	EmptyLog  bool // New, and the raft log has no entry: the member has acknowledged nothing
+	EmptyLog  bool   // New, and the raft log has no entry: the member has acknowledged nothing
+	Staged    string // where a restore has made its data, which is not in place yet; "": nowhere
 	// Unit is the state of what runs the member. That of a static pod is in systemd's terms.
 	Unit    host.UnitState
 	Pod     staticpod.State   // empty unless the query asked for it
 	Guard   string            // the target of the link StartGuard; "" if there is none
 	podNote map[string]string // see StartedWith
 	Volume  volume.Observed   // empty unless the query asked for it
+}
+
+// DataDirInUse returns the data directory of the unit; "" if there is none that the provider can have written.
+func (f Observed) DataDirInUse() string {
+	at, err := InstallationIn(DefinitionIn(f.Facts.Files))
+	if err != nil {
+		return ""
+	}
+	return at.DataDir
 }
 
 // Reached reports whether the machine answered over SSH.
@@ -86,10 +97,11 @@ func (f Observed) Label() string { return membership.Label(f.Name, f.Address) }
 
 // Interpret converts the facts of one machine.
 func Interpret(name, address, dataDir string, facts host.Facts, err error) Observed {
-	f := Observed{Name: name, Address: address, Err: err, Facts: facts}
+	f := Observed{Name: name, Address: address, DataDir: dataDir, Err: err, Facts: facts}
 	if err != nil {
 		return f
 	}
+	f.Staged = staged(dataDir, facts)
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
 	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = ReadRecord(file.Content)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -148,10 +149,12 @@ func (s Staged) ID(spec Spec) ID {
 	}
 }
 
-// Receive stores the snapshot of a restore on a machine.
-func Receive(ctx context.Context, m Machine, s Spec, content io.Reader) error {
+// Receive stores the snapshot of a restore, of size bytes, on a machine.
+func Receive(ctx context.Context, m Machine, s Spec, content io.Reader, size int64) error {
+	vars := archiveVars(s.Directory(), s.Name, s.archives())
+	vars["size"], vars["reserve"] = strconv.FormatInt(size, 10), strconv.Itoa(snapshot.Reserve)
 	_, err := m.Run(ctx, host.Command{
-		Script: ArchiveFunctions + receiveScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()), Stdin: content,
+		Script: ArchiveFunctions + RestoreFunctions + receiveScript, Vars: vars, Stdin: content,
 	})
 	return err
 }
@@ -196,6 +199,23 @@ func Unstage(ctx context.Context, m Machine, s Spec) error {
 		Script: ArchiveFunctions + dropScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	return err
+}
+
+// stagedKeys returns the paths of which one is there if a restore has made its data, and has not put it in place: the
+// key is the last file of it.
+func stagedKeys(dataDir string) []string {
+	const key = "/restoring/key"
+	return []string{layout.ArchiveRoot(dataDir) + key, layout.ArchiveInside(dataDir) + key}
+}
+
+// staged returns the directory of that data, or "".
+func staged(dataDir string, facts host.Facts) string {
+	for _, key := range stagedKeys(dataDir) {
+		if _, there := facts.Files[key]; there {
+			return path.Dir(key)
+		}
+	}
+	return ""
 }
 
 // StagedQuestion is the script that prints the key of what is staged, if that is used again.

@@ -103,6 +103,7 @@ main() {
   printf '%s' "$key" >"$work/key"
   mkdir "$stage"
   mv "$work/data/member" "$work/report" "$stage/"
+  [ -z "$made" ] || : >"$stage/made" # the directory of archives
   sync
   # The key is last: it says that the rest is complete.
   mv "$work/key" "$stage/key"

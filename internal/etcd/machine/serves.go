@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,12 +17,26 @@ const (
 	healthAddress = "127.0.0.1:2381" // listen-metrics-urls
 	healthTimeout = 5 * time.Second
 	longestHealth = 4 << 10
+
+	// healthPath leaves the alarms out: a member with an alarm that reads with a quorum serves
+	// (server/etcdserver/api/etcdhttp/health.go).
+	healthPath = "/health?exclude=NOSPACE&exclude=CORRUPT"
 )
 
 // Serves reports whether the member on a machine says on the machine itself, without TLS,
 // that it is healthy: that it reads with a quorum. It is evidence that a cluster serves
 // whose certificates do not fit, and no evidence of the opposite.
 func Serves(ctx context.Context, m Machine) bool {
+	text, err := getLocally(ctx, m, healthPath, longestHealth)
+	var says struct {
+		Health string `json:"health"`
+	}
+	return err == nil && json.Unmarshal(text, &says) == nil && says.Health == "true"
+}
+
+// getLocally returns a page of what the member listens to on its machine, without TLS, as soon as it runs. Only an
+// answer with the status 200 is no error.
+func getLocally(ctx context.Context, m Machine, page string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	through := &http.Client{Transport: &http.Transport{
@@ -30,20 +45,19 @@ func Serves(ctx context.Context, m Machine) bool {
 			return m.Dial(ctx, network, healthAddress)
 		},
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+healthAddress+"/health", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+healthAddress+page, nil)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	answer, err := through.Do(request)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
-	var says struct {
-		Health string `json:"health"`
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: status %d", page, answer.StatusCode)
 	}
-	err = json.NewDecoder(io.LimitReader(answer.Body, longestHealth)).Decode(&says)
-	return err == nil && answer.StatusCode == http.StatusOK && says.Health == "true"
+	return io.ReadAll(io.LimitReader(answer.Body, most))
 }
 
 // FileQuestion is the script that reports whether $file is a regular file.

@@ -163,3 +163,18 @@ func TestIdentityIsWrittenBeforeTheRecord(t *testing.T) {
 		t.Errorf("the identity is file %d, the record %d", identity, record)
 	}
 }
+
+// TestRestoredOnVolume: what the record of a member may have is read again from its volume.
+func TestRestoredOnVolume(t *testing.T) {
+	for _, id := range []string{"2026-11-24T10:00", "a.b_c-D", strings.Repeat("9", 64)} {
+		if err := ValidateRestoreID(id); err != nil {
+			t.Fatal(err)
+		}
+		identity := volume.Identity{
+			ClusterID: "c", Name: "cp1", Restored: id, MachineID: strings.Repeat("0", 32), State: volume.Member,
+		}
+		if _, err := volume.ReadIdentity(string(identity.Content())); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}

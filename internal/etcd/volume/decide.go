@@ -84,7 +84,7 @@ func refuse(reason, next string) Decision {
 
 // nothingTaken is the next step for a volume that has something else.
 const nothingTaken = "attach the volume of the member. If what is on this one is not needed, remove it yourself " +
-	"(wipefs --all): the provider deletes nothing there"
+	"(wipefs --all, then dd if=/dev/zero bs=1M count=1 to it): the provider deletes nothing there"
 
 // contents decides about a volume without an identity of a member. It returns nil for one that has an identity.
 func contents(w Want, o Observed) *Decision {

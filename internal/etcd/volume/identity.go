@@ -59,7 +59,7 @@ var (
 	nameForm    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	labelForm   = regexp.MustCompile(`^[A-Za-z0-9._ -]{0,253}$`)
 	idForm      = regexp.MustCompile(`^[0-9a-f]{0,16}$`)
-	restoreForm = regexp.MustCompile(`^[A-Za-z0-9._-]{0,100}$`)
+	restoreForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{0,100}$`)
 	machineForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
