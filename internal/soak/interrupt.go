@@ -62,20 +62,24 @@ func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, 
 // prepare makes the conditions the same for each run of an operation: the steps on a machine depend
 // on whether its member is the leader.
 func (s *sweep) prepare(ctx context.Context, t *track) error {
-	if err := s.describe(t); err != nil {
-		return err
-	}
 	if t.afterHealthInterval {
 		if err := s.waitHealthInterval(ctx); err != nil {
 			return err
 		}
 	}
-	if s.size == 0 {
-		return nil
+	if s.size > 0 {
+		if err := eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
+			return s.machines(s.size).lead(ctx, t.leader)
+		}); err != nil {
+			return err
+		}
 	}
-	return eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
-		return s.machines(s.size).lead(ctx, t.leader)
-	})
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return fmt.Errorf("before it: %w", err)
+		}
+	}
+	return s.describe(t)
 }
 
 // operate runs the operation itself, with fault injection in the provider. It returns what the CLI

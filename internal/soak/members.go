@@ -19,7 +19,12 @@ func (s *sweep) put(ctx context.Context) error {
 	if s.size == 0 {
 		return nil
 	}
-	if _, err := s.machines(1)[0].Run(ctx, fmt.Sprintf("%s\netcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix,
+	return s.putOn(ctx, s.machines(1)[0])
+}
+
+// putOn does it by the member on a machine.
+func (s *sweep) putOn(ctx context.Context, m *lab.Machine) error {
+	if _, err := m.Run(ctx, fmt.Sprintf("%s\netcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix,
 		s.keys)); err != nil {
 		return err
 	}
@@ -48,7 +53,7 @@ func (s *sweep) members(ctx context.Context) error {
 }
 
 // voters checks a member list as etcdctl prints it.
-func voters(list string, used []*lab.Machine) error {
+func voters(list string, used fleet) error {
 	var document struct {
 		Members []struct {
 			Name       string   `json:"name"`
@@ -71,8 +76,8 @@ func voters(list string, used []*lab.Machine) error {
 			wrong = append(wrong, fmt.Errorf("%s %v has never started", m.Name, m.PeerURLs))
 		}
 	}
-	for _, m := range used {
-		want = append(want, fmt.Sprintf("%s [https://%s:2380]", m.Name, m.Address))
+	for name, address := range addresses(used) {
+		want = append(want, fmt.Sprintf("%s [https://%s:2380]", name, address))
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,11 @@ type operation struct {
 	name                string
 	machines            int  // that have a member afterwards; 0: it destroys
 	afterHealthInterval bool // waits until etcd allows a member to leave immediately
-	leader              int  // the machine whose member leads before the operation, if there is one
+	leader              int  // the member that leads before the operation, if there is one
+	// on are all machines in use or not, those of the members first; nil: as before.
+	on []string
+	// before makes the conditions of a run that is to be interrupted; nil: there are none.
+	before func(context.Context) error
 	// variables returns the variables in addition to the machines. n is the number of the operation
 	// since the machines were bare, for an operation that must change something each time.
 	variables func(n int) map[string]any

@@ -7,6 +7,7 @@ func Scenarios() []Scenario {
 	return slices.Concat(
 		[]Scenario{loadScenario(), deadMachineScenario(), plugScenario()}, carelessScenarios(), twoProcessScenarios(),
 		upgradeScenarios(), accidentScenarios(),
-		endpointScenarios(), interruptEndpointScenarios(), controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
+		endpointScenarios(), interruptEndpointScenarios(), controlPlaneScenarios(), etcdScenarios(), restoreScenarios(),
+		cutUpgradeScenarios(),
 	)
 }

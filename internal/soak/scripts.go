@@ -18,6 +18,8 @@ var (
 	healthyScript string
 	//go:embed scripts/serving.sh
 	servingScript string
+	//go:embed scripts/part.sh
+	partScript string
 	//go:embed scripts/running.sh
 	runningScript string
 	//go:embed scripts/restarts.sh

@@ -25,6 +25,7 @@ type sweep struct {
 	surround       func(context.Context) (map[string]any, error)
 	variables      map[string]any // of surround
 	work           *workspace.Workspace
+	order          []string            // of the machines, those of the members first; nil: as they are named
 	bare           map[string][]string // fingerprints of the unused machines
 	identity       string              // opens the private keys in the state
 	sshKey         string              // of the machines
@@ -70,9 +71,20 @@ func (s *sweep) begin(ctx context.Context) error {
 	return s.seal()
 }
 
-// machines returns the first n machines of the lab.
-func (s *sweep) machines(n int) fleet { return s.env.Lab.Machines()[:n] }
-func (s *sweep) all() fleet           { return s.machines(len(machineNames)) }
+// all returns the machines, those of the members first.
+func (s *sweep) all() (all fleet) {
+	order := s.order
+	if order == nil {
+		order = machineNames
+	}
+	for _, name := range order {
+		all = append(all, s.env.Lab.Machine(name))
+	}
+	return all
+}
+
+// machines returns the machines of the first n members.
+func (s *sweep) machines(n int) fleet { return s.all()[:n] }
 
 // run runs the tracks in turn until every point of every track was tried. The first one begins
 // where the last one ends, so the other tracks lead back to its start. A track without
@@ -169,15 +181,27 @@ func (s *sweep) describe(t *track) error {
 	if t.machines == 0 {
 		return nil
 	}
+	if t.on != nil {
+		s.order = t.on
+	}
 	variables := maps.Clone(s.variables)
 	if variables == nil {
 		variables = map[string]any{}
 	}
-	variables["machines"] = s.work.Machines(t.machines)
+	variables["machines"] = addresses(s.machines(t.machines))
 	if t.variables != nil {
 		maps.Copy(variables, t.variables(s.operations))
 	}
 	return s.work.WriteJSON(variablesFile, variables)
+}
+
+// addresses returns the addresses of the members' machines, by member.
+func addresses(machines fleet) map[string]string {
+	all := map[string]string{}
+	for i, m := range machines {
+		all[machineNames[i]] = m.Address.String()
+	}
+	return all
 }
 
 func (s *sweep) resize(n int) {

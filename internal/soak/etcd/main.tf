@@ -32,6 +32,9 @@ resource "kube_etcd_member" "this" {
   pki        = kube_pki_bundle.this.bundle
   version    = var.etcd_version
   extra_args = var.extra_args
+  restore    = var.restore
+  volume     = try(var.volumes[each.key], null)
+  data_dir   = "${try(var.volumes[each.key].mount_path, "/var/lib")}/etcd"
 }
 
 variable "machines" {
@@ -46,6 +49,17 @@ variable "etcd_version" {
 variable "extra_args" {
   type    = map(string)
   default = {}
+}
+
+variable "restore" {
+  type    = object({ id = string, snapshot = optional(string), member = optional(string) })
+  default = null
+}
+
+variable "volumes" {
+  description = "By member."
+  type        = map(object({ device = string, mount_path = string }))
+  default     = {}
 }
 
 variable "seal_identity_file" {

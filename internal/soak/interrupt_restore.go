@@ -1,0 +1,100 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// restoreScenarios interrupt the ways back of a cluster that is lost, and moves of a member with its volume.
+func restoreScenarios() []Scenario {
+	snapshot, survivor := map[string]any{"snapshot": sweepSnapshot}, map[string]any{"member": machineNames[2]}
+	return []Scenario{
+		cutRestore("a snapshot", snapshot, (*sweep).loseAll),
+		cutRestore("one survivor", survivor, (*sweep).loseTwo),
+		cutRestore("two survivors", survivor, (*sweep).loseOne),
+		{Name: "interrupt etcd: volume", Run: cutVolume},
+	}
+}
+
+// cutRestore is the scenario of restores, each after the same loss.
+func cutRestore(name string, source map[string]any, lose func(*sweep, context.Context) error) Scenario {
+	return Scenario{Name: "interrupt etcd: restore, " + name, Run: func(ctx context.Context, e *Env) ([]Result, error) {
+		s, err := newEtcdSweep(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return s.run(ctx, e.track(operation{
+			name: "etcd restore, " + name, machines: 3,
+			before: func(ctx context.Context) error { return lose(s, ctx) },
+			variables: func(n int) map[string]any {
+				if n == 0 {
+					return nil // there is nothing to restore yet
+				}
+				once := maps.Clone(source)
+				once["id"] = fmt.Sprintf("sweep-%d", n)
+				return map[string]any{"restore": once}
+			},
+		}))
+	}}
+}
+
+// sweepSnapshot is the snapshot on the first machine.
+const sweepSnapshot = "/root/sweep.db"
+
+// loseScript makes the machine's member lose its data, as a broken disk does.
+const loseScript = "systemctl kill --signal=KILL etcd\nsystemctl stop etcd\nrm -rf /var/lib/etcd/member"
+
+// loseAll leaves a snapshot with all keys.
+func (s *sweep) loseAll(ctx context.Context) error {
+	all := s.machines(3)
+	save := "set -e\nrm -f " + sweepSnapshot + "\n" + etcdctl + "etcdctl snapshot save " + sweepSnapshot + " >/dev/null"
+	if _, err := all[0].Run(ctx, save); err != nil {
+		return fmt.Errorf("save a snapshot: %w", err)
+	}
+	_, err := all.each(ctx, loseScript)
+	return err
+}
+
+// loseTwo leaves the third member.
+func (s *sweep) loseTwo(ctx context.Context) error {
+	all := s.machines(3)
+	if err := s.catchUp(ctx, all[2]); err != nil {
+		return err
+	}
+	_, err := all[:2].each(ctx, loseScript)
+	return err
+}
+
+// loseOne leaves the third member, and the first, which lacks the last key. They do not reach each other, because they
+// would have a quorum, until the first one no longer has its data.
+func (s *sweep) loseOne(ctx context.Context) error {
+	all := s.machines(3)
+	if _, err := all[0].Run(ctx, "systemctl stop etcd"); err != nil {
+		return err
+	}
+	if err := eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
+		return s.putOn(ctx, all[1])
+	}); err != nil {
+		return err
+	}
+	if err := s.catchUp(ctx, all[2]); err != nil {
+		return err
+	}
+	if _, err := all[1].Run(ctx, loseScript); err != nil {
+		return err
+	}
+	_, err := all[0].Run(ctx, partScript)
+	return err
+}
+
+// catchUp returns when the member on a machine has every key: it reads linearizably.
+func (s *sweep) catchUp(ctx context.Context, m *lab.Machine) error {
+	if _, err := m.Run(ctx, etcdctl+"etcdctl get --keys-only "+keyPrefix); err != nil {
+		return fmt.Errorf("read by the member on %s: %w", m.Name, err)
+	}
+	return nil
+}
