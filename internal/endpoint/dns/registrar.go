@@ -140,7 +140,7 @@ func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) err
 		ttl = max(ttl, now.TTL) // of another version of the configuration
 		return wanted, err
 	})
-	if err != nil || !removed {
+	if err != nil || !removed && !errors.Is(t.NotReady, errNotListed) { // an apply that was cut off may have removed it
 		return err
 	}
 	problem.Progress(ctx, "replica %s: waiting until its address has left all caches (%s)", t.Name, ttl)
