@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -200,9 +201,13 @@ func importDNS(i importer, registration endpoint.Registration) {
 	zone := registration.Zone
 	i.set("dns.targets", registration.Hosts)
 	i.set("dns.zone", zone.Name)
-	i.set("dns.server", zone.Server)
+	i.set("dns.server", dns.WithoutDefaultPort(zone.Server))
 	if len(zone.NameServers) > 0 {
-		i.set("dns.name_servers", zone.NameServers)
+		var servers []string
+		for _, server := range zone.NameServers {
+			servers = append(servers, dns.WithoutDefaultPort(server))
+		}
+		i.set("dns.name_servers", servers)
 	}
 	i.set("dns.tsig_key", zone.TSIGKey)
 	i.set("dns.ttl", durationText(zone.TTL))

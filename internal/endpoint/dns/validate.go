@@ -112,6 +112,14 @@ func ServerAddress(text string) (string, error) {
 	return at.String(), validateServer(at.String())
 }
 
+// WithoutDefaultPort returns the server of ServerAddress as most configurations have it: without the port 53.
+func WithoutDefaultPort(address string) string {
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Port() == defaultPort {
+		return at.Addr().String()
+	}
+	return address
+}
+
 func validateServer(text string) error {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Port() == 0 || at.Addr().Zone() != "" {

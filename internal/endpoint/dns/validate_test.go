@@ -71,6 +71,9 @@ func TestServerAddress(t *testing.T) {
 		if (err == nil) != (want != "") || err == nil && got != want {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
+		if err == nil && WithoutDefaultPort(got) != text {
+			t.Errorf("%q is imported as %q", text, WithoutDefaultPort(got))
+		}
 	}
 }
 
