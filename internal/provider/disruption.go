@@ -86,49 +86,39 @@ func (g *group) record(r priorObject) {
 	}
 }
 
-// observed records what a Read has observed.
-func (s *disruption) observed(r priorObject) {
+// record records what a resource was before the plan, and what then does with its group.
+func (s *disruption) record(r priorObject, then func(*group)) {
 	if s == nil || !r.complete() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.group(r.kind, r.bundle).record(r)
+	g := s.group(r.kind, r.bundle)
+	g.record(r)
+	then(g)
 }
+
+// observed records what a Read has observed.
+func (s *disruption) observed(r priorObject) { s.record(r, func(*group) {}) }
 
 // kept records a resource that the plan keeps.
 func (s *disruption) kept(r priorObject, diags *diag.Diagnostics) {
-	if s == nil || !r.complete() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.group(r.kind, r.bundle)
-	g.record(r)
-	g.checkPeers(diags)
+	s.record(r, func(g *group) { g.checkPeers(diags) })
 }
 
 // destroyed records a resource that the plan destroys.
-func (s *disruption) destroyed(r priorObject, diags *diag.Diagnostics) { s.plan(r, "", diags) }
+func (s *disruption) destroyed(r priorObject, diags *diag.Diagnostics) { s.replaced(r, "", diags) }
 
-// replaced records a resource that the plan replaces with another one.
+// replaced records a resource that the plan replaces with another one; by is "" if it is destroyed.
 func (s *disruption) replaced(r priorObject, by string, diags *diag.Diagnostics) {
-	s.plan(r, by, diags)
-}
-
-func (s *disruption) plan(r priorObject, by string, diags *diag.Diagnostics) {
-	if s == nil || !r.complete() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.group(r.kind, r.bundle)
-	g.record(r)
-	g.destroyed[r.id] = true
-	if by != "" {
-		g.created[by] = true
-	}
-	g.check(diags)
+	s.record(r, func(g *group) {
+		g.destroyed[r.id] = true
+		if by != "" {
+			g.created[by] = true
+		}
+		g.check(diags)
+		g.checkPeers(diags)
+	})
 }
 
 // created records a resource that the plan creates. If the run has already seen the resource, it
@@ -154,7 +144,8 @@ func (s *disruption) created(kind, id string, bundle *pki.Bundle, peers []string
 }
 
 // checkPeers rejects a member that would be created beside the cluster of its bundle: it names none of those that serve
-// and stay, so the apply, which sees no resource that does not change, could bootstrap another cluster.
+// and stay, so the apply, which sees no resource that does not change, could bootstrap another cluster. Members that
+// this run has not seen yet count if others name them: resources are planned in any order.
 func (g *group) checkPeers(diags *diag.Diagnostics) {
 	stay := map[string]bool{}
 	for id := range g.serving {
@@ -162,8 +153,16 @@ func (g *group) checkPeers(diags *diag.Diagnostics) {
 			stay[addressOfResource(id)] = true
 		}
 	}
+	if len(stay) == 0 {
+		return
+	}
+	for id := range g.peers {
+		if !g.known[id] {
+			stay[addressOfResource(id)] = true
+		}
+	}
 	for id, peers := range g.joins {
-		if len(stay) == 0 || slices.ContainsFunc(peers, func(peer string) bool { return stay[addressOfResource(peer)] }) {
+		if slices.ContainsFunc(peers, func(peer string) bool { return stay[addressOfResource(peer)] }) {
 			continue
 		}
 		delete(g.joins, id) // one error is enough

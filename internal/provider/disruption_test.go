@@ -73,6 +73,7 @@ func TestDisruption(t *testing.T) {
 		{name: "one more", steps: append(each(keep), joins(cp4, append(everyone, cp4)...))},
 		{name: "one more, planned first", steps: append([]step{joins(cp4, append(everyone, cp4)...)}, each(keep)...)},
 		{name: "one more that knows one", steps: append(each(keep), joins(cp4, everyone[2], cp4))},
+		{name: "one more that knows one, planned first", steps: append([]step{joins(cp4, everyone[2], cp4)}, each(keep)...)},
 		{name: "another cluster", steps: append(each(keep), joins(cp4, cp4, cp5)), want: "beside its cluster"},
 		{name: "another cluster, planned first", steps: append([]step{joins(cp4, cp4)}, each(keep)...), want: "use another"},
 		{name: "another cluster beside one that leaves", deletable: true, steps: append([]step{
