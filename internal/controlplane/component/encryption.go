@@ -1,8 +1,6 @@
 package component
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"reflect"
 	"slices"
@@ -72,8 +70,7 @@ func EncryptionDigest(b *pki.Bundle) string {
 	if len(encryptedBy(b)) == 0 {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(encryptionText(b)))
-	return hex.EncodeToString(sum[:])
+	return ContentDigest(encryptionText(b))
 }
 
 // encryptionText returns the file's content for b. It contains keys.
