@@ -91,7 +91,11 @@ func decideLeave(in leaveInput) leaveDecision {
 	}
 	entry, listed := in.View.ByPeerURL(in.PeerURL)
 	if !listed && in.Self.Reached() && in.occupied() == "" {
-		entry, listed = in.View.Member(in.Self.MemberID()) // at another peer URL than that of its machine
+		// At another peer URL than that of its machine. What the machine says of its ID may be a lie: the name in the
+		// cluster's list is none.
+		if elsewhere, there := in.View.Member(in.Self.MemberID()); there && elsewhere.Name == in.Name {
+			entry, listed = elsewhere, true
+		}
 	}
 	if listed && entry.Name != "" && entry.Name != in.Name { // the address belongs to another member now
 		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster lists %s as member %q", in.PeerURL,

@@ -51,6 +51,8 @@ func TestDecideLeave(t *testing.T) {
 	}
 	first := established("cp1")
 	first.Record.MemberID = "1"
+	liar := established("cp9")
+	liar.Record.MemberID = "2"
 	others := []machine.Observed{runs(established("cp2")), runs(established("cp3"))}
 	stopped := []machine.Observed{established("cp2"), established("cp3")}
 	three := func(f machine.Observed) leaveInput { return leaveInput{Self: f, Others: others} }
@@ -86,6 +88,7 @@ func TestDecideLeave(t *testing.T) {
 			in:        leaveInput{Self: runs(established("cp1")), Others: others, Protected: true},
 			otherwise: leaveRefuse, reason: "CORRUPT is raised for cp2",
 		},
+		{name: "its machine claims the ID of another member", in: three(runs(liar)), view: view("Lhh"), want: leaveClean},
 		{name: "the second of three", in: three(runs(established("cp2"))), view: view("Lhh"), want: leaveRemove},
 		{name: "it has never started", in: three(blank("cp3")), view: &unnamed, want: leaveRemove},
 		{
