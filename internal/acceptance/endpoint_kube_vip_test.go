@@ -106,14 +106,30 @@ curl -s --fail --cacert ca --cert crt --key key -o /dev/null -X DELETE \
 while ip -o address show to %[2]s | grep -q .; do sleep 0.2; done; sleep 11
 `
 
+// takenBy gives the endpoint's address to a machine that is none of its targets, until free is called.
+func takenBy(t *testing.T, name string) (free func()) {
+	t.Helper()
+	change := func(verb string) {
+		onMachine(t, shared.lab.Machine(name), "ip address "+verb+" "+vip+"/32 dev eth0")
+	}
+	change("add")
+	return func() { change("delete") }
+}
+
 // TestKubeVIPEndpoint is the life of a control plane at an address that kube-vip gives to one of its machines.
 func TestKubeVIPEndpoint(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3"}
 	w := storyIn(t, all, checkout(t), "examples/kube-vip-endpoint")
 	bare := fingerprints(t, all...)
+	testrun.Supplied(t, supplied.KubeVIP)
+	writeKubeVIP(t, w, "cp1")
+	t.Run("an address that another machine has", func(t *testing.T) {
+		taken := takenBy(t, "cp3")
+		expectContains(t, refused(t, w), "Endpoint "+vip+" not created", "the endpoint's address is in use: cp1 sees "+vip,
+			"which belongs to none of the targets")
+		taken()
+	})
 	t.Run("a machine without kube-vip", func(t *testing.T) {
-		testrun.Supplied(t, supplied.KubeVIP)
-		writeKubeVIP(t, w, "cp1")
 		expectContains(t, refused(t, w), "kube-vip is not on the machine", "kube_vip.program")
 	})
 	installKubeVIP(t, all...)
@@ -127,6 +143,14 @@ func TestKubeVIPEndpoint(t *testing.T) {
 			t.Logf("%s:\n%s", m.Name, out)
 		}
 	})
+	t.Run("an address that another machine has got since", func(t *testing.T) {
+		taken := takenBy(t, "cp3")
+		expectContains(t, refused(t, w), "the endpoint's address is in use: cp1 sees "+vip)
+		taken()
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
 	t.Run("create", func(t *testing.T) {
 		apply(t, w)
 		m := holder(t, all...)

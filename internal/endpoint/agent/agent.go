@@ -40,6 +40,10 @@ type Kind[R any] struct {
 	// nil.
 	Conflict func(r endpoint.Registration, m Machine[R]) error
 
+	// Taken returns why no machine may serve the endpoint's address: others have it. seen are all targets, by name. It may
+	// be nil.
+	Taken func(r endpoint.Registration, seen map[string]Machine[R]) error
+
 	// Query asks for what the kind has on a machine, in addition to the record and the units.
 	Query func(r endpoint.Registration, own netip.Addr) host.Query
 	// Parse parses the output of the query's script.

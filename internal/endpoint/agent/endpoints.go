@@ -86,6 +86,14 @@ func (e *Endpoints[S, R]) converge(ctx context.Context, s S, what string) (endpo
 			Unchanged: problem.Nothing, Next: r.nextStep(err), Err: err,
 		}
 	}
+	if r.Kind.Taken != nil {
+		if err := r.Kind.Taken(r.Registration, seen); err != nil {
+			return endpoint.Status{}, &problem.Problem{
+				Summary: "Endpoint " + r.Address + " not " + what, Cause: err.Error(),
+				Unchanged: problem.Nothing, Next: r.nextStep(err), Err: err,
+			}
+		}
+	}
 	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
 }
 

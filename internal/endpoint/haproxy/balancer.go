@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -14,18 +15,16 @@ import (
 type balancer struct {
 	unreachable   error // not nil: nothing else is known
 	facts         host.Facts
-	otherEndpoint string       // the other endpoint that the machine belongs to; nothing below is known then
-	owner         owner        // the endpoint that the machine belongs to
-	device        string       // interface of the VIP; "" when none was found
-	local         []netip.Addr // the machine's addresses
-	ipv6          bool         // that interface has an IPv6 address that other machines can reach
-	// macs are the hardware addresses that answer for virtual IPs on the network; nil unless probed.
-	macs       map[string]string
-	ownMACs    []string // hardware addresses of the machine; nil unless probed
-	backends            // of 20-backends.cfg
-	stats      []stat   // of the running HAProxy; nil if it does not answer
-	unexpected []string // names in its statistics that no registration uses
-	answers    bool     // HAProxy's socket answers
+	otherEndpoint string            // the other endpoint that the machine belongs to; nothing below is known then
+	owner         owner             // the endpoint that the machine belongs to
+	device        string            // interface of the VIP; "" when none was found
+	local         []netip.Addr      // the machine's addresses
+	ipv6          bool              // that interface has an IPv6 address that other machines can reach
+	neighbors     neighbors.Answers // for virtual IPs; empty unless probed
+	backends                        // of 20-backends.cfg
+	stats         []stat            // of the running HAProxy; nil if it does not answer
+	unexpected    []string          // names in its statistics that no registration uses
+	answers       bool              // HAProxy's socket answers
 }
 
 // renders reports whether the machine's keepalived is configured for a virtual IP.

@@ -35,7 +35,7 @@ func TestNewBalancer(t *testing.T) {
 		statsText}
 	b := newBalancer(threeHosts(), facts, "10.0.0.11")
 	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || !b.answers || b.ipv6 ||
-		b.macs["10.0.0.100"] != "02:00:00:00:00:01" {
+		b.neighbors.By["10.0.0.100"] != "02:00:00:00:00:01" {
 		t.Errorf("got %+v", b)
 	}
 	want := []stat{
@@ -57,7 +57,7 @@ func TestNewBalancer(t *testing.T) {
 		t.Errorf("an interface that is not there became %q", b.device)
 	}
 	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"},
-		"10.0.0.11"); b.device != "" || len(b.macs) > 0 || b.answers {
+		"10.0.0.11"); b.device != "" || len(b.neighbors.By) > 0 || b.answers {
 		t.Errorf("of an empty machine: %+v", b)
 	}
 }
@@ -235,10 +235,10 @@ func TestPreflight(t *testing.T) {
 		}},
 		{
 			name: "the VIP in use elsewhere", cause: "10.0.0.100 is in use: cp1 sees it at hardware address 02:01",
-			change: func(_ *Spec, b *balancer) { b.macs = map[string]string{"10.0.0.100": "02:01"} },
+			change: func(_ *Spec, b *balancer) { b.neighbors.By = map[string]string{"10.0.0.100": "02:01"} },
 		},
 		{name: "the VIP held by the endpoint itself", change: func(_ *Spec, b *balancer) {
-			b.macs = map[string]string{"10.0.0.100": "02:01"}
+			b.neighbors.By = map[string]string{"10.0.0.100": "02:01"}
 			b.local = append(b.local, netip.MustParseAddr("10.0.0.100"))
 		}},
 		{

@@ -170,10 +170,10 @@ func TestPreflightDualStack(t *testing.T) {
 		"all well": {func(*balancer) {}, ""},
 		"held by the endpoint": {func(b *balancer) {
 			*b = held(*b, "10.0.0.100", "fd00::100")
-			b.macs = map[string]string{"fd00::100": "02:01"}
+			b.neighbors.By = map[string]string{"fd00::100": "02:01"}
 		}, ""},
 		"in use elsewhere": {func(b *balancer) {
-			b.macs = map[string]string{"fd00::100": "02:01"}
+			b.neighbors.By = map[string]string{"fd00::100": "02:01"}
 		}, "fd00::100 is in use: cp1 sees it at hardware address 02:01"},
 		"no IPv6": {func(b *balancer) { b.ipv6 = false }, "eth0 has no IPv6 address that other machines can reach"},
 		"the machine's own": {func(b *balancer) {
@@ -213,15 +213,6 @@ func TestHasIPv6(t *testing.T) {
 		if got := hasIPv6(lines+c.more, c.device, []string{"10.0.0.100", "fd00::100"}); got != c.want {
 			t.Errorf("%q on %q: %v", c.more, c.device, got)
 		}
-	}
-}
-
-func TestAnsweredBy(t *testing.T) {
-	got := answeredBy("10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\nfd00::100 dev eth0 FAILED\n" +
-		"fd00::101 dev eth0 lladdr nonsense STALE\nnonsense lladdr 02:00:00:00:00:02\nfd00::102 lladdr\n")
-	want := map[string]string{"10.0.0.100": "02:00:00:00:00:01", "fd00::101": "unknown"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q", got)
 	}
 }
 

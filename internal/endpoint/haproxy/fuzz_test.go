@@ -70,19 +70,6 @@ func FuzzParseAddresses(f *testing.F) {
 	})
 }
 
-// FuzzAnsweredBy verifies that what the network says about a virtual IP is addresses only.
-func FuzzAnsweredBy(f *testing.F) {
-	f.Add("10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\nfd00::100 dev eth0 FAILED\n")
-	f.Add("$(id) lladdr 02:00:00:00:00:01\nfd00::100 lladdr \x1b[2J\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		for ip, mac := range answeredBy(text) {
-			if strings.ContainsFunc(ip+mac, unshown) {
-				t.Errorf("%q is parsed as %q at %q", text, ip, mac)
-			}
-		}
-	})
-}
-
 // FuzzFormer verifies that what the configurations of the former services say can be shown in a terminal, and that what
 // a comment says is nothing.
 func FuzzFormer(f *testing.F) {
@@ -98,6 +85,26 @@ func FuzzFormer(f *testing.F) {
 		commented := "# " + strings.NewReplacer("\n", "\n# ", "\r", "").Replace(keepalived)
 		if got := parseFormer(commented); len(got.addresses)+len(got.routerIDs)+len(got.more) > 0 || got.includes {
 			t.Errorf("%q is parsed as %+v", commented, got)
+		}
+	})
+}
+
+// FuzzRendered verifies that an endpoint that is imported from a machine has a virtual IP and a plain interface.
+func FuzzRendered(f *testing.F) {
+	s := threeHosts()
+	facts := machineOf(s, "cp1", "eth0")
+	f.Add(facts.Files[endpointPath].Content, facts.Files[keepalivedPath].Content, facts.Files[recordPath].Content)
+	f.Add("bind $(id):6443\n", "interface \x1b[2J\nvirtual_router_id 999\n", "{}")
+	f.Fuzz(func(t *testing.T, balancer, vrrp, record string) {
+		for path, text := range map[string]string{endpointPath: balancer, keepalivedPath: vrrp, recordPath: record} {
+			state := facts.Files[path]
+			state.Content = text
+			facts.Files[path] = state
+		}
+		got, err := rendered(s.Hosts["cp1"], facts)
+		if err == nil && (!got.vip.IsValid() || got.device != "" && validateInterface(got.device) != nil ||
+			strings.ContainsFunc(got.name+got.address, unshown)) {
+			t.Errorf("%q and %q are parsed as %+v", balancer, vrrp, got)
 		}
 	})
 }

@@ -40,10 +40,10 @@ func checkTakeOver(ctx context.Context, s Spec, seen map[string]balancer) error 
 			return ctx.Err()
 		}
 		if reason := foreign(address, s.Authorities, chain, err, time.Now()); reason != "" {
-			return notTakenOverError(s, address, name, seen[name].macs[address], reason)
+			return notTakenOverError(s, address, name, seen[name].neighbors.By[address], reason)
 		}
 		problem.Progress(ctx, "%s is at hardware address %s, which serves this control plane", address,
-			seen[name].macs[address])
+			seen[name].neighbors.By[address])
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -46,9 +47,10 @@ func TestForeign(t *testing.T) {
 
 func TestAskedAbout(t *testing.T) {
 	free, foreign := asRendered(threeHosts(), "cp1"), asRendered(threeHosts(), "cp2")
-	foreign.macs = map[string]string{"10.0.0.100": "02:01"}
+	foreign.neighbors.By = map[string]string{"10.0.0.100": "02:01"}
 	taken := free
-	taken.ownMACs = []string{"02:01"}
+	taken.neighbors.Own = []string{"02:01"}
+	another := neighbors.Answers{By: map[string]string{"10.0.0.99": "02:01"}}
 	for name, c := range map[string]struct {
 		seen map[string]balancer
 		want string
@@ -57,7 +59,7 @@ func TestAskedAbout(t *testing.T) {
 		"another machine":        {map[string]balancer{"cp1": free, "cp2": foreign}, "cp2"},
 		"one of the hosts too":   {map[string]balancer{"cp1": held(free, "10.0.0.100"), "cp2": foreign}, ""},
 		"one of the hosts since": {map[string]balancer{"cp1": taken, "cp2": foreign}, ""},
-		"it is another address":  {map[string]balancer{"cp2": {macs: map[string]string{"10.0.0.99": "02:01"}}}, ""},
+		"it is another address":  {map[string]balancer{"cp2": {neighbors: another}}, ""},
 	} {
 		if got := askedAbout("10.0.0.100", c.seen); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -69,7 +71,7 @@ func TestAskedAbout(t *testing.T) {
 func TestPreflightHandOver(t *testing.T) {
 	s := threeHosts()
 	b := asRendered(s, "cp1")
-	b.macs = map[string]string{"10.0.0.100": "02:01"}
+	b.neighbors.By = map[string]string{"10.0.0.100": "02:01"}
 	check(t, "without", preflight(s, map[string]balancer{"cp1": b}), "set haproxy.hand_over")
 	for _, step := range []string{Prepare, Take, Release} {
 		s.HandOver = step
@@ -85,12 +87,12 @@ func TestElsewhere(t *testing.T) {
 		seen := map[string]balancer{}
 		for i, name := range names(s.Hosts) {
 			b := asRendered(s, name)
-			b.ownMACs = []string{"00:00", fmt.Sprintf("02:0%d", i)}
+			b.neighbors.Own = []string{"00:00", fmt.Sprintf("02:0%d", i)}
 			seen[name] = b
 		}
 		seen["cp1"] = held(seen["cp1"], vip)
 		asked := seen["cp2"]
-		asked.macs = map[string]string{vip: sees}
+		asked.neighbors.By = map[string]string{vip: sees}
 		seen["cp2"] = asked
 		return seen
 	}

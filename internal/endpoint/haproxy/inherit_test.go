@@ -162,9 +162,80 @@ func TestCheckTogether(t *testing.T) {
 	if err := checkTogether(s, "a", seen); err != nil {
 		t.Error(err)
 	}
+	seen["b"] = hostWith("", "10.0.0.101") // both have it while it moves
+	if err := checkTogether(s, "a", seen); err != nil {
+		t.Error(err)
+	}
 	seen["b"] = hostWith("", "10.0.0.102")
 	if err := checkTogether(s, "a", seen); err == nil || !strings.Contains(err.Error(), "10.0.0.102 is there") {
 		t.Error(err)
+	}
+}
+
+// TestCheckReplicas: the address goes to no HAProxy without a replica that it reaches.
+func TestCheckReplicas(t *testing.T) {
+	s := threeHosts()
+	served := func(status string) balancer {
+		b := asRendered(s, "cp1")
+		b.servers = []server{{Name: "cp1"}}
+		b.stats = []stat{{Name: "cp1", Status: status}}
+		return b
+	}
+	for name, c := range map[string]struct {
+		b    balancer
+		want string
+	}{
+		"a replica is up":      {served("UP"), ""},
+		"no replica":           {balancer{stats: served("UP").stats}, "no replica is registered there"},
+		"no replica is up":     {served("DOWN"), "reaches no replica from there"},
+		"HAProxy is not there": {balancer{backends: served("UP").backends}, "reaches no replica from there"},
+	} {
+		check(t, name, checkReplicas(s, map[string]balancer{"cp1": served("UP"), "cp2": c.b}), c.want)
+	}
+}
+
+// TestInheritDrift: until the former services have given everything to the endpoint, what remains is drift.
+func TestInheritDrift(t *testing.T) {
+	s := Spec{Address: "10.0.0.100", Port: 8443, Inherit: true, HandOver: Take}
+	const config = "frontend apiserver\n    bind *:8443\n"
+	for name, c := range map[string]struct {
+		step string
+		b    balancer
+		want []string
+	}{
+		"nothing is left":     {Take, balancerWith("", ""), nil},
+		"keepalived":          {Take, balancerWith(formerConfig, ""), []string{"keepalived.service still runs"}},
+		"HAProxy":             {Take, balancerWith("", config), []string{"haproxy.service still takes connections"}},
+		"both":                {Take, balancerWith(formerConfig, config), []string{"keepalived", "haproxy"}},
+		"they have it so far": {Prepare, balancerWith(formerConfig, config), nil},
+	} {
+		s.HandOver = c.step
+		got := inheritDrift(s, c.b)
+		if len(got) != len(c.want) || !slices.EqualFunc(got, c.want, strings.Contains) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	s.HandOver = Prepare
+	seen := map[string]balancer{"a": hostWith(formerConfig, s.Address)}
+	if err := refuseToWait(s, seen); err != nil {
+		t.Errorf("the former services have the address: %v", err)
+	}
+	s.Inherit = false
+	if err := refuseToWait(s, seen); err == nil {
+		t.Error("the endpoint has the address, and waits")
+	}
+	s.Inherit = true
+	seen["a"] = hostWith("", s.Address)
+	if err := refuseToWait(s, seen); err == nil {
+		t.Error("the former services do not have the address, and the endpoint waits")
+	}
+	without := Spec{Address: s.Address, Port: s.Port, Hosts: hostsABC()}
+	seen["a"] = balancerWith(formerConfig, config)
+	if err := refuseFormer(without, without, seen); err != nil {
+		t.Errorf("nothing was inherited: %v", err)
+	}
+	if err := refuseFormer(s, s, seen); err != nil {
+		t.Errorf("it goes on: %v", err)
 	}
 }
 

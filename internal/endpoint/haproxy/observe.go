@@ -2,7 +2,6 @@ package haproxy
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,21 +9,19 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 )
 
 const section = "--"
 
-//go:embed probe.sh
-var probeScript host.Script
-
 // balancerQuery returns the query for everything about one balancer. With probe, it includes
 // which other machines answer for the virtual IPs.
 func balancerQuery(s Spec, probing bool) host.Query {
 	var script host.Script = "ip -o address show\necho " + section + "\n"
 	if probing {
-		script += probeScript
+		script += neighbors.Probe
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
 	q := host.Query{
@@ -101,7 +98,7 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 // addresses are used.
 func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
-	b := balancer{facts: facts, macs: answeredBy(parts[1]), ownMACs: ownMACs(parts[1])}
+	b := balancer{facts: facts, neighbors: neighbors.Parse(parts[1])}
 	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
 	b.ipv6 = hasIPv6(parts[0], b.device, s.vips())
 	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
@@ -149,32 +146,4 @@ func hasIPv6(text, on string, vips []string) bool {
 		}
 	}
 	return false
-}
-
-// answeredBy returns the hardware addresses in the output of `ip neighbour show`, by IP address. The
-// entries were deleted before the probe, so an entry with an address is an answer.
-func answeredBy(text string) map[string]string {
-	answers := map[string]string{}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		at := slices.Index(fields, "lladdr")
-		if at < 0 || at+1 >= len(fields) || slices.Contains(fields, "FAILED") {
-			continue
-		}
-		if ip, err := netip.ParseAddr(fields[0]); err == nil && ip.Zone() == "" {
-			answers[ip.String()] = hardwareAddress(fields[at+1])
-		}
-	}
-	return answers
-}
-
-// ownMACs returns the hardware addresses of the machine itself in the output of the probe.
-func ownMACs(text string) []string {
-	var own []string
-	for line := range strings.Lines(text) {
-		if word, mac, ok := strings.Cut(strings.TrimSpace(line), " "); ok && word == "own" {
-			own = append(own, hardwareAddress(mac))
-		}
-	}
-	return own
 }

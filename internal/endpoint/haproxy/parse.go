@@ -1,7 +1,6 @@
 package haproxy
 
 import (
-	"net"
 	"slices"
 	"strings"
 
@@ -19,16 +18,6 @@ func device(text string) string {
 		return ""
 	}
 	return name
-}
-
-// hardwareAddress returns text if it is a hardware address as `ip` prints it, otherwise
-// "unknown".
-func hardwareAddress(text string) string {
-	address, err := net.ParseMAC(text)
-	if err != nil {
-		return "unknown"
-	}
-	return address.String()
 }
 
 // activeStates are systemd's (`systemctl --state=help`).

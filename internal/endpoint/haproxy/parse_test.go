@@ -99,7 +99,7 @@ func TestHostileMachine(t *testing.T) {
 			" 10.0.0.11:6443\n    bind " + evil + "\n"}
 	}
 	b := newBalancer(s, hostile, "10.0.0.11")
-	if b.device != "" || b.macs["10.0.0.100"] != "unknown" || len(b.servers)+len(b.stats) > 0 {
+	if b.device != "" || b.neighbors.By["10.0.0.100"] != "unknown" || len(b.servers)+len(b.stats) > 0 {
 		t.Fatalf("%+v", b)
 	}
 	b.device = "eth0"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
 	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -122,13 +123,11 @@ func wildcardListener(b balancer, port int) string {
 // stranger returns the hardware address at which a host sees a virtual IP on a machine that is none of the observed
 // hosts, or "". One of these may have taken it since its own addresses were observed.
 func stranger(address, by string, seen map[string]balancer) string {
-	who := seen[by].macs[address]
+	all := make([]neighbors.Answers, 0, len(seen))
 	for _, b := range seen {
-		if slices.Contains(b.ownMACs, who) {
-			return ""
-		}
+		all = append(all, b.neighbors)
 	}
-	return who
+	return neighbors.Stranger(address, seen[by].neighbors, all...)
 }
 
 // addressInUse reports that another machine answers for a virtual IP that none of the observed hosts has.

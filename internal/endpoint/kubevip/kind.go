@@ -46,8 +46,8 @@ func kind(passwords map[string]string) agent.Kind[report] {
 			}
 			return bgp.CheckPasswords(r, passwords)
 		},
-		Conflict: notInheritable,
-		Parse:    func(output string, _ endpoint.Registration, own netip.Addr) report { return parseReport(output, own) },
+		Conflict: notInheritable, Taken: inUse,
+		Parse: func(output string, _ endpoint.Registration, own netip.Addr) report { return parseReport(output, own) },
 		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
 			if announces(r) {
 				return announcingFiles(bgp.At(r, name), name, own, m.Report.Device, passwords)
@@ -61,8 +61,11 @@ func kind(passwords map[string]string) agent.Kind[report] {
 			}
 			return silentPeers(m, bgp.At(r, name))
 		},
-		Prepare: func(_ context.Context, r *registrar, _ targets.Target, m machine) (machine, error) {
-			return m, requirements(m, r.Registration)
+		Prepare: func(ctx context.Context, r *registrar, _ targets.Target, m machine) (machine, error) {
+			if err := requirements(m, r.Registration); err != nil || m.Report.Registered {
+				return m, err
+			}
+			return m, inUse(r.Registration, r.ObserveMachines(ctx))
 		},
 		Enter: enter, Leave: leave, Silence: silence, Next: nextStep,
 	}
@@ -134,6 +137,8 @@ func nextStep(err error) string {
 		return "set kube_vip.lease_name of the endpoint to the Lease of the static pods, then apply again"
 	case errors.Is(err, errOtherKubeVIP):
 		return "let the endpoint have the settings of that kube-vip, or end it on all machines; then apply again"
+	case errors.Is(err, errInUse):
+		return "use an address that is free, or take it away from the machine that has it; then apply again"
 	case errors.Is(err, errNoCommand):
 		return "install it with the machine's package manager, then apply again"
 	case errors.Is(err, errNoOwnAddress), errors.Is(err, errOtherNetwork):

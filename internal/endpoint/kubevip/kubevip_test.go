@@ -293,7 +293,8 @@ func TestRequirements(t *testing.T) {
 		"another network, and an interface for it": {func(r *endpoint.Registration, m *machine) {
 			m.Report.Network, r.KubeVIP.Interface = netip.MustParsePrefix("10.0.0.0/27"), "eth1"
 		}, nil},
-		"no kubeconfig": {func(_ *endpoint.Registration, m *machine) { m.Report.Credential = false }, errNoCredential},
+		"another kube-vip": {func(_ *endpoint.Registration, m *machine) { m.Report.Foreign = true }, errOtherKubeVIP},
+		"no kubeconfig":    {func(_ *endpoint.Registration, m *machine) { m.Report.Credential = false }, errNoCredential},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testSpec().Registration()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/neighbors"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -26,7 +27,10 @@ func query(r endpoint.Registration, own netip.Addr) host.Query {
 			"credential_name": name, "metrics": "",
 		},
 	}
-	if announces(r) {
+	if !announces(r) {
+		q.Script += "if [ ! -e \"$config/registered\" ]; then\n" + neighbors.Probe + "fi\n"
+		q.Vars["vips"] = r.Address
+	} else {
 		q.Files = append(q.Files, peersPath) // its content may have passwords, so it is not read
 		q.Ports = []int{metricsPort}
 		q.Vars["metrics"] = strconv.Itoa(metricsPort)

@@ -13,4 +13,4 @@ done
 sleep 0.2
 for vip in $asked; do ip neighbour show "$vip"; done
 # The machine's own hardware addresses.
-sed 's/^/own /' /sys/class/net/*/address 2>/dev/null || true
+sed 's/^/hardware /' /sys/class/net/*/address 2>/dev/null || true
