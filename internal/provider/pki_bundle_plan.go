@@ -85,6 +85,7 @@ func (r *pkiBundleResource) planChange(
 	} else {
 		plan.Bundle = planText(state.Bundle, before, after, diags)
 	}
+	r.session.rotationEnds.planned(before, after)
 	r.warnLastStage(before, after, diags)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/bgp"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -187,6 +188,7 @@ func (r *replicaResource) planDisruption(ctx context.Context, plan, state replic
 	before := r.priorObject(ctx, state)
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle,
 		plan.bundle) {
+		r.session.refuseLeftBehind(state.bundle, "replica "+state.name(), pki.Parts(), diags)
 		r.session.disruption().kept(before, diags)
 		return
 	}

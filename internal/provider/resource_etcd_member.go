@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // etcdMemberResource is one etcd member on one machine. The instances of a for_each form one
@@ -171,6 +172,7 @@ func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etc
 		!plan.DataDir.Equal(state.DataDir) ||
 		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
+		r.session.refuseLeftBehind(state.bundle, "etcd member "+state.name(), []pki.Part{pki.EtcdPart}, diags)
 		r.session.disruption().kept(before, diags)
 		return
 	}

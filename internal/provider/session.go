@@ -30,6 +30,7 @@ type session struct {
 	registrars    registrars
 	adoptions     adoptions
 	planned       disruption
+	rotationEnds  rotationEnds
 	versions      *versions
 	restores      restores
 	bundles       knownBundles
