@@ -113,6 +113,7 @@ func TestDNSEndpoint(t *testing.T) {
 		t.FailNow()
 	}
 	t.Run("an API server that stops", func(t *testing.T) { dnsStoppedServer(t, w, n) })
+	t.Run("an address of somebody else", func(t *testing.T) { dnsStranger(t, w, n) })
 	t.Run("a dead machine", func(t *testing.T) { dnsDeadMachine(t, w, n) })
 	t.Run("imported", func(t *testing.T) { reimported(t, w, "cp2") })
 	t.Run("a new key", func(t *testing.T) {
@@ -223,6 +224,30 @@ func dnsStoppedServer(t *testing.T, w *workspace.Workspace, n nameServers) {
 	onMachine(t, m, "rm /etc/kube-endpoint-dns/registered && systemctl stop kube-endpoint-dns.timer")
 	expectContains(t, plan(t, w), "its DNS agent does not add its record", "kube-endpoint-dns.timer does not run")
 	apply(t, w)
+}
+
+// dnsStranger: the agents leave a record alone that is not a target's, and it is drift.
+func dnsStranger(t *testing.T, w *workspace.Workspace, n nameServers) {
+	const stranger = "192.0.2.66"
+	update := func(change string) {
+		onMachine(t, shared.lab.Machine("cp1"), fmt.Sprintf("printf 'server %s\\nzone %s.\\nupdate %s\\nsend\\n' | "+
+			"nsupdate -v -k /etc/kube-endpoint-dns/key", n.Address, services.Zone, change))
+	}
+	expect := func(all ...string) {
+		t.Helper()
+		if _, err := n.Await(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(fmt.Sprintf("add %s. 4 IN A %s", services.APIName, stranger))
+	m := shared.lab.Machine("cp2")
+	onMachine(t, m, "systemctl stop kube-apiserver")
+	expect(address("cp1"), address("cp3"), stranger)
+	expectContains(t, plan(t, w), "the name has the address "+stranger+", which is not that of a target")
+	update(fmt.Sprintf("delete %s. IN A %s", services.APIName, stranger))
+	onMachine(t, m, "systemctl start kube-apiserver")
+	expect(address("cp1"), address("cp2"), address("cp3"))
+	expectEmptyPlan(t, w)
 }
 
 // dnsDeadMachine: the survivors remove the record of a dead machine, which puts it back when it is

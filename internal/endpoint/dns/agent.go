@@ -5,8 +5,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,11 +73,13 @@ func (r *Registrar) agentFiles(t targets.Target) []host.File {
 func (r *Registrar) agentConfig(t targets.Target) string {
 	server, _ := netip.ParseAddrPort(r.zone.Server) // valid, see Validate
 	self, _ := netip.ParseAddr(t.Address)
+	all := slices.SortedFunc(maps.Keys(r.targetAddresses()), netip.Addr.Compare)
 	return string(host.Assignments(map[string]string{
 		"name": r.Address, "zone": r.zone.Name, "type": miekg.TypeToString[r.zone.family],
 		"ttl":    strconv.Itoa(int(r.zone.TTL / time.Second)),
 		"server": server.Addr().String(), "server_port": strconv.Itoa(int(server.Port())),
-		"self": self.String(), "port": strconv.Itoa(r.Port), "threshold": strconv.Itoa(r.zone.CheckThreshold),
+		"self": self.String(), "targets": strings.ReplaceAll(addressList(all), ",", ""),
+		"port": strconv.Itoa(r.Port), "threshold": strconv.Itoa(r.zone.CheckThreshold),
 	}))
 }
 

@@ -2,9 +2,10 @@
 # One round of the agent. It checks the replicas, removes the record of one that is not ready, and
 # puts the record of this machine's replica back. Every update requires the set of records that it
 # was decided on. None removes the last record, and none removes a record unless another replica
-# that has one is ready.
+# that has one is ready. Records of other addresses than the targets' are not its own: they count as
+# none, and stay.
 #
-# The configuration sets name, zone, type, ttl, server, server_port, self, port, threshold.
+# The configuration sets name, zone, type, ttl, server, server_port, self, targets, port, threshold.
 set -eu
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
 config=/etc/kube-endpoint-dns
@@ -57,6 +58,14 @@ listed() {
   return 1
 }
 
+# target ADDRESS: whether it is one of the endpoint's targets.
+target() {
+  for one in $targets; do
+    [ "$one" != "$1" ] || return 0
+  done
+  return 1
+}
+
 # change add|delete ADDRESS: changes one record if the records are still those in $records.
 change() {
   if request "$1" "$2" | nsupdate -v -t 5 -k "$config/key"; then
@@ -89,10 +98,13 @@ answer=$(dig +tcp +short +norecurse +time=2 +tries=1 -k "$config/key" -p "$serve
 }
 records=$(printf '%s\n' "$answer" | grep -E '^[0-9a-f.:]+$' | sort) || records=''
 
-check "$self" &
+others=''
 for address in $records; do
-  [ "$address" = "$self" ] || check "$address" &
+  if [ "$address" != "$self" ] && target "$address"; then others="$others $address"; fi
 done
+
+check "$self" &
+for address in $others; do check "$address" & done
 wait
 
 # A machine whose replica was drained, or is not registered yet, does not add its record.
@@ -104,8 +116,8 @@ if ! listed "$self"; then
 fi
 
 if down "$self"; then
-  for address in $records; do
-    if [ "$address" != "$self" ] && up "$address" 1; then
+  for address in $others; do
+    if up "$address" 1; then
       change delete "$self"
       exit 0
     fi
@@ -114,8 +126,8 @@ if down "$self"; then
 fi
 
 up "$self" 1 || exit 0
-for address in $records; do
-  if [ "$address" != "$self" ] && down "$address"; then
+for address in $others; do
+  if down "$address"; then
     change delete "$address"
     exit 0 # the next one in the next round
   fi

@@ -34,7 +34,8 @@ func TestAgentFiles(t *testing.T) {
 		}
 		if file.Path == configPath {
 			for _, want := range []string{
-				"name='api.example.com'", "self='10.0.0.11'", "ttl='5'", "server_port='53'", "type='A'", "threshold='3'",
+				"name='api.example.com'", "self='10.0.0.11'", "targets='10.0.0.11 10.0.0.12",
+				"ttl='5'", "server_port='53'", "type='A'", "threshold='3'",
 			} {
 				if !strings.Contains(text, want) && !strings.Contains(text, strings.ReplaceAll(want, "'", "")) {
 					t.Errorf("%s lacks %s:\n%s", file.Path, want, text)
@@ -78,6 +79,32 @@ func TestDrift(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the drift:\n%s", want, text)
+		}
+	}
+}
+
+// TestStaleAddresses: the record of a machine whose API server may serve is not removed with the endpoint.
+func TestStaleAddresses(t *testing.T) {
+	r := testRegistrar(nil)
+	notReady := errors.New("not ready")
+	silent := func(targets.Target) error { return notReady }
+	answers := func(targets.Target) error { return nil }
+	gone := targets.Target{Name: "cp1", Address: "10.0.0.11", NotReady: notReady}
+	unseen := targets.Target{Name: "cp2", Address: "10.0.0.12", Unreachable: host.ErrUnreachable, NotReady: notReady}
+	serves := targets.Target{Name: "cp2", Address: "10.0.0.12", Unreachable: host.ErrUnreachable}
+	for name, c := range map[string]struct {
+		seen  targets.Observed
+		probe func(targets.Target) error
+		want  string
+	}{
+		"nobody serves":               {targets.Observed{"cp1": gone, "cp2": unseen}, silent, ""},
+		"one that cannot be observed": {targets.Observed{"cp1": gone, "cp2": serves}, silent, "10.0.0.12"},
+		"somebody else's API server":  {targets.Observed{"cp1": gone, "cp2": unseen}, answers, "10.0.0.11"},
+		"no machine can be observed":  {targets.Observed{"cp2": unseen}, silent, "10.0.0.12"},
+	} {
+		stale, serving := r.staleAddresses(c.seen, c.probe)
+		if addressList(serving) != c.want || len(stale)+len(serving) != 2 {
+			t.Errorf("%s: stale are %v, and %v serve", name, stale, serving)
 		}
 	}
 }

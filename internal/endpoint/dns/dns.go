@@ -103,6 +103,8 @@ func (r *Registrar) checkOwners(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", errStrangers, addressList(strangers))
 }
 
+var errLongTTL = errors.New("the records of the name have a longer time to live than an endpoint may have")
+
 var errStrangers = errors.New("the name has addresses that are not those of the endpoint's targets")
 
 // strangers returns the records that belong to no target.
@@ -121,14 +123,26 @@ func (r *Registrar) targetAddresses() map[netip.Addr]bool {
 	return own
 }
 
-// renewTTL gives all records the wanted time to live.
+// renewTTL gives all records the wanted time to live. It returns when no cache has one with a longer time: who leaves
+// afterwards waits for the new time only.
 func (r *Registrar) renewTTL(ctx context.Context) error {
-	return r.zone.change(ctx, func(now recordSet) (update, error) {
+	var longest time.Duration
+	err := r.zone.change(ctx, func(now recordSet) (update, error) {
 		if len(now.Addresses) == 0 || now.TTL == r.zone.TTL {
 			return update{}, nil
 		}
+		if now.TTL > maxTTL {
+			return update{}, fmt.Errorf("%w: %s", errLongTTL, now.TTL)
+		}
+		longest = max(longest, now.TTL)
 		return update{add: now.Addresses}, nil
 	})
+	if err != nil || longest <= r.zone.TTL {
+		return err
+	}
+	problem.Progress(ctx, "endpoint %s: waiting until records with the longer time to live have left all caches (%s)",
+		r.Address, longest)
+	return waitForCaches(ctx, longest)
 }
 
 // Read compares the records with the replicas.
@@ -173,17 +187,39 @@ func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration, left
 	if len(remaining) > 0 {
 		return r.InUseError(remaining)
 	}
-	if err := r.removeOwn(ctx); err != nil && ctx.Err() == nil {
+	stale, serving := r.staleAddresses(r.Observe(ctx), func(t targets.Target) error { return r.Probe(ctx, t) })
+	if err := r.remove(ctx, stale); err != nil && ctx.Err() == nil {
 		left("the records of its targets, if there are any left, were not removed: " + err.Error())
+	}
+	if len(serving) > 0 {
+		left("the records of " + addressList(serving) + ", if there are any, were not removed: API servers may serve there")
 	}
 	return ctx.Err()
 }
 
-// removeOwn removes the records of all targets.
-func (r *Registrar) removeOwn(ctx context.Context) error {
-	own := r.targetAddresses()
+// staleAddresses returns the addresses of the targets without an API server that is ready, and those that have one, or
+// of which no machine can tell. The API server may be somebody else's. probe asks that of a machine that is observed.
+func (r *Registrar) staleAddresses(
+	seen targets.Observed, probe func(targets.Target) error,
+) (stale map[netip.Addr]bool, serving []netip.Addr) {
+	stale = r.targetAddresses()
+	observed := func(name string) bool { return seen[name].Unreachable == nil }
+	blind := !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), observed)
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		t := seen[name]
+		serves := blind || t.Ready() || observed(name) && probe(t) == nil
+		if ip, err := netip.ParseAddr(t.Address); err == nil && serves {
+			delete(stale, ip)
+			serving = append(serving, ip)
+		}
+	}
+	return stale, serving
+}
+
+// remove removes the records of these addresses.
+func (r *Registrar) remove(ctx context.Context, addresses map[netip.Addr]bool) error {
 	stale := func(now recordSet) []netip.Addr {
-		return slices.DeleteFunc(slices.Clone(now.Addresses), func(a netip.Addr) bool { return !own[a] })
+		return slices.DeleteFunc(slices.Clone(now.Addresses), func(a netip.Addr) bool { return !addresses[a] })
 	}
 	now, err := r.zone.records(ctx)
 	if err != nil || len(stale(now)) == 0 {

@@ -43,12 +43,14 @@ func join(now recordSet, address netip.Addr) update {
 	return update{add: []netip.Addr{address}}
 }
 
-// leave returns the update that removes an address. last allows to remove the last one.
-func leave(now recordSet, address netip.Addr, last bool) (update, error) {
+// leave returns the update that removes an address. last allows to remove the last one of own, the targets' addresses:
+// those of others lead nowhere.
+func leave(now recordSet, address netip.Addr, own map[netip.Addr]bool, last bool) (update, error) {
+	another := func(a netip.Addr) bool { return a != address && own[a] }
 	switch {
 	case !slices.Contains(now.Addresses, address):
 		return update{}, nil
-	case len(now.Addresses) == 1 && !last:
+	case !slices.ContainsFunc(now.Addresses, another) && !last:
 		return update{}, fmt.Errorf("%w: %s", errLastRecord, address)
 	}
 	return update{remove: []netip.Addr{address}}, nil

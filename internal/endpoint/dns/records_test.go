@@ -33,18 +33,23 @@ func addresses(t *testing.T, texts ...string) []netip.Addr {
 // TestLeave: no update removes the last address, unless it may.
 func TestLeave(t *testing.T) {
 	one, two := netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("10.0.0.12")
+	own := map[netip.Addr]bool{one: true, two: true}
 	both, only := recordSet{Addresses: []netip.Addr{one, two}}, recordSet{Addresses: []netip.Addr{one}}
-	if u, err := leave(both, one, false); err != nil || len(u.remove) != 1 || u.remove[0] != one {
+	if u, err := leave(both, one, own, false); err != nil || len(u.remove) != 1 || u.remove[0] != one {
 		t.Errorf("leaving one of two: %+v, %v", u, err)
 	}
-	if u, err := leave(only, one, false); !errors.Is(err, errLastRecord) || !u.empty() {
+	if u, err := leave(only, one, own, false); !errors.Is(err, errLastRecord) || !u.empty() {
 		t.Errorf("leaving as the last: %+v, %v", u, err)
 	}
-	if u, err := leave(only, one, true); err != nil || u.empty() {
+	if u, err := leave(only, one, own, true); err != nil || u.empty() {
 		t.Errorf("leaving as the last, allowed: %+v, %v", u, err)
 	}
-	if u, err := leave(only, two, false); err != nil || !u.empty() {
+	if u, err := leave(only, two, own, false); err != nil || !u.empty() {
 		t.Errorf("leaving without a record: %+v, %v", u, err)
+	}
+	stranger := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.66")}
+	if u, err := leave(stranger, one, own, false); !errors.Is(err, errLastRecord) || !u.empty() {
+		t.Errorf("leaving as the last, with a stranger's address: %+v, %v", u, err)
 	}
 	if text := (update{add: only.Addresses}).String(); text != "DNS update, add 10.0.0.11" {
 		t.Errorf("an update is described as %q", text)

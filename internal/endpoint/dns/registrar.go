@@ -135,7 +135,7 @@ func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) err
 	}
 	removed, ttl := false, r.zone.TTL
 	err = r.zone.change(ctx, func(now recordSet) (update, error) {
-		wanted, err := leave(now, ip, last)
+		wanted, err := leave(now, ip, r.targetAddresses(), last)
 		removed = removed || !wanted.empty()
 		ttl = max(ttl, now.TTL) // of another version of the configuration
 		return wanted, err
@@ -144,6 +144,11 @@ func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) err
 		return err
 	}
 	problem.Progress(ctx, "replica %s: waiting until its address has left all caches (%s)", t.Name, ttl)
+	return waitForCaches(ctx, ttl)
+}
+
+// waitForCaches returns when no client uses a record with that time to live any more.
+func waitForCaches(ctx context.Context, ttl time.Duration) error {
 	select {
 	case <-time.After(ttl + clientMargin):
 	case <-ctx.Done():
@@ -313,6 +318,9 @@ func nextStep(err error) string {
 			"AAAA; }), and to query the zone, then apply again"
 	case errors.Is(err, errNotInZone):
 		return "set dns.zone to the zone that has the name, and dns.server to its primary server, then apply again"
+	case errors.Is(err, errLongTTL):
+		return "give the records a time to live of at most " + maxTTL.String() + ", wait until the former one has passed, " +
+			"then apply again"
 	case errors.Is(err, errStrangers), errors.Is(err, errAlias), errors.Is(err, errFamily):
 		return "use another name (address), or delete these records if nobody needs them, then apply again"
 	case errors.Is(err, errLagging):
