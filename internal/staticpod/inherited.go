@@ -210,18 +210,39 @@ func (p *Inherited) readVariables(c object, rest patchFields) {
 	}
 }
 
-// readMounts reads the paths of the machine that the container sees. Volumes of other kinds go into the patch.
+// mountsOf returns the names of the volumes that a container mounts.
+func mountsOf(container any) map[string]bool {
+	c, _ := container.(object)
+	mounts, _ := c["volumeMounts"].([]any)
+	names := map[string]bool{}
+	for _, v := range mounts {
+		mount, _ := v.(object)
+		names[textOf(mount["name"])] = true
+	}
+	return names
+}
+
+// readMounts reads the paths of the machine that the container sees. Volumes of other kinds, and those of init
+// containers alone, go into the patch. One that both mount has another name in a pod of the provider.
 func (p *Inherited) readMounts(pod, c object, rest patchFields) {
 	others := map[string]bool{}
 	paths, types := map[string]string{}, map[string]string{}
+	mounted, initial := mountsOf(c), map[string]bool{}
+	containers, _ := pod["initContainers"].([]any)
+	for _, container := range containers {
+		maps.Copy(initial, mountsOf(container))
+	}
 	volumes, _ := pod["volumes"].([]any)
 	for _, v := range volumes {
 		volume, _ := v.(object)
 		name, source := textOf(volume["name"]), child(volume, "hostPath")
-		if len(volume) != 2 || source == nil {
+		if len(volume) != 2 || source == nil || initial[name] && !mounted[name] {
 			others[name] = true
 			add(rest.pod, "volumes", v)
 			continue
+		}
+		if initial[name] {
+			p.other("the volume %s, which an init container mounts too", problem.Quote(name))
 		}
 		paths[name], types[name] = textOf(source["path"]), textOf(source["type"])
 	}

@@ -95,6 +95,17 @@ func TestInheritedCarriesTheRest(t *testing.T) {
 		"volume": {
 			"  volumes:", "  volumes:\n  - name: x\n    emptyDir: {}", `{"spec":{"volumes":[{"emptyDir":{},"name":"x"}]}}`, "",
 		},
+		"volume of an init container": {
+			"  volumes:", "  initContainers: [{name: p, image: a, volumeMounts: [{name: x, mountPath: /x}]}]\n  volumes:\n" +
+				"  - name: x\n    hostPath: {path: /srv/x}",
+			`{"spec":{"initContainers":[{"image":"a","name":"p","volumeMounts":[{"mountPath":"/x","name":"x"}]}],` +
+				`"volumes":[{"hostPath":{"path":"/srv/x"},"name":"x"}]}}`, "",
+		},
+		"volume of both": {
+			"  volumes:", "  initContainers: [{name: p, image: a, volumeMounts: [{name: ca-certs, mountPath: /x}]}]\n  volumes:",
+			`{"spec":{"initContainers":[{"image":"a","name":"p","volumeMounts":[{"mountPath":"/x","name":"ca-certs"}]}]}}`,
+			`the volume "ca-certs", which an init container mounts too`,
+		},
 		"part of a volume": {
 			"      name: ca-certs\n", "      name: ca-certs\n      subPath: a\n", "", `the volume "ca-certs" with subPath`,
 		},
