@@ -67,6 +67,7 @@ func testVolumes(t *testing.T) {
 	d.growsXFS("cp2")
 	d.growsExt4("cp1")
 	d.interrupted()
+	d.withoutSpace()
 	d.movesFromLiving()
 	d.movesFromDead()
 	d.boots("cp2")
@@ -410,6 +411,41 @@ func (d *disks) holds(name, value string) {
 	if got := strings.TrimSpace(d.ctl(name, "get /registry/pods/a --print-value-only --consistency=s")); got != value {
 		d.t.Errorf("%s has %q, want %q", name, got, value)
 	}
+}
+
+// withoutSpace: a machine or a volume that is full refuses the move before the member stops, and nothing is lost. The
+// move is completed when there is space.
+func (d *disks) withoutSpace() {
+	d.t.Helper()
+	d.attach("cp4", "cp3")
+	s := d.at("cp4", "cp3")
+	const process = "systemctl show --property=MainPID --value etcd"
+	before := d.sh("cp3", process)
+	for _, accident := range []struct{ machine, fills, clears, want string }{
+		{
+			"cp4", "mkdir -p /opt/kube; mount -t tmpfs -o size=1m none /opt/kube", "umount /opt/kube; rmdir /opt/kube",
+			"No space left",
+		},
+		{
+			"cp3", "for size in 64k 512; do dd if=/dev/zero of=" + volumePlace + "/filling.$size bs=$size 2>/dev/null || " +
+				"true; sync; done",
+			"rm " + volumePlace + "/filling.*", "bytes are left at " + volumePlace,
+		},
+	} {
+		d.sh(accident.machine, accident.fills)
+		d.process()
+		d.refusesMove(s, accident.want)
+		d.sh(accident.machine, accident.clears)
+		if now := d.sh("cp3", process); now != before {
+			d.t.Errorf("the member was stopped although the move was refused: process %s, before %s", now, before)
+		}
+	}
+	d.process()
+	d.moves(s)
+	d.detach("cp3")
+	d.attach("cp3", "cp3")
+	d.moves(d.at("cp3", "cp4"))
+	d.detach("cp4")
 }
 
 // movesFromLiving: the machine that the member leaves answers, so it is stopped there.

@@ -45,3 +45,39 @@ func FuzzReadAPIServers(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReadPosition verifies that an index and a revision are whole numbers that a float64 holds.
+func FuzzReadPosition(f *testing.F) {
+	f.Add("etcd_server_proposals_committed_total 12\netcd_debugging_mvcc_current_revision 7\n")
+	f.Add("etcd_server_proposals_applied_total NaN\netcd_debugging_mvcc_current_revision -1e300\n")
+	f.Fuzz(func(t *testing.T, metrics string) {
+		index, revision, err := readPosition(metrics)
+		if err == nil && (index == 0 || index >= 1<<53 || revision <= 0 || revision >= 1<<53) {
+			t.Errorf("%q is parsed as index %d, revision %d", metrics, index, revision)
+		}
+	})
+}
+
+// FuzzSnapshotFileIn verifies that sizes and revisions are never negative.
+func FuzzSnapshotFileIn(f *testing.F) {
+	f.Add("1000 1700000000 12\n")
+	f.Add("-1 -1 -1\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		if file, err := snapshotFileIn(output); err == nil && file != nil && (file.Size < 0 || file.Revision < 0) {
+			t.Errorf("%q is parsed as %+v", output, file)
+		}
+	})
+}
+
+// FuzzArchivedSnapshotIn verifies that the path of a snapshot is a plain one.
+func FuzzArchivedSnapshotIn(f *testing.F) {
+	f.Add("1700000000 /var/lib/etcd-archive/scheduled/a.db\n")
+	f.Add("1700000000 /a b;$(id)\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		snapshot, err := archivedSnapshotIn(output)
+		if err == nil && snapshot != nil && (!strings.HasPrefix(snapshot.Path, "/") ||
+			strings.ContainsAny(snapshot.Path, " ;$`'\"\n\x1b")) {
+			t.Errorf("%q is parsed as %+v", output, snapshot)
+		}
+	})
+}

@@ -68,6 +68,7 @@ type Action struct {
 
 	Remount bool        // of Start: mount the volume again before
 	Volume  host.Script // of Clear and Leave: what happens to the volume when nothing uses it any more
+	Stage   host.Script // of Leave: what is written to the volume before the member stops
 
 	Keep int // the number of newest archives to keep
 }
@@ -116,7 +117,7 @@ func (a Action) verbScript() host.Script {
 	case Clear:
 		return stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + host.Flush(a.removedFrom()...)
 	case Leave:
-		return stopTimers() + a.stopScript() + a.Volume
+		return a.Stage + stopTimers() + a.stopScript() + a.Volume
 	case LeaveRuntime:
 		return runtimeFunctions() + "member_leave\n"
 	case Stop:

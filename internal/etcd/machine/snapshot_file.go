@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,22 +39,36 @@ func SnapshotAt(ctx context.Context, m Machine, path string) (*SnapshotFile, err
 	facts, err := m.Observe(ctx, host.Query{Script: snapshotQuestion, Vars: map[string]string{
 		"file": path, "limit": strconv.Itoa(int(SnapshotLimit / time.Second)),
 	}})
-	if err != nil || strings.TrimSpace(facts.Output) == "" {
+	if err != nil {
 		return nil, err
 	}
+	file, err := snapshotFileIn(facts.Output)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot %s: %w", path, err)
+	}
+	return file, nil
+}
+
+var errIncomplete = errors.New("the report of the machine is incomplete")
+
+// snapshotFileIn parses what snapshotQuestion prints; nil if there is no file.
+func snapshotFileIn(output string) (*SnapshotFile, error) {
+	words := strings.Fields(output)
+	if len(words) == 0 {
+		return nil, nil
+	}
 	var numbers []int64
-	for _, word := range strings.Fields(facts.Output) {
+	for _, word := range words {
 		n, err := strconv.ParseInt(word, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the snapshot %s: %s is not a number", path, problem.Quote(word))
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%s is not a number of it", problem.Quote(word))
 		}
 		numbers = append(numbers, n)
 	}
-	file := &SnapshotFile{}
 	if len(numbers) < 2 {
-		return nil, fmt.Errorf("read the snapshot %s: the report of the machine is incomplete", path)
+		return nil, errIncomplete
 	}
-	file.Size, file.Saved = numbers[0], time.Unix(numbers[1], 0)
+	file := &SnapshotFile{Size: numbers[0], Saved: time.Unix(numbers[1], 0)}
 	if len(numbers) > 2 {
 		file.Revision = numbers[2]
 	}

@@ -237,3 +237,14 @@ func TestStoreManaged(t *testing.T) {
 		t.Errorf("somebody's file is removed: %q", change.Remove)
 	}
 }
+
+// FuzzStoreIn verifies that the configuration of a store that a machine has is a valid one, or none.
+func FuzzStoreIn(f *testing.F) {
+	f.Add(`{"endpoint": "https://s3.example.com", "bucket": "etcd", "region": "eu", "credentials_file": "/etc/etcd/s3"}`)
+	f.Add(`{"endpoint": "file:///etc/passwd", "bucket": "$(id)"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if store := storeIn(text); store != nil && store.Validate() != nil {
+			t.Errorf("%q is parsed as %+v", text, store)
+		}
+	})
+}

@@ -65,13 +65,22 @@ peek() {
   rmdir "$place"
 }
 
-# write_identity TEXT: replaces the identity. A power cut leaves the old or the new one.
-write_identity() {
+# stage_identity TEXT: writes an identity beside the present one.
+stage_identity() {
   in_place || { echo "$mount is not the volume any more" >&2; exit 1; }
   rm -rf -- "$mount/.kube-etcd-member.new" # it may be a link
-  printf '%s' "$1" >"$mount/.kube-etcd-member.new"
+  printf '%s' "$1" >"$mount/.kube-etcd-member.new" || {
+    rm -f -- "$mount/.kube-etcd-member.new"
+    echo "the volume cannot be written: $(df -B1 --output=avail -- "$mount" | tail -n 1) bytes are left at $mount" >&2
+    exit 1
+  }
   chmod 0644 "$mount/.kube-etcd-member.new"
   sync "$mount/.kube-etcd-member.new"
+}
+
+# write_identity TEXT: replaces the identity. A power cut leaves the old or the new one.
+write_identity() {
+  stage_identity "$1"
   mv -fT "$mount/.kube-etcd-member.new" "$mount/kube-etcd-member.json"
   sync "$mount"
 }

@@ -148,13 +148,22 @@ func (s Spec) TakeScript(fileSystem string, i Identity) host.Script {
 		functions + takeScript
 }
 
+// StageScript writes the identity that ReleaseScript will write beside the present one, if the volume is mounted. It
+// fails on a volume without space, before anything is stopped.
+func (s Spec) StageScript(i *Identity) host.Script {
+	return s.leaving(i) + `if find_volume && in_place && [ -n "$identity" ]; then stage_identity "$identity"; fi` + "\n"
+}
+
 // ReleaseScript unmounts the volume, if it is mounted, after it has written its identity.
-func (s Spec) ReleaseScript(i *Identity) host.Script {
+func (s Spec) ReleaseScript(i *Identity) host.Script { return s.leaving(i) + releaseScript }
+
+// leaving begins the scripts about a volume that its machine leaves.
+func (s Spec) leaving(i *Identity) host.Script {
 	text := ""
 	if i != nil {
 		text = i.text()
 	}
-	return host.Assignments(s.vars()) + host.Assignments(map[string]string{"identity": text}) + functions + releaseScript
+	return host.Assignments(s.vars()) + host.Assignments(map[string]string{"identity": text}) + functions
 }
 
 // GrowScript grows the file system to its device.
