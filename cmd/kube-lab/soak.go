@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"regexp"
 
@@ -20,9 +21,15 @@ func soakCommand(args []string) error {
 	cursor := flags.String("cursor", os.Getenv("SOAK_CURSOR"),
 		"`file` with the points that were cut: a run goes on with the others (default $SOAK_CURSOR)")
 	seed := flags.Uint64("seed", rand.Uint64(), "`number` that seeds the random choices")
+	subnet := flags.String("subnet", soak.DefaultSubnet,
+		"IPv4 `prefix` of the lab's network; with another one and --name, two soaks run at once")
 	list := flags.Bool("list", false, "list the scenarios")
-	if _, _, err := parse(flags, "", args); err != nil {
+	name, _, err := parse(flags, "", args)
+	if err != nil {
 		return err
+	}
+	if name == defaultName {
+		name = soak.DefaultName
 	}
 	if *list {
 		for _, s := range soak.Scenarios() {
@@ -34,10 +41,14 @@ func soakCommand(args []string) error {
 	if err != nil {
 		return fmt.Errorf("--only: %w", err)
 	}
+	network, err := netip.ParsePrefix(*subnet)
+	if err != nil {
+		return fmt.Errorf("--subnet: %w", err)
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	return soak.Run(ctx, soak.Options{
-		Only: pattern, Sample: *sample, Steps: *steps, Every: *every, Seed: *seed,
+		Name: name, Subnet: network, Only: pattern, Sample: *sample, Steps: *steps, Every: *every, Seed: *seed,
 		Out: os.Getenv("SOAK_OUT"), Cursor: *cursor,
 	}, os.Stdout, os.Stderr)
 }

@@ -13,6 +13,9 @@ import (
 //go:embed observe.sh
 var observeFunctions string
 
+// ObserveSummary is what Config.Around gets of an observation.
+const ObserveSummary = "observe the machine"
+
 // Observe reads the state of the machine in one round trip. It changes nothing.
 func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 	if err := checkQuery(q); err != nil {
@@ -22,7 +25,7 @@ func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 	if q.Script, err = withVars(q.Script, q.Vars); err != nil {
 		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
 	}
-	out, err := h.execute(ctx, job{summary: "observe the machine", script: observeScript(q), readOnly: true})
+	out, err := h.execute(ctx, job{summary: ObserveSummary, script: observeScript(q), readOnly: true})
 	if err != nil {
 		return Facts{}, err
 	}

@@ -56,9 +56,13 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	return out.stdout, err
 }
 
-// AroundRequest announces a request that changes etcd, an API server or a DNS zone, for Config.Around. address
-// is that of the machine that receives it. ended is called when the request was answered.
+// AroundRequest announces a request that changes etcd, an API server, a DNS zone or somebody else's balancer, for
+// Config.Around. address is that of the machine that receives it, or that it is about. ended is called when the request
+// was answered. The zero Host announces nothing.
 func (h *Host) AroundRequest(address, summary string) (ended func()) {
+	if h.pool == nil {
+		return func() {}
+	}
 	_, ended = h.pool.settings.around(address, summary)
 	return ended
 }

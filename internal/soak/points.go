@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
@@ -109,7 +110,7 @@ func (c *cursor) next() cut.Point {
 // ran records a run: its log, and whether what followed was right.
 func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
 	for _, s := range log.Steps {
-		c.list(s)
+		c.list(s, log.Cut)
 	}
 	at.Wait = 0
 	if at == (cut.Point{}) {
@@ -137,8 +138,8 @@ func (c *cursor) ran(at cut.Point, log cut.Log, err error) {
 	}
 }
 
-// list adds the points of a step, unless they are listed.
-func (c *cursor) list(s cut.Step) {
+// list adds the points of a step, unless they are listed. interrupted says that the run was cut somewhere.
+func (c *cursor) list(s cut.Step, interrupted bool) {
 	number := 0
 	for _, side := range []cut.Side{cut.Before, cut.During, cut.After} {
 		p := c.find(cut.Point{Side: side, Key: s.Key})
@@ -150,7 +151,7 @@ func (c *cursor) list(s cut.Step) {
 		c.steps++
 		number = c.steps
 	}
-	for _, side := range s.Sides {
+	for _, side := range sidesOf(s, interrupted) {
 		at := cut.Point{Side: side, Key: s.Key}
 		p := c.find(at)
 		if p == nil {
@@ -162,6 +163,20 @@ func (c *cursor) list(s cut.Step) {
 			p.took = s.Took
 		}
 	}
+}
+
+// sidesOf returns the sides of a step at which it is cut. An observation changes nothing: before and after it,
+// everything is as it is after the step before it.
+func sidesOf(s cut.Step, interrupted bool) []cut.Side {
+	switch {
+	case s.Key.Command != host.ObserveSummary:
+		return s.Sides
+	case slices.Contains(s.Sides, cut.During):
+		return []cut.Side{cut.During}
+	case interrupted: // it may not have begun when the process ended
+		return nil
+	}
+	return s.Sides
 }
 
 func (c *cursor) find(at cut.Point) *point {

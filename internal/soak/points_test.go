@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
@@ -53,9 +54,9 @@ func tryAll(t *testing.T, c *cursor, runs ...[]string) []string {
 }
 
 func TestExhaustive(t *testing.T) {
-	got := tryAll(t, &cursor{}, []string{"x", "x", "y!"})
+	got := tryAll(t, &cursor{}, []string{host.ObserveSummary, "x", "x", "y!"})
 	want := []string{
-		"",
+		"", "during a: observe the machine (1)",
 		"before a: x (1)", "during a: x (1)", "after a: x (1)",
 		"before a: x (2)", "during a: x (2)", "after a: x (2)",
 		"before a: y! (1)", "after a: y! (1)",

@@ -24,7 +24,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-const labName = "soak"
+// The lab, if no other is named.
+const (
+	DefaultName   = "soak"
+	DefaultSubnet = "10.99.0.0/24"
+)
 
 var machineNames = []string{"cp1", "cp2", "cp3"}
 
@@ -59,6 +63,8 @@ const defaultSample = 5
 
 // Options select what is run.
 type Options struct {
+	Name   string         // of the lab
+	Subnet netip.Prefix   // of its network
 	Only   *regexp.Regexp // matches scenarios' names; nil: all
 	Sample int            // 0: the default of tests that are never exhaustive, and every point of the others
 	Steps  int
@@ -86,7 +92,7 @@ func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	config := lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.99.0.0/24"), Machines: machineNames, Log: log}
+	config := lab.Config{Name: o.Name, Subnet: o.Subnet, Machines: machineNames, Log: log}
 	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, run, record, out, log) })
 }
 
@@ -153,7 +159,7 @@ func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, points 
 		if err != nil {
 			return nil, err
 		}
-		dir := filepath.Join(base, "workspaces", labName)
+		dir := filepath.Join(base, "workspaces", o.Name)
 		defer os.RemoveAll(dir)
 		if err := os.RemoveAll(dir); err != nil { // left by a soak that was killed
 			return nil, err

@@ -63,10 +63,11 @@ func (r *Registrar) runHook(ctx context.Context, action string, command []string
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		var output []byte
-		if output, err = r.attemptHook(ctx, command, input); err == nil {
+		output, failed := r.announcedHook(ctx, action, t, command, input)
+		if failed == nil {
 			return output, nil
 		}
+		err = failed
 		err = fmt.Errorf("hook %s (%s) failed: %w", action, problem.Line(command[0]), err)
 		if attempt == hookAttempts || ctx.Err() != nil {
 			return nil, err
@@ -77,6 +78,16 @@ func (r *Registrar) runHook(ctx context.Context, action string, command []string
 		case <-time.After(hookPause):
 		}
 	}
+}
+
+// announcedHook runs a hook once. One that may change the balancer is announced, see host.AroundRequest.
+func (r *Registrar) announcedHook(
+	ctx context.Context, action string, t targets.Target, command []string, input []byte,
+) ([]byte, error) {
+	if action != "status" {
+		defer r.Machine(t.Address).AroundRequest(t.Address, "hook "+action)()
+	}
+	return r.attemptHook(ctx, command, input)
 }
 
 func (r *Registrar) attemptHook(ctx context.Context, command []string, input []byte) ([]byte, error) {

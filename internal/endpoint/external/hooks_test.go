@@ -11,7 +11,11 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
+
+// nowhere is a machine that no test reaches.
+func nowhere(string) *host.Host { return &host.Host{} }
 
 // hooked returns a registrar whose hooks are a script.
 func hooked(t *testing.T, script string) (*Registrar, targets.Target) {
@@ -22,7 +26,7 @@ func hooked(t *testing.T, script string) (*Registrar, targets.Target) {
 		t.Fatal(err)
 	}
 	command := []string{path, "an argument"}
-	r := New(targets.NewObserver(nil, nil)).For(endpoint.Registration{
+	r := New(targets.NewObserver(nowhere, nil)).For(endpoint.Registration{
 		Kind: endpoint.External, Address: "api.example.com", Port: 443, ClusterID: "abc",
 		Hooks: endpoint.Hooks{Register: command, Drain: command, Deregister: command, Status: command},
 	})
@@ -95,7 +99,7 @@ func TestHookStatus(t *testing.T) {
 
 // TestHooksUnknown: where a machine records that there are hooks, nothing changes the rotation without them.
 func TestHooksUnknown(t *testing.T) {
-	r := New(targets.NewObserver(nil, nil)).For(endpoint.Registration{
+	r := New(targets.NewObserver(nowhere, nil)).For(endpoint.Registration{
 		Kind: endpoint.External, Address: "api.example.com", Port: 443, HasHooks: true,
 	})
 	for what, do := range map[string]func() error{
