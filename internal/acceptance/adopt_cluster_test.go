@@ -191,12 +191,33 @@ resource "kube_control_plane_replica" "this" { early_renewal = "8759h59m" }
 	})
 }
 
-// rotated: all authorities, stage by stage. Each has clients with the newest credentials.
+// rotated: all authorities, stage by stage. Each has clients with the newest credentials, and the kubelets stay
+// connected.
 func (s *adoptedCluster) rotated(t *testing.T) {
 	for stage := range 3 {
 		s.rotation = stage + 1
 		s.configure(t)
 		s.underLoad(t, func() { apply(t, s.w) })
+		s.kubeletsConnected(t)
+	}
+}
+
+// kubeletsConnected: each kubelet renews the lease of its node.
+func (s *adoptedCluster) kubeletsConnected(t *testing.T) {
+	t.Helper()
+	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
+	renewed := func() string {
+		return kubectl(t, s.w, admin, "get", "leases", "-n", "kube-node-lease", "-o",
+			"jsonpath={range .items[*]}{.metadata.name} {.spec.renewTime}{\"\\n\"}{end}")
+	}
+	before := renewed()
+	if strings.Count(before, "\n") != len(s.names) {
+		t.Fatalf("the leases of the nodes are\n%s", before)
+	}
+	for line := range strings.Lines(before) {
+		await(t, "the kubelet does not renew the lease of its node: "+line, func() bool {
+			return !strings.Contains(renewed(), line)
+		})
 	}
 }
 
@@ -277,6 +298,8 @@ func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
 	expectContains(t, plan(t, s.w), "kubelet: runs version", "1 to change")
 	apply(t, s.w)
 	expectVersions()
+	kubectl(t, s.w, admin, "delete", "poddisruptionbudget/web", "deployment/web")
+	kubectl(t, s.w, admin, "wait", "--for=delete", "pod", "-l", "app=web", "--timeout=2m")
 }
 
 // kubeadmWorks: kubeadm knows the certificates.

@@ -26,7 +26,7 @@ const (
 
 // kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
-	problems := programDrift(s, f)
+	problems := append(programDrift(s, f), kubelet.ReadCredentials(f.Facts.Output).Problems(s.Bundle)...)
 	if s.ManageKubelet && kubelet.Read(f.Facts.Output).Cordoned {
 		problems = append(problems, "kubelet: its node accepts no Pods, because a change of it was cut off")
 	}
@@ -74,30 +74,84 @@ func installKubelet(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// followKubelet gives the kubelet of the machine the version of its replica, which serves by now: a kubelet must not
-// be newer than its API server. It returns the status after that.
+// followKubelet gives the kubelet of the machine what follows from its replica, which serves by now: the credentials of
+// the stage of a rotation, and the version, because a kubelet must not be newer than its API server. It returns the
+// status after that.
 //
 // A kubelet of another minor may run all static pods of its machine anew, at a time of its own, because it takes its
 // pods for others (kubernetes/kubernetes#116080). So everything that counts is stopped before: the replica is drained,
 // and the member of etcd on the machine has its turn among the members. Both are started again under the new kubelet,
 // or under the old one if the new one does not run. Other Pods leave the node before.
 func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Status, error) {
-	if !s.ManageKubelet {
-		return now, nil
+	if renewed, err := kubeletRenewed(ctx, s); err != nil || renewed && !s.ManageKubelet {
+		return now, err
 	}
 	f, err := machine.Observe(ctx, s.Host, s.Replica)
 	if err != nil || len(kubeletDrift(s, f)) == 0 {
 		return now, err
 	}
-	if len(programDrift(s, f)) > 0 {
+	switch {
+	case len(programDrift(s, f)) > 0:
 		err = r.changeProgram(ctx, s, f)
-	} else {
+	case s.ManageKubelet && kubelet.Read(f.Facts.Output).Cordoned:
 		err = uncordon(ctx, s)
+	}
+	if err == nil {
+		err = renewKubelet(ctx, s, f)
 	}
 	if err != nil {
 		return Status{}, err
 	}
 	return r.Read(ctx, s)
+}
+
+// kubeletRenewed reports whether the machine has no kubelet of the cluster, or one with the credentials of the stage.
+func kubeletRenewed(ctx context.Context, s Spec) (bool, error) {
+	facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.CredentialsReport()})
+	if err != nil {
+		return false, fmt.Errorf("observe the kubelet on %s: %w", s.Machine(), err)
+	}
+	return len(kubelet.ReadCredentials(facts.Output).Problems(s.Bundle)) == 0, nil
+}
+
+// renewKubelet gives the kubelet the credentials of the stage of a rotation, and restarts it. Containers keep running.
+func renewKubelet(ctx context.Context, s Spec, f machine.Observed) error {
+	c := kubelet.ReadCredentials(f.Facts.Output)
+	if len(c.Problems(s.Bundle)) == 0 {
+		return nil
+	}
+	problem.Progress(ctx, "%s: the kubelet of node %s gets the credentials of this stage of the rotation", s.Machine(),
+		c.Node)
+	err := changeCredentials(ctx, s, c)
+	if err == nil {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Kubelet not given the credentials of a rotation", Host: s.Machine(), Cause: err.Error(), Err: err,
+		Unchanged: "the static pods and other containers, which run on.",
+		Next:      "read the log of kubelet.service on the machine, then apply again, before the next stage of the rotation",
+	}
+}
+
+func changeCredentials(ctx context.Context, s Spec, c *kubelet.Credentials) error {
+	facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.Report()})
+	if err != nil {
+		return err
+	}
+	change, err := c.Change(s.Bundle, time.Now())
+	if err != nil {
+		return err
+	}
+	if _, err := s.Host.Apply(ctx, change); err != nil {
+		return err
+	}
+	if was := kubelet.Read(facts.Output).Active; was == "active" || was == "activating" { // nobody has stopped it
+		if err := awaitKubelet(ctx, s, func(kubelet.State) bool { return true }); err != nil {
+			return err
+		}
+	}
+	_, err = s.Host.Run(ctx, host.Command{Script: kubelet.Renewed()})
+	return err
 }
 
 // changeProgram gives the kubelet the program of the wanted version.
@@ -182,7 +236,7 @@ func startKubelet(ctx context.Context, s Spec, f machine.Observed) error {
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("start the kubelet %s on %s: %w", s.Version, s.Machine(), err)
 	}
-	cause := awaitKubelet(ctx, s)
+	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool { return len(kubelet.Drift(now, s.Version)) == 0 })
 	if cause == nil {
 		return nil
 	}
@@ -212,8 +266,8 @@ func startKubelet(ctx context.Context, s Spec, f machine.Observed) error {
 // errKubelet means that a kubelet does not run.
 var errKubelet = errors.New("the kubelet does not stay up")
 
-// awaitKubelet waits until the kubelet has run the program of the version for a while.
-func awaitKubelet(ctx context.Context, s Spec) error {
+// awaitKubelet waits until the kubelet has run for a while, as it should.
+func awaitKubelet(ctx context.Context, s Spec, should func(kubelet.State) bool) error {
 	begun, steady, pid := time.Now(), time.Now(), 0
 	for {
 		facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.Report()})
@@ -221,7 +275,7 @@ func awaitKubelet(ctx context.Context, s Spec) error {
 			return err
 		}
 		now := kubelet.Read(facts.Output)
-		runs := now.Active == "active" && now.PID != 0 && len(kubelet.Drift(now, s.Version)) == 0
+		runs := now.Active == "active" && now.PID != 0 && should(now)
 		if !runs || now.PID != pid {
 			steady, pid = time.Now(), now.PID
 		}

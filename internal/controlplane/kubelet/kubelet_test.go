@@ -77,6 +77,16 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+func TestLocal(t *testing.T) {
+	for server, want := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://10.0.0.12:6443": false, ":": false,
+	} {
+		if got := local(server, "10.0.0.11"); got != want {
+			t.Errorf("%s: %v", server, got)
+		}
+	}
+}
+
 func TestFile(t *testing.T) {
 	const want = "# Written by terraform-provider-kube.\n[Service]\nExecStart=\n" +
 		"ExecStart=/opt/kube/kubernetes/1.36.3/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS " +

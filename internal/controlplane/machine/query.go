@@ -53,9 +53,10 @@ func Query(s component.Replica) host.Query {
 		}
 	}
 	konnectivityQuery(&q, s)
+	q.Script = kubelet.CredentialsReport() + q.Script // the rest prints sections, which end with the next one
 	if s.ManageKubelet {
 		q.Contents = append(q.Contents, kubelet.DropIn)
-		q.Script = kubelet.Report() + q.Script // the rest prints sections, which end with the next one
+		q.Script = kubelet.Report() + q.Script
 	}
 	Liveness(s).AddTo(&q)
 	Facts(s).AddTo(&q)
