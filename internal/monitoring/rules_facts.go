@@ -24,7 +24,7 @@ func (f Facts) fact(metric, more string) string { return metric + f.of(jobNode, 
 // factAlerts are about what only the provider knows, and no component serves.
 func (f Facts) factAlerts() []Rule {
 	return slices.Concat(f.factsMissing(), f.certificateAlerts(), f.snapshotAlerts(), f.drillAlerts(),
-		f.rotationAlerts(), f.addressAlerts(), f.machineAlerts())
+		f.rotationAlerts(), f.addressAlerts(), f.announcementAlerts(), f.machineAlerts())
 }
 
 // factsMissing are alerts for each machine and resource by name: without facts, the others are silent.
@@ -131,9 +131,7 @@ func (f Facts) addressAlerts() []Rule {
 	if len(holders) == 0 { // with kube-vip
 		holders = f.Replicas
 	}
-	// What a machine has written last that writes no facts any more says nothing about now.
-	fresh := fmt.Sprintf(`(%s and on (cluster, machine, resource) time() - %s < 120)`, f.fact("kube_virtual_ip_held", ""),
-		f.fact("kube_facts_written_timestamp_seconds", ""))
+	fresh := f.fresh("kube_virtual_ip_held")
 	held := fmt.Sprintf(`sum by (cluster, address) (%s)`, fresh)
 	return []Rule{
 		alert("KubeVirtualIPOnTwoMachines", critical, "2m", held+" > 1",
@@ -150,6 +148,29 @@ func (f Facts) addressAlerts() []Rule {
 			`The virtual IP {{ $labels.address }} has moved {{ printf "%.0f" $value }} times within an hour.`,
 			"Run journalctl -u kube-endpoint-keepalived on the balancers of kube_control_plane_endpoint: a busy machine or a "+
 				"lossy network between them is the usual cause."),
+	}
+}
+
+// fresh returns the series of a fact without those that a machine has written last that writes no facts any more: they
+// say nothing about now.
+func (f Facts) fresh(metric string) string {
+	return fmt.Sprintf(`(%s and on (cluster, machine, resource) time() - %s < 120)`, f.fact(metric, ""),
+		f.fact("kube_facts_written_timestamp_seconds", ""))
+}
+
+// announcementAlerts are about addresses that the replicas' machines announce to routers.
+func (f Facts) announcementAlerts() []Rule {
+	fresh := f.fresh("kube_endpoint_announced")
+	some := fmt.Sprintf(`max by (cluster, address) (%s)`, fresh)
+	action := "Run systemctl list-units --all 'kube-endpoint-*', and journalctl -u kube-endpoint-bgp " +
+		"-u kube-endpoint-kube-vip there. If terraform plan shows no drift of kube_control_plane_replica, check its " +
+		"sessions on the routers."
+	return []Rule{
+		alert("KubeEndpointNotAnnounced", warning, "10m",
+			fmt.Sprintf(`%s == 0 and on (cluster, address) %s == 1`, fresh, some),
+			"{{ $labels.machine }} does not announce {{ $labels.address }}, which other machines do.", action),
+		alert("KubeEndpointAnnouncedByNone", critical, "2m", some+" == 0",
+			"No machine announces {{ $labels.address }} to a router: clients do not reach the API.", action),
 	}
 }
 

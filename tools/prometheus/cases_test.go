@@ -65,6 +65,15 @@ func operationsCases() map[string]struct{ bad, good string } {
 		}
 		return all
 	}
+	announced := func(values ...string) string {
+		var all string
+		for i, value := range values {
+			at, replica := fmt.Sprintf("cp%d", i+1), `resource="kube_control_plane_replica"`
+			all += series("kube_endpoint_announced", "node", at, replica+`,address="10.200.0.1"`, value) +
+				series("kube_facts_written_timestamp_seconds", "node", at, replica, "0+30")
+		}
+		return all
+	}
 	// stopped is what a machine has said last, whose facts are not written any more.
 	stopped := func(machine, value string) string {
 		return series("kube_virtual_ip_held", "node", machine, balancer+`,address="10.0.0.100"`, value) +
@@ -126,9 +135,11 @@ func operationsCases() map[string]struct{ bad, good string } {
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-8*day)),
 			member("kube_rotation_since_timestamp_seconds", `part="kubernetes"`, fmt.Sprint(-6*day)),
 		},
-		"KubeRotationIncomplete":     {generations("4", "3"), generations("4", "4")},
-		"KubeVirtualIPOnTwoMachines": {vip("1", "1", "0"), vip("1", "0") + stopped("cp3", "1")},
-		"KubeVirtualIPOnNoMachine":   {vip("0", "0", "0"), vip("0", "0") + stopped("cp3", "1")},
+		"KubeRotationIncomplete":      {generations("4", "3"), generations("4", "4")},
+		"KubeVirtualIPOnTwoMachines":  {vip("1", "1", "0"), vip("1", "0") + stopped("cp3", "1")},
+		"KubeVirtualIPOnNoMachine":    {vip("0", "0", "0"), vip("0", "0") + stopped("cp3", "1")},
+		"KubeEndpointNotAnnounced":    {announced("1", "0", "1"), announced("1", "1")},
+		"KubeEndpointAnnouncedByNone": {announced("0", "0"), announced("0", "1")},
 		"KubeVirtualIPMoves": {
 			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.1"),
 			node("kube_virtual_ip_moves_total", `address="10.0.0.100"`, "0+0.01"),
