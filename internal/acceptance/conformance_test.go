@@ -42,7 +42,7 @@ const leastJudged = 75
 // TestConformance: the conformance tests of Kubernetes judge a control plane with a worker: those of
 // sig-api-machinery and sig-auth, and that of leases. None fails. Those that need an image of a registry are listed.
 func TestConformance(t *testing.T) {
-	s := &joinStory{names: []string{"cp1"}, joins: "kubernetes-1.36-node"}
+	s := &joinStory{names: []string{"cp1"}, joins: "kubernetes-1.36-node", version: release(t, "kubernetes")}
 	program := conformanceTests(t)
 	s.w = newStory(t, append(s.names, workerName)...)
 	choose(t, s.w, s.names...)

@@ -25,18 +25,30 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
-// konnectivityPrograms returns the directory with proxy-server and proxy-agent, which no module
-// proxy has as programs.
+// konnectivityPrograms returns a directory with proxy-server and proxy-agent, which no module proxy has as programs.
+// They may be packed (.xz) in the directory that the environment variable KONNECTIVITY names.
 func konnectivityPrograms(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("KONNECTIVITY")
 	if dir == "" {
 		testrun.Elsewhere(t, "KONNECTIVITY names no directory with proxy-server and proxy-agent")
 	}
-	return dir
+	unpacked := t.TempDir()
+	for _, name := range []string{"proxy-server", "proxy-agent"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			if err := os.Symlink(path, filepath.Join(unpacked, name)); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := supplied.Unpack(t.Context(), path+".xz", unpacked); err != nil {
+			t.Fatalf("KONNECTIVITY: %v", err)
+		}
+	}
+	return unpacked
 }
 
 // upload copies a file to a machine.

@@ -59,6 +59,20 @@ output "drilled" {
   value = jsonencode(data.kube_control_plane.drilled.etcd_cluster.restore_drill)
 }
 
+data "kube_production_readiness" "drilled" {
+  pki        = kube_pki_bundle.this.bundle
+  etcd       = [for member in kube_etcd_member.this : member.client_url]
+  endpoint   = kube_control_plane_endpoint.this.registration
+  depends_on = [kube_control_plane_replica.this]
+}
+
+output "review" {
+  value = jsonencode([
+    for item in data.kube_production_readiness.drilled.items :
+    "${item.status}: ${item.evidence}" if item.id == "snapshots"
+  ])
+}
+
 output "issues" {
   value = jsonencode(data.kube_control_plane.drilled.issues)
 }
@@ -107,10 +121,12 @@ printf x | dd of=/root/flipped.db bs=1 seek=20000 conv=notrunc 2>/dev/null`)
 	applyOnly(t, w)
 	expectContains(t, outputOf(t, w, "drilled"), `"succeeded":false`, "is corrupt")
 	expectContains(t, outputOf(t, w, "issues"), "the last restore drill")
+	expectContains(t, outputOf(t, w, "review"), "fail: ", "the restore drill of ", "failed: ")
 	request("good", "4")
 	applyOnly(t, w)
 	applyOnly(t, w)
 	expectContains(t, outputOf(t, w, "drilled"), `"succeeded":true`)
+	expectContains(t, outputOf(t, w, "review"), "succeeded in ")
 
 	apply(t, w, "-destroy")
 	onMachine(t, shared.lab.Machine("cp2"), "rm /root/good.db /root/flipped.db")

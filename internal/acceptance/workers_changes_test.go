@@ -16,7 +16,8 @@ func (s *joinStory) configure(t *testing.T) {
 	t.Helper()
 	rotation := "null"
 	if s.rotation > 0 {
-		rotation = fmt.Sprintf("{ kubernetes = %d }", s.rotation)
+		rotation = fmt.Sprintf("{ kubernetes = %[1]d, etcd = %[1]d, front_proxy = %[1]d, service_account = %[1]d }",
+			s.rotation)
 	}
 	balancers, replicas := "", ""
 	if s.tunnel {
@@ -76,7 +77,7 @@ func (s *joinStory) endedTokens(t *testing.T) {
 	apply(t, s.w)
 }
 
-// rotated: the worker is ready in every stage of a rotation of the Kubernetes CA, and after it.
+// rotated: the worker is ready in every stage of a rotation of all authorities, and after it.
 func (s *joinStory) rotated(t *testing.T) {
 	started := s.podStarted(t)
 	for s.rotation < 3 {
@@ -95,6 +96,22 @@ func (s *joinStory) rotated(t *testing.T) {
 		t.Errorf("the Pod was started again: %s, before %s", after, started)
 	}
 	s.runPod(t, "second")
+}
+
+// upgraded: the worker runs on while the control plane gets another minor, which kubeadm learns at its end.
+func (s *joinStory) upgraded(t *testing.T) {
+	started := s.podStarted(t)
+	s.version = release(t, "kubernetes")
+	s.tokens(t, s.issued)
+	apply(t, s.w)
+	s.expectHeartbeat(t)
+	s.expectStreams(t, "first")
+	if after := s.podStarted(t); after != started {
+		t.Errorf("the Pod was started again: %s, before %s", after, started)
+	}
+	var config core.ConfigMap
+	s.admin.must(t, endpointURL, "GET", "/api/v1/namespaces/kube-system/configmaps/kubeadm-config", nil, &config)
+	expectContains(t, config.Data["ClusterConfiguration"], "kubernetesVersion: v"+s.version)
 }
 
 // renew does what the guide says between the second and the third stage.

@@ -27,24 +27,28 @@ const workerName = "cp4"
 // joinStory is a control plane with one worker, which stock kubeadm joins.
 type joinStory struct {
 	w        *workspace.Workspace
-	names    []string // of the control plane's machines
-	joins    string   // the set of kubeadm and kubelet that joins
-	newer    string   // the directory of kubeadm and kubelet of the release as which the worker joins again
+	names    []string          // of the control plane's machines
+	version  string            // of the control plane
+	issued   map[string]string // the bootstrap tokens, by name with their validity
+	joins    string            // the set of kubeadm and kubelet that joins
+	newer    string            // the directory of kubeadm and kubelet of the release as which the worker joins again
 	admin    credentials
 	node     *lab.Machine
 	serving  bool // kubelets have certificates of the cluster, and API servers verify them
-	rotation int  // generation of the Kubernetes CA
+	rotation int  // generation of all authorities and of the keys of service accounts
 	tunnel   bool // API servers reach kubelets through an agent
 }
 
 // TestJoinWorkers: kubeadm and kubelet 1.34 as they are released join a machine with the token and the pin of the
 // join command. Its Pods run, with logs and exec through the API server, also when that verifies kubelets, and also
 // through a tunnel where API servers do not reach the kubelet. The worker
-// stays through a rotation of the Kubernetes CA, restarts, a scale-up, the loss of the machine with the virtual IP,
-// and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the reason.
+// stays through a rotation of all authorities, an upgrade by a minor, restarts, a scale-up, the loss of the machine
+// with the virtual IP, and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the
+// reason.
 func TestJoinWorkers(t *testing.T) {
 	s := &joinStory{
 		names: []string{"cp1"}, joins: "kubernetes-1.34-node", newer: nodePrograms(t, "kubernetes-1.36-node"),
+		version: release(t, "kubernetes-1.35"),
 	}
 	s.w = newStory(t, append(s.names, workerName)...)
 	choose(t, s.w, s.names...)
@@ -66,7 +70,8 @@ func TestJoinWorkers(t *testing.T) {
 		{"through a tunnel", s.throughTunnel},
 		{"ended tokens", s.endedTokens},
 		{"kubelets verified", s.verified},
-		{"authority rotated", s.rotated},
+		{"authorities rotated", s.rotated},
+		{"upgraded", s.upgraded},
 		{"restarts", s.restarted},
 		{"scaled up", s.scaled},
 		{"holder of the address lost", s.holderLost},
@@ -100,7 +105,10 @@ func nodePrograms(t *testing.T, set string) string {
 // tokens sets the bootstrap tokens, by name with their validity.
 func (s *joinStory) tokens(t *testing.T, tokens map[string]string) {
 	t.Helper()
-	if err := s.w.WriteJSON("workers.auto.tfvars.json", map[string]any{"tokens": tokens}); err != nil {
+	s.issued = tokens
+	if err := s.w.WriteJSON("workers.auto.tfvars.json", map[string]any{
+		"tokens": tokens, "kubernetes_version": s.version,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

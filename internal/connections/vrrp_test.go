@@ -123,3 +123,20 @@ func TestParseHeard(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseHeard verifies that who was heard are addresses without a zone, each once.
+func FuzzParseHeard(f *testing.F) {
+	f.Add("0 10.0.0.12\n1 fd00::12\nend\n")
+	f.Add("0 fe80::1%eth0\n2 10.0.0.12\n0 $(id)\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		for round, from := range parseHeard(output).From {
+			seen := map[netip.Addr]bool{}
+			for _, address := range from {
+				if round != "0" && round != "1" || !address.IsValid() || address.Zone() != "" || seen[address] {
+					t.Errorf("%q is parsed as %v in round %q", output, from, round)
+				}
+				seen[address] = true
+			}
+		}
+	})
+}
