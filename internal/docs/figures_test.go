@@ -98,10 +98,10 @@ func replaceTable(t *testing.T, file, name, want string) {
 	}
 }
 
-// TestBenchmarkTable checks that the tables of the guide are made of the results in images/bench.json and
-// images/recovery.json. With -update it writes the tables.
+// TestBenchmarkTable checks that the tables of the guide are made of the results in images/bench.json, recovery.json
+// and writes.json. With -update it writes the tables.
 func TestBenchmarkTable(t *testing.T) {
-	for _, table := range []string{"bench", "recovery"} {
+	for _, table := range []string{"bench", "recovery", "writes"} {
 		run, err := jsonfile.ReadRun[bench.Result](filepath.Join(root(t), "images", table+".json"))
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +171,7 @@ func spread(r bench.Result, least, most float64) string {
 	switch {
 	case r.Rounds > 1:
 		return fmt.Sprintf("%.2f–%.2f", least, most)
-	case r.Min == 0 && r.Max == 0:
+	case r.Min == 0 && r.Max == 0 && r.Value != 0:
 		return "not measured"
 	}
 	return "–"
