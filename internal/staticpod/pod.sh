@@ -24,17 +24,43 @@ pod_crictl() {
   crictl "$@"
 }
 
+# pod_node: prints the node's name of the kubelet that runs, or nothing.
+pod_node() {
+  pod_pid=$(systemctl show --property=MainPID --value kubelet.service 2>/dev/null)
+  [ "${pod_pid:-0}" -gt 0 ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
+  tr '\0' '\n' <"/proc/$pod_pid/cmdline" | awk -v host="$(uname -n)" '
+    after { host = $0; after = 0 }
+    $0 == "--hostname-override" { after = 1 }
+    sub(/^--hostname-override=/, "") { host = $0 }
+    END { print tolower(host) }'
+}
+
+# pod_belongs NAME POD NODE: whether a pod of the kubelet on NODE is that of the component. The kubelet appends the
+# node's name to that of a static pod, so etcd-events-NODE is another one. NODE and POD are empty if they are not known.
+pod_belongs() {
+  case ${2:-"$1-"} in
+  "$1-$3") ;;
+  "$1-"*"-$3") return 1 ;;
+  "$1-"*) ;;
+  *) return 1 ;;
+  esac
+}
+
 # pod_containers NAME: prints a line "ID STATE PID" for each container of the component, running or not. It fails if
 # the container runtime does not answer.
 pod_containers() {
+  pod_on=$(pod_node)
+  pod_form='{{with index .status.labels "io.kubernetes.pod.name"}}{{.}}{{end}}'
+  pod_form="$pod_form {{.status.id}} {{.status.state}} {{.info.pid}}"
   case $(pod_runtime) in
   crictl)
     pod_ids=$(pod_crictl ps --all --quiet --label io.kubernetes.pod.namespace=kube-system \
       --label "io.kubernetes.container.name=$1") || return 1
     for pod_id in $pod_ids; do
-      if pod_line=$(pod_crictl inspect --output go-template \
-        --template '{{.status.id}} {{.status.state}} {{.info.pid}}' "$pod_id" 2>/dev/null) && [ -n "$pod_line" ]; then
-        printf '%s\n' "$pod_line" | tr -d "'\""
+      if pod_line=$(pod_crictl inspect --output go-template --template "$pod_form" "$pod_id" 2>/dev/null) &&
+        [ -n "$pod_line" ]; then
+        pod_line=$(printf '%s\n' "$pod_line" | tr -d "'\"")
+        ! pod_belongs "$1" "${pod_line%% *}" "$pod_on" || printf '%s\n' "${pod_line#* }"
       elif ! pod_line=$(pod_crictl ps --all --quiet --id "$pod_id") || [ -n "$pod_line" ]; then
         return 1 # one that was removed meanwhile has no line
       fi
@@ -45,6 +71,9 @@ pod_containers() {
     pod_ids=$(ctr --namespace k8s.io containers ls --quiet \
       "labels.\"io.kubernetes.pod.namespace\"==kube-system,labels.\"io.kubernetes.container.name\"==$1") || return 1
     for pod_id in $pod_ids; do
+      pod_line=$(ctr --namespace k8s.io containers info "$pod_id" 2>/dev/null |
+        sed -n 's/.*"io\.kubernetes\.pod\.name": *"\([^"]*\)".*/\1/p' | head -n 1)
+      pod_belongs "$1" "$pod_line" "$pod_on" || continue
       printf '%s\n' "$pod_tasks" | (
         while read -r pod_task pod_pid pod_status; do
           [ "$pod_task" != "$pod_id" ] || { echo "$pod_id $pod_status $pod_pid" && exit; }
@@ -192,8 +221,8 @@ pod_pull() {
   esac
 }
 
-# pod_sandbox: pulls the image of sandboxes if the machine does not have it, because no Pod starts without it. A kubelet that
-# frees space may have removed it: containerd pins it since 1.7 only. Other runtimes keep it.
+# pod_sandbox: pulls the image of sandboxes if the machine does not have it, because no Pod starts without it. A kubelet
+# that frees space may have removed it: containerd pins it since 1.7 only. Other runtimes keep it.
 pod_sandbox() {
   command -v containerd >/dev/null && [ -S /run/containerd/containerd.sock ] || return 0
   pod_pause=$(timeout 10 containerd config dump 2>/dev/null |

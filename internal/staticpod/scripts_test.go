@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -20,6 +22,8 @@ case "$*" in
   echo "other 1 RUNNING"
   ;;
 *"containers ls"*'"io.kubernetes.container.name"==etcd') echo "$ID"; echo 0123456789abcdef ;;
+*"containers info $ID") printf '{\n    "Labels": {\n        "io.kubernetes.pod.name": "%s"\n    }\n}\n' "$POD" ;;
+*"containers info"*) exit 1 ;;
 *"images ls"*"name==there:1") echo there:1 ;;
 *"images ls"*"name=="*) grep -sxF "${last#name==}" "$STATE/names" || : ;;
 *"images pull"*) echo "$*" >>"$STATE/pulled" ;;
@@ -30,7 +34,7 @@ esac`,
 	"crictl": `case "$*" in
 *"ps --all --quiet"*"container.name=etcd") echo "$ID"; echo 0123456789abcdef ;;
 *inspect*"$ID")
-  if [ -e "$STATE/running" ]; then echo "$ID CONTAINER_RUNNING $$"; else echo "$ID CONTAINER_EXITED 0"; fi
+  if [ -e "$STATE/running" ]; then echo "$POD $ID CONTAINER_RUNNING $$"; else echo "$POD $ID CONTAINER_EXITED 0"; fi
   ;;
 *inspect*) exit 1 ;;
 *"ps --all --quiet --id $ID") echo "$ID" ;;
@@ -42,13 +46,20 @@ esac`,
 esac`,
 	"systemctl": `case "$*" in
 *ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;;
-*MainPID*) echo 0 ;;
+*MainPID*) cat "$STATE/pid" 2>/dev/null || echo 0 ;;
 esac`,
 	"ss": `[ ! -e "$STATE/listens" ] || echo LISTEN`,
 }
 
-// shell runs a script with stand-ins for some programs, and returns its output.
+// shell runs a script with stand-ins for some programs, and returns its output. The pod of the container is that of
+// the component etcd.
 func shell(t *testing.T, dir string, with []string, script host.Script) (string, error) {
+	t.Helper()
+	return shellWith(t, dir, "etcd-cp1", with, script)
+}
+
+// shellWith is shell with another name of the container's pod.
+func shellWith(t *testing.T, dir, pod string, with []string, script host.Script) (string, error) {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range with {
@@ -58,7 +69,7 @@ func shell(t *testing.T, dir string, with []string, script host.Script) (string,
 	}
 	command := exec.Command("sh", "-euc", string(Functions()+"pod_manifests=$STATE/manifests\n"+script))
 	command.Env = []string{
-		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32),
+		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32), "POD=" + pod,
 		"CONTAINER_RUNTIME_ENDPOINT=unix:///run/x.sock",
 	}
 	out, err := command.CombinedOutput()
@@ -102,6 +113,38 @@ func TestContainersOf(t *testing.T) {
 	out, err := shell(t, t.TempDir(), []string{"systemctl"}, Report("etcd", ""))
 	if s := Read(out, "etcd"); err != nil || s.Answers || s.Runtime != "" || s.HasImage {
 		t.Errorf("without a runtime: %v: %+v", err, s)
+	}
+}
+
+// TestContainersOfOtherPods: a container of the same name in another pod of the machine is not the component's.
+func TestContainersOfOtherPods(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/running", "")
+	for _, words := range [][]string{nil, {"--hostname-override=CP1"}, {"--v=2", "--hostname-override", "cp1"}} {
+		if words != nil { // a process with the command line of a kubelet
+			kubelet := exec.Command("sh", append([]string{"-c", "sleep 600; :", "kubelet"}, words...)...)
+			kubelet.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := kubelet.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = syscall.Kill(-kubelet.Process.Pid, syscall.SIGKILL)
+				_ = kubelet.Wait()
+			}()
+			write(t, dir+"/pid", strconv.Itoa(kubelet.Process.Pid)+"\n")
+		}
+		for pod, belongs := range map[string]bool{
+			"etcd-cp1": true, "": true, "backup-29384-x7k2p": false, "etcd": false,
+			// Which node this is says only the kubelet.
+			"etcd-events-cp1": words == nil, "etcd-events-cp2": true, "etcd-cp2": true,
+		} {
+			for _, tool := range []string{"ctr", "crictl"} {
+				out, err := shellWith(t, dir, pod, []string{tool, "systemctl"}, "pod_containers etcd\n")
+				if err != nil || strings.Contains(out, "RUNNING") != belongs {
+					t.Errorf("kubelet %q, %s: the container of %q belongs: %v: %v %q", words, tool, pod, !belongs, err, out)
+				}
+			}
+		}
 	}
 }
 
