@@ -244,7 +244,7 @@ func (e haproxyEndpoint) remove(ctx context.Context, wait time.Duration, alone f
 type operations[S any] interface {
 	Create(ctx context.Context, s S) (endpoint.Status, error)
 	Read(ctx context.Context, s S) (endpoint.Status, error)
-	Update(ctx context.Context, s S) (endpoint.Status, error)
+	Update(ctx context.Context, before, s S) (endpoint.Status, error)
 }
 
 // targetsEndpoint is an endpoint without balancers.
@@ -266,8 +266,9 @@ func (e targetsEndpoint[S]) read(ctx context.Context) (endpoint.Status, error) {
 	return e.Read(ctx, e.spec)
 }
 
-func (e targetsEndpoint[S]) update(ctx context.Context, _ endpointKind) (endpoint.Status, error) {
-	return e.Update(ctx, e.spec)
+func (e targetsEndpoint[S]) update(ctx context.Context, before endpointKind) (endpoint.Status, error) {
+	prior, _ := before.(targetsEndpoint[S])
+	return e.Update(ctx, prior.spec, e.spec)
 }
 
 func (e targetsEndpoint[S]) remove(ctx context.Context, wait time.Duration, alone func(string)) error {

@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("create: %v", err)
 	}
 	s := testSpec{testRegistration()}
-	if _, err := e.Update(ctx, s); !errors.Is(err, errSecret) {
+	if _, err := e.Update(ctx, s, s); !errors.Is(err, errSecret) {
 		t.Errorf("update: %v", err)
 	}
 	if err := e.For(s.Registration()).Register(ctx, "cp1", "10.0.0.11:6443"); !errors.Is(err, errSecret) {

@@ -53,7 +53,7 @@ func (e *Endpoints[S, R]) Create(ctx context.Context, s S) (endpoint.Status, err
 }
 
 // Update is Create with other settings. The replicas take them when they register again.
-func (e *Endpoints[S, R]) Update(ctx context.Context, s S) (endpoint.Status, error) {
+func (e *Endpoints[S, R]) Update(ctx context.Context, _, s S) (endpoint.Status, error) {
 	return e.converge(ctx, s, "changed")
 }
 

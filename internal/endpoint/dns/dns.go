@@ -60,15 +60,16 @@ func New(observer *targets.Observer, keys map[string]Key) *Endpoints {
 // Create checks that the zone can be changed and that the name belongs to nobody else. If replicas
 // serve already, their records are completed.
 func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return e.converge(ctx, s, "created")
+	return e.converge(ctx, 0, s, "created")
 }
 
 // Update is Create for an endpoint that exists. It also gives the records another time to live.
-func (e *Endpoints) Update(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return e.converge(ctx, s, "changed")
+func (e *Endpoints) Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
+	return e.converge(ctx, before.Zone.TTL, s, "changed")
 }
 
-func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint.Status, error) {
+// converge makes the zone what s says. ttl is the time to live before, or 0.
+func (e *Endpoints) converge(ctx context.Context, ttl time.Duration, s Spec, what string) (endpoint.Status, error) {
 	r := e.For(s.Registration())
 	err := Validate(s.Registration())
 	if err == nil {
@@ -79,7 +80,7 @@ func (e *Endpoints) converge(ctx context.Context, s Spec, what string) (endpoint
 	}
 	unchanged := problem.Nothing
 	if err == nil {
-		err, unchanged = r.renewTTL(ctx), ""
+		err, unchanged = r.renewTTL(ctx, ttl), ""
 	}
 	if err != nil {
 		return endpoint.Status{}, &problem.Problem{
@@ -124,18 +125,13 @@ func (r *Registrar) targetAddresses() map[netip.Addr]bool {
 }
 
 // renewTTL gives all records the wanted time to live. It returns when no cache has one with a longer time: who leaves
-// afterwards waits for the new time only.
-func (r *Registrar) renewTTL(ctx context.Context) error {
-	var longest time.Duration
-	err := r.zone.change(ctx, func(now recordSet) (update, error) {
-		if len(now.Addresses) == 0 || now.TTL == r.zone.TTL {
-			return update{}, nil
-		}
-		if now.TTL > maxTTL {
-			return update{}, fmt.Errorf("%w: %s", errLongTTL, now.TTL)
-		}
-		longest = max(longest, now.TTL)
-		return update{add: now.Addresses}, nil
+// afterwards waits for the new time only. before is the time to live that the endpoint had: an earlier Update may have
+// changed the records, and not have waited to the end.
+func (r *Registrar) renewTTL(ctx context.Context, before time.Duration) error {
+	longest := before
+	err := r.zone.change(ctx, func(now recordSet) (u update, err error) {
+		u, longest, err = renewed(now, r.zone.TTL, longest)
+		return u, err
 	})
 	if err != nil || longest <= r.zone.TTL {
 		return err
@@ -143,6 +139,17 @@ func (r *Registrar) renewTTL(ctx context.Context) error {
 	problem.Progress(ctx, "endpoint %s: waiting until records with the longer time to live have left all caches (%s)",
 		r.Address, longest)
 	return waitForCaches(ctx, longest)
+}
+
+// renewed returns the update that gives the records the wanted time to live, and the longest one that a cache may know.
+func renewed(now recordSet, wanted, before time.Duration) (u update, longest time.Duration, err error) {
+	switch {
+	case len(now.Addresses) == 0 || now.TTL == wanted:
+		return update{}, before, nil
+	case now.TTL > maxTTL:
+		return update{}, before, fmt.Errorf("%w: %s", errLongTTL, now.TTL)
+	}
+	return update{add: now.Addresses}, max(before, now.TTL), nil
 }
 
 // Read compares the records with the replicas.

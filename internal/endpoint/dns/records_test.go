@@ -65,6 +65,36 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestRenewed: who leaves after the time to live was lowered does not wait for caches with the longer one. So an Update
+// that was cut off after it had changed the records waits the next time.
+func TestRenewed(t *testing.T) {
+	const short, long = 5 * time.Second, 30 * time.Second
+	for _, c := range []struct {
+		records         time.Duration // 0: there are none
+		before, longest time.Duration
+		changes         bool
+	}{
+		{records: 0}, {records: short}, {records: short, before: short, longest: short},
+		{records: long, before: long, longest: long, changes: true},
+		{records: long, longest: long, changes: true}, // by another version of the configuration
+		{records: short, before: long, longest: long},
+		{records: time.Second, before: time.Second, longest: time.Second, changes: true},
+	} {
+		now := recordSet{TTL: c.records}
+		if c.records > 0 {
+			now.Addresses = addresses(t, "10.0.0.11")
+		}
+		u, longest, err := renewed(now, short, c.before)
+		if err != nil || longest != c.longest || u.empty() == c.changes {
+			t.Errorf("%+v: %+v, %s, %v", c, u, longest, err)
+		}
+	}
+	now := recordSet{TTL: time.Hour, Addresses: addresses(t, "10.0.0.11")}
+	if _, _, err := renewed(now, short, long); !errors.Is(err, errLongTTL) {
+		t.Errorf("a time to live of an hour: %v", err)
+	}
+}
+
 // TestMessage: the prerequisite of an update is the set of records that it was decided on.
 func TestMessage(t *testing.T) {
 	now := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.12")}

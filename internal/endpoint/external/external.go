@@ -71,7 +71,7 @@ func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error)
 }
 
 // Update is Create with other settings. Nothing has to be changed anywhere.
-func (e *Endpoints) Update(ctx context.Context, s Spec) (endpoint.Status, error) {
+func (e *Endpoints) Update(ctx context.Context, _, s Spec) (endpoint.Status, error) {
 	return e.converge(ctx, s, "changed")
 }
 
