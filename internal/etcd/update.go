@@ -238,7 +238,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		return false, c.changeVersion(ctx, v, r)
 	}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change,
-		machine.Action{Verb: machine.Start, Remount: r.Remount, Timers: r.Timers}); err != nil {
+		machine.Action{Verb: machine.Start, Remount: r.Remount, Returns: r.Returns, Timers: r.Timers}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {

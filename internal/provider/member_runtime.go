@@ -105,7 +105,8 @@ func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnost
 // handedOver says what changes hands on the machine of a member that moves to a runtime.
 var handedOver = map[machine.Runtime]string{
 	machine.StaticPod: "etcd.service and its drop-ins are removed. Root runs the pod: the data directory and the keys " +
-		"stay those of the user etcd, and new files in it belong to root.",
+		"stay those of the user etcd, and new files in it belong to root. A manifest of kubeadm that was kept in " +
+		layout.Inherited + " is used again, byte for byte, if it says what the configuration does.",
 	machine.Systemd: "The manifest is removed from the kubelet's directory; one that kubeadm has written is kept in " +
 		layout.Inherited + ". The data directory and the member's certificates and keys are given to the user etcd, who " +
 		"runs the unit.",

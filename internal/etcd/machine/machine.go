@@ -67,6 +67,7 @@ type Action struct {
 	Save   snapshot.Save // of SaveSnapshot
 
 	Remount bool        // of Start: mount the volume again before
+	Returns bool        // of Start: with the manifest that kubeadm has written
 	Volume  host.Script // of Clear and Leave: what happens to the volume when nothing uses it any more
 	Stage   host.Script // of Leave: what is written to the volume before the member stops
 
@@ -110,7 +111,11 @@ func (a Action) verbScript() host.Script {
 			remount = "systemctl stop " + volume.Unit + "\n" + volume.ScriptPath + " unmount\nsystemctl start " +
 				volume.Unit + "\n"
 		}
-		return runtimeFunctions() + "member_stop\n" + remount + "member_start\n"
+		start := host.Script("member_start\n")
+		if a.Returns {
+			start = "member_return\n"
+		}
+		return runtimeFunctions() + "member_stop\n" + remount + start
 	case Retire:
 		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
 			host.Flush(a.removedFrom()...)

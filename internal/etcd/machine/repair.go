@@ -16,6 +16,7 @@ type Repair struct {
 	Change  host.Change
 	Restart string      // why etcd must be restarted; "" if it need not be
 	Remount bool        // mount the volume again meanwhile
+	Returns bool        // to the manifest that kubeadm has written
 	Link    bool        // enable the start at boot again
 	Timers  host.Script // what follows for the timers of the member
 }
@@ -57,6 +58,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	}
 	r.Restart = restartReason(s, f, entry)
 	r.Remount = s.remountReason(f) != ""
+	r.Returns = s.returns(f)
 	r.Timers += s.guardRepair(f)
 	if s.Volume != nil && f.Volume.Grown() && !r.Remount {
 		r.Timers += s.Volume.GrowScript()

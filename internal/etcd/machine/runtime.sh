@@ -42,6 +42,12 @@ member_start() {
   fi
 }
 
+# member_return: starts the member, which was stopped, from the manifest that somebody else has written.
+member_return() {
+  member_guard
+  pod_place "$member_pod" "$member_inherited/$member_pod.yaml"
+}
+
 # member_own: gives the data and the keys of a unit to its user. A static pod runs as root, and so does kubeadm.
 member_own() {
   member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_unit_file" 2>/dev/null | head -n 1)

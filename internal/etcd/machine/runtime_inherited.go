@@ -46,9 +46,27 @@ func (f *Observed) interpretInherited() {
 	}
 }
 
+// keptPath is the manifest of kubeadm that was kept when it was replaced.
+var keptPath = path.Join(layout.Inherited, path.Base(manifestPath))
+
+// returns reports whether the member gets the manifest of kubeadm back, byte for byte: it moves to a static pod, and the
+// manifest that was kept says what s does. A start that was cut off is known by the record.
+func (s Spec) returns(f Observed) bool {
+	kept, there := f.Facts.Files[keptPath]
+	_, unit := f.Facts.Files[layout.UnitPath]
+	_, placed := f.Facts.Files[manifestPath]
+	_, defined := f.Facts.Files[layout.PodPath]
+	begun := f.Record != nil && f.Record.Inherited != ""
+	return there && s.Runtime == StaticPod && !unit && !placed && (!defined || begun) &&
+		len(s.differencesOf(kept)) == 0
+}
+
 // inheritedDifferences describes why an inherited member does not run as s wants it, beyond what a restart adds.
-func (s Spec) inheritedDifferences(f Observed) []string {
-	have, err := staticpod.ParseInherited(f.Facts.Files[manifestPath].Content)
+func (s Spec) inheritedDifferences(f Observed) []string { return s.differencesOf(f.Facts.Files[manifestPath]) }
+
+// differencesOf is inheritedDifferences for a manifest.
+func (s Spec) differencesOf(manifest host.FileState) []string {
+	have, err := staticpod.ParseInherited(manifest.Content)
 	if err != nil {
 		return []string{manifestPath + ": " + err.Error()}
 	}
@@ -150,9 +168,11 @@ func (f Observed) inheritedVersion() string {
 	return versionOfImage(pod.Image)
 }
 
-// inheritedDigest returns Record.Inherited for a member that s takes over, or has taken over.
+// inheritedDigest returns Record.Inherited for a member that s takes over, or has taken over, or that returns.
 func (f Observed) inheritedDigest(s Spec) string {
 	switch {
+	case s.returns(f):
+		return Digest([]byte(s.Bundle.Anchors(pki.Etcd))) // what it is started with
 	case !f.inherited():
 		return ""
 	case f.Record != nil:

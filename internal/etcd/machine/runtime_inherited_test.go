@@ -145,6 +145,76 @@ func TestInheritedMember(t *testing.T) {
 	}
 }
 
+// TestMemberReturns: a member that has run as a unit gets the manifest of kubeadm back, if that says what the
+// configuration does.
+func TestMemberReturns(t *testing.T) {
+	s := inheritedSpec(t)
+	facts := takenOver(t, s, inheritedFacts(t, s))
+	manifest := facts.Files[manifestPath]
+	record := facts.Files[layout.RecordPath]
+	if !strings.Contains(record.Content, `"inherited"`) {
+		t.Fatalf("the record of the takeover is %s", record.Content)
+	}
+	place := func(at host.Facts, change host.Change) host.Facts {
+		at.Files = maps.Clone(at.Files)
+		for _, file := range change.Files {
+			at.Files[file.Path] = host.FileState{
+				Content: string(file.Content), SHA256: Digest(file.Content), Mode: file.Mode, Owner: OrRoot(file.Owner),
+			}
+		}
+		return at
+	}
+	repairs := func(s Spec, at host.Facts) Repair {
+		t.Helper()
+		r, err := Repairs(s, Interpret(s.Name, "10.0.0.11", s.Directory(), at, nil), healthy(s), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	unit := s
+	unit.Runtime, unit.Image = Systemd, ""
+	left := facts // as LeaveRuntime leaves it
+	left.Output = ""
+	left.Files = maps.Clone(facts.Files)
+	left.Files[keptPath] = manifest
+	delete(left.Files, manifestPath)
+	delete(left.Files, layout.PodPath)
+	asUnit := place(left, repairs(unit, left).Change)
+	if strings.Contains(asUnit.Files[layout.RecordPath].Content, `"inherited"`) || repairs(unit, left).Returns {
+		t.Errorf("a unit counts as inherited: %s", asUnit.Files[layout.RecordPath].Content)
+	}
+	delete(asUnit.Files, layout.UnitPath)
+
+	changed := s
+	changed.ExtraArgs = map[string]string{"snapshot-count": "20000"}
+	if r := repairs(changed, asUnit); r.Returns || r.Restart == "" {
+		t.Errorf("another configuration: %+v", r)
+	}
+	r := repairs(s, asUnit)
+	if !r.Returns || r.Restart == "" {
+		t.Fatalf("the manifest of kubeadm is not used again: restart %q", r.Restart)
+	}
+	begun := place(asUnit, r.Change) // cut off before the start
+	if r := repairs(s, begun); !r.Returns || r.Restart == "" {
+		t.Errorf("after a start that was cut off: %+v", r)
+	}
+	if r := repairs(changed, begun); r.Returns {
+		t.Errorf("another configuration after that: %+v", r)
+	}
+	begun.Files[manifestPath], begun.Output = manifest, facts.Output
+	if r := repairs(s, begun); r.Returns || r.Restart != "" || driftOf(s, begun) != "" {
+		t.Errorf("after the start: %+v, drift %q", r, driftOf(s, begun))
+	}
+	// A manifest that somebody has taken away was perhaps already the provider's.
+	lost := asUnit
+	lost.Files = maps.Clone(asUnit.Files)
+	lost.Files[layout.PodPath] = facts.Files[layout.PodPath]
+	if r := repairs(s, lost); r.Returns {
+		t.Errorf("a definition of the provider is ignored: %+v", r)
+	}
+}
+
 func rotated(t *testing.T, b *pki.Bundle) *pki.Bundle {
 	t.Helper()
 	next, err := b.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: time.Now()})

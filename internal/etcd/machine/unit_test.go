@@ -166,6 +166,11 @@ func TestScripts(t *testing.T) {
 			"timer",
 		}},
 		{
+			"start, with the manifest of kubeadm", Action{Verb: Start, Returns: true},
+			[]string{"\nmember_stop\nmember_return\n"},
+			[]string{"\nmember_start\n"},
+		},
+		{
 			"start, with a timer",
 			Action{Verb: Start, Timers: snapshot.Member{}.Job().Script(timer.On)},
 			[]string{"member_start\nsystemctl restart etcd-snapshot.timer\n"},
