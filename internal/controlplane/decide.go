@@ -21,6 +21,7 @@ type changes struct {
 	files   []host.File // to be written
 	remove  []string    // files that must not exist, and directories of such files
 	restart []string    // components that do not run what the files will contain
+	returns []string    // of them, those that are started from the manifest that kubeadm has written
 	// deferredUnits are definitions, by component, that are written once the API server is ready. A
 	// component that exits in the meantime must not restart with a newer version than the API
 	// server that still runs.
@@ -51,6 +52,14 @@ func (d changes) writes(path string) bool {
 
 // restarts reports whether component c is restarted.
 func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) }
+
+// start returns the script that restarts component c.
+func (d changes) start(by runtime.Runtime, c string) host.Script {
+	if slices.Contains(d.returns, c) {
+		return by.Return([]string{c})
+	}
+	return by.Restart([]string{c})
+}
 
 // deferUnits delays the definitions of components that are restarted after the API server
 // and exist already.
@@ -108,10 +117,11 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	machine.AddConfigDigests(s, after)
 	// The record comes last: it must not name files that do not exist yet.
 	record := machine.NewRecord(s, after)
-	record.KeepInherited(s, f, after)
+	returning := f.Returning(s, after)
+	record.KeepInherited(s, f, after, returning)
 	files = append(files, record.File())
 	d := changes{
-		files: files, remove: remove, restart: restarts(s, f, after), konnectivity: later, timers: timers,
+		files: files, remove: remove, restart: restarts(s, f, after), returns: returning, konnectivity: later, timers: timers,
 	}
 	if err := decideConfigFiles(s, f, &d); err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)

@@ -23,6 +23,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -449,5 +450,91 @@ func TestInheritedRollback(t *testing.T) {
 	restored.Output = facts.Output
 	if d, err = decide(s.Replica, machine.Interpret(restored), now); err != nil || len(d.restart) > 0 {
 		t.Errorf("after the rollback, %q restart, %v", d.restart, err)
+	}
+}
+
+// asUnits returns the facts after the replica has run as units: the manifests of kubeadm are kept.
+func asUnits(t *testing.T, s Spec, facts host.Facts, files map[string]string) host.Facts {
+	t.Helper()
+	s.Runtime = ""
+	d, err := decide(s.Replica, machine.Interpret(host.Facts{Files: facts.Files}), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts = written(facts, d)
+	facts.Output = ""
+	for _, name := range release.Components() {
+		delete(facts.Files, pod.Path(name))
+		facts.Output += "replica\t" + name + "\tkept\t" +
+			base64.StdEncoding.EncodeToString([]byte(files[machine.ManifestDir+"/"+name+".yaml"])) + "\n"
+	}
+	return facts
+}
+
+// TestReplicaReturns: a replica that has run as units gets the manifests of kubeadm back, as far as they say what the
+// configuration does.
+func TestReplicaReturns(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	s := inheritedSpec(t, files)
+	adopted := inheritedFacts(files)
+	d, err := decide(s.Replica, machine.Interpret(adopted), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	adopted = written(adopted, d)
+	units := asUnits(t, s, adopted, files)
+	f := machine.Interpret(units)
+	if f.Record.Runtime != "" || len(f.Record.Inherited) == 0 {
+		t.Fatalf("the record of the units: %+v", f.Record)
+	}
+	all := release.Components()
+	for name, c := range map[string]struct {
+		edit func(*Spec)
+		want []string
+	}{
+		"the same configuration": {func(*Spec) {}, all},
+		"a flag of one": {func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"event-ttl": "1h"}}
+		}, []string{release.ControllerManager, release.Scheduler}},
+		"another version":    {func(s *Spec) { s.Version = "1.36.4" }, nil},
+		"another CA":         {func(s *Spec) { s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1) }, nil},
+		"they stay as units": {func(s *Spec) { s.Runtime = "" }, nil},
+	} {
+		changed := s
+		c.edit(&changed)
+		d, err := decide(changed.Replica, f, now)
+		if err != nil || !slices.Equal(d.returns, c.want) {
+			t.Errorf("%s: %q return, %v; want %q", name, d.returns, err, c.want)
+		}
+	}
+
+	d, err = decide(s.Replica, f, now)
+	if err != nil || !slices.Equal(d.restart, all) {
+		t.Fatalf("%q start, %v", d.restart, err)
+	}
+	if script := string(d.start(runtime.Of(s.Replica), release.APIServer)); !strings.HasSuffix(script,
+		"replica_return kube-apiserver\n") {
+		t.Errorf("the API server is started by\n%s", script)
+	}
+	// Cut off before anything has started, the next apply does the same.
+	begun := written(units, d)
+	again, err := decide(s.Replica, machine.Interpret(begun), now)
+	if err != nil || !slices.Equal(again.returns, all) {
+		t.Errorf("cut off: %q return, %v", again.returns, err)
+	}
+	// Started, nothing differs, and what changes restarts what it concerns.
+	begun.Output = adopted.Output
+	f = machine.Interpret(begun)
+	if left := drift(s.Replica, f, now); len(left) > 0 {
+		t.Errorf("drift after the return: %q", left)
+	}
+	if again, err = decide(s.Replica, f, now); err != nil || len(again.restart)+len(again.returns) > 0 {
+		t.Errorf("a second apply restarts %q, %v", again.restart, err)
+	}
+	rotated := s
+	rotated.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
+	if again, err = decide(rotated.Replica, f, now); err != nil || !slices.Equal(again.restart, all) ||
+		len(again.returns) > 0 {
+		t.Errorf("a rotation restarts %q, returns %q, %v", again.restart, again.returns, err)
 	}
 }

@@ -75,7 +75,7 @@ func startScript(by runtime.Runtime, d changes) host.Script {
 	if d.restarts(component.KonnectivityServer) {
 		script += by.Pause([]string{release.APIServer}) + by.Restart([]string{component.KonnectivityServer})
 	}
-	return script + by.Restart([]string{release.APIServer})
+	return script + d.start(by, release.APIServer)
 }
 
 // konnectivityIn returns the settings that a unit of the proxy server was written from. What the

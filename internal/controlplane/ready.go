@@ -124,7 +124,7 @@ func (w *readinessWait) startAndAwait(
 	}
 	if d.restarts(c.Name) {
 		problem.Progress(ctx, "%s: starting %s", s.Machine(), c.Name)
-		start := host.Change{Script: runtime.Of(s.Replica).Restart([]string{c.Name})}
+		start := host.Change{Script: d.start(runtime.Of(s.Replica), c.Name)}
 		if definition, later := d.deferredUnits[c.Name]; later {
 			start.Files = []host.File{definition}
 		}

@@ -79,7 +79,9 @@ func (m replicaModel) planRuntime(before replicaModel, diags *diag.Diagnostics) 
 // replicaHandedOver says what changes hands on the machine of a replica that moves to a runtime.
 var replicaHandedOver = map[string]string{
 	component.StaticPod: "The units and their drop-ins are removed. Root runs the pods: keys and kubeconfigs of the " +
-		"components are issued anew for root. The users of the units stay until the replica is destroyed.",
+		"components are issued anew for root. The users of the units stay until the replica is destroyed. Manifests of " +
+		"kubeadm that were kept in " + pod.Dir + "/inherited are used again, byte for byte, if they say what the " +
+		"configuration does.",
 	component.Systemd: "The manifests are removed from the kubelet's directory; those that kubeadm has written are kept " +
 		"in " + pod.Dir + "/inherited. Keys and kubeconfigs of the components are issued anew for the users of the units, " +
 		"and the audit log is given to the user of the API server.",

@@ -27,7 +27,7 @@ pod_crictl() {
 # pod_node: prints the node's name of the kubelet that runs, or nothing.
 pod_node() {
   pod_pid=$(systemctl show --property=MainPID --value kubelet.service 2>/dev/null)
-  [ "${pod_pid:-0}" -gt 0 ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
+  [ -n "$pod_pid" ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
   tr '\0' '\n' <"/proc/$pod_pid/cmdline" | awk -v host="$(uname -n)" '
     after { host = $0; after = 0 }
     $0 == "--hostname-override" { after = 1 }

@@ -76,20 +76,46 @@ func inheritedReason(c component.Component, f Observed, differences []string, af
 	return ""
 }
 
-// KeepInherited sets what the record keeps of inherited components, for files with the given digests. A rollback may go
-// back to such a component.
-func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[string]string) {
-	if !f.IsInherited() && s.Previous == nil {
-		return
+// Returning lists the components that get the manifests of kubeadm back, byte for byte, when the replica moves to
+// static pods: those that were kept, and say what s does. after are the digests of the files once they are written. A
+// file that kubeadm may have instead of one of the provider must be as it was when the replica was taken over.
+func (f Observed) Returning(s component.Replica, after map[string]string) []string {
+	if f.Record.Inherited == nil {
+		return nil
 	}
-	if f.Record.ClusterID != "" {
+	for _, file := range sharedFiles {
+		if read := f.Record.Inherited[file]; read != "" && read != after[file] {
+			return nil
+		}
+	}
+	by := runtime.Of(s)
+	var names []string
+	for _, c := range component.Of(s) {
+		if by.Returns(f.Facts, c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// KeepInherited sets what the record keeps of inherited components, for files with the given digests. A rollback may go
+// back to such a component, and so may a replica that runs as units. returning are those of Returning.
+func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[string]string, returning []string) {
+	inherited, known := f.IsInherited(), f.Record.ClusterID != ""
+	switch {
+	case known && (inherited || s.Previous != nil || s.Runtime != component.StaticPod):
 		r.Inherited = f.Record.Inherited
+		return
+	case !inherited && s.Previous == nil && len(returning) == 0:
 		return
 	}
 	r.Inherited = map[string]string{}
 	for _, c := range component.Of(s) {
 		for _, file := range inheritedInputs(c) {
 			read := cmp.Or(f.Facts.Files[file].SHA256, digests[file]) // what was not there has not been read
+			if len(returning) > 0 {
+				read = digests[file]
+			}
 			if read != "" {
 				r.Inherited[file] = read
 			}

@@ -29,17 +29,26 @@ replica_running() {
   done
 }
 
-# replica_start NAME: starts a component from its definition, and waits until no container runs that ran before.
+# replica_start NAME: starts a component from its definition.
 replica_start() {
+  (umask 077 && replica_manifest "$(replica_note "$1")" <"$replica_pods/$1.yaml" >"$replica_pods/.$1.started")
+  replica_run "$1" "$replica_pods/.$1.started"
+  rm -f -- "$replica_pods/.$1.started"
+}
+
+# replica_return NAME: starts a component from the manifest that somebody else has written.
+replica_return() { replica_run "$1" "$replica_pods/inherited/$1.yaml"; }
+
+# replica_run NAME MANIFEST: lets the kubelet run a component from a manifest, and waits until no container runs that
+# ran before.
+replica_run() {
   replica_name=$1
   replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$1.yaml")
   replica_until=$(($(date +%s) + ${replica_grace:-30} + 90))
   replica_old=$(replica_running "$1")
   pod_keep "$1" "$replica_pods/inherited"
   pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_pods/"; done
-  (umask 077 && replica_manifest "$(replica_note "$1")" <"$replica_pods/$1.yaml" >"$replica_pods/.$1.started")
-  pod_place "$1" "$replica_pods/.$1.started"
-  rm -f -- "$replica_pods/.$1.started"
+  pod_place "$1" "$2"
   for replica_id in $replica_old; do
     while replica_now=$(replica_running "$replica_name") || replica_now=$replica_old; case " $(echo "$replica_now" | tr '\n' ' ') " in
       *" $replica_id "*) ;;
@@ -79,6 +88,10 @@ replica_report() {
   for replica_name; do
     replica_file=$pod_manifests/$replica_name.yaml
     replica_definition=$replica_pods/$replica_name.yaml
+    replica_kept=$replica_pods/inherited/$replica_name.yaml
+    if [ ! -e "$replica_file" ] && [ -f "$replica_kept" ]; then
+      printf 'replica\t%s\tkept\t%s\n' "$replica_name" "$(head -c 262144 "$replica_kept" | base64 -w 0)"
+    fi
     [ -e "$replica_file" ] || [ -e "$replica_definition" ] || continue
     pod_report "$replica_name" ''
     [ ! -e "$replica_definition" ] || printf 'replica\t%s\tdefined\n' "$replica_name"

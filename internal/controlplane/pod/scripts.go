@@ -19,10 +19,16 @@ func prelude() host.Script {
 
 // Restart returns a script that starts the named components from their definitions. It returns once no
 // container of them runs that ran before. If it is interrupted, the kubelet completes the restart.
-func Restart(names []string) host.Script {
+func Restart(names []string) host.Script { return each("replica_start", names) }
+
+// Return is Restart from the manifests that kubeadm has written, and that were kept.
+func Return(names []string) host.Script { return each("replica_return", names) }
+
+// each returns a script that calls a function with each name.
+func each(function host.Script, names []string) host.Script {
 	script := prelude()
 	for _, name := range names {
-		script += "replica_start " + host.Words(name) + "\n"
+		script += function + " " + host.Words(name) + "\n"
 	}
 	return script
 }

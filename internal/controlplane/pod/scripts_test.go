@@ -173,7 +173,26 @@ func TestScriptsInherit(t *testing.T) {
 	if err != nil || string(kept) != text {
 		t.Errorf("kept: %v\n%s", err, kept)
 	}
+	// A replica that moves back to static pods starts it again.
+	if got := s.state(); got.Kept != nil {
+		t.Errorf("while another manifest is placed: %+v", got)
+	}
+	s.run("replica_stop kube-scheduler")
+	s.await("inactive")
+	if got := s.state(); got.Kept == nil || got.Kept.Name != release.Scheduler || got.Inherited != nil {
+		t.Errorf("without a manifest: %+v", got)
+	}
+	s.run("replica_return kube-scheduler")
+	s.await("active")
+	if got := s.state(); got.Inherited == nil || got.Kept != nil {
+		t.Errorf("returned: %+v", got)
+	}
+	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
+		t.Errorf("placed by the return: %v\n%s", err, placed)
+	}
 	// A rollback starts it again.
+	s.run("replica_start kube-scheduler")
+	s.await("active")
 	s.run("cp " + host.Words(keptAt, s.dir+"/pods/kube-scheduler.yaml") + "; replica_start kube-scheduler")
 	s.await("active")
 	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {

@@ -22,6 +22,8 @@ type State struct {
 	Inherited *staticpod.Inherited
 	// InheritedText is that manifest.
 	InheritedText string
+	// Kept is what such a manifest said that was kept when it was replaced, if the component has none now.
+	Kept *staticpod.Inherited
 }
 
 // Read parses the output of Report. Other lines, and what has an unknown form, are ignored.
@@ -29,7 +31,7 @@ func Read(output, name string) State {
 	reported := staticpod.Read(output, name)
 	var defined, placed, edited bool
 	version := ""
-	var inherited *staticpod.Inherited
+	var inherited, kept *staticpod.Inherited
 	text := ""
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -50,13 +52,17 @@ func Read(output, name string) State {
 					version = VersionOf(*inherited)
 				}
 			}
+		case "kept":
+			if len(fields) == 4 {
+				kept, _ = readInherited(fields[3], name)
+			}
 		case "version":
 			if len(fields) == 4 && release.IsVersion(fields[3]) {
 				version = fields[3]
 			}
 		}
 	}
-	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates}
+	s := State{Unit: reported.Unit(placed, defined), Duplicates: reported.Duplicates, Kept: kept}
 	s.Unit.NeedReload, s.Inherited, s.InheritedText = edited, inherited, text
 	switch s.Unit.Sub { // in words where systemd has a result
 	case "failed":

@@ -53,6 +53,9 @@ type Runtime interface {
 	// Inherited returns why the process of c does not run as its description says, if somebody else has defined it:
 	// kubeadm. What its definition has in addition to that is no reason. Nothing notes what such a process has read.
 	Inherited(facts host.Facts, c component.Component) (differences []string, inherited bool)
+	// Returns reports whether somebody else had defined c, as its description says, that definition was kept, and there
+	// is no other one now. Return starts c from it.
+	Returns(facts host.Facts, c component.Component) bool
 	// InheritedDefinition returns what somebody else has defined of a component; "" if nobody has.
 	InheritedDefinition(facts host.Facts, name string) string
 	// MainPID returns an expression for the process of a component, or 0 if none runs. name is a word of
@@ -66,6 +69,8 @@ type Runtime interface {
 	// Restart returns a script that starts components from their definitions. It returns once no old
 	// process of them runs, because an old process would still report that it is ready.
 	Restart(names []string) host.Script
+	// Return is Restart for components that Returns is true for.
+	Return(names []string) host.Script
 	// Stop returns a script that stops all components for good and can be repeated.
 	Stop() host.Script
 	// StopOf is Stop for some of them.

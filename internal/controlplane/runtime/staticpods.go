@@ -24,6 +24,7 @@ func (staticPods) AddStartNotes(*host.Query, ...string)          {}
 func (staticPods) MainPID(host.Script) host.Script               { return "0" }
 func (staticPods) Enable([]string) host.Script                   { return "" }
 func (staticPods) Restart(names []string) host.Script            { return pod.Restart(names) }
+func (staticPods) Return(names []string) host.Script             { return pod.Return(names) }
 func (staticPods) Stop() host.Script                             { return pod.Stop(component.Names()) }
 func (staticPods) StopOf(names []string) host.Script             { return pod.Stop(names) }
 func (staticPods) Pause(names []string) host.Script              { return pod.Stop(names) }
@@ -75,6 +76,11 @@ func (staticPods) Inherited(facts host.Facts, c component.Component) ([]string, 
 		return nil, false
 	}
 	return pod.InheritedDifferences(*have, c), true
+}
+
+func (staticPods) Returns(facts host.Facts, c component.Component) bool {
+	kept := pod.Read(facts.Output, c.Name).Kept
+	return kept != nil && len(pod.InheritedDifferences(*kept, c)) == 0
 }
 
 func (staticPods) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {

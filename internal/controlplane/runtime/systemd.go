@@ -26,6 +26,7 @@ func (systemd) Unit(name string) string                       { return unit.Name
 func (systemd) MainPID(name host.Script) host.Script          { return unit.MainPID(name) }
 func (systemd) Enable(names []string) host.Script             { return unit.Enable(names) }
 func (systemd) Restart(names []string) host.Script            { return unit.Restart(names) }
+func (systemd) Return(names []string) host.Script             { return unit.Restart(names) }
 func (systemd) Stop() host.Script                             { return unit.Stop() }
 func (systemd) StopOf(names []string) host.Script             { return unit.StopOf(names) }
 func (systemd) Pause(names []string) host.Script              { return unit.Pause(names) }
@@ -62,6 +63,8 @@ func (systemd) StartNote(facts host.Facts, name string) map[string]string {
 }
 
 func (systemd) InheritedDefinition(host.Facts, string) string { return "" }
+
+func (systemd) Returns(host.Facts, component.Component) bool { return false }
 
 func (systemd) Inherited(host.Facts, component.Component) ([]string, bool) { return nil, false }
 
