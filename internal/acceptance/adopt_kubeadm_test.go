@@ -20,6 +20,7 @@ type adoptedStory struct {
 	version string
 	etcd    string
 	from    kubeadmRelease
+	units   bool // the components run as units
 	// The arguments that the story changes.
 	apiServer, member string
 }
@@ -36,6 +37,7 @@ func TestAdoptKubeadm(t *testing.T) {
 		{"a create is refused", s.createRefused},
 		{"imported", s.imported},
 		{"kubeadm still works", s.kubeadmWorks},
+		{"moved to units and back", s.movedAndBack},
 		{"a first restart that fails", s.takenBack},
 		{"a flag of the API server", s.flagOfAPIServer},
 		{"a flag of the member", s.flagOfMember},
@@ -136,24 +138,36 @@ resource "kube_control_plane_endpoint" "this" {
 }
 
 resource "kube_etcd_member" "this" {
-  runtime = "static_pod"
   version = %q
   extra_args = {
     snapshot-count = "10000"
     max-txn-ops    = "200"
     %s
   }
-  patch = <<-EOT
+}
+
+resource "kube_control_plane_replica" "this" {
+  version       = %q
+  service_cidrs = ["10.96.0.0/12"]
+  pod_cidrs     = ["10.244.0.0/16"]
+  extra_args    = { apiserver = { event-ttl = "2h"%s } }
+}
+`, address("cp2"), s.etcd, s.member, s.version, s.apiServer))
+	pods := filepath.Join(s.w.Dir, "pods_override.tf")
+	if s.units {
+		write(t, pods, "")
+		return
+	}
+	write(t, pods, fmt.Sprintf(`
+resource "kube_etcd_member" "this" {
+  runtime = "static_pod"
+  patch   = <<-EOT
 %s
   EOT
 }
 
 resource "kube_control_plane_replica" "this" {
   runtime       = "static_pod"
-  version       = %q
-  service_cidrs = ["10.96.0.0/12"]
-  pod_cidrs     = ["10.244.0.0/16"]
-  extra_args    = { apiserver = { event-ttl = "2h"%s } }
   extra_volumes = {
     apiserver = {
       extra = {
@@ -167,8 +181,7 @@ resource "kube_control_plane_replica" "this" {
     EOT
   }
 }
-`, address("cp2"), s.etcd, s.member, kubeadmPatches["etcd"], s.version, s.apiServer,
-		kubeadmPatches["kube-apiserver"]))
+`, kubeadmPatches["etcd"], kubeadmPatches["kube-apiserver"]))
 }
 
 func (s *adoptedStory) processes(t *testing.T) map[string]string { return podProcesses(t, s.machine) }
@@ -260,6 +273,26 @@ func (s *adoptedStory) kubeadmWorks(t *testing.T) {
 	expectContains(t, onMachine(t, s.machine, "kubeadm token create --ttl 5m && kubeadm token list"), "authentication")
 	expectContains(t, onMachine(t, s.machine, "kubeadm upgrade plan --ignore-preflight-errors=all v"+s.version+
 		" 2>&1"), "Cluster version: "+s.version, "Target version: v"+s.version)
+}
+
+// movedAndBack: units run the components for a while. Then the manifests of kubeadm are there again, byte for byte.
+func (s *adoptedStory) movedAndBack(t *testing.T) {
+	const manifests = "cd /etc/kubernetes/manifests && sha256sum *"
+	const units = "etcd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service"
+	before := onMachine(t, s.machine, manifests)
+	s.units = true
+	s.configure(t)
+	apply(t, s.w)
+	expectRunBy(t, []string{"cp1"}, units, "")
+	expectNoManifests(t, "cp1")
+	s.units = false
+	s.configure(t)
+	expectContains(t, unfolded(plan(t, s.w)), "used again, byte for byte")
+	apply(t, s.w)
+	expectRunBy(t, []string{"cp1"}, "", "etcd kube-apiserver kube-controller-manager kube-scheduler")
+	if after := onMachine(t, s.machine, manifests); after != before {
+		t.Errorf("the manifests are\n%s\nand were\n%s", after, before)
+	}
 }
 
 // takenBack: a replica that does not become ready with its first restart is rolled back to the manifest of kubeadm.
