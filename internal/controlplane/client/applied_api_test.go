@@ -34,6 +34,7 @@ type apiServer struct {
 	dir     string
 	port    int
 	kubeadm string
+	set     string // of the programs
 	version string
 	pair    pki.KeyPair // of system:masters
 }
@@ -107,13 +108,19 @@ func (s *apiServer) file(t *testing.T, name, content string) string {
 // startAPIServer starts both and waits until the API server is ready.
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
+	return startAPIServerOf(t, "kubernetes")
+}
+
+// startAPIServerOf is startAPIServer with another release of Kubernetes.
+func startAPIServerOf(t *testing.T, set string) *apiServer {
+	t.Helper()
 	if testing.Short() {
 		testrun.Elsewhere(t, "make test-unit runs it")
 	}
-	s := &apiServer{bundle: cptest.Bundle(t), dir: t.TempDir(), port: freePort(t)}
-	etcd, apiserver := builtProgram(t, "etcd", "etcd"), builtProgram(t, "kubernetes", "kube-apiserver")
+	s := &apiServer{bundle: cptest.Bundle(t), dir: t.TempDir(), port: freePort(t), set: set}
+	etcd, apiserver := builtProgram(t, "etcd", "etcd"), builtProgram(t, set, "kube-apiserver")
 	s.kubeadm = builtProgram(t, "kubernetes", "kubeadm")
-	version, err := build.Version("kubernetes")
+	version, err := build.Version(set)
 	if err != nil {
 		t.Fatal(err)
 	}

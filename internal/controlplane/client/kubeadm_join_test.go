@@ -1,10 +1,12 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ func (s *apiServer) startControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := s.file(t, "controllers.conf", kubeconfig)
-	s.start(t, builtProgram(t, "kubernetes", "kube-controller-manager"), map[string]string{
+	s.start(t, builtProgram(t, s.set, "kube-controller-manager"), map[string]string{
 		"kubeconfig": admin, "leader-elect": "false", "bind-address": "127.0.0.1", "secure-port": fmt.Sprint(freePort(t)),
 		"controllers":               "bootstrapsigner,tokencleaner,csrapproving,csrsigning",
 		"cluster-signing-cert-file": s.file(t, "signing.crt", s.bundle.Signing(pki.Kubernetes)),
@@ -33,15 +35,22 @@ func (s *apiServer) startControllers(t *testing.T) {
 	})
 }
 
-// joining runs kubeadm 1.34, and its kubelet until that has a certificate. They have /etc/kubernetes and
+// joining runs kubeadm, and its kubelet until that has a certificate. They have /etc/kubernetes and
 // /var/lib/kubelet of their own. There is no container runtime, so the kubelet ends after it has got its certificate
-// (it waits for that only with rotation off), and kubeadm does not wait for its health.
+// (it waits for that only with rotation off), and kubeadm does not wait for its health. With $PAUSE, the kubelet starts
+// only when the file $OUT/go exists; $OUT/discovered says that kubeadm has read what it needs.
 const joining = `set -eu
 mount -t tmpfs tmpfs /etc/kubernetes
 mount -t tmpfs tmpfs /var/lib/kubelet
 (
   until [ -s /var/lib/kubelet/config.yaml ]; do sleep 0.2; done
   sed 's/^rotateCertificates: true$/rotateCertificates: false/' /var/lib/kubelet/config.yaml >/var/lib/kubelet/once.yaml
+  echo 'failCgroupV1: false' >>/var/lib/kubelet/once.yaml
+  if [ -n "$PAUSE" ]; then
+    until [ -s /etc/kubernetes/bootstrap-kubelet.conf ]; do sleep 0.2; done
+    : >"$OUT/discovered"
+    until [ -e "$OUT/go" ]; do sleep 0.2; done
+  fi
   timeout 60 "$KUBELET" --config=/var/lib/kubelet/once.yaml --kubeconfig=/etc/kubernetes/kubelet.conf \
     --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --hostname-override=worker1 \
     >"$OUT/kubelet.log" 2>&1 || true
@@ -55,8 +64,16 @@ cp /etc/kubernetes/pki/ca.crt /var/lib/kubelet/config.yaml /etc/kubernetes/kubel
 cp -L /var/lib/kubelet/pki/kubelet-client-current.pem "$OUT/client.pem"
 `
 
+// joinRun is how a join command is run.
+type joinRun struct {
+	set     string // of kubeadm and kubelet
+	command string
+	limit   time.Duration
+	between func() // is called between the discovery and the start of the kubelet; nil: nothing happens then
+}
+
 // join runs a join command, and returns the output and the directory with what the worker has then.
-func (s *apiServer) join(t *testing.T, command string, limit time.Duration) (output, dir string, err error) {
+func (s *apiServer) join(t *testing.T, r joinRun) (output, dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, path := range []string{"/etc/kubernetes", "/var/lib/kubelet"} {
@@ -64,23 +81,89 @@ func (s *apiServer) join(t *testing.T, command string, limit time.Duration) (out
 			t.Cleanup(func() { _ = os.Remove(path) })
 		}
 	}
-	node := func(name string) string { return builtProgram(t, "kubernetes-1.34-node", name) }
-	join := exec.CommandContext(t.Context(), "timeout", fmt.Sprint(limit.Seconds()),
+	node := func(name string) string { return builtProgram(t, r.set, name) }
+	join := exec.CommandContext(t.Context(), "timeout", fmt.Sprint(r.limit.Seconds()),
 		"unshare", "--mount", "sh", "-c", joining)
-	join.Env = append(os.Environ(), "KUBELET="+node("kubelet"), "KUBEADM="+node("kubeadm"), "OUT="+dir, "JOIN="+command)
+	pause := ""
+	if r.between != nil {
+		pause = "yes"
+	}
+	join.Env = append(os.Environ(), "KUBELET="+node("kubelet"), "KUBEADM="+node("kubeadm"), "OUT="+dir,
+		"JOIN="+r.command, "PAUSE="+pause)
 	join.WaitDelay = 5 * time.Second
+	ctx, ended := context.WithCancel(t.Context())
+	defer ended()
+	if r.between != nil {
+		go whenDiscovered(ctx, dir, r.between)
+	}
 	out, err := join.CombinedOutput()
 	return string(out), dir, err
 }
 
-// TestKubeadmJoins: kubeadm 1.34 as it is released reads what the provider applies, with the join command of a token;
-// a kubelet gets its certificate. Tokens that have ended, and a wrong pin, are refused with the reason.
+// whenDiscovered calls between once the script has read what it needs, and lets it go on.
+func whenDiscovered(ctx context.Context, dir string, between func()) {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "discovered")); err == nil {
+			between()
+			_ = os.WriteFile(filepath.Join(dir, "go"), nil, 0o600) // without it, the script ends by its limit
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// joinReleases are the releases of kubeadm and kubelet that join, with the control planes that may have them: neither
+// may be newer than the API server (https://kubernetes.io/releases/version-skew-policy).
+var joinReleases = []struct {
+	node   string
+	planes []string
+}{
+	{"kubernetes-1.34-node", []string{"kubernetes-1.34", "kubernetes-1.35", "kubernetes"}},
+	{"kubernetes-1.35-node", []string{"kubernetes-1.35", "kubernetes"}},
+	{"kubernetes-1.36-node", []string{"kubernetes"}},
+}
+
+// TestKubeadmJoins: kubeadm as it is released reads what the provider applies, with the join command of a token; a
+// kubelet gets its certificate: each release, in each control plane that may have it.
 func TestKubeadmJoins(t *testing.T) {
 	testrun.Long(t)
+	for _, plane := range []string{"kubernetes-1.34", "kubernetes-1.35", "kubernetes"} {
+		t.Run(plane, func(t *testing.T) {
+			s := startJoinable(t, plane)
+			for _, r := range joinReleases {
+				if !slices.Contains(r.planes, plane) {
+					continue
+				}
+				t.Run(r.node, func(t *testing.T) {
+					_, command := s.token(t, time.Hour)
+					output, dir, err := s.join(t, joinRun{set: r.node, command: command, limit: 150 * time.Second})
+					if err != nil {
+						t.Fatalf("%v\n%s\n%s", err, output, kubeletLog(dir))
+					}
+					s.expectJoined(t, dir)
+				})
+			}
+		})
+	}
+}
+
+// joinable is an API server with the controllers and the objects that a join needs.
+type joinable struct {
+	*apiServer
+	api  Applied
+	pins []string
+}
+
+func startJoinable(t *testing.T, set string) joinable {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		testrun.Missing(t, "root privileges")
 	}
-	s := startAPIServer(t)
+	s := startAPIServerOf(t, set)
 	api := s.applied(t)
 	for _, o := range s.objects(t) {
 		mustApply(t.Context(), t, api, o)
@@ -90,42 +173,76 @@ func TestKubeadmJoins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	make := func(validity time.Duration) (nodebootstrap.Token, string) {
-		token, err := nodebootstrap.NewToken()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := api.Create(t.Context(), token.Object(time.Now().Add(validity), "for a test")); err != nil {
-			t.Fatal(err)
-		}
-		return token, nodebootstrap.JoinCommand(fmt.Sprintf("127.0.0.1:%d", s.port), token.Text(), pins)
-	}
-	_, good := make(time.Hour)
-	output, dir, err := s.join(t, good, 150*time.Second)
-	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "kubelet.log"))
-		t.Fatalf("%v\n%s\n%s", err, output, log)
-	}
-	s.expectJoined(t, dir)
+	return joinable{s, api, pins}
+}
 
-	revoked, command := make(time.Hour)
-	if err := api.Delete(t.Context(), nodebootstrap.TokenObject(revoked.ID), ""); err != nil {
+// token makes a token, and returns it with its join command.
+func (s joinable) token(t *testing.T, validity time.Duration) (nodebootstrap.Token, string) {
+	t.Helper()
+	token, err := nodebootstrap.NewToken()
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, expired := make(time.Second)
-	_, other := make(time.Hour)
+	if err := s.api.Create(t.Context(), token.Object(time.Now().Add(validity), "for a test")); err != nil {
+		t.Fatal(err)
+	}
+	return token, nodebootstrap.JoinCommand(fmt.Sprintf("127.0.0.1:%d", s.port), token.Text(), s.pins)
+}
+
+// kubeletLog returns what the kubelet of a join has written.
+func kubeletLog(dir string) string {
+	log, _ := os.ReadFile(filepath.Join(dir, "kubelet.log"))
+	return string(log)
+}
+
+// TestKubeadmRefused: tokens that have ended, also between the discovery and the kubelet's request, and a wrong pin,
+// are refused with the reason.
+func TestKubeadmRefused(t *testing.T) {
+	testrun.Long(t)
+	s := startJoinable(t, "kubernetes")
+	const set = "kubernetes-1.34-node"
+	revoke := func(token nodebootstrap.Token) error {
+		return s.api.Delete(t.Context(), nodebootstrap.TokenObject(token.ID), "")
+	}
+	revoked, command := s.token(t, time.Hour)
+	if err := revoke(revoked); err != nil {
+		t.Fatal(err)
+	}
+	_, expired := s.token(t, time.Second)
+	_, other := s.token(t, time.Hour)
 	for name, c := range map[string]struct{ command, want string }{
 		"revoked":   {command, "could not find a JWS signature in the cluster-info ConfigMap"},
 		"expired":   {expired, "could not find a JWS signature in the cluster-info ConfigMap"},
-		"wrong pin": {strings.Replace(other, pins[0], "sha256:"+strings.Repeat("0", 64), 1), "cluster CA found in"},
+		"wrong pin": {strings.Replace(other, s.pins[0], "sha256:"+strings.Repeat("0", 64), 1), "cluster CA found in"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			output, _, err := s.join(t, c.command+" --v=1", 20*time.Second) // kubeadm would try for five minutes
+		t.Run(name, func(t *testing.T) { // kubeadm would try for five minutes
+			output, _, err := s.join(t, joinRun{set: set, command: c.command + " --v=1", limit: 20 * time.Second})
 			if err == nil || !strings.Contains(output, c.want) {
 				t.Errorf("%v, want %q:\n%s", err, c.want, output)
 			}
 		})
 	}
+	t.Run("revoked in the middle", func(t *testing.T) {
+		token, command := s.token(t, time.Hour)
+		revoked := make(chan error, 1)
+		output, dir, err := s.join(t, joinRun{set: set, command: command, limit: 150 * time.Second, between: func() {
+			revoked <- revoke(token)
+		}})
+		select {
+		case failed := <-revoked:
+			if failed != nil {
+				t.Fatal(failed)
+			}
+		default:
+			t.Fatalf("kubeadm has discovered nothing: %v\n%s", err, output)
+		}
+		if log := kubeletLog(dir); err == nil || !strings.Contains(log, "Unauthorized") {
+			t.Errorf("%v:\n%s\n%s", err, output, log)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "kubelet.conf")); err == nil {
+			t.Error("the worker has credentials")
+		}
+	})
 }
 
 // expectJoined checks what the worker has after it has joined.
