@@ -118,11 +118,12 @@ func (w writtenFile) truncated(source string) string {
 }
 
 // incomplete returns why a file is not complete, or "". Staged files are not expected to be: they
-// are leftovers, which clean looks for.
+// are leftovers, which clean looks for. The mark that a replica is in rotation is empty.
 func (w writtenFile) incomplete() string {
 	name := path.Base(w.path)
 	switch {
-	case strings.HasPrefix(name, ".") && strings.Contains(name, ".kube-"), strings.HasSuffix(name, "lock"):
+	case strings.HasPrefix(name, ".") && strings.Contains(name, ".kube-"), strings.HasSuffix(name, "lock"),
+		name == "registered" && strings.HasPrefix(w.path, "/etc/kube-endpoint-"):
 		return ""
 	case w.size == 0:
 		return fmt.Sprintf("%s: %s is empty", w.machine, w.path)
@@ -130,13 +131,13 @@ func (w writtenFile) incomplete() string {
 		return ""
 	}
 	var err error
-	switch path.Ext(name) {
-	case ".crt", ".key", ".pub":
+	switch kind := path.Ext(name); {
+	case kind == ".crt", kind == ".key", kind == ".pub":
 		err = wholePEM(w.text)
-	case ".json":
+	case kind == ".json":
 		var document any
 		err = json.Unmarshal([]byte(w.text), &document)
-	case ".conf", ".yaml":
+	case kind == ".yaml", kind == ".conf" && strings.HasPrefix(w.path, "/etc/kubernetes/"): // a kubeconfig
 		var document any
 		err = yaml.Unmarshal([]byte(w.text), &document)
 	}

@@ -34,6 +34,10 @@ func TestIncomplete(t *testing.T) {
 		{"/etc/kubernetes/admin.conf", "users:\n- name: \"x", "is not complete"},
 		{"/etc/systemd/system/etcd.service", "[Service]\nExecStart=/opt/ku", "its last line does not end"},
 		{"/etc/haproxy/kube/.lock", "", ""},
+		{"/etc/kube-endpoint-bgp/registered", "", ""},
+		{"/etc/kube-endpoint-dns/key", "", "is empty"},
+		{"/etc/kube-endpoint-bgp/bird.conf", "router id 10.0.0.11;\nprotocol bgp { }\n", ""},
+		{"/etc/kube-endpoint-bgp/bird.conf", "router id 10.0", "its last line does not end"},
 		{"/etc/kubernetes/pki/.ca.key.kube-12-0123456789abcdef", "", ""},
 	} {
 		file := writtenFile{machine: "cp1", path: c.path, size: len(c.text), text: c.text}

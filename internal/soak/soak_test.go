@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
@@ -119,6 +121,34 @@ func TestResults(t *testing.T) {
 	} {
 		if !strings.Contains(string(text), key) {
 			t.Errorf("the JSON has no %s:\n%s", key, text)
+		}
+	}
+}
+
+// TestScheduledParts: the jobs of the scheduled workflow run each scenario once.
+func TestScheduledParts(t *testing.T) {
+	root, err := build.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "long.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^ +part: .*'(\["\^.*"\])'`).FindSubmatch(text)
+	var patterns []string
+	if list == nil || json.Unmarshal(list[1], &patterns) != nil {
+		t.Fatalf("no parts in\n%s", text)
+	}
+	for _, s := range Scenarios() {
+		var parts []string
+		for _, pattern := range patterns {
+			if len(choose([]Scenario{s}, regexp.MustCompile(pattern))) > 0 {
+				parts = append(parts, pattern)
+			}
+		}
+		if len(parts) != 1 {
+			t.Errorf("%s is in the parts %q", s.Name, parts)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 # Prints every file that the provider writes to a machine: its permissions, its size and its
 # path, and the content of small ones in base64.
-find /etc/etcd /etc/kubernetes /etc/haproxy/kube /opt/kube /etc/systemd/system -xdev -type f \
+find /etc/etcd /etc/kubernetes /etc/haproxy/kube /etc/kube-endpoint-* /opt/kube /etc/systemd/system -xdev -type f \
   -printf '%m %s %p\n' 2>/dev/null |
   while read -r mode size file; do
     content=-
