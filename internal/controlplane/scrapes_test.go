@@ -107,3 +107,20 @@ func FuzzScrapedIn(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParseReview verifies that a review of any machine has no process without a name, and no file that is not of it.
+func FuzzParseReview(f *testing.F) {
+	f.Add("file\t/etc/kubernetes/audit.yaml\teA==\nscraped\tnone\n")
+	f.Add("file\tx\tno base64\nfile\n\t\t\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		got := parseReview(Health{}, output)
+		for name := range got.Files {
+			if !strings.Contains(output, "file\t"+name+"\t") {
+				t.Errorf("%q: file %q", output, name)
+			}
+		}
+		if got.Scrapers != nil && got.ScrapersErr != nil || got.Scraped != nil && got.ScrapedErr != nil {
+			t.Errorf("%q: a value and an error: %+v", output, got)
+		}
+	})
+}

@@ -81,3 +81,16 @@ func FuzzArchivedSnapshotIn(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReadStaged verifies that what was staged is complete, and that its token is one that a unit can have.
+func FuzzReadStaged(f *testing.F) {
+	f.Add("token etcd-0123456789abcdef\nsize 1\nsaved 1700000000\nrevision 7\nbump 9\nkeys 3\nca eA==\nhead eA==\n")
+	f.Add("token $(id)\nsize -1\nsaved x\nsample " + strings.Repeat("A", 64) + "\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		got, err := ReadStaged(output)
+		if err == nil && (got.Token == "" || strings.ContainsAny(got.Token, " ;$`'\"\n\x1b") || got.Size < 0 ||
+			got.Revision < 0 || got.Bump < 0 || got.Keys < 0 || got.Saved.IsZero()) {
+			t.Errorf("%q is parsed as %+v", output, got)
+		}
+	})
+}
