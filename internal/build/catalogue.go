@@ -174,6 +174,17 @@ func tools() []set {
 			},
 		},
 		{
+			name: "helm-provider", product: "helm-provider", kind: tool, folder: "helm-provider",
+			versionOf: "github.com/hashicorp/terraform-provider-helm",
+			programs: []program{{
+				name: "terraform-provider-helm", pkg: "github.com/hashicorp/terraform-provider-helm",
+			}},
+		},
+		{
+			name: "coredns", product: "coredns", kind: tool, folder: "coredns", versionOf: "github.com/coredns/coredns",
+			programs: []program{{name: "coredns", pkg: "github.com/coredns/coredns"}},
+		},
+		{
 			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
 			versionOf: "github.com/rhysd/actionlint",
 			programs:  []program{{name: "actionlint", pkg: "github.com/rhysd/actionlint/cmd/actionlint"}},

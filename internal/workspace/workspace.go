@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -32,10 +33,18 @@ type Workspace struct {
 	Log       string               // file for a trace of everything, as TF_LOG_PATH; "" for none
 	Program   string               // folder of the provider's main package; "" for the released one
 	Variables []string             // of the provider, NAME=VALUE, set by the linker
+	Others    []Other              // providers that the configuration needs in addition
 	Env       []string             // added to the environment of the CLI and of the provider
 	Started   func(address string) // called for each resource that an Apply begins; may be nil
 	lab       *lab.Lab
 	terraform string
+}
+
+// Other is a provider of somebody else.
+type Other struct {
+	Source  string // NAMESPACE/NAME
+	Version string
+	Program string // the path of the executable
 }
 
 // Open gives the workspace in dir without making anything. terraform is the
@@ -94,8 +103,13 @@ func (w *Workspace) Init(ctx context.Context, log io.Writer) error {
 func (w *Workspace) ProviderPath() string { return w.binary("registry.terraform.io") }
 
 func (w *Workspace) binary(registry string) string {
-	return filepath.Join(w.Dir, "mirror", registry, "kubequorum", "kube", version,
-		runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-kube_v"+version)
+	return w.mirrored(registry, "kubequorum/kube", version)
+}
+
+// mirrored is the path of the binary of a provider within the mirror.
+func (w *Workspace) mirrored(registry, source, version string) string {
+	return filepath.Join(w.Dir, "mirror", registry, source, version, runtime.GOOS+"_"+runtime.GOARCH,
+		"terraform-provider-"+path.Base(source)+"_v"+version)
 }
 
 // mirror builds the provider into the mirror, for Terraform and for OpenTofu.
@@ -103,17 +117,31 @@ func (w *Workspace) mirror(ctx context.Context) error {
 	if err := build.Provider(ctx, cmp.Or(w.Program, "."), w.ProviderPath(), w.Variables...); err != nil {
 		return err
 	}
-	twin := w.binary("registry.opentofu.org")
-	if err := os.MkdirAll(filepath.Dir(twin), 0o755); err != nil {
-		return fmt.Errorf("make mirror: %w", err)
+	if err := link(w.ProviderPath(), w.binary("registry.opentofu.org"), os.Link); err != nil {
+		return err
 	}
-	_ = os.Remove(twin)
-	if err := os.Link(w.ProviderPath(), twin); err != nil {
-		return fmt.Errorf("make mirror: %w", err)
+	for _, o := range w.Others {
+		for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+			if err := link(o.Program, w.mirrored(registry, o.Source, o.Version), os.Symlink); err != nil {
+				return err
+			}
+		}
 	}
 	cli := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = "+
 		"true\n", filepath.Join(w.Dir, "mirror"))
 	return os.WriteFile(w.CLIConfig(), []byte(cli), 0o600)
+}
+
+// link makes a link to a file in the mirror, in place of an earlier one.
+func link(to, at string, make func(to, at string) error) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return fmt.Errorf("make mirror: %w", err)
+	}
+	_ = os.Remove(at)
+	if err := make(to, at); err != nil {
+		return fmt.Errorf("make mirror: %w", err)
+	}
+	return nil
 }
 
 // CLIConfig is the CLI configuration that leads to the mirror.
