@@ -132,8 +132,27 @@ done`)
 		onMachine(t, lb, `systemctl start nginx`)
 		expectEmptyPlan(t, w)
 	})
+	t.Run("a balancer that ends TLS", func(t *testing.T) { endsTLS(t, w, lb) })
 	apply(t, w, "-destroy")
 	expectBare(t, bare, "cp1", "cp2", "cp3")
+}
+
+// endsTLS: the answer of a balancer that shows a certificate of its own is none.
+func endsTLS(t *testing.T, w *workspace.Workspace, lb *lab.Machine) {
+	onMachine(t, lb, `systemctl stop nginx`)
+	if err := services.MakeCertificate(t.Context(), lb); err != nil {
+		t.Fatal(err)
+	}
+	startBalancer(t, services.HAProxyEndsTLS, lb, targetsOn("cp1", "cp2"), "/readyz")
+	await(t, "the balancer does not answer", func() bool {
+		return strings.Contains(onMachine(t, lb, "curl -s -k --max-time 2 https://127.0.0.1:6443/readyz || :"), "ok")
+	})
+	text, changes, err := w.Plan(t.Context())
+	if err != nil || !changes || !strings.Contains(unfolded(text), "the balancer ends TLS itself") {
+		t.Errorf("the plan does not say that the balancer ends TLS: %v\n%s", err, text)
+	}
+	onMachine(t, lb, `systemctl stop haproxy; systemctl start nginx`)
+	expectEmptyPlan(t, w)
 }
 
 // targetsOn returns what the balancer sends requests to.

@@ -19,15 +19,36 @@ type Balancer struct {
 // HAProxy checks its targets actively, as a cloud's balancer does. It can end the connections at an address that
 // its machine has given up ("transparent").
 var HAProxy = Balancer{"HAProxy", "haproxy", func(targets map[string]string, path string) (string, string) {
-	text := "defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
+	return checking("transparent", "", targets, path)
+}}
+
+// HAProxyEndsTLS is HAProxy that decrypts what it passes on, with a certificate of its own (MakeCertificate).
+var HAProxyEndsTLS = Balancer{"HAProxy that ends TLS", "haproxy", func(
+	targets map[string]string, path string,
+) (file, text string) {
+	return checking("ssl crt "+certificatePath, "ssl", targets, path)
+}}
+
+const certificatePath = "/etc/haproxy/own.pem"
+
+// checking returns the configuration of HAProxy with active checks, and with options of its socket and its servers.
+func checking(bind, server string, targets map[string]string, path string) (file, text string) {
+	text = "defaults\n mode tcp\n timeout connect 2s\n timeout client 1h\n timeout server 1h\n" +
 		" retries 2\n option redispatch 1\n" +
-		"listen api\n bind :::6443 v4v6 transparent\n option httpchk GET " + path +
-		"\n default-server check check-ssl verify none inter 500ms fall 2 rise 2\n"
+		"listen api\n bind :::6443 v4v6 " + bind + "\n option httpchk GET " + path +
+		"\n default-server " + server + " check check-ssl verify none inter 500ms fall 2 rise 2\n"
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		text += fmt.Sprintf(" server %s %s\n", name, targets[name])
 	}
 	return "/etc/haproxy/haproxy.cfg", text
-}}
+}
+
+// MakeCertificate makes the certificate of HAProxyEndsTLS.
+func MakeCertificate(ctx context.Context, m *lab.Machine) error {
+	_, err := run(ctx, m, "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=balancer -keyout "+certificatePath+
+		" -out "+certificatePath+".crt 2>/dev/null\ncat "+certificatePath+".crt >>"+certificatePath)
+	return err
+}
 
 // Nginx has no active checks: it would send requests to an API server that is not ready. So hooks tell it
 // which replicas are in rotation (InstallPool).
