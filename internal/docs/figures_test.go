@@ -71,6 +71,11 @@ func TestEndpointTables(t *testing.T) {
 	}
 	replaceTable(t, "templates/guides/soak.md", "endpoints", endpoints)
 	replaceTable(t, "templates/guides/soak.md", "pulled plugs", plugTable(run))
+	summary, err := endpointSummary(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceTable(t, "README.md", "endpoints", summary)
 }
 
 // replaceTable compares what is between the comments of a table with what is wanted.
