@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -46,6 +47,7 @@ func TestAdoptCluster(t *testing.T) {
 	s.w = newStory(t, append([]string{"cp4"}, s.names...)...) // it trusts the machines that have been made anew
 	choose(t, s.w, s.names...)
 	runSteps(t, s.names, []adoptedStep{
+		{"by kubeadm", s.byKubeadm},
 		{"imported", s.imported},
 		{"a flag of the API servers", s.flagChanged},
 		{"certificates renewed", s.renewed},
@@ -144,6 +146,35 @@ func (s *adoptedCluster) underLoad(t *testing.T, change func()) {
 	clients := startLoadOn(t, outputOf(t, s.w, "kubeconfig"), func() []string { return s.names[1:2] })
 	change()
 	undisturbed(t, clients)
+}
+
+// flagByHand sets and removes the flag $flag in kubeadm's manifest, and waits until the API server has followed.
+const flagByHand = `file=/etc/kubernetes/manifests/kube-apiserver.yaml
+pid=$(pidof kube-apiserver)
+if grep -q -- "$flag" "$file"; then sed "/- $flag\$/d" "$file" >/root/apiserver
+else sed "s/^    - kube-apiserver\$/&\n    - $flag/" "$file" >/root/apiserver; fi
+mv /root/apiserver "$file"
+until now=$(pidof kube-apiserver) && [ "$now" != "$pid" ] && curl -ksf "https://$address:6443/readyz" >/dev/null; do
+  sleep 0.2
+done`
+
+// byKubeadm makes changes as without the provider, for comparison: their clients notice what they may. A machine
+// follows when the one before is ready. The second change of the flag takes the first one back.
+func (s *adoptedCluster) byKubeadm(t *testing.T) {
+	admin := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/super-admin.conf")
+	for _, step := range []struct{ name, script string }{
+		{"a flag of the API servers", "flag=--goaway-chance=0\n" + flagByHand},
+		{"its former value", "flag=--goaway-chance=0\n" + flagByHand},
+		{"certificates renewed", "kubeadm certs renew all >/dev/null\n" + services.KubeadmRestart},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			clients := startLoad(t, admin, "cp2")
+			for _, name := range s.names {
+				onMachine(t, shared.lab.Machine(name), "address="+address(name)+"\n"+step.script)
+			}
+			t.Logf("clients notice: %q", load.Verdict(reportOf(t, clients), clients.criteria))
+		})
+	}
 }
 
 // imported: clients of kubeadm's administrator notice nothing, and nothing restarts.

@@ -77,12 +77,7 @@ func startClients(t *testing.T, config load.Config) *clients {
 // excused is in the output.
 func undisturbed(t *testing.T, l *clients) {
 	t.Helper()
-	report, err := l.Stop(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
-	fmt.Fprintln(t.Output(), report)
-	violated := load.Verdict(report, l.criteria)
+	violated := load.Verdict(reportOf(t, l), l.criteria)
 	for _, criterion := range violated {
 		t.Error(criterion)
 	}
@@ -91,6 +86,18 @@ func undisturbed(t *testing.T, l *clients) {
 			t.Logf("%s:\n%s", m.Name, onMachine(t, m, journalScript))
 		}
 	}
+}
+
+// reportOf stops clients, and returns what they observed.
+func reportOf(t *testing.T, l *clients) load.Report {
+	t.Helper()
+	report, err := l.Stop(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	fmt.Fprintln(t.Output(), report)
+	recordFigures(t, report, l.criteria)
+	return report
 }
 
 // journalScript prints the leader changes, and the stops and starts.

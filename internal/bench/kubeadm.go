@@ -232,7 +232,7 @@ func (k kubeadmPlane) create(ctx context.Context) error {
 // renew renews all certificates, and restarts what uses them, a machine at a time.
 func (k kubeadmPlane) renew(ctx context.Context) error {
 	for _, m := range k.first(few) {
-		if err := run(ctx, m, with(variables(m), "kubeadm certs renew all >/dev/null\n"+kubeadmRestartScript)); err != nil {
+		if err := run(ctx, m, with(variables(m), "kubeadm certs renew all >/dev/null\n"+services.KubeadmRestart)); err != nil {
 			return err
 		}
 	}

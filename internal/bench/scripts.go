@@ -76,8 +76,6 @@ var (
 	followScript string
 	//go:embed scripts/save.sh
 	saveScript string
-	//go:embed scripts/kubeadm_restart.sh
-	kubeadmRestartScript string
 	//go:embed scripts/memory.sh
 	memoryScript string
 )

@@ -22,6 +22,8 @@ var (
 	KubeadmJoin string
 	//go:embed kubeadm_balancers.sh
 	KubeadmBalancers string
+	//go:embed kubeadm_restart.sh
+	KubeadmRestart string // sets $address before
 )
 
 // KubeadmTicket prints what KubeadmJoin needs, on the machine of KubeadmInit: a token, the digest of the authority's
