@@ -1,6 +1,7 @@
 # Static pods: functions for sh, coreutils, grep, systemctl, ss, and crictl or ctr of containerd. The function flush
 # must be defined. The kubelet runs what is in the directory of manifests; what a machine wants is a file elsewhere.
 pod_manifests=/etc/kubernetes/manifests
+pod_logs=/var/log/pods
 
 # pod_runtime: prints the tool of the container runtime that this machine has, or nothing. The socket is that of the
 # runtime if crictl has no configuration, because it would try several.
@@ -84,6 +85,15 @@ pod_containers() {
     ;;
   *) return 1 ;;
   esac
+}
+
+# pod_directories NAME: prints the directories of the component's logs, one for each of its pods.
+pod_directories() {
+  pod_on=$(pod_node)
+  for pod_dir in "$pod_logs/kube-system_$1-"*; do
+    pod_of=${pod_dir##*/kube-system_}
+    [ ! -d "$pod_dir" ] || ! pod_belongs "$1" "${pod_of%%_*}" "$pod_on" || printf '%s\n' "$pod_dir"
+  done
 }
 
 # pod_image NAME: prints the image of the component's container that runs.
@@ -183,8 +193,8 @@ pod_stop() {
   # The kubelet forgets a pod when it has removed its directory. A pod of the same name with another manifest that
   # appears before starts 10 to 15 s later.
   pod_until=$(($(date +%s) + 10))
-  for pod_file in "/var/log/pods/kube-system_$pod_name-"*; do
-    while [ -d "/var/lib/kubelet/pods/${pod_file##*_}" ] && [ "$(date +%s)" -lt "$pod_until" ]; do sleep 0.2; done
+  pod_directories "$pod_name" | while IFS= read -r pod_dir; do
+    while [ -d "/var/lib/kubelet/pods/${pod_dir##*_}" ] && [ "$(date +%s)" -lt "$pod_until" ]; do sleep 0.2; done
   done
 }
 
@@ -306,14 +316,16 @@ $pod_lines
 POD_LINES
   fi
   pod_duplicates "$1" | while IFS= read -r pod_file; do printf 'pod\tduplicate\t%s\t%s\n' "$1" "$pod_file"; done
-  for pod_file in "/var/log/pods/kube-system_$1-"*/"$1"/*.log; do
-    [ ! -f "$pod_file" ] || printf 'pod\tlog\t%s\t%s\n' "$1" "$(basename -- "$pod_file" .log)"
+  pod_directories "$1" | while IFS= read -r pod_dir; do
+    for pod_file in "$pod_dir/$1"/*.log; do
+      [ ! -f "$pod_file" ] || printf 'pod\tlog\t%s\t%s\n' "$1" "$(basename -- "$pod_file" .log)"
+    done
   done
 }
 
 # pod_log NAME LINES: prints the last lines that the newest container of the component has written.
 pod_log() {
-  # shellcheck disable=SC2012 # the kubelet makes these names
-  pod_file=$(ls -t "/var/log/pods/kube-system_$1-"*/"$1"/*.log 2>/dev/null | head -n 1)
+  pod_file=$(pod_directories "$1" | while IFS= read -r pod_dir; do printf '%s\n' "$pod_dir/$1"/*.log; done |
+    xargs -r ls -t 2>/dev/null | head -n 1)
   [ -z "$pod_file" ] || tail -n "$2" -- "$pod_file" | sed -E 's/^[^ ]+ (stdout|stderr) [FP] //'
 }

@@ -67,7 +67,7 @@ func shellWith(t *testing.T, dir, pod string, with []string, script host.Script)
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("sh", "-euc", string(Functions()+"pod_manifests=$STATE/manifests\n"+script))
+	command := exec.Command("sh", "-euc", string(Functions()+"pod_manifests=$STATE/manifests\npod_logs=$STATE/logs\n"+script))
 	command.Env = []string{
 		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32), "POD=" + pod,
 		"CONTAINER_RUNTIME_ENDPOINT=unix:///run/x.sock",
@@ -138,6 +138,13 @@ func TestContainersOfOtherPods(t *testing.T) {
 			// Which node this is says only the kubelet.
 			"etcd-events-cp1": words == nil, "etcd-events-cp2": true, "etcd-cp2": true,
 		} {
+			if pod != "" {
+				write(t, dir+"/logs/kube-system_"+pod+"_0123/etcd/3.log", "a line of "+pod+"\n")
+				out, err := shellWith(t, dir, pod, []string{"systemctl"}, Log("etcd", 1)+"pod_directories etcd\n")
+				if err != nil || strings.Contains(out, pod+"_0123") != belongs {
+					t.Errorf("kubelet %q: the log of %q belongs: %v: %v %q", words, pod, !belongs, err, out)
+				}
+			}
 			for _, tool := range []string{"ctr", "crictl"} {
 				out, err := shellWith(t, dir, pod, []string{tool, "systemctl"}, "pod_containers etcd\n")
 				if err != nil || strings.Contains(out, "RUNNING") != belongs {
