@@ -47,7 +47,7 @@ variable "kubelet_config" {
 variable "coredns_image" {
   description = "Image of CoreDNS."
   type        = string
-  default     = "registry.k8s.io/coredns/coredns:v1.14.7"
+  default     = "registry.k8s.io/coredns/coredns:v1.14.2"
 }
 
 variable "dns_upstream" {

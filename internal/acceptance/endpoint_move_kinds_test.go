@@ -98,6 +98,9 @@ func TestMoveKinds(t *testing.T) {
 	undisturbed(t, announced)
 	apply(t, m.w, "-destroy")
 	for _, name := range m.names {
-		onMachine(t, shared.lab.Machine(name), "! ls -d /etc/kube-endpoint-* /etc/haproxy/kube")
+		left := onMachine(t, shared.lab.Machine(name), "ls -d /etc/kube-endpoint-* /etc/haproxy/kube 2>/dev/null || :")
+		if left != "" {
+			t.Errorf("%s still has %s", name, left)
+		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 // figuresVariable names the file to which tests add what clients observed.
 const figuresVariable = "KUBE_TEST_FIGURES"
 
+// figuresBegun is whether this run has begun the file.
+var figuresBegun bool
+
 // recordFigures adds what clients observed to the file of figuresVariable, if it is set, under the name of the test.
 func recordFigures(t *testing.T, r load.Report, c load.Criteria) {
 	t.Helper()
@@ -23,9 +26,13 @@ func recordFigures(t *testing.T, r load.Report, c load.Criteria) {
 		return
 	}
 	run, err := jsonfile.ReadRun[load.Observation](file)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		figuresBegun = true
 		run.Date = time.Now().UTC().Truncate(time.Second)
 		run.Commit, err = build.Commit(t.Context())
+	case err == nil && !figuresBegun:
+		t.Fatalf("%s has the figures of another run: remove it, or set %s to another file", file, figuresVariable)
 	}
 	if err != nil {
 		t.Fatal(err)

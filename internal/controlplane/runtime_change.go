@@ -60,7 +60,7 @@ func leaveRuntime(ctx context.Context, s Spec, from runtime.Runtime) error {
 			script += "rm -rf -- " + host.Words(dir) + "\n"
 		}
 	}
-	script = from.Stop() + script + host.Discard(definitions...)
+	script = from.Leave() + script + host.Discard(definitions...)
 	if from.OnMachine() {
 		script += from.Forget()
 	} else {

@@ -25,15 +25,30 @@ pod_crictl() {
   crictl "$@"
 }
 
-# pod_node: prints the node's name of the kubelet that runs, or nothing.
+# pod_node: prints the node's name of the kubelet that runs, or nothing if it is not certain: the name of the machine
+# may have changed since the kubelet started, unless a pod of the control plane has it.
 pod_node() {
   pod_pid=$(systemctl show --property=MainPID --value kubelet.service 2>/dev/null)
   [ -n "$pod_pid" ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
-  tr '\0' '\n' <"/proc/$pod_pid/cmdline" | awk -v host="$(uname -n)" '
-    after { host = $0; after = 0 }
+  pod_override=$(tr '\0' '\n' <"/proc/$pod_pid/cmdline" | awk '
+    NR == 1 { if ($0 !~ /(^|\/)kubelet$/) exit }
+    after { name = $0; after = 0 }
     $0 == "--hostname-override" { after = 1 }
-    sub(/^--hostname-override=/, "") { host = $0 }
-    END { print tolower(host) }'
+    sub(/^--hostname-override=/, "") { name = $0 }
+    END { print tolower(name) }')
+  if [ -n "$pod_override" ]; then
+    echo "$pod_override"
+    return
+  fi
+  pod_host=$(uname -n | tr '[:upper:]' '[:lower:]')
+  for pod_known in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+    for pod_dir in "$pod_logs/kube-system_$pod_known-${pod_host}_"*; do
+      if [ -d "$pod_dir" ]; then
+        echo "$pod_host"
+        return
+      fi
+    done
+  done
 }
 
 # pod_belongs NAME POD NODE: whether a pod of the kubelet on NODE is that of the component. The kubelet appends the
@@ -150,6 +165,18 @@ pod_keep() {
   [ -e "$pod_manifests/$1.yaml" ] && ! grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml" || return 0
   (umask 077 && mkdir -p -- "$2")
   pod_copy "$pod_manifests/$1.yaml" "$2" "$1"
+}
+
+# pod_mark NAME DIRECTORY: notes, where pod_keep keeps it, whether the component runs from a manifest that somebody else
+# has written, before another runtime takes it over. Without a manifest, what was noted before stays.
+pod_mark() {
+  [ -e "$pod_manifests/$1.yaml" ] || return 0
+  if grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml"; then
+    rm -f -- "$2/.$1.returns"
+  else
+    (umask 077 && mkdir -p -- "$2" && : >"$2/.$1.returns")
+    flush "$2"
+  fi
 }
 
 # pod_gone NAME PORT…: whether no container of the component runs, and nothing listens on its ports.

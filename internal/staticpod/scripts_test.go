@@ -1,6 +1,7 @@
 package staticpod
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,8 @@ func shellWith(t *testing.T, dir, pod string, with []string, script host.Script)
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("sh", "-euc", string(Functions()+"pod_manifests=$STATE/manifests\npod_logs=$STATE/logs\n"+script))
+	const places = "pod_manifests=$STATE/manifests\npod_logs=$STATE/logs\n"
+	command := exec.Command("sh", "-euc", string(Functions()+places+script))
 	command.Env = []string{
 		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32), "POD=" + pod,
 		"CONTAINER_RUNTIME_ENDPOINT=unix:///run/x.sock",
@@ -118,40 +120,81 @@ func TestContainersOf(t *testing.T) {
 
 // TestContainersOfOtherPods: a container of the same name in another pod of the machine is not the component's.
 func TestContainersOfOtherPods(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir+"/running", "")
-	for _, words := range [][]string{nil, {"--hostname-override=CP1"}, {"--v=2", "--hostname-override", "cp1"}} {
-		if words != nil { // a process with the command line of a kubelet
-			kubelet := exec.Command("sh", append([]string{"-c", "sleep 600; :", "kubelet"}, words...)...)
-			kubelet.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			if err := kubelet.Start(); err != nil {
-				t.Fatal(err)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host = strings.ToLower(host)
+	for name, c := range map[string]struct {
+		kubelet []string // its words; nil: none runs
+		pods    []string // that the machine has
+		node    string   // "": it is not known
+	}{
+		"no kubelet":                     {},
+		"another program":                {kubelet: []string{"runc", "--hostname-override=cp1"}},
+		"a name":                         {kubelet: []string{"/usr/bin/kubelet", "--hostname-override=CP1"}, node: "cp1"},
+		"a name in another word":         {kubelet: []string{"kubelet", "--v=2", "--hostname-override", "cp1"}, node: "cp1"},
+		"the machine's, with a pod":      {kubelet: []string{"kubelet"}, pods: []string{"etcd-" + host}, node: host},
+		"the machine's, without one":     {kubelet: []string{"kubelet"}},
+		"the machine's was another name": {kubelet: []string{"kubelet"}, pods: []string{"etcd-old-" + host}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir+"/running", "")
+			write(t, dir+"/pid", strconv.Itoa(standIn(t, c.kubelet))+"\n")
+			for _, pod := range c.pods {
+				write(t, dir+"/logs/kube-system_"+pod+"_0123/x/0.log", "")
 			}
-			defer func() {
-				_ = syscall.Kill(-kubelet.Process.Pid, syscall.SIGKILL)
-				_ = kubelet.Wait()
-			}()
-			write(t, dir+"/pid", strconv.Itoa(kubelet.Process.Pid)+"\n")
+			on := cmp.Or(c.node, host)
+			for pod, belongs := range map[string]bool{
+				"etcd-" + on: true, "": true, "backup-29384-x7k2p": false, "etcd": false, "etcd-events-cp9": true,
+				"etcd-cp9": true, "etcd-events-" + on: c.node == "",
+			} {
+				expectBelongs(t, dir, pod, belongs)
+			}
+		})
+	}
+}
+
+// standIn starts a process with the command line of a kubelet, and returns its number; 0 without words.
+func standIn(t *testing.T, words []string) int {
+	t.Helper()
+	if words == nil {
+		return 0
+	}
+	process := exec.Command("sh")
+	process.Args = append([]string{words[0], "-c", "sleep 600; :", "x"}, words[1:]...)
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL)
+		_ = process.Wait()
+	})
+	return process.Process.Pid
+}
+
+// expectBelongs: whether the container and the log of a pod are those of the component etcd.
+func expectBelongs(t *testing.T, dir, pod string, belongs bool) {
+	t.Helper()
+	for _, tool := range []string{"ctr", "crictl"} {
+		out, err := shellWith(t, dir, pod, []string{tool, "systemctl"}, "pod_containers etcd\n")
+		if err != nil || strings.Contains(out, "RUNNING") != belongs {
+			t.Errorf("%s: the container of %q belongs: %v: %v %q", tool, pod, !belongs, err, out)
 		}
-		for pod, belongs := range map[string]bool{
-			"etcd-cp1": true, "": true, "backup-29384-x7k2p": false, "etcd": false,
-			// Which node this is says only the kubelet.
-			"etcd-events-cp1": words == nil, "etcd-events-cp2": true, "etcd-cp2": true,
-		} {
-			if pod != "" {
-				write(t, dir+"/logs/kube-system_"+pod+"_0123/etcd/3.log", "a line of "+pod+"\n")
-				out, err := shellWith(t, dir, pod, []string{"systemctl"}, Log("etcd", 1)+"pod_directories etcd\n")
-				if err != nil || strings.Contains(out, pod+"_0123") != belongs {
-					t.Errorf("kubelet %q: the log of %q belongs: %v: %v %q", words, pod, !belongs, err, out)
-				}
-			}
-			for _, tool := range []string{"ctr", "crictl"} {
-				out, err := shellWith(t, dir, pod, []string{tool, "systemctl"}, "pod_containers etcd\n")
-				if err != nil || strings.Contains(out, "RUNNING") != belongs {
-					t.Errorf("kubelet %q, %s: the container of %q belongs: %v: %v %q", words, tool, pod, !belongs, err, out)
-				}
-			}
-		}
+	}
+	if pod == "" {
+		return
+	}
+	own := filepath.Join(dir, "logs", "kube-system_"+pod+"_4567")
+	write(t, own+"/etcd/3.log", "a line\n")
+	out, err := shellWith(t, dir, pod, []string{"systemctl"}, Log("etcd", 1)+"pod_directories etcd\n")
+	if err != nil || strings.Contains(out, own) != belongs {
+		t.Errorf("the log of %q belongs: %v: %v %q", pod, !belongs, err, out)
+	}
+	if err := os.RemoveAll(own); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -25,6 +25,13 @@ var sharedFiles = []string{
 	component.CAKey, component.SigningCA,
 }
 
+// readBy are the files that only one component reads.
+var readBy = map[string]string{
+	component.EncryptionConfigPath:  release.APIServer,
+	component.ControllerManagerConf: release.ControllerManager,
+	component.SchedulerConf:         release.Scheduler,
+}
+
 // inheritedInputs are the files whose change restarts an inherited component.
 func inheritedInputs(c component.Component) []string {
 	all := append(slices.Clone(sharedFiles), c.Inputs...)
@@ -49,7 +56,9 @@ func (f Observed) TakesOver(s component.Replica) bool {
 // StartNote returns the digests of the files that the process of a component has read, as far as they are known.
 func (f Observed) StartNote(by runtime.Runtime, name string) map[string]string {
 	if by.InheritedDefinition(f.Facts, name) != "" {
-		return maps.Clone(f.Record.Inherited)
+		note := maps.Clone(f.Record.Inherited)
+		maps.DeleteFunc(note, func(file, _ string) bool { return readBy[file] != "" && readBy[file] != name })
+		return note
 	}
 	return by.StartNote(f.Facts, name)
 }
@@ -104,7 +113,14 @@ func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[stri
 	inherited, known := f.IsInherited(), f.Record.ClusterID != ""
 	switch {
 	case known && (inherited || s.Previous != nil || s.Runtime != component.StaticPod):
-		r.Inherited = f.Record.Inherited
+		r.Inherited = maps.Clone(f.Record.Inherited)
+		for _, c := range component.Of(s) {
+			for _, file := range c.Inputs {
+				if slices.Contains(returning, c.Name) && !slices.Contains(sharedFiles, file) && digests[file] != "" {
+					r.Inherited[file] = digests[file]
+				}
+			}
+		}
 		return
 	case !inherited && s.Previous == nil && len(returning) == 0:
 		return

@@ -89,6 +89,24 @@ func InheritedDifferences(have staticpod.Inherited, c component.Component) []str
 	return words
 }
 
+// ReturnDifferences is InheritedDifferences for a component that has run otherwise meanwhile: its manifest may only name
+// files that the provider maintains as well.
+func ReturnDifferences(have staticpod.Inherited, c component.Component) []string {
+	words := InheritedDifferences(have, c)
+	for _, flag := range slices.Sorted(maps.Keys(have.Flags)) {
+		has, wants := have.Flags[flag], c.Flags[flag]
+		_, owned := component.OwnedFlags[c.Name][flag]
+		if owned && path.IsAbs(has) && has != wants && inheritedPaths[flag] != has && has != memberCA {
+			words = append(words, fmt.Sprintf("flag --%s is %q, which nobody has maintained", flag, has))
+		}
+	}
+	return words
+}
+
+// memberCA is what kubeadm's API server verifies members with. It is the file of the member on the same machine, and
+// component.EtcdClientCA is a copy of it.
+const memberCA = "/etc/kubernetes/pki/etcd/ca.crt"
+
 // inheritedPaths are where kubeadm has the files of flags by which an API server and a controller-manager trust others
 // and are trusted. With other files, or more, clients and tokens are accepted that would not be later.
 var inheritedPaths = map[string]string{

@@ -157,6 +157,29 @@ func TestInheritedAdds(t *testing.T) {
 	}
 }
 
+// TestReturnDifferences: a manifest that names files that were not maintained meanwhile is not used again.
+func TestReturnDifferences(t *testing.T) {
+	c := component.Component{Name: release.APIServer, Flags: map[string]string{
+		"client-ca-file": component.ClientCA, "etcd-cafile": component.EtcdClientCA,
+		"encryption-provider-config": component.EncryptionConfigPath, "audit-policy-file": "/etc/own.yaml",
+	}}
+	have := staticpod.Inherited{Name: release.APIServer, Flags: map[string]string{
+		"client-ca-file": "/etc/kubernetes/pki/ca.crt", "etcd-cafile": "/etc/kubernetes/pki/etcd/ca.crt",
+		"encryption-provider-config": component.EncryptionConfigPath, "audit-policy-file": "/etc/own.yaml",
+	}}
+	if words := ReturnDifferences(have, c); len(words) > 0 {
+		t.Errorf("files that are maintained: %q", words)
+	}
+	have.Flags["encryption-provider-config"] = "/etc/kubernetes/enc/config.yaml"
+	if words := InheritedDifferences(have, c); len(words) > 0 {
+		t.Errorf("while it runs: %q", words)
+	}
+	words := ReturnDifferences(have, c)
+	if len(words) != 1 || !strings.Contains(words[0], `--encryption-provider-config is "/etc/kubernetes/enc/config.yaml"`) {
+		t.Errorf("a file that is not maintained: %q", words)
+	}
+}
+
 func TestReadInheritedState(t *testing.T) {
 	text := kubeadmPods(t)[release.Scheduler]
 	output := "pod\tanswers\tkube-scheduler\npod\tcontainer\tkube-scheduler\t" + strings.Repeat("ab", 32) +

@@ -33,11 +33,20 @@ replica_running() {
 replica_start() {
   (umask 077 && replica_manifest "$(replica_note "$1")" <"$replica_pods/$1.yaml" >"$replica_pods/.$1.started")
   replica_run "$1" "$replica_pods/.$1.started"
-  rm -f -- "$replica_pods/.$1.started"
+  rm -f -- "$replica_pods/.$1.started" "$replica_pods/inherited/.$1.returns"
+}
+
+# replica_leave NAME…: stops components that another runtime takes over.
+replica_leave() {
+  for replica_name; do pod_mark "$replica_name" "$replica_pods/inherited"; done
+  replica_stop "$@"
 }
 
 # replica_return NAME: starts a component from the manifest that somebody else has written.
-replica_return() { replica_run "$1" "$replica_pods/inherited/$1.yaml"; }
+replica_return() {
+  replica_run "$1" "$replica_pods/inherited/$1.yaml"
+  rm -f -- "$replica_pods/inherited/.$1.returns"
+}
 
 # replica_run NAME MANIFEST: lets the kubelet run a component from a manifest, and waits until no container runs that
 # ran before.
@@ -89,7 +98,7 @@ replica_report() {
     replica_file=$pod_manifests/$replica_name.yaml
     replica_definition=$replica_pods/$replica_name.yaml
     replica_kept=$replica_pods/inherited/$replica_name.yaml
-    if [ ! -e "$replica_file" ] && [ -f "$replica_kept" ]; then
+    if [ ! -e "$replica_file" ] && [ -f "$replica_kept" ] && [ -e "$replica_pods/inherited/.$replica_name.returns" ]; then
       printf 'replica\t%s\tkept\t%s\n' "$replica_name" "$(head -c 262144 "$replica_kept" | base64 -w 0)"
     fi
     [ -e "$replica_file" ] || [ -e "$replica_definition" ] || continue

@@ -35,7 +35,12 @@ func each(function host.Script, names []string) host.Script {
 
 // Stop returns a script that stops the named components, the API server last, and can be repeated. Their definitions
 // stay. A component that is not on the machine is skipped.
-func Stop(names []string) host.Script {
+func Stop(names []string) host.Script { return stop("replica_stop", names) }
+
+// Leave is Stop for components that another runtime takes over. It notes which of them Return may start later.
+func Leave(names []string) host.Script { return stop("replica_leave", names) }
+
+func stop(function host.Script, names []string) host.Script {
 	var others, last []string
 	for _, name := range names {
 		if name == release.APIServer {
@@ -44,7 +49,7 @@ func Stop(names []string) host.Script {
 			others = append(others, name)
 		}
 	}
-	return prelude() + "replica_stop " + host.Words(append(others, last...)...) + "\n"
+	return prelude() + function + " " + host.Words(append(others, last...)...) + "\n"
 }
 
 // Kill returns a script that ends the processes of a component at once.

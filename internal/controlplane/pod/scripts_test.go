@@ -179,6 +179,13 @@ func TestScriptsInherit(t *testing.T) {
 	}
 	s.run("replica_stop kube-scheduler")
 	s.await("inactive")
+	if got := s.state(); got.Kept != nil {
+		t.Errorf("stopped, but not left: %+v", got)
+	}
+	s.run("cp " + host.Words(keptAt, manifest))
+	s.await("active")
+	s.run("replica_leave kube-apiserver kube-scheduler; replica_leave kube-scheduler")
+	s.await("inactive")
 	if got := s.state(); got.Kept == nil || got.Kept.Name != release.Scheduler || got.Inherited != nil {
 		t.Errorf("without a manifest: %+v", got)
 	}

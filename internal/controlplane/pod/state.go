@@ -22,7 +22,7 @@ type State struct {
 	Inherited *staticpod.Inherited
 	// InheritedText is that manifest.
 	InheritedText string
-	// Kept is what such a manifest said that was kept when it was replaced, if the component has none now.
+	// Kept is what such a manifest said that the component ran from when another runtime took it over, if it has none now.
 	Kept *staticpod.Inherited
 }
 

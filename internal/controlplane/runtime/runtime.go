@@ -53,8 +53,8 @@ type Runtime interface {
 	// Inherited returns why the process of c does not run as its description says, if somebody else has defined it:
 	// kubeadm. What its definition has in addition to that is no reason. Nothing notes what such a process has read.
 	Inherited(facts host.Facts, c component.Component) (differences []string, inherited bool)
-	// Returns reports whether somebody else had defined c, as its description says, that definition was kept, and there
-	// is no other one now. Return starts c from it.
+	// Returns reports whether c ran from a definition of somebody else before another runtime took it over, which says
+	// what the description does, with files that the provider maintains. Return starts c from it.
 	Returns(facts host.Facts, c component.Component) bool
 	// InheritedDefinition returns what somebody else has defined of a component; "" if nobody has.
 	InheritedDefinition(facts host.Facts, name string) string
@@ -73,6 +73,8 @@ type Runtime interface {
 	Return(names []string) host.Script
 	// Stop returns a script that stops all components for good and can be repeated.
 	Stop() host.Script
+	// Leave is Stop for components that another runtime takes over.
+	Leave() host.Script
 	// StopOf is Stop for some of them.
 	StopOf(names []string) host.Script
 	// Pause returns a script that stops components until Restart or the next boot.

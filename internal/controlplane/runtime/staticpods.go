@@ -26,6 +26,7 @@ func (staticPods) Enable([]string) host.Script                   { return "" }
 func (staticPods) Restart(names []string) host.Script            { return pod.Restart(names) }
 func (staticPods) Return(names []string) host.Script             { return pod.Return(names) }
 func (staticPods) Stop() host.Script                             { return pod.Stop(component.Names()) }
+func (staticPods) Leave() host.Script                            { return pod.Leave(component.Names()) }
 func (staticPods) StopOf(names []string) host.Script             { return pod.Stop(names) }
 func (staticPods) Pause(names []string) host.Script              { return pod.Stop(names) }
 func (staticPods) Kill(name string) host.Script                  { return pod.Kill(name) }
@@ -80,7 +81,7 @@ func (staticPods) Inherited(facts host.Facts, c component.Component) ([]string, 
 
 func (staticPods) Returns(facts host.Facts, c component.Component) bool {
 	kept := pod.Read(facts.Output, c.Name).Kept
-	return kept != nil && len(pod.InheritedDifferences(*kept, c)) == 0
+	return kept != nil && len(pod.ReturnDifferences(*kept, c)) == 0
 }
 
 func (staticPods) Log(ctx context.Context, h *host.Host, name string, lines int) (string, error) {

@@ -28,6 +28,7 @@ func (systemd) Enable(names []string) host.Script             { return unit.Enab
 func (systemd) Restart(names []string) host.Script            { return unit.Restart(names) }
 func (systemd) Return(names []string) host.Script             { return unit.Restart(names) }
 func (systemd) Stop() host.Script                             { return unit.Stop() }
+func (systemd) Leave() host.Script                            { return unit.Stop() }
 func (systemd) StopOf(names []string) host.Script             { return unit.StopOf(names) }
 func (systemd) Pause(names []string) host.Script              { return unit.Pause(names) }
 func (systemd) Kill(name string) host.Script                  { return unit.Kill(name) }

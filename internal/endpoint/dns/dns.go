@@ -144,7 +144,9 @@ func (r *Registrar) renewTTL(ctx context.Context, before time.Duration) error {
 // renewed returns the update that gives the records the wanted time to live, and the longest one that a cache may know.
 func renewed(now recordSet, wanted, before time.Duration) (u update, longest time.Duration, err error) {
 	switch {
-	case len(now.Addresses) == 0 || now.TTL == wanted:
+	case len(now.Addresses) == 0: // nobody serves
+		return update{}, 0, nil
+	case now.TTL == wanted:
 		return update{}, before, nil
 	case now.TTL > maxTTL:
 		return update{}, before, fmt.Errorf("%w: %s", errLongTTL, now.TTL)

@@ -21,7 +21,7 @@ func Query(s Spec) host.Query {
 		Disks: []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
-	q.Files = append(q.Files, stagedKeys(s.Directory())...)
+	q.Files = append(append(q.Files, returnsPath), stagedKeys(s.Directory())...)
 	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
 	q.Script += s.podQuestions() + s.raftLogQuestion()

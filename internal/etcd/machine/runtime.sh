@@ -36,6 +36,7 @@ member_start() {
   if member_is_pod; then
     member_guard
     pod_place "$member_pod" "$member_definition"
+    rm -f -- "$member_inherited/.$member_pod.returns"
   else
     member_own
     systemctl start --no-block "$member_unit"
@@ -46,6 +47,7 @@ member_start() {
 member_return() {
   member_guard
   pod_place "$member_pod" "$member_inherited/$member_pod.yaml"
+  rm -f -- "$member_inherited/.$member_pod.returns"
 }
 
 # member_own: gives the data and the keys of a unit to its user. A static pod runs as root, and so does kubeadm.
@@ -63,6 +65,7 @@ member_own() {
 # member_leave: stops the member for good, and removes what runs it, so that another runtime can run it. Repeated after
 # it was cut off, it does what is left.
 member_leave() {
+  ! member_is_pod || pod_mark "$member_pod" "$member_inherited"
   member_stop_for_good
   if member_is_pod; then
     rm -f -- "$member_definition" "$member_link" "$member_link.new"

@@ -177,7 +177,7 @@ func TestMemberReturns(t *testing.T) {
 	left := facts // as LeaveRuntime leaves it
 	left.Output = ""
 	left.Files = maps.Clone(facts.Files)
-	left.Files[keptPath] = manifest
+	left.Files[keptPath], left.Files[returnsPath] = manifest, host.FileState{}
 	delete(left.Files, manifestPath)
 	delete(left.Files, layout.PodPath)
 	asUnit := place(left, repairs(unit, left).Change)
@@ -212,6 +212,13 @@ func TestMemberReturns(t *testing.T) {
 	lost.Files[layout.PodPath] = facts.Files[layout.PodPath]
 	if r := repairs(s, lost); r.Returns {
 		t.Errorf("a definition of the provider is ignored: %+v", r)
+	}
+	// One that ran from the provider's manifest when it left the kubelet does so again.
+	own := asUnit
+	own.Files = maps.Clone(asUnit.Files)
+	delete(own.Files, returnsPath)
+	if r := repairs(s, own); r.Returns {
+		t.Errorf("it did not run from the manifest that was kept: %+v", r)
 	}
 }
 
