@@ -22,6 +22,7 @@ type changes struct {
 	remove  []string    // files that must not exist, and directories of such files
 	restart []string    // components that do not run what the files will contain
 	returns []string    // of them, those that are started from the manifest that kubeadm has written
+	resumes bool        // they were paused, and nothing has changed
 	// deferredUnits are definitions, by component, that are written once the API server is ready. A
 	// component that exits in the meantime must not restart with a newer version than the API
 	// server that still runs.
@@ -55,8 +56,11 @@ func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) 
 
 // start returns the script that restarts component c.
 func (d changes) start(by runtime.Runtime, c string) host.Script {
-	if slices.Contains(d.returns, c) {
+	switch {
+	case slices.Contains(d.returns, c):
 		return by.Return([]string{c})
+	case d.resumes:
+		return by.Resume([]string{c})
 	}
 	return by.Restart([]string{c})
 }

@@ -27,10 +27,10 @@ type StackedMember struct {
 	Registrar func(registration json.RawMessage) (Registrar, error)
 }
 
-// startAndRegister starts the named components, waits until the replica is ready, and
+// startAndRegister starts the named components as they ran before, waits until the replica is ready, and
 // puts it into rotation.
 func startAndRegister(ctx context.Context, s Spec, components []string) error {
-	if err := bringUp(ctx, s, changes{restart: components}); err != nil {
+	if err := bringUp(ctx, s, changes{restart: components, resumes: true}); err != nil {
 		return err
 	}
 	return s.Registrar.Register(ctx, s.Name, s.ServingAddress())

@@ -325,7 +325,7 @@ func (m *testMachine) snapshot(a machine.Action) (host.Applied, error) {
 
 func (m *testMachine) do(a machine.Action) error {
 	switch a.Verb {
-	case machine.Start:
+	case machine.Start, machine.Resume:
 		restart := m.running()
 		if restart {
 			m.outages.begin()
@@ -336,7 +336,7 @@ func (m *testMachine) do(a machine.Action) error {
 			go m.outages.end(m.server)
 		}
 		return err
-	case machine.Stop:
+	case machine.Stop, machine.Pause:
 		m.stop()
 		m.ends = 0
 	case machine.PlaceRestored:

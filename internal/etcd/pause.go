@@ -129,7 +129,7 @@ func (p *PausedMember) Stop(ctx context.Context) error {
 	c := &p.change
 	p.stopped = true // also if this fails: it may be half-way
 	problem.Progress(ctx, "etcd %s: stopping", c.s.Name)
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Stop}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Pause}); err != nil {
 		return fmt.Errorf("stop etcd on %s: %w", c.s.Label(), err)
 	}
 	return nil
@@ -142,7 +142,7 @@ func (p *PausedMember) Start(ctx context.Context) error {
 	}
 	c := &p.change
 	problem.Progress(ctx, "etcd %s: starting", c.s.Name)
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Start}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Resume}); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", c.s.Label(), err)
 	}
 	if err := c.waitServing(ctx, p.version); err != nil {

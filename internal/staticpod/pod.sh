@@ -179,6 +179,10 @@ pod_mark() {
   fi
 }
 
+# pod_returns NAME DIRECTORY: whether the component ran from a manifest that was kept, when pod_mark was called last,
+# and has none now.
+pod_returns() { [ ! -e "$pod_manifests/$1.yaml" ] && [ -e "$2/.$1.returns" ] && [ -f "$2/$1.yaml" ]; }
+
 # pod_gone NAME PORT…: whether no container of the component runs, and nothing listens on its ports.
 pod_gone() {
   pod_left=$(pod_containers "$1") || return 1

@@ -36,7 +36,7 @@ replica_start() {
   rm -f -- "$replica_pods/.$1.started" "$replica_pods/inherited/.$1.returns"
 }
 
-# replica_leave NAME…: stops components that another runtime takes over.
+# replica_leave NAME…: stops components that return later, or that another runtime takes over.
 replica_leave() {
   for replica_name; do pod_mark "$replica_name" "$replica_pods/inherited"; done
   replica_stop "$@"
@@ -46,6 +46,11 @@ replica_leave() {
 replica_return() {
   replica_run "$1" "$replica_pods/inherited/$1.yaml"
   rm -f -- "$replica_pods/inherited/.$1.returns"
+}
+
+# replica_resume NAME: starts a component from whatever it ran from before replica_leave.
+replica_resume() {
+  if pod_returns "$1" "$replica_pods/inherited"; then replica_return "$1"; else replica_start "$1"; fi
 }
 
 # replica_run NAME MANIFEST: lets the kubelet run a component from a manifest, and waits until no container runs that
@@ -98,7 +103,7 @@ replica_report() {
     replica_file=$pod_manifests/$replica_name.yaml
     replica_definition=$replica_pods/$replica_name.yaml
     replica_kept=$replica_pods/inherited/$replica_name.yaml
-    if [ ! -e "$replica_file" ] && [ -f "$replica_kept" ] && [ -e "$replica_pods/inherited/.$replica_name.returns" ]; then
+    if pod_returns "$replica_name" "$replica_pods/inherited"; then
       printf 'replica\t%s\tkept\t%s\n' "$replica_name" "$(head -c 262144 "$replica_kept" | base64 -w 0)"
     fi
     [ -e "$replica_file" ] || [ -e "$replica_definition" ] || continue

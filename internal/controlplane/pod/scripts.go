@@ -24,6 +24,9 @@ func Restart(names []string) host.Script { return each("replica_start", names) }
 // Return is Restart from the manifests that kubeadm has written, and that were kept.
 func Return(names []string) host.Script { return each("replica_return", names) }
 
+// Resume is Restart for components that Leave has stopped, from whatever they ran from before.
+func Resume(names []string) host.Script { return each("replica_resume", names) }
+
 // each returns a script that calls a function with each name.
 func each(function host.Script, names []string) host.Script {
 	script := prelude()
@@ -37,7 +40,8 @@ func each(function host.Script, names []string) host.Script {
 // stay. A component that is not on the machine is skipped.
 func Stop(names []string) host.Script { return stop("replica_stop", names) }
 
-// Leave is Stop for components that another runtime takes over. It notes which of them Return may start later.
+// Leave is Stop for components that Resume starts, or that another runtime takes over. It notes which of them ran from a
+// manifest of kubeadm.
 func Leave(names []string) host.Script { return stop("replica_leave", names) }
 
 func stop(function host.Script, names []string) host.Script {

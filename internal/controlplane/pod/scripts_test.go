@@ -189,13 +189,19 @@ func TestScriptsInherit(t *testing.T) {
 	if got := s.state(); got.Kept == nil || got.Kept.Name != release.Scheduler || got.Inherited != nil {
 		t.Errorf("without a manifest: %+v", got)
 	}
-	s.run("replica_return kube-scheduler")
+	s.run("replica_resume kube-scheduler")
 	s.await("active")
 	if got := s.state(); got.Inherited == nil || got.Kept != nil {
 		t.Errorf("returned: %+v", got)
 	}
 	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
 		t.Errorf("placed by the return: %v\n%s", err, placed)
+	}
+	// One that runs from the provider's manifest resumes from it.
+	s.run("replica_start kube-scheduler; replica_leave kube-scheduler; replica_resume kube-scheduler")
+	s.await("active")
+	if got := s.state(); got.Inherited != nil {
+		t.Errorf("resumed: %+v", got)
 	}
 	// A rollback starts it again.
 	s.run("replica_start kube-scheduler")

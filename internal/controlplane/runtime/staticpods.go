@@ -28,7 +28,8 @@ func (staticPods) Return(names []string) host.Script             { return pod.Re
 func (staticPods) Stop() host.Script                             { return pod.Stop(component.Names()) }
 func (staticPods) Leave() host.Script                            { return pod.Leave(component.Names()) }
 func (staticPods) StopOf(names []string) host.Script             { return pod.Stop(names) }
-func (staticPods) Pause(names []string) host.Script              { return pod.Stop(names) }
+func (staticPods) Pause(names []string) host.Script              { return pod.Leave(names) }
+func (staticPods) Resume(names []string) host.Script             { return pod.Resume(names) }
 func (staticPods) Kill(name string) host.Script                  { return pod.Kill(name) }
 func (staticPods) Forget() host.Script                           { return pod.Forget() }
 

@@ -48,6 +48,8 @@ const (
 	Retire             // stop, and archive or wipe the data
 	Clear              // stop, archive or wipe the data, and remove everything else of the member
 	Stop               // stop, until the next start
+	Pause              // stop, until Resume
+	Resume             // start what Pause has stopped, as it was
 	Inspect            // fail if the data contains what etcd 3.6 does not accept
 	SaveSnapshot       // save a verified snapshot of the serving member: Save
 	PlaceRestored      // make restored data the member's
@@ -127,6 +129,10 @@ func (a Action) verbScript() host.Script {
 		return runtimeFunctions() + "member_leave\n"
 	case Stop:
 		return runtimeFunctions() + "member_stop\n"
+	case Pause:
+		return runtimeFunctions() + "member_pause\n"
+	case Resume:
+		return runtimeFunctions() + "member_resume\n"
 	case Inspect:
 		return inspectScript
 	case SaveSnapshot:

@@ -50,6 +50,22 @@ member_return() {
   rm -f -- "$member_inherited/.$member_pod.returns"
 }
 
+# member_pause: stops the member, until member_resume.
+member_pause() {
+  ! member_is_pod || pod_mark "$member_pod" "$member_inherited"
+  member_stop
+}
+
+# member_resume: starts the member from whatever it ran from before member_pause.
+member_resume() {
+  if member_is_pod && pod_returns "$member_pod" "$member_inherited"; then
+    member_return
+  else
+    member_stop
+    member_start
+  fi
+}
+
 # member_own: gives the data and the keys of a unit to its user. A static pod runs as root, and so does kubeadm.
 member_own() {
   member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_unit_file" 2>/dev/null | head -n 1)

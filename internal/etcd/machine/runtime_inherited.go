@@ -67,7 +67,9 @@ func (s Spec) returns(f Observed) bool {
 }
 
 // inheritedDifferences describes why an inherited member does not run as s wants it, beyond what a restart adds.
-func (s Spec) inheritedDifferences(f Observed) []string { return s.differencesOf(f.Facts.Files[manifestPath]) }
+func (s Spec) inheritedDifferences(f Observed) []string {
+	return s.differencesOf(f.Facts.Files[manifestPath])
+}
 
 // differencesOf is inheritedDifferences for a manifest.
 func (s Spec) differencesOf(manifest host.FileState) []string {

@@ -170,6 +170,8 @@ func TestScripts(t *testing.T) {
 			[]string{"\nmember_stop\nmember_return\n"},
 			[]string{"\nmember_start\n"},
 		},
+		{"pause", Action{Verb: Pause}, []string{"\nmember_pause\n"}, []string{"\nmember_start\n"}},
+		{"resume", Action{Verb: Resume}, []string{"\nmember_resume\n"}, []string{"\nmember_return\n"}},
 		{
 			"start, with a timer",
 			Action{Verb: Start, Timers: snapshot.Member{}.Job().Script(timer.On)},
