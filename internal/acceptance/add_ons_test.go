@@ -20,8 +20,9 @@ import (
 // dnsImage is the image of CoreDNS on the worker.
 const dnsImage = "registry.example.com/coredns:1"
 
-// masquerade is what a network plugin has to do, so that Pods reach what is outside of their network.
-const masquerade = "iptables -t nat -A POSTROUTING -s 10.244.0.0/16 ! -d 10.244.0.0/16 -j MASQUERADE"
+// routed is what a network plugin has to do, so that Pods reach what is outside of their network.
+const routed = `sed -i 's|"host-local", |&"routes": [{"dst": "0.0.0.0/0"}], |' /etc/cni/net.d/10-lab.conflist
+iptables -t nat -A POSTROUTING -s 10.244.0.0/16 ! -d 10.244.0.0/16 -j MASQUERADE`
 
 // tool returns the path of a program that make long-setup builds.
 func tool(t *testing.T, name string) string {
@@ -66,7 +67,7 @@ func TestAddOns(t *testing.T) {
 		t.Fatal(err)
 	}
 	importArchive(t, s.node, archive)
-	onMachine(t, s.node, masquerade+"; apt-get install -y -q bind9-dnsutils >/dev/null 2>&1")
+	onMachine(t, s.node, routed+"\napt-get install -y -q bind9-dnsutils >/dev/null 2>&1")
 	t.Log(onMachine(t, s.node, "timeout 120 "+outputOf(t, s.w, "join")))
 	s.expectReady(t)
 	s.resolves(t)

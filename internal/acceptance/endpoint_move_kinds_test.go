@@ -3,6 +3,9 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
@@ -66,6 +69,13 @@ func TestMoveKinds(t *testing.T) {
 	}
 	extend(t, m.w, fmt.Sprintf(namedEndpoints, services.APIName, services.Zone, n.Address, servers, services.TSIGName,
 		services.Anycast, services.ReplicasASN, r.Address, services.RouterASN))
+	permitted := filepath.Join(m.w.Dir, "variables.tf") // an override file cannot change a validation
+	variables, err := os.ReadFile(permitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, permitted, strings.Replace(string(variables), `["virtual_ip", "balancer"])`,
+		`["virtual_ip", "dns", "bgp"])`, 1))
 	override(t, m.w, fmt.Sprintf(namedOverride, services.TSIGName, n.Secret))
 	clientsOf := func(criteria load.Criteria, dial load.Dial) *clients {
 		t.Helper()
