@@ -232,7 +232,8 @@ func (k kubeadmPlane) create(ctx context.Context) error {
 // renew renews all certificates, and restarts what uses them, a machine at a time.
 func (k kubeadmPlane) renew(ctx context.Context) error {
 	for _, m := range k.first(few) {
-		if err := run(ctx, m, with(variables(m), "kubeadm certs renew all >/dev/null\n"+services.KubeadmRestart)); err != nil {
+		script := "kubeadm certs renew all >/dev/null\n" + services.KubeadmRestart
+		if err := run(ctx, m, with(variables(m), script)); err != nil {
 			return err
 		}
 	}

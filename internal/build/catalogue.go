@@ -55,7 +55,7 @@ func catalogue() []set {
 		kubernetesNode("kubernetes-1.36-node", "kubernetes-1.36"),
 		kubernetesTests("kubernetes-1.36-e2e", "kubernetes-1.36-e2e"),
 		kubernetes("kubernetes-1.36-before", "kubernetes-1.36-before"),
-	}, tools()...)
+	}, append(tools(), servers()...)...)
 }
 
 // etcd returns the set of one release of etcd.
@@ -153,6 +153,17 @@ func tools() []set {
 			programs:  []program{{name: "cyclonedx-gomod", pkg: "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
 		},
 		{
+			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
+			versionOf: "github.com/rhysd/actionlint",
+			programs:  []program{{name: "actionlint", pkg: "github.com/rhysd/actionlint/cmd/actionlint"}},
+		},
+	}
+}
+
+// servers returns the sets that tests run beside a control plane, and what judges it.
+func servers() []set {
+	return []set{
+		{
 			name: "gobgpd", product: "gobgpd", kind: tool, folder: "gobgp", versionOf: "github.com/osrg/gobgp/v4",
 			programs: []program{{name: "gobgpd", pkg: "github.com/osrg/gobgp/v4/cmd/gobgpd"}},
 		},
@@ -183,11 +194,6 @@ func tools() []set {
 		{
 			name: "coredns", product: "coredns", kind: tool, folder: "coredns", versionOf: "github.com/coredns/coredns",
 			programs: []program{{name: "coredns", pkg: "github.com/coredns/coredns"}},
-		},
-		{
-			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint",
-			versionOf: "github.com/rhysd/actionlint",
-			programs:  []program{{name: "actionlint", pkg: "github.com/rhysd/actionlint/cmd/actionlint"}},
 		},
 	}
 }

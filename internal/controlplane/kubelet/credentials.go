@@ -125,8 +125,8 @@ func (c *Credentials) belongsTo(b *pki.Bundle) bool {
 }
 
 // signedBy reports whether one of the CAs (PEM) has signed the certificate of the kubelet, or the intermediate CA after
-// it in the file, unless that is a CA of the cluster, which another one has cross-signed. Times do not matter: a kubelet
-// gets a certificate that begins before a new CA.
+// it in the file, unless that is a CA of the cluster, which another one has cross-signed. Times do not matter: a
+// kubelet gets a certificate that begins before a new CA.
 func (c *Credentials) signedBy(authorities string, b *pki.Bundle) bool {
 	own := certificatesOf(b.Known(pki.Kubernetes))
 	signers := certificatesOf(authorities)

@@ -89,8 +89,8 @@ func InheritedDifferences(have staticpod.Inherited, c component.Component) []str
 	return words
 }
 
-// ReturnDifferences is InheritedDifferences for a component that has run otherwise meanwhile: its manifest may only name
-// files that the provider maintains as well.
+// ReturnDifferences is InheritedDifferences for a component that has run otherwise meanwhile: its manifest may only
+// name files that the provider maintains as well.
 func ReturnDifferences(have staticpod.Inherited, c component.Component) []string {
 	words := InheritedDifferences(have, c)
 	for _, flag := range slices.Sorted(maps.Keys(have.Flags)) {

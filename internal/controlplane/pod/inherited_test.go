@@ -175,7 +175,7 @@ func TestReturnDifferences(t *testing.T) {
 		t.Errorf("while it runs: %q", words)
 	}
 	words := ReturnDifferences(have, c)
-	if len(words) != 1 || !strings.Contains(words[0], `--encryption-provider-config is "/etc/kubernetes/enc/config.yaml"`) {
+	if len(words) != 1 || !strings.Contains(words[0], `is "/etc/kubernetes/enc/config.yaml"`) {
 		t.Errorf("a file that is not maintained: %q", words)
 	}
 }

@@ -40,8 +40,8 @@ func each(function host.Script, names []string) host.Script {
 // stay. A component that is not on the machine is skipped.
 func Stop(names []string) host.Script { return stop("replica_stop", names) }
 
-// Leave is Stop for components that Resume starts, or that another runtime takes over. It notes which of them ran from a
-// manifest of kubeadm.
+// Leave is Stop for components that Resume starts, or that another runtime takes over. It notes which of them ran from
+// a manifest of kubeadm.
 func Leave(names []string) host.Script { return stop("replica_leave", names) }
 
 func stop(function host.Script, names []string) host.Script {

@@ -74,7 +74,9 @@ func TestRenewed(t *testing.T) {
 		before, longest time.Duration
 		changes         bool
 	}{
-		{records: 0, before: long}, {records: short}, {records: short, before: short, longest: short},
+		{records: 0, before: long},
+		{records: short},
+		{records: short, before: short, longest: short},
 		{records: long, before: long, longest: long, changes: true},
 		{records: long, longest: long, changes: true}, // by another version of the configuration
 		{records: short, before: long, longest: long},

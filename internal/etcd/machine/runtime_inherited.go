@@ -46,15 +46,15 @@ func (f *Observed) interpretInherited() {
 	}
 }
 
-// keptPath is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran from it
-// when it left the kubelet.
+// keptPath is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran from
+// it when it left the kubelet.
 var (
 	keptPath    = path.Join(layout.Inherited, path.Base(manifestPath))
 	returnsPath = path.Join(layout.Inherited, "."+layout.Product+".returns")
 )
 
-// returns reports whether the member gets the manifest of kubeadm back, byte for byte: it moves to a static pod, and the
-// manifest that was kept says what s does. A start that was cut off is known by the record.
+// returns reports whether the member gets the manifest of kubeadm back, byte for byte: it moves to a static pod, and
+// the manifest that was kept says what s does. A start that was cut off is known by the record.
 func (s Spec) returns(f Observed) bool {
 	kept, there := f.Facts.Files[keptPath]
 	_, ran := f.Facts.Files[returnsPath]

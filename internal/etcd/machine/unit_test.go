@@ -166,7 +166,8 @@ func TestScripts(t *testing.T) {
 			"timer",
 		}},
 		{
-			"start, with the manifest of kubeadm", Action{Verb: Start, Returns: true},
+			"start, with the manifest of kubeadm",
+			Action{Verb: Start, Returns: true},
 			[]string{"\nmember_stop\nmember_return\n"},
 			[]string{"\nmember_start\n"},
 		},
