@@ -25,14 +25,13 @@ func (staticPods) MainPID(host.Script) host.Script               { return "0" }
 func (staticPods) Enable([]string) host.Script                   { return "" }
 func (staticPods) Restart(names []string) host.Script            { return pod.Restart(names) }
 func (staticPods) Return(names []string) host.Script             { return pod.Return(names) }
-func (staticPods) Stop() host.Script { return pod.Stop(component.Names()) }
-
-func (staticPods) Leave() host.Script                { return pod.Leave(component.Names()) }
-func (staticPods) StopOf(names []string) host.Script { return pod.Stop(names) }
-func (staticPods) Pause(names []string) host.Script  { return pod.Leave(names) }
-func (staticPods) Resume(names []string) host.Script { return pod.Resume(names) }
-func (staticPods) Kill(name string) host.Script      { return pod.Kill(name) }
-func (staticPods) Forget() host.Script               { return pod.Forget() }
+func (staticPods) Stop() host.Script                             { return pod.Stop(component.Names()) }
+func (staticPods) Leave() host.Script                            { return pod.Leave(component.Names()) }
+func (staticPods) StopOf(names []string) host.Script             { return pod.Stop(names) }
+func (staticPods) Pause(names []string) host.Script              { return pod.Leave(names) }
+func (staticPods) Resume(names []string) host.Script             { return pod.Resume(names) }
+func (staticPods) Kill(name string) host.Script                  { return pod.Kill(name) }
+func (staticPods) Forget() host.Script                           { return pod.Forget() }
 
 func (staticPods) StopByHand(name string) string { return "rm " + staticpod.Path(name) }
 
