@@ -2,7 +2,10 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -189,6 +192,31 @@ func (s joinable) token(t *testing.T, validity time.Duration) (nodebootstrap.Tok
 	return token, nodebootstrap.JoinCommand(fmt.Sprintf("127.0.0.1:%d", s.port), token.Text(), s.pins)
 }
 
+// awaitRefused waits until the API server does not accept the token any more: it remembers for ten seconds that it has
+// (k8s.io/kubernetes/pkg/kubeapiserver/options, TokenSuccessCacheTTL).
+func (s joinable) awaitRefused(ctx context.Context, token nodebootstrap.Token) error {
+	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
+	}}}
+	defer web.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/api", http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+token.Text())
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		response, err := web.Do(request)
+		if err != nil {
+			return err
+		}
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusUnauthorized {
+			return nil
+		}
+	}
+	return errors.New("the API server still accepts the token after a minute")
+}
+
 // kubeletLog returns what the kubelet of a join has written.
 func kubeletLog(dir string) string {
 	log, _ := os.ReadFile(filepath.Join(dir, "kubelet.log"))
@@ -226,7 +254,11 @@ func TestKubeadmRefused(t *testing.T) {
 		token, command := s.token(t, time.Hour)
 		revoked := make(chan error, 1)
 		output, dir, err := s.join(t, joinRun{set: set, command: command, limit: 150 * time.Second, between: func() {
-			revoked <- revoke(token)
+			err := revoke(token)
+			if err == nil {
+				err = s.awaitRefused(t.Context(), token)
+			}
+			revoked <- err
 		}})
 		select {
 		case failed := <-revoked:
