@@ -26,12 +26,13 @@ func (staticPods) Enable([]string) host.Script                   { return "" }
 func (staticPods) Restart(names []string) host.Script            { return pod.Restart(names) }
 func (staticPods) Return(names []string) host.Script             { return pod.Return(names) }
 func (staticPods) Stop() host.Script                             { return pod.Stop(component.Names()) }
-func (staticPods) Leave() host.Script                            { return pod.Leave(component.Names()) }
-func (staticPods) StopOf(names []string) host.Script             { return pod.Stop(names) }
-func (staticPods) Pause(names []string) host.Script              { return pod.Leave(names) }
-func (staticPods) Resume(names []string) host.Script             { return pod.Resume(names) }
-func (staticPods) Kill(name string) host.Script                  { return pod.Kill(name) }
-func (staticPods) Forget() host.Script                           { return pod.Forget() }
+
+func (staticPods) Leave() host.Script                { return pod.Leave(component.Names()) }
+func (staticPods) StopOf(names []string) host.Script { return pod.Stop(names) }
+func (staticPods) Pause(names []string) host.Script  { return pod.Leave(names) }
+func (staticPods) Resume(names []string) host.Script { return pod.Resume(names) }
+func (staticPods) Kill(name string) host.Script      { return pod.Kill(name) }
+func (staticPods) Forget() host.Script               { return pod.Forget() }
 
 func (staticPods) StopByHand(name string) string { return "rm " + staticpod.Path(name) }
 
