@@ -268,7 +268,8 @@ func TestKubeadmRefused(t *testing.T) {
 		default:
 			t.Fatalf("kubeadm has discovered nothing: %v\n%s", err, output)
 		}
-		if log := kubeletLog(dir); err == nil || !strings.Contains(log, "Unauthorized") {
+		const want = "the server has asked for the client to provide credentials"
+		if log := kubeletLog(dir); err == nil || !strings.Contains(log, want) {
 			t.Errorf("%v:\n%s\n%s", err, output, log)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "kubelet.conf")); err == nil {
