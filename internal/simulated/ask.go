@@ -12,7 +12,8 @@ func (m *machine) ask(script string) (string, error) {
 		return m.balancer(script), nil
 	case strings.Contains(script, eachName):
 		return m.replica(script), nil
-	case strings.Contains(script, "\nmember_report "): // no machine has static pods
+	case strings.Contains(script, "\nmember_report "), // no machine has static pods
+		strings.Contains(script, "kubelet_config="): // nor a kubelet
 		return "", nil
 	}
 	return "", fmt.Errorf("not simulated: script %.120q", script)

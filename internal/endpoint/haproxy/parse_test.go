@@ -90,7 +90,7 @@ func TestHostileMachine(t *testing.T) {
 		Units:     map[string]host.UnitState{haproxyUnit: {Load: evil, Active: evil, Enabled: evil}},
 		Listeners: map[int]host.Listener{6443: {Process: evil, Addresses: []string{"::", evil}}},
 		Output: "2: " + evil + " inet 10.0.0.11/24 scope global\n2: eth0';id inet 10.0.0.11/24 scope\n--\n" +
-			"10.0.0.100 lladdr " + evil + "\n--\n" +
+			"10.0.0.100 dev eth0 lladdr " + evil + "\n--\n" +
 			"# pxname,svname,scur,status,last_chk,check_status,check_desc,addr,\nkube-apiserver,\"" + evil +
 			"\",0,UP,,L7OK,,10.0.0.11:6443,\n",
 	}

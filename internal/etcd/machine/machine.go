@@ -113,11 +113,10 @@ func (a Action) verbScript() host.Script {
 			remount = "systemctl stop " + volume.Unit + "\n" + volume.ScriptPath + " unmount\nsystemctl start " +
 				volume.Unit + "\n"
 		}
-		start := host.Script("member_start\n")
 		if a.Returns {
-			start = "member_return\n"
+			return runtimeFunctions() + "member_stop\n" + remount + "member_return\n"
 		}
-		return runtimeFunctions() + "member_stop\n" + remount + start
+		return runtimeFunctions() + "member_stop\n" + remount + "member_start\n"
 	case Retire:
 		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
 			host.Flush(a.removedFrom()...)
