@@ -28,60 +28,72 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 		return Status{}, err
 	}
 	defer held.Release()
-	status, err = r.create(held.Context(ctx), s)
+	status, adopted, err := r.create(held.Context(ctx), s)
 	if err == nil {
 		status, err = r.followKubelet(held.Context(ctx), s, status)
+		err = withReplica(err)
+	}
+	if err != nil && adopted {
+		err = &adoption{err}
 	}
 	return status, err
 }
 
-func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
+// withReplica returns the failure of a step that follows the creation of a replica: that changed something.
+func withReplica(err error) error {
+	var p *problem.Problem
+	if errors.As(err, &p) && p.Unchanged == problem.Nothing {
+		p.Unchanged = "the replica, which serves, and is in rotation."
+	}
+	return err
+}
+
+// create also reports whether the replica was there before.
+func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted bool, err error) {
 	joining := r.beginCheckJoin(ctx, s)
 	f, err := machine.Inspect(ctx, s.Host, s.Replica)
 	if err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if err := machine.Preflight(s.Replica, f); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if err := checkKubelet(s, f); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if err := joining(); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)) {
-		status, err := r.update(ctx, s, f)
-		if err != nil {
-			return status, &adoption{err}
-		}
-		return status, nil
+		status, err := r.stages(ctx, s)
+		return status, true, err
 	}
 	if err := checkBarriers(ctx, s); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if err := r.checkConnections(ctx, s, f); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if err := r.awaitRotation(ctx, s, f); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	d, err := decide(s.Replica, f, time.Now())
 	if err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	if err := install(ctx, s); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
 	d.isCreate = f.Record.ClusterID == ""
 	d.agents = r.agentsToAwait(ctx, s, f, d)
 	if err := bringUp(ctx, s, d); err != nil {
-		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
+		return Status{}, false, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
 	}
 	if err := settleFilesList(ctx, s, d); err != nil {
-		return Status{}, err
+		return Status{}, false, err
 	}
-	return register(ctx, s)
+	status, err = register(ctx, s)
+	return status, false, err
 }
 
 // checkBarriers returns an error if clients would not reach the API server on its machine, or agents

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -67,12 +67,19 @@ func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptio
 
 // stopToLeave stops the replica if that is how it leaves rotation. The caller has the lock, so
 // the next replica to leave is checked against those that still serve. A machine that cannot be
-// reached is left as it is.
+// reached, or that holds another replica by now, is left as it is.
 func stopToLeave(ctx context.Context, s Spec) error {
 	if !s.Registrar.LeavesByStopping() {
 		return nil
 	}
-	_, err := s.Host.Run(ctx, host.Command{Script: runtime.Of(s.Replica).Stop()})
+	f, err := machine.Observe(ctx, s.Host, s.Replica)
+	owned := false
+	if err == nil {
+		owned, _, err = f.Owner(s.Replica)
+	}
+	if err == nil && owned {
+		_, err = s.Host.Run(ctx, host.Command{Script: f.StopScript(s.Replica)})
+	}
 	if err != nil && !errors.Is(err, host.ErrUnreachable) {
 		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
 	}

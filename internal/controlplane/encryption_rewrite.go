@@ -151,11 +151,14 @@ func (l staleObjects) String() string {
 	return strings.Join(counts, " and ") + " are"
 }
 
-// rewriteWhenAdopted rewrites what is stored with the previous key once every replica writes
-// with the new one. The last replica to take this stage therefore does it. The stage that drops
-// the key checks again.
-func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
-	if s.Bundle.EncryptionRotation.Stage() != pki.Adopted {
+// rewriteInRotation rewrites what is stored with the other key of a rotation once every replica writes with the one in
+// use: the new one when that is adopted, and the previous one when the rotation goes back. The last replica to take this
+// stage therefore does it. The stage that drops the other key checks again.
+func (r *Replicas) rewriteInRotation(ctx context.Context, s Spec) error {
+	switch stage := s.Bundle.EncryptionRotation.Stage(); {
+	case stage == pki.Steady:
+		return nil
+	case stage == pki.Introduced && s.Store == nil: // nothing says whether this is the way back
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
@@ -167,11 +170,11 @@ func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%s still stored with the previous key", left)
+		err = fmt.Errorf("%s still stored with the other key", left)
 	}
 	if err != nil {
 		return &problem.Problem{
-			Summary: "Objects not rewritten with the new encryption key", Host: s.Machine(), Cause: err.Error(),
+			Summary: "Objects not rewritten with the encryption key in use", Host: s.Machine(), Cause: err.Error(),
 			Unchanged: "the replica is up to date and in rotation; both keys can still be read.",
 			Next:      "fix this, then apply again; the next stage of the rotation checks it too.",
 			Err:       err,

@@ -220,3 +220,27 @@ func encrypted(b *pki.Bundle) *pki.Bundle {
 	other.Encryption = cptest.Secretbox("key1", "secrets")
 	return &other
 }
+
+// TestRewriteInRotation: without a rotation there is nothing to rewrite, and without a store nothing says that a rotation
+// goes back. Everything else is looked at.
+func TestRewriteInRotation(t *testing.T) {
+	for name, c := range map[string]struct {
+		generation int
+		store      bool
+		asks       bool
+	}{
+		"steady": {0, true, false}, "introduced": {1, true, true}, "introduced, without a store": {1, false, false},
+		"adopted": {2, true, true}, "adopted, without a store": {2, false, true},
+	} {
+		s := Spec{Replica: component.Replica{Bundle: cptest.At(t, cptest.Bundle(t), pki.EncryptionPart, c.generation)}}
+		s.Registrar = &recordingRegistrar{unasked: errAsked}
+		if c.store {
+			s.Store = fakeStore{}
+		}
+		if err := NewReplicas(nil).rewriteInRotation(t.Context(), s); errors.Is(err, errAsked) != c.asks {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+var errAsked = errors.New("the other replicas are asked for")

@@ -176,6 +176,7 @@ func (st *stage) isNotAnothers() {
 	} {
 		s := st.another()
 		other(&s)
+		s.Registrar = stopping{st.registrar} // it must not stop what it does not have
 		var left string
 		if err := st.replicas.Delete(st.ctx, s, DeleteOptions{Left: func(why string) { left = why }}); err != nil ||
 			!strings.Contains(left, `holds replica "cp1" of cluster "lab" now, and was left as it is`) {

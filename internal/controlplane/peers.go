@@ -32,6 +32,7 @@ type replicaStatus struct {
 	host          *host.Host       // nil if the address is malformed
 	version       string           // of its API server, running or defined; "" if unknown
 	changing      bool             // a change was interrupted; only known for the replica itself
+	upgrading     bool             // and it was an upgrade that had begun
 	generations   map[pki.Part]int // of what is on disk and runs
 	unknown       error            // why the generations are unknown
 	runtime       string           // what runs it, as Replica.Runtime
@@ -105,6 +106,7 @@ func ownStatus(ctx context.Context, s Spec) replicaStatus {
 	}
 	// During an upgrade the old version counts: the replica may go forward, and back.
 	if st.changing = f.Rollback != nil; st.changing {
+		st.upgrading = f.Rollback.Version != "" && f.Rollback.Version != st.version
 		st.version = cmp.Or(f.Rollback.Version, st.version)
 	}
 	return st

@@ -12,7 +12,6 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -107,8 +106,9 @@ type Spec struct {
 
 // InRotation is where a replica is in rotation.
 type InRotation struct {
-	Registration json.RawMessage // as Replica.Registration
-	Registrar    Registrar       // created from it
+	Registrar Registrar
+	// At returns the replica as it is there: with the addresses that its certificates have, and where it listens.
+	At func(component.Replica) component.Replica
 }
 
 // Validate rejects an invalid replica before any machine is reached.

@@ -43,7 +43,7 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
 	s.ConfigFiles = b.ConfigFiles()
 	if s.Before != nil {
-		s.Registration, s.Registrar = s.Before.Registration, s.Before.Registrar
+		s.Replica, s.Registrar = s.Before.At(s.Replica), s.Before.Registrar
 	}
 	if err := restoreConfigFiles(ctx, s, b); err != nil {
 		return err

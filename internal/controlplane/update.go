@@ -70,7 +70,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		if err != nil {
 			return status, err
 		}
-		return status, r.rewriteWhenAdopted(ctx, s)
+		return status, r.rewriteInRotation(ctx, s)
 	}
 	d, err := decide(s.Replica, f, now)
 	if err != nil {
@@ -89,7 +89,12 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		check: func(ctx context.Context, _ heldLock) error { return r.checkRotation(ctx, s, f) },
 	}
 	if changesVersion(s, f) {
-		options.check = func(ctx context.Context, lock heldLock) error { return r.checkUpgrade(ctx, s, lock) }
+		options.check = func(ctx context.Context, lock heldLock) error {
+			if err := checkReadable(ctx, s, f); err != nil {
+				return err
+			}
+			return r.checkUpgrade(ctx, s, lock)
+		}
 	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
 		return Status{}, err
 	}
@@ -109,7 +114,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 	if err != nil {
 		return status, err
 	}
-	return status, r.rewriteWhenAdopted(ctx, s)
+	return status, r.rewriteInRotation(ctx, s)
 }
 
 // reregister registers a replica without drift. The reason why it was out of rotation may have

@@ -115,7 +115,7 @@ func prepare(ctx context.Context, s Spec, t heldLock, seen release.Versions, all
 		return upgradeRefused(s, err.Error(), "fix this, then apply again.", err)
 	}
 	first := !slices.ContainsFunc(all, func(st replicaStatus) bool {
-		return st.changing || st.name != s.Name && st.version == s.Version
+		return st.upgrading || st.name != s.Name && st.version == s.Version
 	})
 	if first {
 		for _, api := range seen.Removed {

@@ -90,10 +90,10 @@ bring() {
 start_unit() {
   # shellcheck disable=SC2046 # words without spaces
   systemd-run --quiet --collect --unit="$unit" $(modest) --property=PrivateNetwork=yes --property=ProtectSystem=strict \
-    --property=ReadWritePaths="$root $run" --property=PrivateTmp=yes --property=NoNewPrivileges=yes \
+    --property=ReadWritePaths="$work $run" --property=PrivateTmp=yes --property=NoNewPrivileges=yes \
     --property=CapabilityBoundingSet="CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH" --property=LimitNOFILE=65536 \
     --property=RuntimeMaxSec="$limit" --property=TimeoutStopSec=20 --property=KillMode=mixed \
-    --property=ExecStopPost="+/bin/rm -rf -- $work $run/tls.key" /bin/sh -eu "$run/job.sh"
+    --property=ExecStopPost="+/bin/rm -rf -- $work $run/tls.key $run/identity" /bin/sh -eu "$run/job.sh"
 }
 
 # open_door lets the provider connect to the API server of the unit's network, at a free port of the loopback address.
@@ -138,6 +138,7 @@ main() {
   chmod 0700 "$root"
   keep_files
   find_snapshot
+  [ "$kind" = bucket ] || rm -f "$run/identity" # nothing else is encrypted
   room "$(($(expected) * 2))"
   limits
   begun=$(millis)

@@ -86,6 +86,9 @@ func (m *alarmRepair) disarmOrphans(ctx context.Context) error {
 	if len(alarms) == 0 {
 		return nil
 	}
+	if err := m.cl.requireLease(ctx, m.s, v); err != nil {
+		return err
+	}
 	err = disarmOrphans(ctx, m.clients, m.cl.pace, v, alarms)
 	if errors.Is(err, membership.ErrAmbiguous) {
 		return m.refuse(v, err, corruptNext)
@@ -113,6 +116,9 @@ func (m *alarmRepair) repairSpace(ctx context.Context) error {
 		next := membership.NextSpaceStep(v, entry.ID, m.attempts)
 		if next.Kind == membership.SpaceNone {
 			return nil
+		}
+		if err := m.cl.requireLease(ctx, m.s, v); err != nil { // this process may have been suspended
+			return err
 		}
 		if err := m.takeStep(ctx, v, next); err != nil {
 			return err

@@ -88,7 +88,7 @@ func (cl *cluster) save(ctx context.Context, s saving) (snapshot.Saved, error) {
 	if err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %w", who, err)
 	}
-	if err := snapshot.RequireSpace(s.member.DBSize, facts.DiskFree[dir]); err != nil {
+	if err := snapshot.RequireSpace(s.member.DBSize, facts, dir); err != nil {
 		return snapshot.Saved{}, fmt.Errorf("%s: %s: %w", who, dir, err)
 	}
 	a := machine.Action{Verb: machine.SaveSnapshot, Save: snapshot.Save{

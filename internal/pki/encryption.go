@@ -53,18 +53,23 @@ func (e Encryption) Covers(resource string) bool {
 	return e.Kind != Plain && slices.Contains(e.Resources, resource)
 }
 
-// fresh returns e as a rotation to the given number introduces it. If it has a key, the key is
-// new and its name differs from the previous one.
-func (e Encryption) fresh(generation int) (Encryption, error) {
+// fresh returns e as a rotation to the given number introduces it, after the one in use. If it has a key, the key is
+// new and its name differs from that one's, which kubeadm's administrator may have chosen.
+func (e Encryption) fresh(generation int, inUse Encryption) (Encryption, error) {
 	if e.Kind == Plain || e.Kind == KMS {
 		return e, nil
 	}
 	key := make([]byte, encryptionKeyBytes)
 	rand.Read(key) // never fails: crypto/rand ends the process instead
 	number := (generation+stages-1)/stages + 1
-	e.Name, e.Key = fmt.Sprintf("key%d", number), base64.StdEncoding.EncodeToString(key)
+	if inUse.Name == keyName(number) {
+		number++
+	}
+	e.Name, e.Key = keyName(number), base64.StdEncoding.EncodeToString(key)
 	return e, nil
 }
+
+func keyName(number int) string { return fmt.Sprintf("key%d", number) }
 
 // describes reports whether other equals e, except for the key, which belongs to the bundle.
 func (e Encryption) describes(other Encryption) bool {

@@ -39,7 +39,8 @@ func TestCovers(t *testing.T) {
 func TestNewEncryptionKeys(t *testing.T) {
 	keys := map[string]bool{}
 	for generation, name := range map[int]string{0: "key1", 1: "key2", 3: "key2", 4: "key3", 6: "key3", 7: "key4"} {
-		e, err := Encryption{Kind: AESCBC, Resources: []string{"secrets"}, Name: "mine", Key: "mine"}.fresh(generation)
+		own := Encryption{Kind: AESCBC, Resources: []string{"secrets"}, Name: "mine", Key: "mine"}
+		e, err := own.fresh(generation, Encryption{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,11 +52,17 @@ func TestNewEncryptionKeys(t *testing.T) {
 			t.Errorf("at %d its name is %s, want %s", generation, e.Name, name)
 		}
 	}
+	for name, want := range map[string]string{"key1": "key2", "key2": "key3", "own": "key2"} { // as imported
+		inUse := Encryption{Kind: AESCBC, Name: name}
+		if e, err := (Encryption{Kind: AESCBC}).fresh(1, inUse); err != nil || e.Name != want {
+			t.Errorf("after %s comes %s, %v; want %s", name, e.Name, err, want)
+		}
+	}
 	for _, e := range []Encryption{{}, {
 		Kind: KMS, Resources: []string{"secrets"}, Name: "vault",
 		Endpoint: "unix:///run/kms.sock", Timeout: "3s",
 	}} {
-		if got, err := e.fresh(1); err != nil || !reflect.DeepEqual(got, e) {
+		if got, err := e.fresh(1, Encryption{}); err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("%s becomes %s: %v", e, got, err)
 		}
 	}

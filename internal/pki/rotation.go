@@ -142,10 +142,8 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		// The previous key is kept, because backups may still contain objects encrypted with
 		// it.
 		return advance(&b.Encryption, &b.EncryptionRotation, to,
-			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) (Encryption, bool) {
-				return e,
-					false
-			})
+			func() (Encryption, error) { return next.Encryption.fresh(to, b.Encryption) },
+			func(e Encryption) (Encryption, bool) { return e, false })
 	}
 	a, err := b.authority(Authority(p))
 	if err != nil {
@@ -279,16 +277,28 @@ func (p Part) Attribute() string {
 	return string(p)
 }
 
-// Expiring returns the authorities in use that expire within the given time, or nil. What they
-// issue expires with them.
+// Expiring returns the authorities in use, and the issuers of intermediate ones, that expire within the given time, or
+// nil. What they issue expires with them, and servers are verified up to the last issuer.
 func (b *Bundle) Expiring(within time.Duration, now time.Time) []string {
-	var wantErr []string
+	var ending []string
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
-		c, err := b.signing(name)
-		if err == nil && c.NotAfter.Sub(now) < within {
-			wantErr = append(wantErr, fmt.Sprintf("the %s authority %q ends on %s", name, c.Subject.CommonName,
-				c.NotAfter.UTC().Format(time.DateOnly)))
+		held, err := b.authority(name)
+		if err != nil {
+			continue
+		}
+		certificates, err := parseAuthorities(held.pair.Certificate)
+		if err != nil {
+			continue // Validate says so
+		}
+		for i, c := range certificates {
+			what := fmt.Sprintf("the %s authority %q", name, c.Subject.CommonName)
+			if i > 0 {
+				what = fmt.Sprintf("%q, an issuer of the %s authority,", c.Subject.CommonName, name)
+			}
+			if c.NotAfter.Sub(now) < within {
+				ending = append(ending, fmt.Sprintf("%s ends on %s", what, c.NotAfter.UTC().Format(time.DateOnly)))
+			}
 		}
 	}
-	return wantErr
+	return ending
 }

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -19,7 +20,7 @@ func encrypting(t testing.TB) *Bundle {
 	t.Helper()
 	b := bundle(t)
 	var err error
-	if b.Encryption, err = (Encryption{Kind: Secretbox, Resources: []string{"secrets"}}).fresh(0); err != nil {
+	if b.Encryption, err = (Encryption{Kind: Secretbox, Resources: []string{"secrets"}}).fresh(0, Encryption{}); err != nil {
 		t.Fatal(err)
 	}
 	return &b
@@ -345,5 +346,11 @@ func TestExpiring(t *testing.T) {
 	}
 	if got := b.Expiring(time.Hour, now.Add(authorityValidity-time.Minute)); !slices.Equal(got, want) {
 		t.Errorf("at the end: %q", got)
+	}
+	root := authorityBelow(t, KeyPair{}, func(c *x509.Certificate) { c.NotAfter = now.AddDate(1, 0, 0) })
+	b.CA = authorityBelow(t, root, nil)
+	want = []string{`"company", an issuer of the kubernetes authority, ends on 2027-03-01`}
+	if got := b.Expiring(time.Hour, now.AddDate(1, 0, 0)); !slices.Equal(got, want) {
+		t.Errorf("at the end of the root: %q, want %q", got, want)
 	}
 }

@@ -244,24 +244,30 @@ func (r *bootstrapTokenResource) Update(
 	}
 }
 
-// Delete revokes the token, unless it has ended.
+// expiredTime limits the revocation of a token that has ended by the clock of this computer. Other clocks decide.
+const expiredTime = 10 * time.Second
+
+// Delete revokes the token. One that has ended need not be there, nor an API server that says so.
 func (r *bootstrapTokenResource) Delete(
 	ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse,
 ) {
 	var model bootstrapTokenResourceModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
-	if model.expired(r.now()) {
-		return
-	}
-	bundle := r.open(&model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, tokenTime, tokenKind, bundle.ClusterName)
-	defer cancel()
-	registrar := r.session.registrars.For(decodeEndpoint(ctx, model.Endpoint, bundle, &resp.Diagnostics))
-	err := r.session.replicas.RevokeToken(ctx, bundle, registrar, model.TokenID.ValueString())
-	if err == nil || errors.Is(err, controlplane.ErrNoReplicas) {
+	if model.expired(r.now()) {
+		_ = r.revoke(ctx, model, expiredTime, &diag.Diagnostics{})
+		return
+	}
+	err := r.revoke(ctx, model, tokenTime, &resp.Diagnostics)
+	switch {
+	case resp.Diagnostics.HasError() || err == nil:
+		return
+	case errors.Is(err, controlplane.ErrNoReplicas):
+		resp.Diagnostics.AddWarning("Bootstrap token not revoked", "The endpoint has no replica that could revoke it. If "+
+			"the control plane returns with its data, machines can join with the token until it ends.\n"+
+			"Next step: if it returns, run kubeadm token delete "+model.TokenID.ValueString()+".")
 		return
 	}
 	p := asProblem("Bootstrap token not revoked", err)
@@ -269,4 +275,18 @@ func (r *bootstrapTokenResource) Delete(
 		p.Unchanged = problem.Nothing
 	}
 	addError(&resp.Diagnostics, path.Root("endpoint"), "Bootstrap token not revoked", p)
+}
+
+// revoke deletes the token from the control plane, within a time.
+func (r *bootstrapTokenResource) revoke(
+	ctx context.Context, model bootstrapTokenResourceModel, within time.Duration, diags *diag.Diagnostics,
+) error {
+	bundle := r.open(&model, diags)
+	if diags.HasError() {
+		return nil
+	}
+	ctx, cancel := operation(ctx, within, tokenKind, bundle.ClusterName)
+	defer cancel()
+	registrar := r.session.registrars.For(decodeEndpoint(ctx, model.Endpoint, bundle, diags))
+	return r.session.replicas.RevokeToken(ctx, bundle, registrar, model.TokenID.ValueString())
 }

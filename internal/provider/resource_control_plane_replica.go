@@ -135,7 +135,8 @@ func (r *replicaResource) updateOn(
 	if !slices.Equal(from.IDs(), to.IDs()) {
 		before := to.At(from)
 		s.Before = &controlplane.InRotation{
-			Registration: registrationText(before), Registrar: r.session.registrars.For(before),
+			Registrar: r.session.registrars.For(before),
+			At:        func(s component.Replica) component.Replica { return atEndpoints(s, before) },
 		}
 		s.Registrar = r.session.registrars.changing(s.Name, from, to)
 	}
@@ -199,27 +200,22 @@ func (r *replicaResource) planDisruption(ctx context.Context, plan, state replic
 	r.session.disruption().replaced(before, by, diags)
 }
 
-// identity is equal for two specs of the same replica.
+// identity is equal for two specs of the same replica. The port is none of it: it changes in place.
 func (r *replicaResource) identity(s controlplane.Spec) string {
-	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.ServingAddress())
+	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address)
 }
 
 // spec returns the spec that the model describes.
 func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
 	urls := stringsOf(ctx, m.Etcd, diags)
 	registration := m.registration(ctx, diags)
-	lease, holders := kubevip.LeaseOf(registration)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
-		Replica: component.Replica{
+		Replica: atEndpoints(component.Replica{
 			Name:            m.Name.ValueString(),
 			Address:         addressOf(m.Host).ValueString(),
 			Bundle:          m.bundle,
 			Version:         m.Version.ValueString(),
-			EndpointHost:    registration.Address,
-			EndpointHost6:   registration.Address6,
-			EndpointPort:    registration.Port,
-			AdditionalHosts: registration.AdditionalAddresses(),
 			Port:            int(m.Port.ValueInt64()),
 			EtcdURLs:        urls,
 			ServiceCIDRs:    stringsOf(ctx, m.ServiceCIDRs, diags),
@@ -245,24 +241,28 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ConfigFiles:       m.configFiles(ctx),
 			Konnectivity:      m.konnectivity(ctx),
 			Settings:          m.settings(ctx),
-			Registration:      registrationText(registration),
-			DetectionTime:     registration.LongestDetection(),
-			AllAddresses:      registration.OnMachines(),
 			ListenAll:         m.Listen.ValueString() == listenAll,
-			EndpointLease:     lease,
-			LeaseHolders:      holders,
 			EarlyRenewal:      early,
 
-			HeldAddresses: kubevip.HeldAt(registration), AnnouncedAddresses: announcedAt(registration),
 			SupplementaryGroups: m.groups(ctx),
 			Authentication:      m.authentication(ctx),
-		},
+		}, registration),
 		Host:      r.session.machine(addressOf(m.Host).ValueString()),
 		Source:    r.session.source,
 		Registrar: r.session.registrars.For(registration),
 		Store:     r.session.storeAt(urls, m.bundle),
 		Rules:     replicaRules(addressOf(m.Host).ValueString(), int(m.Port.ValueInt64()), urls, registration),
 	}
+}
+
+// atEndpoints returns a replica with everything that follows from its endpoints.
+func atEndpoints(s component.Replica, at endpoint.Registration) component.Replica {
+	s.EndpointHost, s.EndpointHost6, s.EndpointPort = at.Address, at.Address6, at.Port
+	s.AdditionalHosts = at.AdditionalAddresses()
+	s.Registration, s.DetectionTime, s.AllAddresses = registrationText(at), at.LongestDetection(), at.OnMachines()
+	s.EndpointLease, s.LeaseHolders = kubevip.LeaseOf(at)
+	s.HeldAddresses, s.AnnouncedAddresses = kubevip.HeldAt(at), announcedAt(at)
+	return s
 }
 
 // announcedAt returns the addresses that the machine of a replica announces, with who says whether it does.

@@ -85,15 +85,20 @@ func sharesCertificate(a, b string) bool {
 	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
-// Remove stops and removes the replica if the machine is still as observed. changed means that it
-// is not, and that nothing was removed.
-func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
+// StopScript returns a script that stops the replica for good, by whatever runs it.
+func (f Observed) StopScript(s component.Replica) host.Script {
 	stop := runtime.Of(s).Stop()
 	if f.OtherRuntime(s) != "" { // a change of the runtime was cut off
 		stop += f.Runtime().Stop()
 	}
+	return stop
+}
+
+// Remove stops and removes the replica if the machine is still as observed. changed means that it
+// is not, and that nothing was removed.
+func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript() + stopTimers() + stop + cleanScript(s, f.writtenPaths()),
+		Script: guardScript() + stopTimers() + f.StopScript(s) + cleanScript(s, f.writtenPaths()),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err

@@ -108,7 +108,7 @@ func LastPlace(ctx context.Context, m Machine, s Spec, size int64) (dir string, 
 	default:
 		return "", fmt.Errorf("the machine does not report the file system of %s", s.Directory())
 	}
-	if err := snapshot.RequireSpace(size, facts.DiskFree[disk]); err != nil {
+	if err := snapshot.RequireSpace(size, facts, disk); err != nil {
 		return "", fmt.Errorf("%s: %w", root, err)
 	}
 	return PartOf(root, s.Name), nil

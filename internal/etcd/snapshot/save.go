@@ -96,10 +96,11 @@ func ReadSaved(output string) (Saved, error) {
 }
 
 // RequireSpace returns an error if a snapshot of a database does not fit into the free space of
-// a file system. If the machine does not report the free space, it returns nil, and
+// the file system of a path, as facts say. If they do not have the free space, it returns nil, and
 // etcdctl fails if there is too little.
-func RequireSpace(size, free int64) error {
-	if need := size + Reserve; free > 0 && free < need {
+func RequireSpace(size int64, facts host.Facts, path string) error {
+	free, known := facts.DiskFree[path]
+	if need := size + Reserve; known && free < need {
 		return fmt.Errorf("not enough space: the database size is %s; with the %s that etcd itself needs, "+
 			"the snapshot requires %s, but %s are free",
 			membership.Bytes(size), membership.Bytes(Reserve), membership.Bytes(need), membership.Bytes(free))

@@ -21,11 +21,15 @@ func TestReadSnapshot(t *testing.T) {
 	}
 }
 
+// free returns the facts of a machine with that free space.
+func free(bytes int64) host.Facts { return host.Facts{DiskFree: map[string]int64{"/d": bytes}} }
+
 func TestRoomFor(t *testing.T) {
-	etcdtest.WantError(t, "room", RequireSpace(1<<30, 2<<30), "")
-	etcdtest.WantError(t, "not known", RequireSpace(1<<30, 0), "")
-	etcdtest.WantError(t, "no room", RequireSpace(1<<30, 1<<30), "the database size is 1 GiB")
-	etcdtest.WantError(t, "no room for etcd itself", RequireSpace(10<<20, 100<<20), "100 MiB are free")
+	etcdtest.WantError(t, "room", RequireSpace(1<<30, free(2<<30), "/d"), "")
+	etcdtest.WantError(t, "not known", RequireSpace(1<<30, host.Facts{}, "/d"), "")
+	etcdtest.WantError(t, "no room", RequireSpace(1<<30, free(1<<30), "/d"), "the database size is 1 GiB")
+	etcdtest.WantError(t, "no room for etcd itself", RequireSpace(10<<20, free(100<<20), "/d"), "100 MiB are free")
+	etcdtest.WantError(t, "full", RequireSpace(10<<20, free(0), "/d"), "are free")
 }
 
 func TestSavedBefore(t *testing.T) {
