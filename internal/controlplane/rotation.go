@@ -32,15 +32,15 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed
 	if err := checkReadable(ctx, s, f); err != nil {
 		return err
 	}
-	target := s.Bundle.Generations()
-	if sameGenerations(f.Record.Generations, target) {
+	target, joins := s.Bundle.Generations(), f.Record.ClusterID == ""
+	if !joins && sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := checkStages(s, target, others, f.Record.ClusterID == ""); err != nil {
+	if err := checkStages(s, target, others, joins); err != nil {
 		return err
 	}
 	if err := checkEtcdTrust(ctx, s, f); err != nil {
@@ -50,9 +50,10 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed
 }
 
 // awaitRotation is checkRotation for a new replica. It waits for other replicas that are
-// changing.
+// changing. The machine of a new replica says nothing of the cluster, so its bundle may be one from before a rotation.
 func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed) error {
-	if sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
+	if sameGenerations(f.Record.Generations, s.Bundle.Generations()) &&
+		(f.Record.ClusterID != "" || !r.othersRotated(ctx, s)) {
 		return nil
 	}
 	return r.waitForOthers(ctx, s, false, func() error {
@@ -62,6 +63,18 @@ func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed
 		}
 		defer t.release(true)
 		return r.checkRotation(t.context(ctx), s, f)
+	})
+}
+
+// othersRotated reports whether another replica is known to be at other generations than the bundle.
+func (r *Replicas) othersRotated(ctx context.Context, s Spec) bool {
+	others, err := r.otherReplicas(ctx, s)
+	return err == nil && anyRotated(others, s.Bundle.Generations())
+}
+
+func anyRotated(others []replicaStatus, target map[pki.Part]int) bool {
+	return slices.ContainsFunc(others, func(st replicaStatus) bool {
+		return !st.absent && st.unknown == nil && !sameGenerations(st.generations, target)
 	})
 }
 

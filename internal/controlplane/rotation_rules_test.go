@@ -150,3 +150,26 @@ func TestAllOnMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestAnyRotated: a new replica with a bundle from before a rotation is noticed by what others run with.
+func TestAnyRotated(t *testing.T) {
+	at := func(n int) map[pki.Part]int { return map[pki.Part]int{pki.ServiceAccountPart: n} }
+	for name, c := range map[string]struct {
+		others []replicaStatus
+		want   bool
+	}{
+		"nobody":            {nil, false},
+		"the same":          {[]replicaStatus{{generations: at(0)}, {}}, false},
+		"rotated":           {[]replicaStatus{{}, {generations: at(3)}}, true},
+		"one that has left": {[]replicaStatus{{generations: at(3), absent: true}}, false},
+		"not known":         {[]replicaStatus{{unknown: errors.New("no route")}}, false},
+	} {
+		if got := anyRotated(c.others, at(0)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	err := checkStages(testSpec(t), at(0), []replicaStatus{{name: "cp1", generations: at(3)}}, true)
+	if !errors.Is(err, errRotationNotYet) {
+		t.Errorf("it joins: %v", err)
+	}
+}
