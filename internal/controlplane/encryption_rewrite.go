@@ -152,8 +152,8 @@ func (l staleObjects) String() string {
 }
 
 // rewriteInRotation rewrites what is stored with the other key of a rotation once every replica writes with the one in
-// use: the new one when that is adopted, and the previous one when the rotation goes back. The last replica to take this
-// stage therefore does it. The stage that drops the other key checks again.
+// use: the new one when that is adopted, and the previous one when the rotation goes back. The last replica to take
+// this stage therefore does it. The stage that drops the other key checks again.
 func (r *Replicas) rewriteInRotation(ctx context.Context, s Spec) error {
 	switch stage := s.Bundle.EncryptionRotation.Stage(); {
 	case stage == pki.Steady:

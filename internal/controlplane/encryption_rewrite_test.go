@@ -221,8 +221,8 @@ func encrypted(b *pki.Bundle) *pki.Bundle {
 	return &other
 }
 
-// TestRewriteInRotation: without a rotation there is nothing to rewrite, and without a store nothing says that a rotation
-// goes back. Everything else is looked at.
+// TestRewriteInRotation: without a rotation there is nothing to rewrite, and without a store nothing says that a
+// rotation goes back. Everything else is looked at.
 func TestRewriteInRotation(t *testing.T) {
 	for name, c := range map[string]struct {
 		generation int

@@ -20,7 +20,8 @@ func encrypting(t testing.TB) *Bundle {
 	t.Helper()
 	b := bundle(t)
 	var err error
-	if b.Encryption, err = (Encryption{Kind: Secretbox, Resources: []string{"secrets"}}).fresh(0, Encryption{}); err != nil {
+	secretbox := Encryption{Kind: Secretbox, Resources: []string{"secrets"}}
+	if b.Encryption, err = secretbox.fresh(0, Encryption{}); err != nil {
 		t.Fatal(err)
 	}
 	return &b
