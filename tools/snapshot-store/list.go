@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -62,6 +63,9 @@ func (s *store) list(ctx context.Context) ([]listed, error) {
 		if fatal(err) {
 			return nil, err
 		}
+		if err == nil {
+			err = past(l.Snapshot, s.server.now())
+		}
 		l.Verified, l.State = err == nil, "verified"
 		if err != nil {
 			l.State = err.Error()
@@ -69,6 +73,24 @@ func (s *store) list(ctx context.Context) ([]listed, error) {
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// mostAhead is how far the clock of a machine may be ahead of the others.
+const mostAhead = 10 * time.Minute
+
+// past returns an error if a snapshot is named after a time that is yet to come: it would pass for the newest one until
+// then, and the real ones would be removed as older.
+func past(snapshot string, now time.Time) error {
+	stamp, _, _ := strings.Cut(snapshot, "-")
+	at, err := time.Parse("20060102T150405Z", stamp)
+	if err != nil {
+		return fmt.Errorf("%w: its name has no time", errUnverified)
+	}
+	if at.Sub(now) > mostAhead {
+		return fmt.Errorf("%w: it is named after a time that is yet to come, so the clock of its machine was wrong",
+			errUnverified)
+	}
+	return nil
 }
 
 // verified returns the manifest of a key, if the server has what it describes. It asks for the manifest
@@ -142,6 +164,9 @@ func (s *store) choose(ctx context.Context, name string) (object, manifest, erro
 			continue
 		}
 		m, err := s.verify(ctx, o)
+		if err == nil && name == "" {
+			err = past(snapshot, s.server.now())
+		}
 		if err == nil || fatal(err) {
 			return o, m, err
 		}

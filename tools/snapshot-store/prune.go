@@ -32,7 +32,8 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 		if fatal(err) {
 			return false, err
 		}
-		return err == nil, nil
+		name := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
+		return err == nil && past(name, s.server.now()) == nil, nil
 	})
 	result := pruned{Kept: kept}
 	if err != nil || oldest == "" {

@@ -216,3 +216,39 @@ func TestKeepAll(t *testing.T) {
 		t.Error(before)
 	}
 }
+
+// TestPast: a snapshot that is named after a time that is yet to come is not the newest one, and the real ones stay.
+func TestPast(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for snapshot, good := range map[string]bool{
+		"20260501T115900Z-cp1.db": true, "20260501T120900Z-cp1.db": true, "20260501T121100Z-cp1.db": false,
+		"20270501T115900Z-cp1.db": false, "20269999T999999Z-cp1.db": false,
+	} {
+		if err := past(snapshot, now); (err == nil) != good || err != nil && !errors.Is(err, errUnverified) {
+			t.Errorf("%s: %v", snapshot, err)
+		}
+	}
+}
+
+// TestAhead: such a snapshot is neither counted by prune nor chosen as the newest, and can be fetched by its name.
+func TestAhead(t *testing.T) {
+	s := newServer(t, false)
+	c, _ := s.config()
+	c.Kept = 1
+	st := opened(t, c)
+	real, wrong := name(1), "20990101T000000Z-cp1.db"
+	mustPut(t, st, writeSnapshot(t, wrong, 1<<16))
+	mustPut(t, st, writeSnapshot(t, real, 1<<16))
+	if r, err := st.prune(t.Context()); err != nil || r.Removed != 0 || r.Kept != 1 {
+		t.Errorf("pruned: %+v, %v", r, err)
+	}
+	for asked, want := range map[string]string{"": real, wrong: wrong} {
+		if _, m, err := st.choose(t.Context(), asked); err != nil || m.Snapshot != want {
+			t.Errorf("asked for %q: %s, %v", asked, m.Snapshot, err)
+		}
+	}
+	all, err := st.list(t.Context())
+	if err != nil || len(all) != 2 || all[0].Verified || !all[1].Verified {
+		t.Errorf("listed: %+v, %v", all, err)
+	}
+}

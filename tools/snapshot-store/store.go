@@ -113,6 +113,13 @@ type serverClock struct {
 	noticed bool
 }
 
+// now returns the time by this clock or by the server's, whichever is later.
+func (s *serverClock) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(max(0, s.offset))
+}
+
 // RoundTrip sends a request.
 func (s *serverClock) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.next.RoundTrip(r)

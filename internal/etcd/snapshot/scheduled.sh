@@ -103,6 +103,11 @@ elif room; then
   file=$(date -u +%Y%m%dT%H%M%SZ)-$member.db
   rm -f "$dir/$file.sent"
   /bin/sh -eu "$0" save "$file" || fail "no snapshot saved"
+  newest=$(snapshots | tail -n 1)
+  case $newest in
+  '' | "$file") ;;
+  *) fail "$newest in $dir has a later time than now, so that it passes for the newest: a clock was wrong. Move it away" ;;
+  esac
 fi
 [ -z "$upload" ] || send
 sweep
