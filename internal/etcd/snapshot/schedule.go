@@ -134,7 +134,7 @@ func (m Member) renderScript() string {
 		"unit": layout.UnitPath, "pod": layout.PodPath, "endpoint": m.ClientURL, "pki": layout.PKIDir,
 		"dir":    scheduledDir(m.DataDir),
 		"upload": upload, "store": store, "store_kept": strconv.Itoa(kept),
-		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName,
+		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName, "record": layout.RecordPath,
 		"member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),
 	}) + "\nsave() {\n" + SaveScript + "}\n\n" + scheduledScript)
 }

@@ -90,9 +90,27 @@ prune() {
   done
 }
 
+# part moves the snapshots of an earlier cluster of this machine away: they are not this one's to upload or to remove.
+part() {
+  id=$(sed -n 's/^ *"cluster_id": "\([0-9a-f]*\)",*$/\1/p' "$record" | head -n 1)
+  [ -n "$id" ] || return 0
+  before=$(head -c 64 "$dir/.cluster" 2>/dev/null | tr -cd '0-9a-f' || true)
+  [ "$before" != "$id" ] || return 0
+  if [ -n "$before" ] && [ -n "$(snapshots)" ]; then
+    mkdir -p "$dir-$before"
+    for name in $(snapshots); do
+      mv -f -- "$dir/$name" "$dir-$before/$name"
+      rm -f -- "$dir/$name.sent"
+    done
+    echo "the snapshots of the cluster $before, which this machine had before, are in $dir-$before"
+  fi
+  printf '%s\n' "$id" >"$dir/.cluster"
+}
+
 umask 077
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
+part
 file=''
 sent=''
 if ! ask; then

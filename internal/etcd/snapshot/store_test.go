@@ -248,3 +248,48 @@ func FuzzStoreIn(f *testing.F) {
 		}
 	})
 }
+
+// TestFormerCluster runs the part of the timer's script that parts the snapshots of the machine's clusters.
+func TestFormerCluster(t *testing.T) {
+	_, list, _ := strings.Cut(string(scheduledScript), "# snapshots lists")
+	list, _, _ = strings.Cut("# "+list, "# send uploads")
+	_, part, _ := strings.Cut(string(scheduledScript), "# part moves")
+	part, _, _ = strings.Cut("# "+part, "umask 077")
+	dir := filepath.Join(t.TempDir(), "scheduled")
+	record := filepath.Join(filepath.Dir(dir), "member.json")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	const first, second = "20260101T000000Z-cp1.db", "20260102T000000Z-cp1.db"
+	run := func(cluster string) {
+		t.Helper()
+		write(record, "{\n  \"version\": 1,\n  \"cluster_id\": \""+cluster+"\",\n  \"name\": \"cp1\"\n}\n")
+		script := "dir=" + dir + " record=" + record + "\n" + list + "\n" + part + "\npart\n"
+		if out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	write(dir+"/"+first, "")
+	write(dir+"/"+first+".sent", "")
+	run("aaaa") // the first run with this script: they count as its own
+	run("aaaa")
+	if !there(dir+"/"+first) || !there(dir+"/"+first+".sent") {
+		t.Error("the cluster's own snapshot is moved")
+	}
+	run("bbbb")
+	write(dir+"/"+second, "")
+	run("bbbb")
+	if there(dir+"/"+first) || !there(dir+"-aaaa/"+first) || there(dir+"/"+first+".sent") || !there(dir+"/"+second) {
+		t.Error("the snapshot of the earlier cluster is not moved away")
+	}
+}
