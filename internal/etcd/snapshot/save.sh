@@ -7,6 +7,8 @@ umask 077
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
 cd "$dir" || exit
+exec 9>.lock
+flock 9 # what another one has not finished yet must stay
 rm -f ./*.part
 "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
   --command-timeout=10m snapshot save "$dir/$file.part" >/dev/null
