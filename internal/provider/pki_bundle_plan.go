@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,19 +206,31 @@ func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 	}
 }
 
-// warnLastStage warns what is rejected once the last stage of a rotation is applied.
+// warnLastStage warns what is rejected once the last stage of a rotation is applied, or its first one is taken back. A
+// rotation that goes back may have adopted what is withdrawn then.
 func (r *pkiBundleResource) warnLastStage(before, after *pki.Bundle, diags *diag.Diagnostics) {
-	var lost []string
+	var lost, withdrawn []string
 	for part, words := range map[pki.Part]string{
-		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the previous Kubernetes CA",
-		pki.ServiceAccountPart: "service-account tokens signed with the previous key",
+		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the %s Kubernetes CA",
+		pki.ServiceAccountPart: "service-account tokens signed with the %s key",
 	} {
-		if g := after.Generation(part); g > before.Generation(part) && pki.StageOf(g) == pki.Steady {
-			lost = append(lost, words)
+		switch from, to := before.Generation(part), after.Generation(part); {
+		case pki.StageOf(to) != pki.Steady || from == to:
+		case to > from:
+			lost = append(lost, fmt.Sprintf(words, "previous"))
+		default:
+			withdrawn = append(withdrawn, fmt.Sprintf(words, "withdrawn"))
 		}
 	}
+	slices.Sort(lost)
+	slices.Sort(withdrawn)
 	if len(lost) > 0 {
 		diags.AddWarning("Last stage of a rotation", fmt.Sprintf("After this apply, the following are rejected: %s.\n"+
 			"Next step: apply after all of them have been replaced.", strings.Join(lost, "; ")))
+	}
+	if len(withdrawn) > 0 {
+		diags.AddWarning("Rotation withdrawn", fmt.Sprintf("After this apply, the following are rejected, if the rotation "+
+			"had its second stage: %s.\nNext step: apply after all of them have been replaced.",
+			strings.Join(withdrawn, "; ")))
 	}
 }
