@@ -203,7 +203,9 @@ func (st *stage) cutOff() {
 	st.succeeds(Source{})
 	st.begin()
 	st.run("systemctl kill --signal=KILL kube-restore-drill.service\n" +
-		"while systemctl is-active -q kube-restore-drill.service; do sleep 0.1; done; sleep 1")
+		"for unit in kube-restore-drill.service kube-restore-drill-door.socket; do\n" +
+		"  until systemctl show --property=ActiveState --value $unit | grep -qx -e inactive -e failed; do sleep 0.1; done\n" +
+		"done")
 	if left := st.run("ls -d /var/lib/etcd-archive/drill /run/kube-restore-drill/tls.key 2>/dev/null || true; " +
 		"ss -Hltn 'sport >= 36443 and sport < 36463'"); left != "" {
 		st.Errorf("a killed unit has left %s", left)

@@ -25,8 +25,13 @@ func TestWarnLastStage(t *testing.T) {
 		from, to int
 		want     string
 	}{
-		{0, 1, ""}, {1, 2, ""}, {2, 1, ""}, {1, 1, ""}, {0, 0, ""},
-		{2, 3, "Last stage of a rotation"}, {1, 0, "Rotation withdrawn"},
+		{0, 1, ""},
+		{1, 2, ""},
+		{2, 1, ""},
+		{1, 1, ""},
+		{0, 0, ""},
+		{2, 3, "Last stage of a rotation"},
+		{1, 0, "Rotation withdrawn"},
 	} {
 		var diags diag.Diagnostics
 		(&pkiBundleResource{}).warnLastStage(at[c.from], at[c.to], &diags)
