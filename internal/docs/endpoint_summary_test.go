@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +15,7 @@ import (
 // endpointSummary returns the table of the README: for each kind of endpoint, the sum of its changes, and the loss of a
 // machine.
 func endpointSummary(run jsonfile.Run[soak.Result]) (string, error) {
-	rows := map[string]soak.Result{}
-	for _, r := range run.Results {
-		rows[r.Name] = r
-	}
+	rows := byName(run)
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) + "| endpoint | five changes: failed | longest gap | verdict " +
 		"| a machine loses its power: failed | longest without a write | verdict |\n" + strings.Repeat("|---", 7) + "|\n")
@@ -35,28 +33,23 @@ func endpointSummary(run jsonfile.Run[soak.Result]) (string, error) {
 func summaryCells(rows map[string]soak.Result, kind string) ([]string, error) {
 	prefix := "endpoint " + kind + ": "
 	changes, outage := []string{notMeasured, notMeasured, notMeasured}, []string{notMeasured, notMeasured, notMeasured}
+	all, longest, err := changesIn(rows, prefix)
+	if err != nil {
+		return nil, err
+	}
 	var sum load.Requests
-	var longest time.Duration
-	verdict, measured := soak.Met, 0
-	for _, o := range endpointOperations {
-		seen, err := observedIn(rows, prefix+o.operation)
-		if err != nil {
-			return nil, err
-		}
+	verdict := soak.Met
+	for i, seen := range all {
 		if seen == nil {
 			continue
 		}
-		measured++
 		r := seen.Requests()
 		sum.Tried, sum.Failed, sum.Excused = sum.Tried+r.Tried, sum.Failed+r.Failed, sum.Excused+r.Excused
-		for _, client := range seen.Clients {
-			longest = max(longest, client.All.Gap.Length)
-		}
-		if rows[prefix+o.operation].Verdict != soak.Met {
+		if rows[prefix+endpointOperations[i].operation].Verdict != soak.Met {
 			verdict = soak.NotMet
 		}
 	}
-	if measured == len(endpointOperations) {
+	if !slices.Contains(all, nil) {
 		changes = []string{failedCell(sum), fmt.Sprintf("%.2f s", longest.Seconds()), verdictCell(verdict)}
 	}
 	seen, err := observedIn(rows, prefix+lostPower)

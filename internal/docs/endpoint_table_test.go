@@ -53,12 +53,18 @@ func plotOf(kind string) string {
 
 const rawImages = "https://raw.githubusercontent.com/kubequorum/terraform-provider-kube/main/images/"
 
-// endpointTable returns the table that compares the kinds of endpoint.
-func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
+// byName returns the results of a run by their names.
+func byName(run jsonfile.Run[soak.Result]) map[string]soak.Result {
 	rows := map[string]soak.Result{}
 	for _, r := range run.Results {
 		rows[r.Name] = r
 	}
+	return rows
+}
+
+// endpointTable returns the table that compares the kinds of endpoint.
+func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
+	rows := byName(run)
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) + "| kind | create |")
 	for _, o := range endpointOperations {
@@ -81,23 +87,16 @@ func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
 	cells := slices.Repeat([]string{notMeasured}, measuredCells)
 	cells[0], cells[measuredCells-2] = timeCell(rows[prefix+"create"]), timeCell(rows[prefix+"destroy"])
 	changes, rest := cells[1:1+len(endpointOperations)], cells[1+len(endpointOperations):]
-	var longest time.Duration
-	measured := 0
-	for i, o := range endpointOperations {
-		seen, err := observedIn(rows, prefix+o.operation)
-		if err != nil {
-			return nil, err
-		}
-		if seen == nil {
-			continue
-		}
-		measured++
-		changes[i] = failedCell(seen.Requests())
-		for _, client := range seen.Clients {
-			longest = max(longest, client.All.Gap.Length)
+	all, longest, err := changesIn(rows, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for i, seen := range all {
+		if seen != nil {
+			changes[i] = failedCell(seen.Requests())
 		}
 	}
-	if measured == len(endpointOperations) {
+	if !slices.Contains(all, nil) {
 		rest[0] = fmt.Sprintf("%.2f s", longest.Seconds())
 	}
 	seen, err := observedIn(rows, prefix+lostPower)
@@ -115,6 +114,25 @@ func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
 		cells[measuredCells-1] = fmt.Sprintf("[%s](%s)", plotOf(kind), rawImages+plotOf(kind))
 	}
 	return cells, nil
+}
+
+// changesIn returns what clients observed during each of endpointOperations, nil for one that is not there, and the
+// longest gap of them.
+func changesIn(rows map[string]soak.Result, prefix string) (all []*load.Summary, longest time.Duration, err error) {
+	for _, o := range endpointOperations {
+		seen, err := observedIn(rows, prefix+o.operation)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, seen)
+		if seen == nil {
+			continue
+		}
+		for _, client := range seen.Clients {
+			longest = max(longest, client.All.Gap.Length)
+		}
+	}
+	return all, longest, nil
 }
 
 // timeCell returns how long an apply took.

@@ -36,10 +36,7 @@ func criteriaList(criteria []string) string {
 
 // changeTable returns the table of the changes that clients must not notice.
 func changeTable(run jsonfile.Run[soak.Result]) (string, error) {
-	rows := map[string]soak.Result{}
-	for _, r := range run.Results {
-		rows[r.Name] = r
-	}
+	rows := byName(run)
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) + criteriaList(rows[soaked[0].row].Criteria))
 	b.WriteString("| change | requests | failed | excused | repeated | refused | writes into etcd | openings of watches " +
