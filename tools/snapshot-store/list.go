@@ -59,12 +59,9 @@ func (s *store) list(ctx context.Context) ([]listed, error) {
 	for _, o := range objects {
 		last := strings.TrimPrefix(o.key, s.directory())
 		l := listed{Snapshot: snapshotOf(last), Size: o.size, Encrypted: strings.HasSuffix(last, encryptedEnd)}
-		_, err := s.verify(ctx, o)
+		_, err := s.verifyRanked(ctx, o)
 		if fatal(err) {
 			return nil, err
-		}
-		if err == nil {
-			err = past(l.Snapshot, s.server.now())
 		}
 		l.Verified, l.State = err == nil, "verified"
 		if err != nil {
@@ -81,8 +78,7 @@ const mostAhead = 10 * time.Minute
 // past returns an error if a snapshot is named after a time that is yet to come: it would pass for the newest one until
 // then, and the real ones would be removed as older.
 func past(snapshot string, now time.Time) error {
-	stamp, _, _ := strings.Cut(snapshot, "-")
-	at, err := time.Parse("20060102T150405Z", stamp)
+	at, err := timeOf(snapshot)
 	if err != nil {
 		return fmt.Errorf("%w: its name has no time", errUnverified)
 	}
@@ -117,6 +113,15 @@ func (s *store) verify(ctx context.Context, o object) (manifest, error) {
 		return manifest{}, err
 	}
 	return m, m.fits(o)
+}
+
+// verifyRanked is verify for an object that is to be the newest, or newer than others.
+func (s *store) verifyRanked(ctx context.Context, o object) (manifest, error) {
+	m, err := s.verify(ctx, o)
+	if err != nil {
+		return m, err
+	}
+	return m, past(snapshotOf(strings.TrimPrefix(o.key, s.directory())), s.server.now())
 }
 
 // fits checks that an object is the one that was uploaded.
@@ -158,15 +163,16 @@ func (s *store) choose(ctx context.Context, name string) (object, manifest, erro
 	if err != nil {
 		return object{}, manifest{}, err
 	}
+	verify := s.verify
+	if name == "" {
+		verify = s.verifyRanked
+	}
 	for _, o := range objects {
 		snapshot := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
 		if name != "" && snapshot != name {
 			continue
 		}
-		m, err := s.verify(ctx, o)
-		if err == nil && name == "" {
-			err = past(snapshot, s.server.now())
-		}
+		m, err := verify(ctx, o)
 		if err == nil || fatal(err) {
 			return o, m, err
 		}

@@ -28,12 +28,11 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 		return pruned{}, err
 	}
 	oldest, kept, err := oldestKept(objects, s.Kept, func(o object) (bool, error) {
-		_, err := s.verify(ctx, o)
+		_, err := s.verifyRanked(ctx, o)
 		if fatal(err) {
 			return false, err
 		}
-		name := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
-		return err == nil && past(name, s.server.now()) == nil, nil
+		return err == nil, nil
 	})
 	result := pruned{Kept: kept}
 	if err != nil || oldest == "" {

@@ -88,12 +88,17 @@ func (m manifest) sizesFit() bool {
 // savedAt returns when the snapshot was saved, by its name; zero if its name has no such time, which
 // leaves the times of a file as they are (os.Chtimes).
 func (m manifest) savedAt() time.Time {
-	at, _, _ := strings.Cut(m.Snapshot, "-")
-	saved, err := time.Parse("20060102T150405Z", at)
+	saved, err := timeOf(m.Snapshot)
 	if err != nil {
 		return time.Time{}
 	}
 	return saved
+}
+
+// timeOf returns the time in the name of a snapshot.
+func timeOf(snapshot string) (time.Time, error) {
+	at, _, _ := strings.Cut(snapshot, "-")
+	return time.Parse("20060102T150405Z", at)
 }
 
 // key returns the last part of the key.
