@@ -7,6 +7,7 @@ locals {
   name        = basename(get_terragrunt_dir())
 
   programs  = get_env("FLEET_PROGRAMS", "") # a directory with the programs; "" downloads the upstream releases
+  ssh_key   = get_env("FLEET_SSH_KEY", "")  # a file; "" uses the SSH agent
   settings  = read_terragrunt_config("${local.fleet}/${local.environment}/environment.hcl").locals
   inventory = yamldecode(file("${local.fleet}/${local.environment}/inventory.yaml"))[local.name]
 
@@ -55,7 +56,7 @@ remote_state {
   }
 }
 
-# The machines accept this SSH key. The host keys of the whole fleet are in one file,
+# The machines accept this SSH key, or one of the SSH agent. The host keys of the whole fleet are in one file,
 # which is reviewed like everything else.
 generate "provider" {
   path      = "provider.tf"
@@ -64,7 +65,7 @@ generate "provider" {
     provider "kube" {
       ssh = {
         user        = "root"
-        private_key = file("${get_env("FLEET_SSH_KEY", pathexpand("~/.ssh/id_ed25519"))}")
+        private_key = ${local.ssh_key == "" ? "null" : "file(${jsonencode(local.ssh_key)})"}
         known_hosts = file("${get_env("FLEET_KNOWN_HOSTS", "${local.fleet}/known_hosts")}")
       }
       artifacts = ${local.programs == "" ? "null" : jsonencode({ directory = local.programs })}

@@ -16,6 +16,7 @@ output "join" {
 }
 
 output "discovery_file" {
-  description = "Endpoint and CA for kubeadm join --discovery-file."
-  value       = module.control_plane.discovery_file
+  description = "A file for kubeadm join --discovery-file, with the endpoint, the CA and the token."
+  value       = kube_bootstrap_token.join.discovery_file
+  sensitive   = true
 }

@@ -65,8 +65,8 @@ var badInputs = []badInput{
 	{
 		"member name",
 		[]string{`name       = "cp1"`, `name       = "cp 1"`, `{ cp1 = "192.0.2.11" }`, `{ "cp 1" = "192.0.2.11" }`},
-		`Invalid member name.*Cause: member name "cp 1" is not a DNS label: use at most 63 lower-case letters, digits and ` +
-			`dashes`,
+		`Invalid member name.*Cause: member name "cp 1" is not a DNS name of at most 64 characters: use lower-case ` +
+			`letters, digits and dashes`,
 	},
 	{
 		"address that is no IP",

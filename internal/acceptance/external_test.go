@@ -52,8 +52,8 @@ resource "kube_kubeconfig" "admin" {
 
 // TestExternalAuthorities runs a control plane whose three authorities all have external keys.
 // It requests the certificates, runs with them, installs renewed certificates without
-// restarting etcd or the API server, and goes through a rotation. No machine ever has an
-// authority's key.
+// restarting etcd or the API server, and goes through a rotation. No machine has an authority's
+// key, until the keys are supplied for a while.
 func TestExternalAuthorities(t *testing.T) {
 	l := machines(t)
 	m, s := l.Machine("cp1"), newSigner(t)
@@ -70,8 +70,7 @@ func TestExternalAuthorities(t *testing.T) {
 	apply(t, w)
 	expectHealthy(t, w, []string{"cp1"})
 	expectInstalled(t, s)
-	if got := onMachine(t, m,
-		"ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); got != "" {
+	if got := authorityKeys(t); got != "" {
 		t.Errorf("keys of authorities are on the machine: %s", got)
 	}
 
@@ -85,8 +84,52 @@ func TestExternalAuthorities(t *testing.T) {
 	useAPI(t, w)
 
 	rotateExternal(t, w, s)
+	supplyKeys(t, w, s)
 	apply(t, w, "-destroy")
 	sameMachine(t, m, before)
+}
+
+// supplyKeys supplies the keys of all authorities, and moves them back to the signer, which signs then. The authorities
+// stay the same.
+func supplyKeys(t *testing.T, w *workspace.Workspace, s *signer) {
+	t.Helper()
+	const rotation = "rotation = { etcd = 3 }\n"
+	running := processes(t, "cp1")
+	override(t, w, fmt.Sprintf("resource \"kube_pki_bundle\" \"this\" {\ndeletion_protection = false\n%s%s}\n",
+		rotation, s.keyedAuthorities()))
+	apply(t, w)
+	expectHealthy(t, w, []string{"cp1"})
+	expectInstalled(t, s)
+	expectRestarted(t, running, []string{"cp1 kube-controller-manager"})
+	if got := authorityKeys(t); got != "/etc/kubernetes/pki/ca.key" {
+		t.Errorf("keys of authorities on the machine: %q", got)
+	}
+	override(t, w, signedOverride(s, rotation+s.authorities()))
+	apply(t, w, "-target=kube_certificate_requests.this")
+	sign(t, w, s)
+	apply(t, w)
+	expectHealthy(t, w, []string{"cp1"})
+	expectInstalled(t, s)
+	if got := authorityKeys(t); got != "" {
+		t.Errorf("keys of authorities are left on the machine: %q", got)
+	}
+	state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for attribute, pair := range s.pairs() {
+		key := strings.Split(strings.TrimSpace(pair.PrivateKey), "\n")[1]
+		if strings.Contains(string(state), key) {
+			t.Errorf("the state still has the key of %s", attribute)
+		}
+	}
+}
+
+// authorityKeys returns the paths of the keys of authorities on the machine.
+func authorityKeys(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(onMachine(t, shared.lab.Machine("cp1"),
+		"ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"))
 }
 
 // rotateExternal rotates the etcd authority to another one with an external key. In each stage,

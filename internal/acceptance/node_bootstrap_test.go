@@ -47,6 +47,11 @@ output "join" {
   sensitive = true
 }
 
+output "join_file" {
+  value     = { for name, token in kube_bootstrap_token.this : name => token.discovery_file }
+  sensitive = true
+}
+
 output "discovery_file" {
   value = kube_node_bootstrap.this.discovery_file
 }

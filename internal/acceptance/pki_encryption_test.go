@@ -51,9 +51,9 @@ type encrypted struct {
 	admin    credentials
 }
 
-// TestEncryption introduces encryption at rest on a control plane with Secrets in the clear,
-// then rotates the key, then adds a replica. Each replica can always read what any other has
-// written. At the end, no value is stored in the previous form.
+// TestEncryption introduces encryption at rest on a control plane with Secrets in the clear, then rotates the key,
+// takes back another rotation of it, and adds a replica. Each replica can always read what any other has written. At
+// the end, no value is stored in the previous form.
 func TestEncryption(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -73,6 +73,9 @@ func TestEncryption(t *testing.T) {
 	readers := e.read(t)
 	for generation := 1; generation <= 6 && !t.Failed(); generation++ {
 		t.Run(fmt.Sprintf("generation %d", generation), func(t *testing.T) { e.stage(t, generation) })
+	}
+	if !t.Failed() {
+		t.Run("withdrawn", e.withdraw)
 	}
 	readers.stop(t)
 	if t.Failed() {
@@ -134,17 +137,9 @@ func (e *encrypted) refuse(t *testing.T) {
 // stage applies the next generation. In a steady stage, nothing is stored in the previous form.
 // In an introducing stage, nothing is written with the next key.
 func (e *encrypted) stage(t *testing.T, generation int) {
-	before := processes(t, "cp1", "cp2", "cp3")
 	present := e.key(t)
-	e.set(t, secretboxed, generation)
-	apply(t, e.w)
-	var may []string
-	for _, name := range e.replicas {
-		may = append(may, name+" kube-apiserver", name+" kube-controller-manager", name+" kube-scheduler")
-	}
-	expectRestarted(t, before, nil, may...)
+	e.advance(t, generation)
 	e.create(t, fmt.Sprintf("at-%d", generation))
-	t.Logf("%v", valuesOf(t, e.w, "kube_pki_bundle.this")["stages"])
 	switch pki.StageOf(generation) {
 	case pki.Introduced:
 		e.expectEncoding(t, present)
@@ -155,6 +150,34 @@ func (e *encrypted) stage(t *testing.T, generation int) {
 	case pki.Steady:
 		e.expectEncoding(t, present)
 	}
+}
+
+// advance applies a generation: members of etcd do not restart.
+func (e *encrypted) advance(t *testing.T, generation int) {
+	t.Helper()
+	before := processes(t, "cp1", "cp2", "cp3")
+	e.set(t, secretboxed, generation)
+	apply(t, e.w)
+	var may []string
+	for _, name := range e.replicas {
+		may = append(may, name+" kube-apiserver", name+" kube-controller-manager", name+" kube-scheduler")
+	}
+	expectRestarted(t, before, nil, may...)
+	t.Logf("%v", valuesOf(t, e.w, "kube_pki_bundle.this")["stages"])
+}
+
+// withdraw takes back a rotation whose next key has been in use. What is stored with that key is stored with the
+// present one before the next key goes.
+func (e *encrypted) withdraw(t *testing.T) {
+	present := e.key(t)
+	for i, generation := range []int{7, 8, 7, 6} {
+		e.advance(t, generation)
+		e.create(t, fmt.Sprintf("withdrawn-%d", i))
+		if adopted := pki.StageOf(generation) == pki.Adopted; (e.key(t) != present) != adopted {
+			t.Errorf("what is in use at generation %d is %q, and %q before", generation, e.key(t), present)
+		}
+	}
+	e.expectEncoding(t, present)
 }
 
 // key returns the prefix of values that are stored with the bundle's current key.

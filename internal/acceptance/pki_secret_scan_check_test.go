@@ -27,9 +27,10 @@ func TestSecretScan(t *testing.T) {
 	line := strings.Split(key, "\n")[1]
 	state := filepath.Join(w.Dir, "terraform.tfstate")
 	write(t, state, quoted(t, key))
-	onMachine(t, l.Machine("cp1"), "logger -t planted "+line+"; journalctl --sync; : "+line+
-		"; sleep 0.3 # long enough to be seen")
-	await(t, "the state was not sampled", func() bool { return h.has(line) })
+	process := onMachine(t, l.Machine("cp1"), "logger -t planted "+line+"; journalctl --sync\n"+
+		"setsid sh -c ': "+line+"; sleep 600; :' >/dev/null 2>&1 & echo $!")
+	await(t, "the state or the command line was not sampled", func() bool { return h.has(line) && h.hasCommand(line) })
+	onMachine(t, l.Machine("cp1"), "kill -- -"+strings.TrimSpace(process))
 	write(t, state, "{}")
 	write(t, filepath.Join(w.Dir, "crash.log"), key)
 	writePlan(t, filepath.Join(w.Dir, "saved.tfplan"), quoted(t, key))
@@ -56,6 +57,18 @@ func (h *secretScan) has(text string) bool {
 	defer h.mu.Unlock()
 	for state := range h.states {
 		if strings.Contains(state, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasCommand reports whether a text was sampled from a command line.
+func (h *secretScan) hasCommand(text string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for command := range h.commands {
+		if strings.Contains(command, text) {
 			return true
 		}
 	}

@@ -86,6 +86,7 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 	}
 	rename(t, w, names)
 	oneOtherKey(t, w, cluster)
+	readdressEndpoint(t, w, names)
 	if err := w.WriteJSON("protection.auto.tfvars.json", map[string]any{"deletion_protection": false}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +131,33 @@ func oneOtherKey(t *testing.T, w *workspace.Workspace, cluster string) {
 			}
 		})
 	}
+}
+
+// readdressEndpoint gives the endpoint another address in the configuration, without a moved block. Its Delete and the
+// Create of the same endpoint are one apply, in which replicas stay registered.
+func readdressEndpoint(t *testing.T, w *workspace.Workspace, names []string) {
+	t.Helper()
+	t.Run("the endpoint at another address", func(t *testing.T) {
+		before := processes(t, names...)
+		files, err := filepath.Glob(filepath.Join(w.Dir, "*.tf"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		renames := strings.NewReplacer(`"kube_control_plane_endpoint" "this"`, `"kube_control_plane_endpoint" "main"`,
+			"kube_control_plane_endpoint.this", "kube_control_plane_endpoint.main")
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, []byte(renames.Replace(string(text))), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply(t, w)
+		expectRestarted(t, before, nil)
+		useAPI(t, w)
+	})
 }
 
 // etcdCluster returns the cluster that a member belongs to, from its record.

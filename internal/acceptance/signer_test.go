@@ -37,9 +37,18 @@ func newSigner(t *testing.T) *signer {
 
 // authorities returns the bundle's arguments: certificates alone.
 func (s *signer) authorities() string {
+	return s.arguments(func(pki.KeyPair) string { return "key_held_elsewhere = true" })
+}
+
+// keyedAuthorities returns the bundle's arguments: certificates with their keys.
+func (s *signer) keyedAuthorities() string {
+	return s.arguments(func(k pki.KeyPair) string { return fmt.Sprintf("private_key = %q", k.PrivateKey) })
+}
+
+func (s *signer) arguments(key func(pki.KeyPair) string) string {
 	text := ""
 	for attribute, pair := range s.pairs() {
-		text += fmt.Sprintf("%s = {\ncertificate = %q\nkey_held_elsewhere = true\n}\n", attribute, pair.Certificate)
+		text += fmt.Sprintf("%s = {\ncertificate = %q\n%s\n}\n", attribute, pair.Certificate, key(pair))
 	}
 	return text
 }

@@ -117,9 +117,8 @@ func (s *joinStory) upgraded(t *testing.T) {
 // renew does what the guide says between the second and the third stage.
 func (s *joinStory) renew(t *testing.T) {
 	t.Helper()
-	uploadText(t, s.node, "/etc/kubernetes/discovery.conf", outputOf(t, s.w, "discovery_file"))
-	token := strings.Fields(s.command(t, "first"))[4]
-	t.Log(onMachine(t, s.node, strings.Replace(documentedScript(t, "workers", 1), "f3k8qp.8kd0s4vkq2m1w7xz", token, 1)))
+	uploadText(t, s.node, "/etc/kubernetes/bootstrap-kubelet.conf", s.ofToken(t, "join_file", "first"))
+	t.Log(onMachine(t, s.node, documentedScript(t, "workers", 1)))
 	s.approve(t)
 	await(t, "the API server does not accept the kubelet", func() bool {
 		_, err := s.kubectl(t, "logs", "first")

@@ -40,11 +40,11 @@ type joinStory struct {
 }
 
 // TestJoinWorkers: kubeadm and kubelet 1.34 as they are released join a machine with the token and the pin of the
-// join command. Its Pods run, with logs and exec through the API server, also when that verifies kubelets, and also
-// through a tunnel where API servers do not reach the kubelet. The worker
-// stays through a rotation of all authorities, an upgrade by a minor, restarts, a scale-up, the loss of the machine
-// with the virtual IP, and then joins as 1.36. Tokens that have ended, and closed API servers, are refused with the
-// reason.
+// join command, and before, where API servers refuse requests without credentials, with the token's file. Its Pods run,
+// with logs and exec through the API server, also when that verifies kubelets, and also through a tunnel where API
+// servers do not reach the kubelet. The worker stays through a rotation of all authorities, an upgrade by a minor,
+// restarts, a scale-up, the loss of the machine with the virtual IP, and then joins as 1.36. Tokens that have ended are
+// refused with the reason.
 func TestJoinWorkers(t *testing.T) {
 	s := &joinStory{
 		names: []string{"cp1"}, joins: "kubernetes-1.34-node", newer: nodePrograms(t, "kubernetes-1.36-node"),
@@ -65,6 +65,8 @@ func TestJoinWorkers(t *testing.T) {
 	}{
 		{"closed", s.closed},
 		{"machine", s.prepare},
+		{"joined by file", s.joinedByFile},
+		{"opened", s.opened},
 		{"joined", s.joined},
 		{"pod", func(t *testing.T) { s.runPod(t, "first") }},
 		{"through a tunnel", s.throughTunnel},
@@ -116,15 +118,21 @@ func (s *joinStory) tokens(t *testing.T, tokens map[string]string) {
 // command returns the join command of a token.
 func (s *joinStory) command(t *testing.T, token string) string {
 	t.Helper()
-	text, err := s.w.Run(t.Context(), "output", "-json", "join")
+	return s.ofToken(t, "join", token)
+}
+
+// ofToken returns what an output says of a token.
+func (s *joinStory) ofToken(t *testing.T, output, token string) string {
+	t.Helper()
+	text, err := s.w.Run(t.Context(), "output", "-json", output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := map[string]string{}
-	if err := json.Unmarshal([]byte(text), &commands); err != nil || commands[token] == "" {
-		t.Fatalf("no join command of %s: %v", token, err)
+	tokens := map[string]string{}
+	if err := json.Unmarshal([]byte(text), &tokens); err != nil || tokens[token] == "" {
+		t.Fatalf("output %s has nothing of token %s: %v", output, token, err)
 	}
-	return commands[token]
+	return tokens[token]
 }
 
 // closed: without the anonymous path, the apply says that workers cannot join, and so does the API server.
@@ -141,8 +149,13 @@ func (s *joinStory) closed(t *testing.T) {
 	if code, text, err := nobody.call(t.Context(), endpointURL, "GET", infoPath, nil, nil); code != 401 {
 		t.Errorf("cluster-info without credentials: HTTP %d, %v: %s", code, err, text)
 	}
+}
+
+// opened: with the anonymous path, cluster-info is what discovery_file says, without a token.
+func (s *joinStory) opened(t *testing.T) {
 	s.configure(t)
 	apply(t, s.w)
+	nobody := credentials{tls: &tls.Config{RootCAs: s.admin.tls.RootCAs, MinVersion: tls.VersionTLS12}}
 	var info core.ConfigMap
 	nobody.must(t, endpointURL, "GET", infoPath, nil, &info)
 	if got := outputOf(t, s.w, "discovery_file"); got != info.Data["kubeconfig"] {
@@ -163,14 +176,28 @@ func (s *joinStory) install(t *testing.T, programs string) {
 	}
 }
 
+// joinedByFile: kubeadm joins with the token's file while API servers refuse requests without credentials. Then the
+// machine leaves again.
+func (s *joinStory) joinedByFile(t *testing.T) {
+	uploadText(t, s.node, "/root/discovery.conf", s.ofToken(t, "join_file", "first"))
+	s.runJoin(t, "kubeadm join --discovery-file /root/discovery.conf")
+	s.admin.must(t, endpointURL, "DELETE", "/api/v1/nodes/"+workerName, nil, nil)
+	t.Log(onMachine(t, s.node, "kubeadm reset --force; rm /root/discovery.conf"))
+}
+
 // joined: kubeadm joins the machine, to its end, and the node becomes ready.
 func (s *joinStory) joined(t *testing.T) { s.join(t, "first", "") }
 
 // join runs the join command of a token, with more arguments.
 func (s *joinStory) join(t *testing.T, token, more string) {
 	t.Helper()
+	s.runJoin(t, s.command(t, token)+more)
+}
+
+func (s *joinStory) runJoin(t *testing.T, command string) {
+	t.Helper()
 	began := time.Now()
-	output, err := s.node.Run(t.Context(), "timeout 120 "+s.command(t, token)+more)
+	output, err := s.node.Run(t.Context(), "timeout 120 "+command)
 	t.Logf("kubeadm join after %.1f s:\n%s", time.Since(began).Seconds(), output)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, onMachine(t, s.node, "journalctl -u kubelet -n 60 --no-pager"))

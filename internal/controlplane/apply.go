@@ -64,6 +64,7 @@ func apply(ctx context.Context, s Spec, d changes) error {
 		Dirs: slices.Concat(component.Directories(), by.Dirs(), d.dirs), Files: d.files,
 		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: by.Enable(component.NamesOf(s.Replica)),
 	}
+	change.Script = d.setModes() + change.Script
 	if d.rollback != nil { // first: from now on a rollback is possible
 		change.Files = append([]host.File{d.rollback.File()}, d.files...)
 	}
@@ -105,7 +106,7 @@ func register(ctx context.Context, s Spec) (Status, error) {
 	})
 	var seen Status
 	group.Go(func() (err error) {
-		seen, _, err = observeStatus(groupCtx, s)
+		seen, err = observeReady(groupCtx, s)
 		return err
 	})
 	if err := group.Wait(); err != nil {

@@ -56,6 +56,27 @@ func (c *changeLocks) acquire(ctx context.Context, s Spec) (heldLock, error) {
 	return heldLock{lock: l, replica: s.Name}, nil
 }
 
+// acquireToStop is acquire for a replica that only stops, because the data of etcd is about to be replaced. It returns
+// the context of the change, and what ends it. If no load balancer can be reached, because all are lost, the lease of
+// the replica's own machine keeps other processes from changing it: there is no rotation to agree on.
+func (c *changeLocks) acquireToStop(
+	ctx context.Context, s Spec, own host.LeaseTaker,
+) (locked context.Context, unlock func(), err error) {
+	lock, err := c.acquire(ctx, s)
+	if err == nil {
+		return lock.context(ctx), func() { lock.release(true) }, nil
+	}
+	if !host.Unreachable(err) {
+		return nil, nil, err
+	}
+	problem.Progress(ctx, "%s: no load balancer can be reached: %v", s.Machine(), err)
+	leases, err := takeLeaseOf(ctx, own, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return leases.Context(ctx), leases.Release, nil
+}
+
 func (c *changeLocks) of(cluster string) *changeLock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,6 +157,11 @@ func (h heldLock) release(succeeded bool) {
 	case h.lock.failed == h.replica:
 		h.lock.failed = ""
 	}
+	h.end()
+}
+
+// end releases the lock after what says nothing about the changes of other replicas, whether it succeeded or not.
+func (h heldLock) end() {
 	<-h.lock.held
 	h.lock.dropLease()
 }
@@ -145,8 +171,12 @@ const machineLeaseName = "replica"
 
 // takeMachineLease takes the lease of a replica's machine.
 func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
-	what := "the replica on " + s.Host.Address()
-	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLeaseName,
+	return takeLeaseOf(ctx, s.Host, s)
+}
+
+func takeLeaseOf(ctx context.Context, machine host.LeaseTaker, s Spec) (*host.Leases, error) {
+	what := "the replica on " + machine.Address()
+	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{machine}, machineLeaseName,
 		host.LeaseOptions{What: what, All: true})
 	if err != nil {
 		return nil, fmt.Errorf("lock the machine of replica %s: %w", s.Machine(), err)

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +153,54 @@ func TestLeaseIsKeptWhileOthersWait(t *testing.T) {
 	end() // without Ended: the change of the member was interrupted
 	if balancer.holds(name) || one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("what a change of a member kept outlives it")
+	}
+}
+
+// lostMachine is a machine on which no lease can be taken.
+type lostMachine struct {
+	address string
+	err     error
+}
+
+func (m lostMachine) Address() string { return m.address }
+
+func (m lostMachine) TakeLease(context.Context, string, string, *host.Lease) (*host.Lease, error) {
+	return nil, m.err
+}
+
+// TestLockToStop: a replica whose etcd is restored stops also if all balancers are lost. The lease of its machine then
+// keeps other processes away. A balancer that answers is not lost.
+func TestLockToStop(t *testing.T) {
+	one, _, cp1, _, balancer := processes(t)
+	registrar := cp1.Registrar.(*recordingRegistrar)
+	gone := lostMachine{"10.0.0.22", fmt.Errorf("dial: %w", host.ErrUnreachable)}
+	refuses := lostMachine{"10.0.0.23", fmt.Errorf("login: %w", host.ErrAuth)}
+	for name, c := range map[string]struct {
+		balancers []host.LeaseTaker
+		own       bool // under the lease of the machine
+		fails     bool
+	}{
+		"one answers":      {balancers: []host.LeaseTaker{balancer, gone}},
+		"all are lost":     {balancers: []host.LeaseTaker{gone, lostMachine{"10.0.0.24", gone.err}}, own: true},
+		"one is refused":   {balancers: []host.LeaseTaker{gone, refuses}, fails: true},
+		"no load balancer": {},
+	} {
+		registrar.balancers = c.balancers
+		own := &balancerMachine{address: cp1.Host.Address()}
+		locked, release, err := one.changeLocks.acquireToStop(t.Context(), cp1, own)
+		if (err != nil) != c.fails || own.holds(machineLeaseName) != c.own {
+			t.Errorf("%s: the lease of the machine is held: %v; %v", name, own.holds(machineLeaseName), err)
+		}
+		if err != nil {
+			continue
+		}
+		if leases, err := host.LeasesOn(locked, cp1.Host.Address()); err != nil || (len(leases) > 0) != c.own {
+			t.Errorf("%s: %d leases of the machine in force, %v", name, len(leases), err)
+		}
+		release()
+		if own.holds(machineLeaseName) || balancer.holds(clusterLeaseName(cp1.Bundle.ClusterID)) {
+			t.Errorf("%s: a lease is held when it has stopped", name)
+		}
 	}
 }
 

@@ -92,6 +92,11 @@ func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted b
 	if err := settleFilesList(ctx, s, d); err != nil {
 		return Status{}, false, err
 	}
+	if f.Rollback != nil { // of an upgrade that was given up: what runs now is s
+		if err := removeRollbackRecord(ctx, s); err != nil {
+			return Status{}, false, err
+		}
+	}
 	status, err = register(ctx, s)
 	return status, false, err
 }

@@ -3,6 +3,8 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -36,6 +38,7 @@ type changes struct {
 	// agents says whether agents of the proxy server are waited for before the replica serves.
 	agents   agentsWait
 	timers   host.Script             // what follows for the timer of the liveness probe
+	modes    map[string]fs.FileMode  // of files that are there with a narrower one, by path
 	rollback *machine.RollbackRecord // what ran so far; nil if it cannot be restored
 	isCreate bool                    // a Create on a machine that has no record yet
 	// leaves is what has run the components so far; nil if that does not change.
@@ -44,6 +47,15 @@ type changes struct {
 	keepsFiles bool
 	// filesList is written once the change is complete; nil if the list needs no change then.
 	filesList *machine.WrittenFiles
+}
+
+// setModes returns the script that gives files their modes.
+func (d changes) setModes() host.Script {
+	var script host.Script
+	for _, path := range slices.Sorted(maps.Keys(d.modes)) {
+		script += host.Chmod(path, d.modes[path])
+	}
+	return script
 }
 
 // writes reports whether the file at path is written.
@@ -90,7 +102,8 @@ func (d *changes) deferUnits(f machine.Observed) {
 // decide compares what was observed with s. Valid certificates are kept, so that a
 // repeated call restarts nothing; the others are issued here.
 func decide(s component.Replica, f machine.Observed, now time.Time) (changes, error) {
-	files, err := issue(s, f, now)
+	f = f.Compared(s)
+	files, err := issue(s, f.Widened(s), now)
 	if err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
 	}
@@ -126,6 +139,7 @@ func decide(s component.Replica, f machine.Observed, now time.Time) (changes, er
 	files = append(files, record.File())
 	d := changes{
 		files: files, remove: remove, restart: restarts(s, f, after), returns: returning, konnectivity: later, timers: timers,
+		modes: f.Narrowed(s),
 	}
 	if err := decideConfigFiles(s, f, &d); err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)

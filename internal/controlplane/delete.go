@@ -42,13 +42,16 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 	defer held.Release()
 	ctx = held.Context(ctx)
-	if err := checkClean(ctx, s); err != nil {
+	f, err := checkClean(ctx, s)
+	if err != nil {
 		return err
 	}
+	uncordonToLeave(ctx, s, o, f)
 	if err := r.drainForDelete(ctx, s, o); err != nil {
 		return err
 	}
-	if err := clean(ctx, s, o); err != nil {
+	cleaned, err := clean(ctx, s, o, f.HasNode())
+	if err != nil || !cleaned || !f.HasNode() {
 		return err
 	}
 	return removeNode(ctx, s)
@@ -85,52 +88,52 @@ func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreach
 const cleanAttempts = 3
 
 // checkClean returns an error before the first change if the machine has parts of a replica
-// whose owner is unknown.
-func checkClean(ctx context.Context, s Spec) error {
+// whose owner is unknown. Otherwise it returns the machine.
+func checkClean(ctx context.Context, s Spec) (machine.Observed, error) {
 	f, err := machine.Observe(ctx, s.Host, s.Replica)
 	if err != nil {
-		return err
+		return f, err
 	}
 	if _, _, err = f.Owner(s.Replica); err != nil {
-		return &problem.Problem{
+		return f, &problem.Problem{
 			Summary: "Control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing,
 			Err: err,
 			Next: "apply the replica first, which writes " + machine.RecordPath +
 				" anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
 		}
 	}
-	return nil
+	return f, nil
 }
 
 // clean stops and removes the replica if the machine still has it. The caller holds the lease
-// of the machine.
-func clean(ctx context.Context, s Spec, o DeleteOptions) error {
+// of the machine. With hasNode, the record stays until removeNode.
+func clean(ctx context.Context, s Spec, o DeleteOptions, hasNode bool) (cleaned bool, err error) {
 	for range cleanAttempts {
 		if o.superseded() {
-			return errSuperseded
+			return false, errSuperseded
 		}
 		f, err := machine.Observe(ctx, s.Host, s.Replica)
 		if err != nil {
-			return err
+			return false, err
 		}
 		owned, other, err := f.Owner(s.Replica)
 		if err != nil {
-			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
+			return false, fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
 		if !owned {
 			reportLeft(ctx, s, o, other)
-			return nil
+			return false, nil
 		}
 		problem.Progress(ctx, "%s: stopping the components", s.Machine())
-		changed, err := f.Remove(ctx, s.Host, s.Replica)
+		changed, err := f.Remove(ctx, s.Host, s.Replica, hasNode)
 		if err != nil {
-			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
+			return false, fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
 		if !changed {
-			return nil
+			return true, nil
 		}
 	}
-	return fmt.Errorf("clean replica %s: another process is changing it", s.Machine())
+	return false, fmt.Errorf("clean replica %s: another process is changing it", s.Machine())
 }
 
 // reportLeft reports that the machine was left unchanged.

@@ -14,7 +14,7 @@ import (
 
 // errSuperseded means that a Create of the same identity has begun, so there is nothing left to
 // delete.
-var errSuperseded = errors.New("superseded by a create of the same replica")
+var errSuperseded = errors.New("superseded by a create of the same object")
 
 // drainForDelete removes the replica from the endpoint. It keeps the lock until the load balancers
 // have removed it, so that the next replica to leave is checked against those that remain.

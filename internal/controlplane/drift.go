@@ -44,6 +44,7 @@ func drift(s component.Replica, f machine.Observed, now time.Time) []string {
 	for _, job := range machine.Jobs(s) {
 		problems = append(problems, job.Drift(f.Facts)...)
 	}
+	problems = append(problems, machine.Liveness(s).Lacks(f.Facts)...)
 	for i, text := range problems {
 		problems[i] = s.Machine() + ": " + text
 	}

@@ -49,6 +49,9 @@ func TestDrift(t *testing.T) {
 		alter func(*testing.T, *Spec, *machine.Observed)
 		want  string
 	}{
+		{"curl removed", func(_ *testing.T, s *Spec, _ *machine.Observed) {
+			s.LivenessProbe = true
+		}, "curl is not installed"},
 		{
 			"flag changed", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 				replace(f, unit.Path(release.APIServer), "--secure-port=6443", "--secure-port=7443")

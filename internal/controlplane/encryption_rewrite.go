@@ -37,9 +37,9 @@ func isEncryptedWith(e pki.Encryption, resource string, value []byte) bool {
 	return bytes.HasPrefix(value, []byte(encryptedPrefix+string(e.Kind)+":"+version+":"+e.Name+":"))
 }
 
-// staleObjects counts, by resource, the objects in etcd whose stored form differs from what an
-// API server would write now.
-type staleObjects map[string]int
+// staleObjects are, by resource, the objects in etcd (namespace/name) whose stored form differs from what an
+// API server would write now; nil if they are unknown.
+type staleObjects map[string][]string
 
 // findStaleObjects reads every object that can be encrypted. Without a store, all resources of
 // the rotation count as stale.
@@ -47,14 +47,15 @@ func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 	left := staleObjects{}
 	if s.Store == nil {
 		for _, resource := range s.rotated() {
-			left[resource] = 0
+			left[resource] = nil
 		}
 		return left, nil
 	}
 	for _, resource := range encryptable() {
-		err := s.Store.Scan(ctx, s.storedAt(resource), func(_ string, value []byte) {
+		at := s.storedAt(resource)
+		err := s.Store.Scan(ctx, at, func(key string, value []byte) {
 			if !isEncryptedWith(s.Bundle.Encryption, resource, value) {
-				left[resource]++
+				left[resource] = append(left[resource], strings.TrimPrefix(key, at))
 			}
 		})
 		if err != nil {
@@ -74,10 +75,11 @@ func (s Spec) rotated() []string {
 
 // checkReadable returns an error if the API server reads objects now that it could not read with the bundle: a bundle
 // that was taken back and forth without the replicas, or an old one, lacks the key that they were stored with. It
-// looks only before the configuration of the encryption changes.
+// looks only before the configuration of the encryption changes, or the file that the API server reads it from.
 func checkReadable(ctx context.Context, s Spec, f machine.Observed) error {
 	has, encrypts := f.Facts.Files[component.EncryptionConfigPath]
-	if !encrypts || s.Store == nil || has.SHA256 == component.EncryptionDigest(s.Bundle) {
+	same := has.SHA256 == component.EncryptionDigest(s.Bundle)
+	if other, err := f.OtherEncryption(); !encrypts || s.Store == nil || same && other == "" && err == nil {
 		return nil
 	}
 	unreadable, reason := 0, ""
@@ -120,7 +122,8 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err != nil {
-		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(), "fix this, then apply again.")
+		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(),
+			"fix this, then apply again: only what is left is rewritten.")
 	}
 	return staleObjectsProblem(s, left, joins)
 }
@@ -146,7 +149,7 @@ func staleObjectsProblem(s Spec, left staleObjects, joins bool) error {
 func (l staleObjects) String() string {
 	var counts []string
 	for _, resource := range slices.Sorted(maps.Keys(l)) {
-		counts = append(counts, fmt.Sprintf("%d %s", l[resource], resource))
+		counts = append(counts, fmt.Sprintf("%d %s", len(l[resource]), resource))
 	}
 	return strings.Join(counts, " and ") + " are"
 }
@@ -176,17 +179,18 @@ func (r *Replicas) rewriteInRotation(ctx context.Context, s Spec) error {
 		return &problem.Problem{
 			Summary: "Objects not rewritten with the encryption key in use", Host: s.Machine(), Cause: err.Error(),
 			Unchanged: "the replica is up to date and in rotation; both keys can still be read.",
-			Next:      "fix this, then apply again; the next stage of the rotation checks it too.",
-			Err:       err,
+			Next: "fix this, then apply again: only what is left is rewritten; the next stage of the rotation checks it " +
+				"too.",
+			Err: err,
 		}
 	}
 	return nil
 }
 
-// rewriteStaleObjects rewrites the objects of the given resources and counts again.
+// rewriteStaleObjects rewrites the given objects and looks again. If it is cut off, the next call has less to do.
 func rewriteStaleObjects(ctx context.Context, s Spec, left staleObjects) (staleObjects, error) {
 	for _, resource := range slices.Sorted(maps.Keys(left)) {
-		n, err := s.client().Rewrite(ctx, resource)
+		n, err := s.client().Rewrite(ctx, resource, left[resource])
 		if err != nil {
 			return nil, fmt.Errorf("rewrite %s: %w", resource, err)
 		}

@@ -1,15 +1,19 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -67,6 +71,31 @@ func TestIsEncryptedWith(t *testing.T) {
 		if have := isEncryptedWith(c.encryption, c.resource, []byte(c.value)); have != c.want {
 			t.Errorf("%q of %s by %s: %v", c.value, c.resource, c.encryption.Kind, have)
 		}
+	}
+}
+
+// TestFindStaleObjects: what is stored in the current form is not rewritten again.
+func TestFindStaleObjects(t *testing.T) {
+	const old, present = "k8s\x00plain", "k8s:enc:secretbox:v1:key2:xx"
+	s := testSpec(t)
+	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 2)
+	for _, prefix := range []string{"", "kube/two"} {
+		s.ExtraArgs = cptest.Args(release.APIServer, "etcd-prefix", prefix)
+		root := "/" + cmp.Or(prefix, "registry")
+		s.Store = fakeStore{
+			root + "/secrets/a/old": old, root + "/secrets/b/new": present, root + "/configmaps/a/plain": old,
+			root + "/configmaps/a/sealed": present,
+		}
+		left, err := findStaleObjects(t.Context(), s)
+		want := staleObjects{"secrets": {"a/old"}, "configmaps": {"a/sealed"}}
+		if err != nil || !maps.EqualFunc(left, want, slices.Equal) {
+			t.Errorf("below %s: %v, %v", root, left, err)
+		}
+	}
+	s.Store = nil
+	left, err := findStaleObjects(t.Context(), s)
+	if names, rotated := left["secrets"]; err != nil || !rotated || names != nil {
+		t.Errorf("without a store: %v, %v", left, err)
 	}
 }
 
@@ -170,9 +199,14 @@ func TestStaleObjectsProblem(t *testing.T) {
 	}{
 		{"nothing is left", staleObjects{}, false, "", false},
 		{"nothing is left for one that joins", nil, true, "", false},
-		{"some are left", staleObjects{"secrets": 3}, false, "3 secrets are stored", false},
-		{"of an unknown number", staleObjects{"secrets": 0}, false, "0 secrets are stored", false},
-		{"some are left for one that joins", staleObjects{"secrets": 3}, true, "apply the other replicas first", true},
+		{"some are left", staleObjects{"secrets": {"a/b", "a/c", "d/e"}}, false, "3 secrets are stored", false},
+		{"of an unknown number", staleObjects{"secrets": nil}, false, "0 secrets are stored", false},
+		{
+			"some are left for one that joins",
+			staleObjects{"secrets": {"a/b", "a/c", "d/e"}},
+			true,
+			"apply the other replicas first", true,
+		},
 	} {
 		err := staleObjectsProblem(s, c.left, c.joins)
 		if text := cptest.Text(err); (err == nil) != (c.want == "") || !strings.Contains(text, c.want) ||
@@ -211,6 +245,23 @@ func TestCheckReadable(t *testing.T) {
 			err != nil && !problem.Untouched(err) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestCheckReadableElsewhere: an API server of kubeadm may have encrypted with another key than the file says that it
+// reads from its next restart on.
+func TestCheckReadableElsewhere(t *testing.T) {
+	s := unreachable(t)
+	s.Bundle = encrypted(s.Bundle)
+	s.Store = fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:key1:" + strings.Repeat("x", 99)}
+	manifest := encryptingManifest(t, "- --encryption-provider-config=/etc/kubernetes/enc/config.yaml", "/srv/enc")
+	f := machine.Observed{Facts: host.Facts{
+		Files: map[string]host.FileState{component.EncryptionConfigPath: {SHA256: component.EncryptionDigest(s.Bundle)}},
+		Output: "replica\tkube-apiserver\tplaced\nreplica\tkube-apiserver\tinherited\t" +
+			base64.StdEncoding.EncodeToString([]byte(manifest)) + "\n",
+	}}
+	if err := checkReadable(t.Context(), s, f); !strings.Contains(cptest.Text(err), `another secretbox key named "key1"`) {
+		t.Errorf("a restart with another key: %v", err)
 	}
 }
 

@@ -40,7 +40,13 @@ func bare() machine.Observed {
 // converged returns the bare machine after everything that decide wants was applied.
 func converged(t *testing.T, s Spec) machine.Observed {
 	t.Helper()
-	d, err := decide(s.Replica, bare(), cptest.Now)
+	return convergedAt(t, s, cptest.Now)
+}
+
+// convergedAt is converged, with certificates that were issued at a time.
+func convergedAt(t *testing.T, s Spec, now time.Time) machine.Observed {
+	t.Helper()
+	d, err := decide(s.Replica, bare(), now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,8 @@ func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 		switch {
 		case f.RecordErr != nil:
 			out.Foreign = f.RecordErr.Error()
+		case f.HasForeignAPIServer():
+			out.Foreign = machine.ForeignAPIServer
 		default:
 			out.Foreign = machine.Describe(f.Record)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -105,13 +106,14 @@ func (r *Replicas) Import(
 	return out, err
 }
 
-// Recorded is the replica of a machine according to its record; zero if there is none.
+// Recorded is the replica of a machine according to its record; without a record, only Foreign and ClusterID are set.
 type Recorded struct {
 	ClusterID    string
 	Name         string
 	Port         int
 	Registration json.RawMessage // the registration it was created with
 	Etcd         []string        // client URLs
+	Foreign      bool            // there is no record, and machine.ForeignAPIServer
 }
 
 // Recorded reads the record of a machine.
@@ -121,10 +123,28 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 		return Recorded{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
 	observed, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
+	if err == nil && observed.ClusterID == "" {
+		if facts, err = h.Observe(ctx, machine.ForeignQuery()); err != nil {
+			return Recorded{}, fmt.Errorf("look for an API server on %s: %w", h.Address(), err)
+		}
+		return foreign(facts), nil
+	}
 	return Recorded{
 		ClusterID: observed.ClusterID, Name: observed.Name, Port: observed.Port, Registration: observed.Endpoint,
 		Etcd: observed.Etcd,
 	}, err
+}
+
+// foreign returns what is known of an API server without a record: the cluster that an import would give it.
+func foreign(facts host.Facts) Recorded {
+	if !machine.Interpret(facts).HasForeignAPIServer() {
+		return Recorded{}
+	}
+	out := Recorded{Foreign: true}
+	if ca := pki.CertificatesIn(facts.Files[component.CACert].Content); len(ca) > 0 {
+		out.ClusterID = pki.ClusterIDOf([]byte(ca[0]))
+	}
+	return out
 }
 
 // imported interprets the facts that Import queried.

@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // Files that kubeadm writes in addition to those of a replica.
@@ -60,8 +61,8 @@ func (r *Replicas) ImportBundle(ctx context.Context, h, etcd *host.Host) (*pki.B
 
 // addEncryption adds the configuration of encryption that an API server of kubeadm has, at its path.
 func addEncryption(ctx context.Context, files map[string]string, h *host.Host) error {
-	file := encryptionOf(files)
-	if file == "" {
+	file, err := encryptionOf(files)
+	if file == "" || err != nil { // bundleFromFiles says so, if that counts
 		return nil
 	}
 	facts, err := h.Observe(ctx, host.Query{Script: machine.PrintFiles([]string{file})})
@@ -72,12 +73,26 @@ func addEncryption(ctx context.Context, files map[string]string, h *host.Host) e
 	return nil
 }
 
-// encryptionOf returns the path of the configuration of encryption that the manifest of kubeadm names, or "".
-func encryptionOf(files map[string]string) string {
-	if path := encryptionFlag.FindStringSubmatch(files[apiServerManifest]); path != nil {
-		return path[1]
+// encryptionOf returns the path on the machine of the configuration of encryption that the API server of kubeadm reads,
+// or "".
+func encryptionOf(files map[string]string) (string, error) {
+	apiServer, err := manifestIn(files, apiServerManifest)
+	if err != nil {
+		return "", err
 	}
-	return ""
+	return pod.EncryptionFile(apiServer)
+}
+
+// manifestIn parses a manifest among the files of a machine. There is none of a component that does not run.
+func manifestIn(files map[string]string, at string) (staticpod.Inherited, error) {
+	if files[at] == "" {
+		return staticpod.Inherited{}, nil
+	}
+	m, err := pod.ParseInherited(files[at])
+	if err != nil {
+		return m, fmt.Errorf("read %s: %w", at, err)
+	}
+	return m, nil
 }
 
 // addEtcdKey adds the key of the etcd CA, which another machine has, to the files of a replica's machine.
@@ -137,12 +152,6 @@ func bundleFromFiles(recordText string, files map[string]string) (*pki.Bundle, e
 	return pki.FromMachine(parts)
 }
 
-var (
-	clusterNameFlag = regexp.MustCompile(`--cluster-name=(\S+)`)
-	encrypts        = regexp.MustCompile(`--encryption-provider-config(?:[^-]|$)`)
-	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=(/[A-Za-z0-9._/-]{1,200})(?:\s|$)`)
-)
-
 // addKubeadmFiles completes the bundle from a machine that was set up by kubeadm.
 func addKubeadmFiles(parts *pki.MachineFiles, files map[string]string) error {
 	switch {
@@ -152,22 +161,18 @@ func addKubeadmFiles(parts *pki.MachineFiles, files map[string]string) error {
 		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
 	parts.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
-	file := encryptionOf(files)
-	if file == "" && encrypts.MatchString(files[apiServerManifest]) { // else the next restart would take its keys away
-		return errors.New("the API server encrypts at rest by a file whose path " + apiServerManifest +
-			" does not have as kubeadm writes it")
+	file, err := encryptionOf(files)
+	if err != nil { // else the next restart would take its keys away
+		return err
 	}
 	if file != "" {
-		var err error
 		if parts.Encryption, parts.ReadsPlain, err = component.AdoptedEncryption(files[file]); err != nil {
 			return fmt.Errorf("the API server encrypts at rest by %s, which cannot be taken over: %w", file, err)
 		}
 	}
-	parts.ClusterName = "kubernetes" // kubeadm's default
-	if name := clusterNameFlag.FindStringSubmatch(files[controllerManagerManifest]); name != nil {
-		parts.ClusterName = name[1]
-	}
-	return nil
+	controllerManager, err := manifestIn(files, controllerManagerManifest)
+	parts.ClusterName = cmp.Or(controllerManager.Flags["cluster-name"], "kubernetes") // kubeadm's default
+	return err
 }
 
 // ImportKubeconfig reads the administrator kubeconfig from a machine of a replica, or of

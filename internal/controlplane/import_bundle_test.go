@@ -2,12 +2,15 @@ package controlplane
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -71,6 +74,36 @@ func TestBundleFromFiles(t *testing.T) {
 	}
 }
 
+// kubeadmManifest returns a manifest of kubeadm with one text replaced.
+func kubeadmManifest(t *testing.T, name, before, after string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "staticpod", "testdata", "kubeadm", name+".yaml"))
+	if err != nil || !strings.Contains(string(text), before) {
+		t.Fatalf("%s has no %q, %v", name, before, err)
+	}
+	return strings.Replace(string(text), before, after, 1)
+}
+
+// encryptingManifest returns the manifest of an API server with arguments, and with a directory of the machine at
+// /etc/kubernetes/enc.
+func encryptingManifest(t *testing.T, arguments, hostPath string) string {
+	t.Helper()
+	return strings.NewReplacer(
+		"    volumeMounts:\n", "    volumeMounts:\n    - {name: enc, mountPath: /etc/kubernetes/enc, readOnly: true}\n",
+		"  volumes:\n", "  volumes:\n  - {name: enc, hostPath: {path: "+hostPath+", type: Directory}}\n",
+	).Replace(kubeadmManifest(t, release.APIServer, "    - --event-ttl=2h\n", "    "+arguments+"\n"))
+}
+
+// encryptionBy returns a configuration of encryption with a key, which also reads what is in the clear.
+func encryptionBy(key string) string {
+	return `resources:
+- resources: [secrets]
+  providers:
+  - secretbox: {keys: [{name: ` + key + `, secret: ` + strings.Repeat("QUFB", 10) + `QUE=}]}
+  - identity: {}
+`
+}
+
 // TestBundleFromFilesOfKubeadm: kubeadm's machines have every key, and no cluster ID.
 func TestBundleFromFilesOfKubeadm(t *testing.T) {
 	s := testSpec(t)
@@ -79,29 +112,35 @@ func TestBundleFromFilesOfKubeadm(t *testing.T) {
 		component.CACert: b.CA.Certificate, component.CAKey: b.CA.PrivateKey, component.EtcdCA: b.EtcdCA.Certificate,
 		etcdCAKey:              b.EtcdCA.PrivateKey,
 		component.FrontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey,
-		component.SAKey:           b.ServiceAccount.PrivateKey,
-		controllerManagerManifest: "    - --cluster-name=legacy\n",
+		component.SAKey: b.ServiceAccount.PrivateKey,
+		controllerManagerManifest: kubeadmManifest(t, release.ControllerManager, "--cluster-name=kubernetes",
+			"--cluster-name=legacy"),
 	}
 	first, err := bundleFromFiles("", files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	encrypted := maps.Clone(files)
-	encrypted[apiServerManifest] = "    - --encryption-provider-config=/etc/kubernetes/enc/config.yaml\n"
-	encrypted["/etc/kubernetes/enc/config.yaml"] = `resources:
-- resources: [secrets]
-  providers:
-  - secretbox: {keys: [{name: legacy, secret: ` + strings.Repeat("QUFB", 10) + `QUE=}]}
-  - identity: {}
-`
-	got, err := bundleFromFiles("", encrypted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := got.Encryptions(); len(e) != 2 || e[0].Name != "legacy" || e[1].Kind != pki.Plain ||
-		got.Generation(pki.EncryptionPart) != 2 {
-		t.Errorf("the bundle of an encrypted control plane reads %d encryptions, at generation %d", len(e),
-			got.Generation(pki.EncryptionPart))
+	for name, c := range map[string]struct{ at, hostPath string }{
+		"as kubeadm writes it": {"/etc/kubernetes/enc/config.yaml", "/etc/kubernetes/enc"},
+		"at another path":      {"/srv/enc/config.yaml", "/srv/enc"},
+	} {
+		encrypted := maps.Clone(files)
+		encrypted[apiServerManifest] = encryptingManifest(t,
+			"# - --encryption-provider-config=/etc/kubernetes/enc/old.yaml\n"+
+				"    - --encryption-provider-config=/etc/kubernetes/enc/config.yaml", c.hostPath)
+		for _, file := range []string{"/etc/kubernetes/enc/old.yaml", "/etc/kubernetes/enc/config.yaml"} {
+			encrypted[file] = encryptionBy("other")
+		}
+		encrypted[c.at] = encryptionBy("legacy")
+		got, err := bundleFromFiles("", encrypted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := got.Encryptions(); len(e) != 2 || e[0].Name != "legacy" || e[1].Kind != pki.Plain ||
+			got.Generation(pki.EncryptionPart) != 2 {
+			t.Errorf("%s: the bundle of an encrypted control plane reads %d encryptions, the first is %q, at generation %d",
+				name, len(e), e[0].Name, got.Generation(pki.EncryptionPart))
+		}
 	}
 	again, err := bundleFromFiles("", files)
 	if err != nil || again.ClusterID != first.ClusterID {
@@ -157,24 +196,33 @@ func TestBundleFromFilesRefuses(t *testing.T) {
 		"external etcd": {"", func(map[string]string) {}, "elsewhere"},
 		"encrypted": {
 			"", func(files map[string]string) {
+				files[apiServerManifest] = encryptingManifest(t,
+					"- --encryption-provider-config=/etc/kubernetes/enc/x", "/etc/enc")
+				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
+			},
+			"encrypts at rest by /etc/enc/x, which cannot be taken over",
+		},
+		"encrypted by a file of the image": {
+			"", func(files map[string]string) {
+				files[apiServerManifest] = encryptingManifest(t, "- \"--encryption-provider-config=/etc/x\"", "/etc/enc")
+				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
+			},
+			"mounts no file of the machine there",
+		},
+		"a manifest that cannot be read": {
+			"", func(files map[string]string) {
 				files[apiServerManifest] = "- --encryption-provider-config=/etc/x\n"
 				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
 			},
-			"encrypts at rest by /etc/x, which cannot be taken over",
-		},
-		"encrypted by a quoted path": {
-			"", func(files map[string]string) {
-				files[apiServerManifest] = "- \"--encryption-provider-config=/etc/x\"\n"
-				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
-			},
-			"does not have as kubeadm writes it",
+			"read " + apiServerManifest,
 		},
 		"encrypted by a path of shell": {
 			"", func(files map[string]string) {
-				files[apiServerManifest] = "- --encryption-provider-config=/etc/x;$(reboot)\n"
+				files[apiServerManifest] = encryptingManifest(t,
+					"- --encryption-provider-config=/etc/kubernetes/enc/x;$(reboot)", "/etc/enc")
 				files[component.EtcdCA] = s.Bundle.EtcdCA.Certificate
 			},
-			"does not have as kubeadm writes it",
+			"mounts no file of the machine there",
 		},
 		"strange encryption": {
 			string(machine.NewRecord(s.Replica, nil).File().Content),

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -38,7 +39,8 @@ func importInherited(h *host.Host, facts host.Facts, endpoints EndpointReader) (
 			"import it by that address, which is the machine's in the cluster")
 	case name == "" || component.ValidateName(name) != nil:
 		return Imported{}, notImported(h, "the certificate "+component.APIServerCert+" does not have the node's name",
-			"renew it with kubeadm (kubeadm init phase certs apiserver)")
+			"renew it with kubeadm (kubeadm init phase certs apiserver, with the node's name in "+
+				"nodeRegistration.name of its configuration)")
 	case portErr != nil:
 		return Imported{}, notImported(h, "--secure-port is "+strconv.Quote(flags["secure-port"]), "set a port")
 	case !reached:
@@ -101,7 +103,7 @@ func inheritedDefinitions(h *host.Host, manifests map[string]staticpod.Inherited
 			Environment: m.Environment, ImageRepository: pod.RepositoryOf(m), Volumes: pod.VolumesOf(m), Patch: m.Patch.YAML(),
 		}
 		for flag, value := range m.Flags {
-			if flag == "etcd-servers" && value == "https://127.0.0.1:2379" {
+			if flag == "etcd-servers" && component.IsLoopbackURL(value) {
 				value = component.MemberURL(h.Address())
 			}
 			if flag == component.AdmissionFlag && value == "NodeRestriction" {
@@ -132,7 +134,7 @@ func (i *Imported) completeInherited(
 	if _, signs := manifests[release.ControllerManager].Flags["cluster-signing-key-file"]; signs {
 		s.Bundle.CA.PrivateKey = "on the machine" // the bundle, which is imported by itself, has it too
 	}
-	if _, encrypts := manifests[release.APIServer].Flags["encryption-provider-config"]; encrypts { // the same
+	if _, encrypts := manifests[release.APIServer].Flags[component.EncryptionFlag]; encrypts { // the same
 		s.Bundle.Encryption = pki.Encryption{Kind: pki.Secretbox, Resources: []string{"secrets"}}
 	}
 	var differences []string
@@ -157,15 +159,20 @@ func (i *Imported) completeInherited(
 	return nil
 }
 
-// nodeName returns the name of the node: that of kubeadm's etcd member on the machine, or the machine's own, if the API
-// server's certificate has it.
+// nodeName returns the name of the node, if the API server's certificate has it: that in the certificate of the
+// kubelet. If the kubelet has none that is understood, it is that of kubeadm's etcd member on the machine, which
+// kubeadm names after the node, or the machine's own in lower case, as the kubelet and kubeadm have it.
 func nodeName(facts host.Facts) string {
 	info, err := pki.Inspect(facts.Files[component.APIServerCert].Content)
 	if err != nil {
 		return ""
 	}
 	member, _ := staticpod.ParseInherited(facts.Files[machine.EtcdManifest].Content)
-	for _, name := range []string{member.Flags["name"], facts.Hostname} {
+	names := []string{member.Flags["name"], strings.ToLower(facts.Hostname)}
+	if c := kubelet.ReadCredentials(facts.Output); c != nil {
+		names = []string{c.Node}
+	}
+	for _, name := range names {
 		if name != "" && slices.Contains(info.DNSNames, name) {
 			return name
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,12 +21,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -163,6 +166,7 @@ func inheritedSpec(t *testing.T, files map[string]string) Spec {
 		ExtraSANs: got.ExtraSANs, NoAdminConf: got.NoAdminConf, ExtraArgs: got.ExtraArgs, Audit: got.Audit,
 		EndpointHost: registered.Address, Registration: got.Registration, Runtime: got.Runtime,
 		ImageRepository: got.ImageRepository, Environment: got.Environment, Patches: got.Patches,
+		ExtraVolumes: got.ExtraVolumes,
 	}}
 }
 
@@ -223,6 +227,112 @@ func TestInheritedReplica(t *testing.T) {
 	}
 	if err := machine.StaleProcess(f, component.Names()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestInheritedForms: CAs with a text before them, as openssl writes it, and narrower modes, as benchmarks of security
+// ask for, are taken over like those of kubeadm.
+func TestInheritedForms(t *testing.T) {
+	files, now := kubeadmMachine(t), time.Now()
+	const text = "Certificate:\n    Data:\n        Version: 3 (0x2)\n"
+	for _, file := range []string{component.CACert, component.FrontProxyCA, component.EtcdCA} {
+		files[file] = text + files[file]
+	}
+	s := inheritedSpec(t, files)
+	facts := inheritedFacts(files)
+	for file, mode := range map[string]fs.FileMode{
+		component.APIServerCert: 0o600, component.KeyPath(component.APIServerCert): 0o400, component.SchedulerConf: 0o400,
+	} {
+		state := facts.Files[file]
+		state.Mode = mode
+		facts.Files[file] = state
+	}
+	f := machine.Interpret(facts)
+	if err := checkChangeable(s, f); err != nil {
+		t.Fatal(err)
+	}
+	d, err := decide(s.Replica, f, now)
+	if err != nil || len(d.restart) > 0 {
+		t.Errorf("restarted %q, %v", d.restart, err)
+	}
+	for _, file := range []string{component.APIServerCert, component.SchedulerConf, component.ControllerManagerConf} {
+		if d.writes(file) {
+			t.Errorf("%s is issued again", file)
+		}
+	}
+	for _, want := range []string{
+		"chmod 0644 " + component.APIServerCert + "\n", "chmod 0600 " + component.KeyPath(component.APIServerCert) + "\n",
+		"chmod 0600 " + component.SchedulerConf + "\n",
+	} {
+		if !strings.Contains(string(d.setModes()), want) {
+			t.Errorf("no %q in %q", want, d.setModes())
+		}
+	}
+	facts = written(facts, d)
+	for file, mode := range d.modes {
+		state := facts.Files[file]
+		state.Mode = mode
+		facts.Files[file] = state
+	}
+	f = machine.Interpret(facts)
+	if left := drift(s.Replica, f, now); len(left) > 0 {
+		t.Errorf("drift after the takeover: %q", left)
+	}
+	if d, err = decide(s.Replica, f, now); err != nil || len(d.restart)+len(d.modes) > 0 {
+		t.Errorf("a second apply restarts %q, changes modes %v, %v", d.restart, d.modes, err)
+	}
+	open := inheritedFacts(files)
+	state := open.Files[component.KeyPath(component.APIServerCert)]
+	state.Mode = 0o640
+	open.Files[component.KeyPath(component.APIServerCert)] = state
+	if d, err = decide(s.Replica, machine.Interpret(open), now); err != nil || !d.writes(component.APIServerCert) {
+		t.Errorf("a key that a group can read is kept, %v", err)
+	}
+}
+
+// TestInheritedNodeName: the name is the node's, also if that is not the name of the machine.
+func TestInheritedNodeName(t *testing.T) {
+	b := cptest.Bundle(t)
+	credentials := func(node string) string {
+		pair, err := b.Issue(pki.User("system:node:"+node, "system:nodes"), cptest.Now, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded := base64.StdEncoding.EncodeToString
+		return "credentials\tover\t" + encoded([]byte(b.Roots(pki.Kubernetes))) + "\t" +
+			encoded([]byte(pair.Certificate)) + "\n"
+	}
+	member := func(name string) string {
+		return "kind: Pod\nmetadata: {name: etcd}\nspec:\n  hostNetwork: true\n  containers:\n" +
+			"  - {name: etcd, image: 'etcd:3.6.16-0', command: [etcd, --name=" + name + "]}\n"
+	}
+	for name, c := range map[string]struct{ certificate, hostname, member, output, want string }{
+		"a machine's own":           {"cp1", "cp1", "", "", "cp1"},
+		"in upper case":             {"cp1", "CP1", "", "", "cp1"},
+		"a member's":                {"cp1", "ip-10-0-0-11", member("cp1"), "", "cp1"},
+		"an override":               {"a.example.com", "ip-10-0-0-11", "", credentials("a.example.com"), "a.example.com"},
+		"an override of two":        {"cp1", "kubernetes", "", credentials("cp1"), "cp1"},
+		"not in the certificate":    {"cp1", "ip-10-0-0-11", "", "", ""},
+		"a certificate of another":  {"cp1", "cp1", member("cp1"), credentials("node1"), ""},
+		"a kubelet without cluster": {"cp1", "cp1", "", "credentials\tover\t\t\n", "cp1"},
+	} {
+		pair, err := b.Issue(pki.APIServer(pki.APIServerNames{
+			NodeName: c.certificate, ClusterDomain: "cluster.local", Advertise: "10.0.0.11",
+		}), cptest.Now, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := nodeName(host.Facts{
+			Hostname: c.hostname, Output: c.output, Files: map[string]host.FileState{
+				component.APIServerCert: {Content: pair.Certificate}, machine.EtcdManifest: {Content: c.member},
+			},
+		})
+		if got != c.want {
+			t.Errorf("%s: the node is %q, want %q", name, got, c.want)
+		}
+	}
+	if !strings.Contains(string(machine.ImportQuery().Script), string(kubelet.CredentialsReport())) {
+		t.Error("an import does not ask for the kubelet's certificate")
 	}
 }
 
@@ -366,6 +476,77 @@ func TestInheritedVolumes(t *testing.T) {
 	}
 }
 
+// TestInheritedExternalCA: a control plane whose CA key is elsewhere is imported, and taken over without a restart.
+func TestInheritedExternalCA(t *testing.T) {
+	files := kubeadmMachine(t)
+	delete(files, component.CAKey)
+	at := machine.ManifestDir + "/kube-controller-manager.yaml"
+	files[at] = strings.NewReplacer(
+		"-signing-cert-file=/etc/kubernetes/pki/ca.crt", "-signing-cert-file=",
+		"-signing-key-file=/etc/kubernetes/pki/ca.key", "-signing-key-file=",
+	).Replace(files[at])
+	s := inheritedSpec(t, files)
+	f := machine.Interpret(inheritedFacts(files))
+	d, err := decide(s.Replica, f, time.Now())
+	if refused := checkChangeable(s, f); err != nil || refused != nil || len(d.restart) > 0 {
+		t.Errorf("restarted %q, %v, %v", d.restart, err, refused)
+	}
+}
+
+// TestInheritedGates: feature gates that kubeadm was given one by one are one argument.
+func TestInheritedGates(t *testing.T) {
+	files := kubeadmMachine(t)
+	at := machine.ManifestDir + "/kube-apiserver.yaml"
+	files[at] = strings.Replace(files[at], "    - --event-ttl=2h\n", "    - --feature-gates=WatchListClient=true\n"+
+		"    - --feature-gates=WatchList=false\n", 1)
+	s := inheritedSpec(t, files)
+	want := map[string]string{release.FeatureGates: "WatchListClient=true,WatchList=false"}
+	if got := s.ExtraArgs[release.APIServer]; !maps.Equal(got, want) {
+		t.Errorf("imported with %q", got)
+	}
+	d, err := decide(s.Replica, machine.Interpret(inheritedFacts(files)), time.Now())
+	if err != nil || len(d.restart) > 0 {
+		t.Errorf("restarted %q, %v", d.restart, err)
+	}
+}
+
+// TestInheritedAuthoritiesOfTheMachine: the directories to which /etc/ssl/certs links on machines of the RHEL family,
+// and which kubeadm mounts there, stay mounted.
+func TestInheritedAuthoritiesOfTheMachine(t *testing.T) {
+	files := kubeadmMachine(t)
+	mount, volume := "    volumeMounts:", "  volumes:"
+	want := map[string]component.Volume{}
+	for name, at := range map[string]string{
+		"etc-pki-ca-trust": "/etc/pki/ca-trust", "etc-pki-tls-certs": "/etc/pki/tls/certs",
+	} {
+		mount += fmt.Sprintf("\n    - {name: %s, mountPath: %s, readOnly: true}", name, at)
+		volume += fmt.Sprintf("\n  - {name: %s, hostPath: {path: %s, type: DirectoryOrCreate}}", name, at)
+		want[name] = component.Volume{HostPath: at, MountPath: at, ReadOnly: true, PathType: "DirectoryOrCreate"}
+	}
+	all := map[string]map[string]component.Volume{release.APIServer: want, release.ControllerManager: want}
+	for name := range all {
+		at := machine.ManifestDir + "/" + name + ".yaml"
+		files[at] = strings.NewReplacer("    volumeMounts:", mount, "  volumes:", volume).Replace(files[at])
+	}
+	s := inheritedSpec(t, files)
+	if !reflect.DeepEqual(s.ExtraVolumes, all) {
+		t.Errorf("imported with %+v", s.ExtraVolumes)
+	}
+	facts := inheritedFacts(files)
+	d, err := decide(s.Replica, machine.Interpret(facts), time.Now())
+	if err != nil || len(d.restart) > 0 {
+		t.Errorf("restarted %q, %v", d.restart, err)
+	}
+	for name := range all {
+		definition := written(facts, d).Files[pod.Path(name)].Content
+		for _, v := range want {
+			if !strings.Contains(definition, "path: "+v.HostPath+"\n") {
+				t.Errorf("the definition of %s does not mount %s", name, v.HostPath)
+			}
+		}
+	}
+}
+
 // TestInheritedReplicaRefused: what cannot be taken over is named.
 func TestInheritedReplicaRefused(t *testing.T) {
 	files := kubeadmMachine(t)
@@ -392,6 +573,31 @@ func TestInheritedReplicaRefused(t *testing.T) {
 		err := checkChangeable(c.s, machine.Interpret(inheritedFacts(c.files)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		var refusal *problem.Problem
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Next, "What is refused") {
+			t.Errorf("%s: what to do is %q", name, refusal.Next)
+		}
+	}
+	const reissue, renew = "kubeadm init phase kubeconfig scheduler", "early_renewal"
+	due := s
+	due.EarlyRenewal = 8760*time.Hour + time.Minute // kubeadm backdates by five
+	server := strings.Replace(files[component.SchedulerConf], "https://10.0.0.11:6443", "https://10.0.0.100:6443", 1)
+	for name, c := range map[string]struct {
+		s           Spec
+		scheduler   string
+		want, never string
+	}{
+		"a server of old kubeadm":   {s, server, reissue, renew},
+		"due as well":               {due, server, reissue, renew},
+		"no kubeconfig":             {s, "x", reissue, renew},
+		"a certificate that is due": {due, files[component.SchedulerConf], renew, reissue},
+	} {
+		f := machine.Interpret(inheritedFacts(with(component.SchedulerConf, c.scheduler)))
+		text := cptest.Text(checkChangeable(c.s, f))
+		_, text, _ = strings.Cut(text, component.SchedulerConf) // that of the controller-manager is due as well
+		if !strings.Contains(text, c.want) || strings.Contains(text, c.never) {
+			t.Errorf("%s: %q, want %q and not %q", name, text, c.want, c.never)
 		}
 	}
 	api := machine.ManifestDir + "/kube-apiserver.yaml"
@@ -450,6 +656,57 @@ func TestInheritedRollback(t *testing.T) {
 	restored.Output = facts.Output
 	if d, err = decide(s.Replica, machine.Interpret(restored), now); err != nil || len(d.restart) > 0 {
 		t.Errorf("after the rollback, %q restart, %v", d.restart, err)
+	}
+}
+
+// TestInheritedRollbackOfTakeover: a takeover that also restarts something can go back to the manifests of kubeadm, and
+// is refused otherwise.
+func TestInheritedRollbackOfTakeover(t *testing.T) {
+	files := kubeadmMachine(t)
+	s := inheritedSpec(t, files)
+	s.Host = unreachable(t).Host
+	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"event-ttl": "never"}}
+	f := machine.Interpret(inheritedFacts(files))
+	back := running(s, f)
+	if back == nil {
+		t.Fatal("it cannot be rolled back")
+	}
+	if back.Port != 6443 || !slices.Equal(back.Etcd, []string{"https://10.0.0.11:2379"}) || back.Version != "1.36.3" {
+		t.Errorf("it goes back to %+v", back)
+	}
+	for _, name := range release.Components() {
+		if back.Definitions[name] != files[machine.ManifestDir+"/"+name+".yaml"] {
+			t.Errorf("%s goes back to\n%s", name, back.Definitions[name])
+		}
+	}
+	f.Rollback = back
+	if rollbackTarget(t.Context(), s, f) != back {
+		t.Error("a takeover that was cut off has no way back")
+	}
+	f.Rollback = nil
+	d, err := decide(s.Replica, f, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = checkTakeover(t.Context(), s, f, d)
+	if text := cptest.Text(err); !problem.Untouched(err) ||
+		!strings.Contains(text, "Cause: kube-apiserver would be restarted") {
+		t.Errorf("a replica that is not ready: %v", err)
+	}
+	if err := checkTakeover(t.Context(), s, f, changes{}); err != nil {
+		t.Errorf("without a restart: %v", err)
+	}
+	d.rollback = back
+	if err := checkTakeover(t.Context(), s, f, d); err != nil {
+		t.Errorf("with a way back: %v", err)
+	}
+	delete(files, machine.ManifestDir+"/kube-scheduler.yaml")
+	if back := running(s, machine.Interpret(inheritedFacts(files))); back != nil {
+		t.Errorf("without a manifest it goes back to %+v", back)
+	}
+	s.Version = "1.36.4"
+	if err := checkChangeable(s, f); !strings.Contains(cptest.Text(err), "to be taken over with this version first") {
+		t.Errorf("with another version: %v", err)
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 // kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
 	problems := append(programDrift(s, f), kubelet.ReadCredentials(f.Facts.Output).Problems(s.Bundle)...)
-	if s.ManageKubelet && kubelet.Read(f.Facts.Output).Cordoned {
+	if kubelet.Read(f.Facts.Output).Cordoned { // whether or not the kubelet still follows
 		problems = append(problems, "kubelet: its node accepts no Pods, because a change of it was cut off")
 	}
 	for i, text := range problems {
@@ -83,7 +83,7 @@ func installKubelet(ctx context.Context, s Spec) error {
 // and the member of etcd on the machine has its turn among the members. Both are started again under the new kubelet,
 // or under the old one if the new one does not run. Other Pods leave the node before.
 func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Status, error) {
-	if renewed, err := kubeletRenewed(ctx, s); err != nil || renewed && !s.ManageKubelet {
+	if current, err := kubeletCurrent(ctx, s); err != nil || current && !s.ManageKubelet {
 		return now, err
 	}
 	f, err := machine.Observe(ctx, s.Host, s.Replica)
@@ -93,8 +93,8 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	switch {
 	case len(programDrift(s, f)) > 0:
 		err = r.changeProgram(ctx, s, f)
-	case s.ManageKubelet && kubelet.Read(f.Facts.Output).Cordoned:
-		err = uncordon(ctx, s)
+	case kubelet.Read(f.Facts.Output).Cordoned:
+		err = uncordon(ctx, s, f)
 	}
 	if err == nil {
 		err = renewKubelet(ctx, s, f)
@@ -105,13 +105,15 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	return r.Read(ctx, s)
 }
 
-// kubeletRenewed reports whether the machine has no kubelet of the cluster, or one with the credentials of the stage.
-func kubeletRenewed(ctx context.Context, s Spec) (bool, error) {
-	facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.CredentialsReport()})
+// kubeletCurrent reports whether the machine has no kubelet of the cluster, or one with the credentials of the stage,
+// and whose node was not left cordoned by a change that was cut off.
+func kubeletCurrent(ctx context.Context, s Spec) (bool, error) {
+	facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.CredentialsReport() + kubelet.IsCordoned()})
 	if err != nil {
 		return false, fmt.Errorf("observe the kubelet on %s: %w", s.Machine(), err)
 	}
-	return len(kubelet.ReadCredentials(facts.Output).Problems(s.Bundle)) == 0, nil
+	renewed := len(kubelet.ReadCredentials(facts.Output).Problems(s.Bundle)) == 0
+	return renewed && !kubelet.Read(facts.Output).Cordoned, nil
 }
 
 // renewKubelet gives the kubelet the credentials of the stage of a rotation, and restarts it. Containers keep running.
@@ -172,9 +174,9 @@ func (r *Replicas) changeProgram(ctx context.Context, s Spec, f machine.Observed
 		}
 	}
 	change := func(ctx context.Context, member PausedMember) (err error) {
-		defer func() { err = errors.Join(err, uncordon(ctx, s)) }()
+		defer func() { err = errors.Join(err, uncordon(ctx, s, f)) }()
 		if changesMinor(kubelet.Read(f.Facts.Output).Version, s.Version) {
-			if err := drainNode(ctx, s); err != nil {
+			if err := drainNode(ctx, s, f); err != nil {
 				return err
 			}
 		}

@@ -85,15 +85,18 @@ func (r *Replicas) Stop(ctx context.Context, b StackedMember) error {
 	if s == nil || err != nil {
 		return err
 	}
-	lock, err := r.changeLocks.acquire(ctx, *s)
+	ctx, unlock, err := r.changeLocks.acquireToStop(ctx, *s, s.Host)
 	if err != nil {
 		return err
 	}
-	defer lock.release(true)
+	defer unlock()
 	problem.Progress(ctx, "%s: stopping the components until etcd is restored", s.Machine())
 	by := runtime.Of(s.Replica)
-	return runStop(lock.context(ctx), *s, by.Kill(release.APIServer)+by.Pause(release.Components()))
+	return runStop(ctx, *s, by.Kill(release.APIServer)+by.Pause(release.Components()))
 }
+
+// notResumed says what a change of a member has left that could not return the replica.
+const notResumed = "the etcd member is done; the replica stays out of rotation until it is applied again."
 
 // Ended starts what Begins has stopped, in this run or an earlier one, and registers the
 // replica when it is ready. A replica that lost its member in another way is made to reconnect.
@@ -104,7 +107,7 @@ func (o *Outage) Ended(ctx context.Context) error {
 	}
 	lock, err := o.replicas.changeLocks.acquire(ctx, *s)
 	if err != nil {
-		return err
+		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)
 	}
 	succeeded := true
 	defer func() { lock.release(succeeded) }()
@@ -120,8 +123,7 @@ func (o *Outage) Ended(ctx context.Context) error {
 	}
 	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
 		succeeded = false
-		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err),
-			"the etcd member is done; the replica stays out of rotation until it is applied again.")
+		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), notResumed)
 	}
 	o.unpause()
 	problem.Progress(ctx, "%s: back in rotation", s.Machine())

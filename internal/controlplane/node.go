@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -23,10 +24,8 @@ func installNode(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// removeNode removes containerd and the kubelet that were installed, unless an etcd member needs them.
+// removeNode removes containerd and the kubelet that were installed, unless an etcd member needs them, and then the
+// record of the replica, of which nothing else is left.
 func removeNode(ctx context.Context, s Spec) error {
-	if s.InstallKubelet == nil || s.Runtime != component.StaticPod {
-		return nil
-	}
-	return node.Remove(ctx, s.Host)
+	return node.Remove(ctx, s.Host, machine.RecordPath, machine.ForgetScript())
 }

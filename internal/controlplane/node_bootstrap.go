@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -46,7 +45,7 @@ type existing struct {
 // ownedAlone reports whether the object exists, and nobody else manages it.
 func (e existing) ownedAlone() bool { return e.current != nil && e.owned && len(e.others) == 0 }
 
-func observeObjects(ctx context.Context, api client.Applied, s nodebootstrap.Settings) ([]existing, error) {
+func observeObjects(ctx context.Context, api objectsAPI, s nodebootstrap.Settings) ([]existing, error) {
 	objects, err := nodebootstrap.Objects(s)
 	if err != nil {
 		return nil, err
@@ -141,12 +140,7 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 	if err := mayTakeOver(current, s.Adopt); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
-	for _, e := range current {
-		if err := applyObject(ctx, api, e); err != nil {
-			return NodeBootstrapStatus{}, err
-		}
-	}
-	after, err := observeObjects(ctx, api, s.Settings)
+	after, err := applyObjects(ctx, api, s.Settings, current)
 	if err != nil {
 		return NodeBootstrapStatus{}, err
 	}
@@ -154,9 +148,8 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 }
 
 // applyObject takes over what was changed by others: mayTakeOver has allowed it. What somebody else has created since
-// then is not taken over. The role of a binding cannot be
-// changed, so a binding to another role is replaced.
-func applyObject(ctx context.Context, api client.Applied, e existing) error {
+// then is not taken over. The role of a binding cannot be changed, so a binding to another role is replaced.
+func applyObject(ctx context.Context, api objectsAPI, e existing) error {
 	switch {
 	case e.unwanted && !e.ownedAlone(), !e.unwanted && e.owned && len(e.wanted.Differences(e.current)) == 0:
 		return nil

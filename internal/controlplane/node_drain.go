@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -51,26 +53,46 @@ func changesMinor(version, wanted string) bool {
 	return err != nil || err2 != nil || have != want
 }
 
-// drainNode makes the node of the replica accept no Pods, and returns when those that can run elsewhere have left it. A
+// nodeOf returns the name of the machine's node: that of its kubelet, if the certificate of that is understood, or the
+// replica's. An administrator may have named a node after neither its machine nor its replica.
+func nodeOf(s Spec, f machine.Observed) string {
+	return cmp.Or(kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle), s.Name)
+}
+
+// missingNode returns why the node of a machine cannot be drained although no node has its name; nil if there is none:
+// a kubelet with a certificate that names it has no node any more, and one without a kubeconfig never had one.
+func missingNode(s Spec, f machine.Observed) error {
+	if len(kubelet.Read(f.Facts.Output).Servers) == 0 || kubelet.ReadCredentials(f.Facts.Output).NodeIn(s.Bundle) != "" {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "manage_kubelet",
+		Cause: "no node has the name of the replica, " + s.Name + ", and /etc/kubernetes/kubelet.conf does not name the " +
+			"kubelet's certificate as kubeadm does, so it is not known which Pods have to leave the machine",
+		Unchanged: "the kubelet; the components are at " + s.Version + ".",
+		Next: "let kubelet.conf name /var/lib/kubelet/pki/kubelet-client-current.pem as client-certificate, restart the " +
+			"kubelet, then apply again.",
+	}
+}
+
+// drainNode makes the node of the machine accept no Pods, and returns when those that can run elsewhere have left it. A
 // node that an administrator has cordoned stays so. What it changes is marked on the machine before, so that an apply
 // that is cut off is completed by the next one (uncordon).
-func drainNode(ctx context.Context, s Spec) error {
-	node, err := s.client().Node(s.Name)
+func drainNode(ctx context.Context, s Spec, f machine.Observed) error {
+	node, err := s.client().Node(nodeOf(s, f))
 	if err != nil {
 		return err
 	}
 	defer node.Close()
 	schedulable, exists, err := node.Schedulable(ctx)
-	if err != nil || !exists {
-		return err
-	}
-	pods, err := node.Pods(ctx)
 	if err != nil {
 		return err
 	}
-	leaving, stuck := evictions(pods)
-	if len(stuck) > 0 {
-		return notDrained(s, cannotLeave, stuck, problem.Nothing)
+	if !exists {
+		return missingNode(s, f)
+	}
+	if _, err := leavingPods(ctx, s, node, problem.Nothing); err != nil {
+		return err
 	}
 	if schedulable {
 		if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Cordoned()}); err != nil {
@@ -80,26 +102,47 @@ func drainNode(ctx context.Context, s Spec) error {
 			return err
 		}
 	}
+	leaving, err := leavingPods(ctx, s, node, notEvicted)
+	if err != nil {
+		return err
+	}
 	if len(leaving) > 0 {
 		problem.Progress(ctx, "%s: %d Pods leave the node before its kubelet changes", s.Machine(), len(leaving))
 	}
-	return evictAll(ctx, s, node)
+	return evictAll(ctx, s, node, leaving)
 }
 
-// evictAll returns when no Pod is left that has to leave the node.
-func evictAll(ctx context.Context, s Spec, node client.Node) error {
+// nodePods is what a drain does with the Pods of a node; see client.Node.
+type nodePods interface {
+	Name() string
+	Pods(ctx context.Context) ([]client.Pod, error)
+	Evict(ctx context.Context, p client.Pod) (blocked bool, err error)
+}
+
+// leavingPods returns the Pods that have to leave the node. It fails if one cannot.
+func leavingPods(ctx context.Context, s Spec, node nodePods, unchanged string) ([]client.Pod, error) {
+	pods, err := node.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leaving, stuck := evictions(pods)
+	if len(stuck) > 0 {
+		return nil, notDrained(s, node, "these Pods cannot be evicted", stuck, unchanged)
+	}
+	return leaving, nil
+}
+
+// evictAll evicts Pods, and returns when none of them has to leave the node any more. A Pod that comes later is none of
+// them: one that tolerates a cordoned node would be evicted for ever.
+func evictAll(ctx context.Context, s Spec, node nodePods, all []client.Pod) error {
 	var left []string
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, evictionTimeout, true, func(ctx context.Context) (bool, error) {
 		pods, err := node.Pods(ctx)
 		if err != nil {
 			return false, err
 		}
-		leaving, stuck := evictions(pods)
-		if len(stuck) > 0 { // they came before the node was cordoned
-			return false, notDrained(s, cannotLeave, stuck, partlyDrained)
-		}
 		left = nil
-		for _, p := range leaving {
+		for _, p := range remaining(all, pods) {
 			why := "is terminating"
 			if !p.Leaves {
 				blocked, err := node.Evict(ctx, p)
@@ -115,39 +158,70 @@ func evictAll(ctx context.Context, s Spec, node client.Node) error {
 		return len(left) == 0, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return notDrained(s, fmt.Sprintf("these Pods are still there after %s", evictionTimeout), left,
+		return notDrained(s, node, fmt.Sprintf("these Pods are still there after %s", evictionTimeout), left,
 			partlyDrained)
 	}
 	return err
 }
 
-// What a drain that is given up says.
+// remaining returns the Pods of a list that still have to leave their node, which has the Pods now.
+func remaining(all, now []client.Pod) []client.Pod {
+	leaving, _ := evictions(now)
+	return slices.DeleteFunc(leaving, func(p client.Pod) bool {
+		return !slices.ContainsFunc(all, func(listed client.Pod) bool { return listed.UID == p.UID })
+	})
+}
+
+// What a drain that is given up has left as it was.
 const (
-	cannotLeave   = "these Pods cannot be evicted"
+	notEvicted    = "the kubelet; no Pod was evicted."
 	partlyDrained = "the kubelet; Pods that have left run on other nodes."
 )
 
-func notDrained(s Spec, cause string, pods []string, unchanged string) error {
+func notDrained(s Spec, node nodePods, cause string, pods []string, unchanged string) error {
 	return &problem.Problem{
 		Summary: "Kubelet not changed to " + s.Version, Host: s.Machine(), Attribute: "manage_kubelet",
 		Cause:     cause + ", and a kubelet of another minor may start the containers of its node again",
 		Unchanged: unchanged,
-		Next: "let them run elsewhere, or remove them (kubectl drain " + s.Name + " has options for that), then apply " +
+		Next: "let them run elsewhere, or remove them (kubectl drain " + node.Name() + " has options for that), then apply " +
 			"again.",
 		Detail: strings.Join(pods, "\n"),
 	}
 }
 
-// uncordon lets the node of the replica accept Pods again, if drainNode has ended that. It also runs after ctx has
+// uncordonToLeave is uncordon before the replica is deleted, with which the mark goes. The node may stay in the
+// cluster, and nobody else would know that the provider has cordoned it. A replica whose API server does not answer is
+// deleted all the same.
+func uncordonToLeave(ctx context.Context, s Spec, o DeleteOptions, f machine.Observed) {
+	if !leftCordoned(s, f) {
+		return
+	}
+	if err := uncordon(ctx, s, f); err != nil {
+		why := fmt.Sprintf("a change of the kubelet on %s was cut off, and its node still accepts no Pods. If the node "+
+			"stays, run: kubectl uncordon %s (%v)", s.Machine(), nodeOf(s, f), err)
+		problem.Progress(ctx, "%s", why)
+		if o.Cordoned != nil {
+			o.Cordoned(why)
+		}
+	}
+}
+
+// leftCordoned reports whether a change of the replica's kubelet has left its node cordoned.
+func leftCordoned(s Spec, f machine.Observed) bool {
+	mine, _, err := f.Owner(s.Replica)
+	return err == nil && mine && kubelet.Read(f.Facts.Output).Cordoned
+}
+
+// uncordon lets the node of the machine accept Pods again, if drainNode has ended that. It also runs after ctx has
 // ended.
-func uncordon(ctx context.Context, s Spec) error {
+func uncordon(ctx context.Context, s Spec, f machine.Observed) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
 	output, err := s.Host.Run(ctx, host.Command{Script: kubelet.IsCordoned()})
 	if err != nil || !kubelet.Read(output).Cordoned {
 		return err
 	}
-	node, err := s.client().Node(s.Name)
+	node, err := s.client().Node(nodeOf(s, f))
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,11 @@ type replicaStatus struct {
 	changing      bool             // a change was interrupted; only known for the replica itself
 	upgrading     bool             // and it was an upgrade that had begun
 	generations   map[pki.Part]int // of what is on disk and runs
+	encryption    string           // digest of its configuration; "" without one
 	unknown       error            // why the generations are unknown
 	runtime       string           // what runs it, as Replica.Runtime
 	absent        bool             // the machine is reachable and has no replica
+	foreign       bool             // it has machine.ForeignAPIServer
 }
 
 func (st replicaStatus) machine() string { return st.name + " (" + st.address + ")" }
@@ -128,15 +130,20 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 	switch {
 	case f.RecordErr != nil:
 		st.unknown = f.RecordErr
-	case f.Record.ClusterID == "" && !machine.ProcessExists(f.Runtime().State(f.Facts, release.APIServer)):
+	case f.HasForeignAPIServer():
+		st.foreign, st.unknown = true, errForeign
+	case f.Record.ClusterID == "":
 		st.absent = true
 	case f.Record.ClusterID != cluster || f.Record.Name != st.name:
-		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(machine.Describe(f.Record), "an API server of somebody else"))
+		st.unknown = errors.New("its machine holds " + machine.Describe(f.Record))
 	default:
 		st.version, st.runtime = f.EffectiveVersion(release.APIServer), f.Record.Runtime
+		st.encryption = f.Facts.Files[component.EncryptionConfigPath].SHA256
 		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f, component.Names())
 	}
 }
+
+var errForeign = errors.New("its machine has " + machine.ForeignAPIServer)
 
 func isAddress(text string) error {
 	if ip, err := netip.ParseAddr(text); err != nil || ip.Zone() != "" {

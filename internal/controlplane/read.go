@@ -2,18 +2,25 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
+// restartTimeout is how long an apply waits for a component that ended after it was ready. systemd starts it after
+// two seconds.
+const restartTimeout = 30 * time.Second
+
 // Read observes the replica. It returns ErrGone if it does not exist, and
-// host.ErrUnreachable if the machine cannot be reached.
+// host.ErrUnreachable or host.ErrNoAnswer if the machine cannot be reached or hangs. An endpoint that does not say
+// whether the replica is in rotation is no error, but Status.RotationErr.
 func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	if err := s.checkHost(); err != nil {
 		return Status{}, err
@@ -33,9 +40,13 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	case f.IsEmpty(s.Replica):
 		return Status{}, missing(s)
 	case registrarErr != nil:
-		return Status{}, fmt.Errorf("check whether replica %s is registered: %w", s.Machine(), registrarErr)
+		registrarErr = fmt.Errorf("check whether replica %s is registered: %w", s.Machine(), registrarErr)
+		if host.Unusable(registrarErr) || errors.Is(ctx.Err(), context.Canceled) {
+			return Status{}, registrarErr
+		}
 	}
-	status.Registered = len(rotation) == 0
+	status.Registered = len(rotation) == 0 && registrarErr == nil
+	status.RotationErr = registrarErr
 	status.Drift = append(status.Drift, rotation...)
 	return status, nil
 }
@@ -54,7 +65,11 @@ func missing(s Spec) error {
 func observeStatus(ctx context.Context, s Spec) (Status, machine.Observed, error) {
 	probed := make(chan []string, 1)
 	go func() { probed <- s.client().Health(ctx) }()
-	f, err := machine.Observe(ctx, s.Host, s.Replica)
+	var f machine.Observed
+	err := host.InTime(ctx, s.Host.Address(), func(ctx context.Context) (err error) {
+		f, err = machine.Observe(ctx, s.Host, s.Replica)
+		return err
+	})
 	health := <-probed
 	if err != nil {
 		return Status{}, machine.Observed{}, err
@@ -62,6 +77,35 @@ func observeStatus(ctx context.Context, s Spec) (Status, machine.Observed, error
 	out := status(s, f, health, time.Now())
 	out.Drift = append(out.Drift, kubeletDrift(s, f)...)
 	return out, f, nil
+}
+
+// observeReady observes a replica that has just become ready. It waits, at most restartTimeout, for a component
+// that systemd restarts: kube-scheduler and kube-controller-manager answer that they are healthy until they have
+// not renewed their lease for ten seconds, and then end. Their API server's own restart can take as long.
+func observeReady(ctx context.Context, s Spec) (Status, error) {
+	deadline := time.Now().Add(restartTimeout)
+	for {
+		status, f, err := observeStatus(ctx, s)
+		if err != nil || isUp(f, status) || time.Now().After(deadline) {
+			return status, err
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			return Status{}, ctx.Err()
+		}
+	}
+}
+
+// isUp reports whether all components are ready, and none has ended and waits for its next start.
+func isUp(f machine.Observed, status Status) bool {
+	by := f.Runtime()
+	for _, c := range status.Components {
+		if !c.Healthy || by.State(f.Facts, c.Name).Sub == "auto-restart" {
+			return false
+		}
+	}
+	return true
 }
 
 // status combines the observations. The registrar reports whether the replica is registered.

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -27,5 +30,26 @@ func TestTemporaryUnreadinessIsNoDrift(t *testing.T) {
 	}
 	if days := status.CertificateExpiry.Sub(cptest.Now).Hours() / 24; days < 360 || days > 366 {
 		t.Errorf("first certificate ends in %.0f days", days)
+	}
+}
+
+func TestIsUp(t *testing.T) {
+	s := testSpec(t)
+	restarting := converged(t, s)
+	scheduler := restarting.Facts.Units[unit.Name(release.Scheduler)]
+	scheduler.Active, scheduler.Sub, scheduler.Result = "activating", "auto-restart", "exit-code"
+	restarting.Facts.Units[unit.Name(release.Scheduler)] = scheduler
+	for name, c := range map[string]struct {
+		observed machine.Observed
+		health   []string
+		want     bool
+	}{
+		"all ready":                      {converged(t, s), []string{healthy, healthy, healthy}, true},
+		"one is not":                     {converged(t, s), []string{healthy, healthy, "does not answer"}, false},
+		"one has ended after its answer": {restarting, []string{healthy, healthy, healthy}, false},
+	} {
+		if got := isUp(c.observed, status(s, c.observed, c.health, cptest.Now)); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

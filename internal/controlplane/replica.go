@@ -154,6 +154,7 @@ type Component struct {
 type Status struct {
 	Components        []Component // in the order apiserver, controller-manager, scheduler
 	Registered        bool
+	RotationErr       error // why Registered is not known; only set by Read
 	MachineID         string
 	ConfigDigest      string
 	CertificateExpiry time.Time // the earliest of all
@@ -188,6 +189,9 @@ type DeleteOptions struct {
 	Creates func() []string
 	// Left is called with the reason if the machine was left unchanged. May be nil.
 	Left func(why string)
+	// Cordoned is called with the reason if a change of the kubelet had left the node cordoned, and it still is. May be
+	// nil.
+	Cordoned func(why string)
 }
 
 func (o DeleteOptions) superseded() bool { return o.Superseded != nil && o.Superseded() }

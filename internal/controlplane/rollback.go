@@ -133,17 +133,29 @@ func rotationAfter(drained bool) string {
 // rotation is never rolled back automatically: other replicas may rely on it.
 func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.RollbackRecord {
 	target := s.Bundle.Generations()
-	if !sameGenerations(f.Record.Generations, target) {
+	// A takeover has no record yet. It is refused unless the files are those of the bundle.
+	if !f.TakesOver(s.Replica) && !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if runsItsRecord(f) && len(asObserved(s, f).client().NotReady(ctx)) == 0 {
-		now := f.RollbackRecord(target)
-		return &now
+	if now := running(s, f); now != nil && len(asObserved(s, f).client().NotReady(ctx)) == 0 {
+		return now
 	}
 	if f.Rollback != nil && sameGenerations(f.Rollback.Generations, target) {
 		return f.Rollback
 	}
 	return nil
+}
+
+// running returns what runs now, or nil if that could not be restored.
+func running(s Spec, f machine.Observed) *machine.RollbackRecord {
+	if f.TakesOver(s.Replica) {
+		return f.BeforeTakeover(s.Replica)
+	}
+	if !runsItsRecord(f) {
+		return nil
+	}
+	now := f.RollbackRecord(s.Bundle.Generations())
+	return &now
 }
 
 // runsItsRecord reports whether the processes run with what the record and the files on the
@@ -155,7 +167,7 @@ func runsItsRecord(f machine.Observed) bool {
 // asObserved returns s with the port that it serves on until the change, and with a proxy server only
 // if it has one until then.
 func asObserved(s Spec, f machine.Observed) Spec {
-	s.Port, s.Konnectivity = f.Record.Port, nil
+	s.Port, s.Konnectivity = cmp.Or(f.Record.Port, s.Port), nil
 	if f.Facts.Files[f.Runtime().Path(component.KonnectivityServer)].Content != "" {
 		s.Konnectivity = &component.Konnectivity{} // the probe needs no more
 	}

@@ -33,20 +33,34 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed
 		return err
 	}
 	target, joins := s.Bundle.Generations(), f.Record.ClusterID == ""
-	if !joins && sameGenerations(f.Record.Generations, target) {
+	if !joins && sameGenerations(f.Record.Generations, target) && !changesEncryption(s, f) {
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := checkStages(s, target, others, joins); err != nil {
+	if err := checkStages(s, target, concerned(s, f, others), joins); err != nil {
 		return err
+	}
+	if !joins {
+		if err := checkOwnStage(s, f.Record.Generations, target, others); err != nil {
+			return err
+		}
 	}
 	if err := checkEtcdTrust(ctx, s, f); err != nil {
 		return err
 	}
 	return checkNoStaleObjects(ctx, s, f)
+}
+
+// concerned returns the replicas whose stage matters for a change of s. A takeover changes no stage, so it does not
+// wait for API servers of kubeadm, which may be taken over after it.
+func concerned(s Spec, f machine.Observed, others []replicaStatus) []replicaStatus {
+	if !f.TakesOver(s.Replica) {
+		return others
+	}
+	return slices.DeleteFunc(slices.Clone(others), func(st replicaStatus) bool { return st.foreign })
 }
 
 // awaitRotation is checkRotation for a new replica. It waits for other replicas that are
@@ -102,18 +116,83 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 		default:
 			problems, next := stagesApart(st, target)
 			far, steps = append(far, problems...), append(steps, next...)
+			if differs := otherEncryption(s.Bundle, st); differs != "" {
+				far = append(far, differs)
+				steps = append(steps, "use the bundle with which that replica was last applied (an earlier state of "+
+					"kube_pki_bundle)")
+			}
 		}
 	}
 	if len(far)+len(unseen) == 0 {
 		return nil
 	}
 	next := "bring it back, or apply it first where it answers, or destroy its replica; then apply again."
+	if slices.ContainsFunc(others, func(st replicaStatus) bool { return st.foreign }) {
+		next = "import the replicas that are not imported yet, and apply them before the rotation goes on; or take their " +
+			"machines away from the endpoint. Then apply again."
+	}
 	if len(unseen) == 0 {
 		slices.Sort(steps)
 		next = "apply again, the others included; where that does not help, " + strings.Join(slices.Compact(steps), "; ") +
 			"."
 	}
 	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
+}
+
+// changesEncryption reports whether the API server reads another encryption configuration than that of the bundle. One
+// that was edited after the start is repaired.
+func changesEncryption(s Spec, f machine.Observed) bool {
+	want, at := component.EncryptionDigest(s.Bundle), component.EncryptionConfigPath
+	return want != "" && f.Facts.Files[at].SHA256 != want && f.StartNote(f.Runtime(), release.APIServer)[at] != want
+}
+
+// otherEncryption returns how the encryption of a replica differs from what b says of its stage, or "". A key that is
+// withdrawn and introduced again is another one, with the same number and name.
+func otherEncryption(b *pki.Bundle, st replicaStatus) string {
+	generation := st.generations[pki.EncryptionPart]
+	if generation == b.Generation(pki.EncryptionPart) && pki.StageOf(generation) == pki.Introduced {
+		return "" // nobody writes with either key, and the adoption compares them
+	}
+	if want, known := encryptionAt(b, generation); !known || st.encryption == want {
+		return ""
+	}
+	return fmt.Sprintf("replica %s is at generation %d of encryption with another key than the bundle has there: they "+
+		"could not read each other's objects", st.machine(), generation)
+}
+
+// encryptionAt returns the digest of the encryption configuration of b at its stage or one beside it, if b knows it:
+// the stage before a rotation does not have the next key, and a stage without encryption has no configuration.
+func encryptionAt(b *pki.Bundle, generation int) (digest string, known bool) {
+	to := b.Generation(pki.EncryptionPart)
+	if generation == to+1 && pki.StageOf(to) == pki.Steady {
+		return "", false
+	}
+	there, err := b.Rotate(map[pki.Part]int{pki.EncryptionPart: generation}, pki.Next{}, pki.Options{})
+	if err != nil {
+		return "", false
+	}
+	digest = component.EncryptionDigest(there)
+	return digest, digest != ""
+}
+
+// checkOwnStage returns an error if target drops a key with which the replica has signed until now: it has missed the
+// stage at which it would have signed with the next one. If one of the others is at target already, it went there when
+// this replica was within one stage, so the machine was put back since, and keeping it there helps nobody.
+func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus) error {
+	for _, p := range pki.Parts() {
+		have, want := own[p], target[p]
+		passed := slices.ContainsFunc(others, func(st replicaStatus) bool {
+			return st.unknown == nil && !st.absent && st.generations[p] == want
+		})
+		if !p.Signs() || pki.StageOf(want) != pki.Steady || have >= want-1 || passed {
+			continue
+		}
+		return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and %d drops the key with which it signs until "+
+			"then: what it has signed would be refused", have, p, want),
+			fmt.Sprintf("set rotation.%s back to %d, apply everything (without -target), and go on as the guide Rotating "+
+				"CAs and keys says.", p.Attribute(), want-1))
+	}
+	return nil
 }
 
 // stagesApart returns the parts in which a replica is more than one stage from target, and for

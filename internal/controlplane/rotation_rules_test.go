@@ -3,13 +3,19 @@ package controlplane
 import (
 	"context"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -24,6 +30,44 @@ func TestStepsAreListedOnce(t *testing.T) {
 		strings.Count(text, "set rotation.encryption back") != 1 {
 		t.Error(text)
 	}
+}
+
+// TestForeignStage: nobody knows the stage of an API server of kubeadm that is not taken over. It keeps the others from
+// a stage and from a rewrite, and not from being taken over themselves.
+func TestForeignStage(t *testing.T) {
+	f := machine.Interpret(host.Facts{
+		Output: "replica\tkube-apiserver\tplaced\nreplica\tkube-apiserver\tinherited\t" +
+			base64.StdEncoding.EncodeToString([]byte(kubeadmAPIServer(t))) + "\n", // its container has just ended
+	})
+	s := testSpec(t)
+	foreign := replicaStatus{name: "cp2", address: "10.0.0.12"}
+	foreign.read(s.Bundle.ClusterID, f)
+	others := []replicaStatus{foreign}
+	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 1)
+	err := checkStages(s, s.Bundle.Generations(), others, false)
+	if !errors.Is(err, errRotationNotYet) || !strings.Contains(cptest.Text(err), "cp2 (10.0.0.12)") {
+		t.Errorf("a stage: %v", err)
+	}
+	if allAtGeneration(s, pki.EncryptionPart, others) {
+		t.Error("objects are rewritten that it could not read")
+	}
+	s.Runtime = component.StaticPod
+	if left := concerned(s, f, others); len(left) > 0 {
+		t.Errorf("a takeover waits for %+v", left)
+	}
+	if left := concerned(s, converged(t, s), others); len(left) != 1 {
+		t.Error("a replica with a record does not wait")
+	}
+}
+
+// kubeadmAPIServer returns a manifest of kubeadm.
+func kubeadmAPIServer(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "staticpod", "testdata", "kubeadm", "kube-apiserver.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // TestCheckRotation: a stage is refused if the load balancers do not list the replicas, if an
@@ -41,6 +85,10 @@ func TestCheckRotation(t *testing.T) {
 	}{
 		{"the same stage", pki.EtcdPart, 2, 2, &recordingRegistrar{unasked: unasked}, nil, ""},
 		{"a stage alone", pki.KubernetesPart, 0, 1, &recordingRegistrar{}, nil, ""},
+		{
+			"a stage was missed in which it would have signed with the next key", pki.ServiceAccountPart, 1, 3,
+			&recordingRegistrar{}, nil, "set rotation.service_account back to 2",
+		},
 		{"the replicas are unknown", pki.KubernetesPart, 0, 1, &recordingRegistrar{unasked: unasked}, nil, "no balancer"},
 		{"an etcd CA is added", pki.EtcdPart, 0, 1, &recordingRegistrar{}, nil, ""},
 		{

@@ -104,6 +104,113 @@ func TestCheckStages(t *testing.T) {
 	}
 }
 
+// TestOtherEncryption: a key that was withdrawn and introduced again is another one, whatever its number. A replica
+// that still has the first one keeps the others from writing with the second.
+func TestOtherEncryption(t *testing.T) {
+	base := cptest.Bundle(t)
+	// Each of the two goes its own way from the first generation on.
+	first, second := cptest.At(t, base, pki.EncryptionPart, 1), cptest.At(t, base, pki.EncryptionPart, 1)
+	at := func(b *pki.Bundle, n int) *pki.Bundle { return cptest.At(t, b, pki.EncryptionPart, n) }
+	for name, c := range map[string]struct {
+		wanted, other *pki.Bundle
+		refused       bool
+	}{
+		"to the introduction, as before it":                 {second, base, false},
+		"to the introduction, another key is there":         {second, first, false},
+		"to the introduction, the same is there":            {second, second, false},
+		"to the introduction, the same is adopted":          {second, at(second, 2), false},
+		"to the introduction, another one is adopted":       {second, at(first, 2), true},
+		"to the adoption, the same is introduced":           {at(second, 2), second, false},
+		"to the adoption, another one is introduced":        {at(second, 2), first, true},
+		"to the adoption, the same is alone":                {at(second, 2), at(second, 3), false},
+		"to the adoption, another one is alone":             {at(second, 2), at(first, 3), true},
+		"to the end, the same is adopted":                   {at(second, 3), at(second, 2), false},
+		"to the end, another one is adopted":                {at(second, 3), at(first, 2), true},
+		"to the end, the same is alone":                     {at(second, 3), at(second, 3), false},
+		"back to the beginning, which does not know it":     {at(second, 0), first, false},
+		"to the next introduction, the same is alone":       {at(second, 4), at(second, 3), false},
+		"to the next introduction, another one is alone":    {at(second, 4), at(first, 3), true},
+		"back to the end, the bundle has forgotten the key": {at(at(second, 4), 3), at(second, 2), false},
+	} {
+		s := testSpec(t)
+		s.Bundle = c.other
+		other := replicaStatus{name: s.Name}
+		other.read(s.Bundle.ClusterID, converged(t, s))
+		s.Bundle = c.wanted
+		err := checkStages(s, s.Bundle.Generations(), []replicaStatus{other}, false)
+		if (err != nil) != c.refused || err != nil && (!errors.Is(err, errRotationNotYet) ||
+			!strings.Contains(err.Error(), "with another key than the bundle has there")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestChangesEncryption: another key of the same stage is a move that the others are asked about; a repair is none.
+func TestChangesEncryption(t *testing.T) {
+	base := cptest.Bundle(t)
+	first, second := cptest.At(t, base, pki.EncryptionPart, 1), cptest.At(t, base, pki.EncryptionPart, 1)
+	for name, c := range map[string]struct {
+		has, wanted *pki.Bundle
+		edited      bool
+		changes     bool
+	}{
+		"without encryption":  {base, base, false, false},
+		"the same":            {first, first, false, false},
+		"another key":         {first, second, false, true},
+		"edited on the disk":  {first, first, true, false},
+		"edited, another key": {first, second, true, true},
+	} {
+		s := testSpec(t)
+		s.Bundle = c.has
+		f := converged(t, s)
+		if c.edited {
+			edit(&f, component.EncryptionConfigPath, "x")
+		}
+		s.Bundle = c.wanted
+		if got := changesEncryption(s, f); got != c.changes {
+			t.Errorf("%s: %v", name, got)
+		}
+		s.Registrar = &recordingRegistrar{unasked: errAsked}
+		if err := NewReplicas(nil).checkRotation(t.Context(), s, f); errors.Is(err, errAsked) != c.changes {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOwnStage: a replica that has signed with a key until now does not go where that key is dropped.
+func TestOwnStage(t *testing.T) {
+	of := func(p pki.Part, n int) map[pki.Part]int { return map[pki.Part]int{p: n} }
+	stands := func(p pki.Part, n int) replicaStatus { return replicaStatus{name: "cp2", generations: of(p, n)} }
+	for _, part := range pki.Parts() {
+		signs := part == pki.KubernetesPart || part == pki.ServiceAccountPart
+		for name, c := range map[string]struct {
+			own, target int
+			others      []replicaStatus
+			refused     bool
+		}{
+			"stage by stage":                 {2, 3, []replicaStatus{stands(part, 2)}, false},
+			"the adoption was missed":        {1, 3, []replicaStatus{stands(part, 2)}, true},
+			"alone":                          {1, 3, nil, true},
+			"alone, a rotation was missed":   {0, 3, []replicaStatus{{name: "cp3", absent: true}}, true},
+			"the others are unknown":         {1, 3, []replicaStatus{{name: "cp2", unknown: errAsked}}, true},
+			"no end":                         {0, 2, []replicaStatus{stands(part, 1)}, false},
+			"back":                           {1, 0, []replicaStatus{stands(part, 1)}, false},
+			"back from the end":              {4, 3, []replicaStatus{stands(part, 4)}, false},
+			"put back from a backup":         {0, 3, []replicaStatus{stands(part, 3)}, false},
+			"put back while others still go": {1, 3, []replicaStatus{stands(part, 2), stands(part, 3)}, false},
+		} {
+			err := checkOwnStage(testSpec(t), of(part, c.own), of(part, c.target), c.others)
+			if (err != nil) != (c.refused && signs) {
+				t.Errorf("%s, %s: %v", part, name, err)
+			}
+			if err != nil && (errors.Is(err, errRotationNotYet) || !problem.Untouched(err) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("set rotation.%s back to %d", part.Attribute(), c.target-1))) {
+				t.Errorf("%s, %s: %v", part, name, err)
+			}
+		}
+	}
+}
+
 // TestReplicaStatus: a process runs with the files on disk, or the difference is reported.
 func TestReplicaStatus(t *testing.T) {
 	started := unit.StartNotePath

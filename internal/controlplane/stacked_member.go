@@ -100,10 +100,9 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	_, state.paused = facts.Files[machine.PausedPath]
 	// A replica with an unreadable record cannot be paused; its Read reports that.
 	r, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
-	apiServer := runtime.Named(r.Runtime).State(facts, release.APIServer)
-	state.running = apiServer.Active == "active"
+	state.running = runtime.Named(r.Runtime).State(facts, release.APIServer).Active == "active"
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
-		state.absent = err == nil && r.ClusterID == "" && !machine.ProcessExists(apiServer)
+		state.absent = err == nil && r.ClusterID == "" && !machine.Interpret(facts).HasForeignAPIServer()
 		return nil, state, nil
 	}
 	_, pod := facts.Files[machine.EtcdManifest] // the kubelet runs the member

@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
@@ -159,5 +160,61 @@ func TestStaticPodRollback(t *testing.T) {
 	}
 	if !runsItsRecord(f) {
 		t.Error("what runs cannot be restored")
+	}
+}
+
+// TestStaticPodsWithoutRecord: static pods of the provider whose record is lost belong to the replica of the bundle's
+// cluster, as units do, and count as a replica for the others. Those of somebody else are refused.
+func TestStaticPodsWithoutRecord(t *testing.T) {
+	s := podSpec(t)
+	lost := func() machine.Observed {
+		f := converged(t, s)
+		f.Facts.Dirs[staticpod.Directory] = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-scheduler.yaml"}
+		delete(f.Facts.Files, machine.RecordPath)
+		return machine.Interpret(f.Facts)
+	}
+	units := testSpec(t)
+	for _, c := range []struct {
+		name    string
+		wants   Spec
+		alter   func(f *machine.Observed)
+		refused string
+	}{
+		{"its own", s, func(*machine.Observed) {}, ""},
+		{"edited ones", s, func(f *machine.Observed) {
+			lines(f, "\tplaced\n", "\tplaced\nreplica\tkube-scheduler\tedited\n")
+		}, ""},
+		{"those of another cluster", s, func(f *machine.Observed) {
+			edit(f, component.CACert, s.Bundle.Roots(pki.Etcd))
+		}, "a kubelet runs kube-apiserver"},
+		{"without an authority", s, func(f *machine.Observed) {
+			delete(f.Facts.Files, component.CACert)
+		}, "a kubelet runs kube-apiserver"},
+		{"one that the provider has not defined", s, func(f *machine.Observed) {
+			delete(f.Facts.Files, pod.Path(release.Scheduler))
+		}, "a kubelet runs kube-scheduler"},
+		{"for units", units, func(*machine.Observed) {}, "a kubelet runs kube-apiserver"},
+	} {
+		f := lost()
+		c.alter(&f)
+		err := checkChangeable(c.wants, f)
+		if text := cptest.Text(err); (c.refused == "") != (err == nil) || !strings.Contains(text, c.refused) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.refused)
+		}
+	}
+	f := lost()
+	if f.Runtime().OnMachine() || f.EffectiveVersion(release.APIServer) != s.Version {
+		t.Errorf("runs version %q by %T", f.EffectiveVersion(release.APIServer), f.Runtime())
+	}
+	if d := mustDecide(t, s, f, cptest.Now); !d.writes(machine.RecordPath) {
+		t.Error("an apply does not write the record")
+	}
+	st := replicaStatus{name: s.Name}
+	if st.read(s.Bundle.ClusterID, f); st.absent || st.unknown == nil {
+		t.Errorf("for the other replicas it is %+v", st)
+	}
+	st = replicaStatus{name: s.Name}
+	if st.read(s.Bundle.ClusterID, bare()); !st.absent {
+		t.Errorf("a bare machine is %+v", st)
 	}
 }

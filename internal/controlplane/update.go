@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,14 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Status, error) {
 	now := time.Now()
 	if len(drift(s.Replica, f, now)) == 0 && f.Record.IsComplete(s.Replica) {
-		status, err := reregister(ctx, s, f)
+		status, err := r.reregister(ctx, s, f)
 		if err != nil {
 			return status, err
 		}
 		return status, r.rewriteInRotation(ctx, s)
+	}
+	if err := checkClock(s, f); err != nil {
+		return Status{}, err
 	}
 	d, err := decide(s.Replica, f, now)
 	if err != nil {
@@ -80,6 +84,9 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 		d.deferUnits(f)
 		d.keepsFiles = d.touchesConfigFiles(f)
 		d.rollback = rollbackTarget(ctx, s, f)
+	}
+	if err := checkTakeover(ctx, s, f, d); err != nil {
+		return Status{}, err
 	}
 	if d.rollback == nil {
 		d.remove = append(d.remove, machine.RollbackRecordPath)
@@ -118,8 +125,11 @@ func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Stat
 }
 
 // reregister registers a replica without drift. The reason why it was out of rotation may have
-// ended only now: an API server takes a while to reconnect to an etcd member.
-func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error) {
+// ended only now: an API server takes a while to reconnect to an etcd member. The registration may restart the agent
+// of an endpoint on the machine, so it is a change of rotation, and has the lock. A replica that only returns is not
+// refused after an earlier failure. If it fails, perhaps because another replica is out of rotation, that one can still
+// be repaired.
+func (r *Replicas) reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error) {
 	if err := awaitReady(ctx, s, changes{}); err != nil {
 		return Status{}, withRotationState(err, problem.Nothing)
 	}
@@ -128,7 +138,12 @@ func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error)
 			return Status{}, err
 		}
 	}
-	return register(ctx, s)
+	lock, err := r.changeLocks.acquire(ctx, s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer lock.end()
+	return register(lock.context(ctx), s)
 }
 
 // applyOrRollBack applies d under the lock, and rolls back if the replica does not become
@@ -173,9 +188,9 @@ func withoutRollback(err error) error {
 }
 
 // checkChangeable returns an error before the first change if the machine has another replica,
-// or if a new version is combined with a stage of a rotation. A version can be rolled back. A
+// or if a new version is combined with a takeover or a stage of a rotation. A version can be rolled back. A
 // stage that others may rely on cannot, and unit files from before it do not match the files
-// after it.
+// after it. While API servers of kubeadm are not taken over, their versions are no part of the decision.
 func checkChangeable(s Spec, f machine.Observed) error {
 	refusal := &problem.Problem{
 		Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing,
@@ -183,11 +198,23 @@ func checkChangeable(s Spec, f machine.Observed) error {
 	if failed := machine.OwnershipProblems(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."
+		if f.TakesOver(s.Replica) {
+			refusal.Next = "let the configuration and the bundle say what the machine has, or change the machine, as the " +
+				"table \"What is refused\" in the guide Adopt a kubeadm control plane says. A file that a manifest names " +
+				"must stay until that manifest names another one. Then apply again."
+		}
 		return refusal
 	}
 	if len(f.Problems) > 0 {
 		refusal.Cause = strings.Join(f.Problems, "; ")
 		refusal.Next = "fix this on the machine and apply again."
+		return refusal
+	}
+	if f.TakesOver(s.Replica) && changesVersion(s, f) {
+		has := f.EffectiveVersion(release.APIServer)
+		refusal.Attribute = "version"
+		refusal.Cause = fmt.Sprintf("it runs %s, and has to be taken over with this version first", has)
+		refusal.Next = fmt.Sprintf("set version to %s and apply, then raise it.", has)
 		return refusal
 	}
 	if f.Record.ClusterID != "" && changesVersion(s, f) && !sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
@@ -199,6 +226,35 @@ func checkChangeable(s Spec, f machine.Observed) error {
 		return refusal
 	}
 	return nil
+}
+
+// checkTakeover returns an error before the first change if a takeover would restart a component that could not go back
+// to kubeadm's manifest. A takeover that restarts nothing needs no way back.
+func checkTakeover(ctx context.Context, s Spec, f machine.Observed, d changes) error {
+	if d.rollback != nil || len(d.restart) == 0 || !f.TakesOver(s.Replica) {
+		return nil
+	}
+	why := strings.Join(asObserved(s, f).client().NotReady(ctx), "; ")
+	return &problem.Problem{
+		Summary: "Control-plane replica not taken over", Host: s.Machine(), Unchanged: problem.Nothing,
+		Cause: fmt.Sprintf("%s would be restarted, and could not be rolled back to what kubeadm has defined: %s",
+			strings.Join(d.restart, ", "), cmp.Or(why, "a manifest of it is missing or not understood")),
+		Next: "let the configuration say what the machine has, or make the replica ready with kubeadm's manifests; then " +
+			"apply again, and change the replica with a later apply.",
+	}
+}
+
+// checkClock returns an error before the first change if the API server would refuse the certificate with which the
+// provider ends that change. A replica that is drained and restarted by then would stay out of rotation.
+func checkClock(s Spec, f machine.Observed) error {
+	wrong := f.Facts.ClockProblem()
+	if wrong == "" {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Cause: wrong, Unchanged: problem.Nothing,
+		Next: "set the clock of the machine, or of this computer, then apply again.",
+	}
 }
 
 // withRotationState adds to a failure whether the replica is in rotation.

@@ -1,11 +1,14 @@
 package controlplane
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -45,5 +48,36 @@ func TestCheckChangeable(t *testing.T) {
 			!problem.Untouched(err) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestUpdateChecksClock: a change ends with a certificate that is issued by the clock of this computer. A replica
+// without drift is not refused for its clock.
+func TestUpdateChecksClock(t *testing.T) {
+	const refused = "the clock is 6m0s behind this computer's"
+	for name, c := range map[string]struct {
+		offset  time.Duration
+		changes bool
+		want    bool
+	}{
+		"behind":                {-6 * time.Minute, true, true},
+		"within the limit":      {-time.Minute, true, false},
+		"behind, without drift": {-6 * time.Minute, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unreachable(t)
+			f := convergedAt(t, s, time.Now())
+			f.Facts.ClockOffset = c.offset
+			if c.changes {
+				s.ExtraArgs = cptest.Args(release.APIServer, "v", "3")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := NewReplicas(nil).update(ctx, s, f)
+			if text := cptest.Text(err); err == nil || strings.Contains(text, refused) != c.want ||
+				c.want && !problem.Untouched(err) {
+				t.Error(text)
+			}
+		})
 	}
 }

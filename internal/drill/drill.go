@@ -77,18 +77,28 @@ func Run(ctx context.Context, s Spec) (snapshot.Drill, error) {
 		Source: cmp.Or(s.Source.kind(), "newest"), Steps: map[string]float64{}, Objects: map[string]int64{},
 	}
 	err = s.drill(ctx, at, &r)
-	r.Finished = max(time.Now().Unix(), r.Started)
-	if r.Succeeded = err == nil; r.Succeeded {
-		r.LastSuccess = r.Finished
+	finish(&r, time.Now().Unix(), err)
+	if r.Succeeded {
 		report(ctx, r)
 	} else {
-		r.Problem = shortened(err)
 		err = failed(s, err)
 	}
 	// Also after an interruption: nothing of the drill may stay.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
 	defer cancel()
 	return r, errors.Join(err, s.clear(ctx, at), s.record(ctx, r))
+}
+
+// finish completes the record of a drill that ended now with err. The last success may have been recorded by a clock
+// that was ahead of this one: a record in which a drill succeeded later than it ended says nothing to its readers.
+func finish(r *snapshot.Drill, now int64, err error) {
+	r.Finished = max(now, r.Started)
+	r.LastSuccess = min(r.LastSuccess, r.Finished)
+	if r.Succeeded = err == nil; r.Succeeded {
+		r.LastSuccess = r.Finished
+	} else {
+		r.Problem = shortened(err)
+	}
 }
 
 // longestProblem is in bytes: what a record of a drill may have.

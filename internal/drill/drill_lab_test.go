@@ -27,6 +27,7 @@ func TestDrillOnAMachine(t *testing.T) {
 	st.otherKeys()
 	st.space()
 	st.cutOff()
+	st.killed()
 	st.cancelled()
 	st.bucket()
 	st.together()
@@ -175,11 +176,11 @@ func (st *stage) space() {
 	st.run("umount /var/lib/etcd-archive")
 }
 
-// begin starts a drill as a process does that is killed afterwards.
-func (st *stage) begin() {
+// prepare returns what starts a drill from a source, with a connection of its own.
+func (st *stage) prepare(source Source) (Spec, place, credentials) {
 	st.Helper()
 	s := st.spec
-	s.Host = st.connect()
+	s.Host, s.Source = st.connect(), source
 	at, err := examine(st.ctx, s)
 	if err != nil {
 		st.Fatal(err)
@@ -188,6 +189,13 @@ func (st *stage) begin() {
 	if err != nil {
 		st.Fatal(err)
 	}
+	return s, at, keys
+}
+
+// begin starts a drill as a process does that is killed afterwards.
+func (st *stage) begin() {
+	st.Helper()
+	s, at, keys := st.prepare(st.spec.Source)
 	if _, err := s.start(st.ctx, at, keys); err != nil {
 		st.Fatal(err)
 	}
@@ -209,6 +217,39 @@ func (st *stage) cutOff() {
 	if left := st.run("ls -d /var/lib/etcd-archive/drill /run/kube-restore-drill/tls.key 2>/dev/null || true; " +
 		"ss -Hltn 'sport >= 36443 and sport < 36463'"); left != "" {
 		st.Errorf("a killed unit has left %s", left)
+	}
+	st.succeeds(Source{})
+}
+
+// killed ends the script of a drill with SIGKILL while a unit fetches its snapshot: no trap runs, and the unit that
+// would clean up never starts. The guard removes what is left.
+func (st *stage) killed() {
+	st.Helper()
+	s, at, keys := st.prepare(Source{Fetch: `cp /root/good.db "$SNAPSHOT"; touch /root/fetching; exec sleep 3600`})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.start(st.ctx, at, keys)
+		ended <- err
+	}()
+	// This script itself has another text.
+	st.run(`until [ -e /root/fetching ]; do sleep 0.1; done
+rm /root/fetching
+for file in $(grep -ls 'open[_]door' /proc/[0-9]*/cmdline); do
+  process=${file#/proc/}
+  kill -KILL "${process%/*}" || true
+done`)
+	if err := <-ended; err == nil {
+		st.Error("a drill that was killed has started")
+	}
+	st.run(`[ -e /var/lib/etcd-archive/drill/received.db ]
+unit=kube-restore-drill
+systemctl is-active --quiet $unit-fetch.service
+systemctl is-active --quiet $unit-guard.timer
+systemctl start $unit-guard.service
+while systemctl is-active --quiet $unit-guard.service; do sleep 0.1; done`)
+	if left := st.run("ls -d /var/lib/etcd-archive/drill /run/kube-restore-drill 2>/dev/null || true; " +
+		"! systemctl is-active kube-restore-drill-fetch.service"); left != "inactive" {
+		st.Errorf("the guard has left %s", left)
 	}
 	st.succeeds(Source{})
 }

@@ -5,7 +5,6 @@
 # "NAME BASE64", the files of $run, among them job.sh. $data is the member's data directory, $limit the longest time
 # of the unit in seconds.
 received=$work/received.db
-# shellcheck disable=SC2034 # of restore_functions.sh
 fetcher=$unit-fetch.service
 started=''
 
@@ -13,11 +12,24 @@ millis() { echo $(($(date +%s%N) / 1000000)); }
 
 cleanup() { [ -n "$started" ] || clear_up; }
 
-# keep_files stores what the unit reads, in memory: keys are gone after a power cut.
+# watch starts the guard, which removes the data $limit seconds from now, unless the unit of the drill runs by then,
+# which does it itself. It needs nobody: who kills this script with SIGKILL does not let it clean up, and the snapshot
+# is fetched, and decrypted, by a unit that goes on.
+watch() {
+  systemd-run --quiet --collect --unit="$guard" --on-active="$limit" --timer-property=AccuracySec=1s /bin/sh -c \
+    "systemctl stop $fetcher $unit.service; rm -rf -- $work $run"
+}
+
+# keep_files stores what the unit reads, in memory: keys are gone after a power cut. The age identity gets into no file.
 keep_files() {
+  identity=''
   mkdir "$run"
   while read -r name text; do
-    printf '%s' "$text" | base64 -d >"$run/$name"
+    if [ "$name" = identity ]; then
+      identity=$(printf '%s' "$text" | base64 -d)
+    else
+      printf '%s' "$text" | base64 -d >"$run/$name"
+    fi
   done
 }
 
@@ -65,23 +77,21 @@ modest() {
   printf '%s\n' --slice="$slice" --property=Nice=19 --property=IOSchedulingClass=idle --property=OOMScoreAdjust=1000
 }
 
-# bring fetches the snapshot.
+# bring fetches the snapshot. The guard may not end what is brought in time.
 bring() {
   [ "$snapshot" = "$received" ] || return 0
+  in_time=--property=RuntimeMaxSec=$((limit - 60))
   if [ "$kind" = bucket ]; then
     store=$(printf '%s\n' /opt/kube/kube-snapshot-store/*/kube-snapshot-store | sort -V | tail -n 1)
     if [ ! -x "$store" ] || [ ! -e "$config" ]; then fail "the member on this machine has no bucket for its snapshots"; fi
-    identity=/dev/null
-    [ ! -e "$run/identity" ] || identity=$run/identity
     # shellcheck disable=SC2034 # of restore_functions.sh
     stored=''
     # shellcheck disable=SC2046 # words without spaces
-    fetch_stored $(modest) <"$identity"
-    rm -f "$run/identity"
+    printf '%s\n' "$identity" | fetch_stored $(modest) "$in_time"
     label=$(sed -n 's/^\([A-Za-z0-9._-]*\) is in .*/\1/p' "$work/fetched")
   else
     # shellcheck disable=SC2046 # words without spaces
-    fetch 'the fetch commands failed' $(modest)
+    fetch 'the fetch commands failed' $(modest) "$in_time"
   fi
   [ -f "$received" ] || fail "the fetch commands have not written the file in their variable SNAPSHOT"
 }
@@ -93,7 +103,8 @@ start_unit() {
     --property=ReadWritePaths="$root $run" --property=PrivateTmp=yes --property=NoNewPrivileges=yes \
     --property=CapabilityBoundingSet="CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH" --property=LimitNOFILE=65536 \
     --property=RuntimeMaxSec="$limit" --property=TimeoutStopSec=20 --property=KillMode=mixed \
-    --property=ExecStopPost="+/bin/rm -rf -- $work $run/tls.key $run/identity" /bin/sh -eu "$run/job.sh"
+    --property=ExecStopPost="+/bin/rm -rf -- $work $run/tls.key" /bin/sh -eu "$run/job.sh"
+  end "$guard.timer"
 }
 
 # open_door lets the provider connect to the API server of the unit's network, at a free port of the loopback address.
@@ -136,9 +147,9 @@ main() {
   trap 'exit 1' HUP INT TERM PIPE # the last if the provider has ended
   mkdir -p "$root" "$work"
   chmod 0700 "$root"
+  watch
   keep_files
   find_snapshot
-  [ "$kind" = bucket ] || rm -f "$run/identity" # nothing else is encrypted
   room "$(($(expected) * 2))"
   limits
   begun=$(millis)

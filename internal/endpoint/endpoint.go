@@ -156,6 +156,11 @@ func (r Registration) At(other Registration) Registration {
 const MovingHint = "; if they move to another endpoint in this apply, set create_before_destroy = true in the " +
 	"lifecycle of this one and apply that first"
 
+// ForgetHint is for the same error. The state has the endpoint twice if its resource was renamed without a moved block
+// and the Delete was refused before the Create had begun.
+const ForgetHint = "; if another resource manages this endpoint now, take this one out of the state, which changes " +
+	"nothing on machines: terraform state rm, or a removed block with destroy = false"
+
 // MaxAdditional limits the endpoints of one control plane.
 const MaxAdditional = 4
 

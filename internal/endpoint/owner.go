@@ -79,7 +79,7 @@ type Answer string
 // The answers of scripts. The third one, of a machine with another endpoint, is ErrOther.
 const (
 	Owned  Answer = "ours"
-	Absent Answer = "absent" // nothing of the endpoint is there
+	Absent Answer = "absent" // nothing of the endpoint is there, or another replica of it
 )
 
 // ErrOther means that a machine belongs to another endpoint, and was not changed.

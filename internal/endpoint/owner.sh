@@ -1,6 +1,6 @@
-# Determines whose endpoint a machine has. Go sets cluster, "" if it is unknown, and vip. Another
-# script sets config, the directory of the endpoint's kind, and may define bound, which prints the
-# address of an endpoint whose record has none.
+# Determines whose endpoint a machine has. Go sets cluster, "" if it is unknown, vip, and replica, "" if the script is
+# for whatever replica the machine has. Another script sets config, the directory of the endpoint's kind, and may define
+# bound, which prints the address of an endpoint whose record has none.
 
 # lock: every process that changes something below $config holds it. The directory may have
 # been removed and created again while another process held the lock.
@@ -34,10 +34,17 @@ whose() {
   fi
 }
 
-# unless_other: ends the script if the machine has another endpoint. The record follows the answer.
+# unless_other: ends the script if the machine has another endpoint. The record follows the answer. What is there of
+# another replica of the same endpoint, which has got the machine since, is nothing of $replica.
 unless_other() {
-  [ "$(whose)" = other ] || return 0
-  echo other
-  [ ! -f "$config/endpoint.json" ] || head -c 16384 "$config/endpoint.json"
-  exit 0
+  if [ "$(whose)" = other ]; then
+    echo other
+    [ ! -f "$config/endpoint.json" ] || head -c 16384 "$config/endpoint.json"
+    exit 0
+  fi
+  has_name=$(recorded name)
+  if [ -n "$replica" ] && [ -n "$has_name" ] && [ "$has_name" != "$replica" ]; then
+    echo absent
+    exit 0
+  fi
 }

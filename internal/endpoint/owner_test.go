@@ -2,6 +2,9 @@ package endpoint
 
 import (
 	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,6 +55,36 @@ func TestReadOwner(t *testing.T) {
 	} {
 		if o := ReadOwner(text); !o.Other(r) || o != unreadable {
 			t.Errorf("%q is read as %+v", text, o)
+		}
+	}
+}
+
+// TestUnlessOther: a script for one replica does not change the machine of another one, also of the same endpoint.
+func TestUnlessOther(t *testing.T) {
+	r := ownerRegistration()
+	otherAddress, otherCluster := r, r
+	otherAddress.Address, otherCluster.ClusterID = "10.200.0.2", strings.Repeat("f", 32)
+	for name, c := range map[string]struct{ record, replica, want string }{
+		"no record":              {"", "cp1", "go on"},
+		"its machine":            {r.Record("cp1"), "cp1", "go on"},
+		"of another replica":     {r.Record("one"), "cp1", "absent"},
+		"whatever replica":       {r.Record("one"), "", "go on"},
+		"a record without names": {strings.Replace(r.Record("one"), "\"name\": \"one\"", "\"port\": 1", 1), "cp1", "go on"},
+		"another address":        {otherAddress.Record("cp1"), "cp1", "other"},
+		"another cluster":        {otherCluster.Record("one"), "cp1", "other"},
+	} {
+		config := t.TempDir()
+		if c.record != "" {
+			if err := os.WriteFile(filepath.Join(config, "endpoint.json"), []byte(c.record), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := host.Assignments(map[string]string{
+			"config": config, "cluster": r.ClusterID, "vip": r.Address, "replica": c.replica,
+		}) + OwnerFunctions() + "unless_other\necho go on\n"
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-eu", "-c", string(script)).CombinedOutput()
+		if got, _, _ := strings.Cut(string(out), "\n"); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, out, err, c.want)
 		}
 	}
 }

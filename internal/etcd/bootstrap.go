@@ -52,6 +52,9 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 		}
 	}
 	d, s, err := cl.decide(b.ctx, fit, s)
+	if err == nil && d.Case == startBootstrap {
+		d, err = cl.exceptVolumes(b.ctx, anyOf(fit).Bundle.ClusterID, s, d)
+	}
 	if err != nil {
 		b.fail(fit, err)
 		return
@@ -212,13 +215,12 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
 	return each(specs, func(_ string, spec Spec) error {
 		f := s.of(spec)
-		unit := f.HasUnit()
 		switch {
 		case !f.Data || f.Running():
 			return nil
-		case !unit && spec.Volume != nil && f.Record != nil && !f.Pending:
+		case f.OnVolumeOnly() && spec.Volume != nil:
 			return cl.startOnVolume(ctx, spec, f)
-		case !unit:
+		case !f.HasUnit():
 			return nil
 		}
 		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, machine.Action{Verb: machine.Start}); err != nil {

@@ -112,6 +112,7 @@ func (l *removal) input(sv observation) leaveInput {
 		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.Directory(),
 		Self: sv.of(l.s), Leaving: l.cl.leavingMembers(), Abandon: l.o.Abandon, Protected: l.s.Bundle.DeletionProtected(),
 	}
+	in.OnVolume = in.Self.HoldsVolume(l.s.Spec) && in.Self.Volume.Identity.Has() && !in.Self.Volume.InPlace()
 	in.Pending, in.Failed = l.cl.arrivals()
 	in.Failed = slices.DeleteFunc(in.Failed, func(name string) bool { return in.Leaving[name] })
 	for _, m := range sv.sorted() {

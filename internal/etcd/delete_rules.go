@@ -54,6 +54,9 @@ type leaveInput struct {
 	Leaving map[string]bool    // members whose Delete is in progress in this process
 	Abandon host.Abandoned
 
+	// OnVolume means that the machine has the member's data on its volume, which is attached and not mounted: the machine
+	// was rebuilt, or could not mount it.
+	OnVolume  bool
 	Protected bool     // deletion protection: the cluster must not be destroyed
 	Pending   []string // members whose Create is in progress in this process
 	Failed    []string // members whose Create has failed in this process
@@ -197,6 +200,15 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 			Reason: "no quorum of the cluster answers to remove the member, and " + in.occupied(),
 			Next: "restore the quorum of the cluster and destroy again: the other members then remove this one, " +
 				"and the machine is not changed",
+		}
+	}
+	if in.Protected && in.OnVolume { // as with data in a directory, whether the member has served is not known
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers, the member's data is on its volume, which is not mounted, and " +
+				"deletion_protection is enabled",
+			Next: "apply, which mounts the volumes of all members and starts them, and then destroy again; " +
+				pki.AllowDeletion,
 		}
 	}
 	var unknown, running []string

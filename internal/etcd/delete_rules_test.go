@@ -176,6 +176,20 @@ func TestDecideLeave(t *testing.T) {
 			want: leaveWait, otherwise: leaveRefuse, reason: "deletion_protection",
 		},
 		{
+			name: "silent, protected, its data is on a volume that is not mounted", want: leaveWait, otherwise: leaveRefuse,
+			in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true, OnVolume: true}, reason: "on its volume",
+		},
+		{
+			name: "all rebuilt with their volumes, protected", want: leaveWait, otherwise: leaveRefuse,
+			in: leaveInput{
+				Self: blank("cp1"), Others: []machine.Observed{blank("cp2")}, Protected: true, OnVolume: true,
+			}, reason: "on its volume",
+		},
+		{
+			name: "all rebuilt with their volumes", want: leaveClean, keep: true, // which leaves the volume as it is
+			in: leaveInput{Self: blank("cp1"), Others: []machine.Observed{blank("cp2")}, OnVolume: true},
+		},
+		{
 			name: "silent, protected, nothing of it there", in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true},
 			want: leaveClean, keep: true,
 		},

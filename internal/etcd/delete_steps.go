@@ -92,8 +92,10 @@ func (l *removal) clean(ctx context.Context, keep bool) error {
 		problem.Progress(ctx, "etcd %s: its volume %s is unmounted; what was not wiped stays there, and never votes again",
 			l.s.Name, l.s.Volume.Name())
 	}
-	if err := machine.RemoveNode(ctx, l.s.Spec); err != nil {
-		return err
+	if l.self.HasNode() {
+		if err := machine.RemoveNode(ctx, l.s.Spec); err != nil {
+			return err
+		}
 	}
 	problem.Progress(ctx, "etcd %s: removed from the machine", l.s.Name)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -121,7 +122,12 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	}
 	for _, path := range q.Files {
 		_, known := facts.Files[path]
-		if _, err := os.Stat(m.at(path)); err == nil && !known { // what a script has written
+		info, err := os.Stat(m.at(path))
+		switch {
+		case err != nil || known:
+		case info.IsDir(): // its owner is the test's user here, and that of the unit on a machine
+			facts.Files[path] = host.FileState{Mode: fs.ModeDir | 0o700, Owner: layout.User, Group: layout.User}
+		default: // what a script has written
 			facts.Files[path] = host.FileState{Mode: 0o600, Owner: "root", Group: "root"}
 		}
 	}

@@ -101,6 +101,16 @@ func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Hos
 	return observed(dataDir)
 }
 
+// observeInTime is observe with an error in time if the machine hangs.
+func (cl *cluster) observeInTime(ctx context.Context, s Spec, name string, h *host.Host) machine.Observed {
+	var f machine.Observed
+	f.Err = host.InTime(ctx, h.Address(), func(ctx context.Context) error {
+		f = cl.observe(ctx, s, name, h)
+		return f.Err
+	})
+	return f
+}
+
 // observeAll observes all known machines in parallel. The result is sorted by name, then
 // address.
 func (cl *cluster) observeAll(ctx context.Context, s Spec) []machine.Observed {

@@ -16,7 +16,7 @@ import (
 )
 
 // Read observes the member in one round trip and queries the cluster about it. It returns
-// ErrGone if the member is gone, and host.ErrUnreachable if its host cannot be reached
+// ErrGone if the member is gone, and host.ErrUnreachable or host.ErrNoAnswer if its host cannot be reached or hangs
 // (the caller then keeps its state).
 func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
@@ -29,7 +29,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	var v *membership.View
 	var ids map[string]uint64
 	var group sync.WaitGroup
-	group.Go(func() { f = cl.observe(ctx, s, s.Name, s.Host) })
+	group.Go(func() { f = cl.observeInTime(ctx, s, s.Name, s.Host) })
 	var asked error
 	group.Go(func() { v, asked = cl.viewOf(ctx, s) })
 	group.Go(func() { ids = cl.served(ctx, clients, s) })
@@ -37,7 +37,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	if asked != nil {
 		return Status{}, asked
 	}
-	if v != nil || f.HasMember() {
+	if v != nil || f.HasMember() || f.HoldsVolume(s.Spec) && f.Volume.Identity.Has() {
 		cl.noteExists("a read of member " + s.Name)
 	}
 	if isGone(s, f, v) {

@@ -71,7 +71,7 @@ func restored(specs map[string]Spec, seed Spec, run func() (Status, error)) map[
 }
 
 // decideRestore applies the pure rule, and what only this process knows: the machines on
-// which it has leases.
+// which it has leases. Before a restore, the machines are searched for volumes of members that are not mounted.
 func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, resumed bool) restoreDecision {
 	d := decideRestore(restoreInput{
 		ID: one.Restore.ID, Cluster: one.Bundle.ClusterID, Machines: s.sorted(),
@@ -86,6 +86,15 @@ func (cl *cluster) decideRestore(ctx context.Context, one Spec, s observation, r
 				Reason: "other runs could change the same cluster at the same time: there is no lease on " + m.Label(),
 				Next:   "wait until other runs have ended, then apply again",
 			}
+		}
+	}
+	switch members, err := cl.unmountedMembers(ctx, one.Bundle.ClusterID, s); {
+	case err != nil:
+		return restoreDecision{Reason: err.Error(), Next: accessRemedy(err)}
+	case len(members) > 0:
+		return restoreDecision{
+			Reason: unmountedReason(members, "restored data"),
+			Next:   "apply all members together, so that their volumes are mounted; " + unmountedNext,
 		}
 	}
 	return d
@@ -111,19 +120,27 @@ func (cl *cluster) serves(ctx context.Context, s observation) string {
 }
 
 // resumeAll starts the members that have data and are stopped, on all machines, and gives
-// all members time to answer.
+// all members time to answer. Only the resource of a member can start one that has nothing but its volume.
 func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s observation) (observation, error) {
 	one, known := anyOf(specs), cl.machines()
 	started := map[string]Spec{}
 	for _, m := range s.sorted() {
-		if !m.Reached() || !m.Data || m.Running() || !m.HasUnit() {
-			continue
+		if m.Reached() && m.Data && !m.Running() && m.HasUnit() {
+			started[m.Address] = Spec{Spec: machine.Spec{Name: m.Name, Host: known[m.Address].host}}
+			problem.Progress(ctx, "etcd %s: starting it, to see whether the cluster still has a quorum", m.Name)
+			if _, err := cl.machine(known[m.Address].host).Change(ctx, host.Change{},
+				machine.Action{Verb: machine.Start}); err != nil {
+				return s, fmt.Errorf("start etcd on %s: %w", m.Label(), err)
+			}
 		}
-		started[m.Address] = Spec{Spec: machine.Spec{Name: m.Name, Host: known[m.Address].host}}
-		problem.Progress(ctx, "etcd %s: starting it, to see whether the cluster still has a quorum", m.Name)
-		if _, err := cl.machine(known[m.Address].host).Change(ctx, host.Change{},
-			machine.Action{Verb: machine.Start}); err != nil {
-			return s, fmt.Errorf("start etcd on %s: %w", m.Label(), err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		if spec := specs[name]; spec.Volume != nil && s.of(spec).OnVolumeOnly() {
+			started[spec.Host.Address()] = spec
+			problem.Progress(ctx, "etcd %s: starting it on its volume, to see whether the cluster still has a quorum", name)
+			if err := cl.startOnVolume(ctx, spec, s.of(spec)); err != nil {
+				return s, err
+			}
 		}
 	}
 	var err error

@@ -73,7 +73,7 @@ func (m *testMachine) place(a machine.Action) error {
 			return err
 		}
 	}
-	return os.RemoveAll(from)
+	return errors.Join(os.RemoveAll(from+".former"), os.RemoveAll(from))
 }
 
 var errDied = errors.New("this process has ended")

@@ -69,16 +69,20 @@ func decideRestore(in restoreInput) restoreDecision {
 	if different := machine.DifferentClusters(in.Machines); different != "" {
 		return restoreDecision{Reason: different, Next: differentClustersNext}
 	}
-	var silent, alien []string
+	var silent []machine.Observed
+	var alien, unstarted []string
 	stopped := false
 	for _, m := range in.Machines {
 		switch {
 		case !m.Reached() && !in.Abandoned.Covers(m.Address, m.Err):
-			silent = append(silent, m.Label()+": "+m.Err.Error())
+			silent = append(silent, m)
 		case m.Reached() && m.Foreign(in.Cluster, m.DataDir) != "":
 			alien = append(alien, m.Foreign(in.Cluster, m.DataDir))
 		case m.Reached() && m.Data:
 			stopped = true
+			if m.OnVolumeOnly() {
+				unstarted = append(unstarted, m.Label())
+			}
 		}
 	}
 	switch {
@@ -89,12 +93,17 @@ func decideRestore(in restoreInput) restoreDecision {
 		}
 	case len(silent) > 0:
 		return restoreDecision{
-			Reason: "members may serve on machines that could not be reached: " + strings.Join(silent, "; "),
-			Next: "make them reachable over SSH; if a machine is permanently lost, switch it off and " +
-				host.AbandonRemedy(unreachedAddresses(in)...),
+			Reason: "members may serve on machines that could not be reached: " + unreachedCauses(silent),
+			Next:   silentNext(silent),
 		}
 	case stopped && !in.Resumed:
 		return restoreDecision{Case: restoreResume}
+	case len(unstarted) > 0:
+		return restoreDecision{
+			Reason: "members that may have a quorum have their data on volumes and are not started: " +
+				strings.Join(unstarted, ", "),
+			Next: "apply all members together, with their volumes; if that data is not needed, move it away",
+		}
 	}
 	return restoreDecision{Case: restoreRun}
 }
@@ -129,14 +138,31 @@ func abandoned(in restoreInput) []string {
 	return all
 }
 
-func unreachedAddresses(in restoreInput) []string {
-	var all []string
-	for _, m := range in.Machines {
-		if !m.Reached() && !in.Abandoned.Covers(m.Address, m.Err) {
-			all = append(all, m.Address)
+// unreachedCauses says why machines were not reached.
+func unreachedCauses(silent []machine.Observed) string {
+	var causes []string
+	for _, m := range silent {
+		causes = append(causes, m.Label()+": "+m.Err.Error())
+	}
+	return strings.Join(causes, "; ")
+}
+
+// silentNext is the next step for machines that were not reached. One that answers, and cannot be worked on, is never
+// lost: see host.Abandoned.
+func silentNext(silent []machine.Observed) string {
+	var next, lost []string
+	for _, m := range silent {
+		if host.Unreachable(m.Err) {
+			lost = append(lost, m.Address)
+		} else if remedy := accessRemedy(m.Err); !slices.Contains(next, remedy) {
+			next = append(next, remedy)
 		}
 	}
-	return all
+	if len(lost) > 0 {
+		next = append(next, "make "+strings.Join(lost, ", ")+" reachable over SSH; if a machine is permanently lost, "+
+			"switch it off and "+host.AbandonRemedy(lost...))
+	}
+	return strings.Join(next, "; ")
 }
 
 // survivor is a member without quorum, as it describes itself.

@@ -26,6 +26,19 @@ func away(name string, err error) machine.Observed {
 	return m
 }
 
+// volumeOnly returns a machine that has nothing of an established member but its volume.
+func volumeOnly(t *testing.T, name string) machine.Observed {
+	t.Helper()
+	record, err := machine.ReadRecord(`{"cluster_id": "` + testCluster + `", "name": "` + name + `", "configured": ` +
+		`{"volume": {"device": "/dev/sdb", "mount_path": "/srv/etcd"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := established(name)
+	m.Record = record
+	return m
+}
+
 // ofCluster returns an established member of an etcd cluster.
 func ofCluster(name, id string) machine.Observed {
 	m := established(name)
@@ -61,6 +74,14 @@ func TestDecideRestore(t *testing.T) {
 		{
 			name: "started members have no quorum", machines: []machine.Observed{established("cp1"), blank("cp2")},
 			resumed: true, want: restoreRun,
+		},
+		{
+			name:     "a member on its volume may only be stopped",
+			machines: []machine.Observed{blank("cp1"), volumeOnly(t, "cp2")}, want: restoreResume,
+		},
+		{
+			name:     "a member on its volume was not started",
+			machines: []machine.Observed{blank("cp1"), volumeOnly(t, "cp2")}, resumed: true, want: restoreRefuse, reason: "cp2",
 		},
 		{
 			name:     "emptied members",
@@ -140,15 +161,36 @@ func TestRestoreWithoutMachines(t *testing.T) {
 		Machines:  []machine.Observed{blank("cp1"), away("cp2", gone), away("cp3", gone)},
 		Abandoned: host.AbandonedAt(blank("cp1").Address, blank("cp3").Address),
 	}
-	if got := unreachedAddresses(in); !slices.Equal(got, []string{blank("cp2").Address}) {
-		t.Errorf("not reached: %q", got)
-	}
 	remedy := host.AbandonRemedy(blank("cp2").Address)
-	if d := decideRestore(in); d.Case != restoreRefuse || !strings.Contains(d.Next, remedy) {
+	if d := decideRestore(in); d.Case != restoreRefuse || !strings.HasSuffix(d.Next, remedy) {
 		t.Errorf("decided %s, next step: %s", d.Case, d.Next)
 	}
 	if got := abandoned(in); !slices.Equal(got, []string{in.Machines[2].Label()}) {
 		t.Errorf("abandoned: %q", got)
+	}
+}
+
+// TestRestoreWithRefusedLogin: a machine that answers cannot be abandoned, so the next step is access to it.
+func TestRestoreWithRefusedLogin(t *testing.T) {
+	gone := fmt.Errorf("no route to host: %w", host.ErrUnreachable)
+	key := &host.HostKeyError{Address: "10.0.0.2", Seen: "ssh-ed25519 AAAA"}
+	in := restoreInput{
+		ID: "one", Cluster: testCluster, Machines: []machine.Observed{blank("cp1"), away("cp2", key)},
+		Abandoned: host.AbandonedAt(blank("cp2").Address),
+	}
+	d := decideRestore(in)
+	if d.Case != restoreRefuse || !strings.Contains(d.Next, "pin it on the provider") ||
+		strings.Contains(d.Next, "abandon") {
+		t.Errorf("decided %s, next step: %s", d.Case, d.Next)
+	}
+	in.Machines = append(in.Machines, away("cp3", gone), away("cp4", fmt.Errorf("login: %w", host.ErrAuth)))
+	d = decideRestore(in)
+	for _, want := range []string{
+		"pin it on the provider", "check ssh on the provider", host.AbandonRemedy(blank("cp3").Address),
+	} {
+		if strings.Count(d.Next, want) != 1 {
+			t.Errorf("the next step lacks %q: %s", want, d.Next)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (cl *cluster) restore(ctx context.Context, seed Spec, s observation) (Statu
 	}
 	s, err = cl.stillLost(ctx, seed)
 	if err != nil {
-		return Status{}, errors.Join(err, machine.Unstage(ctx, m, seed.Spec))
+		return Status{}, errors.Join(err, machine.Unstage(ctx, m, seed.Spec, staged))
 	}
 	problem.Progress(ctx, "etcd %s: restoring %s: %s", seed.Name, seed.Restore.Source(), staged)
 	seed = withSilent(seed, s)
@@ -97,7 +97,7 @@ func (cl *cluster) stage(ctx context.Context, seed Spec, s observation) (machine
 	if problems := misfits(seed.Bundle, staged, r.AcceptOtherCA); len(problems) > 0 {
 		return machine.Staged{}, errors.Join(refuse(strings.Join(problems, "; "),
 			"use a snapshot of this cluster, or the bundle that the cluster had when it was saved"),
-			machine.Unstage(ctx, m, seed.Spec))
+			machine.Unstage(ctx, m, seed.Spec, staged))
 	}
 	return staged, nil
 }
@@ -185,7 +185,7 @@ func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) erro
 		if err := eachOf(others, func(address string, _ machine.Observed) error {
 			return seed.StopReplica(ctx, known[address].host)
 		}); err != nil {
-			return unfinished(seed, err)
+			return replicasNotStopped(seed, err)
 		}
 	}
 	retire := func(address string, m machine.Observed) error {
@@ -276,6 +276,19 @@ func (cl *cluster) completeRestore(
 	cl.noteRestored(id.Cluster)
 	problem.Progress(ctx, "etcd %s: serves the restored data", seed.Name)
 	return cl.statusNow(ctx, clients, seed)
+}
+
+// replicasNotStopped returns the problem of a restore that ends before any data is archived, because a replica does not
+// stop. A survivor was stopped when its data was copied.
+func replicasNotStopped(seed Spec, err error) error {
+	unchanged := "the data of every member. API servers on the machines of members may be stopped"
+	if seed.Restore.Member != "" {
+		unchanged += ", and etcd on " + seed.Label() + " is stopped"
+	}
+	return &problem.Problem{
+		Summary: "etcd restore not completed", Host: seed.Label(), Cause: err.Error(), Err: err, Unchanged: unchanged + ".",
+		Next: "correct the cause and apply again: the restore continues where it stopped",
+	}
 }
 
 // unfinished returns the problem of a restore that the next apply continues.

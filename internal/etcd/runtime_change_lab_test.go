@@ -32,7 +32,7 @@ func (r *rig) podMoved() {
 		want string
 	}{
 		{machine.Systemd, "etcd\netcd\nenabled\n"},
-		{machine.StaticPod, "root\netcd\nroot\netcd.yaml\nnone\n"},
+		{machine.StaticPod, "root\nroot\netcd.yaml\nnone\n"},
 	} {
 		members := r.view()
 		r.edit(func(s *Spec) { s.Runtime = c.to }, everyone...)

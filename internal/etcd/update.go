@@ -241,6 +241,12 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		machine.Action{Verb: machine.Start, Remount: r.Remount, Returns: r.Returns, Timers: r.Timers}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
+	if waiting, _ := c.turn.Others(); v == nil && waiting > 0 {
+		// There may be a quorum only when another stopped member has started too.
+		if err := c.turn.Yield(ctx); err != nil {
+			return false, err
+		}
+	}
 	if err := c.waitServing(ctx, c.s.Version); err != nil {
 		return false, c.cl.notServing(ctx, c.s, err)
 	}
@@ -290,12 +296,17 @@ func (c *updating) write(ctx context.Context, r machine.Repair) error {
 }
 
 // compare returns what brings an established member to s. It refuses a machine whose record
-// is lost, unless the cluster vouches for the member.
+// is lost, unless the cluster vouches for the member, and certificates for a machine with another time.
 func compare(s Spec, f machine.Observed, v *membership.View) (machine.Repair, error) {
 	if f.Record == nil && !f.RecordLost(s.Spec, v) {
 		return machine.Repair{}, refusal("etcd member not changed", s, v, f.Foreign(s.Bundle.ClusterID, s.Directory()),
 			problem.Nothing,
 			"recover the member until the cluster lists it as healthy, then apply again: its record is then rewritten")
 	}
-	return machine.Repairs(s.Spec, f, v, time.Now())
+	r, err := machine.Repairs(s.Spec, f, v, time.Now())
+	if wrong := f.Facts.ClockProblem(); err == nil && r.Issues && wrong != "" {
+		return machine.Repair{}, refusal("etcd member not changed", s, v, wrong, problem.Nothing,
+			"set the clock of the machine, or of this computer, then apply again")
+	}
+	return r, err
 }

@@ -71,7 +71,9 @@ func testVolumes(t *testing.T) {
 	d.movesFromLiving()
 	d.movesFromDead()
 	d.boots("cp2")
+	d.rebuilt()
 	d.restored()
+	d.notRestored()
 	d.only1()
 	d.destroyed()
 }
@@ -170,6 +172,68 @@ func (d *disks) boots(name string) {
 	}
 	d.attach(name, name)
 	d.serves(d.specs[name])
+}
+
+// rebuilt: machines that were rebuilt have the cluster only on their volumes, which nobody has mounted yet. A member
+// without a volume does not bootstrap an empty cluster beside them.
+func (d *disks) rebuilt() {
+	d.t.Helper()
+	d.reimage()
+	d.detach("cp1")
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	s := d.specs["cp1"]
+	s.Volume, s.DataDir = nil, ""
+	_, err := d.clusters.Create(ctx, s)
+	for _, want := range []string{"on volumes that are not mounted", `member "cp2" on /dev/`, `member "cp3" on /dev/`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			d.t.Errorf("an empty cluster beside the volumes of the others: %v, want %q", err, want)
+		}
+	}
+	if out := d.sh("cp1", "pgrep -x etcd || true; ls -A /var/lib/etcd 2>/dev/null || true"); out != "" {
+		d.t.Errorf("after the refusal, the machine has %s", out)
+	}
+	d.process()
+	d.only([]string{"cp2", "cp3"}, "update members on volumes of machines that were rebuilt", d.update)
+	d.holds("cp2", "three")
+	d.attach("cp1", "cp1")
+	d.only([]string{"cp1"}, "update the third", d.update)
+	d.all("read", d.same)
+}
+
+// reimage leaves nothing of the members on the machines but their volumes, in a new process.
+func (d *disks) reimage() {
+	d.t.Helper()
+	for _, name := range everyone {
+		d.sh(name, "systemctl stop etcd etcd-volume; if findmnt "+volumePlace+"; then exit 1; fi; "+
+			"rm -rf /etc/etcd /etc/kubernetes/pki/etcd /etc/systemd/system/etcd*; systemctl daemon-reload")
+	}
+	d.process()
+}
+
+// notRestored: a restore is requested for machines that were rebuilt. Their members start on their volumes, and nothing
+// is restored over what they have.
+func (d *disks) notRestored() {
+	d.t.Helper()
+	d.ctl("cp1", "snapshot save /root/older.db")
+	d.ctl("cp1", "put /registry/pods/a newer")
+	d.reimage()
+	d.request("2026-11-28T00:00", machine.Restore{Snapshot: "/root/older.db"})
+	ctx, cancel := context.WithTimeout(d.t.Context(), 3*time.Minute)
+	defer cancel()
+	update := func(s Spec) error { return d.update(ctx, s) }
+	for name, err := range together(d.t, d.specs, update, everyone...) {
+		if err == nil || !strings.Contains(err.Error(), "a cluster that serves is never replaced by older data") {
+			d.t.Errorf("a restore of %s over its volume: %v", name, err)
+		}
+	}
+	d.edit(func(s *Spec) { s.Restore = nil }, everyone...)
+	d.process()
+	d.all("update members that have started on their volumes", d.update)
+	d.all("read", d.same)
+	for _, name := range everyone {
+		d.holds(name, "newer")
+	}
 }
 
 // restored: data on volumes is restored where it was, from a survivor and from a snapshot.
@@ -577,7 +641,7 @@ func (d *disks) only1() {
 	s.Former, s.LastMachine = nil, ""
 	d.specs["cp3"] = s
 	d.only([]string{"cp3"}, "read", d.same)
-	d.holds(to, "three")
+	d.holds(to, "newer")
 }
 
 // destroyed: the data stays on the volume, and never votes again.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -137,9 +135,7 @@ func (cl *cluster) startOnVolume(ctx context.Context, s Spec, f machine.Observed
 	if err != nil {
 		return err
 	}
-	id := machine.ID{Member: f.Record.ID(), Cluster: membership.ParseID(f.Record.EtcdCluster)}
-	change, timers := machine.NewMemberChange(s.Spec, f, c, id, "")
-	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
+	change, timers := machine.StartOnVolumeChange(s.Spec, f, c)
 	if _, err := m.Change(ctx, change, s.startAction(timers)); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", s.Label(), err)
 	}

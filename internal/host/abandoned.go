@@ -27,9 +27,17 @@ func (a Abandoned) Covers(address string, err error) bool {
 
 // Unreachable reports whether err means that none of its machines could be reached. It is false
 // if one of them answered with an untrusted host key or refused the login.
-func Unreachable(err error) bool {
-	return errors.Is(err, ErrUnreachable) &&
-		!errors.Is(err, ErrHostKey) && !errors.Is(err, ErrAuth) && !errors.Is(err, ErrNotRoot)
+func Unreachable(err error) bool { return errors.Is(err, ErrUnreachable) && !Unusable(err) }
+
+// Unanswered reports whether err means that none of its machines has said anything: they could not be reached, or they
+// hang. It tells what a Read may keep, and never what is lost: see Covers.
+func Unanswered(err error) bool {
+	return (errors.Is(err, ErrUnreachable) || errors.Is(err, ErrNoAnswer)) && !Unusable(err)
+}
+
+// Unusable reports whether err means that a machine answered, and cannot be worked on.
+func Unusable(err error) bool {
+	return errors.Is(err, ErrHostKey) || errors.Is(err, ErrAuth) || errors.Is(err, ErrNotRoot)
 }
 
 // AbandonRemedy describes how to abandon machines, as the next step of an error.

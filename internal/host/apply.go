@@ -126,6 +126,13 @@ func quotePaths[T any](items []T, path func(T) string) string {
 	return shellescape.QuoteCommand(words)
 }
 
+// alteredDir has a mark for each path that was altered since the last Script that completed (apply.sh).
+const alteredDir = "/run/kube/changed"
+
+// AlteredMark returns the path of a file that exists, until the next boot, while path is altered and the Script of that
+// Change has not completed: what Script would have restarted still runs with the old content.
+func AlteredMark(path string) string { return alteredDir + "/" + pathID(path) }
+
 // pathID returns the name of the file that records that path was altered, because a path
 // contains slashes.
 func pathID(path string) string {

@@ -2,7 +2,7 @@
 # Standard input has the digests of all files, followed by their content.
 # shellcheck disable=SC2086 # lists of paths without white space and patterns
 umask 077
-pending=/run/kube/changed # altered paths since the last completed Script
+pending=/run/kube/changed # altered paths since the last completed Script (alteredDir)
 changed=''
 reload=''
 staged=''  # pairs "staged path", renamed after all files are written
@@ -115,6 +115,7 @@ dir() {
 # stage PATH ID SIZE MODE OWNER RAWMODE UMASK: writes the new content next to PATH,
 # unless PATH is already correct. The file never has more permissions than PATH will.
 stage() {
+  sweep "$1"
   if has "$1: OK" "$same" && has "$6 $5 $1" "$file_states"; then
     skip=$((skip + $3))
     if recall "$1" "$2"; then
@@ -126,7 +127,6 @@ stage() {
   parent=${1%/*}
   [ -d "$parent/" ] || fail "directory ${parent:-/} for $1 does not exist"
   [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 exists and is a directory"
-  sweep "$1"
   if [ "$skip" -gt 0 ]; then
     head -c "$skip" >/dev/null
     skip=0
@@ -165,13 +165,13 @@ commit() {
 
 # link PATH ID TARGET
 link() {
+  sweep "$1"
   if [ -L "$1" ] && [ "$(readlink -- "$1")" = "$3" ]; then
     if recall "$1" "$2"; then remember "$1"; fi
     return
   fi
   [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 exists and is a directory"
   [ -d "${1%/*}/" ] || fail "directory ${1%/*} for $1 does not exist"
-  sweep "$1"
   staging_name "$1"
   ln -s -- "$3" "$new"
   note "$1" "$2"

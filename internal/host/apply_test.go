@@ -94,6 +94,9 @@ func TestApply(t *testing.T) {
 		t.Errorf("owner of the key is %d, want daemon", owner)
 	}
 
+	// What a killed Apply of another key has staged goes, though the file is right.
+	must(t, os.WriteFile(at(".tls.key.kube-1-ab"), []byte("another key"), 0o600))
+	must(t, os.Symlink("elsewhere", at(".current.kube-1-ab")))
 	before := []uint64{inode(t, key), inode(t, certificate), inode(t, link)}
 	applied = apply(t, h, c)
 	wantChanged(t, applied)
@@ -102,6 +105,10 @@ func TestApply(t *testing.T) {
 	}
 	if after := []uint64{inode(t, key), inode(t, certificate), inode(t, link)}; !slices.Equal(before, after) {
 		t.Error("files that are as they shall be were replaced")
+	}
+
+	if left, err := filepath.Glob(dir + "/.*.kube-*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 
 	// Manual edits: mode, owner, content, a link instead of a file, a stale file.
@@ -222,7 +229,7 @@ func TestApplyNothingBeforeAllIsStaged(t *testing.T) {
 	}
 }
 
-// TestApplyFailedScript: paths whose script failed count as changed for the next one too.
+// TestApplyFailedScript: paths whose script failed count as changed for the next one too, and are marked until then.
 func TestApplyFailedScript(t *testing.T) {
 	_, h := newRootMachine(t)
 	dir := t.TempDir()
@@ -232,10 +239,24 @@ func TestApplyFailedScript(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Code != 9 || exit.Stderr != "broken" {
 		t.Fatalf("error %v, want the script's", err)
 	}
+	marked := func() bool {
+		t.Helper()
+		facts, err := h.Observe(t.Context(), Query{Files: []string{AlteredMark(dir + "/a")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(facts.Files) > 0
+	}
+	if !marked() {
+		t.Error("nothing says that the script has not completed")
+	}
 	c.Files = append(c.Files, File{Path: dir + "/b", Mode: 0o600})
 	c.Script = "echo $CHANGED"
 	applied := apply(t, h, c)
 	wantChanged(t, applied, dir+"/a", dir+"/b")
+	if marked() {
+		t.Error("a script that has completed counts as cut off")
+	}
 	wantChanged(t, apply(t, h, c))
 }
 

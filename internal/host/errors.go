@@ -10,6 +10,10 @@ var (
 	// ErrUnreachable means that no SSH session could be established (dial, timeout, lost
 	// connection). It does not tell what is on the machine.
 	ErrUnreachable = errors.New("unreachable over SSH")
+	// ErrNoAnswer means that a machine has not answered an observation in time, and that nothing says that it cannot be
+	// reached: it may accept connections and hang. It is not ErrUnreachable, because such a machine is never lost, and may
+	// serve. See Unanswered.
+	ErrNoAnswer = errors.New("no answer in time")
 	// ErrPending means that the machine's settings are not known yet (see Override). It is also
 	// ErrUnreachable.
 	ErrPending = fmt.Errorf("%w: its SSH settings are not known yet", ErrUnreachable)

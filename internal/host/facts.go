@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"io/fs"
 	"time"
 )
@@ -21,6 +22,10 @@ type Query struct {
 	Script Script
 	Vars   map[string]string // set for Script: name → value
 }
+
+// clockLimit keeps any two machines within four minutes of each other: certificates are valid from five minutes before
+// they are issued.
+const clockLimit = 2 * time.Minute
 
 // Facts is the state of a machine, observed in one round trip.
 type Facts struct {
@@ -74,4 +79,18 @@ type UnitState struct {
 type Listener struct {
 	Process   string   // "" if unknown
 	Addresses []string // "0.0.0.0", "10.0.0.11", "::"
+}
+
+// ClockProblem returns how far the clock of the machine is from this computer's, if that is too far for certificates
+// that are issued here; otherwise "".
+func (f Facts) ClockProblem() string {
+	if f.ClockOffset.Abs()-f.ClockError <= clockLimit {
+		return ""
+	}
+	direction := "ahead of"
+	if f.ClockOffset < 0 {
+		direction = "behind"
+	}
+	return fmt.Sprintf("the clock is %s %s this computer's: at most %s is allowed, because new certificates would not be "+
+		"valid yet, or any more", f.ClockOffset.Abs().Round(time.Second), direction, clockLimit)
 }

@@ -45,6 +45,7 @@ type HeldError struct {
 	Address string // of the machine
 	Name    string // of the lease
 	Holder  string // how the other process describes itself
+	Token   string // of the lease that it holds; "" if the machine does not say
 }
 
 func (e *HeldError) Error() string {
@@ -162,7 +163,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	return lease, nil
 }
 
-// readAnswer waits for the machine's answer: "taken" and the epoch, "held" and the holder, or
+// readAnswer waits for the machine's answer: "taken" and the epoch, "held" with the token and the holder, or
 // "changed".
 func (l *Lease) readAnswer(ctx context.Context, answer *io.PipeReader) error {
 	type line struct {
@@ -174,8 +175,11 @@ func (l *Lease) readAnswer(ctx context.Context, answer *io.PipeReader) error {
 		reader := bufio.NewReader(io.LimitReader(answer, 1<<10))
 		first, err := reader.ReadString('\n')
 		if first == "held\n" {
+			token, _ := reader.ReadString('\n')
 			holder, _ := reader.ReadString('\n')
-			err = &HeldError{Address: l.address, Name: l.name, Holder: oneLine(strings.TrimSpace(holder))}
+			err = &HeldError{
+				Address: l.address, Name: l.name, Holder: oneLine(strings.TrimSpace(holder)), Token: strings.TrimSpace(token),
+			}
 		}
 		lines <- line{first, err}
 		_, _ = io.Copy(io.Discard, answer)

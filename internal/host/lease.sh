@@ -7,7 +7,7 @@ mkdir -p "$leases"
 exec 9>>"$leases/$name.lock"
 if ! flock -n 9; then
   echo held
-  sed -n '2{s/[^ -~]/?/g;p}' "$leases/$name" 2>/dev/null | head -c 300
+  sed -n '1,2{s/[^ -~]/?/g;p}' "$leases/$name" 2>/dev/null | head -c 300
   exit 0
 fi
 epoch=$(cat "$leases/$name.epoch" 2>/dev/null || true)

@@ -51,10 +51,7 @@ func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
 	var all []*Lease
 	for _, l := range inForce {
-		if err := l.restore(ctx, address); err != nil {
-			return nil, fmt.Errorf("lease on %s: %w", address, err)
-		}
-		if err := l.Check(); err != nil {
+		if err := l.confirm(ctx, address); err != nil {
 			return nil, err
 		}
 		l.mu.Lock()
@@ -65,6 +62,21 @@ func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 		}
 	}
 	return all, nil
+}
+
+// confirm returns an error if the leases do not allow a change on the machine at an address. It restores its lease, and
+// those of the other machines if the change needs them: they may have been lost with the same connection.
+func (l *Leases) confirm(ctx context.Context, address string) error {
+	if err := l.restore(ctx, address); err != nil {
+		return fmt.Errorf("lease on %s: %w", address, err)
+	}
+	if l.Check() == nil {
+		return nil
+	}
+	if err := l.Restore(ctx); err != nil {
+		return err
+	}
+	return l.Check()
 }
 
 // fenced returns script preceded by the checks of the leases that ctx contains for the machine.

@@ -32,15 +32,16 @@ func (l *Leases) requireEnough(ctx context.Context, machines []LeaseTaker, failu
 	return l.majority(missing)
 }
 
-// majority returns an error if less than a majority of the quorum is held. The caller holds the
-// mutex.
+// majority returns an error if less than a majority of the quorum is held. A machine with two addresses counts once.
+// The caller holds the mutex.
 func (l *Leases) majority(cause error) error {
-	have := 0
+	machines := map[*Lease]bool{}
 	for _, address := range l.options.Quorum {
 		if lease, ok := l.held[address]; ok && lease.Held() {
-			have++
+			machines[lease.Lease] = true
 		}
 	}
+	have := len(machines)
 	if need := len(l.options.Quorum)/2 + 1; len(l.options.Quorum) > 0 && have < need {
 		return fmt.Errorf("%s: %d of %d machines must be reached to keep other processes from changing the same, and %d "+
 			"are: %w",

@@ -45,9 +45,11 @@ type LeaseOptions struct {
 type Leases struct {
 	name string
 
+	restoring sync.Mutex // serializes restore, which would meet its own new lease otherwise
+
 	mu      sync.Mutex
 	options LeaseOptions
-	held    map[string]heldLease // by address
+	held    map[string]heldLease // by address; a machine with two addresses has its lease under both
 }
 
 type heldLease struct {
@@ -102,12 +104,7 @@ func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 		if l.Covers(machine.Address()) {
 			continue
 		}
-		group.Go(func() {
-			lease, err := takeWithTimeout(ctx, machine, l.name, nil)
-			if failures[i] = err; err == nil {
-				l.keep(machine, lease)
-			}
-		})
+		group.Go(func() { failures[i] = l.take(ctx, machine) })
 	}
 	group.Wait()
 	return l.requireEnough(ctx, machines, failures)
@@ -117,18 +114,39 @@ func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 func (l *Leases) takeInOrder(ctx context.Context, machines []LeaseTaker) error {
 	failures := make([]error, len(machines))
 	for i, machine := range machines {
-		lease, err := l.waitForRelease(ctx, machine)
-		if failures[i] = err; err == nil {
-			l.keep(machine, lease)
-		}
+		failures[i] = l.waitForRelease(ctx, machine)
 	}
 	return l.requireEnough(ctx, machines, failures)
 }
 
-func (l *Leases) keep(machine LeaseTaker, lease *Lease) {
+// take takes the lease of one machine. If that is a machine that is held already under another address, its lease is
+// kept under this one too.
+func (l *Leases) take(ctx context.Context, machine LeaseTaker) error {
+	lease, err := takeWithTimeout(ctx, machine, l.name, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held[lease.address] = heldLease{lease, machine}
+	if err == nil {
+		l.held[machine.Address()] = heldLease{lease, machine}
+		return nil
+	}
+	if own, ok := l.own(err); ok {
+		l.held[machine.Address()] = own
+		return nil
+	}
+	return err
+}
+
+// own returns the lease of this process that err names as the one that is held. The caller holds the mutex.
+func (l *Leases) own(err error) (heldLease, bool) {
+	var held *HeldError
+	if errors.As(err, &held) && held.Token != "" {
+		for _, own := range l.held {
+			if own.token == held.Token && own.Held() {
+				return own, true
+			}
+		}
+	}
+	return heldLease{}, false
 }
 
 // takeWithTimeout takes the lease of one machine within leaseTimeout.
@@ -159,6 +177,8 @@ func (l *Leases) Restore(ctx context.Context) error {
 
 // restore takes the lease of one machine again if it was lost.
 func (l *Leases) restore(ctx context.Context, address string) error {
+	l.restoring.Lock()
+	defer l.restoring.Unlock()
 	l.mu.Lock()
 	lost, ok := l.held[address]
 	l.mu.Unlock()
@@ -172,18 +192,34 @@ func (l *Leases) restore(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	l.keep(lost.machine, lease)
+	if !l.replace(lost.Lease, heldLease{lease, lost.machine}) {
+		lease.release() // meanwhile, the leases were released
+	}
 	return nil
 }
 
+// replace puts a lease in the place of one that was lost, under each address of its machine. It reports whether the
+// lost one was still there.
+func (l *Leases) replace(lost *Lease, by heldLease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	replaced := false
+	for address, held := range l.held {
+		if held.Lease == lost {
+			l.held[address], replaced = by, true
+		}
+	}
+	return replaced
+}
+
 // waitForRelease waits for the lease of one machine.
-func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) (*Lease, error) {
+func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) error {
 	reported := ""
 	for {
-		lease, err := takeWithTimeout(ctx, machine, l.name, nil)
+		err := l.take(ctx, machine)
 		var other *HeldError
 		if !errors.As(err, &other) {
-			return lease, err
+			return err
 		}
 		if other.Holder != reported {
 			reported = other.Holder
@@ -193,7 +229,7 @@ func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) (*Lease
 		select {
 		case <-time.After(leaseRetry):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w while waiting for another process: %w", ctx.Err(), err)
+			return fmt.Errorf("%w while waiting for another process: %w", ctx.Err(), err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -220,4 +221,120 @@ func TestLeasesSurviveReconnect(t *testing.T) {
 		t.Error("a change was made after another process had held the lease")
 	}
 	held.Release()
+}
+
+// TestLeasesOfOneMachineWithTwoAddresses: a process does not wait for itself.
+func TestLeasesOfOneMachineWithTwoAddresses(t *testing.T) {
+	client := newClient(t)
+	s := newTestServer(t, client.signer.PublicKey(), nil)
+	s.isolate()
+	const second = "second.test"
+	config := configFor(s, client)
+	config.Overrides[second] = config.Overrides[machineName]
+	pool := openPool(t, config)
+	one, same := pool.Host(Target{machineName}), pool.Host(Target{second})
+	other := newProcess(t, s, client)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for name, first := range map[string][]LeaseTaker{"known later": {one}, "known at once": {one, same}} {
+		held, err := TakeLeases(ctx, first, testLease, LeaseOptions{What: "etcd"})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := held.Take(ctx, []LeaseTaker{one, same}, LeaseOptions{What: "etcd", All: true}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !held.Covers(machineName) || !held.Covers(second) {
+			t.Errorf("%s: held on %v", name, held.Addresses())
+		}
+		if err := held.Require([]string{machineName, second}); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("%s: one machine is a majority of two: %v", name, err)
+		}
+		if err := held.Require(nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, h := range []*Host{one, same} {
+			s.cut()
+			eventually(t, "the lease is lost", func() bool { return !held.Covers(machineName) && !held.Covers(second) })
+			if _, err := h.Run(held.Context(ctx), Command{Script: ":"}); err != nil {
+				t.Errorf("%s: a change through %s: %v", name, h.Address(), err)
+			}
+			if !held.Covers(machineName) || !held.Covers(second) {
+				t.Errorf("%s: restored through %s, and held on %v", name, h.Address(), held.Addresses())
+			}
+		}
+		held.Release()
+		next, err := other.TakeLease(ctx, testLease, "process 2", nil)
+		if err != nil {
+			t.Fatalf("%s: after the release: %v", name, err)
+		}
+		next.release()
+	}
+}
+
+// TestLeasesOfOtherMachinesSurviveReconnect: a lease that was lost with a connection is restored also if the next
+// command goes to another machine, unless another process has held it meanwhile.
+func TestLeasesOfOtherMachinesSurviveReconnect(t *testing.T) {
+	client := newClient(t)
+	config := configFor(newTestServer(t, client.signer.PublicKey(), nil), client)
+	names := []string{"m1.test", "m2.test", "m3.test"}
+	var servers []*testServer
+	for _, name := range names {
+		s := newTestServer(t, client.signer.PublicKey(), nil)
+		s.isolate()
+		servers = append(servers, s)
+		config.Overrides[name] = configFor(s, client).Overrides[machineName]
+	}
+	pool, elsewhere := openPool(t, config), openPool(t, config)
+	var machines []LeaseTaker
+	for _, name := range names {
+		machines = append(machines, pool.Host(Target{name}))
+	}
+	for name, c := range map[string]struct {
+		on      []LeaseTaker
+		options LeaseOptions
+		runOn   string
+	}{
+		"all, and the command elsewhere": {machines[:1], LeaseOptions{All: true}, names[1]},
+		"a majority of all":              {machines, LeaseOptions{Quorum: names}, names[0]},
+	} {
+		held, err := TakeLeases(t.Context(), c.on, testLease, c.options)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		cut := func() {
+			for _, s := range servers {
+				s.cut()
+			}
+			eventually(t, "the leases are lost", func() bool {
+				return !slices.ContainsFunc(held.Addresses(), held.Covers)
+			})
+		}
+		cut()
+		ctx := held.Context(t.Context())
+		failures := make(chan error)
+		for range 4 { // several operations go on at the same time
+			go func() {
+				_, err := pool.Host(Target{c.runOn}).Run(ctx, Command{Script: ":"})
+				failures <- err
+			}()
+		}
+		for range 4 {
+			if err := <-failures; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		cut()
+		for _, machine := range c.on {
+			between, err := elsewhere.Host(Target{machine.Address()}).TakeLease(t.Context(), testLease, "process 2", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			between.release()
+		}
+		if _, err := pool.Host(Target{c.runOn}).Run(ctx, Command{Script: ":"}); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("%s: error %v after another process has held the leases", name, err)
+		}
+		held.Release()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -50,6 +51,9 @@ func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) 
 	return strings.TrimRight(out.stdout, "\n"), err
 }
 
+// unique returns the paths, each once.
+func unique(paths []string) []string { return slices.Compact(slices.Sorted(slices.Values(paths))) }
+
 func checkQuery(q Query) error {
 	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Dirs, q.Disks} {
 		for _, p := range list {
@@ -87,18 +91,18 @@ func observeScript(q Query) string {
 	}
 	b.WriteString(withoutComments(observeFunctions))
 	call("basics")
-	hashed := append(append([]string(nil), q.Files...), q.Contents...)
-	all("files", append(append([]string(nil), hashed...), q.Binaries...))
+	hashed := slices.Concat(q.Files, q.Contents)
+	all("files", slices.Concat(hashed, q.Binaries))
 	all("digests", hashed)
-	each("content", q.Contents)
-	each("binary", q.Binaries)
+	all("contents", unique(q.Contents))
+	all("binaries", q.Binaries)
 	each("dir", q.Dirs)
 	all("units", q.Units)
 	if len(q.Ports) > 0 {
 		call("listeners")
 	}
 	each("disk", q.Disks)
-	each("program", q.Commands)
+	all("programs", q.Commands)
 	if q.Script != "" {
 		call("script", string(q.Script))
 	}

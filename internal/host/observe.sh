@@ -34,24 +34,33 @@ digests() {
   sha256sum -- "$@" 2>/dev/null | prefixed digest
 }
 
-content() {
-  [ -f "$1" ] || return
-  printf 'content\t%s\t' "$1"
-  base64 -w 0 -- "$1" 2>/dev/null
+# contents PATH…: the files with a header each, as head prints them, in base64. That is two processes for all of them.
+contents() {
+  for file; do
+    shift
+    [ ! -f "$file" ] || set -- "$@" "$file"
+  done
+  [ $# -gt 0 ] || return
+  printf 'contents\t'
+  head -v -c 1073741824 -- "$@" 2>/dev/null | base64 -w 0
   echo
 }
 
-# binary PATH: its record next to it is "digest size mtime".
-binary() {
-  [ -f "$1" ] || return
-  recorded='' size='' time=''
-  [ -f "$1.sha256" ] && read -r recorded size time <"$1.sha256"
-  [ -n "$recorded" ] && printf 'recorded\t%s\t%s\n' "$recorded" "$1"
-  if [ -n "$time" ] && [ "$(stat -L -c '%s %Y' -- "$1")" = "$size $time" ]; then
-    printf 'digest\t%s  %s\n' "$recorded" "$1"
-  else
-    digests "$1"
-  fi
+# binaries PATH…: the record next to each is "digest size mtime".
+binaries() {
+  newline='
+'
+  states=$newline$(stat -L -c '%s %Y %n' -- "$@" 2>/dev/null)$newline
+  for file; do
+    [ -f "$file" ] || continue
+    recorded='' size='' time=''
+    [ -f "$file.sha256" ] && read -r recorded size time <"$file.sha256"
+    [ -n "$recorded" ] && printf 'recorded\t%s\t%s\n' "$recorded" "$file"
+    case $states in
+    *"$newline$size $time $file$newline"*) printf 'digest\t%s  %s\n' "$recorded" "$file" ;;
+    *) digests "$file" ;;
+    esac
+  done
 }
 
 dir() {
@@ -85,8 +94,12 @@ disk() {
   printf 'disk\t%s\t%s\n' "$(stat -f -c '%a	%S' -- "$place")" "$1"
 }
 
-program() {
-  found=$(command -v -- "$1") && case $found in /*) printf 'command\t%s\t%s\n' "$1" "$found" ;; esac
+# programs NAME…: a name that is none, or not that of a file, has something else than a path.
+programs() {
+  for name; do
+    printf 'command\t%s\t' "$name"
+    command -v -- "$name" || echo
+  done
 }
 
 # script TEXT

@@ -20,6 +20,8 @@ func TestObserve(t *testing.T) {
 	odd := filepath.Join(dir, "it's odd $HOME")
 	must(t, os.WriteFile(odd, []byte("content\n\n"), 0o640))
 	must(t, os.Chmod(odd, 0o640))
+	empty := filepath.Join(dir, "==> nothing <==")
+	must(t, os.WriteFile(empty, nil, 0o600))
 	must(t, os.Symlink(odd, dir+"/link"))
 	must(t, os.Mkdir(dir+"/empty", 0o755))
 	must(t, os.Mkdir(dir+"/full", 0o755))
@@ -33,7 +35,7 @@ func TestObserve(t *testing.T) {
 
 	facts, err := h.Observe(t.Context(), Query{
 		Files:    []string{dir + "/link", dir + "/none", dir},
-		Contents: []string{odd, dir + "/nothing"},
+		Contents: []string{odd, dir + "/nothing", empty, dir, odd},
 		Dirs:     []string{dir + "/empty", dir + "/full", dir + "/none"},
 		Units:    []string{"no-such.service"},
 		Ports:    []int{port, 1},
@@ -64,7 +66,10 @@ func TestObserve(t *testing.T) {
 	if d := facts.Files[dir]; d.Mode.Type() != fs.ModeDir || d.SHA256 != "" {
 		t.Errorf("directory %+v", d)
 	}
-	if len(facts.Files) != 3 {
+	if file, there := facts.Files[empty]; !there || file.Content != "" {
+		t.Errorf("an empty file: %+v", file)
+	}
+	if len(facts.Files) != 4 {
 		t.Errorf("files that are not there have states: %+v", facts.Files)
 	}
 	full := facts.Dirs[dir+"/full"]

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -51,7 +52,7 @@ func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) 
 	keep(facts.parseBasics(r))
 	facts.Commands, err = parseCommands(r["command"], q.Commands)
 	keep(err)
-	facts.Files, err = parseFiles(r, slices.Concat(q.Files, q.Contents, q.Binaries))
+	facts.Files, err = parseFiles(r, q)
 	keep(err)
 	facts.Dirs, err = parseDirs(text, q.Dirs)
 	keep(err)
@@ -90,6 +91,9 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 		if !slices.Contains(asked, name) {
 			return nil, unexpectedAnswer("program", name)
 		}
+		if !strings.HasPrefix(place, "/") {
+			continue
+		}
 		at, err := matching(programPattern, "the place of "+name, place)
 		if err != nil {
 			return nil, err
@@ -104,8 +108,9 @@ func unexpectedAnswer(what, name string) error {
 	return fmt.Errorf("the machine reports a %s that was not requested: %s", what, problem.Quote(name))
 }
 
-// parseFiles combines the lines of stat, sha256sum, base64 and the records.
-func parseFiles(r report, asked []string) (map[string]FileState, error) {
+// parseFiles combines what stat, sha256sum, head and the records say.
+func parseFiles(r report, q Query) (map[string]FileState, error) {
+	asked := slices.Concat(q.Files, q.Contents, q.Binaries)
 	files := map[string]FileState{}
 	for _, value := range r["file"] {
 		fields := strings.SplitN(value, "\t", 5)
@@ -139,18 +144,60 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 		digest, path, _ := strings.Cut(value, "\t")
 		update(path, func(s *FileState) { s.Recorded = digestOrEmpty(digest) })
 	}
-	for _, value := range r["content"] {
-		path, encoded, _ := strings.Cut(value, "\t")
-		if !slices.Contains(asked, path) {
-			return nil, unexpectedAnswer("file", path)
-		}
-		content, err := parseBase64("content of "+path, encoded)
-		if err != nil {
-			return nil, err
-		}
+	text, err := parseBase64("contents of files", r.first("contents"))
+	if err != nil {
+		return nil, err
+	}
+	contents, err := splitContents(text, unique(q.Contents))
+	if err != nil {
+		return nil, err
+	}
+	for path, content := range contents {
 		update(path, func(s *FileState) { s.Content = content })
 	}
 	return files, nil
+}
+
+// splitContents returns the contents of files by path, from what "head -v" prints of them: a header before each, and an
+// empty line before all headers but the first. A file that contains the header of another one that exists is an error,
+// so that no file can pretend what is in another.
+func splitContents(text string, paths []string) (map[string]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	type part struct {
+		path       string
+		start, end int // of the header
+	}
+	var parts []part
+	text = "\n" + text
+	for _, path := range paths {
+		header := "\n==> " + path + " <==\n"
+		start := strings.Index(text, header)
+		if start < 0 {
+			continue
+		}
+		if strings.LastIndex(text, header) != start {
+			return nil, fmt.Errorf("the contents of files contain the header of %s twice", path)
+		}
+		parts = append(parts, part{path, start, start + len(header)})
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.start, b.start) })
+	if len(parts) == 0 || parts[0].start != 0 {
+		return nil, errors.New("the contents of files begin with no header of one that was requested")
+	}
+	contents := map[string]string{}
+	for i, p := range parts {
+		end := len(text)
+		if i+1 < len(parts) {
+			end = parts[i+1].start
+		}
+		if end < p.end {
+			return nil, fmt.Errorf("the content of %s begins with a header", p.path)
+		}
+		contents[p.path] = text[p.end:end]
+	}
+	return contents, nil
 }
 
 // parseDirs processes the lines in order: entries follow their directory. Names are in their

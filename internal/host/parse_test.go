@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/base64"
 	"io/fs"
 	"maps"
 	"reflect"
@@ -28,7 +29,7 @@ var answer = "clock\t1700000000.250000000\n" +
 	"file\ta1ff\troot\troot\t7\t/etc/link\n" +
 	"file\t81ed\troot\troot\t9\t/opt/kube/p/1/x\n" +
 	"digest\t" + digestA + "  /etc/a key\n" +
-	"content\t/etc/a key\taGVsbG8=\n" +
+	"contents\t" + base64.StdEncoding.EncodeToString([]byte("==> /etc/a key <==\nhello")) + "\n" +
 	"recorded\t" + digestB + "\t/opt/kube/p/1/x\ndigest\t" + digestB + "  /opt/kube/p/1/x\n" +
 	"dir\t/etc\nentry\ta key\nentry\tlink\ndir\t/empty\n" +
 	"unit\tMainPID=41\nunit\tNRestarts=2\nunit\tId=ssh.service\n" +
@@ -40,7 +41,7 @@ var answer = "clock\t1700000000.250000000\n" +
 	"ss\tLISTEN 0      128    [::]:22            [::]:*       users:((\"sshd\",pid=1,fd=4))\n" +
 	"ss\tLISTEN 0      128    0.0.0.0:22         0.0.0.0:*\n" +
 	"disk\t1000\t4096\t/var/lib/etcd\ndisk\t\t/gone\n" +
-	"command\thaproxy\t/usr/sbin/haproxy\n" +
+	"command\thaproxy\t/usr/sbin/haproxy\ncommand\tgone\t\n" +
 	"output\tb3V0Cg==\nend\t\n"
 
 // asked is the query that answer answers.
@@ -94,7 +95,7 @@ func TestParseFactsRefuses(t *testing.T) {
 		"no clock":          "end\t\n",
 		"bad mode":          strings.Replace(answer, "file\t8180", "file\tzz", 1),
 		"short file line":   strings.Replace(answer, "file\t8180\t", "file\t", 1),
-		"bad content":       strings.Replace(answer, "aGVsbG8=", "%", 1),
+		"bad content":       strings.Replace(answer, "contents\t", "contents\t%", 1),
 		"bad output":        strings.Replace(answer, "b3V0Cg==", "%", 1),
 		"a unit too few":    strings.Replace(answer, "unit\t\n", "", 1),
 		"bad process id":    strings.Replace(answer, "MainPID=41", "MainPID=x", 1),
@@ -117,13 +118,13 @@ func TestParseFactsRefuses(t *testing.T) {
 		"state of a unit":    strings.Replace(answer, "ActiveState=active", "ActiveState=active;id", 1),
 		"negative process":   strings.Replace(answer, "MainPID=41", "MainPID=-1", 1),
 		"a program's place":  strings.Replace(answer, "/usr/sbin/haproxy", "/usr/sbin/haproxy;id", 1),
-		"relative program":   strings.Replace(answer, "/usr/sbin/haproxy", "haproxy", 1),
 		"a path as an entry": strings.Replace(answer, "entry\tlink", "entry\t../link", 1),
 		"a long entry":       strings.Replace(answer, "entry\tlink", "entry\t"+strings.Repeat("x", 256), 1),
 		"entry of nothing":   strings.Replace(answer, "dir\t/etc\n", "", 1),
 		"too many entries":   strings.Replace(answer, "entry\tlink\n", strings.Repeat("entry\tlink\n", maxEntries), 1),
 		"an unasked file":    strings.Replace(answer, "end\t\n", "file\t8180\troot\troot\t5\t/etc/shadow\nend\t\n", 1),
-		"unasked content":    strings.Replace(answer, "content\t/etc/a key", "content\t/etc/shadow", 1),
+		"unasked content": strings.Replace(answer, "contents\t", "contents\t"+
+			base64.StdEncoding.EncodeToString([]byte("==> /etc/shadow <==\nroot:!::")), 1),
 		"an unasked disk":    strings.Replace(answer, "/var/lib/etcd", "/var/lib/other", 1),
 		"an unasked dir":     strings.Replace(answer, "dir\t/empty", "dir\t/other", 1),
 		"an unasked program": strings.Replace(answer, "command\thaproxy", "command\tsh", 1),
@@ -281,4 +282,32 @@ func FuzzParseFacts(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestSplitContents(t *testing.T) {
+	paths := []string{"/a", "/b", "/c d"}
+	for name, c := range map[string]struct {
+		text string
+		want map[string]string // nil is an error
+	}{
+		"none":         {"", map[string]string{}},
+		"an empty one": {"==> /b <==\n", map[string]string{"/b": ""}},
+		"several": {
+			"==> /b <==\nb\n\n==> /c d <==\n\n==> /a <==\na\n\n",
+			map[string]string{"/a": "a\n\n", "/b": "b\n", "/c d": ""},
+		},
+		"without line feed": {"==> /a <==\na\n==> /b <==\nb", map[string]string{"/a": "a", "/b": "b"}},
+		"like a header": {
+			"==> /a <==\n==> /x <==\n\n==> /b <==", map[string]string{"/a": "==> /x <==\n\n==> /b <=="},
+		},
+		"a file that pretends to be two": {"==> /a <==\na\n==> /b <==\nforged\n\n==> /b <==\nb", nil},
+		"a header at once":               {"==> /a <==\n==> /b <==\nforged", nil},
+		"no header":                      {"text\n==> /a <==\n", nil},
+		"another file":                   {"==> /etc/shadow <==\n", nil},
+	} {
+		got, err := splitContents(c.text, paths)
+		if (err != nil) != (c.want == nil) || len(got) != len(c.want) || !reflect.DeepEqual(got, c.want) && len(got) > 0 {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
 }

@@ -110,7 +110,7 @@ func TestPowerCut(t *testing.T) {
 func (p powerMachine) repeated(ctx context.Context) {
 	p.Helper()
 	change := Change{Files: []File{{Path: "/etc/power/again", Content: []byte("text\n"), Mode: 0o644}}}
-	p.run("mkdir -p /run/kube/changed; : >/run/kube/changed/" + pathID("/etc/power/again") +
+	p.run("mkdir -p " + alteredDir + "; : >" + AlteredMark("/etc/power/again") +
 		"; umask 022; echo text >/etc/power/again")
 	wantChanged(p.T, apply(p.T, p.host, change), "/etc/power/again")
 	p.keeps("a change that was interrupted before")

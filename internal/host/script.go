@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -43,6 +44,11 @@ func Assignments(vars map[string]string) Script {
 
 // Words returns quoted words for sh, by the same rule, for example a list to iterate over.
 func Words(words ...string) Script { return Script(shellescape.QuoteCommand(words)) }
+
+// Chmod returns lines of a Script that give a file its mode, and write that to the disk.
+func Chmod(path string, mode fs.FileMode) Script {
+	return "chmod " + Words(fmt.Sprintf("%04o", mode.Perm()), path) + "\n" + Flush(path)
+}
 
 func checkVars(vars map[string]string) error {
 	for name, value := range vars {

@@ -55,6 +55,12 @@ systemctl mask --quiet \
   dev-hugepages.mount sys-kernel-debug.mount sys-kernel-tracing.mount \
   sys-kernel-config.mount sys-fs-fuse-connections.mount proc-sys-fs-binfmt_misc.automount
 
+# Every daemon-reload runs all generators. Of these, only that of fstab has something to do on a container.
+mkdir -p /etc/systemd/system-generators
+for generator in cryptsetup debug getty gpt-auto hibernate-resume integritysetup rc-local run system-update sysv veritysetup; do
+  ln -s /dev/null "/etc/systemd/system-generators/systemd-$generator-generator"
+done
+
 mkdir -p /etc/systemd/journald.conf.d /etc/ssh/sshd_config.d
 cat > /etc/systemd/journald.conf.d/kube-lab.conf <<'CONF'
 [Journal]

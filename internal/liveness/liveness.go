@@ -144,11 +144,18 @@ func (c Component) atURL() bool {
 // Problems lists what keeps the probe from being set up on the machine.
 func (p Probe) Problems(facts host.Facts) []string {
 	problems, changes := p.Job().Foreign(facts)
-	if _, there := facts.Commands[program]; changes && !there && slices.ContainsFunc(p.Components, Component.atURL) {
-		problems = append(problems, program+" is not installed, which liveness_probe needs: install it, or set "+
-			"liveness_probe = false")
+	if changes {
+		problems = append(problems, p.Lacks(facts)...)
 	}
 	return problems
+}
+
+// Lacks lists what the machine lacks, without which the probe does not work.
+func (p Probe) Lacks(facts host.Facts) []string {
+	if _, there := facts.Commands[program]; there || !p.Wanted || !slices.ContainsFunc(p.Components, Component.atURL) {
+		return nil
+	}
+	return []string{program + " is not installed, which liveness_probe needs: install it, or set liveness_probe = false"}
 }
 
 // schedule starts a round one period after the start of the last one, or at once when that has taken longer: so does

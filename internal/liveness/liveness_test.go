@@ -142,6 +142,28 @@ func FuzzReadState(f *testing.F) {
 	})
 }
 
+// TestLacks: a probe that cannot ask is drift, also after it was set up.
+func TestLacks(t *testing.T) {
+	with := host.Facts{Commands: map[string]string{"curl": "/usr/bin/curl"}}
+	off, sockets := probe, probe
+	off.Wanted = false
+	sockets.Components = []Component{{Unit: "haproxy.service", Ready: Sockets("/run/a"), Live: Sockets("/run/a")}}
+	for name, c := range map[string]struct {
+		probe Probe
+		facts host.Facts
+		want  bool
+	}{
+		"with curl":            {probe, with, false},
+		"without curl":         {probe, host.Facts{}, true},
+		"switched off":         {off, host.Facts{}, false},
+		"nothing asked by URL": {sockets, host.Facts{}, false},
+	} {
+		if got := strings.Join(c.probe.Lacks(c.facts), " "); strings.Contains(got, "curl is not installed") != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestProblems(t *testing.T) {
 	facts := host.Facts{Commands: map[string]string{"curl": "/usr/bin/curl"}}
 	if problems := probe.Problems(facts); len(problems) > 0 {

@@ -25,30 +25,48 @@ answers() { # URL | haproxy:SOCKET,… | awake:FILE,…
 
 # Whatever HAProxy answers, it does not hang. Its master and its worker have a socket each.
 commands() { # SOCKET,…
-  for socket in $(echo "$1" | tr , ' '); do
-    [ -n "$(timeout "$timeout" "$asks" "$socket" help 2>/dev/null)" ] || return 1
+  split "$1"
+  for socket in $list; do
+    [ -n "$("$asks" "$socket" help "$timeout" 2>/dev/null)" ] || return 1
+  done
+}
+
+split() { # A,B,…: $list is "A B …"
+  list='' rest=$1,
+  while [ -n "$rest" ]; do
+    list="$list ${rest%%,*}" rest=${rest#*,}
   done
 }
 
 # keepalived has no socket, and writes files when it is asked by signals. But its process of VRRP cannot sleep for long:
 # it sends or receives an advertisement four times a second, or takes the address. In the state FAULT it may.
 awake() { # PID-FILE,RESTING…
-  for file in $(echo "${1#*,}" | tr , ' '); do
-    ! grep -qsxE '1|down|lowerlayerdown|notpresent' "$file" || return 0
+  split "${1#*,}"
+  for file in $list; do
+    says=''
+    read -r says 2>/dev/null <"$file" || true
+    case $says in 1 | down | lowerlayerdown | notpresent) return 0 ;; esac
   done
   pid='' tries=0
   read -r pid 2>/dev/null <"${1%%,*}" || return 1
-  before=$(switches)
+  switches
+  before=$switches
   [ -n "$before" ] || return 1
-  while [ "$(switches)" = "$before" ]; do
+  while [ "$switches" = "$before" ]; do
     [ "$tries" -lt $((timeout * 4)) ] || return 1
     tries=$((tries + 1))
     sleep 0.25
+    switches
   done
 }
 
-# switches prints how often process $pid began to wait, or was interrupted.
-switches() { grep -s ctxt_switches "/proc/$pid/status"; }
+# switches sets $switches: how often process $pid began to wait, and was interrupted.
+switches() {
+  switches=''
+  [ ! -r "/proc/$pid/status" ] || while read -r name count; do
+    case $name in *ctxt_switches:) switches="$switches $count" ;; esac
+  done 2>/dev/null <"/proc/$pid/status"
+}
 
 # post sends a request to etcd's gateway. The answer is in $said. If that is none with the status 200, it fails, and what
 # was answered is in $reason.
@@ -149,13 +167,23 @@ defragments() {
   [ -n "$data" ] && [ -n "$(find "$data/member/snap" -name 'db.tmp.*' -mmin -1 2>/dev/null)" ]
 }
 
-now() {
-  read -r uptime _ </proc/uptime
-  echo "${uptime%.*}"
+# clock sets $now.
+clock() {
+  read -r now _ </proc/uptime
+  now=${now%.*}
 }
 
-property() { # UNIT NAME
-  printf '%s\n' "$shown" | sed -n "/^Id=$1\$/,/^\$/s/^$2=//p"
+property() { # UNIT NAME: sets $value
+  value='' block=''
+  while IFS= read -r line; do
+    case $line in
+    "Id=$1") block=$1 ;;
+    '') block='' ;;
+    "$2="*) [ -z "$block" ] || value=${line#*=} ;;
+    esac
+  done <<SHOWN
+$shown
+SHOWN
 }
 
 # ask sets is_ready and is_live. Both are asked at the same time, so that a probe takes no longer than $timeout: what a
@@ -176,21 +204,25 @@ ask() {
 
 probe() { # UNIT READY LIVE RULE
   unit=$1 ready=$2 live=$3 rule=$4
-  invocation=$(property "$unit" InvocationID)
-  case $(property "$unit" ActiveState) in active | activating) ;; *) invocation='' ;; esac
+  property "$unit" InvocationID
+  invocation=$value
+  property "$unit" ActiveState
+  case $value in active | activating) ;; *) invocation='' ;; esac
   if [ -z "$invocation" ]; then # it was stopped
     rm -f "$state/$unit"
     return
   fi
   seen='' lived=0 failures=0 since=0
   [ ! -e "$state/$unit" ] || read -r seen lived failures since _ <"$state/$unit"
-  if [ "$seen" != "$invocation" ]; then lived=0 failures=0 since=$(now); fi
+  clock
+  if [ "$seen" != "$invocation" ]; then lived=0 failures=0 since=$now; fi
   ask
+  clock
   if [ "$is_ready" = 1 ]; then
     lived=1 failures=0 since=0
     [ "$rule" != member ] || remember
   else
-    [ "$since" != 0 ] || since=$(now)
+    [ "$since" != 0 ] || since=$now
     if [ "$is_live" = 1 ]; then
       lived=1 failures=0
     elif ! defragments; then
@@ -209,12 +241,20 @@ probe() { # UNIT READY LIVE RULE
     fi
   fi
   unready=0
-  [ "$since" = 0 ] || unready=$(($(now) - since))
+  [ "$since" = 0 ] || unready=$((now - since))
   echo "$invocation $lived $failures $since $unready" >"$state/$unit.new"
   mv "$state/$unit.new" "$state/$unit"
 }
 
-units=$(printf '%s\n' "$components" | cut -d ' ' -f 1)
+# Without curl, nothing is known, and nothing is counted.
+case $components in
+*' http'*) command -v curl >/dev/null || { echo "curl is not installed" >&2; exit 1; } ;;
+esac
+
+units=''
+while read -r unit _; do units="$units $unit"; done <<LINES
+$components
+LINES
 # shellcheck disable=SC2086 # names of units
 shown=$(systemctl show --property=Id,ActiveState,InvocationID $units)
 while read -r unit ready live rule; do

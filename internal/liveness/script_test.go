@@ -20,7 +20,7 @@ import (
 // functions returns what round.sh defines, without its round.
 func functions(t *testing.T) string {
 	t.Helper()
-	text, _, cut := strings.Cut(string(round), "\nunits=$(")
+	text, _, cut := strings.Cut(string(round), "\n# Without curl, ")
 	if !cut {
 		t.Fatal("round.sh has another form")
 	}
@@ -128,6 +128,23 @@ func TestProbesTakeNoLonger(t *testing.T) {
 		}
 		if took > 2*timeout*time.Second-time.Second/2 {
 			t.Errorf("%v hang: a probe with a timeout of %d s took %s", hang, timeout, took)
+		}
+	}
+}
+
+// TestRoundWithoutCurl: what cannot be asked is not counted as failed.
+func TestRoundWithoutCurl(t *testing.T) {
+	sockets := probe
+	sockets.Components = []Component{{Unit: "haproxy.service", Ready: Sockets("/run/a"), Live: Sockets("/run/a")}}
+	for name, c := range map[string]struct {
+		probe Probe
+		want  bool
+	}{"asked by URL": {probe, true}, "asked otherwise": {sockets, false}} {
+		round := exec.Command("/bin/sh", "-euc", c.probe.script())
+		round.Env = []string{"PATH=" + t.TempDir()}
+		out, err := round.CombinedOutput()
+		if err == nil || (string(out) == "curl is not installed\n") != c.want {
+			t.Errorf("%s: %v, %q", name, err, out)
 		}
 	}
 }

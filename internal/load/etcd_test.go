@@ -226,7 +226,9 @@ func TestMemberStops(t *testing.T) {
 	defer l.close()
 	report := l.report(stopped)
 	t.Logf("%s", report)
-	if w := report.EtcdWrites(); w.Excused != mostUnavailable || w.Unexcused() < more {
+	// One that meets the server while it stops is refused, and may be excused beyond the limit.
+	w := report.EtcdWrites()
+	if w.Excused < mostUnavailable || w.Excused > mostUnavailable+w.Refused || w.Unexcused() < more-w.Refused {
 		t.Errorf("%s", w)
 	}
 	if violated := Verdict(report, Unnoticed()); len(violated) != 1 || !strings.HasPrefix(violated[0], "etcd: ") {

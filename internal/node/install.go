@@ -40,7 +40,7 @@ func Install(ctx context.Context, m Machine, src host.Source, w Wanted) error {
 	}
 	if missing := packages.Node().Missing(s.facts); len(missing) > 0 {
 		problem.Progress(ctx, "installing %v", missing)
-		if _, err := m.Run(ctx, packages.Node().Install(missing)); err != nil {
+		if _, err := m.Run(ctx, packages.Node().Install(s.facts)); err != nil {
 			return fmt.Errorf("install packages: %w", err)
 		}
 	}

@@ -75,6 +75,12 @@ func Read(f host.Facts) State {
 	return s
 }
 
+// Recorded reports whether the files of a machine include the record of an installation, which Remove needs.
+func Recorded(files map[string]host.FileState) bool {
+	_, there := files[RecordPath]
+	return there
+}
+
 // Lacks reports whether the machine has no kubelet, or one whose installation by this package was interrupted.
 func (s State) Lacks() bool {
 	if s.Recorded {

@@ -1,6 +1,7 @@
 # Removes the kubelet and containerd that install.go has installed, if nothing needs them any more. Go sets node_*, and
 # defines remove_packages, flush_packages and flush. The record goes last, so that a removal that was cut
-# off is completed by the next one.
+# off is completed by the next one. Until then it says that the installation is not complete, so that one that is wanted
+# again continues.
 [ -e "$node_record" ] || exit 0
 for node_user in $node_users; do [ ! -e "$node_user" ] || exit 0; done
 [ -z "$(ls "$node_manifests" 2>/dev/null)" ] || exit 0
@@ -32,6 +33,11 @@ while node_left=$(node_tasks 2>/dev/null) || node_left=unknown && [ -n "$node_le
   sleep 0.5
 done
 
+cp -p "$node_record" "$node_record.new"
+sed 's/"complete": true/"complete": false/' "$node_record" >"$node_record.new"
+flush "$node_record.new"
+mv -f "$node_record.new" "$node_record"
+flush "${node_record%/*}"
 systemctl disable --quiet --now kubelet.service 2>/dev/null || true
 systemctl reset-failed kubelet.service 2>/dev/null || true
 rm -f -- "$node_unit_file"

@@ -1,15 +1,21 @@
 # Installs $packages. Additional packages that the package manager installs are recorded
 # in $packages_dir/installed. $packages_dir/installing exists while the installation is in
-# progress, and after it was interrupted. Go sets packages and units.
+# progress, and after it was interrupted. It has the units that must not start, because a continued installation no
+# longer knows which programs were there before. Go sets packages and units.
 # shellcheck disable=SC2086 # $packages and $units are lists of words
 
 mkdir -p "$packages_dir"
 exec 8>"$packages_dir/lock"
 flock 8
 again=''
-[ ! -e "$packages_dir/installing" ] || again=yes
-: >"$packages_dir/installing"
-flush "$packages_dir/installing" "$packages_dir" "${packages_dir%/*}"
+if [ -e "$packages_dir/installing" ]; then
+  again=yes
+  units=$(printf '%s\n' $units | sort -u - "$packages_dir/installing")
+fi
+printf '%s\n' $units >"$packages_dir/installing.new"
+flush "$packages_dir/installing.new"
+mv "$packages_dir/installing.new" "$packages_dir/installing"
+flush "$packages_dir" "${packages_dir%/*}"
 
 # The distribution's own units must not start: the endpoint has its own units.
 unmask() { [ -z "$units" ] || systemctl unmask --runtime --quiet $units; }

@@ -85,6 +85,14 @@ func Node() Set {
 
 func sets() []Set { return []Set{HAProxy(), BGP(), DNS(), Node()} }
 
+// curlUsers exist on a machine as long as something needs curl that installs no packages: the agent of a kube_vip
+// endpoint, liveness probes, and facts for node_exporter.
+var curlUsers = []string{
+	"/etc/kube-endpoint-kube-vip", "/etc/systemd/system/kube-liveness.timer", "/etc/systemd/system/etcd-liveness.timer",
+	"/etc/systemd/system/kube-facts.timer", "/etc/systemd/system/etcd-facts.timer",
+	"/etc/systemd/system/kube-endpoint-facts.timer",
+}
+
 // Managers are the package managers that install.sh knows, in the order of preference.
 func Managers() []string { return []string{"apt-get", "dnf", "yum", "zypper"} }
 
@@ -128,15 +136,18 @@ func (s Set) Missing(f host.Facts) []string {
 	_, interrupted := f.Files[s.InstallingPath()]
 	var names []string
 	for _, p := range s.Packages {
-		lacks := slices.ContainsFunc(p.Programs, func(program string) bool { return Program(f, program) == "" })
 		if p.Instead != "" && Program(f, p.Instead) != "" {
 			continue
 		}
-		if lacks || interrupted {
+		if p.lacks(f) || interrupted {
 			names = append(names, p.nameOn(f))
 		}
 	}
 	return names
+}
+
+func (p Package) lacks(f host.Facts) bool {
+	return slices.ContainsFunc(p.Programs, func(program string) bool { return Program(f, program) == "" })
 }
 
 func (p Package) nameOn(f host.Facts) string {
@@ -153,20 +164,20 @@ func (p Package) names() []string {
 	return []string{p.Name, p.Debian}
 }
 
-// Install returns the command that installs the packages with these names without starting their
-// units, and records the packages that were installed with them.
-func (s Set) Install(names []string) host.Command {
+// Install returns the command that installs the packages that are Missing without starting their units, and records
+// the packages that were installed with them. A unit of a package whose programs are there belongs to somebody else,
+// unless an interrupted installation has recorded it.
+func (s Set) Install(f host.Facts) host.Command {
 	var units []string
 	for _, p := range s.Packages {
-		wanted := slices.ContainsFunc(p.names(), func(name string) bool { return slices.Contains(names, name) })
-		if wanted && p.Unit != "" {
+		if p.Unit != "" && p.lacks(f) {
 			units = append(units, p.Unit)
 		}
 	}
 	return host.Command{
 		Script: "# install packages\n" + host.FlushFunction() + transactionsScript + installScript,
 		Vars: map[string]string{
-			"packages_dir": s.StateDir, "packages": strings.Join(names, " "), "units": strings.Join(units, " "),
+			"packages_dir": s.StateDir, "packages": strings.Join(s.Missing(f), " "), "units": strings.Join(units, " "),
 		},
 	}
 }
@@ -180,8 +191,8 @@ func (s Set) WithRemoval(script host.Script, vars map[string]string) host.Comman
 	return host.Command{Script: transactionsScript + removeScript + script, Vars: all}
 }
 
-// sharedWithOthers returns the packages that another kind of endpoint needs too, as DIRECTORY:NAME. The
-// directory exists where such an endpoint is.
+// sharedWithOthers returns the packages that another kind of endpoint, or one of curlUsers, needs too, as PATH:NAME.
+// The path exists where that is.
 func (s Set) sharedWithOthers() []string {
 	var shared []string
 	for _, other := range sets() {
@@ -193,6 +204,9 @@ func (s Set) sharedWithOthers() []string {
 				shared = append(shared, other.ConfigDir+":"+name)
 			}
 		}
+	}
+	for _, user := range curlUsers {
+		shared = append(shared, user+":curl")
 	}
 	return shared
 }

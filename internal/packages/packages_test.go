@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,24 +89,33 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestInstallMasks: only the units of the packages that are installed are kept from starting.
+// TestInstallMasks: only the units of packages whose programs are not there are kept from starting, also if an earlier
+// installation was interrupted: a bird or a keepalived of others would not start at the next boot.
 func TestInstallMasks(t *testing.T) {
-	for packages, want := range map[string]string{
-		"haproxy keepalived": "haproxy.service keepalived.service", "socat": "", "haproxy socat": "haproxy.service",
+	for name, c := range map[string]struct {
+		set         Set
+		commands    map[string]string
+		interrupted bool
+		want        string
+	}{
+		"both":                       {HAProxy(), at("dnf", "perl"), false, "haproxy.service keepalived.service"},
+		"keepalived of others":       {HAProxy(), at("dnf", "perl", "keepalived"), false, "haproxy.service"},
+		"keepalived and interrupted": {HAProxy(), at("dnf", "perl", "keepalived"), true, "haproxy.service"},
+		"socat alone":                {HAProxy(), at("dnf", "haproxy", "keepalived"), false, ""},
+		"bird":                       {BGP(), at("apt-get", "curl"), false, "bird.service"},
+		"curl alone":                 {BGP(), at("apt-get", "bird", "birdc"), false, ""},
 	} {
-		if got := HAProxy().Install(strings.Fields(packages)).Vars["units"]; got != want {
-			t.Errorf("%s: units %q, want %q", packages, got, want)
+		f := host.Facts{Commands: c.commands, Files: map[string]host.FileState{}}
+		if c.interrupted {
+			f.Files[c.set.InstallingPath()] = host.FileState{}
 		}
-	}
-	if got := BGP().Install([]string{"bird2"}).Vars["units"]; got != "bird.service" {
-		t.Errorf("bird2: units %q", got)
-	}
-	if got := BGP().Install([]string{"curl"}).Vars["units"]; got != "" {
-		t.Errorf("curl alone masks %q: a bird of others would stop", got)
+		if got := c.set.Install(f).Vars["units"]; got != c.want {
+			t.Errorf("%s: units %q, want %q", name, got, c.want)
+		}
 	}
 }
 
-// TestRemovable: what another endpoint on the machine needs stays.
+// TestRemovable: what another endpoint on the machine, or a timer, needs stays.
 func TestRemovable(t *testing.T) {
 	state, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(filepath.Join(state, "installed"), []byte("bird2\ncurl\n"), 0o600); err != nil {
@@ -115,9 +125,18 @@ func TestRemovable(t *testing.T) {
 	if command.Vars["vip"] != "10.0.0.100" || command.Vars["packages_dir"] != BGP().StateDir {
 		t.Errorf("the variables are %q", command.Vars)
 	}
-	if kept := strings.Fields(command.Vars["packages_kept"]); !slices.Contains(kept, "/etc/kube-endpoint-dns:curl") ||
-		slices.Contains(kept, "/etc/kube-endpoint-bgp:curl") {
-		t.Fatalf("kept %q", kept)
+	kept := strings.Fields(command.Vars["packages_kept"])
+	for _, user := range []string{
+		"/etc/kube-endpoint-dns", "/etc/kube-endpoint-kube-vip", "/etc/systemd/system/etcd-facts.timer",
+		"/etc/systemd/system/etcd-liveness.timer", "/etc/systemd/system/kube-endpoint-facts.timer",
+		"/etc/systemd/system/kube-facts.timer", "/etc/systemd/system/kube-liveness.timer",
+	} {
+		if !slices.Contains(kept, user+":curl") {
+			t.Errorf("curl is not kept for %s: %q", user, kept)
+		}
+	}
+	if slices.Contains(kept, "/etc/kube-endpoint-bgp:curl") {
+		t.Errorf("curl is kept for the endpoint that leaves: %q", kept)
 	}
 	removable := func() string {
 		vars := host.Assignments(map[string]string{"packages_dir": state, "packages_kept": other + ":curl"})
@@ -135,5 +154,11 @@ func TestRemovable(t *testing.T) {
 	}
 	if got := removable(); got != "bird2" {
 		t.Errorf("with another endpoint: %q", got)
+	}
+	if err := errors.Join(os.Remove(other), os.WriteFile(other, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := removable(); got != "bird2" {
+		t.Errorf("with a timer: %q", got)
 	}
 }

@@ -1,13 +1,13 @@
 # Functions that remove what install.sh has installed. Go sets packages_dir, and packages_kept:
-# DIRECTORY:PACKAGE of what other kinds of endpoints need, each of which has its directory.
+# PATH:PACKAGE of what other kinds of endpoints and timers need, each of which has its path.
 # shellcheck disable=SC2086 # $brought is a list of words
 
-# removable prints the packages that were installed for the endpoint, without those that another
-# endpoint on the machine needs.
+# removable prints the packages that were installed for the endpoint, without those that something else
+# on the machine needs.
 removable() {
   needed=''
   for kept in $packages_kept; do
-    [ ! -d "${kept%%:*}" ] || needed="$needed ${kept#*:}"
+    [ ! -e "${kept%%:*}" ] || needed="$needed ${kept#*:}"
   done
   for package in $(brought); do
     case " $needed " in
@@ -42,6 +42,7 @@ unlocked() {
 # that nothing else requires by now: dpkg and rpm refuse to break another package. If the installation
 # was interrupted, these are the packages that it installed until then. The caller flushes.
 remove_packages() {
+  [ ! -s "$packages_dir/installing" ] || xargs -r systemctl unmask --runtime --quiet <"$packages_dir/installing"
   brought=$(removable)
   if [ -n "$brought" ]; then
     again=''

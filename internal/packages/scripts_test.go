@@ -68,6 +68,22 @@ esac`,
 	if left, err := os.ReadDir(state); err != nil || len(left) != 2 { // installed, lock
 		t.Errorf("left: %v, %v", left, err)
 	}
+	// An interrupted run has recorded the units of what it installs, and those of others do not appear.
+	log := filepath.Join(dir, "units")
+	for path, text := range map[string]string{
+		filepath.Join(dir, "systemctl"):    "#!" + filepath.Join(dir, "sh") + "\necho \"$@\" >>" + log + "\n",
+		filepath.Join(state, "installing"): "haproxy.service\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("units=\n" + installScript)
+	const masked = "mask --runtime --quiet haproxy.service\nunmask --runtime --quiet haproxy.service\n" +
+		"disable --quiet haproxy.service\n"
+	if text, err := os.ReadFile(log); err != nil || string(text) != masked {
+		t.Errorf("units: %q, %v, wanted %q", text, err, masked)
+	}
 	// Cut off before it was written down: the transaction still says so.
 	for name, text := range map[string]string{
 		"wanted": "haproxy\nkeepalived\n", "before": "bash\npcre\n",

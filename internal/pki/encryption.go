@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // EncryptionKind is how the API servers encrypt objects at rest: a provider of Kubernetes'
@@ -48,9 +49,43 @@ func ValidateEncryptionKind(kind string) error {
 	return fmt.Errorf("unknown encryption provider %q: use secretbox, aescbc or kms", kind)
 }
 
+// ValidatePluginName returns why a KMS plugin cannot have a name, or nil: it is a part of the prefix of stored objects.
+func ValidatePluginName(name string) error {
+	if name == "" || strings.Contains(name, ":") {
+		return fmt.Errorf("name %q of a KMS plugin: use a name without colons", name)
+	}
+	return nil
+}
+
 // Covers reports whether objects of a resource are encrypted.
 func (e Encryption) Covers(resource string) bool {
 	return e.Kind != Plain && slices.Contains(e.Resources, resource)
+}
+
+// introduced returns e as a rotation to the given number introduces it, after the one in use.
+func (e Encryption) introduced(generation int, inUse Encryption) (Encryption, error) {
+	if err := errors.Join(e.splits(inUse), inUse.splits(e)); err != nil {
+		return Encryption{}, err
+	}
+	return e.fresh(generation, inUse)
+}
+
+// splits returns an error if e is a KMS plugin that API servers would have to name twice, for resources of which other
+// covers only some: kube-apiserver refuses a plugin's name in more than one entry of its configuration
+// (apis/apiserver/validation/validation_encryption.go of k8s.io/apiserver).
+func (e Encryption) splits(other Encryption) error {
+	if e.Kind != KMS {
+		return nil
+	}
+	for _, resource := range e.Resources {
+		if other.Covers(resource) != other.Covers(e.Resources[0]) {
+			return fmt.Errorf("the KMS plugin %q encrypts %s, and the other encryption of this rotation only some of "+
+				"these: the API servers need both at once, and refuse that. Change the provider and the resources in two "+
+				"rotations: first to secretbox for all of the resources, then to the one that you want",
+				e.Name, strings.Join(e.Resources, " and "))
+		}
+	}
+	return nil
 }
 
 // fresh returns e as a rotation to the given number introduces it, after the one in use. If it has a key, the key is

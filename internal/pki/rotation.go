@@ -24,6 +24,10 @@ func Parts() []Part {
 	return []Part{KubernetesPart, EtcdPart, FrontProxyPart, ServiceAccountPart, EncryptionPart}
 }
 
+// Signs reports whether replicas sign with the part's key what others verify later: certificates of kubelets, or tokens
+// of service accounts. They do so until they adopt the next key.
+func (p Part) Signs() bool { return p == KubernetesPart || p == ServiceAccountPart }
+
 // Stage is a stage of a rotation. The three stages follow each other, and each is compatible
 // with the one before and the one after it, so that machines can move from stage to stage one
 // at a time.
@@ -142,7 +146,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		// The previous key is kept, because backups may still contain objects encrypted with
 		// it.
 		return advance(&b.Encryption, &b.EncryptionRotation, to,
-			func() (Encryption, error) { return next.Encryption.fresh(to, b.Encryption) },
+			func() (Encryption, error) { return next.Encryption.introduced(to, b.Encryption) },
 			func(e Encryption) (Encryption, bool) { return e, false })
 	}
 	a, err := b.authority(Authority(p))
@@ -255,6 +259,29 @@ func (b *Bundle) Conflict(supplied Next) error {
 		return differs(EncryptionPart, b.EncryptionRotation.Generation)
 	}
 	return nil
+}
+
+// WithKeys returns the bundle with the keys of the authorities that the user supplies (see Conflict): one whose key is
+// held elsewhere from now on loses it, and one whose key was held elsewhere gets it. b itself is not changed.
+func (b *Bundle) WithKeys(supplied Next) (*Bundle, error) {
+	keyed := *b
+	for name, want := range supplied.Authorities {
+		held, err := keyed.authority(name)
+		if err != nil {
+			return nil, err
+		}
+		pair := newest(*held.pair, *held.rotation)
+		if (pair.PrivateKey == "") == (want.PrivateKey == "") {
+			continue
+		}
+		pair.PrivateKey = want.PrivateKey
+		if held.rotation.Stage() == Introduced {
+			held.rotation.Other = &pair
+		} else {
+			*held.pair = pair
+		}
+	}
+	return &keyed, keyed.Validate()
 }
 
 func differs(p Part, generation int) error {

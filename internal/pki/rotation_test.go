@@ -335,6 +335,83 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// TestKMSWithOtherResources: API servers cannot have the plugin twice, which they would need for a while.
+func TestKMSWithOtherResources(t *testing.T) {
+	both, secrets := []string{"configmaps", "secrets"}, []string{"secrets"}
+	plugin := func(name string, resources []string) Encryption {
+		return Encryption{Kind: KMS, Resources: resources, Name: name, Endpoint: "unix:///run/kms.sock", Timeout: "3s"}
+	}
+	box := func(resources []string) Encryption { return Encryption{Kind: Secretbox, Resources: resources} }
+	for name, c := range map[string]struct {
+		from, to Encryption
+		refused  bool
+	}{
+		"none to a plugin":               {Encryption{}, plugin("a", both), false},
+		"a plugin to none":               {plugin("a", both), Encryption{}, false},
+		"the same resources":             {box(both), plugin("a", both), false},
+		"more resources":                 {box(secrets), plugin("a", both), true},
+		"fewer resources":                {plugin("a", both), box(secrets), true},
+		"another plugin":                 {plugin("a", secrets), plugin("b", secrets), false},
+		"another plugin, more resources": {plugin("a", secrets), plugin("b", both), true},
+		"the way there, first step":      {plugin("a", secrets), box(both), false},
+		"the way there, second step":     {box(both), plugin("a", both), false},
+		"no plugin":                      {box(secrets), box(both), false},
+	} {
+		b := bundle(t)
+		var err error
+		if b.Encryption, err = c.from.fresh(0, Encryption{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Rotate(map[Part]int{EncryptionPart: 1}, Next{Encryption: c.to},
+			Options{Algorithm: ECDSAP256, Validity: time.Hour, Now: now})
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "in two rotations") {
+			t.Errorf("%s: %v does not say what to do", name, err)
+		}
+	}
+}
+
+// TestWithKeys: the key of a CA is held elsewhere from now on, or no longer, and the CA stays the same.
+func TestWithKeys(t *testing.T) {
+	first := encrypting(t)
+	public, _ := first.CA.public()
+	with := func(k KeyPair) Next { return Next{Authorities: map[Authority]KeyPair{Kubernetes: k}} }
+	without, err := first.WithKeys(with(public))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if without.CA != public || first.CA == public {
+		t.Errorf("held elsewhere: key of %d bytes, and the bundle before has %d",
+			len(without.CA.PrivateKey), len(first.CA.PrivateKey))
+	}
+	if again, err := without.WithKeys(with(first.CA)); err != nil || !again.Same(first, Parts()...) {
+		t.Errorf("supplied again: %v, the same: %t", err, err == nil && again.Same(first, Parts()...))
+	}
+	if same, err := first.WithKeys(Next{}); err != nil || !same.Same(first, Parts()...) {
+		t.Errorf("nothing is supplied: %v, the same: %t", err, err == nil && same.Same(first, Parts()...))
+	}
+	next := stagesOf(t, first, KubernetesPart, 1)[1]
+	public, _ = next.CARotation.Other.public()
+	without, err = next.WithKeys(with(public))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *without.CARotation.Other != public || without.CA != first.CA || *next.CARotation.Other == public {
+		t.Error("introduced: the next CA has to lose its key, and the one in use has to keep it")
+	}
+	other := authorityBelow(t, KeyPair{}, nil)
+	wrong := KeyPair{Certificate: first.CA.Certificate, PrivateKey: other.PrivateKey}
+	public, _ = first.CA.public()
+	if without, err = first.WithKeys(with(public)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := without.WithKeys(with(wrong)); err == nil {
+		t.Error("the key of another CA was accepted")
+	}
+}
+
 func TestExpiring(t *testing.T) {
 	b := encrypting(t)
 	if got := b.Expiring(time.Hour, now); got != nil {

@@ -3,15 +3,18 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestKeepUnread checks that the state is kept only for an unreachable machine.
+// TestKeepUnread checks that the state is kept only for a machine that is unreachable or hangs.
 func TestKeepUnread(t *testing.T) {
 	lost := fmt.Errorf("dial: %w", host.ErrUnreachable)
 	changed := &host.HostKeyError{Address: "10.0.0.12", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
@@ -21,6 +24,8 @@ func TestKeepUnread(t *testing.T) {
 		kept bool
 	}{
 		{"unreachable", lost, true},
+		{"hangs", fmt.Errorf("observe: %w", host.ErrNoAnswer), true},
+		{"host key of one, another hangs", errors.Join(host.ErrNoAnswer, changed), false},
 		{"host key", fmt.Errorf("look: %w", changed), false},
 		{"host key of one, another unreachable", errors.Join(lost, changed), false},
 		{"authentication", fmt.Errorf("dial: %w", host.ErrAuth), false},
@@ -32,6 +37,23 @@ func TestKeepUnread(t *testing.T) {
 		if diags.HasError() == c.kept || diags.WarningsCount() > 0 != c.kept {
 			t.Errorf("%s: %v", c.name, diags)
 		}
+	}
+}
+
+// TestRotationUnknown: an endpoint that does not say whether a replica is in rotation is a warning, and the state keeps
+// what was known of it.
+func TestRotationUnknown(t *testing.T) {
+	for _, before := range []types.Bool{types.BoolValue(true), types.BoolValue(false), types.BoolNull()} {
+		m := replicaModel{Registered: before}
+		m.fill(controlplane.Status{RotationErr: errors.New("no answer"), MachineID: "4f1c"})
+		if !m.Registered.Equal(before) || m.MachineID.ValueString() != "4f1c" {
+			t.Errorf("%s becomes %s", before, m.Registered)
+		}
+	}
+	var diags diag.Diagnostics
+	warnRotationUnknown(&diags, `Control-plane replica "cp1"`, errors.New("no answer from the name server"))
+	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), "no answer from the name") {
+		t.Errorf("%v", diags)
 	}
 }
 

@@ -32,6 +32,7 @@ func newDrainAction() action.Action {
 			"`kube_control_plane_replica` instead.",
 		attributes: map[string]schema.Attribute{
 			"pki": actionBundle(), "endpoint": actionEndpoint(),
+			"additional_endpoints": actionAdditional(),
 			"host": schema.SingleNestedAttribute{
 				Required: true, MarkdownDescription: "The machine of the replica.",
 				Attributes: map[string]schema.Attribute{
@@ -52,17 +53,17 @@ func newDrainAction() action.Action {
 
 func drain(ctx context.Context, s *session, config tfsdk.Config, diags *diag.Diagnostics) {
 	var m struct {
-		PKI      types.String `tfsdk:"pki"`
-		Host     types.Object `tfsdk:"host"`
-		Endpoint types.Object `tfsdk:"endpoint"`
-		Hold     types.String `tfsdk:"hold"`
+		PKI  types.String `tfsdk:"pki"`
+		Host types.Object `tfsdk:"host"`
+		hookedEndpoints
+		Hold types.String `tfsdk:"hold"`
 	}
 	diags.Append(config.Get(ctx, &m)...)
 	if diags.HasError() {
 		return
 	}
 	bundle := s.mustBundle(m.PKI, diags)
-	s.knowHooks(ctx, m.Endpoint, bundle, diags)
+	s.knowHooks(ctx, m.hooked(), bundle, diags)
 	hold, err := parseDuration(m.Hold)
 	if err != nil {
 		addInvalid(diags, path.Root("hold"), "Invalid duration", err)

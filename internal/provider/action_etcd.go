@@ -136,6 +136,7 @@ func newDefragmentAction() action.Action {
 			"instead.",
 		attributes: map[string]schema.Attribute{
 			"pki": actionBundle(), "peers": actionPeers(), "endpoint": actionEndpoint(),
+			"additional_endpoints": actionAdditional(),
 			"members": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Names of the members to defragment. Default: all.",
@@ -153,10 +154,10 @@ func newDefragmentAction() action.Action {
 func defragment(ctx context.Context, s *session, config tfsdk.Config, diags *diag.Diagnostics) {
 	var m struct {
 		etcdActionModel
-		Endpoint types.Object `tfsdk:"endpoint"`
-		Members  types.Set    `tfsdk:"members"`
-		MinFree  types.Int64  `tfsdk:"min_free_percent"`
-		Force    types.Bool   `tfsdk:"force"`
+		hookedEndpoints
+		Members types.Set   `tfsdk:"members"`
+		MinFree types.Int64 `tfsdk:"min_free_percent"`
+		Force   types.Bool  `tfsdk:"force"`
 	}
 	diags.Append(config.Get(ctx, &m)...)
 	if diags.HasError() {
@@ -174,7 +175,7 @@ func defragment(ctx context.Context, s *session, config tfsdk.Config, diags *dia
 	if len(selected) > 0 {
 		maps.DeleteFunc(specs, func(name string, _ etcd.Spec) bool { return !slices.Contains(selected, name) })
 	}
-	s.knowHooks(ctx, m.Endpoint, firstOf(specs).Bundle, diags)
+	s.knowHooks(ctx, m.hooked(), firstOf(specs).Bundle, diags)
 	s.defragmentAll(ctx, specs, defragmentation(m.MinFree, m.Force), diags)
 }
 

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // adoptions are the identities that Create calls of this run create or adopt. Two resources of a
@@ -25,31 +23,23 @@ func identity(kind string, parts ...string) string {
 	return strings.Join(append([]string{kind}, parts...), "\x00")
 }
 
-func (a *adoptions) record(identity string) {
+func (a *adoptions) record(identities ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.identities == nil {
 		a.identities = map[string]bool{}
 	}
-	a.identities[identity] = true
+	for _, identity := range identities {
+		a.identities[identity] = true
+	}
 }
 
-// superseded returns a function that reports whether an identity is recorded at the time of the
+// superseded returns a function that reports whether one of the identities is recorded at the time of the
 // call.
-func (a *adoptions) superseded(identity string) func() bool {
+func (a *adoptions) superseded(identities ...string) func() bool {
 	return func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.identities[identity]
+		return slices.ContainsFunc(identities, func(identity string) bool { return a.identities[identity] })
 	}
-}
-
-// joined returns the sorted addresses of machines as one string.
-func joined(machines map[string]*host.Host) string {
-	var all []string
-	for _, machine := range machines {
-		all = append(all, machine.Address())
-	}
-	slices.Sort(all)
-	return strings.Join(all, ",")
 }

@@ -20,11 +20,12 @@ type bootstrapTokenModel struct {
 	Validity     types.String `tfsdk:"validity"`
 	NeverExpires types.Bool   `tfsdk:"never_expires"`
 
-	TokenID     types.String `tfsdk:"token_id"`
-	Token       types.String `tfsdk:"token"`
-	JoinCommand types.String `tfsdk:"join_command"`
-	Hashes      types.List   `tfsdk:"ca_cert_hashes"`
-	ExpiresAt   types.String `tfsdk:"expires_at"`
+	TokenID       types.String `tfsdk:"token_id"`
+	Token         types.String `tfsdk:"token"`
+	JoinCommand   types.String `tfsdk:"join_command"`
+	DiscoveryFile types.String `tfsdk:"discovery_file"`
+	Hashes        types.List   `tfsdk:"ca_cert_hashes"`
+	ExpiresAt     types.String `tfsdk:"expires_at"`
 }
 
 const (
@@ -50,6 +51,9 @@ const (
 	tokenText    = "The token: its ID, a dot and its secret."
 	tokenCommand = "The command that makes a machine with kubelet, kubeadm and a container runtime a worker. It " +
 		"contains the token."
+	tokenFile = "A kubeconfig with the endpoint, the Kubernetes CAs and the token, for `kubeadm join --discovery-file " +
+		"FILE` without another argument. It works where API servers refuse requests without credentials. On the " +
+		"machine, give it mode 0600 and delete it after the join."
 	tokenExpiring = "When the token expires, RFC 3339; null if never."
 )
 
@@ -80,14 +84,15 @@ func (m *bootstrapTokenModel) create(
 		return
 	}
 	m.TokenID, m.Token, m.ExpiresAt = types.StringValue(token.ID), types.StringValue(token.Text()), timeString(expires)
-	m.JoinCommand = types.StringValue(m.command(ctx, bundle, token.Text(), diags))
+	m.renderJoin(ctx, bundle, token.Text(), diags)
 }
 
-// command returns the join command for a token, at the endpoint and with the CAs of now.
-func (m *bootstrapTokenModel) command(
+// renderJoin sets the join command and the discovery file of a token, at the endpoint and with the CAs of now.
+func (m *bootstrapTokenModel) renderJoin(
 	ctx context.Context, bundle *pki.Bundle, token string, diags *diag.Diagnostics,
-) string {
+) {
 	registration := decodeEndpoint(ctx, m.Endpoint, bundle, diags)
-	at := nodebootstrap.Settings{Host: registration.Address, Port: registration.Port}
-	return nodebootstrap.JoinCommand(at.Endpoint(), token, stringsOf(ctx, m.Hashes, diags))
+	at := nodebootstrap.Settings{Bundle: bundle, Host: registration.Address, Port: registration.Port}
+	command := nodebootstrap.JoinCommand(at.Endpoint(), token, stringsOf(ctx, m.Hashes, diags))
+	m.JoinCommand, m.DiscoveryFile = types.StringValue(command), types.StringValue(at.DiscoveryFileOf(token))
 }

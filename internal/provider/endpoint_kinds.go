@@ -25,15 +25,15 @@ import (
 // endpointKind is an endpoint of one kind: a spec of the kind's domain package, with the
 // operations on it.
 type endpointKind interface {
-	identity() string
+	identities() []string
 	address() string
 	create(ctx context.Context) (endpoint.Status, error)
 	read(ctx context.Context) (endpoint.Status, error)
 	// update gets the spec before the change, which is of the same kind.
 	update(ctx context.Context, before endpointKind) (endpoint.Status, error)
 	// remove waits, in addition to the drain, for replicas that leave. alone is called for a
-	// machine that belongs to another endpoint.
-	remove(ctx context.Context, wait time.Duration, alone func(why string)) error
+	// machine that belongs to another endpoint. It returns endpoint.ErrSuperseded if a Create has taken the endpoint over.
+	remove(ctx context.Context, wait time.Duration, superseded endpoint.Superseded, alone func(why string)) error
 }
 
 // registrars creates the registrar of a registration, whatever the kind of its endpoint.
@@ -43,8 +43,8 @@ type registrars struct {
 	dns      *dns.Endpoints
 	bgp      *bgp.Endpoints
 	kubeVIP  *kubevip.Endpoints
-	// hooks are those of the configuration, by endpoint: a registration that a machine has recorded
-	// has none.
+	// hooks are those of the configuration, by endpoint: a registration that a machine has recorded, or
+	// that finds the replicas for a query, has none.
 	hooks *sync.Map
 }
 
@@ -60,29 +60,33 @@ func (r registrars) For(registration endpoint.Registration) registrar {
 	return combine(registration.All(), nil, r.single)
 }
 
-// changing is For, for the change of a replica that leaves the endpoints that only the registration
-// before has.
-func (r registrars) changing(replica string, before, after endpoint.Registration) registrar {
+// changing is For, for the change of a replica that comes to other endpoints, and leaves those that only the
+// registration before has and those at which it was to be registered.
+func (r registrars) changing(
+	replica string, before, after endpoint.Registration, attempted []combined.Endpoint,
+) registrar {
+	if slices.Equal(before.IDs(), after.IDs()) && len(attempted) == 0 {
+		return r.For(after)
+	}
 	left := slices.DeleteFunc(before.All(), func(b endpoint.Registration) bool {
 		return slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.ID() == b.ID() })
 	})
-	if len(left) == 0 {
-		return r.For(after)
-	}
-	return combine(after.All(), &leaving{replica, left}, r.single)
+	r.know(left...)
+	return combine(after.All(), &moving{replica, left, attempted}, r.single)
 }
 
-// leaving is a replica that leaves endpoints.
-type leaving struct {
+// moving is a replica whose endpoints change.
+type moving struct {
 	replica   string
-	endpoints []endpoint.Registration
+	left      []endpoint.Registration
+	attempted []combined.Endpoint
 }
 
 // combine returns one registrar for all registrations.
 func combine(
-	registrations []endpoint.Registration, leaves *leaving, single func(endpoint.Registration) registrar,
+	registrations []endpoint.Registration, moves *moving, single func(endpoint.Registration) registrar,
 ) registrar {
-	if len(registrations) == 1 && leaves == nil {
+	if len(registrations) == 1 && moves == nil {
 		return single(registrations[0])
 	}
 	part := func(registration endpoint.Registration) combined.Endpoint {
@@ -92,11 +96,12 @@ func combine(
 	for _, registration := range registrations {
 		all.Endpoints = append(all.Endpoints, part(registration))
 	}
-	if leaves != nil {
-		all.Replica = leaves.replica
-		for _, registration := range leaves.endpoints {
+	if moves != nil {
+		all.Replica = moves.replica
+		for _, registration := range moves.left {
 			all.Left = append(all.Left, part(registration))
 		}
+		all.Left = append(all.Left, moves.attempted...)
 	}
 	return &all
 }
@@ -105,7 +110,6 @@ func combine(
 func (r registrars) single(registration endpoint.Registration) registrar {
 	switch registration.Kind {
 	case endpoint.External:
-		r.know(registration)
 		return r.external.For(registration)
 	case endpoint.DNS:
 		return r.dns.For(registration)
@@ -183,20 +187,22 @@ func (r registrars) recorded(registration endpoint.Registration, cluster string)
 	})
 }
 
-// know notes the hooks of an endpoint for recorded.
-func (r registrars) know(registration endpoint.Registration) {
-	r.hooks.Store(endpointID(registration), registration.Hooks)
+// know notes the hooks that a configuration has for endpoints, for recorded.
+func (r registrars) know(registrations ...endpoint.Registration) {
+	for _, registration := range registrations {
+		r.hooks.Store(endpointID(registration), registration.Hooks)
+	}
 }
 
 func endpointID(r endpoint.Registration) string {
-	return identity("kube_control_plane_endpoint", r.ClusterID, r.Address, "")
+	return identity("kube_control_plane_endpoint", r.ClusterID, r.ID())
 }
 
 // recordedReplica reads what the record of the machine at an address says of its replica.
 func (s *session) recordedReplica(ctx context.Context, address string) (targets.Replica, error) {
 	observed, err := s.replicas.Recorded(ctx, s.machine(address))
 	if err != nil || observed.Name == "" {
-		return targets.Replica{}, err
+		return targets.Replica{Foreign: observed.Foreign, ClusterID: observed.ClusterID}, err
 	}
 	registration, err := registrationIn(observed.Registration)
 	if err != nil {
@@ -214,8 +220,14 @@ type haproxyEndpoint struct {
 	registrars *haproxy.Registrars
 }
 
-func (e haproxyEndpoint) identity() string {
-	return identity("kube_control_plane_endpoint", e.ClusterID, e.Address, joined(e.Hosts))
+// identities has one for each host: what a Create finds on a host that it shares with another resource is the same
+// endpoint, and its records name the hosts that leave. Without a common host, nobody else would remove the address.
+func (e haproxyEndpoint) identities() []string {
+	var all []string
+	for _, machine := range e.Hosts {
+		all = append(all, identity(endpointID(e.Registration()), machine.Address()))
+	}
+	return all
 }
 
 func (e haproxyEndpoint) address() string { return e.Address }
@@ -233,9 +245,11 @@ func (e haproxyEndpoint) update(ctx context.Context, before endpointKind) (endpo
 	return haproxy.Update(ctx, prior.Spec, e.Spec)
 }
 
-func (e haproxyEndpoint) remove(ctx context.Context, wait time.Duration, alone func(string)) error {
+func (e haproxyEndpoint) remove(
+	ctx context.Context, wait time.Duration, superseded endpoint.Superseded, alone func(string),
+) error {
 	return haproxy.Delete(ctx, e.Spec, haproxy.DeleteOptions{
-		Abandon: e.Abandon, WaitForReplicas: e.DrainTimeout + wait,
+		Abandon: e.Abandon, WaitForReplicas: e.DrainTimeout + wait, Superseded: superseded,
 		LeftAlone: func(why string) { alone(problem.Block(why)) },
 	})
 }
@@ -247,14 +261,19 @@ type operations[S any] interface {
 	Update(ctx context.Context, before, s S) (endpoint.Status, error)
 }
 
+// deletion deletes one endpoint, see endpointKind.remove.
+type deletion = func(
+	ctx context.Context, wait time.Duration, superseded endpoint.Superseded, alone func(why string),
+) error
+
 // targetsEndpoint is an endpoint without balancers.
 type targetsEndpoint[S interface{ Registration() endpoint.Registration }] struct {
 	operations[S]
 	spec   S
-	delete func(ctx context.Context, wait time.Duration, alone func(why string)) error
+	delete deletion
 }
 
-func (e targetsEndpoint[S]) identity() string { return endpointID(e.spec.Registration()) }
+func (e targetsEndpoint[S]) identities() []string { return []string{endpointID(e.spec.Registration())} }
 
 func (e targetsEndpoint[S]) address() string { return e.spec.Registration().Address }
 
@@ -271,31 +290,41 @@ func (e targetsEndpoint[S]) update(ctx context.Context, before endpointKind) (en
 	return e.Update(ctx, prior.spec, e.spec)
 }
 
-func (e targetsEndpoint[S]) remove(ctx context.Context, wait time.Duration, alone func(string)) error {
-	return e.delete(ctx, wait, alone)
+func (e targetsEndpoint[S]) remove(
+	ctx context.Context, wait time.Duration, superseded endpoint.Superseded, alone func(string),
+) error {
+	return e.delete(ctx, wait, superseded, alone)
 }
 
 func newExternalEndpoint(e *external.Endpoints, s external.Spec) endpointKind {
-	return targetsEndpoint[external.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
-		return e.Delete(ctx, s, s.DrainTimeout+wait)
+	return targetsEndpoint[external.Spec]{e, s, func(
+		ctx context.Context, wait time.Duration, superseded endpoint.Superseded, _ func(string),
+	) error {
+		return e.Delete(ctx, s, s.DrainTimeout+wait, superseded)
 	}}
 }
 
 func newDNSEndpoint(e *dns.Endpoints, s dns.Spec) endpointKind {
-	return targetsEndpoint[dns.Spec]{e, s, func(ctx context.Context, wait time.Duration, alone func(string)) error {
-		return e.Delete(ctx, s, s.DrainTimeout+s.Zone.TTL+wait, func(why string) { alone(problem.Block(why)) })
+	return targetsEndpoint[dns.Spec]{e, s, func(
+		ctx context.Context, wait time.Duration, superseded endpoint.Superseded, alone func(string),
+	) error {
+		return e.Delete(ctx, s, s.DrainTimeout+s.Zone.TTL+wait, superseded, func(why string) { alone(problem.Block(why)) })
 	}}
 }
 
 func newBGPEndpoint(e *bgp.Endpoints, s bgp.Spec) endpointKind {
-	return targetsEndpoint[bgp.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
-		return e.Delete(ctx, s, s.DrainTimeout+s.Propagation+wait)
+	return targetsEndpoint[bgp.Spec]{e, s, func(
+		ctx context.Context, wait time.Duration, superseded endpoint.Superseded, _ func(string),
+	) error {
+		return e.Delete(ctx, s, s.DrainTimeout+s.Propagation+wait, superseded)
 	}}
 }
 
 func newKubeVIPEndpoint(e *kubevip.Endpoints, s kubevip.Spec) endpointKind {
-	return targetsEndpoint[kubevip.Spec]{e, s, func(ctx context.Context, wait time.Duration, _ func(string)) error {
-		return e.Delete(ctx, s, s.DrainTimeout+s.LeaseDuration+s.Announcement.Propagation+wait)
+	return targetsEndpoint[kubevip.Spec]{e, s, func(
+		ctx context.Context, wait time.Duration, superseded endpoint.Superseded, _ func(string),
+	) error {
+		return e.Delete(ctx, s, s.DrainTimeout+s.LeaseDuration+s.Announcement.Propagation+wait, superseded)
 	}}
 }
 
@@ -358,5 +387,6 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		LivenessProbe:     balancers.LivenessProbe.ValueBool(),
 		Abandon:           r.session.abandon,
 		Registered:        r.session.registeredAt(m.bundle.ClusterID, m.Address.ValueString()),
+		Machine:           r.session.machine,
 	}}
 }

@@ -91,9 +91,10 @@ func (e *bootstrapTokenEphemeral) Schema(
 				Optional: true, MarkdownDescription: tokenForever + ".",
 				Validators: []validator.Bool{boolvalidator.ConflictsWith(path.MatchRoot("validity"))},
 			},
-			"token_id":     schema.StringAttribute{Computed: true, MarkdownDescription: tokenIDText},
-			"token":        secret(tokenText),
-			"join_command": secret(tokenCommand),
+			"token_id":       schema.StringAttribute{Computed: true, MarkdownDescription: tokenIDText},
+			"token":          secret(tokenText),
+			"join_command":   secret(tokenCommand),
+			"discovery_file": secret(tokenFile),
 			"ca_cert_hashes": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType, MarkdownDescription: caCertHashes,
 			},

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -61,7 +64,7 @@ func TestRecordedHooks(t *testing.T) {
 		}
 	}
 	var diags diag.Diagnostics
-	know := func(object types.Object) { s.knowHooks(t.Context(), object, bundle, &diags) }
+	know := func(objects ...types.Object) { s.knowHooks(t.Context(), objects, bundle, &diags) }
 	expect("not known", endpoint.Hooks{}, true)
 	know(memberEndpoint("other.example.com", "/bin/true"))
 	know(types.ObjectNull(memberEndpoint("").AttributeTypes(t.Context())))
@@ -69,7 +72,79 @@ func TestRecordedHooks(t *testing.T) {
 	know(memberEndpoint("api.example.com", hooks.Drain...))
 	expect("known", hooks, true)
 	know(memberEndpoint("api.example.com"))
+	know(memberEndpoint("10.0.0.100"), memberEndpoint("api.example.com", hooks.Drain...))
+	expect("those of an additional endpoint", hooks, true)
+	know(memberEndpoint("api.example.com", hooks.Drain...), memberEndpoint("api.example.com"))
+	expect("balancers have the same address", hooks, true)
+	know(memberEndpoint("api.example.com"))
 	expect("the configuration has none any more", endpoint.Hooks{}, false)
+	if diags.HasError() {
+		t.Error(diags)
+	}
+}
+
+// TestQueriesLeaveHooksKnown: a resource that only asks the replicas of an endpoint does not have its hooks, and what
+// reads a record has none either. What a replica's configuration says stays known, for the endpoint of that kind.
+func TestQueriesLeaveHooksKnown(t *testing.T) {
+	ctx, none := t.Context(), endpoint.Hooks{}
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{pool: pool}
+	observer := targets.NewObserver(s.machine, nil)
+	s.registrars = registrars{
+		external: external.New(observer), haproxy: haproxy.NewRegistrars(s.machine), hooks: &sync.Map{},
+	}
+	first := endpoint.Registration{Kind: endpoint.External, Address: "api.example.com", ClusterID: "abc"}
+	second := endpoint.Registration{Kind: endpoint.External, Address: "10.0.0.100", ClusterID: "abc"}
+	balancers := endpoint.Registration{Kind: endpoint.HAProxy, Address: second.Address, ClusterID: "abc"}
+	var diags diag.Diagnostics
+	object := func(r endpoint.Registration, drain ...string) types.Object {
+		out, more := registrationObject(ctx, r)
+		diags.Append(more...)
+		attributes := out.Attributes()
+		attributes["hooks"] = memberEndpoint("", drain...).Attributes()["hooks"]
+		return types.ObjectValueMust(registrationTypes, attributes)
+	}
+	expect := func(what string, r endpoint.Registration, hooks endpoint.Hooks, has bool) {
+		t.Helper()
+		r.HasHooks = true
+		registrar, ok := s.registrars.recorded(r, "prod").(*external.Registrar)
+		if !ok || !reflect.DeepEqual(registrar.Hooks, hooks) || registrar.HasHooks != has {
+			t.Errorf("%s: %+v", what, registrar)
+		}
+	}
+	query := func(r endpoint.Registration) {
+		arguments, _ := clusterEndpointSchema("").GetType().(types.ObjectType)
+		model, more := types.ObjectValueFrom(ctx, arguments.AttrTypes, queryEndpointModel{
+			Address: types.StringValue(r.Address), ClusterID: types.StringValue(r.ClusterID),
+			Kind: types.StringValue(string(r.Kind)), Further: types.ListNull(types.StringType),
+			Hosts: types.MapNull(types.StringType), Zone: types.ObjectNull(zoneTypes),
+			BGP: types.ObjectNull(announcementTypes), KubeVIP: types.ObjectNull(electionTypes),
+		})
+		diags.Append(more...)
+		s.registrars.For(decodeEndpoint(ctx, model, nil, &diags))
+	}
+	query(first)
+	expect("asked before a replica", first, none, true)
+	replica := replicaBehind(object(first, "/bin/first"))
+	replica.bundle = &pki.Bundle{ClusterID: "abc"}
+	r := &replicaResource{}
+	r.session = s
+	additional := func(objects ...types.Object) {
+		replica.AdditionalEndpoints = listOf(ctx, registrationTypes, objects, &diags)
+		r.spec(ctx, replica, &diags)
+	}
+	additional(object(second, "/bin/second"))
+	query(first)
+	query(second)
+	expect("the first", first, endpoint.Hooks{Drain: []string{"/bin/first"}}, true)
+	expect("an additional one", second, endpoint.Hooks{Drain: []string{"/bin/second"}}, true)
+	additional(object(balancers))
+	expect("balancers have the address", second, endpoint.Hooks{Drain: []string{"/bin/second"}}, true)
+	additional(object(second))
+	expect("the configuration has none any more", second, none, false)
 	if diags.HasError() {
 		t.Error(diags)
 	}
@@ -91,26 +166,44 @@ func TestHooksAreMissing(t *testing.T) {
 	hooks, _ := known.Attributes()["hooks"].(types.Object)
 	host := types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
 		map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
-	const own, other = "https://10.0.0.11:2379", "https://10.0.0.12:2379"
+	const own, others = "https://10.0.0.11:2379", "https://10.0.0.12:2379"
+	other := memberEndpoint("10.0.0.100", "/bin/true")
 	for name, test := range map[string]struct {
-		member   types.Object
-		endpoint types.Object
-		etcd     []string
-		warns    bool
+		member     []types.Object // endpoint, and the additional one
+		endpoint   types.Object
+		additional []types.Object
+		etcd       []string
+		warns      bool
 	}{
-		"no endpoint":   {types.ObjectNull(none.AttributeTypes(ctx)), at(hooks), []string{own}, true},
-		"no hooks":      {none, at(hooks), []string{own}, true},
-		"hooks":         {known, at(hooks), []string{own}, false},
-		"other members": {none, at(hooks), []string{own, other}, false},
+		"no endpoint":      {nil, at(hooks), nil, []string{own}, true},
+		"no hooks":         {[]types.Object{none}, at(hooks), nil, []string{own}, true},
+		"hooks":            {[]types.Object{known}, at(hooks), nil, []string{own}, false},
+		"those of another": {[]types.Object{other}, at(hooks), nil, []string{own}, true},
+		"other members":    {[]types.Object{none}, at(hooks), nil, []string{own, others}, false},
 		"no hook at all": {
-			none, at(types.ObjectNull(hooksTypes)), []string{own}, false,
+			[]types.Object{none}, at(types.ObjectNull(hooksTypes)), nil, []string{own}, false,
+		},
+		"an additional endpoint": {
+			nil, at(types.ObjectNull(hooksTypes)), []types.Object{at(hooks)}, []string{own}, true,
+		},
+		"an additional endpoint, known": {
+			[]types.Object{other, known}, at(types.ObjectNull(hooksTypes)), []types.Object{at(hooks)}, []string{own}, false,
 		},
 	} {
 		s, warnings := &session{}, diag.Diagnostics{}
-		etcdMemberModel{ClientURL: types.StringValue(own), Endpoint: test.member}.planHooks(s)
+		member := etcdMemberModel{ClientURL: types.StringValue(own)}
+		member.Endpoint = types.ObjectNull(none.AttributeTypes(ctx))
+		if len(test.member) > 0 {
+			member.Endpoint = test.member[0]
+			member.AdditionalEndpoints = listOf(ctx, none.AttributeTypes(ctx), test.member[1:], &diags)
+		}
+		member.planHooks(ctx, s, &diags)
 		urls, more := types.SetValueFrom(ctx, types.StringType, test.etcd)
 		diags.Append(more...)
-		replicaModel{Host: host, Endpoint: test.endpoint, Etcd: urls}.warnHooks(ctx, s, &warnings)
+		replicaModel{
+			Host: host, Endpoint: test.endpoint, Etcd: urls,
+			AdditionalEndpoints: listOf(ctx, registrationTypes, test.additional, &diags),
+		}.warnHooks(ctx, s, &warnings)
 		if got := warnings.WarningsCount() == 1; got != test.warns || warnings.HasError() {
 			t.Errorf("%s: %v", name, warnings)
 		}
@@ -118,4 +211,12 @@ func TestHooksAreMissing(t *testing.T) {
 	if diags.HasError() {
 		t.Error(diags)
 	}
+}
+
+func listOf(
+	ctx context.Context, of map[string]attr.Type, objects []types.Object, diags *diag.Diagnostics,
+) types.List {
+	list, more := types.ListValueFrom(ctx, types.ObjectType{AttrTypes: of}, objects)
+	diags.Append(more...)
+	return list
 }

@@ -58,7 +58,7 @@ func (r *etcdMemberResource) ImportState(
 	i.set("upgrade_snapshots_kept", int64(observed.SnapshotsKept))
 	i.set("archives_kept", int64(observed.ArchivesKept))
 	i.setSnapshots(observed.Snapshots)
-	i.set("liveness_probe", observed.LivenessProbe)
+	i.set("liveness_probe", observed.LivenessProbe || observed.Runtime == machine.StaticPod)
 	if observed.MetricsAddress != "" {
 		i.set("metrics.address", observed.MetricsAddress)
 	}

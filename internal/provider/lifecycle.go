@@ -15,18 +15,26 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// reportUnread handles a Read that failed. An unreachable machine is not a deleted one, so the
+// reportUnread handles a Read that failed. A machine that is unreachable, or hangs, is not a deleted one, so the
 // state is kept and the user gets a warning. A machine that answers but cannot be trusted is an
 // error even if the user has abandoned it: an untrusted host key can mean a man-in-the-middle
 // attack.
 func reportUnread(diags *diag.Diagnostics, what string, err error) {
 	p := asProblem(what+" not read", err)
-	if !host.Unreachable(err) {
+	if !host.Unanswered(err) {
 		diags.AddAttributeError(path.Root("host"), p.Title(), p.Text())
 		return
 	}
 	p.Unchanged = "the state keeps the last observed values."
 	diags.AddWarning(what+" not read", p.Title()+"\n"+p.Text())
+}
+
+// warnRotationUnknown warns that an endpoint has not said whether a replica is in rotation. The plan goes on: it may be
+// what repairs the endpoint.
+func warnRotationUnknown(diags *diag.Diagnostics, what string, err error) {
+	p := asProblem("Rotation not read", err)
+	p.Unchanged = "registered keeps the last observed value."
+	diags.AddWarning(what+": rotation not read", p.Title()+"\n"+p.Text())
 }
 
 // warnGone warns why a Read removes a resource from the state. Without the warning, the plan

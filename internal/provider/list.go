@@ -49,7 +49,7 @@ func (l *machineList) ListResourceConfigSchema(
 	_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: l.description + " Nothing is changed. The PKI bundle is on no machine: import it " +
+		MarkdownDescription: l.description + " Nothing is changed. No machine has the complete PKI bundle: import it " +
 			"(`kube_pki_bundle`), and set `pki` in the generated configuration.",
 		Attributes: map[string]schema.Attribute{
 			"host": schema.SingleNestedAttribute{

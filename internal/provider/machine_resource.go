@@ -61,10 +61,10 @@ func takeWriteOnly(ctx context.Context, m any, config tfsdk.Config, diags *diag.
 // machineDomain has the operations of a resource's domain package.
 type machineDomain[M, S, T any] interface {
 	spec(ctx context.Context, m M, diags *diag.Diagnostics) S
-	identity(S) string
+	identities(S) []string // a Create and a Delete with one in common are of the same object
 	priorObject(ctx context.Context, m M) priorObject
 	createOn(ctx context.Context, s S) (T, error)
-	readFrom(ctx context.Context, s S) (T, error)
+	readFrom(ctx context.Context, s S, diags *diag.Diagnostics) (T, error)
 	updateOn(ctx context.Context, before, after M, s S, diags *diag.Diagnostics) (T, error)
 	deleteFrom(ctx context.Context, s S, superseded func() bool, diags *diag.Diagnostics) error
 }
@@ -105,7 +105,7 @@ func (r *machineResource[M, P, S, T]) decodePlan(
 		state = new(M)
 		diags.Append(req.State.Get(ctx, state)...)
 		state.shared().bundle = r.session.prior(state.shared().PKI)
-		state.shared().newID = hasNewID(ctx, req.Private, diags)
+		state.shared().newID = isSet(ctx, req.Private, newIDKey, diags)
 	}
 	if !req.Plan.Raw.IsNull() {
 		plan = new(M)
@@ -118,16 +118,17 @@ func (r *machineResource[M, P, S, T]) decodePlan(
 // newIDKey is the private-state key that records that the next update changes the ID.
 const newIDKey = "new_id"
 
-// keepNewID writes nothing if nothing changes. Terraform treats a difference of the private
-// state as a change of the resource.
-func keepNewID(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse, newID bool) {
-	if newID != hasNewID(ctx, req.Private, &resp.Diagnostics) {
-		resp.Diagnostics.Append(resp.Private.SetKey(ctx, newIDKey, strconv.AppendBool(nil, newID))...)
+// keepSet records in the private state whether a key is set. It writes nothing if nothing changes: Terraform treats a
+// difference of the private state as a change of the resource.
+func keepSet(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse, key string, set bool) {
+	if set != isSet(ctx, req.Private, key, &resp.Diagnostics) {
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, key, strconv.AppendBool(nil, set))...)
 	}
 }
 
-func hasNewID(ctx context.Context, private privateState, diags *diag.Diagnostics) bool {
-	text, more := private.GetKey(ctx, newIDKey)
+// isSet reports whether keepSet has recorded that a key is set.
+func isSet(ctx context.Context, private privateState, key string, diags *diag.Diagnostics) bool {
+	text, more := private.GetKey(ctx, key)
 	diags.Append(more...)
 	return string(text) == "true"
 }
@@ -161,7 +162,7 @@ func (r *machineResource[M, P, S, T]) Create(
 	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
 	defer cancel()
 	r.session.begin()
-	r.session.adoptions.record(r.domain.identity(spec))
+	r.session.adoptions.record(r.domain.identities(spec)...)
 	status, err := r.domain.createOn(ctx, spec)
 	m.fill(status)
 	if err != nil {
@@ -193,7 +194,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 	}
 	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
 	defer cancel()
-	status, err := r.domain.readFrom(ctx, spec)
+	status, err := r.domain.readFrom(ctx, spec, &resp.Diagnostics)
 	if errors.Is(err, r.gone) {
 		warnGone(&resp.Diagnostics, err)
 		resp.State.RemoveResource(ctx)
@@ -204,7 +205,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 		return
 	}
 	m.fill(status)
-	keepNewID(ctx, req, resp, m.shared().newID)
+	keepSet(ctx, req, resp, newIDKey, m.shared().newID)
 	r.session.disruption().observed(r.domain.priorObject(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
@@ -267,7 +268,7 @@ func (r *machineResource[M, P, S, T]) Delete(
 	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
 	defer cancel()
 	r.session.begin()
-	superseded := r.session.adoptions.superseded(r.domain.identity(spec))
+	superseded := r.session.adoptions.superseded(r.domain.identities(spec)...)
 	if err := r.domain.deleteFrom(ctx, spec, superseded, &resp.Diagnostics); err != nil {
 		addError(&resp.Diagnostics, r.at, r.noun+" not deleted", err)
 	}

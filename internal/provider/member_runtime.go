@@ -19,9 +19,9 @@ func runtimeSchema() schema.StringAttribute {
 		Validators: []validator.String{stringvalidator.OneOf(string(machine.Systemd), string(machine.StaticPod))},
 		MarkdownDescription: "What runs the member: `systemd` (the default), a unit with the installed program; or " +
 			"`static_pod`, a pod that the machine's kubelet runs from `/etc/kubernetes/manifests`, in kubeadm's form. The " +
-			"machine needs a kubelet and a container runtime (`install_kubelet`). `volume`, `archived_data_dir`, `restore`, " +
-			"`resources` and `liveness_probe` are not supported with it. A change moves an existing member, on its data, " +
-			"one member at a time; not together with `version`. See " +
+			"machine needs a kubelet and a container runtime (`install_kubelet`). `volume`, `archived_data_dir`, `restore` " +
+			"and `resources` are not supported with it, and the kubelet probes it instead of `liveness_probe`. A change moves " +
+			"an existing member, on its data, one member at a time; not together with `version`. See " +
 			"[Static pods](../guides/static-pods.md#from-one-runtime-to-the-other).",
 	}
 }
@@ -80,10 +80,6 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 				name+` is not supported with runtime = "static_pod".`+"\nNext step: omit "+name+`, or use runtime = "systemd".`)
 		}
 	}
-	if m.Liveness.ValueBool() {
-		diags.AddAttributeError(path.Root("liveness_probe"), "Not supported with a static pod",
-			"The kubelet probes static pods itself.\nNext step: omit liveness_probe.")
-	}
 }
 
 // planRuntime says what changes hands when an existing member changes its runtime.
@@ -104,8 +100,8 @@ func (m etcdMemberModel) planRuntime(state etcdMemberModel, diags *diag.Diagnost
 
 // handedOver says what changes hands on the machine of a member that moves to a runtime.
 var handedOver = map[machine.Runtime]string{
-	machine.StaticPod: "etcd.service and its drop-ins are removed. Root runs the pod: the data directory and the keys " +
-		"stay those of the user etcd, and new files in it belong to root. A manifest of kubeadm that was kept in " +
+	machine.StaticPod: "etcd.service and its drop-ins are removed. Root runs the pod: the data directory and the " +
+		"member's certificates and keys are given to root. A manifest of kubeadm that was kept in " +
 		layout.Inherited + " is used again, byte for byte, if it says what the configuration does.",
 	machine.Systemd: "The manifest is removed from the kubelet's directory; one that kubeadm has written is kept in " +
 		layout.Inherited + ". The data directory and the member's certificates and keys are given to the user etcd, who " +

@@ -76,9 +76,14 @@ func (m replicaModel) resourceID() string {
 
 // notWithRotation rejects a version change and a stage of a rotation in the same apply. A
 // version that does not start can be rolled back. A stage cannot, because other components may
-// already depend on it.
-func notWithRotation(before, after *pki.Bundle) error {
-	if before == nil || after == nil || maps.Equal(before.Generations(), after.Generations()) {
+// already depend on it. after is nil while it is not known: each stage that is planned makes it unknown.
+func (s *session) notWithRotation(before, after *pki.Bundle) error {
+	switch {
+	case before == nil:
+		return nil
+	case after == nil && !s.rotationEnds.turns(before.ClusterID):
+		return nil
+	case after != nil && maps.Equal(before.Generations(), after.Generations()):
 		return nil
 	}
 	return errors.New("version and rotation of the PKI bundle change together: a failed version change can be " +
@@ -189,7 +194,9 @@ func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics
 
 // fill sets the attributes from the observed status.
 func (m *replicaModel) fill(s controlplane.Status) {
-	m.Registered = types.BoolValue(s.Registered)
+	if s.RotationErr == nil {
+		m.Registered = types.BoolValue(s.Registered)
+	}
 	m.MachineID = types.StringValue(s.MachineID)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Expiry = timeString(s.CertificateExpiry)

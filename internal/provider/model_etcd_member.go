@@ -18,10 +18,10 @@ import (
 
 type etcdMemberModel struct {
 	machineModel
+	hookedEndpoints
 
 	Name        types.String `tfsdk:"name"`
 	Host        types.Object `tfsdk:"host"`
-	Endpoint    types.Object `tfsdk:"endpoint"`
 	Peers       types.Map    `tfsdk:"peers"`
 	Signed      types.Object `tfsdk:"signed"`
 	Version     types.String `tfsdk:"version"`

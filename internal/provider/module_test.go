@@ -57,7 +57,7 @@ func TestModulePassesArguments(t *testing.T) {
 				got[a.Name] = true
 				continue
 			}
-			if regexp.MustCompile(`(?m)^  ` + a.Name + ` += (kube_|var\.` + a.Name + `\n)`).MatchString(block[1]) {
+			if regexp.MustCompile(`(?m)^  ` + a.Name + ` += (kube_|(.* : )?var\.` + a.Name + `\n)`).MatchString(block[1]) {
 				continue // the value of another resource
 			}
 			for _, name := range nestedArguments(a.Name, a) {

@@ -51,12 +51,16 @@ func TestPlansForWorkers(t *testing.T) {
 	token := map[string]any{
 		"id": "abcdef", "pki": text, "endpoint": workerEndpoint(here.ClusterID), "token_id": "abcdef",
 		"token": "abcdef.0123456789abcdef", "join_command": "kubeadm join", "ca_cert_hashes": pinsOf(t, here),
-		"expires_at": time.Now().Add(-time.Hour).Format(time.RFC3339), "sealed_for": []string{},
+		"discovery_file": "users",
+		"expires_at":     time.Now().Add(-time.Hour).Format(time.RFC3339), "sealed_for": []string{},
 	}
 	at.Bundle = rotated
 	hashes := "[" + strings.Join(pinsOf(t, here), ", ") + "] -> [" + strings.Join(pinsOf(t, rotated), ", ") + "]"
 	computedObjects := []string{"id", "ca_cert_hashes", "discovery_file", "drift"}
-	computedToken := []string{"id", "token_id", "token", "join_command", "ca_cert_hashes", "expires_at", "sealed_for"}
+	computedToken := []string{
+		"id", "token_id", "token", "join_command", "discovery_file", "ca_cert_hashes", "expires_at",
+		"sealed_for",
+	}
 	p := newPlanner(t)
 	for name, test := range map[string]struct {
 		kind          string
@@ -85,6 +89,13 @@ func TestPlansForWorkers(t *testing.T) {
 			"kube_bootstrap_token", computedToken, token, with(token, map[string]any{"pki": next}),
 			map[string]string{
 				"pki": text + " -> " + next, "ca_cert_hashes": hashes, "join_command": "kubeadm join -> (known after apply)",
+				"discovery_file": "users -> (known after apply)",
+			},
+		},
+		"token of an earlier version": {
+			"kube_bootstrap_token", computedToken, without(token, "discovery_file"), token,
+			map[string]string{
+				"join_command": "kubeadm join -> (known after apply)", "discovery_file": "null -> (known after apply)",
 			},
 		},
 	} {

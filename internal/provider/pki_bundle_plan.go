@@ -88,6 +88,24 @@ func (r *pkiBundleResource) planChange(
 	}
 	r.session.rotationEnds.planned(before, after)
 	r.warnLastStage(before, after, diags)
+	warnKeysLeave(before, after, diags)
+}
+
+// warnKeysLeave warns of keys that the state loses, which may be nowhere else.
+func warnKeysLeave(before, after *pki.Bundle, diags *diag.Diagnostics) {
+	var leaving []string
+	for _, authority := range []pki.Authority{pki.Kubernetes, pki.Etcd, pki.FrontProxy} {
+		if after.External(authority) && !before.External(authority) {
+			leaving = append(leaving, string(authority))
+		}
+	}
+	if len(leaving) == 0 {
+		return
+	}
+	diags.AddWarning("Key of a CA leaves the state", fmt.Sprintf("After this apply, only your signer can issue "+
+		"certificates of these CAs: %s.\nNext step: make sure that the signer has the key. If the kubernetes CA is one of "+
+		"them, apply with -target of kube_certificate_requests first, sign its requests, and set signed.",
+		strings.Join(leaving, ", ")))
 }
 
 // planText returns the text of a bundle whose keys do not change, but perhaps its name or its
@@ -153,6 +171,10 @@ func (r *pkiBundleResource) turn(
 		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
 		return nil
 	}
+	if after, err = after.WithKeys(supplied); err != nil {
+		addInvalid(diags, attributePath("ca"), "Invalid key of a CA", err)
+		return nil
+	}
 	after.ClusterName, after.Algorithm, after.Deletable = options.ClusterName, options.Algorithm, options.Deletable
 	return after
 }
@@ -211,6 +233,7 @@ func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 func (r *pkiBundleResource) warnLastStage(before, after *pki.Bundle, diags *diag.Diagnostics) {
 	var lost, withdrawn []string
 	for part, words := range map[pki.Part]string{
+		pki.EtcdPart:           "client certificates of the %s etcd CA, such as those of a monitoring system",
 		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the %s Kubernetes CA",
 		pki.ServiceAccountPart: "service-account tokens signed with the %s key",
 	} {

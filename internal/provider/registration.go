@@ -121,15 +121,7 @@ func (m replicaModel) registration(ctx context.Context, diags *diag.Diagnostics)
 }
 
 // additional returns the additional endpoints.
-func (m replicaModel) additional() []types.Object {
-	var out []types.Object
-	for _, element := range m.AdditionalEndpoints.Elements() {
-		if object, ok := element.(types.Object); ok {
-			out = append(out, object)
-		}
-	}
-	return out
-}
+func (m replicaModel) additional() []types.Object { return objectsIn(m.AdditionalEndpoints) }
 
 // validateEndpoints checks the endpoints of a replica against each other.
 func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnostics) {

@@ -42,10 +42,6 @@ func (m replicaModel) validateRuntime(ctx context.Context, diags *diag.Diagnosti
 		}
 		return
 	}
-	if m.Liveness.ValueBool() {
-		addInvalid(diags, path.Root("liveness_probe"), "Invalid runtime",
-			errors.New("the kubelet probes static pods: drop liveness_probe"))
-	}
 	s := component.Replica{
 		Runtime: component.StaticPod, ImageRepository: m.ImageRepository.ValueString(), Konnectivity: m.konnectivity(ctx),
 		SupplementaryGroups: m.groups(ctx), ExtraVolumes: m.extraVolumes(ctx), Patches: m.patches(),
@@ -80,9 +76,9 @@ func (m replicaModel) planRuntime(before replicaModel, diags *diag.Diagnostics) 
 var replicaHandedOver = map[string]string{
 	component.StaticPod: "The units and their drop-ins are removed. Root runs the pods: keys and kubeconfigs of the " +
 		"components are issued anew for root. The users of the units stay until the replica is destroyed. Manifests of " +
-		"kubeadm that were kept in " + pod.Dir + "/inherited are used again, byte for byte, if they say what the " +
+		"kubeadm that were kept in " + pod.Inherited + " are used again, byte for byte, if they say what the " +
 		"configuration does.",
 	component.Systemd: "The manifests are removed from the kubelet's directory; those that kubeadm has written are kept " +
-		"in " + pod.Dir + "/inherited. Keys and kubeconfigs of the components are issued anew for the users of the units, " +
+		"in " + pod.Inherited + ". Keys and kubeconfigs of the components are issued anew for the users of the units, " +
 		"and the audit log is given to the user of the API server.",
 }

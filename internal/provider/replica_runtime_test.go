@@ -43,7 +43,7 @@ func TestValidateReplicaRuntime(t *testing.T) {
 		{"pods", replicaModel{Runtime: pods, ImageRepository: types.StringValue("registry.example.com/k8s")}, ""},
 		{"unknown", replicaModel{Runtime: types.StringUnknown(), Groups: groups}, ""},
 		{"images of units", replicaModel{ImageRepository: types.StringValue("registry.example.com")}, "image_repository: "},
-		{"probe", replicaModel{Runtime: pods, Liveness: types.BoolValue(true)}, "liveness_probe: "},
+		{"probe, as an import writes it", replicaModel{Runtime: pods, Liveness: types.BoolValue(true)}, ""},
 		{"groups", replicaModel{Runtime: pods, Groups: groups}, "supplementary_groups: "},
 		{"weights", replicaModel{Runtime: pods, Resources: nested(t, resources, map[string]attr.Value{
 			"scheduler": nested(t, limits, map[string]attr.Value{"cpu_weight": types.Int64Value(200)}),

@@ -62,10 +62,10 @@ func (r *bootstrapTokenResource) Schema(
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A bootstrap token for machines that join after the apply, such as those of an autoscaling " +
-			"group. Destroying it revokes it. With the provider's `seal`, `token` and `join_command` are age files in the " +
-			"state (`terraform output -raw join | age -d -i key.txt`). An expired token stays in the state and plans " +
-			"nothing; a change of `triggers` makes a new one. A token that was deleted before its expiry is made again. " +
-			"If the token is needed only within an apply, use the ephemeral resource of the same name.",
+			"group. Destroying it revokes it. With the provider's `seal`, `token`, `join_command` and `discovery_file` are " +
+			"age files in the state (`terraform output -raw join | age -d -i key.txt`). An expired token stays in the state " +
+			"and plans nothing; a change of `triggers` makes a new one. A token that was deleted before its expiry is made " +
+			"again. If the token is needed only within an apply, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"id": keptString("ID of the token."),
 			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: tokenPKI +
@@ -91,9 +91,10 @@ func (r *bootstrapTokenResource) Schema(
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.RequiresReplace()},
 				Validators:    []validator.Bool{boolvalidator.ConflictsWith(path.MatchRoot("validity"))},
 			},
-			"token_id":     keptString(tokenIDText),
-			"token":        secret(tokenText),
-			"join_command": secret(tokenCommand),
+			"token_id":       keptString(tokenIDText),
+			"token":          secret(tokenText),
+			"join_command":   secret(tokenCommand),
+			"discovery_file": secret(tokenFile),
 			"ca_cert_hashes": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType, MarkdownDescription: caCertHashes,
 			},
@@ -124,6 +125,7 @@ func (r *bootstrapTokenResource) ModifyPlan(
 	}
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.refuseMovedCA(state.PKI, bundle, &resp.Diagnostics)
 		if otherCluster(r.session.prior(state.PKI), bundle) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -131,11 +133,18 @@ func (r *bootstrapTokenResource) ModifyPlan(
 		if !sealed {
 			plan.Token = types.StringUnknown()
 		}
-		if !sealed || !plan.Hashes.Equal(state.Hashes) || !plan.Endpoint.Equal(state.Endpoint) {
-			plan.JoinCommand = types.StringUnknown()
+		// A state of an earlier version has no discovery file.
+		if !sealed || !plan.Hashes.Equal(state.Hashes) || !plan.Endpoint.Equal(state.Endpoint) ||
+			!sameAnchors(r.session.prior(state.PKI), bundle) || state.DiscoveryFile.IsNull() {
+			plan.JoinCommand, plan.DiscoveryFile = types.StringUnknown(), types.StringUnknown()
 		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// sameAnchors reports whether both bundles are known and verify the cluster's certificates with the same CAs.
+func sameAnchors(a, b *pki.Bundle) bool {
+	return a != nil && b != nil && a.Anchors(pki.Kubernetes) == b.Anchors(pki.Kubernetes)
 }
 
 // open returns the bundle of the model, for what connects to the cluster.
@@ -171,7 +180,7 @@ func (r *bootstrapTokenResource) Create(
 
 // close seals what contains the secret.
 func (r *bootstrapTokenResource) close(m *bootstrapTokenResourceModel, diags *diag.Diagnostics) {
-	for _, secret := range []*types.String{&m.Token, &m.JoinCommand} {
+	for _, secret := range []*types.String{&m.Token, &m.JoinCommand, &m.DiscoveryFile} {
 		sealed, err := r.session.seal.Close(secret.ValueString())
 		if err != nil {
 			addError(diags, path.Root("pki"), "Bootstrap token not sealed", err)
@@ -234,7 +243,7 @@ func (r *bootstrapTokenResource) Update(
 	resealed := model.Token.IsUnknown()
 	model.Hashes = hashesOf(bundle, &resp.Diagnostics)
 	model.Token = types.StringValue(text)
-	model.JoinCommand = types.StringValue(model.command(ctx, bundle, text, &resp.Diagnostics))
+	model.renderJoin(ctx, bundle, text, &resp.Diagnostics)
 	r.close(&model, &resp.Diagnostics)
 	if !resealed {
 		model.Token = state.Token // as planned: sealed again, it would be another text

@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -19,6 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // endpointResource is the fixed address of a control plane's API: a virtual IP, managed by
@@ -42,7 +44,7 @@ func newEndpointResource() resource.Resource {
 	r.domain = r
 	r.kindConstants = kindConstants{
 		kind: "kube_control_plane_endpoint", noun: "Endpoint", at: path.Root("haproxy").AtName("hosts"),
-		create: 10 * time.Minute, update: 10 * time.Minute, gone: endpoint.ErrGone,
+		create: 10 * time.Minute, update: 10 * time.Minute, gone: endpoint.ErrGone, adopted: endpoint.ErrAdopted,
 	}
 	return r
 }
@@ -264,7 +266,9 @@ func (r *endpointResource) createOn(ctx context.Context, s endpointKind) (endpoi
 	return s.create(ctx)
 }
 
-func (r *endpointResource) readFrom(ctx context.Context, s endpointKind) (endpoint.Status, error) {
+func (r *endpointResource) readFrom(
+	ctx context.Context, s endpointKind, _ *diag.Diagnostics,
+) (endpoint.Status, error) {
 	return s.read(ctx)
 }
 
@@ -282,12 +286,17 @@ func (r *endpointResource) updateOn(
 func (r *endpointResource) deleteFrom(
 	ctx context.Context, s endpointKind, superseded func() bool, diags *diag.Diagnostics,
 ) error {
-	if superseded() {
+	err := endpoint.Superseded(superseded).Err()
+	if err == nil {
+		err = s.remove(ctx, betweenDeletes, superseded, func(why string) {
+			diags.AddWarning("Parts of endpoint "+s.address()+" not removed", why)
+		})
+	}
+	if errors.Is(err, endpoint.ErrSuperseded) {
+		problem.Progress(ctx, "endpoint %s: another resource in this run has taken it over; it is not deleted", s.address())
 		return nil
 	}
-	return s.remove(ctx, betweenDeletes, func(why string) {
-		diags.AddWarning("Parts of endpoint "+s.address()+" not removed", why)
-	})
+	return err
 }
 
 // priorObject returns an empty object: disruption tracks members and replicas only.
@@ -299,8 +308,8 @@ func (r *endpointResource) priorObject(context.Context, endpointModel) priorObje
 // endpoint one after the other.
 const betweenDeletes = 10 * time.Second
 
-// identity is equal for two specs of the same endpoint.
-func (r *endpointResource) identity(s endpointKind) string { return s.identity() }
+// identities have one in common for two specs of the same endpoint.
+func (r *endpointResource) identities(s endpointKind) []string { return s.identities() }
 
 // plannedCluster returns the cluster of the planned endpoint. A bundle that is only known after
 // the apply belongs to the cluster that the endpoint already has: the bundle of another cluster

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -120,8 +121,14 @@ func (r *replicaResource) createOn(ctx context.Context, s controlplane.Spec) (co
 	return r.session.replicas.Create(ctx, s)
 }
 
-func (r *replicaResource) readFrom(ctx context.Context, s controlplane.Spec) (controlplane.Status, error) {
-	return r.session.replicas.Read(ctx, s)
+func (r *replicaResource) readFrom(
+	ctx context.Context, s controlplane.Spec, diags *diag.Diagnostics,
+) (controlplane.Status, error) {
+	status, err := r.session.replicas.Read(ctx, s)
+	if err == nil && status.RotationErr != nil {
+		warnRotationUnknown(diags, fmt.Sprintf("Control-plane replica %q", s.Name), status.RotationErr)
+	}
+	return status, err
 }
 
 func (r *replicaResource) updateOn(
@@ -138,8 +145,8 @@ func (r *replicaResource) updateOn(
 			Registrar: r.session.registrars.For(before),
 			At:        func(s component.Replica) component.Replica { return atEndpoints(s, before) },
 		}
-		s.Registrar = r.session.registrars.changing(s.Name, from, to)
 	}
+	s.Registrar = r.session.registrars.changing(s.Name, from, to, r.session.attemptedAt(ctx, s, from, to))
 	return r.session.replicas.Update(ctx, s)
 }
 
@@ -154,6 +161,7 @@ func (r *replicaResource) deleteFrom(
 		Superseded: superseded,
 		Creates:    func() []string { return r.session.clusters.Creating(s.Bundle.ClusterID) },
 		Left:       func(why string) { diags.AddWarning("Machine not changed", problem.Block(why)+".") },
+		Cordoned:   func(why string) { diags.AddWarning("Node accepts no Pods", problem.Block(why)+".") },
 	})
 }
 
@@ -200,15 +208,16 @@ func (r *replicaResource) planDisruption(ctx context.Context, plan, state replic
 	r.session.disruption().replaced(before, by, diags)
 }
 
-// identity is equal for two specs of the same replica. The port is none of it: it changes in place.
-func (r *replicaResource) identity(s controlplane.Spec) string {
-	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address)
+// identities are equal for two specs of the same replica. The port is none of them: it changes in place.
+func (r *replicaResource) identities(s controlplane.Spec) []string {
+	return []string{identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address)}
 }
 
 // spec returns the spec that the model describes.
 func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
 	urls := stringsOf(ctx, m.Etcd, diags)
 	registration := m.registration(ctx, diags)
+	r.session.registrars.know(registration.All()...)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Replica: atEndpoints(component.Replica{
@@ -295,7 +304,8 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	}
 	urls, _ := knownStrings(ctx, plan.Etcd, diags)
 	seen.Etcd = r.session.versions.afterPlan(seen.Etcd, urls, clusterOf(plan.bundle))
-	refuseVersion(diags, errors.Join(release.CheckSkew(target, name, seen), notWithRotation(before.bundle, plan.bundle)))
+	refuseVersion(diags, errors.Join(
+		release.CheckSkew(target, name, seen), r.session.notWithRotation(before.bundle, plan.bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
 }
 

@@ -71,7 +71,7 @@ func (r *etcdClientResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Required:      true,
 				Validators:    []validator.String{checked("user", machine.ValidateName)},
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				MarkdownDescription: "Common name of the certificate, a DNS label such as `prometheus`. A change replaces " +
+				MarkdownDescription: "Common name of the certificate, a DNS name such as `prometheus`. A change replaces " +
 					"the certificate.",
 			},
 			"validity": schema.StringAttribute{

@@ -94,7 +94,7 @@ func (r *etcdMemberResource) ModifyPlan(
 		return
 	}
 	plan.derive(ctx, &resp.Diagnostics)
-	plan.planHooks(r.session)
+	plan.planHooks(ctx, r.session, &resp.Diagnostics)
 	plan.warnEvenPeers(&resp.Diagnostics)
 	plan.warnReadableSnapshots(&resp.Diagnostics)
 	warnExpiring(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
@@ -123,7 +123,7 @@ func (r *etcdMemberResource) createOn(ctx context.Context, s etcd.Spec) (etcd.St
 	return r.session.clusters.Create(ctx, s)
 }
 
-func (r *etcdMemberResource) readFrom(ctx context.Context, s etcd.Spec) (etcd.Status, error) {
+func (r *etcdMemberResource) readFrom(ctx context.Context, s etcd.Spec, _ *diag.Diagnostics) (etcd.Status, error) {
 	return r.session.clusters.Read(ctx, s)
 }
 
@@ -136,9 +136,8 @@ func (r *etcdMemberResource) updateOn(
 		s.Former = r.session.machine(addressOf(before.Host).ValueString())
 		s.FormerOutage = r.session.outage(s.Former, s.Bundle)
 	}
-	if !addressOf(before.Endpoint).Equal(addressOf(after.Endpoint)) { // the replica may still be at the endpoint before
-		r.session.knowHooks(ctx, before.Endpoint, s.Bundle, diags)
-	}
+	// The replica may still be at the endpoints before.
+	r.session.knowHooks(ctx, before.left(after.hookedEndpoints), s.Bundle, diags)
 	s.FormerPeers = r.session.machines(stringMapOf(ctx, before.Peers, diags))
 	return r.session.clusters.Update(ctx, s)
 }
@@ -183,15 +182,15 @@ func (r *etcdMemberResource) planDisruption(ctx context.Context, plan, state etc
 	r.session.disruption().replaced(before, by, diags)
 }
 
-// identity is equal for two specs of the same member.
-func (r *etcdMemberResource) identity(s etcd.Spec) string {
-	return identity("kube_etcd_member", s.Bundle.ClusterID, s.Name, s.Host.Address(), s.DataDir)
+// identities are equal for two specs of the same member.
+func (r *etcdMemberResource) identities(s etcd.Spec) []string {
+	return []string{identity("kube_etcd_member", s.Bundle.ClusterID, s.Name, s.Host.Address(), s.DataDir)}
 }
 
 // spec returns the spec that the model describes.
 func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags *diag.Diagnostics) etcd.Spec {
 	target := r.session.machine(addressOf(m.Host).ValueString())
-	r.session.knowHooks(ctx, m.Endpoint, m.bundle, diags)
+	r.session.knowHooks(ctx, m.hooked(), m.bundle, diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Spec: machine.Spec{
@@ -213,7 +212,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 			ArchivesKept:  int(m.Archives.ValueInt64()),
 			Snapshots:     snapshotsOf(m.Snapshots),
 			StoreVersion:  r.session.version,
-			LivenessProbe: m.Liveness.ValueBool(),
+			LivenessProbe: m.Liveness.ValueBool() && runtimeOf(m.Runtime) != machine.StaticPod,
 
 			Volume:            volumeOf(m.Volume),
 			ArchivedDataDir:   m.Archived.ValueString(),

@@ -88,8 +88,9 @@ func (r *drillResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"every": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()},
-				MarkdownDescription: "How old the last drill may become, such as `720h`: a plan that finds it older runs one. " +
-					"Default: none, so that only `triggers` and the source do. A change runs a drill only if one is due then.",
+				MarkdownDescription: "How old the last drill may become, such as `720h`: a plan whose refresh sees that it is " +
+					"older runs one. Default: none, so that only `triggers` and the source do. A change runs no drill; the next " +
+					"plan does if one is due by the new value.",
 			},
 			"id":           computedResult("`MEMBER/TIME` of the drill."),
 			"ran_on":       computedResult("Name of the member on whose machine it ran."),
@@ -157,12 +158,13 @@ func (r *drillResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	due := dueDrill(state, plan.Every, r.now())
-	if due != "" {
-		resp.Diagnostics.AddWarning("A restore drill is due", due)
+	due := plan.Every.Equal(state.Every) && isSet(ctx, req.Private, drillDueKey, &resp.Diagnostics)
+	if due {
+		resp.Diagnostics.AddWarning("A restore drill is due", fmt.Sprintf("The last one was completed at %s, more than %s "+
+			"ago. The apply runs one on the machine of a member.", state.CompletedAt.ValueString(), plan.Every.ValueString()))
 	}
 	plan.drillResultModel = state.drillResultModel
-	if due != "" || plan.asksAgain(state) {
+	if due || plan.asksAgain(state) {
 		plan.drillResultModel = unknownResult()
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -175,18 +177,18 @@ func (m drillResourceModel) asksAgain(before drillResourceModel) bool {
 		!m.IdentityFile.Equal(before.IdentityFile)
 }
 
-// dueDrill describes why the last drill is too old; "" if it is not.
-func dueDrill(state drillResourceModel, every types.String, now time.Time) string {
-	limit, err := parseDuration(every)
+// drillDueKey is the private-state key that records that the refresh of the plan has seen that a drill is due.
+// Terraform plans again before it applies, which may be hours later, and what is known in the plan must stay known.
+const drillDueKey = "drill_due"
+
+// drillDue reports whether the last drill is too old.
+func drillDue(state drillResourceModel, now time.Time) bool {
+	limit, err := parseDuration(state.Every)
 	if err != nil || limit == 0 {
-		return ""
+		return false
 	}
 	last, err := time.Parse(time.RFC3339, state.CompletedAt.ValueString())
-	if err != nil || now.Sub(last) < limit {
-		return ""
-	}
-	return fmt.Sprintf("The last one was completed at %s, more than %s ago. The apply runs one on the machine of a "+
-		"member.", state.CompletedAt.ValueString(), limit)
+	return err == nil && now.Sub(last) >= limit
 }
 
 // Create runs a drill. One that fails leaves nothing in the state, so that the next apply runs it again.
@@ -202,9 +204,15 @@ func (r *drillResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 }
 
-// Read changes nothing: the result of a drill does not change. kube_control_plane reads what the machines
-// have recorded.
-func (r *drillResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
+// Read records whether a drill is due. The result of a drill does not change, and kube_control_plane reads what the
+// machines have recorded.
+func (r *drillResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state drillResourceModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if !resp.Diagnostics.HasError() {
+		keepSet(ctx, req, resp, drillDueKey, drillDue(state, r.now()))
+	}
+}
 
 // Update runs a drill if its result is to become known. One that fails leaves the state as it was.
 func (r *drillResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -221,6 +229,7 @@ func (r *drillResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	}
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, drillDueKey, []byte("false"))...)
 	}
 }
 

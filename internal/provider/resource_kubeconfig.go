@@ -146,11 +146,16 @@ func (r *kubeconfigResource) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	plan.SealedFor = r.session.sealedFor()
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
-	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
+	prior := (*pki.Bundle)(nil)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		prior := r.session.prior(state.PKI)
+		prior = r.session.prior(state.PKI)
+	}
+	if plan.issues(ctx, prior, bundle, r.now()) {
+		r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
+	}
+	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
+	if !req.State.Raw.IsNull() {
 		switch {
 		case resp.Diagnostics.HasError():
 			return
@@ -162,6 +167,12 @@ func (r *kubeconfigResource) ModifyPlan(
 		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// issues reports whether a certificate is issued, or was signed. One that is in the state stays in use, also if the key
+// of the CA is held elsewhere from now on.
+func (m kubeconfigResourceModel) issues(ctx context.Context, prior, bundle *pki.Bundle, now time.Time) bool {
+	return bundle == nil || prior == nil || !m.Signed.IsNull() || prior.Renamed(bundle) || m.due(ctx, bundle, now)
 }
 
 // leaves returns the kubeconfig's certificate, or none while it is unknown.
@@ -268,15 +279,20 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	changes := model.Content.IsUnknown()
+	changes, prior := model.Content.IsUnknown(), r.session.prior(state.PKI)
 	model.keep(state)
+	if model.issues(ctx, prior, bundle, r.now()) {
+		r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
 	switch {
 	case !changes: // as planned
-	case r.session.prior(state.PKI).Renamed(bundle), model.due(ctx, bundle, r.now()):
+	case prior.Renamed(bundle), model.due(ctx, bundle, r.now()):
 		r.renew(ctx, &model, bundle, &resp.Diagnostics)
 	case !model.SealedFor.Equal(state.SealedFor):
 		r.reseal(&model, &resp.Diagnostics)

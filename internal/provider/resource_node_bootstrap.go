@@ -109,6 +109,7 @@ func (r *nodeBootstrapResource) ModifyPlan(
 	}
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.refuseMovedCA(state.PKI, bundle, &resp.Diagnostics)
 		r.session.refuseOtherCluster(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if otherCluster(r.session.prior(state.PKI), bundle) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
@@ -122,6 +123,15 @@ func (r *nodeBootstrapResource) ModifyPlan(
 // refuseExternalCA rejects a bundle with which no worker can join.
 func refuseExternalCA(bundle *pki.Bundle, diags *diag.Diagnostics) {
 	if bundle != nil && bundle.External(pki.Kubernetes) {
+		addInvalid(diags, path.Root("pki"), "Workers cannot join", controlplane.ErrExternalCA)
+	}
+}
+
+// refuseMovedCA is refuseExternalCA for a bundle that is not known yet, because the plan moves the key. before is that
+// of the state.
+func (s *session) refuseMovedCA(before types.String, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	prior := s.prior(before)
+	if bundle == nil && prior != nil && s.rotationEnds.movesKey(prior.ClusterID) {
 		addInvalid(diags, path.Root("pki"), "Workers cannot join", controlplane.ErrExternalCA)
 	}
 }
@@ -227,7 +237,7 @@ func warnClosed(replicas []string, diags *diag.Diagnostics) {
 			"Cause: the API servers of "+strings.Join(problem.Lines(replicas), ", ")+" refuse requests without "+
 				"credentials for "+nodebootstrap.ClusterInfoPath+", so kubeadm join with a discovery token waits until it "+
 				"gives up.\nNext step: add that path to authentication.anonymous_paths of all replicas; or set "+
-				"discovery_by_file = true and join with the file that discovery_file contains.")
+				"discovery_by_file = true and join with the discovery_file of a kube_bootstrap_token.")
 	}
 }
 
@@ -300,14 +310,17 @@ func (r *nodeBootstrapResource) Delete(
 		refuseWithoutBundle("Configuration for workers", &resp.Diagnostics)
 	}
 	s := r.spec(ctx, &model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() ||
-		r.session.adoptions.superseded(identity(nodeBootstrapKind, s.Bundle.ClusterID))() {
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	superseded := r.session.adoptions.superseded(identity(nodeBootstrapKind, s.Bundle.ClusterID))
+	if superseded() {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, nodeBootstrapKind, s.Bundle.ClusterName)
 	defer cancel()
 	r.session.begin()
-	left, err := r.session.replicas.DeleteNodeBootstrap(ctx, s)
+	left, err := r.session.replicas.DeleteNodeBootstrap(ctx, s, superseded)
 	switch {
 	case errors.Is(err, controlplane.ErrNoReplicas):
 		resp.Diagnostics.AddWarning("Objects not deleted", "The endpoint has no replica, so there is no API server that "+

@@ -15,8 +15,10 @@ import (
 // afterwards nothing can be signed by it for a machine that does not trust the other one yet. Bundles are planned
 // before the members and replicas that use them.
 type rotationEnds struct {
-	mu    sync.Mutex
-	parts map[string]map[pki.Part]rotationEnd
+	mu       sync.Mutex
+	parts    map[string]map[pki.Part]rotationEnd
+	external map[string]bool // the plan moves the key of the Kubernetes CA to a signer
+	turning  map[string]bool // the plan changes a generation
 }
 
 // rotationEnd is a change of a part's generation to a steady stage.
@@ -33,9 +35,27 @@ func (r *rotationEnds) planned(before, after *pki.Bundle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.parts == nil {
-		r.parts = map[string]map[pki.Part]rotationEnd{}
+		r.parts, r.external = map[string]map[pki.Part]rotationEnd{}, map[string]bool{}
 	}
-	r.parts[after.ClusterID] = ends
+	r.parts[after.ClusterID], r.external[after.ClusterID] = ends, after.External(pki.Kubernetes)
+	if r.turning == nil {
+		r.turning = map[string]bool{}
+	}
+	r.turning[after.ClusterID] = !maps.Equal(before.Generations(), after.Generations())
+}
+
+// turns reports whether a plan moves a rotation of a cluster to another stage.
+func (r *rotationEnds) turns(clusterID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turning[clusterID]
+}
+
+// movesKey reports whether a plan moves the key of the Kubernetes CA of a cluster to a signer.
+func (r *rotationEnds) movesKey(clusterID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.external[clusterID]
 }
 
 // of returns what a plan ends for a cluster.
@@ -45,10 +65,17 @@ func (r *rotationEnds) of(clusterID string) map[pki.Part]rotationEnd {
 	return r.parts[clusterID]
 }
 
-// leavesBehind reports whether a machine at a generation could not follow. What the end of a rotation drops is needed
-// to reach the introduction (to-2, on the way forward) or to leave the adoption (to+2, on the way back).
-func (e rotationEnd) leavesBehind(generation int) bool {
-	return e.to > e.from && generation < e.to-2 || e.to < e.from && generation > e.to+1
+// leavesBehind returns what the end of the rotation of a part would cause on a machine at a generation, or "". What it
+// drops is needed to reach the introduction (to-2, on the way forward) or to leave the adoption (to+2, on the way
+// back). At the introduction, a replica still signs with it.
+func (e rotationEnd) leavesBehind(p pki.Part, generation int) string {
+	switch forth := e.to > e.from; {
+	case forth && generation < e.to-2, !forth && generation > e.to+1:
+		return "it could not be changed afterwards"
+	case forth && p.Signs() && generation == e.to-2:
+		return "it signs with that key until then, and what it has signed would be refused"
+	}
+	return ""
 }
 
 // remedy says how a machine at a generation can follow. The bundle goes back by one stage only.
@@ -60,8 +87,8 @@ func (e rotationEnd) remedy(setting string, generation int) string {
 	if max(next-e.from, e.from-next) > 1 {
 		return "destroy or replace it (terraform apply -replace=ADDRESS), then go on"
 	}
-	return fmt.Sprintf("set %s to %d and apply everything (without -target), then go on by one number at a time", setting,
-		next)
+	return fmt.Sprintf("set %s to %d and apply everything (without -target), then go on by one number at a time, as the "+
+		"guide Rotating CAs and keys says", setting, next)
 }
 
 // refuseLeftBehind rejects a plan that ends a rotation of one of the parts while a member or a replica has not followed
@@ -73,13 +100,14 @@ func (s *session) refuseLeftBehind(before *pki.Bundle, who string, parts []pki.P
 	ends := s.rotationEnds.of(before.ClusterID)
 	for _, p := range slices.Sorted(maps.Keys(ends)) {
 		end, have := ends[p], before.Generation(p)
-		if !slices.Contains(parts, p) || !end.leavesBehind(have) {
+		effect := end.leavesBehind(p, have)
+		if !slices.Contains(parts, p) || effect == "" {
 			continue
 		}
 		setting := "rotation." + p.Attribute()
 		diags.AddAttributeError(attributePath("pki"), "The plan ends a rotation that has not reached every machine",
-			fmt.Sprintf("Cause: %s goes from %d to %d, which drops a key for good, and %s was last applied at %d: it could "+
-				"not be changed afterwards.\nUnchanged: nothing was changed.\nNext step: %s.",
-				setting, end.from, end.to, who, have, end.remedy(setting, have)))
+			fmt.Sprintf("Cause: %s goes from %d to %d, which drops a key for good, and %s was last applied at %d: %s.\n"+
+				"Unchanged: nothing was changed.\nNext step: %s.",
+				setting, end.from, end.to, who, have, effect, end.remedy(setting, have)))
 	}
 }

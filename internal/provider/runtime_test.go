@@ -7,6 +7,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // wordsOf returns the text of all diagnostics.
@@ -38,7 +42,7 @@ func TestValidateRuntime(t *testing.T) {
 		"a pod with a restore":   {etcdMemberModel{Runtime: pod, Restore: object}, "restore is not supported"},
 		"a pod with limits":      {etcdMemberModel{Runtime: pod, Resources: object}, "resources is not supported"},
 		"a pod with metrics":     {etcdMemberModel{Runtime: pod, Metrics: object}, ""},
-		"a pod with a probe":     {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(true)}, "omit liveness_probe"},
+		"a pod with a probe":     {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(true)}, ""},
 		"a pod without one":      {etcdMemberModel{Runtime: pod, Liveness: types.BoolValue(false)}, ""},
 		"a pod, and the default": {etcdMemberModel{Runtime: pod, Liveness: types.BoolNull()}, ""},
 	} {
@@ -98,4 +102,34 @@ func TestPlanRuntime(t *testing.T) {
 			t.Errorf("%s: the machine changes: %v", name, got)
 		}
 	}
+}
+
+// TestKubeletProbes: liveness_probe is true by default, and the kubelet probes a static pod: no timer does, so that
+// curl is not needed.
+func TestKubeletProbes(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &etcdMemberResource{}
+	r.session = &session{pool: pool}
+	for runtime, want := range map[string]bool{"systemd": true, "static_pod": false} {
+		var diags diag.Diagnostics
+		m := memberRunBy(t, runtime)
+		m.Liveness = types.BoolValue(true)
+		if got := r.spec(t.Context(), m, &diags).LivenessProbe; got != want || diags.HasError() {
+			t.Errorf("%s: a timer probes: %t, %v", runtime, got, diags)
+		}
+	}
+}
+
+// memberRunBy returns a member with nothing but a name, an address, a version and a runtime.
+func memberRunBy(t *testing.T, runtime string) etcdMemberModel {
+	t.Helper()
+	m := memberWithStore(t, snapshot.S3{})
+	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType},
+		map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
+	m.Version, m.Runtime = types.StringValue("3.6.16"), types.StringValue(runtime)
+	m.bundle = &pki.Bundle{ClusterID: "abc"}
+	return m
 }

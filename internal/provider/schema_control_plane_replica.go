@@ -262,7 +262,7 @@ func replicaComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
 		"registered": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the replica " +
-			"is in rotation on every balancer."},
+			"is in rotation on every balancer. It keeps its value, with a warning, while the endpoint does not say."},
 		"machine_id":             machineIDSchema(),
 		"config_digest":          digestSchema(),
 		"certificate_expires_at": expirySchema("the replica's certificates"),

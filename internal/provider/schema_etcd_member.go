@@ -50,10 +50,10 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: replaced,
 			Validators:          []validator.String{checked("member name", machine.ValidateName)},
-			MarkdownDescription: "Name of the member, unique in its cluster. A change replaces the member.",
+			MarkdownDescription: "Unique DNS name of the member, at most 64 characters. A change replaces the member.",
 		},
 		"host":     memberHostSchema(),
-		"endpoint": memberEndpointSchema(),
+		"endpoint": memberEndpointSchema(), "additional_endpoints": memberAdditionalSchema(),
 		"peers": schema.MapAttribute{
 			Required: true, ElementType: types.StringType,
 			MarkdownDescription: "Addresses of all machines of the cluster, including this one, by member name. " +

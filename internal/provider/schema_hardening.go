@@ -150,7 +150,8 @@ func limitsSchema(unit string) schema.Attribute {
 		MarkdownDescription: "Limits of " + unit + ", and what is reserved for it (`memory_min`, `cpu_weight`, " +
 			"`io_weight`). Default: none. With a memory limit, `GOMEMLIMIT` is set to nine tenths of the lower one. With a " +
 			"reservation, it is in a systemd slice of its own, `" + systemd.Slice(unit) + "`. A change restarts it, on one " +
-			"machine at a time.",
+			"machine at a time. A reservation that is removed while another one stays is in effect until the machine starts " +
+			"again.",
 		Attributes: map[string]schema.Attribute{
 			"memory_high": memory("Above this, it is throttled and its memory is reclaimed."),
 			"memory_max":  memory("Above this, it is killed and restarted."),

@@ -42,10 +42,11 @@ func nodeBootstrapSchema(ctx context.Context) schema.Schema {
 	}
 	attributes["discovery_by_file"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-		MarkdownDescription: "Whether workers get `discovery_file` (`kubeadm join --discovery-file`) instead of reading " +
-			"it from the API server without credentials. With `false`, every replica must have `" +
-			nodebootstrap.ClusterInfoPath + "` in `authentication.anonymous_paths`. Default `false`. A change creates or " +
-			"deletes the role that allows everybody to read `cluster-info`.",
+		MarkdownDescription: "Whether workers get the `discovery_file` of a `kube_bootstrap_token` (`kubeadm join " +
+			"--discovery-file`) instead of reading `cluster-info` from the API server without credentials. " +
+			"With `false`, every replica must have `" + nodebootstrap.ClusterInfoPath + "` in " +
+			"`authentication.anonymous_paths`. Default `false`. A change creates or deletes the role that allows everybody to " +
+			"read `cluster-info`.",
 	}
 	attributes["adopt"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
@@ -106,7 +107,8 @@ func nodeBootstrapComputed() map[string]schema.Attribute {
 		"discovery_file": schema.StringAttribute{
 			Computed: true, MarkdownDescription: "Content of a file for `kubeadm join --discovery-file`, which contains " +
 				"the endpoint and the CA and no secret. A worker needs a bootstrap token in addition " +
-				"(`--tls-bootstrap-token`).",
+				"(`--tls-bootstrap-token`), and API servers that answer its request for `cluster-info` without credentials. " +
+				"Where they refuse it, use the `discovery_file` of a `kube_bootstrap_token`.",
 		},
 		"drift": driftSchema("They are those of the objects: `ConfigMap kube-system/kubelet-config: kubelet: …`."),
 	}

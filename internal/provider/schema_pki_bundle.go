@@ -137,8 +137,8 @@ func encryptionSchema() schema.Attribute {
 				Attributes: map[string]schema.Attribute{
 					"name": schema.StringAttribute{
 						Required:   true,
-						Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-						MarkdownDescription: "Name of the plugin. It is the prefix of all data stored with it, so " +
+						Validators: []validator.String{checked("name", pki.ValidatePluginName)},
+						MarkdownDescription: "Name of the plugin, without colons. It is the prefix of all data stored with it, so " +
 							"another plugin needs another name.",
 					},
 					"endpoint": schema.StringAttribute{

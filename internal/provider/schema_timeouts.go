@@ -9,8 +9,8 @@ import (
 // none.
 func timeLimits(attribute resource.Attribute) resource.Attribute {
 	nested := attribute.(resource.SingleNestedAttribute)
-	nested.MarkdownDescription = "Timeout of each operation, such as `90s` or `15m`. Default: that of each " +
-		"operation. A change does not affect any machine."
+	nested.MarkdownDescription = "Timeout of each operation, such as `90s` or `15m`, with the time " +
+		"during which it waits for its turn. Default: that of each operation. A change does not affect any machine."
 	return nested
 }
 

@@ -36,8 +36,9 @@ type session struct {
 	bundles       knownBundles
 	openedBundles openedBundles
 	openTokens    openTokens
-	// membersWithoutHooks are the client URLs of planned members, see warnHooks.
-	membersWithoutHooks sync.Map
+	// memberHooks are the addresses of the endpoints of which planned members have the hooks, by client URL, see
+	// warnHooks.
+	memberHooks sync.Map
 
 	abandon host.Abandoned // machines that the user has declared permanently lost
 

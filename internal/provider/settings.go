@@ -57,10 +57,11 @@ type limitsModel struct {
 	IOWeight   *int    `tfsdk:"io_weight" json:"io_weight,omitempty"`
 }
 
-// decodeObject decodes an object into its model. Null and unknown objects return nil.
+// decodeObject decodes an object into its model. Null and unknown objects return nil, and what is null or unknown
+// within is the zero value where the model cannot have nil: a configuration is validated before its defaults are set.
 func decodeObject[M any](ctx context.Context, object types.Object) *M {
 	var out *M
-	diags := object.As(ctx, &out, basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true})
+	diags := object.As(ctx, &out, basetypes.ObjectAsOptions{UnhandledNullAsEmpty: true, UnhandledUnknownAsEmpty: true})
 	if diags.HasError() {
 		panic("provider: the model does not match its schema: " + diags[0].Detail()) // tests decode every model
 	}

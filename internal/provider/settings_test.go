@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -268,6 +269,58 @@ func TestWrittenUnknown(t *testing.T) {
 		}
 		if jwt := m.authentication(t.Context()).JWT; jwt != "" {
 			t.Errorf("%s: %s", name, jwt)
+		}
+	}
+}
+
+// TestNullsWithin: a configuration is checked before its defaults are set, and may have null anywhere. What is omitted
+// is valid, and what is required is an error with its reason.
+func TestNullsWithin(t *testing.T) {
+	replica := map[string]any{
+		"name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": "p", "version": "1.36.3",
+		"etcd": []string{"https://10.0.0.11:2379"}, "runtime": "static_pod",
+		"endpoint": map[string]any{
+			"address": "10.0.0.100", "port": 6443, "hosts": map[string]any{"cp1": "10.0.0.11"}, "drain_timeout": "10s",
+			"verify_ca": true,
+		},
+	}
+	member := map[string]any{
+		"name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": "p", "version": "3.6.16",
+		"peers": map[string]any{"cp1": "10.0.0.11"},
+	}
+	volumes := func(volume any) map[string]any {
+		return with(replica, map[string]any{"extra_volumes": map[string]any{"apiserver": map[string]any{"x": volume}}})
+	}
+	bucket := func(more map[string]any) map[string]any {
+		s3 := with(map[string]any{
+			"endpoint": "https://s3.example.com", "bucket": "backups", "credentials_file": "/etc/s3",
+		}, more)
+		return with(member, map[string]any{"snapshots": map[string]any{"schedule": "hourly", "s3": s3}})
+	}
+	const replicas, members = "kube_control_plane_replica", "kube_etcd_member"
+	for name, c := range map[string]struct {
+		kind   string
+		config map[string]any
+		want   string
+	}{
+		"a volume with defaults": {
+			replicas, volumes(map[string]any{"host_path": "/srv/x", "mount_path": "/srv/x"}), "",
+		},
+		"a volume without paths": {replicas, volumes(map[string]any{}), "host_path"},
+		"no volume":              {replicas, volumes(nil), "host_path"},
+		"no path": {replicas, with(replica, map[string]any{"authentication": map[string]any{
+			"anonymous_paths": []any{nil},
+		}}), "anonymous path"},
+		"no mode of a lock": {members, bucket(map[string]any{"object_lock": map[string]any{"days": 1}}), "object_lock.mode"},
+		"no recipient":      {members, bucket(map[string]any{"recipients": []any{nil}}), "recipient"},
+		"no target of agents": {"kube_control_plane_endpoint", map[string]any{
+			"address": "10.0.0.100", "pki": "p", "haproxy": map[string]any{
+				"hosts": map[string]any{"cp1": "10.0.0.11"}, "konnectivity": map[string]any{"targets": map[string]any{"cp1": nil}},
+			},
+		}, "konnectivity target cp1"},
+	} {
+		if got := validated(t, c.kind, c.config); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

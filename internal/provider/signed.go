@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -31,6 +32,7 @@ type signed struct {
 	keys         map[string]string // by leaf; nil while unknown
 	certificates map[string]string // by leaf, "" while unknown; nil while none is known
 	known        bool              // whether all of it is known
+	err          error             // why a machine was not asked for what is installed there
 }
 
 func signedSchema() schema.Attribute {
@@ -170,7 +172,7 @@ func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types
 }
 
 // installed returns the pairs on a machine that match leaves and that the bundle cannot issue
-// itself. It returns none if the machine does not answer.
+// itself. They are unknown if the machine does not answer.
 func (s *session) installed(
 	ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, at types.String, now time.Time,
 ) signed {
@@ -181,7 +183,7 @@ func (s *session) installed(
 	}
 	pairs, err := s.replicas.Installed(ctx, s.machine(at.ValueString()), needed)
 	if err != nil {
-		return out
+		return signed{err: err}
 	}
 	for _, leaf := range needed {
 		pair := pairs[leaf.Name]
@@ -194,7 +196,8 @@ func (s *session) installed(
 }
 
 // checkSigned rejects a bundle if a leaf cannot be obtained. Values that are not known yet (no
-// bundle, no leaves, an unknown certificate) are skipped.
+// bundle, no leaves, an unknown certificate, what is installed on a machine that cannot be
+// reached) are skipped.
 func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf,
 	at types.String, now time.Time, diags *diag.Diagnostics,
 ) {
@@ -202,6 +205,9 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 		return
 	}
 	texts := s.signedFor(ctx, bundle, value, leaves, at, diags)
+	if texts.err != nil && !host.Unreachable(texts.err) { // of an unreachable machine, Read warns
+		addError(diags, attributePath("signed"), "Installed certificates not read", texts.err)
+	}
 	if texts.keys != nil {
 		texts.refuseKeyless(diags)
 	}

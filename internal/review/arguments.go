@@ -11,6 +11,7 @@ var argumentsByType = map[string]map[string]argument{
 		"runtime":                {label: "what runs it", effect: Restart, shown: true},
 		"peers":                  {label: "peers"},
 		"endpoint":               {label: "hooks of the endpoint"},
+		"additional_endpoints":   {label: "hooks of the additional endpoints"},
 		"data_dir":               {label: "data directory", effect: Restart},
 		"volume":                 {label: "volume", effect: Restart, shown: true},
 		"archived_data_dir":      {label: "data directory to take up", shown: true},

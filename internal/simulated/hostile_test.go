@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -47,7 +48,7 @@ var payloads = map[string]string{
 // The keys of an answer to an observation. Each is forged separately, because a rejected one
 // hides the others.
 var observationKeys = []string{
-	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "content",
+	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "contents",
 	"dir", "entry", "unit", "disk", "command", "output",
 }
 
@@ -112,11 +113,10 @@ func forged(answer, key, payload string, instead bool) string {
 			continue
 		}
 		switch {
-		case key == "content":
-			place, encoded, _ := strings.Cut(value, "\t")
-			value = place + "\t" + forgedBase64(encoded, payload, instead)
+		case key == "contents":
+			value = changedBase64(value, func(text string) string { return forgedContents(text, payload, instead) })
 		case key == "output":
-			value = forgedBase64(value, payload, instead)
+			value = changedBase64(value, func(text string) string { return forgedText(text, payload, instead) })
 		case instead:
 			value = payload
 		default:
@@ -127,24 +127,45 @@ func forged(answer, key, payload string, instead bool) string {
 	return b.String()
 }
 
-// forgedBase64 poisons base64: each string of JSON, each line of other text.
-func forgedBase64(encoded, payload string, instead bool) string {
+func changedBase64(encoded string, change func(string) string) string {
 	text, _ := base64.StdEncoding.DecodeString(encoded)
+	return base64.StdEncoding.EncodeToString([]byte(change(string(text))))
+}
+
+// fileHeader is what head -v prints before each file.
+var fileHeader = regexp.MustCompile(`(?:^|\n)==> [^\n]+ <==\n`)
+
+// forgedContents poisons the content of each file.
+func forgedContents(text, payload string, instead bool) string {
+	var b strings.Builder
+	heads := fileHeader.FindAllStringIndex(text, -1)
+	for i, head := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		b.WriteString(text[head[0]:head[1]] + forgedText(text[head[1]:end], payload, instead))
+	}
+	return b.String()
+}
+
+// forgedText poisons text: each string of JSON, each line of other text.
+func forgedText(text, payload string, instead bool) string {
 	var document any
 	var out string
 	switch {
 	case instead:
 		out = payload
-	case json.Unmarshal(text, &document) == nil:
+	case json.Unmarshal([]byte(text), &document) == nil:
 		changed, _ := json.Marshal(forgeJSON(document, payload))
 		out = string(changed)
 	default:
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			out += strings.TrimSuffix(line, "\n") + " " + payload + "\n"
 		}
 		out += "    server " + payload + " 10.9.9.9:6443\n" // a line of HAProxy's configuration
 	}
-	return base64.StdEncoding.EncodeToString([]byte(out))
+	return out
 }
 
 func forgeJSON(value any, payload string) any {
@@ -352,7 +373,7 @@ func TestHostileMembers(t *testing.T) {
 // the plane, in the most important places: its records and files, and the output of its
 // programs.
 func TestHostileChanges(t *testing.T) {
-	for _, key := range []string{"content", "output", "entry", "unit"} {
+	for _, key := range []string{"contents", "output", "entry", "unit"} {
 		for name, payload := range map[string]string{
 			"shell": payloads["shell"], "lines": payloads["lines"],
 			"terminal": payloads["terminal"] + payloads["bytes"],
@@ -467,13 +488,13 @@ func TestHostileRecords(t *testing.T) {
 	replace := func(answer string, pairs ...string) string {
 		var b strings.Builder
 		for line := range strings.Lines(answer) {
-			place, encoded, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "content\t"), "\t")
+			encoded, isContents := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "contents\t")
 			text, err := base64.StdEncoding.DecodeString(encoded)
-			if !strings.HasPrefix(line, "content\t") || err != nil {
+			if !isContents || err != nil {
 				b.WriteString(line)
 				continue
 			}
-			b.WriteString("content\t" + place + "\t" +
+			b.WriteString("contents\t" +
 				base64.StdEncoding.EncodeToString([]byte(strings.NewReplacer(pairs...).Replace(string(text)))) + "\n")
 		}
 		return b.String()

@@ -50,13 +50,19 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 				fmt.Fprintf(out, "digest\t%s  %s\n", f.digest, p)
 			}
 		}
-	case "content":
-		if f, there := m.files[words[0]]; there {
-			fmt.Fprintf(out, "content\t%s\t%s\n", words[0], base64.StdEncoding.EncodeToString([]byte(f.content)))
+	case "contents":
+		var all []string // as head -v prints them
+		for _, p := range words {
+			if f, there := m.files[p]; there {
+				all = append(all, "==> "+p+" <==\n"+f.content)
+			}
 		}
-	case "binary":
-		if f, there := m.files[words[0]]; there {
-			fmt.Fprintf(out, "recorded\t%s\t%s\ndigest\t%s  %s\n", f.digest, words[0], f.digest, words[0])
+		fmt.Fprintf(out, "contents\t%s\n", base64.StdEncoding.EncodeToString([]byte(strings.Join(all, "\n"))))
+	case "binaries":
+		for _, p := range words {
+			if f, there := m.files[p]; there {
+				fmt.Fprintf(out, "recorded\t%s\t%s\ndigest\t%s  %s\n", f.digest, p, f.digest, p)
+			}
 		}
 	case "dir":
 		m.list(out, words[0])
@@ -67,9 +73,11 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 	case "listeners": // preflight checks only: no other process listens
 	case "disk":
 		fmt.Fprintf(out, "disk\t%d\t4096\t%s\n", 100<<20, words[0])
-	case "program":
-		if slices.Contains(installed, words[0]) {
-			fmt.Fprintf(out, "command\t%s\t/usr/sbin/%s\n", words[0], words[0])
+	case "programs":
+		for _, name := range words {
+			if slices.Contains(installed, name) {
+				fmt.Fprintf(out, "command\t%s\t/usr/sbin/%s\n", name, name)
+			}
 		}
 	case "script":
 		text, err := m.ask(words[0])

@@ -60,6 +60,14 @@ func BenchmarkRead(b *testing.B) {
 // planeOn starts a fleet of that many control planes, and creates the first one.
 func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	t.Helper()
+	fleet, p := bareOn(t, size)
+	p.create(t)
+	return fleet, p
+}
+
+// bareOn starts a fleet of that many control planes, and creates none.
+func bareOn(t testing.TB, size int) (*Fleet, plane) {
+	t.Helper()
 	fleet, err := Start(t.Context(), size)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +108,6 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 			Host: hosts[m.name], Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
 		})
 	}
-	p.create(t)
 	return fleet, p
 }
 

@@ -32,6 +32,40 @@ type recordedPoint struct {
 	Failed bool   `json:"failed,omitempty"` // it was cut, and the next apply did not converge
 }
 
+// Coverage is how many points of an operation a record has.
+type Coverage struct {
+	Operation string
+	Points    int
+	Cut       int // and the next apply converged
+	Failed    int // it was cut, and the next apply did not converge
+	Commits   []string
+}
+
+// ReadCoverage returns what the record in the file at path says of each operation, in the order of their names.
+func ReadCoverage(path string) ([]Coverage, error) {
+	r := &record{path: path}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	var all []Coverage
+	for _, track := range sortedKeys(r.Tracks) {
+		c, commits := Coverage{Operation: track, Points: len(r.Tracks[track])}, map[string]bool{}
+		for _, p := range r.Tracks[track] {
+			switch {
+			case p.Cut:
+				c.Cut++
+				commits[short(p.Commit)] = true
+			case p.Failed:
+				c.Failed++
+				commits[short(p.Commit)] = true
+			}
+		}
+		c.Commits = sortedKeys(commits)
+		all = append(all, c)
+	}
+	return all, nil
+}
+
 // openRecord reads the file at path, if there is one. "" means none.
 func openRecord(ctx context.Context, path string) (*record, error) {
 	if path == "" {
@@ -42,20 +76,24 @@ func openRecord(ctx context.Context, path string) (*record, error) {
 		return nil, err
 	}
 	r := &record{path: path, commit: commit, Tracks: map[string][]recordedPoint{}}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+	if err := r.read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
+	return r, nil
+}
+
+func (r *record) read() error {
+	text, err := os.ReadFile(r.path)
 	if err == nil {
 		err = json.Unmarshal(text, r)
 	}
 	if err == nil && r.Tracks == nil {
-		err = fmt.Errorf("%s has no tracks", path)
+		err = fmt.Errorf("%s has no tracks", r.path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the recorded points: %w", err)
+		return fmt.Errorf("read the recorded points: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 // String describes what was cut, one track per line.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,37 @@ func TestRecord(t *testing.T) {
 	}
 	if len(other.points) != 4 {
 		t.Errorf("%d points, want four: those that only another commit had are dropped", len(other.points))
+	}
+}
+
+// TestCoverage: what a record of two commits says of its operations.
+func TestCoverage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	if _, err := ReadCoverage(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	points := func(commits ...string) (all []*point) {
+		for i, commit := range commits {
+			at := cut.Point{Side: cut.After, Key: cut.Key{Machine: "a", Command: "x", Occurrence: i + 1}}
+			all = append(all, &point{at: at, commit: commit})
+		}
+		return all
+	}
+	r := recordAt(t, path, "2222222222222222")
+	failed := points("1111111111111111", "", "")
+	failed[1].failed = true
+	for track, points := range map[string][]*point{"change": failed, "create": points("")} {
+		if err := r.save(track, points); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := ReadCoverage(path)
+	want := []Coverage{
+		{Operation: "change", Points: 3, Cut: 1, Failed: 1, Commits: []string{"111111111111", "222222222222"}},
+		{Operation: "create", Points: 1},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 }
 

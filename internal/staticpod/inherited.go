@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	core "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -87,6 +88,7 @@ func ParseInherited(text string) (Inherited, error) {
 	p.readVariables(c, rest)
 	p.readMounts(pod, c, rest)
 	p.readFields(m, pod, c, rest)
+	p.readUser(text)
 	if p.Program == "" || p.Image == "" || p.Name == "" {
 		return Inherited{}, errors.New("its pod has no name, no image or no command")
 	}
@@ -255,13 +257,18 @@ func (p *Inherited) readMounts(pod, c object, rest patchFields) {
 			continue
 		}
 		at, ok := paths[name]
+		if !ok {
+			p.other("the mount of %s, which is not a volume", problem.Quote(name))
+			continue
+		}
+		plain := true
 		for _, field := range slices.Sorted(maps.Keys(mount)) {
 			if !slices.Contains([]string{"name", "mountPath", "readOnly"}, field) {
 				p.other("the volume %s with %s", problem.Quote(name), field)
+				plain = false
 			}
 		}
-		if !ok {
-			p.other("the mount of %s, which is not a volume", problem.Quote(name))
+		if !plain {
 			continue
 		}
 		m := Mount{Name: name, Path: at, At: textOf(mount["mountPath"]), ReadOnly: readOnly, Type: types[name]}
@@ -309,6 +316,17 @@ func (p *Inherited) readFields(m, pod, c object, rest patchFields) {
 	}
 }
 
+// readUser looks for another user than root. No kubelet runs what is not a pod.
+func (p *Inherited) readUser(text string) {
+	var whole core.Pod
+	if err := yaml.Unmarshal([]byte(text), &whole); err != nil {
+		return
+	}
+	if other := otherUser(whole); other != "" {
+		p.other("%s", other)
+	}
+}
+
 // Foreign returns the mounts of p that are below none of the paths.
 func (p Inherited) Foreign(known ...string) []Mount {
 	var rest []Mount
@@ -319,6 +337,19 @@ func (p Inherited) Foreign(known ...string) []Mount {
 		}
 	}
 	return rest
+}
+
+// OnMachine returns the path on the machine of what the container sees at a path; "" if no file or directory of the
+// machine is mounted there.
+func (p Inherited) OnMachine(at string) string {
+	file, longest := "", 0
+	for _, m := range p.Mounts {
+		place := strings.TrimSuffix(path.Clean(m.at()), "/") + "/"
+		if rest, below := strings.CutPrefix(path.Clean(at)+"/", place); below && len(place) > longest {
+			file, longest = path.Join(m.Path, rest), len(place)
+		}
+	}
+	return file
 }
 
 // PatchWith returns the patch of p with mounts in addition.
@@ -358,10 +389,11 @@ func (p Inherited) PatchWith(mounts []Mount) Patch {
 	return patchOf(fields)
 }
 
-// Trusted are the directories of CAs that kubeadm mounts, if the machine has them.
+// Trusted are the directories of CAs that kubeadm mounts, if the machine has them, and that a pod of the provider has
+// or does without. /etc/pki/ca-trust and /etc/pki/tls/certs are none of them: on machines of the RHEL family,
+// /etc/ssl/certs has links to files there, and without them a container trusts no CA of the machine.
 var Trusted = []string{
 	"/etc/ssl/certs", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
-	"/etc/pki/ca-trust", "/etc/pki/tls/certs",
 }
 
 // FlagsDiffer describes how the flags of an inherited pod differ from the wanted ones in what its container must be

@@ -121,6 +121,24 @@ func TestInheritedCarriesTheRest(t *testing.T) {
 			"      type: RuntimeDefault", "      type: Unconfined",
 			`{"spec":{"securityContext":{"seccompProfile":{"type":"Unconfined"}}}}`, "",
 		},
+		"user of the pod": {
+			"  securityContext:", "  securityContext:\n    runAsUser: 2000",
+			`{"spec":{"securityContext":{"runAsUser":2000,"seccompProfile":{"type":"RuntimeDefault"}}}}`,
+			"a user other than root",
+		},
+		"user of the container": {
+			"    imagePullPolicy", "    securityContext: {runAsNonRoot: true}\n    imagePullPolicy",
+			inContainer(`"securityContext":{"runAsNonRoot":true}`), "a user other than root",
+		},
+		"group": {
+			"    imagePullPolicy", "    securityContext: {runAsUser: 0, runAsGroup: 2000}\n    imagePullPolicy",
+			inContainer(`"securityContext":{"runAsGroup":2000,"runAsUser":0}`), "a group other than root",
+		},
+		"root without capabilities": {
+			"    imagePullPolicy", "    securityContext: {runAsUser: 0, runAsNonRoot: false, " +
+				"capabilities: {drop: [ALL]}}\n    imagePullPolicy",
+			inContainer(`"securityContext":{"capabilities":{"drop":["ALL"]},"runAsNonRoot":false,"runAsUser":0}`), "",
+		},
 		"variable": {
 			"    imagePullPolicy", "    env: [{name: A, valueFrom: {fieldRef: {fieldPath: a}}}]\n    imagePullPolicy",
 			inContainer(`"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"a"}}}]`), "",
@@ -149,6 +167,24 @@ func TestInheritedCarriesTheRest(t *testing.T) {
 	} {
 		if p, err := ParseInherited(text); err == nil {
 			t.Errorf("%.20q is read as %+v", text, p)
+		}
+	}
+}
+
+// TestOnMachine: a path in a container is one of the machine by the innermost mount.
+func TestOnMachine(t *testing.T) {
+	p := Inherited{Mounts: []Mount{
+		{Path: "/etc/kubernetes/pki"},
+		{Path: "/srv/enc", At: "/etc/kubernetes/enc"},
+		{Path: "/srv/all", At: "/etc/kubernetes/"},
+	}}
+	for at, want := range map[string]string{
+		"/etc/kubernetes/pki/ca.crt": "/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/enc/a/b": "/srv/enc/a/b",
+		"/etc/kubernetes/enc": "/srv/enc", "/etc/kubernetes/encryption": "/srv/all/encryption",
+		"/etc/kubernetes/enc/../pki/x": "/etc/kubernetes/pki/x", "/etc/x": "", "x": "",
+	} {
+		if got := p.OnMachine(at); got != want {
+			t.Errorf("%s is %q, want %q", at, got, want)
 		}
 	}
 }

@@ -151,6 +151,9 @@ func keeps(before manifest, text []byte) error {
 	if err := json.Unmarshal(text, &whole); err != nil {
 		return fmt.Errorf("apply the patch: %w", err)
 	}
+	if other := otherUser(whole); other != "" {
+		return fmt.Errorf("%w: %s", errPatched, other)
+	}
 	if len(whole.Spec.Containers[0].Args) > 0 {
 		return fmt.Errorf("%w: the arguments: set extra_args", errPatched)
 	}
@@ -165,6 +168,31 @@ func keeps(before manifest, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// otherUser says that a pod or one of its containers does not run as root, to whom all files belong that it reads, or
+// returns "".
+func otherUser(p core.Pod) string {
+	contexts := []core.SecurityContext{}
+	if c := p.Spec.SecurityContext; c != nil {
+		contexts = append(contexts, core.SecurityContext{
+			RunAsUser: c.RunAsUser, RunAsGroup: c.RunAsGroup, RunAsNonRoot: c.RunAsNonRoot,
+		})
+	}
+	for _, c := range p.Spec.Containers {
+		if c.SecurityContext != nil {
+			contexts = append(contexts, *c.SecurityContext)
+		}
+	}
+	for _, c := range contexts {
+		switch {
+		case c.RunAsUser != nil && *c.RunAsUser != 0, c.RunAsNonRoot != nil && *c.RunAsNonRoot:
+			return "a user other than root"
+		case c.RunAsGroup != nil && *c.RunAsGroup != 0:
+			return "a group other than root"
+		}
+	}
+	return ""
 }
 
 // lost returns the first of the elements before that is not there afterwards, or the zero value.

@@ -48,6 +48,10 @@ func TestPatch(t *testing.T) {
 			"spec: {containers: [{name: kube-scheduler, env: [{name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]}",
 			"fieldPath: status.podIP",
 		},
+		"no capabilities": {
+			"spec: {containers: [{name: kube-scheduler, securityContext: {allowPrivilegeEscalation: false, " +
+				"capabilities: {drop: [ALL]}}}]}", "allowPrivilegeEscalation: false",
+		},
 		"grace period":  {"spec: {terminationGracePeriodSeconds: 60}", "terminationGracePeriodSeconds: 60"},
 		"whole pod":     {"apiVersion: v1\nkind: Pod\nspec: {dnsPolicy: Default}", "dnsPolicy: Default"},
 		"another class": {"spec: {priorityClassName: system-cluster-critical, priority: 2000000000}", "priority: 2000000000"},
@@ -92,6 +96,10 @@ func TestPatchRefused(t *testing.T) {
 		"another program": "spec: {containers: [{name: sidecar, image: a:1}]}",
 		"own annotation":  "metadata: {annotations: {terraform-provider-kube/version: '1'}}",
 		"label":           "metadata: {labels: {component: other}}",
+		"user of the pod": "spec: {securityContext: {runAsUser: 2000}}",
+		"group":           "spec: {securityContext: {runAsGroup: 2000}}",
+		"user":            container + "securityContext: {runAsUser: 2000}}]}",
+		"not root":        container + "securityContext: {runAsNonRoot: true}}]}",
 	} {
 		if err := patchedPod(t, "").ValidatePatch(patch); !errors.Is(err, errPatched) {
 			t.Errorf("%s: %v", name, err)

@@ -121,7 +121,7 @@ interval() {
 }
 
 list() { # the names of the snapshots, the oldest first
-  find "$snapshots" -maxdepth 1 -name '*.db' 2>/dev/null | sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9-]*\.db' | sort
+  find "$snapshots" -maxdepth 1 -name '*.db' 2>/dev/null | sed 's|^.*/||' | grep -x '[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db' | sort
 }
 
 snapshots() {

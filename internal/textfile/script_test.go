@@ -181,7 +181,7 @@ func TestSnapshots(t *testing.T) {
 	at("snapshots/20260101T000000Z-cp1.db", 1000)
 	at("snapshots/20260101T000000Z-cp1.db.sent", 1010)
 	at("snapshots/20260102T000000Z-cp1.db", 2000)
-	at("snapshots/20260103T000000Z-cp1.db", 3000)
+	at("snapshots/20260103T000000Z-cp1.example.com.db", 3000)
 	at("snapshots/20260104T000000Z-cp1.db.part", 4000)
 	at("timer", 500)
 	s.Snapshots = &Snapshots{

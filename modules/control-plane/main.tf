@@ -134,22 +134,35 @@ resource "kube_control_plane_endpoint" "this" {
   timeouts = var.endpoint.timeouts
 }
 
+locals {
+  # The member takes the replica on its machine out of rotation while it restarts.
+  additional_hooks = var.additional_endpoints == null ? [] : [
+    for e in var.additional_endpoints : { address = e.address, hooks = e.hooks } if try(e.hooks, null) != null
+  ]
+}
+
 resource "kube_etcd_member" "this" {
   for_each = local.with["etcd"]
 
-  name                   = each.key
-  host                   = { address = each.value }
-  endpoint               = try(var.endpoint.external.hooks, null) == null ? null : { address = var.endpoint.address, hooks = var.endpoint.external.hooks }
-  peers                  = local.with["etcd"]
-  pki                    = kube_pki_bundle.this.bundle
-  version                = var.etcd.version
-  runtime                = var.etcd.runtime
-  image                  = var.etcd.image
-  patch                  = var.etcd.patch
-  install_kubelet        = var.etcd.install_kubelet
-  extra_args             = var.etcd.extra_args
-  data_dir               = var.etcd.data_dir
-  volume                 = try(var.etcd.volumes[each.key], null)
+  name                 = each.key
+  host                 = { address = each.value }
+  endpoint             = try(var.endpoint.external.hooks, null) == null ? null : { address = var.endpoint.address, hooks = var.endpoint.external.hooks }
+  additional_endpoints = length(local.additional_hooks) == 0 ? null : local.additional_hooks
+  peers                = local.with["etcd"]
+  pki                  = kube_pki_bundle.this.bundle
+  version              = var.etcd.version
+  runtime              = var.etcd.runtime
+  image                = var.etcd.image
+  patch                = var.etcd.patch
+  install_kubelet      = var.etcd.install_kubelet
+  extra_args           = var.etcd.extra_args
+  data_dir             = try(coalesce(var.etcd.volumes[each.key].data_dir), var.etcd.data_dir)
+  volume = try({
+    device     = var.etcd.volumes[each.key].device
+    uuid       = var.etcd.volumes[each.key].uuid
+    mount_path = var.etcd.volumes[each.key].mount_path
+    fenced     = var.etcd.volumes[each.key].fenced
+  }, null)
   archived_data_dir      = try(var.etcd.archived_data_dirs[each.key], null)
   on_destroy             = var.etcd.on_destroy
   upgrade_snapshots_kept = var.etcd.upgrade_snapshots_kept
@@ -203,7 +216,7 @@ resource "kube_control_plane_replica" "this" {
     restart    = file.restart
   } }
 
-  additional_endpoints = var.additional_endpoints
+  additional_endpoints = try(length(var.additional_endpoints), 0) == 0 ? null : var.additional_endpoints
   supplementary_groups = var.kubernetes.supplementary_groups
   konnectivity         = var.kubernetes.konnectivity
   listen               = var.kubernetes.listen
@@ -238,12 +251,15 @@ resource "kube_node_bootstrap" "this" {
 
 locals {
   # kubeadm join reads cluster-info without credentials.
-  discovery = var.workers == null || try(var.workers.discovery_by_file, false) ? [] : [
+  # Flags that configure authentication exclude the argument: see the variable workers.
+  by_flags = anytrue([for flag in keys(coalesce(var.kubernetes.extra_args.apiserver, {})) :
+  flag == "authentication-config" || startswith(flag, "oidc-")])
+  discovery = var.workers == null || try(var.workers.discovery_by_file, false) || local.by_flags ? [] : [
     "/api/v1/namespaces/kube-public/configmaps/cluster-info",
   ]
   authentication = length(local.discovery) == 0 ? var.kubernetes.authentication : {
     jwt             = try(var.kubernetes.authentication.jwt, null)
-    anonymous_paths = toset(concat(local.discovery, try(tolist(var.kubernetes.authentication.anonymous_paths), [])))
+    anonymous_paths = toset(concat(local.discovery, tolist(coalesce(try(var.kubernetes.authentication.anonymous_paths, null), toset([])))))
   }
 }
 

@@ -38,7 +38,7 @@ output "etcd_client_urls" {
 }
 
 output "discovery_file" {
-  description = "Content of a file for kubeadm join --discovery-file, which has no secret; null without workers."
+  description = "Endpoint and CA for kubeadm join --discovery-file, without a token; null without workers."
   value       = one(kube_node_bootstrap.this[*].discovery_file)
 }
 

@@ -45,7 +45,7 @@ variable "machines" {
 
 variable "endpoint" {
   description = <<-EOT
-    The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection.
+    The fixed address of the API: an unused one in the balancers' network. The README says what a change does.
     With metrics, HAProxy serves its metrics at an address and port, and facts are written to the directory of node_exporter's textfile collector.
     HAProxy and keepalived are restarted when they hang, unless liveness_probe is false. Changing it restarts nothing.
     With address6, an unused IPv6 address, the API has a second one, on the same machine; with additional_addresses, further ones of either family.
@@ -120,6 +120,13 @@ variable "endpoint" {
     error_message = "The role \"balancer\" must be on at least one machine, unless the endpoint is external, dns, bgp or kube_vip."
   }
   validation {
+    condition = alltrue([for kind in [var.endpoint.external, var.endpoint.dns, var.endpoint.bgp, var.endpoint.kube_vip] : kind == null]) || alltrue([
+      var.endpoint.address6 == null, var.endpoint.additional_addresses == null, var.endpoint.virtual_router_id == null, var.endpoint.vrrp == null,
+      var.endpoint.hand_over == null, var.endpoint.inherit == null, var.endpoint.metrics == null, var.endpoint.interface == null || var.endpoint.kube_vip != null,
+    ])
+    error_message = "address6, additional_addresses, virtual_router_id, vrrp, hand_over, inherit, metrics and interface are settings of the module's balancers (interface of kube_vip too): they affect no endpoint that is external, dns, bgp or kube_vip."
+  }
+  validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])
     error_message = "The endpoint's address belongs to one of the machines. It must be an unused address."
   }
@@ -147,7 +154,7 @@ variable "etcd" {
     runtime is what runs the members: "systemd" (the default), or "static_pod", with the image: see the guide "Static pods".
     restore gives a cluster without quorum its data back, once for each id: see the guide "When everything is lost".
     metrics.address is where etcd serves its metrics over TLS, at port 2382. metrics.textfile_directory is the directory of node_exporter's textfile collector, for facts about the member.
-    volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks".
+    volumes are the disks with data_dir, by the name of the machine, which move to another machine with their member: see the guide "Replace machines and disks". Each may have a data_dir of its own.
     archived_data_dirs are data directories that were moved aside, by the name of the machine, with which its member goes on: see the same guide.
   EOT
   type = object({
@@ -166,6 +173,7 @@ variable "etcd" {
       uuid       = optional(string)
       mount_path = string
       fenced     = optional(bool)
+      data_dir   = optional(string)
     })), {})
     archived_data_dirs     = optional(map(string), {})
     on_destroy             = optional(string, "archive")
@@ -215,12 +223,19 @@ variable "etcd" {
     timeouts = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
+
+  validation {
+    condition = alltrue([for name in concat(keys(coalesce(var.etcd.volumes, {})), keys(coalesce(var.etcd.archived_data_dirs, {}))) :
+    contains(try(var.machines[name].roles, []), "etcd")])
+    error_message = "volumes and archived_data_dirs are by the name of a machine with the role \"etcd\". One of their names is that of no such machine."
+  }
 }
 
 variable "workers" {
   description = <<-EOT
     What kubeadm join of workers needs (guide "Join workers"). Default: null, nothing.
     The API servers then answer requests for cluster-info without credentials, unless discovery_by_file is true.
+    With a flag authentication-config of your own, its file must allow that path. With flags oidc-…, they answer it anyway.
     kubelet_config has fields of a KubeletConfiguration, in YAML. adopt takes over existing objects, such as kubeadm's.
   EOT
   type = object({
@@ -429,6 +444,11 @@ variable "signed" {
   }))
   default  = {}
   nullable = false
+
+  validation {
+    condition     = length(setsubtract(keys(var.signed), keys(var.machines))) == 0
+    error_message = "signed is by the name of a machine. One of its names is in machines no more, or is misspelled."
+  }
 }
 
 variable "admin_kubeconfig" {
@@ -458,4 +478,9 @@ variable "maintenance" {
   }))
   default  = {}
   nullable = false
+
+  validation {
+    condition     = length(setsubtract(keys(var.maintenance), keys(var.machines))) == 0
+    error_message = "maintenance is by the name of a machine. One of its names is in machines no more, or is misspelled."
+  }
 }

@@ -12,7 +12,7 @@ import (
 const (
 	// largestAnswer is in bytes. A page of a listing has up to 1000 keys, each of up to 1024 bytes.
 	largestAnswer = 16 << 20
-	// mostObjects is how many objects in the directory of a cluster are looked at. A snapshot has two.
+	// mostObjects is how many objects in the directory of a cluster are looked at at once. A snapshot has two.
 	mostObjects = 100_000
 	// longestHeader is how much of a snapshot may come before its encrypted content, in bytes.
 	longestHeader = 1 << 20

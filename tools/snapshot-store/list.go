@@ -30,18 +30,37 @@ type object struct {
 	size      int64
 }
 
+// tooMany is the error of a listing with more objects than are looked at, in a directory.
+type tooMany string
+
+func (t tooMany) Error() string {
+	return fmt.Sprintf("the bucket cannot be listed: %s has more than %d objects", string(t), mostObjects)
+}
+
 // objects returns the snapshots in the store, the newest first. Other objects are left out.
-func (s *store) objects(ctx context.Context) ([]object, error) {
+func (s *store) objects(ctx context.Context) ([]object, error) { return s.between(ctx, "", "") }
+
+// between returns the snapshots whose keys are after one key and before another one, the newest first. An empty key is
+// no limit.
+func (s *store) between(ctx context.Context, after, before string) ([]object, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var all []object
 	seen := 0
-	for o := range s.client.Client.ListObjects(ctx, s.Bucket, minio.ListObjectsOptions{Prefix: s.directory()}) {
+	options := minio.ListObjectsOptions{Prefix: s.directory(), StartAfter: after}
+	for o := range s.client.Client.ListObjects(ctx, s.Bucket, options) {
 		if o.Err != nil {
 			return nil, failed(o.Err, "the bucket cannot be listed")
 		}
-		if seen++; seen > mostObjects {
-			return nil, fmt.Errorf("the bucket cannot be listed: %s has more than %d objects", s.directory(), mostObjects)
+		older := before == "" || o.Key < before
+		if seen++; seen > mostObjects && older {
+			return nil, tooMany(s.directory())
 		}
-		if last, ok := strings.CutPrefix(o.Key, s.directory()); ok && snapshotOf(last) != "" {
+		if seen > mostObjects {
+			break // keys come in order: what is left is newer too
+		}
+		last, ok := strings.CutPrefix(o.Key, s.directory())
+		if ok && snapshotOf(last) != "" && o.Key > after && older {
 			all = append(all, object{o.Key, o.ETag, o.Size})
 		}
 	}
@@ -159,28 +178,60 @@ func (s *store) manifest(ctx context.Context, key string) (manifest, error) {
 
 // choose returns the snapshot with a name, or the newest verified one if the name is "".
 func (s *store) choose(ctx context.Context, name string) (object, manifest, error) {
-	objects, err := s.objects(ctx)
-	if err != nil {
-		return object{}, manifest{}, err
-	}
-	verify := s.verify
 	if name == "" {
-		verify = s.verifyRanked
+		return s.newest(ctx)
 	}
-	for _, o := range objects {
-		snapshot := snapshotOf(strings.TrimPrefix(o.key, s.directory()))
-		if name != "" && snapshot != name {
+	return s.named(ctx, name)
+}
+
+// named returns the snapshot with a name, encrypted or not. Nothing is listed.
+func (s *store) named(ctx context.Context, name string) (object, manifest, error) {
+	if !nameForm.MatchString(name) {
+		return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s: this is not the name of one", name)
+	}
+	for _, last := range []string{name + encryptedEnd, name} {
+		key := s.directory() + last
+		m, err := s.verified(ctx, key)
+		if err == nil || fatal(err) {
+			return object{key, m.Stored.ETag, m.Stored.Size}, m, err
+		}
+		s.note("%s is skipped: %v", last, err)
+	}
+	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s", name)
+}
+
+// longestSpan is the longest time in days that newest looks at before it looks at everything that is older.
+const longestSpan = 1 << 12
+
+// newest returns the newest verified snapshot. Names begin with the time, so it looks at the last day first, and then
+// at times before that, each twice as long. A directory may have more objects than are looked at at once.
+func (s *store) newest(ctx context.Context) (object, manifest, error) {
+	at, before := s.server.now().UTC(), ""
+	for days := 1; ; {
+		after := ""
+		if days <= longestSpan {
+			after = s.directory() + at.AddDate(0, 0, -days).Format(timeForm)
+		}
+		objects, err := s.between(ctx, after, before)
+		if errors.As(err, new(tooMany)) && days > 1 && days <= longestSpan {
+			days /= 2
 			continue
 		}
-		m, err := verify(ctx, o)
-		if err == nil || fatal(err) {
-			return o, m, err
+		if err != nil {
+			return object{}, manifest{}, err
 		}
-		s.note("%s is skipped: %v", snapshot, err)
+		for _, o := range objects {
+			m, err := s.verifyRanked(ctx, o)
+			if err == nil || fatal(err) {
+				return o, m, err
+			}
+			s.note("%s is skipped: %v", snapshotOf(strings.TrimPrefix(o.key, s.directory())), err)
+		}
+		if after == "" {
+			return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
+				s.directory())
+		}
+		at, before = at.AddDate(0, 0, -days), after
+		days *= 2
 	}
-	if name != "" {
-		return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s", name)
-	}
-	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
-		s.directory())
 }

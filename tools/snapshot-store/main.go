@@ -30,6 +30,9 @@ Commands:
   version           print the version
 
 The configuration is the file that the provider writes: /etc/etcd/snapshot-store.json.
+
+The exit status is 1 if a command fails, 2 if it makes no sense, and 3 if put fails because
+of the file, which is damaged or no snapshot: another one may be uploaded.
 `
 
 // errUsage is a command line that makes no sense.
@@ -43,11 +46,25 @@ func main() {
 	switch {
 	case errors.Is(err, errUsage):
 		fmt.Fprintf(os.Stderr, "kube-snapshot-store: %v\n\n%s", err, usage)
-		os.Exit(2)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "kube-snapshot-store:", err)
-		os.Exit(1)
 	}
+	os.Exit(exitStatus(err))
+}
+
+// badSnapshot is the exit status for a badFile. The script of the timer goes on with other snapshots then.
+const badSnapshot = 3
+
+func exitStatus(err error) int {
+	switch bad := (badFile{}); {
+	case err == nil:
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	case errors.As(err, &bad):
+		return badSnapshot
+	}
+	return 1
 }
 
 // run runs one command. What it did goes to out, and what it noticed to notes.

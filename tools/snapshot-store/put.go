@@ -17,6 +17,11 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
+// badFile is the error of a file that cannot be uploaded, whatever the server answers.
+type badFile struct{ error }
+
+func (b badFile) Unwrap() error { return b.error }
+
 // partSize is how much of a snapshot is in memory, and repeated if a request fails.
 const partSize = 16 << 20
 
@@ -28,11 +33,11 @@ func (s *store) put(ctx context.Context, file string) (manifest, error) {
 		Encrypted: len(s.recipients) > 0,
 	}
 	if !nameForm.MatchString(m.Snapshot) {
-		return manifest{}, fmt.Errorf("%s is not named like a scheduled snapshot (20060102T150405Z-NAME.db)", file)
+		return manifest{}, badFile{fmt.Errorf("%s is not named like a scheduled snapshot (20060102T150405Z-NAME.db)", file)}
 	}
 	var err error
 	if m.Size, m.SHA256, err = digestOf(file); err != nil {
-		return manifest{}, err
+		return manifest{}, badFile{err}
 	}
 	key := s.directory() + m.key()
 	if there, err := s.verified(ctx, key); err == nil && there.SHA256 == m.SHA256 {

@@ -95,10 +95,13 @@ func (m manifest) savedAt() time.Time {
 	return saved
 }
 
+// timeForm is the time with which a name begins.
+const timeForm = "20060102T150405Z"
+
 // timeOf returns the time in the name of a snapshot.
 func timeOf(snapshot string) (time.Time, error) {
 	at, _, _ := strings.Cut(snapshot, "-")
-	return time.Parse("20060102T150405Z", at)
+	return time.Parse(timeForm, at)
 }
 
 // key returns the last part of the key.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -331,9 +332,20 @@ func TestCorruptSnapshot(t *testing.T) {
 		}
 		_, err := st.put(t.Context(), file)
 		wantError(t, what, err, c.want)
+		if got := exitStatus(err); got != badSnapshot {
+			t.Errorf("%s: the exit status is %d", what, got)
+		}
 	}
 	_, err = st.put(t.Context(), filepath.Join(t.TempDir(), "x.db"))
 	wantError(t, "name", err, "not named like")
+	if got := exitStatus(err); got != badSnapshot {
+		t.Errorf("another name: the exit status is %d", got)
+	}
+	for status, err := range map[int]error{0: nil, 1: errors.New("the server refuses"), 2: errUsage} {
+		if got := exitStatus(err); got != status {
+			t.Errorf("%v: the exit status is %d, want %d", err, got, status)
+		}
+	}
 	if keys := s.keys(t.Context()); len(keys) > 0 {
 		t.Errorf("the bucket has %q", keys)
 	}

@@ -17,12 +17,3 @@ check "control_plane" {
     error_message = join("\n", concat([data.kube_control_plane.prod.summary], data.kube_control_plane.prod.issues))
   }
 }
-
-# With fail_on it can block what must not start on an unhealthy control plane, such
-# as an upgrade of the workers.
-data "kube_control_plane" "gate" {
-  pki      = kube_pki_bundle.prod.bundle
-  etcd     = [for member in kube_etcd_member.prod : member.client_url]
-  endpoint = kube_control_plane_endpoint.prod.registration
-  fail_on  = ["unreachable", "unhealthy"]
-}

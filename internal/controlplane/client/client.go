@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -56,16 +57,18 @@ func (c Client) admin() (access adminAccess, done func(), err error) {
 	if err != nil {
 		return adminAccess{}, nil, err
 	}
-	pair, err := c.replica.Bundle.Issue(component.SystemMasters(), time.Now(), adminCertificateLife)
-	if err != nil {
+	now := time.Now()
+	if config.Certificates, err = c.adminCertificate(now); err != nil {
 		return adminAccess{}, nil, err
 	}
-	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
-	if err != nil {
-		return adminAccess{}, nil, fmt.Errorf("load client certificate: %w", err)
+	renewed := &renewedTransport{http: tunnelTransport(c.host, config), since: now}
+	renewed.renew = func(now time.Time) (*http.Transport, error) {
+		next := config.Clone()
+		var err error
+		next.Certificates, err = c.adminCertificate(now)
+		return tunnelTransport(c.host, next), err
 	}
-	config.Certificates = []tls.Certificate{certificate}
-	web := tunnel(c.host, config)
+	web := announced(c.host, renewed)
 	web.Timeout = apiTimeout
 	return adminAccess{
 		// unlimited: the server has its own limits
@@ -74,18 +77,80 @@ func (c Client) admin() (access adminAccess, done func(), err error) {
 	}, web.CloseIdleConnections, nil
 }
 
+// adminCertificate issues the provider's client certificate.
+func (c Client) adminCertificate(now time.Time) ([]tls.Certificate, error) {
+	pair, err := c.replica.Bundle.Issue(component.SystemMasters(), now, adminCertificateLife)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
+	if err != nil {
+		return nil, fmt.Errorf("load client certificate: %w", err)
+	}
+	return []tls.Certificate{certificate}, nil
+}
+
+// renewedTransport connects again with another client certificate when half of the life of the present one has passed.
+// An API server verifies the certificate at every request, also on a connection that exists.
+type renewedTransport struct {
+	mu    sync.Mutex
+	http  *http.Transport
+	since time.Time
+	renew func(now time.Time) (*http.Transport, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *renewedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	present, err := r.at(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return present.RoundTrip(request)
+}
+
+func (r *renewedTransport) at(now time.Time) (*http.Transport, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.since) < adminCertificateLife/2 {
+		return r.http, nil
+	}
+	next, err := r.renew(now)
+	if err != nil {
+		return nil, fmt.Errorf("renew client certificate: %w", err)
+	}
+	r.http.CloseIdleConnections()
+	r.http, r.since = next, now
+	return next, nil
+}
+
+// CloseIdleConnections is called by http.Client.
+func (r *renewedTransport) CloseIdleConnections() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.http.CloseIdleConnections()
+}
+
 // tunnel is an HTTP client whose connections start on machine h, inside the SSH
 // connection to it. The caller closes them with CloseIdleConnections.
 func tunnel(h *host.Host, config *tls.Config) *http.Client {
-	around := func(summary string) func() { return h.AroundRequest(h.Address(), summary) }
-	return &http.Client{Transport: bounded{around: around, Transport: &http.Transport{
+	return announced(h, tunnelTransport(h, config))
+}
+
+func tunnelTransport(h *host.Host, config *tls.Config) *http.Transport {
+	return &http.Transport{
 		DialContext:     h.Dial,
 		TLSClientConfig: config,
 		// One connection is kept open, because a handshake costs the machine more than the
 		// request. HTTP/1.1, so that a server that shuts down ends it immediately.
 		MaxIdleConnsPerHost:    1,
 		MaxResponseHeaderBytes: 64 << 10,
-	}}}
+	}
+}
+
+// announced is an HTTP client that announces the changes that it asks of machine h, and limits the responses.
+func announced(h *host.Host, by transport) *http.Client {
+	around := func(summary string) func() { return h.AroundRequest(h.Address(), summary) }
+	return &http.Client{Transport: bounded{around: around, transport: by}}
 }
 
 // longestAnswer is in bytes. It is enough for a page of a list, and a compromised machine
@@ -94,10 +159,16 @@ const longestAnswer = 32 << 20
 
 var errAnswerTooLong = fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
 
+// transport is what http.Client needs of one.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
 // bounded is a transport that limits responses to longestAnswer, and announces the requests that
 // change something.
 type bounded struct {
-	*http.Transport
+	transport
 	around func(summary string) (ended func())
 }
 
@@ -105,7 +176,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && request.Method != http.MethodHead {
 		defer b.around(request.Method + " " + request.URL.Path)()
 	}
-	response, err := b.Transport.RoundTrip(request)
+	response, err := b.transport.RoundTrip(request)
 	if err == nil {
 		response.Body = &boundedBody{ReadCloser: response.Body, left: longestAnswer}
 	}

@@ -130,8 +130,8 @@ var joinReleases = []struct {
 	{"kubernetes-1.36-node", []string{"kubernetes"}},
 }
 
-// TestKubeadmJoins: kubeadm as it is released reads what the provider applies, with the join command of a token; a
-// kubelet gets its certificate: each release, in each control plane that may have it.
+// TestKubeadmJoins: kubeadm as it is released reads what the provider applies, with the join command of a token and
+// with its discovery file; a kubelet gets its certificate: each release, in each control plane that may have it.
 func TestKubeadmJoins(t *testing.T) {
 	testrun.Long(t)
 	for _, plane := range []string{"kubernetes-1.34", "kubernetes-1.35", "kubernetes"} {
@@ -141,14 +141,18 @@ func TestKubeadmJoins(t *testing.T) {
 				if !slices.Contains(r.planes, plane) {
 					continue
 				}
-				t.Run(r.node, func(t *testing.T) {
-					_, command := s.token(t, time.Hour)
-					output, dir, err := s.join(t, joinRun{set: r.node, command: command, limit: 150 * time.Second})
-					if err != nil {
-						t.Fatalf("%v\n%s\n%s", err, output, kubeletLog(dir))
-					}
-					s.expectJoined(t, dir)
-				})
+				token, command := s.token(t, time.Hour)
+				at := nodebootstrap.Settings{Bundle: s.bundle, Host: "127.0.0.1", Port: s.port}
+				file := "kubeadm join --discovery-file " + s.file(t, "discovery.conf", at.DiscoveryFileOf(token.Text()))
+				for how, command := range map[string]string{"command": command, "file": file} {
+					t.Run(r.node+" by "+how, func(t *testing.T) {
+						output, dir, err := s.join(t, joinRun{set: r.node, command: command, limit: 150 * time.Second})
+						if err != nil {
+							t.Fatalf("%v\n%s\n%s", err, output, kubeletLog(dir))
+						}
+						s.expectJoined(t, dir)
+					})
+				}
 			}
 		})
 	}

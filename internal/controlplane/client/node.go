@@ -49,6 +49,9 @@ func (c Client) Node(name string) (Node, error) {
 	return Node{name: name, core: api, done: done}, nil
 }
 
+// Name returns the name of the node.
+func (n Node) Name() string { return n.name }
+
 // Close ends the connection.
 func (n Node) Close() { n.done() }
 

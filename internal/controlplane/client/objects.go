@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	core "k8s.io/api/core/v1"
@@ -16,11 +17,11 @@ const (
 	rewriteTries = 10
 )
 
-// Rewrite updates every object of a resource without changing it, through the replica's API
-// server, and returns their number. The server stores an object again if its stored form is not
-// current, and does nothing otherwise (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate),
-// so Rewrite can be repeated.
-func (c Client) Rewrite(ctx context.Context, resource string) (int, error) {
+// Rewrite updates objects of a resource without changing them, through the replica's API server, and returns the number
+// of updates. The server stores an object again if its stored form is not current, and does nothing otherwise
+// (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate), so Rewrite can be repeated. stale has the objects to update,
+// as namespace/name; nil means all of them.
+func (c Client) Rewrite(ctx context.Context, resource string, stale []string) (int, error) {
 	access, done, err := c.admin()
 	if err != nil {
 		return 0, err
@@ -32,9 +33,9 @@ func (c Client) Rewrite(ctx context.Context, resource string) (int, error) {
 	}
 	switch resource {
 	case "secrets":
-		return secretsOf(api).rewrite(ctx)
+		return secretsOf(api).rewrite(ctx, stale)
 	case "configmaps":
-		return configMapsOf(api).rewrite(ctx)
+		return configMapsOf(api).rewrite(ctx, stale)
 	}
 	return 0, fmt.Errorf("unknown resource %q", resource)
 }
@@ -92,22 +93,30 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// rewrite iterates over the pages. If the list expires, it starts again; objects that were
-// already rewritten cost little.
-func (o objects[T]) rewrite(ctx context.Context) (int, error) {
+// rewrite iterates over the pages. A list of many pages expires when etcd is compacted. It goes on where the server
+// says, with the objects as they are then: what was created since is stored in the current form.
+func (o objects[T]) rewrite(ctx context.Context, stale []string) (int, error) {
+	wanted := map[string]bool{}
+	for _, name := range stale {
+		wanted[name] = true
+	}
 	n := 0
 	for next := ""; ; {
 		items, following, err := o.list(ctx, meta.ListOptions{Limit: rewritePage, Continue: next})
 		if next != "" && apierrors.IsResourceExpired(err) {
-			n, next = 0, ""
+			next = continuation(err)
 			continue
 		}
 		if err != nil {
 			return n, err
 		}
 		for _, item := range items {
+			name := item.GetNamespace() + "/" + item.GetName()
+			if stale != nil && !wanted[name] {
+				continue
+			}
 			if err := o.touch(ctx, item); err != nil {
-				return n, fmt.Errorf("%s/%s: %w", item.GetNamespace(), item.GetName(), err)
+				return n, fmt.Errorf("%s: %w", name, err)
 			}
 			n++
 		}
@@ -115,6 +124,15 @@ func (o objects[T]) rewrite(ctx context.Context) (int, error) {
 			return n, nil
 		}
 	}
+}
+
+// continuation returns where a list that has expired can go on; "" means at its beginning.
+func continuation(expired error) string {
+	var status apierrors.APIStatus
+	if !errors.As(expired, &status) {
+		return ""
+	}
+	return status.Status().Continue
 }
 
 // touch updates one object without changing it. A deleted object is skipped.

@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -11,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 // TestRewrite: every object is updated with its current content, even if it changes meanwhile.
@@ -19,10 +24,13 @@ func TestRewrite(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	conflict, gone := apierrors.NewConflict(resource, "x", nil), apierrors.NewNotFound(resource, "x")
 	expired, broken := apierrors.NewResourceExpired("too old"), errors.New("broken")
+	resumed := apierrors.NewResourceExpired("too old")
+	resumed.ErrStatus.Continue = "1"
 	for _, c := range []struct {
 		name    string
 		pages   int
-		expires bool
+		expires error // of the second page, once
+		stale   []string
 		answers map[string][]error // of update, by object
 		fresh   error              // of get
 		want    []string           // updates
@@ -30,7 +38,10 @@ func TestRewrite(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "pages", pages: 2, want: []string{"s0", "s1"}},
-		{name: "a list that became too old", pages: 2, expires: true, want: []string{"s0", "s0", "s1"}},
+		{name: "some are stale", pages: 3, stale: []string{"a/s0", "a/s2", "b/s1"}, want: []string{"s0", "s2"}},
+		{name: "none is stale any more", pages: 3, stale: []string{}},
+		{name: "a list that became too old goes on", pages: 2, expires: resumed, want: []string{"s0", "s1"}},
+		{name: "a list that became too old begins again", pages: 2, expires: expired, want: []string{"s0", "s0", "s1"}},
 		{
 			name: "changed meanwhile", pages: 1, answers: map[string][]error{"s0": {conflict, conflict}},
 			want: []string{"s0", "fresh s0", "fresh s0"},
@@ -57,9 +68,9 @@ func TestRewrite(t *testing.T) {
 				list: func(_ context.Context, o meta.ListOptions) ([]*core.Secret, string, error) {
 					page := 0
 					if o.Continue != "" {
-						if c.expires {
-							c.expires = false
-							return nil, "", expired
+						if err := c.expires; err != nil {
+							c.expires = nil
+							return nil, "", err
 						}
 						if _, err := fmt.Sscan(o.Continue, &page); err != nil {
 							return nil, "", err
@@ -81,10 +92,40 @@ func TestRewrite(t *testing.T) {
 					}
 					return nil
 				},
-			}.rewrite(t.Context())
+			}.rewrite(t.Context(), c.stale)
 			if !errors.Is(err, c.err) || !slices.Equal(updates, c.want) {
 				t.Errorf("%v, updates %q, want %v, %q", err, updates, c.err, c.want)
 			}
 		})
+	}
+}
+
+// TestRewriteExpired: the client takes from the answer of an API server where an expired list goes on.
+func TestRewriteExpired(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next := r.URL.Query().Get("continue")
+		asked = append(asked, next)
+		list := core.SecretList{TypeMeta: meta.TypeMeta{Kind: "SecretList", APIVersion: "v1"}}
+		var answer any = &list
+		w.Header().Set("Content-Type", "application/json")
+		switch next {
+		case "":
+			list.Continue = "old"
+		case "old":
+			expired := apierrors.NewResourceExpired("too old").ErrStatus
+			expired.TypeMeta, expired.Continue = meta.TypeMeta{Kind: "Status", APIVersion: "v1"}, "new"
+			answer = expired
+			w.WriteHeader(http.StatusGone)
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	defer server.Close()
+	api, err := typedcore.NewForConfigAndClient(&rest.Config{Host: server.URL}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secretsOf(api).rewrite(t.Context(), nil); err != nil || !slices.Equal(asked, []string{"", "old", "new"}) {
+		t.Errorf("asked for %q, %v", asked, err)
 	}
 }

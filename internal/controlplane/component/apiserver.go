@@ -77,7 +77,7 @@ func APIServer(s Replica) Component {
 	inputs := []string{SAKey, SAPub, EtcdClientCA}
 	if s.encrypts() {
 		// The server could reload this file, but then the time of the change would be unknown.
-		flags["encryption-provider-config"] = EncryptionConfigPath
+		flags[EncryptionFlag] = EncryptionConfigPath
 		inputs = append(inputs, EncryptionConfigPath)
 	}
 	if s.VerifyKubelets {
@@ -123,6 +123,9 @@ func (s Replica) bindAddress(all bool) string {
 	return "0.0.0.0"
 }
 
+// EncryptionFlag names the configuration of encryption at rest.
+const EncryptionFlag = "encryption-provider-config"
+
 // KubeletCAFlag names the CAs of kubelets' serving certificates (the benchmark's 1.2.5).
 const KubeletCAFlag = "kubelet-certificate-authority"
 
@@ -138,16 +141,34 @@ const AdmissionFlag = "enable-admission-plugins"
 // a Service could otherwise take over the traffic to any address (CVE-2020-8554). External IPs
 // of existing Services stay.
 func admission(extra map[string]string) string {
-	names := func(flag string) []string {
-		return strings.FieldsFunc(extra[flag], func(r rune) bool { return r == ',' || r == ' ' })
-	}
-	plugins := names(AdmissionFlag)
-	for _, own := range []string{"DenyServiceExternalIPs", "NodeRestriction"} {
-		if !slices.Contains(plugins, own) && !slices.Contains(names("disable-admission-plugins"), own) {
+	plugins, disabled := pluginsIn(extra[AdmissionFlag]), pluginsIn(extra["disable-admission-plugins"])
+	for _, own := range ownPlugins {
+		if !slices.Contains(plugins, own) && !slices.Contains(disabled, own) {
 			plugins = slices.Insert(plugins, 0, own)
 		}
 	}
 	return strings.Join(plugins, ",")
+}
+
+var ownPlugins = []string{"DenyServiceExternalIPs", "NodeRestriction"}
+
+func pluginsIn(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// Admits reports whether a list of plugins is another list with plugins that the provider enables by itself.
+func Admits(list, others string) bool {
+	have := pluginsIn(others)
+	added := slices.DeleteFunc(pluginsIn(list), func(plugin string) bool {
+		i := slices.Index(have, plugin)
+		if i >= 0 {
+			have = slices.Delete(have, i, i+1)
+		}
+		return i >= 0
+	})
+	return len(have) == 0 && !slices.ContainsFunc(added, func(plugin string) bool {
+		return !slices.Contains(ownPlugins, plugin)
+	})
 }
 
 func apiServerCertificates(flags map[string]string) {

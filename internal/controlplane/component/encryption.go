@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -66,6 +67,7 @@ func encryptedBy(b *pki.Bundle) []string {
 }
 
 // EncryptionDigest returns the SHA-256, in hex, of the file that the API server of a bundle reads; "" if it reads none.
+// Replicas are compared by it, so the form of the file must stay as it is.
 func EncryptionDigest(b *pki.Bundle) string {
 	if len(encryptedBy(b)) == 0 {
 		return ""
@@ -151,6 +153,16 @@ func AdoptedEncryption(text string) (e pki.Encryption, plain bool, err error) {
 	return e, plain, err
 }
 
+// SameEncryption reports whether a configuration that somebody else has written says what the provider writes for b.
+func SameEncryption(text string, b *pki.Bundle) bool {
+	have, readsPlain, err := AdoptedEncryption(text)
+	if err != nil {
+		return false
+	}
+	want, plain, err := AdoptedEncryption(encryptionText(b))
+	return err == nil && readsPlain == plain && reflect.DeepEqual(have, want)
+}
+
 // isOther reports whether the provider does not encrypt a resource.
 func isOther(resource string) bool { return resource != "secrets" && resource != "configmaps" }
 
@@ -161,7 +173,8 @@ func (r encryptedResources) encryption() (pki.Encryption, error) {
 	switch {
 	case p.KMS != nil:
 		return pki.Encryption{
-			Kind: pki.KMS, Resources: resources, Name: p.KMS.Name, Endpoint: p.KMS.Endpoint, Timeout: p.KMS.Timeout,
+			Kind: pki.KMS, Resources: resources, Name: p.KMS.Name, Endpoint: p.KMS.Endpoint,
+			Timeout: cmp.Or(p.KMS.Timeout, "3s"), // the API server's own
 		}, nil
 	case p.AESCBC != nil:
 		kind, keys = pki.AESCBC, p.AESCBC

@@ -73,5 +73,8 @@ func TestAdoptedEncryption(t *testing.T) {
 		if err == nil && (e.Kind != c.kind || e.Name != "legacy" || plain != c.plain || len(e.Resources) != 1) {
 			t.Errorf("%s: %s %q %v, plain %v", name, e.Kind, e.Name, e.Resources, plain)
 		}
+		if err == nil && e.Kind == pki.KMS && e.Timeout != "3s" {
+			t.Errorf("%s: the timeout is %q", name, e.Timeout)
+		}
 	}
 }

@@ -42,7 +42,7 @@ var OwnedFlags = map[string]map[string]string{
 		"requestheader-client-ca-file": ownProxy, "requestheader-allowed-names": ownProxy,
 		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy,
 		"requestheader-extra-headers-prefix": ownProxy,
-		"encryption-provider-config":         ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
+		EncryptionFlag:                       ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
 		"anonymous-auth": ownHealth + "; no other path is open without credentials, but for those of the setting " +
 			"\"authentication.anonymous_paths\"",
 		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown,
@@ -75,6 +75,35 @@ var repeating = map[string][]string{
 	},
 	release.ControllerManager: {"allow-metric-labels", "tls-sni-cert-key"},
 	release.Scheduler:         {"allow-metric-labels", "tls-sni-cert-key"},
+}
+
+// serverLists are the flags of every component whose value is a list or a map with commas (types strings, int32Slice,
+// mapStringString, colonSeparatedMultimapStringString). If one is given several times, its values are taken together.
+var serverLists = []string{
+	"disabled-metrics", "emulated-version", release.FeatureGates, "min-compatibility-version",
+	"requestheader-allowed-names", "requestheader-extra-headers-prefix", "requestheader-group-headers",
+	"requestheader-uid-headers", "requestheader-username-headers", "tls-cipher-suites", "tls-curve-preferences",
+}
+
+// lists are all such flags of each component.
+var lists = map[string][]string{
+	release.APIServer: append([]string{
+		"admission-control", "api-audiences", "authorization-mode", "cors-allowed-origins", "disable-admission-plugins",
+		AdmissionFlag, "etcd-servers", "etcd-servers-overrides", "kubelet-preferred-address-types", "oidc-signing-algs",
+		"runtime-config", "strict-transport-security-directives", "watch-cache-sizes",
+	}, serverLists...),
+	release.ControllerManager: append([]string{"authorization-always-allow-paths", "controllers"}, serverLists...),
+	release.Scheduler:         append([]string{"authorization-always-allow-paths"}, serverLists...),
+}
+
+// Together returns the text of Repeated as one value if the flag is a list. ok is false if its component takes the last
+// value only, or none: nobody writes that on purpose.
+func Together(component, flag, text string) (value string, ok bool) {
+	if slices.Contains(lists[component], flag) {
+		return strings.Join(Values(text), ","), true
+	}
+	_, owned := OwnedFlags[component][flag] // the differences name its values
+	return text, owned || slices.Contains(repeating[component], flag) || len(Values(text)) == 1
 }
 
 // Repeated returns the values of a flag that repeats as one text: one value a line, in their

@@ -3,12 +3,19 @@ package component
 import (
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // common adds the flags that every component has in addition to kubeadm's.
@@ -392,6 +399,39 @@ func TestRepeatingFlagsExist(t *testing.T) {
 					t.Error(err)
 				}
 			}
+		}
+	}
+}
+
+// TestListFlags compares the table of lists with the help of the components.
+func TestListFlags(t *testing.T) {
+	version, err := build.Version("kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := cache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--([a-z0-9-]+) ` +
+		`(strings|int32Slice|mapStringString|colonSeparatedMultimapStringString) `)
+	for name, flags := range lists {
+		program := filepath.Join(dir, "components", "kubernetes-v"+version, name)
+		if _, err := os.Stat(program); err != nil {
+			testrun.NotBuilt(t, "Kubernetes "+version)
+		}
+		help, err := exec.CommandContext(t.Context(), program, "--help").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown []string
+		for _, match := range form.FindAllStringSubmatch(string(help), -1) {
+			if !slices.Contains(repeating[name], match[1]) {
+				shown = append(shown, match[1])
+			}
+		}
+		if want := slices.Sorted(slices.Values(shown)); !slices.Equal(slices.Sorted(slices.Values(flags)), want) {
+			t.Errorf("%s has the lists %q, and the table %q", name, want, slices.Sorted(slices.Values(flags)))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
@@ -28,22 +27,29 @@ func (s Replica) standardFlags(name string) map[string]string {
 		"encryption-provider-config", KubeletCAFlag, EgressSelectorFlag, "advertise-address", "secure-port", "etcd-servers",
 		"service-cluster-ip-range", "cluster-cidr", "allocate-node-cidrs", "cluster-name",
 	}
-	if !reflect.DeepEqual(s.Audit, Audit{}) {
-		configured = slices.AppendSeq(configured, maps.Keys(s.AuditFlags()))
-	}
-	for _, flag := range configured {
+	for _, flag := range append(configured, s.Audit.configured()...) {
 		delete(flags, flag)
 	}
 	return flags
 }
 
+// configured returns the flags that follow from the settings. A policy alone says nothing about the log.
+func (a Audit) configured() []string {
+	var flags []string
+	if a.Policy != "" {
+		flags = append(flags, "audit-policy-file")
+	}
+	if a.Policy = ""; !reflect.DeepEqual(a, Audit{}) {
+		flags = slices.AppendSeq(flags, maps.Keys(Replica{Audit: a}.AuditFlags()))
+	}
+	return flags
+}
+
+// loopbackURLs are the URLs by which kubeadm's API server reaches the etcd member on its machine.
+var loopbackURLs = []string{"https://127.0.0.1:2379", "https://[::1]:2379"}
+
+// IsLoopbackURL reports whether a URL is that by which kubeadm's API server reaches the etcd member on its machine.
+func IsLoopbackURL(url string) bool { return slices.Contains(loopbackURLs, url) }
+
 // MemberURL returns the URL of the etcd member on a machine.
 func MemberURL(address string) string { return "https://" + net.JoinHostPort(address, "2379") }
-
-// Admits reports whether a list of plugins has all of another list.
-func Admits(list, others string) bool {
-	have := strings.Split(list, ",")
-	return !slices.ContainsFunc(strings.Split(others, ","), func(plugin string) bool {
-		return !slices.Contains(have, plugin)
-	})
-}

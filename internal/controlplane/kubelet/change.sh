@@ -11,6 +11,12 @@ kubelet_tries() {
 
 # kubelet_drops: removes the flag from the arguments that kubeadm has written.
 kubelet_drops() {
-  [ -n "$kubelet_removed" ] && [ -e /var/lib/kubelet/kubeadm-flags.env ] || return 0
-  sed -i "s/ \\{0,1\\}--$kubelet_removed=[^\" ]*//" /var/lib/kubelet/kubeadm-flags.env
+  kubelet_flags=/var/lib/kubelet/kubeadm-flags.env
+  [ -n "$kubelet_removed" ] && grep -qs -e "--$kubelet_removed=" "$kubelet_flags" || return 0
+  rm -f "$kubelet_flags.kube-new"
+  cp -p "$kubelet_flags" "$kubelet_flags.kube-new"
+  sed "s/ \\{0,1\\}--$kubelet_removed=[^\" ]*//" "$kubelet_flags" >"$kubelet_flags.kube-new"
+  flush "$kubelet_flags.kube-new"
+  mv -f "$kubelet_flags.kube-new" "$kubelet_flags"
+  flush "${kubelet_flags%/*}"
 }

@@ -124,6 +124,14 @@ func (c *Credentials) belongsTo(b *pki.Bundle) bool {
 	return overlap(c.Authorities, pki.CertificatesIn(known)) && c.signedBy(known, b)
 }
 
+// NodeIn returns the name of the kubelet's node; "" if the kubelet is none of the cluster.
+func (c *Credentials) NodeIn(b *pki.Bundle) string {
+	if !c.belongsTo(b) {
+		return ""
+	}
+	return c.Node
+}
+
 // signedBy reports whether one of the CAs (PEM) has signed the certificate of the kubelet, or the intermediate CA after
 // it in the file, unless that is a CA of the cluster, which another one has cross-signed. Times do not matter: a
 // kubelet gets a certificate that begins before a new CA.

@@ -57,7 +57,9 @@ func Try(version string) host.Script {
 }
 
 // Start returns a script that starts the kubelet of a version, once DropIn is written.
-func Start(version string) host.Script { return functions(version) + "kubelet_drops\n" + Restart() }
+func Start(version string) host.Script {
+	return host.FlushFunction() + functions(version) + "kubelet_drops\n" + Restart()
+}
 
 // Restart returns a script that starts the kubelet with what its unit says now. Containers keep running.
 func Restart() host.Script { return "systemctl restart " + Unit + "\n" }

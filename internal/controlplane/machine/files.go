@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func accessProblem(state host.FileState, public bool, owner string) string {
 	return strings.Join(problems, " and ")
 }
 
-// CertificateProblems returns why a certificate and its key must be replaced. A key that other
+// CertificateProblems returns why a certificate and its key must be replaced, or get their modes. A key that other
 // users can read, or that does not match the certificate, is as invalid as an expired
 // certificate.
 func CertificateProblems(s component.Replica, c component.Certificate, f Observed, now time.Time) []string {
@@ -80,7 +81,7 @@ func KubeconfigProblems(s component.Replica, k component.Kubeconfig, f Observed,
 	if info.User != k.Leaf.CommonName {
 		problems = append(problems, fmt.Sprintf("%s: user is %q, wanted %q", k.Path, info.User, k.Leaf.CommonName))
 	}
-	if strings.TrimSpace(info.CA) != strings.TrimSpace(s.Bundle.Roots(pki.Kubernetes)) {
+	if !slices.Equal(pki.CertificatesIn(info.CA), pki.CertificatesIn(s.Bundle.Roots(pki.Kubernetes))) {
 		problems = append(problems, k.Path+": trusts another authority than this cluster's")
 	}
 	for _, text := range s.Bundle.Check(k.Leaf, info.ClientCertificate, now) {
@@ -90,6 +91,39 @@ func KubeconfigProblems(s component.Replica, k component.Kubeconfig, f Observed,
 		problems = append(problems, k.Path+": "+text)
 	}
 	return append(problems, f.issuedFileProblems(k.Path, state, false, k.Owner)...)
+}
+
+// Narrowed returns the issued files that fewer users can read than should, as benchmarks of security ask for, with the
+// modes that they should have. Nobody else has read or written them, so they are kept.
+func (f Observed) Narrowed(s component.Replica) map[string]fs.FileMode {
+	all := map[string]fs.FileMode{}
+	add := func(path string, mode fs.FileMode, owner string) {
+		state, there := f.Facts.Files[path]
+		if there && state.Owner == owner && state.Group == owner && state.Mode.Perm() != mode &&
+			state.Mode.Perm()&^mode == 0 {
+			all[path] = mode
+		}
+	}
+	for _, c := range component.Certificates(s) {
+		add(c.Path, component.PublicMode, "root")
+		add(component.KeyPath(c.Path), component.SecretMode, c.Owner)
+	}
+	for _, k := range component.Kubeconfigs(s) {
+		add(k.Path, component.SecretMode, k.Owner)
+	}
+	return all
+}
+
+// Widened returns f as it is once narrowed files have their modes.
+func (f Observed) Widened(s component.Replica) Observed {
+	files := maps.Clone(f.Facts.Files)
+	for path, mode := range f.Narrowed(s) {
+		state := files[path]
+		state.Mode = mode
+		files[path] = state
+	}
+	f.Facts.Files = files
+	return f
 }
 
 // issuedFileProblems compares an issued file with the record of what was issued.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -53,6 +55,14 @@ func (f Observed) TakesOver(s component.Replica) bool {
 		s.Runtime == component.StaticPod && f.IsInherited()
 }
 
+// BeforeTakeover returns what a takeover by s can be rolled back to: what kubeadm has defined. It returns nil if that
+// is not complete. The port is that of s, because the kubeconfigs of the components must have it.
+func (f Observed) BeforeTakeover(s component.Replica) *RollbackRecord {
+	now := f.RollbackRecord(s.Bundle.Generations())
+	now.Port, now.Etcd = s.APIPort(), s.EtcdURLs
+	return ReadRollbackRecord(string(now.File().Content))
+}
+
 // StartNote returns the digests of the files that the process of a component has read, as far as they are known.
 func (f Observed) StartNote(by runtime.Runtime, name string) map[string]string {
 	if by.InheritedDefinition(f.Facts, name) != "" {
@@ -61,6 +71,79 @@ func (f Observed) StartNote(by runtime.Runtime, name string) map[string]string {
 		return note
 	}
 	return by.StartNote(f.Facts, name)
+}
+
+// means reports whether a file on the machine has what the provider writes there in another form: certificates with a
+// text before them, as openssl writes it, or an encryption configuration that was written by hand.
+func (f Observed) means(s component.Replica, want host.File) bool {
+	have := f.Facts.Files[want.Path].Content
+	if want.Path == component.EncryptionConfigPath {
+		return component.SameEncryption(f.encryption[want.Path], s.Bundle)
+	}
+	return path.Ext(want.Path) == ".crt" && sameCertificates(have, string(want.Content))
+}
+
+// sameCertificates reports whether two texts have the same certificates in the same order, and any.
+func sameCertificates(a, b string) bool {
+	all := pki.CertificatesIn(a)
+	return len(all) > 0 && slices.Equal(all, pki.CertificatesIn(b))
+}
+
+// encryptionFiles lists the configurations of encryption at rest that a takeover has to compare: one at the provider's
+// path that is not as the provider writes it, and the one that the API server reads elsewhere. They have keys, so
+// nothing else reads them.
+func (f Observed) encryptionFiles(s component.Replica) []string {
+	if !f.TakesOver(s) {
+		return nil
+	}
+	var files []string
+	for _, file := range component.Files(s) {
+		state, there := f.Facts.Files[file.Path]
+		if file.Path == component.EncryptionConfigPath && there && state.SHA256 != Digest(file.Content) {
+			files = append(files, file.Path)
+		}
+	}
+	if at, err := f.OtherEncryption(); err == nil && at != "" {
+		files = append(files, at)
+	}
+	return files
+}
+
+// OtherEncryption returns the configuration of encryption at rest that an inherited API server reads, if that is not
+// the one at the provider's path; "" if there is none.
+func (f Observed) OtherEncryption() (string, error) {
+	at, err := runtime.InheritedEncryption(f.Facts)
+	if at == component.EncryptionConfigPath {
+		at = ""
+	}
+	return at, err
+}
+
+// encryptionProblem returns why the API server would read other keys after its next restart, or "".
+func (f Observed) encryptionProblem(s component.Replica) string {
+	at, err := f.OtherEncryption()
+	switch {
+	case err != nil:
+		return err.Error()
+	case at == "" || component.SameEncryption(f.encryption[at], s.Bundle):
+		return ""
+	}
+	return "the API server encrypts at rest by " + at + ", which does not say what the bundle does"
+}
+
+// Compared returns f, with the digests of the files that a takeover by s writes in another form. That is no change for
+// what has read them.
+func (f Observed) Compared(s component.Replica) Observed {
+	f.rewritten = map[string]string{}
+	if !f.TakesOver(s) {
+		return f
+	}
+	for _, file := range component.Files(s) {
+		if _, there := f.Facts.Files[file.Path]; there && f.means(s, file) {
+			f.rewritten[file.Path] = Digest(file.Content)
+		}
+	}
+	return f
 }
 
 // inheritedReason returns why an inherited component must be restarted, or "". after are the digests of the files once
@@ -74,7 +157,7 @@ func inheritedReason(c component.Component, f Observed, differences []string, af
 		return "nothing says what it was started with"
 	}
 	for _, file := range inheritedInputs(c) {
-		read, wanted := f.Facts.Files[file].SHA256, after[file]
+		read, wanted := cmp.Or(f.rewritten[file], f.Facts.Files[file].SHA256), after[file]
 		if takenOver {
 			read = f.Record.Inherited[file]
 		}
@@ -128,7 +211,8 @@ func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[stri
 	r.Inherited = map[string]string{}
 	for _, c := range component.Of(s) {
 		for _, file := range inheritedInputs(c) {
-			read := cmp.Or(f.Facts.Files[file].SHA256, digests[file]) // what was not there has not been read
+			// What was not there has not been read.
+			read := cmp.Or(f.rewritten[file], f.Facts.Files[file].SHA256, digests[file])
 			if len(returning) > 0 {
 				read = digests[file]
 			}
@@ -143,15 +227,17 @@ func (r *Record) KeepInherited(s component.Replica, f Observed, digests map[stri
 // have been read by a running component, and belong to somebody else.
 func takeOverProblems(s component.Replica, f Observed) []string {
 	var failed []string
-	ca := f.Facts.Files[component.CACert].Content
-	if strings.TrimSpace(ca) != strings.TrimSpace(s.Bundle.Roots(pki.Kubernetes)) {
+	if !sameCertificates(f.Facts.Files[component.CACert].Content, s.Bundle.Roots(pki.Kubernetes)) {
 		failed = append(failed, component.CACert+" is not exactly the authority of the bundle")
 	}
 	for _, file := range component.Files(s) {
 		state, there := f.Facts.Files[file.Path]
-		if there && file.Path != component.CACert && state.SHA256 != Digest(file.Content) {
+		if there && file.Path != component.CACert && state.SHA256 != Digest(file.Content) && !f.means(s, file) {
 			failed = append(failed, file.Path+" is there with other content")
 		}
+	}
+	if text := f.encryptionProblem(s); text != "" {
+		failed = append(failed, text)
 	}
 	for _, file := range component.UnwantedFiles(s) {
 		if _, there := f.Facts.Files[file]; there && file != component.AdminConf {
@@ -159,15 +245,39 @@ func takeOverProblems(s component.Replica, f Observed) []string {
 		}
 	}
 	for _, k := range component.Kubeconfigs(s) {
-		if k.Path == component.AdminConf || k.Path == component.LeaseConf { // no component reads them
+		if readBy[k.Path] == "" {
 			continue
 		}
-		if problems := KubeconfigProblems(s, k, f, time.Now()); len(problems) > 0 {
-			failed = append(failed, problems[0]+"; it is read at the start only, so it is changed by a later apply: renew it "+
-				"with kubeadm, or set a shorter early_renewal, until the replica is taken over")
+		if problem := kubeconfigProblem(s, k, f.Widened(s), time.Now()); problem != "" {
+			failed = append(failed, problem)
 		}
 	}
 	return failed
+}
+
+// kubeconfigProblem returns why a takeover cannot keep the kubeconfig of a component, which reads it at its start only,
+// and what to do, or "". Only a certificate is renewed: kubeadm keeps the rest of such a file, also in an upgrade.
+func kubeconfigProblem(s component.Replica, k component.Kubeconfig, f Observed, now time.Time) string {
+	problems := KubeconfigProblems(s, k, f, now)
+	if len(problems) == 0 {
+		return ""
+	}
+	young := s
+	young.EarlyRenewal = time.Nanosecond // a certificate may live shorter than early_renewal
+	if lasting := KubeconfigProblems(young, k, f, f.issuedAt(k)); len(lasting) > 0 {
+		return fmt.Sprintf("%s; %s reads it at its start only: on one machine at a time, move the file away, run "+
+			"kubeadm init phase kubeconfig %s with a configuration whose localAPIEndpoint is this machine, and restart the "+
+			"static pod", lasting[0], readBy[k.Path], strings.TrimSuffix(path.Base(k.Path), ".conf"))
+	}
+	return problems[0] + "; it is read at the start only, so it is changed by a later apply: renew it with kubeadm, or " +
+		"set a shorter early_renewal, until the replica is taken over"
+}
+
+// issuedAt returns when the certificate of a kubeconfig was issued: then, nothing was wrong with its age.
+func (f Observed) issuedAt(k component.Kubeconfig) time.Time {
+	kubeconfig, _ := pki.ParseKubeconfig(f.Kubeconfigs[k.Path])
+	certificate, _ := pki.Inspect(kubeconfig.ClientCertificate)
+	return certificate.NotBefore
 }
 
 // manifestProblems lists the manifests of components that somebody else runs.

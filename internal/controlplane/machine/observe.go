@@ -27,17 +27,33 @@ type Observed struct {
 	Kubeconfigs map[string]string      // path → text without the private key
 	Executables map[string]string      // component → path of the running program
 	Written     map[string]WrittenFile // files of the user that the provider has written, by name
+	encryption  map[string]string      // configurations of encryption that a takeover compares, by path: they have keys
+	rewritten   map[string]string      // path → digest of what a takeover writes in another form; see Compared
 	Problems    []string               // what prevents any change; only set by inspect
 	NodeMissing bool                   // a kubelet is installed before static pods are created; only set by inspect
 }
 
-// Runtime returns what runs the components of the replica on the machine.
+// Runtime returns what runs the components of the replica on the machine. Without a record, static pods are known by
+// their manifests and definitions.
 func (f Observed) Runtime() runtime.Runtime {
 	held, _ := f.Identity()
-	if held.ClusterID == "" && f.IsInherited() {
-		return runtime.Named(component.StaticPod)
+	pods := runtime.Named(component.StaticPod)
+	if held.ClusterID == "" && slices.ContainsFunc(release.Components(), func(name string) bool {
+		return pods.State(f.Facts, name).Load == "loaded"
+	}) {
+		return pods
 	}
 	return runtime.Named(held.Runtime)
+}
+
+// ForeignAPIServer describes what HasForeignAPIServer reports.
+const ForeignAPIServer = "an API server without a record of this provider, such as one of kubeadm that is not imported"
+
+// HasForeignAPIServer reports whether the machine has an API server, or a manifest for one, that no record describes.
+func (f Observed) HasForeignAPIServer() bool {
+	by := f.Runtime()
+	return f.RecordErr == nil && f.Record.ClusterID == "" &&
+		(ProcessExists(by.State(f.Facts, release.APIServer)) || by.InheritedDefinition(f.Facts, release.APIServer) != "")
 }
 
 // Digests returns the digests of the files on disk.
@@ -77,7 +93,17 @@ func Observe(ctx context.Context, h *host.Host, s component.Replica) (Observed, 
 	if err != nil {
 		return Observed{}, fmt.Errorf("observe replica %s: %w", s.Machine(), err)
 	}
-	return Interpret(facts), nil
+	f := Interpret(facts)
+	files := f.encryptionFiles(s)
+	if len(files) == 0 {
+		return f, nil
+	}
+	printed, err := h.Observe(ctx, host.Query{Script: PrintFiles(files)})
+	if err != nil {
+		return Observed{}, fmt.Errorf("read %s of replica %s: %w", strings.Join(files, " and "), s.Machine(), err)
+	}
+	f.encryption = PrintedFiles(printed.Output, files)
+	return f, nil
 }
 
 // Other relevant paths on a machine.

@@ -11,8 +11,10 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -46,10 +48,10 @@ func OwnershipProblems(s component.Replica, f Observed) []string {
 	if f.TakesOver(s) {
 		return takeOverProblems(s, f)
 	}
-	if !held.IsFor(s) || held.Runtime != component.StaticPod {
+	if !f.mayOwnManifests(s) {
 		failed = manifestProblems(f)
 	}
-	ca, there := f.Facts.Files[component.CACert]
+	_, hasCA := f.Facts.Files[component.CACert]
 	part := ""
 	if begun {
 		part = "the beginning of "
@@ -62,10 +64,28 @@ func OwnershipProblems(s component.Replica, f Observed) []string {
 			part, held.ClusterName, held.ClusterID))
 	case held.ClusterID != "" && held.Name != s.Name:
 		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
-	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
+	case held.ClusterID == "" && hasCA && !f.sharesCA(s):
 		failed = append(failed, component.CACert+" is another cluster's authority")
 	}
 	return failed
+}
+
+// mayOwnManifests reports whether the manifests of components on the machine are those of s, as far as the record says.
+// If that is lost, the provider's definitions and a CA of the bundle are the evidence.
+func (f Observed) mayOwnManifests(s component.Replica) bool {
+	if held, _ := f.Identity(); held.ClusterID != "" {
+		return held.IsFor(s) && held.Runtime == component.StaticPod
+	}
+	return s.Runtime == component.StaticPod && f.sharesCA(s) &&
+		!slices.ContainsFunc(release.Components(), func(name string) bool {
+			_, defined := f.Facts.Files[runtime.Of(s).Path(name)]
+			return !defined
+		})
+}
+
+// sharesCA reports whether the Kubernetes CA on the machine is one that the bundle of s knows.
+func (f Observed) sharesCA(s component.Replica) bool {
+	return sharesCertificate(f.Facts.Files[component.CACert].Content, s.Bundle.Known(pki.Kubernetes))
 }
 
 // OtherRuntime describes what runs the components of the replica on the machine, if s wants another runtime, or returns
@@ -95,13 +115,27 @@ func (f Observed) StopScript(s component.Replica) host.Script {
 }
 
 // Remove stops and removes the replica if the machine is still as observed. changed means that it
-// is not, and that nothing was removed.
-func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
+// is not, and that nothing was removed. With keepRecord, the records stay until ForgetScript: the machine is not empty
+// before, and a Delete that was cut off is completed by the next one.
+func (f Observed) Remove(
+	ctx context.Context, h *host.Host, s component.Replica, keepRecord bool,
+) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
-		Script: guardScript() + stopTimers() + f.StopScript(s) + cleanScript(s, f.writtenPaths()),
+		Script: f.removeScript(s, keepRecord),
 		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err
+}
+
+// HasNode reports whether containerd and a kubelet have been installed on the machine, for whatever replica or member.
+func (f Observed) HasNode() bool { return node.Recorded(f.Facts.Files) }
+
+func (f Observed) removeScript(s component.Replica, keepRecord bool) host.Script {
+	script := guardScript() + stopTimers() + f.StopScript(s) + cleanScript(s, f.writtenPaths())
+	if !keepRecord {
+		script += ForgetScript()
+	}
+	return script
 }
 
 // answerChanged is what guardScript prints if it stops.
@@ -135,8 +169,8 @@ func definitions() []string {
 
 // cleanScript removes what a replica has written to a machine, except what etcd or a kubelet on
 // it need. The audit log stays and becomes owned by root: it is evidence, and another user with
-// the same UID must not read it. The records are removed last, so that the script can be
-// repeated after an interruption.
+// the same UID must not read it. The records stay until ForgetScript, so that the script can be repeated after an
+// interruption.
 func cleanScript(s component.Replica, written []string) host.Script {
 	var files []string
 	for _, file := range append(written, OwnFiles(s)...) {
@@ -162,11 +196,19 @@ for user in ` + host.Words(component.Names()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done
-` + host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(component.FilesDir, component.EtcdDir,
-		component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
-  if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
-done
 ` + host.Flush(append(runtime.Of(s).Directories(), component.FilesDir, component.PKIDir, component.KubernetesDir,
 		installRoot, component.AuditLogDir, path.Dir(component.AuditLogDir),
 		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")...)
+}
+
+// ForgetScript returns a script that removes the records of a replica of which nothing else is left, and directories
+// that are empty then.
+func ForgetScript() host.Script {
+	dirs := []string{
+		component.FilesDir, component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir,
+	}
+	return host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(dirs...) + `; do
+  if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
+done
+` + host.Flush(append(dirs, path.Dir(component.AuditLogDir))...)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 )
 
 func TestOwner(t *testing.T) {
@@ -138,5 +140,34 @@ func TestCreatingFile(t *testing.T) {
 	if failed := OwnershipProblems(s, f); len(failed) != 1 ||
 		!strings.Contains(failed[0], `the beginning of replica "cp1"`) {
 		t.Errorf("another replica on that machine: %q", failed)
+	}
+}
+
+// TestRecordGoesLast: while a kubelet has to be removed after a replica, its record stays, and the machine counts as
+// one that has the replica.
+func TestRecordGoesLast(t *testing.T) {
+	s := componenttest.Stacked(t)
+	f := Interpret(cptest.BareMachine())
+	if q := Query(s); !slices.Contains(q.Files, node.RecordPath) || f.HasNode() {
+		t.Errorf("asked for %q; a bare machine has a kubelet that was installed: %t", q.Files, f.HasNode())
+	}
+	f.Facts.Files[node.RecordPath] = host.FileState{}
+	if !f.HasNode() {
+		t.Error("the record of the installation does not count")
+	}
+	forget := string(ForgetScript())
+	for _, c := range []struct {
+		keeps bool
+		ends  bool
+	}{{false, true}, {true, false}} {
+		script := string(f.removeScript(s, c.keeps))
+		if strings.HasSuffix(script, forget) != c.ends || strings.Contains(script, "rm -f -- "+RecordPath+" ") != c.ends {
+			t.Errorf("the record is kept: %t\n%s", c.keeps, script)
+		}
+	}
+	f.Facts.Files[RecordPath] = host.FileState{Content: string(NewRecord(s, nil).File().Content)}
+	f = Interpret(f.Facts)
+	if mine, _, err := f.Owner(s); f.IsEmpty(s) || !mine || err != nil {
+		t.Errorf("a removal that was cut off: empty %t, its own %t, %v", f.IsEmpty(s), mine, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
@@ -19,9 +18,6 @@ const (
 	// key.
 	minimumSystemd = 247
 	minimumDisk    = 1 << 30
-	// clockLimit stays well below the five minutes by which certificates are backdated. With a
-	// larger difference, every new certificate is "not yet valid" on the machine.
-	clockLimit = 2 * time.Minute
 )
 
 // architectures are those that Kubernetes releases server programs for.
@@ -82,13 +78,8 @@ func hostProblems(s component.Replica, f Observed) []string {
 			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are required", free>>20, place, needed>>20))
 		}
 	}
-	if offset := f.Facts.ClockOffset.Abs() - f.Facts.ClockError; offset > clockLimit {
-		direction := "ahead of"
-		if f.Facts.ClockOffset < 0 {
-			direction = "behind"
-		}
-		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's",
-			f.Facts.ClockOffset.Abs().Round(time.Second), direction))
+	if wrong := f.Facts.ClockProblem(); wrong != "" {
+		failed = append(failed, wrong)
 	}
 	return failed
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 )
 
 // Query never reads the content of a file with a private key: keys are compared by their
@@ -17,8 +18,8 @@ import (
 func Query(s component.Replica) host.Query {
 	q := host.Query{
 		Contents: append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.CACert,
-			component.EtcdClientCA),
-		Files:  append(component.UnwantedFiles(s), EtcdUnit),
+			component.FrontProxyCA, component.EtcdClientCA),
+		Files:  append(component.UnwantedFiles(s), EtcdUnit, node.RecordPath),
 		Dirs:   []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), ManifestDir},
 		Ports:  []int{s.APIPort()},
 		Disks:  []string{installRoot, component.KubernetesDir, component.AuditLogDir},
@@ -57,6 +58,8 @@ func Query(s component.Replica) host.Query {
 	if s.ManageKubelet {
 		q.Contents = append(q.Contents, kubelet.DropIn)
 		q.Script = kubelet.Report() + q.Script
+	} else {
+		q.Script = kubelet.IsCordoned() + q.Script // by a change that was cut off before the kubelet ceased to follow
 	}
 	Liveness(s).AddTo(&q)
 	Facts(s).AddTo(&q)
@@ -116,6 +119,15 @@ func PausedQuery() host.Query {
 	return q
 }
 
+// ForeignQuery queries what HasForeignAPIServer requires, and the authority of the cluster.
+func ForeignQuery() host.Query {
+	q := host.Query{Contents: []string{RecordPath, CreatingPath, component.CACert}}
+	for _, by := range runtime.All() {
+		by.AddStates(&q, release.APIServer)
+	}
+	return q
+}
+
 // ImportQuery queries what an import requires.
 func ImportQuery() host.Query {
 	q := host.Query{
@@ -128,6 +140,7 @@ func ImportQuery() host.Query {
 	q.Contents = append(q.Contents, component.CACert, EtcdManifest)
 	runtime.Named(component.StaticPod).AddStates(&q, release.Components()...)
 	addDefinitions(&q)
+	q.Script = kubelet.CredentialsReport() + q.Script // before the rest, as in Query
 	return q
 }
 

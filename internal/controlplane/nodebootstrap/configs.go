@@ -22,16 +22,32 @@ const (
 // DiscoveryFile returns cluster-info: a kubeconfig without users. Its CAs are all that servers and clients of the
 // cluster may have now, so that a worker that joins between two stages of a rotation accepts both. They are the
 // issuing ones alone: kubelets verify their clients against the same file.
-func (s Settings) DiscoveryFile() string {
+func (s Settings) DiscoveryFile() string { return encoded(s.discovery("")) }
+
+// discovery returns the file with a name for the cluster. kubeadm's own cluster-info has none.
+func (s Settings) discovery(name string) map[string]any {
 	ca := base64.StdEncoding.EncodeToString([]byte(s.Bundle.Anchors(pki.Kubernetes)))
-	return encoded(map[string]any{
+	return map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "",
 		"contexts": nil, "users": nil,
 		"clusters": []any{map[string]any{
-			"name":    "",
+			"name":    name,
 			"cluster": map[string]any{"certificate-authority-data": ca, "server": "https://" + s.Endpoint()},
 		}},
-	})
+	}
+}
+
+// DiscoveryFileOf returns DiscoveryFile with a bootstrap token as its user, for kubeadm join --discovery-file without
+// another argument. With credentials in the file, kubeadm makes no request without them: a server that refuses those
+// with 401 makes it wait until it gives up, and only 403 lets it go on with the file
+// (cmd/kubeadm/app/discovery/file). It contains the token, which is a secret.
+func (s Settings) DiscoveryFileOf(token string) string {
+	const user, cluster = "bootstrap", "kubernetes"
+	file := s.discovery(cluster)
+	file["current-context"] = user
+	file["contexts"] = []any{map[string]any{"name": user, "context": map[string]any{"cluster": cluster, "user": user}}}
+	file["users"] = []any{map[string]any{"name": user, "user": map[string]any{"token": token}}}
+	return encoded(file)
 }
 
 // clusterConfiguration returns what kubeadm join and kubeadm upgrade node read on a worker. Without a version,

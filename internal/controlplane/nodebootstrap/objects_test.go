@@ -1,11 +1,14 @@
 package nodebootstrap_test
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
@@ -161,6 +164,35 @@ func TestDuringARotation(t *testing.T) {
 		if kept := slices.Contains(pins, before[0]); kept != (want == 2) {
 			t.Errorf("stage %d: the old CA is pinned: %v", stage+1, kept)
 		}
+	}
+}
+
+// TestDiscoveryFileOf: kubeadm validates the whole file, takes credentials from the user of the current context, and
+// has the server and the CAs of DiscoveryFile.
+func TestDiscoveryFileOf(t *testing.T) {
+	s := settings(t)
+	with, err := clientcmd.Load([]byte(s.DiscoveryFileOf("abcdef.0123456789abcdef")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := clientcmd.Load([]byte(s.DiscoveryFile()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range []*api.Config{with, without} {
+		if err := clientcmd.Validate(*config); err != nil {
+			t.Error(err)
+		}
+	}
+	current := with.Contexts[with.CurrentContext]
+	if current == nil || with.AuthInfos[current.AuthInfo] == nil ||
+		with.AuthInfos[current.AuthInfo].Token != "abcdef.0123456789abcdef" {
+		t.Fatalf("no token in the current context: %+v", with)
+	}
+	got, want := with.Clusters[current.Cluster], without.Clusters[""]
+	if got == nil || want == nil || got.Server != want.Server ||
+		!bytes.Equal(got.CertificateAuthorityData, want.CertificateAuthorityData) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

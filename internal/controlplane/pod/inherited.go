@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
@@ -19,11 +21,51 @@ func readInherited(encoded, name string) (have *staticpod.Inherited, manifest st
 	if err != nil {
 		return nil, ""
 	}
-	p, err := staticpod.ParseInherited(string(text))
+	p, err := ParseInherited(string(text))
 	if err != nil || p.Name != name {
 		return nil, ""
 	}
 	return &p, string(text)
+}
+
+// signingFlags name the CA with which a controller-manager signs. kubeadm writes them without a value if the key of the
+// CA is elsewhere, as if they were not set.
+var signingFlags = []string{"cluster-signing-cert-file", "cluster-signing-key-file"}
+
+// ParseInherited is staticpod.ParseInherited for a component, whose flags get one form.
+func ParseInherited(text string) (staticpod.Inherited, error) {
+	p, err := staticpod.ParseInherited(text)
+	if err != nil {
+		return p, err
+	}
+	for _, flag := range slices.Sorted(maps.Keys(p.Flags)) {
+		if p.Flags[flag] == "" && slices.Contains(signingFlags, flag) {
+			delete(p.Flags, flag)
+			continue
+		}
+		value, ok := component.Together(p.Name, flag, p.Flags[flag])
+		if p.Flags[flag] = value; !ok {
+			p.Other = append(p.Other, "the flag --"+flag+", which is given more than once")
+		}
+	}
+	return p, nil
+}
+
+// plainPath is a path that names one file, whatever prints it.
+var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._/-]{1,200}$`)
+
+// EncryptionFile returns the file of the machine that an API server reads its configuration of encryption from; "" if
+// it reads none.
+func EncryptionFile(apiServer staticpod.Inherited) (string, error) {
+	at := apiServer.Flags[component.EncryptionFlag]
+	if at == "" {
+		return "", nil
+	}
+	if file := apiServer.OnMachine(at); path.IsAbs(at) && plainPath.MatchString(file) {
+		return file, nil
+	}
+	return "", fmt.Errorf("the API server encrypts at rest by %s, and its manifest mounts no file of the machine there",
+		problem.Quote(at))
 }
 
 // VersionOf returns the version in the tag of the image of a component; "" if there is none.
@@ -122,13 +164,14 @@ var inheritedPaths = map[string]string{
 }
 
 // sameFlag reports whether two values of a flag mean the same: copies of one file, the addresses of the member on the
-// same machine, and plugins of which the provider enables one more.
+// same machine, members in another order, and plugins of which the provider enables more.
 func sameFlag(c component.Component, flag, has, wants string) bool {
 	_, owned := component.OwnedFlags[c.Name][flag]
 	switch {
 	case flag == "etcd-servers":
-		return has == "https://127.0.0.1:2379" && wants == component.MemberURL(c.Flags["advertise-address"])
-	case flag == component.AdmissionFlag && wants == c.Standard[flag]:
+		return component.IsLoopbackURL(has) && wants == component.MemberURL(c.Flags["advertise-address"]) ||
+			slices.Equal(slices.Sorted(strings.SplitSeq(has, ",")), slices.Sorted(strings.SplitSeq(wants, ",")))
+	case flag == component.AdmissionFlag:
 		return component.Admits(wants, has)
 	case owned && path.IsAbs(has) && path.IsAbs(wants) && !strings.Contains(has, "\n"):
 		kubeadms, trusts := inheritedPaths[flag]

@@ -45,7 +45,7 @@ func inheritedWords(t *testing.T, s component.Replica, change func(name, text st
 	var words []string
 	for _, c := range component.Of(s) {
 		text := change(c.Name, kubeadmPods(t)[c.Name])
-		have, err := staticpod.ParseInherited(text)
+		have, err := ParseInherited(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +112,41 @@ func TestInheritedDifferences(t *testing.T) {
 			`flag --enable-admission-plugins is "NodeRestriction,AlwaysPullImages", wanted ` +
 				`"NodeRestriction,DenyServiceExternalIPs"`,
 		},
+		"a plugin that is configured": {
+			func(s *component.Replica) {
+				s.ExtraArgs[release.APIServer][component.AdmissionFlag] = "NodeRestriction,AlwaysPullImages"
+			}, replace(release.APIServer, "=NodeRestriction", "=NodeRestriction,AlwaysPullImages"), "",
+		},
+		"a plugin that is configured and does not run": {
+			func(s *component.Replica) {
+				s.ExtraArgs[release.APIServer][component.AdmissionFlag] = "NodeRestriction,AlwaysPullImages"
+			}, as, `flag --enable-admission-plugins is "NodeRestriction", wanted ` +
+				`"DenyServiceExternalIPs,NodeRestriction,AlwaysPullImages"`,
+		},
+		"members in another order": {
+			func(s *component.Replica) {
+				s.EtcdURLs = []string{"https://10.0.0.9:2379", "https://10.0.0.10:2379"}
+			},
+			replace(release.APIServer, "=https://127.0.0.1:2379", "=https://10.0.0.9:2379,https://10.0.0.10:2379"), "",
+		},
+		"a policy of audit at the provider's path": {
+			func(s *component.Replica) { s.Audit.Policy = "kind: Policy" },
+			replace(release.APIServer, "    - --secure-port=6443\n",
+				"    - --secure-port=6443\n    - --audit-policy-file="+component.AuditPolicyPath+"\n"), "",
+		},
+		"a CA whose key is elsewhere": {
+			func(s *component.Replica) { s.Bundle.CA.PrivateKey = "" }, func(_, text string) string {
+				return strings.NewReplacer(
+					"-signing-cert-file=/etc/kubernetes/pki/ca.crt", "-signing-cert-file=",
+					"-signing-key-file=/etc/kubernetes/pki/ca.key", "-signing-key-file=",
+				).Replace(text)
+			}, "",
+		},
+		"gates that are given one by one": {
+			func(s *component.Replica) { s.ExtraArgs[release.APIServer][release.FeatureGates] = "A=true,B=false" },
+			replace(release.APIServer, "    - --secure-port=6443\n",
+				"    - --secure-port=6443\n    - --feature-gates=A=true\n    - --feature-gates=B=false\n"), "",
+		},
 		"variables": {
 			func(s *component.Replica) {
 				s.Environment = map[string]map[string]string{release.Scheduler: {"GOGC": "90"}}
@@ -139,7 +174,7 @@ func TestInheritedDifferences(t *testing.T) {
 // TestInheritedAdds: a person reads what the next restart brings.
 func TestInheritedAdds(t *testing.T) {
 	c := component.Of(adopted(t))[0]
-	have, err := staticpod.ParseInherited(kubeadmPods(t)[c.Name])
+	have, err := ParseInherited(kubeadmPods(t)[c.Name])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +212,25 @@ func TestReturnDifferences(t *testing.T) {
 	words := ReturnDifferences(have, c)
 	if len(words) != 1 || !strings.Contains(words[0], `is "/etc/kubernetes/enc/config.yaml"`) {
 		t.Errorf("a file that is not maintained: %q", words)
+	}
+}
+
+// TestInheritedTwice: of a value that is given twice, only the last one counts.
+func TestInheritedTwice(t *testing.T) {
+	text := kubeadmPods(t)[release.APIServer]
+	for name, c := range map[string]struct{ flags, other string }{
+		"a number": {"    - --v=1\n    - --v=2\n", "the flag --v, which is given more than once"},
+		"claims":   {"    - --oidc-required-claim=a=b\n    - --oidc-required-claim=c=d\n", ""},
+		"plugins":  {"    - --enable-admission-plugins=AlwaysPullImages\n", ""},
+	} {
+		const at = "    - --secure-port=6443\n"
+		p, err := ParseInherited(strings.Replace(text, at, at+c.flags, 1))
+		if lost := strings.Join(Lost(p), "; "); err != nil || lost != c.other {
+			t.Errorf("%s: lost %q, %v, want %q", name, lost, err, c.other)
+		}
+		if name == "plugins" && p.Flags[component.AdmissionFlag] != "NodeRestriction,AlwaysPullImages" {
+			t.Errorf("plugins are %q", p.Flags[component.AdmissionFlag])
+		}
 	}
 }
 

@@ -18,8 +18,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
-// Dir is the directory of the definitions.
-const Dir = component.KubernetesDir + "/replica.pods"
+// Directories on the machine.
+const (
+	Dir       = component.KubernetesDir + "/replica.pods" // of the definitions
+	Inherited = Dir + inherited                           // of manifests that somebody else has written
+
+	inherited = "/inherited"
+)
 
 // Path returns the path of a component's definition.
 func Path(name string) string { return path.Join(Dir, name+".yaml") }

@@ -67,7 +67,7 @@ func TestPodsCanBeReadBack(t *testing.T) {
 func sh(t *testing.T, dir string, script host.Script) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", string(prelude()+
-		"replica_pods="+host.Words(dir)+"\n"+script))
+		directories(dir)+script))
 	out, err := command.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

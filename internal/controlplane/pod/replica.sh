@@ -1,4 +1,5 @@
-# Components as static pods: functions for sh, after those of package staticpod. $replica_pods has the definitions.
+# Components as static pods: functions for sh, after those of package staticpod. $replica_pods has the definitions, and
+# $replica_inherited the manifests that somebody else has written.
 
 # replica_note NAME: prints a note of what a start of the component reads now: its definition and its inputs. The last
 # word makes every start one.
@@ -33,35 +34,37 @@ replica_running() {
 replica_start() {
   (umask 077 && replica_manifest "$(replica_note "$1")" <"$replica_pods/$1.yaml" >"$replica_pods/.$1.started")
   replica_run "$1" "$replica_pods/.$1.started"
-  rm -f -- "$replica_pods/.$1.started" "$replica_pods/inherited/.$1.returns"
+  rm -f -- "$replica_pods/.$1.started" "$replica_inherited/.$1.returns"
 }
 
 # replica_leave NAME…: stops components that return later, or that another runtime takes over.
 replica_leave() {
-  for replica_name; do pod_mark "$replica_name" "$replica_pods/inherited"; done
+  for replica_name; do pod_mark "$replica_name" "$replica_inherited"; done
   replica_stop "$@"
 }
 
 # replica_return NAME: starts a component from the manifest that somebody else has written.
 replica_return() {
-  replica_run "$1" "$replica_pods/inherited/$1.yaml"
-  rm -f -- "$replica_pods/inherited/.$1.returns"
+  replica_run "$1" "$replica_inherited/$1.yaml"
+  rm -f -- "$replica_inherited/.$1.returns"
 }
 
 # replica_resume NAME: starts a component from whatever it ran from before replica_leave.
 replica_resume() {
-  if pod_returns "$1" "$replica_pods/inherited"; then replica_return "$1"; else replica_start "$1"; fi
+  if pod_returns "$1" "$replica_inherited"; then replica_return "$1"; else replica_start "$1"; fi
 }
 
 # replica_run NAME MANIFEST: lets the kubelet run a component from a manifest, and waits until no container runs that
-# ran before.
+# ran before. A manifest of somebody else that is placed already, as in a rollback of a change that has not replaced it,
+# starts nothing again: the kubelet goes by its bytes. Those of the provider differ with each start.
 replica_run() {
   replica_name=$1
   replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$1.yaml")
   replica_until=$(($(date +%s) + ${replica_grace:-30} + 90))
-  replica_old=$(replica_running "$1")
-  pod_keep "$1" "$replica_pods/inherited"
+  pod_keep "$1" "$replica_inherited"
   pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_pods/"; done
+  ! cmp -s -- "$2" "$pod_manifests/$1.yaml" || return 0
+  replica_old=$(replica_running "$1")
   pod_place "$1" "$2"
   for replica_id in $replica_old; do
     while replica_now=$(replica_running "$replica_name") || replica_now=$replica_old; case " $(echo "$replica_now" | tr '\n' ' ') " in
@@ -84,7 +87,7 @@ replica_stop() {
     [ -e "$pod_manifests/$replica_name.yaml" ] || [ -e "$replica_pods/$replica_name.yaml" ] || continue
     replica_grace=$(sed -n 's/^  terminationGracePeriodSeconds: \([0-9]*\)$/\1/p' "$replica_pods/$replica_name.yaml" \
       2>/dev/null)
-    pod_keep "$replica_name" "$replica_pods/inherited"
+    pod_keep "$replica_name" "$replica_inherited"
     pod_stop "$replica_name" "$replica_pods" "$((${replica_grace:-30} + 90))"
   done
 }
@@ -102,8 +105,8 @@ replica_report() {
   for replica_name; do
     replica_file=$pod_manifests/$replica_name.yaml
     replica_definition=$replica_pods/$replica_name.yaml
-    replica_kept=$replica_pods/inherited/$replica_name.yaml
-    if pod_returns "$replica_name" "$replica_pods/inherited"; then
+    replica_kept=$replica_inherited/$replica_name.yaml
+    if pod_returns "$replica_name" "$replica_inherited"; then
       printf 'replica\t%s\tkept\t%s\n' "$replica_name" "$(head -c 262144 "$replica_kept" | base64 -w 0)"
     fi
     [ -e "$replica_file" ] || [ -e "$replica_definition" ] || continue

@@ -14,7 +14,12 @@ var functions host.Script
 
 // prelude defines the functions of the scripts below.
 func prelude() host.Script {
-	return staticpod.Functions() + "replica_pods=" + host.Words(Dir) + "\n" + functions
+	return staticpod.Functions() + directories(Dir) + functions
+}
+
+// directories sets the variables of replica.sh: the directory of the definitions, and the one of manifests in it.
+func directories(definitions string) host.Script {
+	return "replica_pods=" + host.Words(definitions) + "\nreplica_inherited=" + host.Words(definitions+inherited) + "\n"
 }
 
 // Restart returns a script that starts the named components from their definitions. It returns once no

@@ -85,7 +85,7 @@ func (s stand) run(line host.Script) string {
 	defer cancel()
 	definition := host.Words(s.dir + "/pods/kube-scheduler.yaml")
 	script := prelude() + "pod_manifests=" + host.Words(s.dir+"/manifests") +
-		"\nreplica_pods=" + host.Words(s.dir+"/pods") + "\npod_runtime() { echo ctr; }\n" +
+		"\n" + directories(s.dir+"/pods") + "pod_runtime() { echo ctr; }\n" +
 		"sed -i 's|inputs: .*|inputs: " + host.Script(s.dir) + "/kubelet|' " + definition + "\n" + line
 	command := exec.CommandContext(ctx, "sh", "-eu", "-c", string(script))
 	command.Env = s.environment()
@@ -210,5 +210,14 @@ func TestScriptsInherit(t *testing.T) {
 	s.await("active")
 	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
 		t.Errorf("placed by a rollback: %v\n%s", err, placed)
+	}
+	// One that was cut off before it had placed anything has nothing to wait for.
+	running, copied := s.await("active"), filepath.Join(s.dir, "manifests", "kube-scheduler.yaml.bak")
+	s.run("cp " + host.Words(manifest, copied) + "; replica_start kube-scheduler")
+	if now := s.await("active"); now != running {
+		t.Errorf("it runs as %q, and ran as %q", now, running)
+	}
+	if _, err := os.Stat(copied); err == nil {
+		t.Error("a copy of the manifest is left to the kubelet")
 	}
 }

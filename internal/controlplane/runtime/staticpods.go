@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
@@ -97,4 +98,18 @@ func (staticPods) Problems(ctx context.Context, h *host.Host) ([]string, error) 
 		return nil, fmt.Errorf("check whether %s can run static pods: %w", h.Address(), err)
 	}
 	return pod.Problems(facts.Output), nil
+}
+
+// InheritedEncryption returns the file of the machine that an inherited API server reads its configuration of
+// encryption at rest from; "" if there is no such API server, or if it reads none.
+func InheritedEncryption(facts host.Facts) (string, error) {
+	manifest := staticPods{}.InheritedDefinition(facts, release.APIServer)
+	if manifest == "" {
+		return "", nil
+	}
+	apiServer, err := pod.ParseInherited(manifest)
+	if err != nil {
+		return "", err //nolint:wrapcheck // it says what is wrong with the manifest
+	}
+	return pod.EncryptionFile(apiServer) //nolint:wrapcheck // the same
 }

@@ -41,3 +41,9 @@ resource "kube_control_plane_replica" "prod" {
   pki      = kube_pki_bundle.prod.bundle
   version  = "1.36.3"
 }
+
+resource "kube_node_bootstrap" "prod" {
+  pki      = kube_pki_bundle.prod.bundle
+  endpoint = kube_control_plane_endpoint.prod.registration
+  version  = "1.36.3"
+}

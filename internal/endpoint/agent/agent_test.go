@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -113,6 +115,37 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// TestCutOff: files that an apply has written, which was cut off before the agent was restarted, are drift, and the
+// agent is restarted in its turn.
+func TestCutOff(t *testing.T) {
+	k, r, own := testKind(), testRegistration(), netip.MustParseAddr("10.0.0.11")
+	k.Query = func(endpoint.Registration, netip.Addr) host.Query {
+		return host.Query{Files: []string{"/opt/kube/test/agent"}}
+	}
+	k.Parse = func(string, endpoint.Registration, netip.Addr) testReport { return testReport{} }
+	m := Machine[testReport]{Owner: endpoint.ReadOwner(r.Record("cp1"))}
+	m.Facts.Files = map[string]host.FileState{}
+	wanted := k.Files(r, "cp1", own, m)
+	for _, file := range wanted {
+		sum := sha256.Sum256(file.Content)
+		m.Facts.Files[file.Path] = host.FileState{
+			Mode: file.Mode, Owner: "root", Group: "root", SHA256: hex.EncodeToString(sum[:]),
+		}
+	}
+	if m.Rewrites(wanted) {
+		t.Error("an agent whose files are in use is restarted")
+	}
+	mark := host.AlteredMark("/opt/kube/test/agent")
+	if !slices.Contains(k.query(r, own).Files, mark) {
+		t.Error("nobody asks whether a change was cut off")
+	}
+	m.Facts.Files[mark] = host.FileState{}
+	drift := k.Drift(r, "cp1", own, m)
+	if !m.Rewrites(wanted) || !strings.HasPrefix(drift[0], "/opt/kube/test/agent is not in use yet") {
+		t.Errorf("the agent is not restarted, or the drift is %q", drift)
+	}
+}
+
 // TestNextStep: the kind knows its own errors, and every error has a next step.
 func TestNextStep(t *testing.T) {
 	for want, err := range map[string]error{
@@ -132,7 +165,7 @@ func TestNextStep(t *testing.T) {
 func TestCommands(t *testing.T) {
 	k, r := testKind(), testRegistration()
 	for want, c := range map[string]host.Command{
-		"admit": k.admit(r), "drain": k.drain(r), "clean": k.clean(r), "apply": {
+		"admit": k.admit(r, "cp1"), "drain": k.drain(r, "cp1"), "clean": k.clean(r, "cp1"), "apply": {
 			Script: k.change(r, nil).Script, Vars: k.change(r, nil).Vars,
 		},
 	} {
@@ -145,6 +178,12 @@ func TestCommands(t *testing.T) {
 			(c.Vars["kept"] != "") != (want == "clean") {
 			t.Errorf("%s has %v", want, c.Vars)
 		}
+		if only := c.Vars["replica"]; (only == "cp1") != (want != "apply") {
+			t.Errorf("%s is for the machine of replica %q", want, only)
+		}
+	}
+	if only := k.claim(r, "cp1").Vars["replica"]; only != "" {
+		t.Errorf("only a machine that replica %q has already is claimed", only)
 	}
 	if got := k.claim(r, "cp1").Vars["record"]; endpoint.ReadOwner(got).Name != "cp1" {
 		t.Errorf("the record is %s", got)
@@ -164,6 +203,9 @@ func TestRefused(t *testing.T) {
 		t.Errorf("create: %v", err)
 	}
 	s := testSpec{testRegistration()}
+	if _, err := e.Create(ctx, s); !errors.Is(err, errSecret) || !errors.Is(err, endpoint.ErrAdopted) {
+		t.Errorf("a create leaves a state that would be deleted: %v", err)
+	}
 	if _, err := e.Update(ctx, s, s); !errors.Is(err, errSecret) {
 		t.Errorf("update: %v", err)
 	}

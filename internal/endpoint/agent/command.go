@@ -18,9 +18,9 @@ var (
 )
 
 // command returns a script of the kind for the endpoint of r. title is a comment: the first line of a script names
-// it in messages.
-func (k Kind[R]) command(title host.Script, script host.Command, r endpoint.Registration) host.Command {
-	vars := map[string]string{"cluster": r.ClusterID, "vip": r.Address}
+// it in messages. replica is the one that a machine must have, and "" if that does not matter.
+func (k Kind[R]) command(title host.Script, script host.Command, r endpoint.Registration, replica string) host.Command {
+	vars := map[string]string{"cluster": r.ClusterID, "vip": r.Address, "replica": replica}
 	if k.Scripts.Vars != nil {
 		maps.Copy(vars, k.Scripts.Vars(r))
 	}
@@ -31,23 +31,23 @@ func (k Kind[R]) command(title host.Script, script host.Command, r endpoint.Regi
 	}
 }
 
-func (k Kind[R]) admit(r endpoint.Registration) host.Command {
-	return k.command("# put the replica into rotation\n", host.Command{Script: k.Scripts.Admit}, r)
+func (k Kind[R]) admit(r endpoint.Registration, replica string) host.Command {
+	return k.command("# put the replica into rotation\n", host.Command{Script: k.Scripts.Admit}, r, replica)
 }
 
-func (k Kind[R]) drain(r endpoint.Registration) host.Command {
-	return k.command("# take the replica out of rotation\n", host.Command{Script: k.Scripts.Drain}, r)
+func (k Kind[R]) drain(r endpoint.Registration, replica string) host.Command {
+	return k.command("# take the replica out of rotation\n", host.Command{Script: k.Scripts.Drain}, r, replica)
 }
 
-func (k Kind[R]) clean(r endpoint.Registration) host.Command {
-	return k.command("# remove the endpoint\n", k.Scripts.Clean, r)
+func (k Kind[R]) clean(r endpoint.Registration, replica string) host.Command {
+	return k.command("# remove the endpoint\n", k.Scripts.Clean, r, replica)
 }
 
-// claim returns the command that records whose replica the machine has.
+// claim returns the command that records whose replica the machine has, also if it had another one of the endpoint.
 func (k Kind[R]) claim(r endpoint.Registration, replica string) host.Command {
 	return k.command("# claim the machine\n", host.Command{
 		Script: endpoint.ClaimScript(), Vars: map[string]string{"record": r.Record(replica)},
-	}, r)
+	}, r, "")
 }
 
 // UnitDir is where units of the kinds are. Those that start at boot have a link in wantsDir.
@@ -58,7 +58,7 @@ const (
 
 // change returns what Register applies to a machine.
 func (k Kind[R]) change(r endpoint.Registration, files []host.File) host.Change {
-	command := k.command("# apply the endpoint\n", host.Command{Script: k.Scripts.Apply}, r)
+	command := k.command("# apply the endpoint\n", host.Command{Script: k.Scripts.Apply}, r, "")
 	c := host.Change{
 		Dirs: []host.Dir{
 			{Path: "/opt/kube", Mode: 0o755}, {Path: k.Program, Mode: 0o755}, {Path: k.ConfigDir, Mode: 0o755},

@@ -49,7 +49,8 @@ func (e *Endpoints[S, R]) ForRecorded(registration endpoint.Registration) *Regis
 // Create checks the arguments, and that no target belongs to another endpoint of this kind. It changes nothing:
 // replicas install the agent when they register.
 func (e *Endpoints[S, R]) Create(ctx context.Context, s S) (endpoint.Status, error) {
-	return e.converge(ctx, s, "created")
+	status, err := e.converge(ctx, s, "created")
+	return status, endpoint.Adopted(err) // what there is belongs to replicas, which are in rotation
 }
 
 // Update is Create with other settings. The replicas take them when they register again.
@@ -139,9 +140,11 @@ func (e *Endpoints[S, R]) Read(ctx context.Context, s S) (endpoint.Status, error
 
 // Delete refuses while replicas of the endpoint exist. wait is how long it waits for the next one to leave. Then
 // it removes what a replica has left behind whose machine could not be reached when it was deleted.
-func (e *Endpoints[S, R]) Delete(ctx context.Context, s S, wait time.Duration) error {
+func (e *Endpoints[S, R]) Delete(
+	ctx context.Context, s S, wait time.Duration, superseded endpoint.Superseded,
+) error {
 	r := e.For(s.Registration())
-	remaining, err := r.WaitUntilEmpty(ctx, wait)
+	remaining, err := r.WaitUntilEmpty(ctx, wait, superseded)
 	if err != nil {
 		return err
 	}
@@ -153,7 +156,10 @@ func (e *Endpoints[S, R]) Delete(ctx context.Context, s S, wait time.Duration) e
 		if m := seen[name]; m.Err != nil || !m.Owner.Exists() || m.Owner.Other(r.Registration) {
 			continue
 		}
-		if err := r.clean(ctx, name); err != nil {
+		if err := superseded.Err(); err != nil {
+			return err
+		}
+		if err := r.clean(ctx, name, ""); err != nil {
 			return err
 		}
 	}

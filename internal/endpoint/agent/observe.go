@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
@@ -36,7 +37,24 @@ func (k Kind[R]) query(r endpoint.Registration, own netip.Addr) host.Query {
 	for _, unit := range k.Units {
 		q.Files = append(q.Files, UnitDir+unit)
 	}
+	for _, path := range q.Files {
+		q.Files = append(q.Files, host.AlteredMark(path))
+	}
 	return q
+}
+
+// Rewrites reports whether writing these files changes something, or what an earlier change has written is not in use
+// yet.
+func (m Machine[R]) Rewrites(wanted []host.File) bool {
+	return slices.ContainsFunc(wanted, func(file host.File) bool {
+		return m.unused(file) || len(endpoint.FileDrift(m.Facts.Files, file, nil)) > 0
+	})
+}
+
+// unused reports whether the change that has written a file was cut off before the agent was restarted.
+func (m Machine[R]) unused(file host.File) bool {
+	_, marked := m.Facts.Files[host.AlteredMark(file.Path)]
+	return marked
 }
 
 // ObserveMachines observes the machines of all targets in parallel.
@@ -69,6 +87,9 @@ func (k Kind[R]) Drift(r endpoint.Registration, name string, own netip.Addr, m M
 	differences := k.Lacks(r, m)
 	for _, wanted := range k.Files(r, name, own, m) {
 		differences = append(differences, endpoint.FileDrift(m.Facts.Files, wanted, nil)...)
+		if m.unused(wanted) {
+			differences = append(differences, wanted.Path+" is not in use yet: the apply that has written it was cut off")
+		}
 	}
 	for _, unit := range k.Units {
 		differences = append(differences, endpoint.UnitDrift(unit, m.Facts.Units[unit])...)

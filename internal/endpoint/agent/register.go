@@ -106,7 +106,7 @@ func (r *Registrar[R]) apply(ctx context.Context, t targets.Target, m Machine[R]
 
 // enter puts a ready replica into rotation.
 func (r *Registrar[R]) enter(ctx context.Context, t targets.Target) error {
-	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address), r.Kind.admit(r.Registration))
+	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address), r.Kind.admit(r.Registration, t.Name))
 	if err == nil && answer != endpoint.Owned {
 		err = fmt.Errorf("unexpected answer %s", problem.Quote(string(answer)))
 	}

@@ -21,22 +21,23 @@ type Registrar[R any] struct {
 
 func (r *Registrar[R]) text() Text { return r.Kind.Text(r.Registration) }
 
-// Deregister removes everything from the machine. A machine that cannot be reached is skipped: if it is up, Delete
-// of the endpoint removes the rest.
+// Deregister removes everything from the machine, unless that has another replica by now. A machine that cannot be
+// reached is skipped: if it is up, Delete of the endpoint removes the rest.
 func (r *Registrar[R]) Deregister(ctx context.Context, name string) error {
 	if r.Hosts[name] == "" {
 		return nil
 	}
-	return r.operationError("deregistered", name, r.clean(ctx, name))
+	return r.operationError("deregistered", name, r.clean(ctx, name, name))
 }
 
-func (r *Registrar[R]) clean(ctx context.Context, name string) error {
-	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[name]), r.Kind.clean(r.Registration))
+// clean removes everything from the machine of a target, if that has the replica. "" is whatever replica it has.
+func (r *Registrar[R]) clean(ctx context.Context, target, replica string) error {
+	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[target]), r.Kind.clean(r.Registration, replica))
 	switch {
 	case errors.Is(err, endpoint.ErrOther):
 		return nil
 	case errors.Is(err, host.ErrUnreachable) && ctx.Err() == nil:
-		problem.Progress(ctx, "skipped: machine %s: %v", name, err)
+		problem.Progress(ctx, "skipped: machine %s: %v", target, err)
 		return nil
 	}
 	return err

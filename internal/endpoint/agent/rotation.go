@@ -60,9 +60,9 @@ func (r *Registrar[R]) leave(ctx context.Context, name string, how targets.Leavi
 
 // Withdraw returns when no client is sent to the machine of t. others says whether another replica is in rotation.
 func (r *Registrar[R]) Withdraw(ctx context.Context, t targets.Target, others bool) error {
-	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address), r.Kind.drain(r.Registration))
+	answer, err := endpoint.RunOwned(ctx, r.Machine(t.Address), r.Kind.drain(r.Registration, t.Name))
 	if errors.Is(err, endpoint.ErrOther) || err == nil && answer == endpoint.Absent {
-		return nil // it serves nobody of this endpoint
+		return nil // the machine serves nobody of this endpoint, or has another replica by now
 	}
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (r *Registrar[R]) Undrain(ctx context.Context, name string) error {
 	if r.Hosts[name] == "" {
 		return nil
 	}
-	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[name]), r.Kind.admit(r.Registration))
+	_, err := endpoint.RunOwned(ctx, r.Machine(r.Hosts[name]), r.Kind.admit(r.Registration, name))
 	if errors.Is(err, endpoint.ErrOther) {
 		return nil
 	}
@@ -87,6 +87,9 @@ func (r *Registrar[R]) Undrain(ctx context.Context, name string) error {
 // requests.
 func (r *Registrar[R]) inRotation(ctx context.Context) targets.Observed {
 	return r.ObserveInRotation(ctx, func(ctx context.Context, t targets.Target) error {
+		if t.Unreachable != nil {
+			return nil // other machines find it ready, and nobody can ask its agent
+		}
 		m := r.ObserveMachine(ctx, t.Address)
 		if m.Err != nil {
 			return m.Err

@@ -3,9 +3,11 @@
 
 set -eu
 
-# follow: announces or withdraws. Whoever changes the mark of the registration holds the lock.
+# follow: announces or withdraws. Whoever changes the mark of the registration holds the lock. If somebody else has it,
+# what an API server that is ready has stays as it is, and the next round looks again. One that is not ready is
+# withdrawn all the same. The wait is short, so that systemd's watchdog gets its sign.
 follow() (
-  flock -w 5 9
+  flock -w 1 9 || [ "$failures" -ne 0 ] || return 0
   if [ "$failures" -eq 0 ] && [ -e "$config/registered" ]; then
     running || return 0
     if is down; then

@@ -376,7 +376,7 @@ func stepPassword(f *fixture) {
 
 func stepDelete(f *fixture) {
 	const inUse = "still have a replica"
-	if err := f.endpoints.Delete(f.Ctx, f.spec, time.Second); err == nil || !strings.Contains(err.Error(), inUse) {
+	if err := f.endpoints.Delete(f.Ctx, f.spec, time.Second, nil); err == nil || !strings.Contains(err.Error(), inUse) {
 		f.Errorf("delete with replicas: %v", err)
 	}
 	// A machine that is off is skipped, and the endpoint's own delete removes what is left.
@@ -392,6 +392,6 @@ func stepDelete(f *fixture) {
 		f.Replicas[name] = false
 		f.Shell(name, "systemctl stop --no-block stand-in")
 	}
-	f.Must(f.endpoints.Delete(f.Ctx, f.spec, 5*time.Second))
+	f.Must(f.endpoints.Delete(f.Ctx, f.spec, 5*time.Second, nil))
 	f.assertClean()
 }

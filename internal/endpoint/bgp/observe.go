@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
@@ -113,10 +112,9 @@ func differs(_ endpoint.Registration, m machine) []string {
 	return differences
 }
 
-// reconfigures reports whether bird of a machine that announces the address would get another configuration. Other
-// sessions, such as with another autonomous system, may not come up.
+// reconfigures reports whether Register would interrupt a machine that announces the address. apply.sh reloads bird
+// for its configuration, and sessions that differ, such as with another autonomous system, may not come up. For every
+// other file it restarts a unit, and the address is withdrawn until the health check announces it again.
 func reconfigures(m machine, r endpoint.Registration, wanted []host.File) bool {
-	return outOfRotation(m, r) == nil && slices.ContainsFunc(wanted, func(file host.File) bool {
-		return file.Path == configPath && len(endpoint.FileDrift(m.Facts.Files, file, nil)) > 0
-	})
+	return outOfRotation(m, r) == nil && m.Rewrites(wanted)
 }

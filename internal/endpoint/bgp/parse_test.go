@@ -205,29 +205,34 @@ func FuzzParseReport(f *testing.F) {
 	})
 }
 
-// TestReconfigures: only a machine that announces the address, and gets another configuration of bird,
-// waits for its turn.
+// TestReconfigures: only a machine that announces the address waits for its turn, whichever file differs: apply.sh
+// restarts or reloads something for each.
 func TestReconfigures(t *testing.T) {
-	r := testSpec().Registration()
-	wanted := []host.File{{Path: configPath, Content: []byte("new"), Mode: 0o600}}
-	file := func(content string) map[string]host.FileState {
-		return map[string]host.FileState{
-			configPath: {SHA256: sum([]byte(content)), Mode: 0o600, Owner: "root", Group: "root"},
+	r, own := testSpec().Registration(), netip.MustParseAddr("10.0.0.11")
+	m := machine{Owner: endpoint.ReadOwner(r.Record("cp1")), Report: parseReport(healthy, testPrefix)}
+	m.Facts.Commands = map[string]string{"bird": "/usr/sbin/bird", "birdc": "/usr/sbin/birdc"}
+	wanted := files(r, own, m.Facts, testPasswords)
+	m.Facts.Files = map[string]host.FileState{}
+	for _, f := range wanted {
+		m.Facts.Files[f.Path] = host.FileState{SHA256: sum(f.Content), Mode: f.Mode, Owner: "root", Group: "root"}
+	}
+	if reconfigures(m, r, wanted) {
+		t.Error("a machine with the wanted files waits")
+	}
+	drained := m
+	drained.Report = parseReport("own\naddress\n", testPrefix)
+	for _, path := range []string{
+		configPath, healthPath, addressPath, birdUnitPath, agent.UnitDir + healthUnit, agent.UnitDir + addressUnit,
+	} {
+		as := m.Facts.Files[path]
+		m.Facts.Files[path] = host.FileState{SHA256: sum([]byte("old")), Mode: as.Mode, Owner: "root", Group: "root"}
+		if !reconfigures(m, r, wanted) {
+			t.Errorf("a machine with the former %s does not wait", path)
 		}
-	}
-	announcing := machine{Owner: endpoint.ReadOwner(r.Record("cp1")), Report: parseReport(healthy, testPrefix)}
-	announcing.Facts.Files = file("old")
-	if !reconfigures(announcing, r, wanted) {
-		t.Error("a machine with the former configuration does not wait")
-	}
-	announcing.Facts.Files = file("new")
-	if reconfigures(announcing, r, wanted) {
-		t.Error("a machine with the wanted configuration waits")
-	}
-	drained := machine{Owner: announcing.Owner, Report: parseReport("own\naddress\n", testPrefix)}
-	drained.Facts.Files = file("old")
-	if reconfigures(drained, r, wanted) {
-		t.Error("a machine that announces nothing waits")
+		if reconfigures(drained, r, wanted) {
+			t.Errorf("a machine that announces nothing waits with the former %s", path)
+		}
+		m.Facts.Files[path] = as
 	}
 }
 

@@ -36,7 +36,7 @@ func prepare(ctx context.Context, r *registrar, t targets.Target, m machine) (ma
 		return m, nil
 	}
 	problem.Progress(ctx, "install %s on %s", strings.Join(missing, ", "), t.Name)
-	if _, err := r.Machine(t.Address).Run(ctx, packages.BGP().Install(missing)); err != nil {
+	if _, err := r.Machine(t.Address).Run(ctx, packages.BGP().Install(m.Facts)); err != nil {
 		return m, fmt.Errorf("%w (%s): %w", errPackages, strings.Join(missing, ", "), err)
 	}
 	if m = r.ObserveMachine(ctx, t.Address); m.Err != nil {

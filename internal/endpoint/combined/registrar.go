@@ -36,6 +36,9 @@ type RegistrarOfOne interface {
 type Endpoint struct {
 	ID        string // for messages
 	Registrar RegistrarOfOne
+	// Attempted: a registration of Replica has failed there, or was cut off, and was then given up. Replica leaves as far
+	// as that is possible: the endpoint may never have worked, and must not prevent changes at the others.
+	Attempted bool
 
 	left bool // Replica leaves it; set by all
 }
@@ -44,9 +47,9 @@ type Endpoint struct {
 // them, and leaves only if each of them allows it.
 type Registrar struct {
 	Endpoints []Endpoint
-	// Replica leaves the endpoints in Left with its next registration: it is drained there, like
+	// Replica comes to Endpoints with its next registration, and leaves those in Left: it is drained there, like
 	// everywhere, and deregistered when it is in rotation at Endpoints. Others are not deregistered
-	// from them.
+	// from them. It is "" if the endpoints of no replica change.
 	Replica string
 	Left    []Endpoint
 }
@@ -55,7 +58,7 @@ type Registrar struct {
 // leaves. Another replica, which returns to rotation, is registered only where it is known: its
 // certificate may not have the name of a new endpoint yet.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
-	if len(r.Left) > 0 && name != r.Replica {
+	if r.moves() && name != r.Replica {
 		return r.registerAgain(ctx, name, address)
 	}
 	for _, e := range r.Endpoints {
@@ -71,6 +74,9 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	}
 	return nil
 }
+
+// moves reports whether the endpoints of a replica change. Others have theirs until their own turn.
+func (r *Registrar) moves() bool { return r.Replica != "" }
 
 // registerAgain registers a replica at the endpoints that list it.
 func (r *Registrar) registerAgain(ctx context.Context, name, address string) error {
@@ -102,8 +108,13 @@ func (r *Registrar) listing(ctx context.Context, name string) ([]Endpoint, error
 }
 
 // reachable drops the error of an endpoint that is left if none of its machines can be reached. It
-// sends requests to a replica that still serves, at most, and its drift shows the entry.
+// sends requests to a replica that still serves, at most, and its drift shows the entry. Of one that was only
+// attempted, it drops every error.
 func (e Endpoint) reachable(ctx context.Context, err error) error {
+	if e.left && e.Attempted && err != nil && ctx.Err() == nil {
+		problem.Progress(ctx, "the endpoint %s, at which a registration has failed before, keeps what it has: %v", e.ID, err)
+		return nil
+	}
 	if e.left && errors.Is(err, host.ErrUnreachable) {
 		problem.Progress(ctx, "the endpoint %s cannot be reached, and keeps what it has: %v", e.ID, err)
 		return nil
@@ -177,11 +188,11 @@ func (r *Registrar) each(ctx context.Context, f func(RegistrarOfOne) error) erro
 	return first
 }
 
-// Registered returns why a replica is not in rotation, by endpoint, or nil. While Replica leaves
-// endpoints, another one is expected where it is known.
+// Registered returns why a replica is not in rotation, by endpoint, or nil. While the endpoints of Replica
+// change, another one is expected where it is known.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
 	endpoints := r.Endpoints
-	if len(r.Left) > 0 && name != r.Replica {
+	if r.moves() && name != r.Replica {
 		known, err := r.listing(ctx, name)
 		if err != nil {
 			return nil, err

@@ -95,6 +95,11 @@ func (f *fixture) moving() *Registrar {
 	return &Registrar{Endpoints: []Endpoint{at(f.a)}, Replica: "cp1", Left: []Endpoint{at(f.old)}}
 }
 
+func (f *fixture) adding() *Registrar {
+	f.b.listed, f.b.out = map[string]string{}, map[string]string{"cp1": "not there", "cp2": "not there"}
+	return &Registrar{Endpoints: []Endpoint{at(f.a), at(f.b)}, Replica: "cp1"}
+}
+
 func at(r *recording) Endpoint { return Endpoint{ID: r.id, Registrar: r} }
 
 func (f *fixture) expect(t *testing.T, want ...string) {
@@ -185,6 +190,30 @@ func TestOthersAreKnownWhereTheyAre(t *testing.T) {
 	}
 }
 
+// TestOthersComeToANewEndpointInTheirTurn: while a replica comes to another endpoint and leaves none, the others count,
+// and return to rotation, where they are.
+func TestOthersComeToANewEndpointInTheirTurn(t *testing.T) {
+	f := newFixture()
+	r := f.adding()
+	if differences, err := r.Registered(t.Context(), "cp2", "10.0.0.12:6443"); err != nil || len(differences) > 0 {
+		t.Errorf("cp2 is not in rotation: %v, %v", differences, err)
+	}
+	if differences, err := r.Registered(t.Context(), "cp1", "10.0.0.11:6443"); err != nil || len(differences) == 0 {
+		t.Errorf("cp1 is in rotation at the new endpoint: %v", err)
+	}
+	if differences, err := r.Registered(t.Context(), "cp9", "10.0.0.19:6443"); err != nil || len(differences) == 0 {
+		t.Errorf("one that no endpoint lists is in rotation: %v", err)
+	}
+	if err := r.Register(t.Context(), "cp2", "10.0.0.12:6443"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a register cp2")
+	if err := r.Register(t.Context(), "cp1", "10.0.0.11:6443"); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "a register cp1", "b register cp1")
+}
+
 func TestUnreachableOldEndpoint(t *testing.T) {
 	f := newFixture()
 	gone := fmt.Errorf("connect: %w", host.ErrUnreachable)
@@ -201,6 +230,27 @@ func TestUnreachableOldEndpoint(t *testing.T) {
 	f.a.refuse = nil
 	if err := r.Drain(t.Context(), "cp1"); !errors.Is(err, errRefused) {
 		t.Errorf("got %v: a refusal of the old endpoint counts", err)
+	}
+}
+
+// TestAttemptedEndpoint: a replica leaves an endpoint at which its registration has failed, and whatever still fails
+// there prevents no change at the others.
+func TestAttemptedEndpoint(t *testing.T) {
+	f := newFixture()
+	r := f.moving()
+	r.Left[0].Attempted = true
+	for name, err := range map[string]error{"works": nil, "fails": errors.New("the key was not accepted")} {
+		f.old.refuse = map[string]error{"drain": err, "deregister": err}
+		if err := errors.Join(r.Drain(t.Context(), "cp1"), r.Register(t.Context(), "cp1", "")); err != nil {
+			t.Errorf("it %s: %v", name, err)
+		}
+		f.expect(t, "a drain cp1", "old drain cp1", "a register cp1", "old deregister cp1")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.old.refuse = map[string]error{"deregister": ctx.Err()}
+	if err := r.Register(ctx, "cp1", ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the apply was cancelled", err)
 	}
 }
 

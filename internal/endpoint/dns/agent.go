@@ -161,16 +161,25 @@ func (r *Registrar) installPrograms(ctx context.Context, t targets.Target) error
 			t.Name, strings.Join(packages.Managers(), ", "))
 	default:
 		problem.Progress(ctx, "install %s on %s", list, t.Name)
-		_, err = machine.Run(ctx, packages.DNS().Install(missing))
+		_, err = machine.Run(ctx, packages.DNS().Install(facts))
 		return err
 	}
+}
+
+// unlessOther begins a script that does nothing if the agent serves another endpoint by now: a replica that moves from
+// one to the other is registered at the new one first, and a machine has one agent.
+func (r *Registrar) unlessOther() host.Script {
+	own := host.Assignments(map[string]string{"name": r.Address})
+	return "[ ! -e \"$config/config\" ] || grep -qxF -- " + host.Words(strings.TrimSpace(string(own))) +
+		" \"$config/config\" || exit 0\n"
 }
 
 // hold keeps the agent of a target from adding its record. A machine that cannot be reached is left
 // as it is.
 func (r *Registrar) hold(ctx context.Context, t targets.Target) error {
 	_, err := r.Machine(t.Address).Run(ctx, host.Command{
-		Script: host.FlushFunction() + holdScript, Vars: map[string]string{"config": configDir, "state": stateDir},
+		Script: host.FlushFunction() + r.unlessOther() + holdScript,
+		Vars:   map[string]string{"config": configDir, "state": stateDir},
 	})
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil
@@ -181,7 +190,7 @@ func (r *Registrar) hold(ctx context.Context, t targets.Target) error {
 // release undoes hold. It reports whether the machine has an agent.
 func (r *Registrar) release(ctx context.Context, t targets.Target) (bool, error) {
 	output, err := r.Machine(t.Address).Run(ctx, host.Command{
-		Script: host.FlushFunction() + releaseScript, Vars: map[string]string{"config": configDir},
+		Script: host.FlushFunction() + r.unlessOther() + releaseScript, Vars: map[string]string{"config": configDir},
 	})
 	return output == "there\n", err
 }
@@ -189,7 +198,7 @@ func (r *Registrar) release(ctx context.Context, t targets.Target) (bool, error)
 // removeAgent removes the agent from the machine of a target, and the packages that were installed
 // for it.
 func (r *Registrar) removeAgent(ctx context.Context, t targets.Target) error {
-	command := packages.DNS().WithRemoval(removeScript, map[string]string{
+	command := packages.DNS().WithRemoval(r.unlessOther()+removeScript, map[string]string{
 		"config": configDir, "state": stateDir, "program": programDir, "units": unitDir,
 		"timer": timerUnit, "service": serviceUnit,
 	})

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +54,32 @@ func TestAgentFiles(t *testing.T) {
 	}
 }
 
+// TestUnlessOther: an endpoint that a replica leaves does not touch the agent of the one that it has moved to.
+func TestUnlessOther(t *testing.T) {
+	r := testRegistrar(nil)
+	at := targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443}
+	for name, c := range map[string]struct {
+		config string
+		want   string
+	}{
+		"its own":   {r.agentConfig(at), "go on\n"},
+		"another's": {strings.Replace(r.agentConfig(at), r.Address, "new.example.com", 1), ""},
+		"no agent":  {"", "go on\n"},
+	} {
+		dir := t.TempDir()
+		if c.config != "" {
+			if err := os.WriteFile(filepath.Join(dir, "config"), []byte(c.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := host.Assignments(map[string]string{"config": dir}) + r.unlessOther() + "echo go on\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(script)).Output()
+		if err != nil || string(out) != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, out, err, c.want)
+		}
+	}
+}
+
 // TestListed: a replica that is ready and has no record gets no requests.
 func TestListed(t *testing.T) {
 	seen := listed(targets.Observed{
@@ -71,6 +100,12 @@ func TestDrift(t *testing.T) {
 	good := recordSet{Addresses: addresses(t, "10.0.0.11"), TTL: 5 * time.Second}
 	if drift := r.drift(good, seen); len(drift) != 0 {
 		t.Errorf("drift of what is wanted: %q", drift)
+	}
+	if drift := r.drift(recordSet{}, seen); len(drift) != 0 {
+		t.Errorf("drift of a name without records: %q", drift)
+	}
+	if drift := r.drift(recordSet{Addresses: good.Addresses, TTL: time.Minute}, seen); len(drift) != 1 {
+		t.Errorf("drift of one record with another time to live: %q", drift)
 	}
 	bad := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.12", "10.0.0.66"), TTL: time.Minute}
 	text := strings.Join(r.drift(bad, seen), "\n")

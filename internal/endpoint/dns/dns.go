@@ -60,12 +60,22 @@ func New(observer *targets.Observer, keys map[string]Key) *Endpoints {
 // Create checks that the zone can be changed and that the name belongs to nobody else. If replicas
 // serve already, their records are completed.
 func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error) {
-	return e.converge(ctx, 0, s, "created")
+	status, err := e.converge(ctx, 0, s, "created")
+	return status, endpoint.Adopted(err) // it changes the records of replicas only, which are in rotation
 }
 
-// Update is Create for an endpoint that exists. It also gives the records another time to live.
+// Update is Create for an endpoint that exists. It also gives the records another time to live, and removes those of
+// targets without a replica.
 func (e *Endpoints) Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
-	return e.converge(ctx, before.Zone.TTL, s, "changed")
+	status, err := e.converge(ctx, before.Zone.TTL, s, "changed")
+	if err != nil {
+		return status, err
+	}
+	r := e.For(s.Registration())
+	if status.Drift, err = r.removeUnused(ctx, r.Observe(ctx)); err != nil {
+		return endpoint.Status{}, notConverged(s, "changed", "", err)
+	}
+	return status, nil
 }
 
 // converge makes the zone what s says. ttl is the time to live before, or 0.
@@ -83,12 +93,16 @@ func (e *Endpoints) converge(ctx context.Context, ttl time.Duration, s Spec, wha
 		err, unchanged = r.renewTTL(ctx, ttl), ""
 	}
 	if err != nil {
-		return endpoint.Status{}, &problem.Problem{
-			Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Unchanged: unchanged,
-			Next: nextStep(err), Err: err,
-		}
+		return endpoint.Status{}, notConverged(s, what, unchanged, err)
 	}
 	return endpoint.Status{ConfigDigest: s.Registration().Digest()}, nil
+}
+
+func notConverged(s Spec, what, unchanged string, err error) error {
+	return &problem.Problem{
+		Summary: "Endpoint " + s.Address + " not " + what, Cause: err.Error(), Unchanged: unchanged,
+		Next: nextStep(err), Err: err,
+	}
 }
 
 // checkOwners returns an error if the name has an address that belongs to no target.
@@ -167,29 +181,14 @@ func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 	return status, ctx.Err()
 }
 
-// drift returns the differences between the records and what the targets need.
-func (r *Registrar) drift(records recordSet, seen targets.Observed) []string {
-	var drift []string
-	if len(records.Addresses) > 0 && records.TTL != r.zone.TTL {
-		drift = append(drift, fmt.Sprintf("the records' time to live is %s instead of %s", records.TTL, r.zone.TTL))
-	}
-	for _, stranger := range r.strangers(records) {
-		drift = append(drift, fmt.Sprintf("the name has the address %s, which is not that of a target", stranger))
-	}
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if t := seen[name]; !t.Member() && records.has(t.Address) {
-			drift = append(drift, fmt.Sprintf("the name has the address of %s (%s), which has no replica", name, t.Address))
-		}
-	}
-	return drift
-}
-
 // Delete refuses while replicas of the endpoint exist. Then it removes what is left of the targets'
 // records. If the zone cannot be changed any more, left is called with the reason: no replica depends
 // on these records. wait is how long Delete waits for the next replica to leave.
-func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration, left func(why string)) error {
+func (e *Endpoints) Delete(
+	ctx context.Context, s Spec, wait time.Duration, superseded endpoint.Superseded, left func(why string),
+) error {
 	r := e.For(s.Registration())
-	remaining, err := r.WaitUntilEmpty(ctx, wait)
+	remaining, err := r.WaitUntilEmpty(ctx, wait, superseded)
 	if err != nil {
 		return err
 	}
@@ -197,6 +196,9 @@ func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration, left
 		return r.InUseError(remaining)
 	}
 	stale, serving := r.staleAddresses(r.Observe(ctx), func(t targets.Target) error { return r.Probe(ctx, t) })
+	if err := superseded.Err(); err != nil { // observing the targets takes time
+		return err
+	}
 	if err := r.remove(ctx, stale); err != nil && ctx.Err() == nil {
 		left("the records of its targets, if there are any left, were not removed: " + err.Error())
 	}

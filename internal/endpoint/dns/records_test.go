@@ -227,3 +227,47 @@ func TestUnsigned(t *testing.T) {
 		t.Errorf("a server that is asked without a key: %v", err)
 	}
 }
+
+// TestAllAddressesAreAwaited: a name server with two addresses may be two machines, of which one is late.
+func TestAllAddressesAreAwaited(t *testing.T) {
+	rr := func(text string) miekg.RR {
+		parsed, err := miekg.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	for serial, spread := range map[string]bool{"7": true, "6": false} { // of the second address
+		serialAt := map[string]string{"10.0.0.53:53": "7", "10.0.0.54:53": "7", "10.0.0.55:53": serial}
+		z := testZone(miekg.TypeA)
+		z.Server = "10.0.0.53:53"
+		z.dial = func(_ context.Context, _, server string) (net.Conn, error) {
+			near, far := net.Pipe()
+			answers := map[uint16][]miekg.RR{
+				miekg.TypeNS:  {rr("example.com. NS ns.example.com.")},
+				miekg.TypeA:   {rr("ns.example.com. A 10.0.0.54"), rr("ns.example.com. A 10.0.0.55")},
+				miekg.TypeSOA: {rr("example.com. SOA ns.example.com. admin.example.com. " + serialAt[server] + " 1 1 1 1")},
+			}
+			go func() {
+				conn := &miekg.Conn{Conn: far}
+				asked, err := conn.ReadMsg()
+				if err != nil {
+					return
+				}
+				reply := new(miekg.Msg).SetReply(asked)
+				reply.Authoritative, reply.Answer = true, answers[asked.Question[0].Qtype]
+				_ = conn.WriteMsg(reply)
+			}()
+			return near, nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if err := z.waitUntilSpread(ctx); (err == nil) != spread {
+			t.Errorf("the second address has serial %s, the primary server 7: %v", serial, err)
+		}
+	}
+	mixed := addresses(t, "::ffff:10.0.0.1", "fd00::1", "10.0.0.2")
+	if got := addressList(ofFirstFamily(mixed)); got != "10.0.0.1, 10.0.0.2" {
+		t.Errorf("of one family are %s", got)
+	}
+}

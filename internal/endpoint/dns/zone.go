@@ -287,26 +287,40 @@ func (z zone) nameServers(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("name server %s of the zone: %w", problem.Quote(ns.Ns), err)
 		}
-		servers = append(servers, at)
+		for _, address := range at {
+			servers = append(servers, netip.AddrPortFrom(address, defaultPort).String())
+		}
 	}
 	return servers, nil
 }
 
-// resolve returns IP:port of a name server: what the primary server says or, for a name in another
-// zone, what this computer's resolver says.
-func (z zone) resolve(ctx context.Context, name string) (string, error) {
+// resolve returns the addresses of a name server, of one family: what the primary server says or, for a name in another
+// zone, what this computer's resolver says. Each may be a server of its own, which gets the update at another time.
+func (z zone) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	for _, kind := range []uint16{z.family, miekg.TypeA, miekg.TypeAAAA} {
 		answer, err := z.exchange(ctx, z.Server, question(name, kind))
 		if err != nil {
 			continue // refused for a name of another zone
 		}
 		if set, _ := addressesIn(answer.Answer, name); len(set.Addresses) > 0 {
-			return netip.AddrPortFrom(set.Addresses[0], defaultPort).String(), nil
+			return set.Addresses, nil
 		}
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return netip.AddrPortFrom(addresses[0].Unmap(), defaultPort).String(), nil
+	return ofFirstFamily(addresses), nil
+}
+
+// ofFirstFamily returns the addresses that have the family of the first one, which is the one that this computer
+// prefers.
+func ofFirstFamily(addresses []netip.Addr) []netip.Addr {
+	var out []netip.Addr
+	for _, address := range addresses {
+		if address.Unmap().Is4() == addresses[0].Unmap().Is4() {
+			out = append(out, address.Unmap())
+		}
+	}
+	return out
 }

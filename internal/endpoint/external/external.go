@@ -107,9 +107,11 @@ func (e *Endpoints) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 
 // Delete refuses while replicas of the endpoint exist. wait is how long it waits for the next one
 // to leave.
-func (e *Endpoints) Delete(ctx context.Context, s Spec, wait time.Duration) error {
+func (e *Endpoints) Delete(
+	ctx context.Context, s Spec, wait time.Duration, superseded endpoint.Superseded,
+) error {
 	r := e.For(s.Registration())
-	remaining, err := r.WaitUntilEmpty(ctx, wait)
+	remaining, err := r.WaitUntilEmpty(ctx, wait, superseded)
 	if err == nil && len(remaining) > 0 {
 		err = r.InUseError(remaining)
 	}

@@ -97,6 +97,43 @@ func TestHookStatus(t *testing.T) {
 	}
 }
 
+// TestMayLeaveByStatus: all replicas are ready, and the hook status says whether the balancer has them in rotation.
+// What it does not say counts against leaving.
+func TestMayLeaveByStatus(t *testing.T) {
+	yes, no, fails := true, false, errors.New("exit status 1")
+	in, out, lost, none := outAtBalancer(hookStatus{InRotation: &yes}, true, nil),
+		outAtBalancer(hookStatus{InRotation: &no, Reason: "disabled"}, true, nil),
+		outAtBalancer(hookStatus{}, true, fails), outAtBalancer(hookStatus{}, false, nil)
+	if in != nil || none != nil || !errors.Is(out, errOut) || !errors.Is(lost, errUnknown) || !errors.Is(lost, fails) {
+		t.Fatalf("%v, %v, %v, %v", in, none, out, lost)
+	}
+	r, _ := hooked(t, "")
+	for name, c := range map[string]struct {
+		leaver, other error
+		how           targets.Leaving
+		refused, last bool
+	}{
+		"both are in":                       {in, in, targets.ToReturn, false, false},
+		"the other one is out":              {in, out, targets.ToReturn, true, true},
+		"the other one is not known":        {in, lost, targets.ForGood, true, true},
+		"it is out":                         {out, out, targets.ForGood, false, false},
+		"it is not known":                   {lost, in, targets.ForGood, false, false},
+		"it is not known, the other is out": {lost, out, targets.AsLast, true, true},
+		"there is no hook":                  {none, none, targets.ToReturn, false, false},
+	} {
+		replica := targets.Replica{Name: "x"}
+		seen := targets.Observed{
+			"cp1": {Name: "cp1", Replica: replica, NotReady: c.leaver},
+			"cp2": {Name: "cp2", Replica: replica, NotReady: c.other},
+		}
+		err := r.MayLeave("cp1", countedFor("cp1", seen), c.how)
+		var refusal *endpoint.Refusal
+		if errors.As(err, &refusal) != c.refused || c.refused && refusal.LastServing() != c.last {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestHooksUnknown: where a machine records that there are hooks, nothing changes the rotation without them.
 func TestHooksUnknown(t *testing.T) {
 	r := New(targets.NewObserver(nowhere, nil)).For(endpoint.Registration{

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // Registrar implements the interface of package controlplane for an external endpoint. It changes
-// nothing: the balancer's own health checks put a replica into rotation and take it out.
+// nothing: the balancer's own health checks, or hooks, put a replica into rotation and take it out.
 type Registrar struct{ *targets.Set }
 
 // For returns the registrar of one registration.
@@ -47,14 +49,14 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	return nil
 }
 
-// Drain checks that the replica may leave rotation for a restart: all others must be ready. Then
+// Drain checks that the replica may leave rotation for a restart: all others must be in rotation. Then
 // it runs the hook drain. Without one, the API server itself keeps serving after it has begun to
 // stop, until the balancer has noticed.
 func (r *Registrar) Drain(ctx context.Context, name string) error {
 	return r.leave(ctx, name, targets.ToReturn)
 }
 
-// DrainForDelete checks that the replica may leave for good: another one must be ready. With
+// DrainForDelete checks that the replica may leave for good: another one must be in rotation. With
 // lastAllowed, the only replica may leave too.
 func (r *Registrar) DrainForDelete(ctx context.Context, name string, lastAllowed bool) error {
 	if lastAllowed {
@@ -67,14 +69,40 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.requireHooks(name, "drained"); err != nil {
 		return err
 	}
-	seen := r.Observe(ctx)
+	seen := countedFor(name, r.inRotation(ctx))
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := r.MayLeave(name, seen, how); err != nil {
 		return err
 	}
+	if err := r.registerOthers(ctx, name, seen); err != nil {
+		return r.hookError(name, "drained", err)
+	}
 	return r.drain(ctx, name, seen[name])
+}
+
+// registerOthers runs the hook register for all other replicas that are ready, before one that is ready leaves: without
+// the hook status, nobody knows whether a drain that was cut off has left one of them out. It returns when the balancer
+// had the time to notice.
+func (r *Registrar) registerOthers(ctx context.Context, leaver string, seen targets.Observed) error {
+	blind := len(r.Hooks.Drain) > 0 && len(r.Hooks.Register) > 0 && len(r.Hooks.Status) == 0
+	if !blind || seen.Serving()[leaver] == "" {
+		return nil
+	}
+	var group errgroup.Group
+	for name := range seen.Serving() {
+		if name == leaver {
+			continue
+		}
+		group.Go(func() error {
+			if _, err := r.runHook(ctx, "register", r.Hooks.Register, seen[name]); err != nil {
+				return fmt.Errorf("replica %s: %w", name, err)
+			}
+			return r.waitForRotation(ctx, seen[name], true)
+		})
+	}
+	return group.Wait()
 }
 
 // drain runs the hook drain, and undoes it if it fails.
@@ -109,16 +137,25 @@ func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	if len(r.Hooks.Drain) == 0 {
 		return nil
 	}
-	_, err := r.runHook(ctx, "register", r.Hooks.Register, r.Named(ctx, name))
+	t := r.Named(ctx, name)
+	if t.Other != "" {
+		return nil // another replica has the machine by now, which nobody has drained
+	}
+	_, err := r.runHook(ctx, "register", r.Hooks.Register, t)
 	return r.hookError(name, "returned to rotation", err)
 }
 
-// Deregister runs the hook deregister. Without it, a replica that is gone is not ready.
+// Deregister runs the hook deregister. Without it, a replica that is gone is not ready. A hook may take the address for
+// the replica. So one that has the machine by now is registered again.
 func (r *Registrar) Deregister(ctx context.Context, name string) error {
 	if err := r.requireHooks(name, "deregistered"); err != nil {
 		return err
 	}
-	_, err := r.runHook(ctx, "deregister", r.Hooks.Deregister, r.Named(ctx, name))
+	t := r.Named(ctx, name)
+	_, err := r.runHook(ctx, "deregister", r.Hooks.Deregister, t)
+	if occupant := t.Occupant(); err == nil && t.Shared && r.Probe(ctx, occupant) == nil {
+		_, err = r.runHook(ctx, "register", r.Hooks.Register, occupant)
+	}
 	return r.hookError(name, "deregistered", err)
 }
 
@@ -172,14 +209,22 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	return nil, nil
 }
 
-// OutOfRotation returns the replicas that are not ready, name → host:port.
-func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
-	return r.Observe(ctx).OutOfRotation(), ctx.Err()
+// inRotation observes all targets. One that is ready, and that the balancer does not have in rotation by what the hook
+// status says, is not ready for requests.
+func (r *Registrar) inRotation(ctx context.Context) targets.Observed {
+	return r.ObserveInRotation(ctx, func(ctx context.Context, t targets.Target) error {
+		return outAtBalancer(r.status(ctx, t))
+	})
 }
 
-// Serving returns the replicas that are ready, name → host:port.
+// OutOfRotation returns the replicas that get no requests, name → host:port.
+func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
+	return r.inRotation(ctx).OutOfRotation(), ctx.Err()
+}
+
+// Serving returns the replicas that get requests, name → host:port.
 func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
-	return r.Observe(ctx).Serving(), ctx.Err()
+	return r.inRotation(ctx).Serving(), ctx.Err()
 }
 
 // LeavesByStopping returns true: a replica is in rotation while it is ready.

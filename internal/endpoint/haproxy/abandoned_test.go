@@ -44,7 +44,7 @@ func TestAbandoned(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := requireAbandoned(t.Context(), s, c.lost, c.abandon)
+			err := requireAbandoned(t.Context(), s, c.lost, c.abandon, othersDone)
 			if (err == nil) != (c.want == nil) {
 				t.Fatalf("%v", err)
 			}

@@ -14,10 +14,18 @@ ask() {
   /opt/kube/endpoint/ask "$run/haproxy.sock" "$1"
 }
 
+# answer SOCKET COMMAND: prints the answer to a command whose answer has a header. A HAProxy that ends meanwhile gives an
+# empty one.
+answer() {
+  answered=$(/opt/kube/endpoint/ask "$run/$1" "$2") || return 1
+  case $answered in *'#'*) printf '%s\n' "$answered" ;; *) return 1 ;; esac
+}
+
 # running: prints every server as HAProxy reports it: name, address, operational state
-# (2 is running), administrative state (0 is none), last check (3 is passed).
+# (2 is running), administrative state (0 is none), last check (3 is passed). It fails if HAProxy does not answer.
 running() {
-  ask 'show servers state kube-apiserver' |
+  shown=$(answer haproxy.sock 'show servers state kube-apiserver') || return 1
+  printf '%s\n' "$shown" |
     awk '!/^#/ && NF >= 19 { print $4, ($5 ~ /:/ ? "[" $5 "]" : $5) ":" $19, $6, $7, $12 }'
 }
 
@@ -28,16 +36,24 @@ runs() {
     END { exit !found }'
 }
 
-# sessions: prints how many sessions the server has, including old workers.
+# sessions: prints how many sessions the server has, including old workers. It fails if HAProxy does not answer.
 sessions() {
-  old=$(/opt/kube/endpoint/ask "$run/master.sock" 'show proc' |
+  shown=$(answer master.sock 'show proc') || return 1
+  old=$(printf '%s\n' "$shown" |
     awk '/^# old workers/ { old = 1; next } /^#/ { old = 0 } old && $2 == "worker" { print $1 }')
+  shown=$(answer haproxy.sock 'show stat -1 4 -1') || return 1
   {
-    ask 'show stat -1 4 -1'
+    printf '%s\n' "$shown"
     for pid in $old; do
       /opt/kube/endpoint/ask "$run/master.sock" "@!$pid show stat -1 4 -1" || true # it may have just exited
     done
   } | awk -F, -v name="$name" '$1 == "kube-apiserver" && $2 == name { sum += $5 } END { print sum + 0 }'
+}
+
+# clock: sets $now, in hundredths of a second.
+clock() {
+  read -r now _ </proc/uptime
+  now=${now%.*}${now#*.}
 }
 
 # put LINE: makes LINE the server's only line ("" removes it), unless it already is. It

@@ -13,7 +13,7 @@ import (
 
 // balancer is the observed state of one machine of the endpoint.
 type balancer struct {
-	unreachable   error // not nil: nothing else is known
+	unreachable   error // not nil: nothing else is known. The host is unreachable, or hangs
 	facts         host.Facts
 	otherEndpoint string            // the other endpoint that the machine belongs to; nothing below is known then
 	owner         owner             // the endpoint that the machine belongs to

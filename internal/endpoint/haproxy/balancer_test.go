@@ -289,8 +289,12 @@ func TestSequence(t *testing.T) {
 func TestLeavingHosts(t *testing.T) {
 	before := threeHosts()
 	after := specOf("10.0.0.100", map[string]string{"renamed": "10.0.0.11", "cp3": "10.0.0.13"})
-	if got := leavingHosts(before, after); !slices.Equal(slices.Collect(maps.Keys(got.Hosts)), []string{"cp2"}) {
+	if got := leavingHosts(before, after, nil); !slices.Equal(slices.Collect(maps.Keys(got.Hosts)), []string{"cp2"}) {
 		t.Errorf("got %v", names(got.Hosts))
+	}
+	same := map[string]balancer{"renamed": {local: []netip.Addr{netip.MustParseAddr("10.0.0.12")}}}
+	if got := leavingHosts(before, after, same); len(got.Hosts) > 0 {
+		t.Errorf("a machine that has another address in the configuration leaves: %v", names(got.Hosts))
 	}
 }
 

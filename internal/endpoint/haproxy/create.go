@@ -12,7 +12,8 @@ import (
 )
 
 // Create claims every host, installs and starts HAProxy and keepalived on them, and waits until
-// exactly one of them holds the VIP, HAProxy answers there, and the others reach it.
+// exactly one of them holds the VIP, HAProxy answers there, and the others reach it. If it fails and
+// replicas are in rotation, the error is endpoint.ErrAdopted.
 func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "created", err)
@@ -21,6 +22,15 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err != nil {
 		return endpoint.Status{}, refusedError(s, "created", err)
 	}
+	status, err := createOn(ctx, s, seen)
+	if inUse(s, seen) != nil {
+		err = endpoint.Adopted(err)
+	}
+	return status, err
+}
+
+// createOn is Create after the hosts were observed.
+func createOn(ctx context.Context, s Spec, seen map[string]balancer) (endpoint.Status, error) {
 	if err := refuseOtherEndpoints(s, "created", seen); err != nil {
 		return endpoint.Status{}, err
 	}
@@ -39,14 +49,15 @@ func Create(ctx context.Context, s Spec) (endpoint.Status, error) {
 	if err := checkTrust(ctx, s, "created", seen); err != nil {
 		return endpoint.Status{}, err
 	}
-	if err := claim(ctx, s, "created", seen); err != nil {
+	// What records name from before is drift of the new endpoint, which an Update repairs.
+	if err := claim(ctx, s, "created", seen, names(s.unlistedBy(seen))); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := installOn(ctx, s, seen); err != nil {
 		return endpoint.Status{}, err
 	}
 	servers := s.servers(ctx, seen)
-	err = onHosts(names(s.Hosts), func(name string) error {
+	err := onHosts(names(s.Hosts), func(name string) error {
 		return applyOn(ctx, s, name, seen[name], servers[name])
 	})
 	if err != nil {
@@ -91,7 +102,7 @@ func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
 			return nil
 		}
 		problem.Progress(ctx, "install %s on %s", strings.Join(missing, ", "), name)
-		if _, err := s.Hosts[name].Run(ctx, packages.HAProxy().Install(missing)); err != nil {
+		if _, err := s.Hosts[name].Run(ctx, packages.HAProxy().Install(seen[name].facts)); err != nil {
 			return &problem.Problem{
 				Summary:   "Packages not installed",
 				Host:      s.label(name),

@@ -17,14 +17,27 @@ type DeleteOptions struct {
 	// WaitForReplicas is how long to wait for the next replica to leave before Delete refuses
 	// because of those that remain. With zero, it refuses immediately.
 	WaitForReplicas time.Duration
+	// Superseded is asked before each step. Delete then returns endpoint.ErrSuperseded.
+	Superseded endpoint.Superseded
 	// LeftAlone is called for a host that belongs to another endpoint. It may be nil.
 	LeftAlone func(why string)
 }
 
-// Delete refuses while backends remain, then removes everything from every host.
+// Delete refuses while backends remain, then removes everything from every host. Hosts that only the records of others
+// name come first, because these records are removed as well.
 func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
-	seen, err := waitForReplicas(ctx, s, o.WaitForReplicas)
+	seen, err := waitForReplicas(ctx, s, o)
 	if err != nil {
+		return err
+	}
+	former, err := forgottenHosts(ctx, s, Spec{}, seen)
+	if err != nil {
+		return refusedError(s, "deleted", err)
+	}
+	if err := requireAbandoned(ctx, former.Spec, former.lost, o.Abandon, problem.Nothing); err != nil {
+		return err
+	}
+	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
 		return err
 	}
 	lost := map[string]error{}
@@ -42,15 +55,19 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err != nil {
 		return err
 	}
-	return requireAbandoned(ctx, s, lost, o.Abandon)
+	return requireAbandoned(ctx, s, lost, o.Abandon, othersDone)
 }
 
 // waitForReplicas waits until no replica is in rotation. If Terraform's graph has no edge between
-// the endpoint and its replicas, they are destroyed at the same time.
-func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[string]balancer, error) {
+// the endpoint and its replicas, they are destroyed at the same time. What it returns was observed before a Create has
+// taken the endpoint over: the next step is to clean the hosts.
+func waitForReplicas(ctx context.Context, s Spec, o DeleteOptions) (map[string]balancer, error) {
 	since, reported := time.Now(), ""
 	for {
 		seen, err := observe(ctx, s, balancerQuery(s, false))
+		if taken := o.Superseded.Err(); taken != nil {
+			return nil, taken
+		}
 		if err != nil {
 			return nil, refusedError(s, "deleted", err)
 		}
@@ -62,7 +79,7 @@ func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[st
 			since, reported = time.Now(), remain
 			problem.Progress(ctx, "endpoint %s: replicas are still in rotation", s.Address)
 		}
-		if time.Since(since) >= timeout {
+		if time.Since(since) >= o.WaitForReplicas {
 			return nil, err
 		}
 		select {
@@ -90,8 +107,9 @@ func inUse(s Spec, seen map[string]balancer) error {
 		Summary:   "Endpoint " + s.Address + " not deleted",
 		Cause:     "replicas are still in its rotation, see below: their clients would lose the API",
 		Unchanged: problem.Nothing,
-		Next: "delete these kube_control_plane_replica resources first" + endpoint.MovingHint + "; for a replica that is " +
-			"gone, delete its line from " + backendsPath + " on the host and run: systemctl reload " + haproxyUnit,
+		Next: "delete these kube_control_plane_replica resources first" + endpoint.MovingHint + endpoint.ForgetHint +
+			"; for a replica that is gone, delete its line from " + backendsPath + " on the host and run: systemctl reload " +
+			haproxyUnit,
 		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }

@@ -6,7 +6,8 @@ if ! active; then
   echo stopped
   exit 0
 fi
-if running | awk -v name="$name" '$1 == name { found = 1 } END { exit !found }'; then
+all=$(running)
+if printf '%s\n' "$all" | awk -v name="$name" '$1 == name { found = 1 } END { exit !found }'; then
   systemctl reload kube-endpoint-haproxy.service
 fi
 echo gone

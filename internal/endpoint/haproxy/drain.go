@@ -121,19 +121,28 @@ func (r *Registrar) undrain(ctx context.Context, name string, balancers []string
 	return nil
 }
 
+// returning returns the balancers that have drained a replica, which a refusal of another one reverts. A replica whose
+// checks fail on one of them is drained there too, and would stay so when they pass again: HAProxy keeps a drain until
+// it is restarted.
+func returning(answers map[string]string) []string {
+	var drained []string
+	for _, balancer := range names(answers) {
+		if word, _ := answer(answers[balancer]); word == answerDrained || word == answerIdle {
+			drained = append(drained, balancer)
+		}
+	}
+	return drained
+}
+
 // refuse reverts the drain on the other balancers.
 func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]string, refused []string) error {
-	var undo []string
 	at := refused[0]
-	for _, balancer := range names(answers) {
-		switch word, _ := answer(answers[balancer]); word {
-		case answerDrained:
-			undo = append(undo, balancer)
-		case answerLast:
+	for _, balancer := range refused {
+		if word, _ := answer(answers[balancer]); word == answerLast {
 			at = balancer // it is more specific than that another replica is out
 		}
 	}
-	if err := r.undrain(ctx, name, undo); err != nil {
+	if err := r.undrain(ctx, name, returning(answers)); err != nil {
 		return r.operationError("drained", name, "", fmt.Errorf("a balancer refused, and undoing the drain failed: %w", err))
 	}
 	word, statistics := answer(answers[at])

@@ -13,7 +13,8 @@ fi
 # judge: prints the verdict, followed by "unchecked" if a server that may serve has not
 # been checked since HAProxy loaded its list (0 and 1 are not results yet).
 judge() {
-  running | awk -v name="$name" -v leaving="$leaving" '
+  all=$(running) || return 1
+  printf '%s\n' "$all" | awk -v name="$name" -v leaving="$leaving" '
     $1 == name { there = 1; well = $3 == 2; next }
     NF { others++; if ($3 == 2 && $4 == 0) { if ($5 == 3) serve++; else if ($5 < 2) unchecked = " unchecked" } }
     END {

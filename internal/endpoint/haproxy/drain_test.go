@@ -1,10 +1,14 @@
 package haproxy
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
@@ -79,5 +83,55 @@ func TestDrainVerdicts(t *testing.T) {
 				t.Errorf("asked HAProxy %q, want %q", asked.String(), want)
 			}
 		})
+	}
+}
+
+// TestSilentHAProxy: of a HAProxy that runs and does not answer nobody knows which servers it has.
+func TestSilentHAProxy(t *testing.T) {
+	if _, err := exec.LookPath("awk"); err != nil {
+		testrun.Missing(t, "no awk on this computer")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"10-endpoint.cfg", "20-backends.cfg"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(script host.Script, ask, active string) (string, error) {
+		program := filepath.Join(dir, "ask")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+ask+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := "set -eu\nlock() { :; }\nunless_other() { :; }\n" +
+			host.Assignments(map[string]string{"config": dir, "name": "a", "leaving": string(leavesOthers), "seconds": "1"}) +
+			backendsScript + "\nactive() { " + host.Script(active) + "; }\nput() { :; }\n" + script
+		asked := strings.ReplaceAll(string(text), "/opt/kube/endpoint/ask", program)
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", asked).Output()
+		return string(out), err
+	}
+	for name, script := range map[string]host.Script{
+		"drain": drainScript, "deregister": deregisterScript, "wait": waitScript,
+	} {
+		// One that is killed while it hangs ends the connection without an answer.
+		for _, ask := range []string{"exit 4", "exit 0"} {
+			if out, err := run(script, ask, ":"); err == nil || out != "" {
+				t.Errorf("%s, %s: %q, %v: want an error, and no verdict", name, ask, out, err)
+			}
+		}
+	}
+	if out, err := run(waitScript, "exit 4", "false"); err != nil || out != "0\n" {
+		t.Errorf("sessions of a HAProxy that has ended: %q, %v", out, err)
+	}
+}
+
+// TestRefusedDrain: a refusal says that nothing was changed, so the replica returns to rotation on each balancer that
+// has drained it, also where its checks fail for the moment.
+func TestRefusedDrain(t *testing.T) {
+	got := returning(map[string]string{
+		"lb1": "drained\n", "lb2": "idle\n", "lb3": "another\n# pxname", "lb4": "last\n# pxname", "lb5": "unknown\n",
+		"lb6": "absent\n", "lb7": "stopped\n",
+	})
+	if want := []string{"lb1", "lb2"}; !slices.Equal(got, want) {
+		t.Errorf("it returns on %v, wanted %v", got, want)
 	}
 }

@@ -68,6 +68,9 @@ type Spec struct {
 	// Registered reports whether a server is a registered replica, if the balancers' lists do
 	// not show it. Nil means that no machine can be read.
 	Registered Registered
+	// Machine returns the connection for the address of a machine that is not in Hosts, and still has the endpoint. Nil
+	// means that there is none.
+	Machine func(address string) *host.Host
 }
 
 // Registration returns the registration of the endpoint.
@@ -161,7 +164,13 @@ func names[T any](byName map[string]T) []string {
 	return sorted
 }
 
-func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Address() + ")" }
+func (s Spec) label(name string) string {
+	address := s.Hosts[name].Address()
+	if name == address {
+		return name
+	}
+	return name + " (" + address + ")"
+}
 
 func refusedError(s Spec, what string, err error) error {
 	return &problem.Problem{

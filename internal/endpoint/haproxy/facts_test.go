@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 )
 
 // TestFacts: facts are about all virtual IPs. They change no other file, and end with the setting.
@@ -34,5 +35,13 @@ func TestFacts(t *testing.T) {
 	off := change(s, "cp1", b, "")
 	if !slices.Contains(off.Remove, "/srv/facts/kube_control_plane_endpoint.prom") || len(off.Files) != len(plain.Files) {
 		t.Errorf("switched off: removed %v", off.Remove)
+	}
+}
+
+// TestCurlIsKept: an endpoint of another kind that leaves the machine does not take curl from the writer of facts.
+func TestCurlIsKept(t *testing.T) {
+	kept := strings.Fields(packages.DNS().WithRemoval("", nil).Vars["packages_kept"])
+	if !slices.Contains(kept, noFacts.Job().TimerPath()+":curl") {
+		t.Errorf("kept %q", kept)
 	}
 }

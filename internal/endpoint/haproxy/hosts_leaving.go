@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,13 +13,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// leavingHosts returns before with only those hosts whose machines are not in s.
-func leavingHosts(before, s Spec) Spec {
+// leavingHosts returns before with only those hosts whose machines are not in s. seen are the machines of s: one that
+// has another address in s stays.
+func leavingHosts(before, s Spec, seen map[string]balancer) Spec {
 	abandoned := before
 	abandoned.Hosts = map[string]*host.Host{}
-	remaining := s.addresses()
+	remaining := slices.Collect(maps.Values(s.addresses()))
+	for _, b := range seen {
+		for _, ip := range b.local {
+			remaining = append(remaining, ip.String())
+		}
+	}
 	for name, machine := range before.Hosts {
-		if !slices.ContainsFunc(names(remaining), func(other string) bool { return remaining[other] == machine.Address() }) {
+		if !slices.Contains(remaining, machine.Address()) {
 			abandoned.Hosts[name] = machine
 		}
 	}
@@ -90,12 +97,17 @@ func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 			Err:       err,
 		}
 	}
-	return requireAbandoned(ctx, leaving, lost, s.Abandon)
+	return requireAbandoned(ctx, leaving, lost, s.Abandon, othersDone)
 }
+
+// othersDone is for the error of a change that was made on all other hosts.
+const othersDone = "these hosts may still run HAProxy and keepalived for the address; all others are done."
 
 // requireAbandoned returns an error if there are hosts that could not be cleaned and that the
 // user has not abandoned.
-func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, abandoned host.Abandoned) error {
+func requireAbandoned(
+	ctx context.Context, s Spec, lost map[string]error, abandoned host.Abandoned, unchanged string,
+) error {
 	var left, kept, addresses []string
 	var causes []error
 	for _, name := range names(lost) {
@@ -117,7 +129,7 @@ func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, abando
 		Summary:   "Endpoint " + s.Address + " not removed from every host",
 		Host:      strings.Join(kept, ", "),
 		Cause:     err.Error(),
-		Unchanged: "these hosts may still run HAProxy and keepalived for the address; all others are done.",
+		Unchanged: unchanged,
 		Next:      "make them reachable and apply again, or, if they are gone for good, " + host.AbandonRemedy(addresses...),
 		Err:       err,
 	}

@@ -91,7 +91,8 @@ retire)
   # HAProxy's first process ends when the last connection has ended.
   if [ -n "$balances" ]; then
     last haproxy.service TimeoutStopSec=infinity
-    ! systemctl is-active --quiet haproxy.service || systemctl kill --kill-whom=main --signal=USR1 haproxy.service
+    process=$(systemctl show --property=MainPID --value haproxy.service)
+    [ "${process:-0}" = 0 ] || kill -USR1 "$process"
   fi
   ;;
 esac

@@ -38,14 +38,15 @@ mv /usr/bin/apt-get /usr/bin/dpkg /usr/bin/perl /srv/hidden/`)
 func (f *fixture) installRPMs(name, manager string) {
 	f.Helper()
 	h, set := f.spec.Hosts[name], packages.HAProxy()
-	missing := func() []string {
+	observe := func() host.Facts {
 		facts, err := h.Observe(f.ctx, set.Extend(host.Query{}))
 		f.must(err)
 		if !packages.HasManager(facts) {
 			f.Fatalf("no package manager among %v", facts.Commands)
 		}
-		return set.Missing(facts)
+		return facts
 	}
+	missing := func() []string { return set.Missing(observe()) }
 	installed := func() string {
 		return strings.Join(strings.Fields(f.shell(name, `rpm -qa --qf '%{NAME}\n' 2>/dev/null | sort -u`)), " ")
 	}
@@ -62,7 +63,7 @@ func (f *fixture) installRPMs(name, manager string) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := h.Run(ctx, set.Install(missing()))
+		_, err := h.Run(ctx, set.Install(observe()))
 		ended <- err
 	}()
 	f.shell(name, "until [ -e /srv/held ]; do sleep 0.1; done")
@@ -77,7 +78,7 @@ func (f *fixture) installRPMs(name, manager string) {
 	}
 
 	f.timed("install with "+manager, func() error {
-		_, err := h.Run(f.ctx, set.Install(missing()))
+		_, err := h.Run(f.ctx, set.Install(observe()))
 		return err
 	})
 	if got := missing(); len(got) > 0 {

@@ -54,7 +54,8 @@ func backendsQuery() host.Query {
 	}
 }
 
-// observe observes every host in parallel. An unreachable host is not an error.
+// observe observes every host in parallel. A host that is unreachable, or hangs, is not an error: one of them must not
+// keep the others from being read.
 func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
 	seen := observeAll(ctx, s, q)
 	if err := ctx.Err(); err != nil {
@@ -62,7 +63,8 @@ func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, er
 	}
 	var failed []error
 	for _, name := range names(seen) {
-		if err := seen[name].unreachable; err != nil && !errors.Is(err, host.ErrUnreachable) {
+		err := seen[name].unreachable
+		if err != nil && !errors.Is(err, host.ErrUnreachable) && !errors.Is(err, host.ErrNoAnswer) {
 			failed = append(failed, fmt.Errorf("observe endpoint host %s: %w", name, err))
 			delete(seen, name)
 		}
@@ -80,7 +82,11 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	)
 	for name, machine := range s.Hosts {
 		all.Go(func() {
-			facts, err := machine.Observe(ctx, q)
+			var facts host.Facts
+			err := host.InTime(ctx, machine.Address(), func(ctx context.Context) (err error) {
+				facts, err = machine.Observe(ctx, q)
+				return err
+			})
 			b := balancer{unreachable: err}
 			if err == nil {
 				b = newBalancer(s, facts, machine.Address())

@@ -75,9 +75,9 @@ func (s Spec) owns(o owner) bool {
 	return sameCluster && (o.Address == "" || o.Address == s.Address)
 }
 
-// ownerVars returns the variables of endpoint.OwnerFunctions.
+// ownerVars returns the variables of endpoint.OwnerFunctions. A balancer is no machine of a replica.
 func (s Spec) ownerVars() map[string]string {
-	return map[string]string{"cluster": s.ClusterID, "vip": s.Address}
+	return map[string]string{"cluster": s.ClusterID, "vip": s.Address, "replica": ""}
 }
 
 // with adds variables to others.
@@ -116,14 +116,16 @@ func (s Spec) otherEndpointsError(what string, lines []string) error {
 
 // claim writes the record with the owner on every host, in the order of their addresses, before
 // any other file. If two endpoints claim the same host, one is refused and releases its
-// claims.
-func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
+// claims. leaving are addresses that a record which names them goes on naming. No machine is told what only another one
+// has said.
+func claim(ctx context.Context, s Spec, what string, seen map[string]balancer, leaving []string) error {
 	order := names(seen)
 	slices.SortFunc(order, func(a, b string) int { return strings.Compare(s.Hosts[a].Address(), s.Hosts[b].Address()) })
 	var claimed []string
 	for _, name := range order {
+		named := slices.DeleteFunc(s.unlisted(seen[name]), func(at string) bool { return !slices.Contains(leaving, at) })
 		output, err := s.Hosts[name].Run(ctx, host.Command{
-			Script: withOwner(claimScript), Vars: with(s.ownerVars(), map[string]string{"record": recordText(s)}),
+			Script: withOwner(claimScript), Vars: with(s.ownerVars(), map[string]string{"record": recordText(s, named...)}),
 		})
 		word, rest := answer(output)
 		switch {

@@ -11,8 +11,8 @@ import (
 )
 
 // Read observes every host in one round trip each, in parallel. The replicas of the same
-// refresh use the same observation. An unreachable host is not drift. Read fails with
-// host.ErrUnreachable if no host can be reached, and with endpoint.ErrGone if every host answers and
+// refresh use the same observation. A host that is unreachable, or hangs, is not drift. Read fails with
+// host.ErrUnreachable or host.ErrNoAnswer if no host answers, and with endpoint.ErrGone if every host answers and
 // none has anything of the endpoint.
 func (r *Registrars) Read(ctx context.Context, s Spec) (endpoint.Status, error) {
 	status, seen, err := read(ctx, s)

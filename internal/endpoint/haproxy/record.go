@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -29,17 +30,19 @@ type record struct {
 	Address6        string            `json:"address6,omitempty"`
 	Further         []string          `json:"additional_addresses,omitempty"`
 	VRRP            string            `json:"vrrp,omitempty"` // "": unicast
+	// Leaving are addresses of machines that are no hosts any more, could not be reached, and may still have the endpoint.
+	Leaving []string `json:"leaving,omitempty"`
 }
 
 // recordText returns the record of an endpoint as text. Scripts read the lines of its first three
 // fields (owner.sh).
-func recordText(s Spec) string {
+func recordText(s Spec, leaving ...string) string {
 	text, _ := json.MarshalIndent(record{ // strings, numbers and a map of strings can always be encoded
 		ClusterID: s.ClusterID, ClusterName: s.ClusterName, Address: s.Address,
 		Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
 		InstallPackages: s.InstallPackages, DrainTimeout: s.DrainTimeout, Address6: s.Address6,
 		Further: s.Further,
-		VRRP:    s.VRRP,
+		VRRP:    s.VRRP, Leaving: leaving,
 	}, "", "  ")
 	return string(text) + "\n"
 }
@@ -70,6 +73,9 @@ func (r record) validate() error {
 	for name, address := range r.Hosts {
 		_, err := netip.ParseAddr(address)
 		checks = append(checks, validateName("host name", name), err)
+	}
+	for _, address := range r.Leaving {
+		checks = append(checks, host.CheckAddress(address))
 	}
 	if r.Interface != "" {
 		checks = append(checks, validateInterface(r.Interface))

@@ -13,10 +13,11 @@ fi
 runs || systemctl reload kube-endpoint-haproxy.service
 ask "enable health kube-apiserver/$name; set server kube-apiserver/$name state ready" >/dev/null
 exec 9<&-
-tries=0
+clock
+end=$((now + seconds * 100))
 until runs '2 0 3'; do
-  tries=$((tries + 1))
-  if [ "$tries" -ge $((seconds * 5)) ]; then
+  clock
+  if [ "$now" -ge "$end" ]; then
     echo down
     ask 'show stat -1 4 -1'
     exit 0

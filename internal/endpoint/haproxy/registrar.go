@@ -58,8 +58,8 @@ func (r *Registrar) notObservedError(err error) error {
 }
 
 // observeTimeout limits an observation that several callers share, because the context of none of
-// them applies.
-const observeTimeout = time.Minute
+// them applies. A Read has twice that time by default, so that it learns of a balancer that hangs.
+const observeTimeout = 30 * time.Second
 
 // observe observes the balancers, or waits for an observation that is in progress.
 func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {

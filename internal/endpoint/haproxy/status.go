@@ -21,6 +21,7 @@ func status(s Spec, seen map[string]balancer) endpoint.Status {
 			observed.Drift = append(observed.Drift, name+": "+difference)
 		}
 	}
+	observed.Drift = append(observed.Drift, forgottenDrift(s, seen)...)
 	for _, address := range s.vips() {
 		switch holders := holders(address, seen); {
 		case len(holders) > 1:

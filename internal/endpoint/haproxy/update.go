@@ -16,7 +16,8 @@ import (
 //
 // Hosts that leave stop their keepalived first, because the others will no longer listen to them.
 // New hosts start last, because only then the holder sends them the advertisements that keep them
-// from taking the address. If the way in which advertisements are sent changes, all hosts but the
+// from taking the address. Hosts that only records name, because their addition failed, are cleaned before anything
+// else: the records forget them next. If the way in which advertisements are sent changes, all hosts but the
 // holder stop and start again in the same way.
 func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
@@ -34,35 +35,22 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := refuseOtherEndpoints(s, "changed", seen); err != nil {
 		return endpoint.Status{}, err
 	}
-	leaving := leavingHosts(before, s)
+	leaving := leavingHosts(before, s, seen)
 	reachable := reachableOf(seen)
 	if len(reachable) == 0 {
 		return endpoint.Status{}, refusedError(s, "changed", unreachableOf(seen))
 	}
-	if err := requireAllHosts(before, s, seen); err != nil {
+	former, err := forgottenHosts(ctx, s, leaving, reachable)
+	if err != nil {
+		return endpoint.Status{}, refusedError(s, "changed", err)
+	}
+	if err := checkUpdate(ctx, before, s, seen, leaving, former.Spec); err != nil {
 		return endpoint.Status{}, err
 	}
-	if err := errors.Join(refuseToWait(s, reachable), refuseFormer(before, s, reachable)); err != nil {
+	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
 		return endpoint.Status{}, err
 	}
-	if before.Inherit || s.Inherit {
-		if err := refuseLeaving(s, leaving, observeAll(ctx, leaving, formerQuery())); err != nil {
-			return endpoint.Status{}, err
-		}
-	}
-	if err := preflight(s, reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := checkTakeOver(ctx, s, reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := checkBarriers(ctx, s, "changed", reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := checkTrust(ctx, s, "changed", reachable); err != nil {
-		return endpoint.Status{}, err
-	}
-	if err := claim(ctx, s, "changed", reachable); err != nil {
+	if err := claim(ctx, s, "changed", reachable, former.remaining()); err != nil {
 		return endpoint.Status{}, err
 	}
 	if err := installOn(ctx, s, reachable); err != nil {
@@ -91,7 +79,38 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if _, err := cleanHosts(ctx, leaving, lost); err != nil {
 		return observed, err
 	}
-	return observed, unchangedHosts(ctx, s, leaving, seen, lost)
+	if err := unchangedHosts(ctx, s, leaving, seen, lost); err != nil {
+		return observed, err
+	}
+	return observed, requireAbandoned(ctx, former.Spec, former.lost, s.Abandon, othersDone)
+}
+
+// checkUpdate refuses an update before anything is changed. gone are the hosts that the endpoint will no longer have.
+func checkUpdate(ctx context.Context, before, s Spec, seen map[string]balancer, gone ...Spec) error {
+	if err := requireAllHosts(before, s, seen); err != nil {
+		return err
+	}
+	reachable := reachableOf(seen)
+	if err := errors.Join(refuseToWait(s, reachable), refuseFormer(before, s, reachable)); err != nil {
+		return err
+	}
+	if before.Inherit || s.Inherit {
+		for _, hosts := range gone {
+			if err := refuseLeaving(s, hosts, observeAll(ctx, hosts, formerQuery())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := preflight(s, reachable); err != nil {
+		return err
+	}
+	if err := checkTakeOver(ctx, s, reachable); err != nil {
+		return err
+	}
+	if err := checkBarriers(ctx, s, "changed", reachable); err != nil {
+		return err
+	}
+	return checkTrust(ctx, s, "changed", reachable)
 }
 
 // requireAllHosts refuses a change that all hosts must agree on while one of them cannot be

@@ -112,13 +112,16 @@ func validateName(kind, name string) error {
 	return nil
 }
 
+// mostHosts limits the hosts of an endpoint.
+const mostHosts = 100
+
 // ValidateHosts checks the balancers (name → address) of the virtual IP at address. They are
 // written into keepalived's configuration, which requires IP addresses.
 func ValidateHosts(address string, hosts map[string]string) error {
 	if len(hosts) == 0 {
 		return errors.New("an endpoint needs at least one host")
 	}
-	if len(hosts) > 100 {
+	if len(hosts) > mostHosts {
 		return fmt.Errorf("%d hosts are more than the priorities of one virtual router", len(hosts))
 	}
 	vip, err := netip.ParseAddr(address)

@@ -49,35 +49,51 @@ again() {
   [ "$code" = 200 ] && read_holder
 }
 
+# clock: sets now, in seconds that no change of the time affects.
+clock() {
+  read -r now _ </proc/uptime
+  now=${now%.*}
+}
+
 # give: lets another machine take the address before this one drops it, so that connections find either. A
 # kube-vip that is terminated drops the address first, and nobody has it until another one tries to get the
 # Lease. The Lease is released by compare-and-swap (resourceVersion). Neighbors learn the new holder from its ARP
 # announcements, which are 0.5 seconds apart. Connections that are left here are closed while this machine can
-# still tell their clients.
+# still tell their clients. It waits for one and a half $retry at most, which systemd's limits allow (WatchdogSec and
+# TimeoutStopSec), also if the API server of this machine stops answering.
 give() {
   [ -n "$(devices)" ] && again && [ "$holder" = "$name" ] || return 0
   kill -KILL "$child"
   sed 's/"holderIdentity": *"[^"]*"/"holderIdentity":""/' "$run/lease.json" >"$run/released.json"
   again --request PUT --header 'Content-Type: application/json' --data-binary "@$run/released.json" || return 0
-  tries=0
-  while [ $tries -lt $((retry * 15 + 15)) ]; do
-    tries=$((tries + 1))
+  clock
+  limit=$((now + retry * 3 / 2 + 2))
+  while [ "$now" -lt "$limit" ]; do
     sleep 0.1
     if again && [ -n "$holder" ] && [ "$holder" != "$name" ]; then
       sleep 0.7
       break
     fi
+    clock
   done
   disconnect
 }
 
-# stop: kube-vip also releases the Lease when it is terminated. If its API server does not answer, it is killed.
+# on_term: ends this program by stop.
+ending=no
+on_term() { trap 'stop; exit 0' TERM INT; }
+
+# stop: kube-vip also releases the Lease when it is terminated. If its API server does not answer, it is killed. What
+# has begun is finished before this program is ended: the address would go before another machine has it.
 stop() {
+  trap 'ending=yes' TERM INT
   rm -f "$run/pid"
   if alive; then give; fi
   terminate 30
   child=''
   drop
+  on_term
+  [ $ending = no ] || exit 0
 }
 
 # login: writes what curl needs.
@@ -158,7 +174,9 @@ clean)
   drop
   ;;
 inherit) # MANIFEST KUBECONFIG, as root and outside of the unit
-  run=$(mktemp -d /run/kube-vip-inherit.XXXXXX)
+  run=/run/kube-vip-inherit # also swept by apply.sh and clean.sh: it has a key, and a killed process removes nothing
+  rm -rf "$run"
+  mkdir -m 700 "$run"
   trap 'rm -rf "$run"' EXIT
   CREDENTIALS_DIRECTORY=$run
   cp "$3" "$run/kubeconfig"
@@ -166,7 +184,7 @@ inherit) # MANIFEST KUBECONFIG, as root and outside of the unit
   inherit "$2"
   ;;
 run)
-  trap 'stop; exit 0' TERM INT
+  on_term
   login
   systemd-notify --ready
   while :; do

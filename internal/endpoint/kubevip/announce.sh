@@ -27,6 +27,14 @@ start() {
   echo "$child" >"$run/pid"
 }
 
+# hold_again: gives the address back to the machine, if something has removed it, such as a network manager that sets up
+# its interfaces. kube-vip adds it once and announces it as long as it runs, so packets would find nobody.
+hold_again() {
+  alive && [ -z "$(devices)" ] || return 0
+  echo "<4>the machine has lost the address that it announces: it gets it again"
+  hold_address
+}
+
 # stop: the sessions end with kube-vip, and with them the routes. The address stays until the network has followed, so
 # that packets on their way find it. Connections that are left are closed while this machine can still tell their
 # clients.
@@ -75,6 +83,7 @@ END
     probe
     if [ -n "$child" ] && ! alive; then ended; fi
     follow
+    hold_again
     attend "does not answer"
   done
   ;;

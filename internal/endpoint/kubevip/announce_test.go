@@ -160,6 +160,9 @@ func TestAnnouncing(t *testing.T) {
 			t.Errorf("%s: drift is %q, want %q", name, got, c.drift)
 		}
 	}
+	if next := nextStep(errNoAddress); !strings.Contains(next, "what removes the address") {
+		t.Errorf("without the address: %q", next)
+	}
 	m := announcing(r)
 	m.Facts.Files[peersPath] = host.FileState{}
 	if got := kind(nil).Drift(r, "cp1", testOwn, m); !slices.Equal(got, []string{silent}) {

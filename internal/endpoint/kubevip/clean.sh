@@ -14,7 +14,7 @@ done
 rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
 rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*
 systemctl daemon-reload
-rm -rf /opt/kube/endpoint-kube-vip
+rm -rf /opt/kube/endpoint-kube-vip /run/kube-vip-inherit
 rmdir --ignore-fail-on-non-empty /opt/kube 2>/dev/null || true
 rm -rf "$config"
 flush /etc /opt /etc/systemd/system /etc/systemd/system/multi-user.target.wants

@@ -92,13 +92,13 @@ func complete(r endpoint.Registration) endpoint.Registration {
 // variables are those of the scripts.
 func variables(r endpoint.Registration) map[string]string {
 	file, name := credential(r)
-	manifests := strings.Join(podManifests, " ")
+	manifests, announced := strings.Join(podManifests, " "), "no"
 	if announces(r) {
-		manifests = ""
+		manifests, announced = "", "yes"
 	}
 	return map[string]string{
 		"length": length(r.Address), "config": configDir, "unit": unitName, "agent": agentPath, "run": runDir,
-		"credential": file, "credential_name": name, "manifests": manifests,
+		"credential": file, "credential_name": name, "manifests": manifests, "announces": announced,
 	}
 }
 
@@ -147,6 +147,9 @@ func nextStep(err error) string {
 	case errors.Is(err, errNoSession):
 		return "check that the router (kube_vip.peers) has the machine as a neighbor, with the same ASNs and password, and " +
 			"that it accepts sessions of the machine at TCP port 179, then apply again"
+	case errors.Is(err, errNoAddress):
+		return "find out what removes the address from the loopback interface of the machine, such as a network manager " +
+			"that does not know it (the log of the unit " + unitName + " has the times), and end that; then apply again"
 	case errors.Is(err, bgp.ErrNoPassword):
 		return "set the password of the session in the configuration of the provider, then apply again"
 	case errors.Is(err, errBusyPort):

@@ -15,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/agent"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/packages"
 )
 
 const testCluster = "0123456789abcdef0123456789abcdef"
@@ -383,5 +384,13 @@ func TestRenderAgent(t *testing.T) {
 	}
 	if strings.Contains(text, "https://10.0.0.100") {
 		t.Error("the agent asks the endpoint")
+	}
+}
+
+// TestCurlIsKept: an endpoint of another kind that leaves the machine does not take curl from the agent.
+func TestCurlIsKept(t *testing.T) {
+	kept := strings.Fields(packages.DNS().WithRemoval("", nil).Vars["packages_kept"])
+	if !slices.Contains(kept, configDir+":curl") {
+		t.Errorf("kept %q", kept)
 	}
 }

@@ -186,7 +186,8 @@ func stepCable(f *fixture) {
 }
 
 func stepDelete(f *fixture) {
-	if err := f.endpoints.Delete(f.Ctx, f.spec, time.Second); err == nil || !strings.Contains(err.Error(), "still have") {
+	err := f.endpoints.Delete(f.Ctx, f.spec, time.Second, nil)
+	if err == nil || !strings.Contains(err.Error(), "still have") {
 		f.Errorf("delete with replicas: %v", err)
 	}
 	// A machine that is off is skipped, and the endpoint's own delete removes what is left.
@@ -208,6 +209,6 @@ func stepDelete(f *fixture) {
 		f.Replicas[name] = false
 		f.Shell(name, "systemctl stop --no-block stand-in")
 	}
-	f.Must(f.endpoints.Delete(f.Ctx, f.spec, 5*time.Second))
+	f.Must(f.endpoints.Delete(f.Ctx, f.spec, 5*time.Second, nil))
 	f.AssertClean(configDir, "pgrep -xl kube-vip || true")
 }

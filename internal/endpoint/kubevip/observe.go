@@ -114,11 +114,7 @@ func restarts(r endpoint.Registration, name string, m machine, wanted []host.Fil
 	if isCandidate(r, m) {
 		return true
 	}
-	differs := m.Report.Stale || m.Report.Replaced
-	for _, file := range wanted {
-		differs = differs || len(endpoint.FileDrift(m.Facts.Files, file, nil)) > 0
-	}
-	return differs
+	return m.Report.Stale || m.Report.Replaced || m.Rewrites(wanted)
 }
 
 // What a machine needs.

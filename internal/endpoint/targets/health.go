@@ -14,7 +14,8 @@ type Health struct {
 	Silence  string // why the endpoint does not answer; "" if it does
 }
 
-// Health observes the targets and the endpoint. It never fails: what is wrong is in the result.
+// Health observes the targets, which are in rotation while they are ready, and the endpoint. It never fails: what is
+// wrong is in the result. A data source knows no hooks, so it does not ask the balancer.
 func (s *Set) Health(ctx context.Context) Health {
 	h := HealthOf(s.Observe(ctx))
 	h.URL = s.BaseURL()
@@ -28,7 +29,7 @@ func (s *Set) Health(ctx context.Context) Health {
 func HealthOf(seen Observed) Health {
 	h := Health{Replicas: map[string]string{}, NotReady: map[string]string{}}
 	for name, t := range seen {
-		if !t.Member() {
+		if !t.MayServe() {
 			continue
 		}
 		h.Replicas[name] = t.At()

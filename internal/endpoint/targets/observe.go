@@ -26,7 +26,9 @@ type Target struct {
 	Unreachable   error   // not nil: the machine cannot be observed, and Replica is unknown
 	Replica       Replica // of this endpoint; its Name is "" if there is none
 	Other         string  // what else the machine has
-	Shared        bool    // that is another replica of this endpoint
+	Shared        bool    // that is another replica of this endpoint, and Replica is that one; only of Named
+	SameCluster   bool    // that is another replica of this cluster; only of Observe
+	Foreign       bool    // the machine has an API server of this cluster that is not imported yet; only of Observe
 	NotReady      error   // why the target gets no requests, such as an answer of /readyz; nil if it does
 }
 
@@ -35,6 +37,10 @@ func (t Target) Ready() bool { return t.NotReady == nil }
 
 // Member reports whether the target has a replica of the endpoint, or may have one.
 func (t Target) Member() bool { return t.Replica.Name != "" || t.Unreachable != nil }
+
+// MayServe reports whether clients of the endpoint may reach an API server of the cluster there. A Foreign one is no
+// member: nobody takes it out of rotation or returns it.
+func (t Target) MayServe() bool { return t.Member() || t.Foreign }
 
 // At returns host:port.
 func (t Target) At() string { return net.JoinHostPort(t.Address, strconv.Itoa(t.Port)) }
@@ -70,10 +76,15 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 	case err != nil:
 		t.Unreachable = err
 		t.NotReady = err
+	case observed.Foreign && observed.ClusterID == s.ClusterID:
+		t.Foreign, t.NotReady = true, s.Probe(ctx, t)
+	case observed.Foreign:
+		t.Other = "an API server that is not of this cluster, or has lost its record"
+		t.NotReady = fmt.Errorf("its machine has %s", t.Other)
 	case observed.Name == "":
 		t.NotReady = errNoReplica
 	case !s.same(observed, name):
-		t.Other = describe(observed)
+		t.Other, t.SameCluster = describe(observed), observed.ClusterID == s.ClusterID
 		t.NotReady = fmt.Errorf("its machine has %s", t.Other)
 	default:
 		t.Replica, t.Port = observed, observed.Port
@@ -95,8 +106,16 @@ func (s *Set) Named(ctx context.Context, name string) Target {
 		t.Port = observed.Port // also if it has left the endpoint: its record names those that it has now
 	default:
 		t.Other, t.Shared = describe(observed), s.same(observed, observed.Name)
+		if t.Shared {
+			t.Replica = observed
+		}
 	}
 	return t
+}
+
+// Occupant returns the target of the replica that has the machine of a Shared one.
+func (t Target) Occupant() Target {
+	return Target{Name: t.Replica.Name, Address: t.Address, Port: t.Replica.Port, Replica: t.Replica}
 }
 
 // same reports whether an observed replica is the one of that name at this endpoint.

@@ -2,9 +2,13 @@ package targets
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // TestNamed: a replica that has left the endpoint for another one is still the target of its name, so that what it has
@@ -22,6 +26,81 @@ func TestNamed(t *testing.T) {
 		got := s.Named(t.Context(), "cp1")
 		if (got.Other == "") != (want == "itself") || got.Shared != (want == "shared") {
 			t.Errorf("%s: %+v", want, got)
+		}
+		if next := got.Occupant(); got.Shared && (next.Name != "cp9" || next.At() != "10.0.0.1:6443") {
+			t.Errorf("the occupant is %+v", next)
+		}
+	}
+}
+
+// TestForeignAPIServer: a target with an API server that has no record counts for changes of the others, and is no
+// replica of the endpoint. A machine without one does not count.
+func TestForeignAPIServer(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err == nil {
+		err = pool.Close() // no API server answers
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := map[string]Replica{
+		"127.0.0.1": {Name: "cp1", ClusterID: "a", Port: 6443, Endpoints: []string{"external 10.0.0.100"}},
+		"127.0.0.2": {Foreign: true, ClusterID: "a"},
+		"127.0.0.3": {},
+		"127.0.0.4": {Foreign: true, ClusterID: "b"}, // of another cluster
+	}
+	s := NewObserver(func(string) *host.Host { return pool.Host(host.Target{Address: "127.0.0.1"}) },
+		func(_ context.Context, address string) (Replica, error) { return recorded[address], nil }).For(
+		endpoint.Registration{
+			Kind: endpoint.External, Address: "10.0.0.100", ClusterID: "a", TargetPort: 7443,
+			Hosts: map[string]string{"cp1": "127.0.0.1", "cp2": "127.0.0.2", "cp3": "127.0.0.3", "cp4": "127.0.0.4"},
+		})
+	listed, err := s.Replicas(t.Context())
+	if err != nil || len(listed) != 2 || listed["cp2"] != "127.0.0.2:7443" {
+		t.Errorf("the endpoint lists %v, %v", listed, err)
+	}
+	seen := s.Observe(t.Context())
+	if got := seen.members(); len(got) != 1 || seen["cp2"].Ready() || seen["cp2"].Member() || seen["cp4"].Other == "" {
+		t.Errorf("replicas of the endpoint are %v; %+v", got, seen["cp2"])
+	}
+	if s.Named(t.Context(), "cp2").Other != "" {
+		t.Error("its machine has another replica")
+	}
+}
+
+// TestSupersededWait: a Create of the same endpoint begins while its Delete waits for replicas, which stay. Without it,
+// the Delete is refused, and the refusal names the way out for a state that has the endpoint twice.
+func TestSupersededWait(t *testing.T) {
+	replica := Replica{Name: "cp1", ClusterID: "a", Port: 6443, Endpoints: []string{"dns api.example.com"}}
+	pool, err := host.NewPool(host.Config{})
+	if err == nil {
+		err = pool.Close() // no machine answers
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, test := range []struct {
+		name       string
+		superseded endpoint.Superseded
+		wait       time.Duration
+		want       error
+	}{
+		{"while it waits", func() bool { asked++; return asked > 1 }, time.Hour, endpoint.ErrSuperseded},
+		{"in its last round", func() bool { return true }, 0, endpoint.ErrSuperseded},
+		{"never", func() bool { return false }, 0, nil},
+		{"nobody knows", nil, 0, nil},
+	} {
+		s := NewObserver(func(string) *host.Host { return pool.Host(host.Target{Address: "127.0.0.1"}) },
+			func(context.Context, string) (Replica, error) { return replica, nil }).For(endpoint.Registration{
+			Kind: endpoint.DNS, Address: "api.example.com", ClusterID: "a", Hosts: map[string]string{"cp1": "127.0.0.1"},
+		})
+		remaining, err := s.WaitUntilEmpty(t.Context(), test.wait, test.superseded)
+		if !errors.Is(err, test.want) || (len(remaining) > 0) != (test.want == nil) {
+			t.Errorf("%s: %v, %v", test.name, remaining, err)
+		}
+		if len(remaining) > 0 && !strings.Contains(s.InUseError(remaining).Error(), "terraform state rm") {
+			t.Errorf("%s: %v", test.name, s.InUseError(remaining))
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Leaving int
 
 // The reasons.
 const (
-	ToReturn Leaving = iota // for a restart: all others must be ready
+	ToReturn Leaving = iota // for a restart: all others must be ready, also those that are Foreign
 	ForGood                 // for a removal: another one must be ready
 	AsLast                  // for a removal: another one must be ready, unless there is no other
 )
@@ -42,6 +42,10 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 	}
 	others, ready := 0, 0
 	for other, t := range seen {
+		if how == ToReturn && t.Foreign && !t.Ready() {
+			return "the API server of " + other + ", which is not imported, is not ready, and at most one may be out of " +
+				"rotation", false
+		}
 		if other == name || !t.Member() {
 			continue
 		}
@@ -61,8 +65,8 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 	return "", false
 }
 
-// ObserveInRotation observes all targets. For each one that is ready and whose machine can be reached, why says
-// why it gets no requests all the same. It is called for several targets at once.
+// ObserveInRotation observes all targets. For each replica that is ready, why says why it gets no requests all the
+// same. It is called for several targets at once, also for one whose machine cannot be observed.
 func (s *Set) ObserveInRotation(ctx context.Context, why func(ctx context.Context, t Target) error) Observed {
 	seen := s.Observe(ctx)
 	var (
@@ -72,7 +76,7 @@ func (s *Set) ObserveInRotation(ctx context.Context, why func(ctx context.Contex
 	)
 	for name, t := range seen {
 		all.Go(func() {
-			if t.Member() && t.Ready() && t.Unreachable == nil {
+			if t.Member() && t.Ready() {
 				t.NotReady = why(ctx, t)
 			}
 			mu.Lock()

@@ -15,6 +15,8 @@ func TestMayLeave(t *testing.T) {
 	lost := Target{Unreachable: down, NotReady: down}
 	lostButServing := Target{Unreachable: down}
 	empty := Target{NotReady: errNoReplica}
+	foreign := Target{Foreign: true}
+	foreignOut := Target{Foreign: true, NotReady: down}
 	other := Target{NotReady: errNoReplica, Other: "replica of another endpoint"}
 	for _, c := range []struct {
 		name   string
@@ -30,6 +32,10 @@ func TestMayLeave(t *testing.T) {
 		{"for a restart, all others out", ready, []Target{notReady}, ToReturn, "last replica that is ready", true},
 		{"for a restart, a machine lost", ready, []Target{ready, lost}, ToReturn, "another replica is not ready", false},
 		{"for a restart, a machine lost that serves", ready, []Target{lostButServing}, ToReturn, "", false},
+		{"for a restart, one of somebody else serves", ready, []Target{foreign}, ToReturn, "", false},
+		{"for a restart, one of somebody else is out", ready, []Target{ready, foreignOut}, ToReturn, "not imported", false},
+		{"as the last, one of somebody else is out", ready, []Target{foreignOut}, AsLast, "", false},
+		{"for good, only one of somebody else serves", ready, []Target{foreign}, ForGood, "last replica that is ready", true},
 		{"for good, another one ready", ready, []Target{ready, notReady}, ForGood, "", false},
 		{"for good, the only one", ready, nil, ForGood, "last replica that is ready", true},
 		{"for good, another one out", ready, []Target{notReady}, ForGood, "last replica that is ready", true},

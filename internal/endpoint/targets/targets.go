@@ -33,6 +33,9 @@ type Replica struct {
 	ClusterID string
 	// Endpoints are those that it is registered at, each as endpoint.Registration.ID.
 	Endpoints []string
+	// Foreign: no record describes the API server of the machine, such as one of kubeadm that is not imported yet. Then
+	// only ClusterID is known, by its authority.
+	Foreign bool
 }
 
 // Recorded reads the record of the machine at an address.
@@ -73,7 +76,7 @@ func (s *Set) Balancers() []host.LeaseTaker {
 	return machines
 }
 
-// Replicas returns the targets that have a replica, and those whose machine cannot be observed,
+// Replicas returns the targets that have a replica or a Foreign API server, and those whose machine cannot be observed,
 // name → host:port.
 func (s *Set) Replicas(ctx context.Context) (map[string]string, error) {
 	out, reachable := map[string]string{}, 0
@@ -81,7 +84,7 @@ func (s *Set) Replicas(ctx context.Context) (map[string]string, error) {
 	var lost []error
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		t := seen[name]
-		if t.Member() {
+		if t.MayServe() {
 			out[name] = t.At()
 		}
 		if t.Unreachable != nil {
@@ -105,12 +108,18 @@ func (s *Set) Replicas(ctx context.Context) (map[string]string, error) {
 }
 
 // WaitUntilEmpty returns when no target has a replica of the endpoint any more. Otherwise it returns
-// the names of those that do, when none has left for as long as wait.
-func (s *Set) WaitUntilEmpty(ctx context.Context, wait time.Duration) ([]string, error) {
+// the names of those that do, when none has left for as long as wait. It returns endpoint.ErrSuperseded as soon as a
+// Create has taken the endpoint over.
+func (s *Set) WaitUntilEmpty(
+	ctx context.Context, wait time.Duration, superseded endpoint.Superseded,
+) ([]string, error) {
 	since, before := time.Now(), -1
 	for {
 		remaining := s.Observe(ctx).members()
+		taken := superseded.Err()
 		switch {
+		case taken != nil:
+			return nil, taken
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case len(remaining) == 0:
@@ -133,7 +142,7 @@ func (s *Set) InUseError(remaining []string) error {
 		Summary:   "Endpoint " + s.Address + " not deleted",
 		Cause:     "these machines still have a replica of it: " + strings.Join(remaining, ", "),
 		Unchanged: problem.Nothing,
-		Next:      "delete these kube_control_plane_replica resources first" + endpoint.MovingHint,
+		Next:      "delete these kube_control_plane_replica resources first" + endpoint.MovingHint + endpoint.ForgetHint,
 	}
 }
 

@@ -68,7 +68,7 @@ func (s Spec) ArchiveAction(v Verb, keep bool) Action {
 	return Action{Verb: v, DataDir: s.Directory(), Member: s.Name, Keep: s.archives(), Wipe: s.OnDestroy == Wipe && !keep}
 }
 
-var archiveLine = regexp.MustCompile(`(?m)^archive (/[A-Za-z0-9._/-]+/([a-z0-9-]+)-\d{8}T\d{6}Z)$`)
+var archiveLine = regexp.MustCompile(`(?m)^archive (/[A-Za-z0-9._/-]+/([a-z0-9.-]+)-\d{8}T\d{6}Z)$`)
 
 // ArchivedAs parses the output of archive.sh and returns the archive that it made of a
 // member, or "" if it made none.

@@ -70,7 +70,7 @@ settle() {
 archives() {
   for archive in "$data-archive"/*-????????T??????Z "$data/archive"/*-????????T??????Z; do
     [ -d "$archive" ] || continue
-    case ${archive##*/} in *[!a-z0-9TZ-]*) continue ;; esac
+    case ${archive##*/} in *[!a-z0-9.TZ-]*) continue ;; esac
     printf '%s %s\n' "${archive##*-}" "$archive"
   done | sort -r
 }

@@ -363,6 +363,36 @@ func TestArchivedAs(t *testing.T) {
 	}
 }
 
+// TestArchiveOfDomainName: archives of a member that is named like a node with its domain are found, and pruned.
+func TestArchiveOfDomainName(t *testing.T) {
+	t.Parallel()
+	const name, at = "cp1.example.com", "/var/lib/etcd-archive/cp1.example.com-20260101T000000Z"
+	if got := ArchivedAs("archive "+at+"\n", name); got != at {
+		t.Errorf("read as %q", got)
+	}
+	root := t.TempDir()
+	vars := string(host.Assignments(archiveVars(root+"/etcd", name, 1)) + ArchiveFunctions)
+	for _, kept := range []string{"cp1.example.com-20260101T000000Z", "cp1.example.com-20260102T000000Z"} {
+		if err := os.MkdirAll(root+"/etcd-archive/"+kept, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []string{
+		"cp1.example.com.part", "cp1.example.com-20260103T000000Z.gone", "a b-20260104T000000Z",
+	} {
+		if err := os.MkdirAll(root+"/etcd-archive/"+other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command("sh", "-euc", vars+"archives\nname=\nprune\nls "+root+"/etcd-archive\n").CombinedOutput()
+	want := "20260102T000000Z " + root + "/etcd-archive/cp1.example.com-20260102T000000Z\n" +
+		"20260101T000000Z " + root + "/etcd-archive/cp1.example.com-20260101T000000Z\n" +
+		"a b-20260104T000000Z\ncp1.example.com-20260102T000000Z\ncp1.example.com.part\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
+	}
+}
+
 func TestWipeLeavesArchives(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)

@@ -46,9 +46,18 @@ func keyPath(l pki.Leaf) string { return path.Join(path.Dir(layout.PKIDir), l.Na
 // renamed into place before an interruption.
 func pairDigest(certificateSHA, keySHA string) string { return Digest([]byte(certificateSHA + keySHA)) }
 
-// certificateProblems describes, for one leaf, why the pair on the machine must be
-// replaced.
+// certificateProblems describes, for one leaf, how the pair on the machine differs from the wanted one.
 func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string {
+	problems := pairProblems(s, l, f, now)
+	for _, p := range narrowed(l, f) {
+		problems = append(problems, s.accessProblem(p, f.Facts.Files[p], modes(l)[p]))
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// pairProblems describes, for one leaf, why the pair on the machine must be replaced.
+func pairProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string {
 	certificate, ok := f.Facts.Files[CertificatePath(l)]
 	if !ok {
 		return []string{"certificate " + CertificatePath(l) + " is missing"}
@@ -64,20 +73,50 @@ func certificateProblems(s Spec, l pki.Leaf, f Observed, now time.Time) []string
 		problems = append(problems, fmt.Sprintf("certificate %s and its key are not the pair that was issued",
 			CertificatePath(l)))
 	}
-	for p, want := range map[string]fs.FileMode{CertificatePath(l): 0o644, keyPath(l): 0o600} {
-		if got := f.Facts.Files[p]; got.Mode.Perm() != want || !s.mayOwn(got.Owner) {
-			problems = append(problems, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(),
-				got.Owner, want, layout.User))
+	for p, want := range modes(l) {
+		if got := f.Facts.Files[p]; got.Mode.Perm()&^want != 0 || !mayOwn(got.Owner) {
+			problems = append(problems, s.accessProblem(p, got, want))
 		}
 	}
 	slices.Sort(problems)
 	return problems
 }
 
-// mayOwn reports whether the files of the member may belong to a user of the machine. Root runs a static pod, and owns
-// what kubeadm has written.
-func (s Spec) mayOwn(user string) bool {
-	return user == layout.User || user == "root" && s.Runtime == StaticPod
+// modes returns the modes of the two files of a leaf.
+func modes(l pki.Leaf) map[string]fs.FileMode {
+	return map[string]fs.FileMode{CertificatePath(l): 0o644, keyPath(l): 0o600}
+}
+
+// narrowed lists the files of a leaf that fewer users can read than should, as benchmarks of security ask for. Nobody
+// else has read or written them, so they get their modes, and no new content.
+func narrowed(l pki.Leaf, f Observed) []string {
+	var paths []string
+	for p, want := range modes(l) {
+		if got, there := f.Facts.Files[p]; there && got.Mode.Perm() != want && got.Mode.Perm()&^want == 0 {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// accessRepair returns a script that widens the modes of narrowed files that are kept, or "".
+func accessRepair(s Spec, f Observed, now time.Time) host.Script {
+	var script host.Script
+	for _, l := range leaves(s) {
+		if len(pairProblems(s, l, f, now)) > 0 {
+			continue
+		}
+		for _, p := range narrowed(l, f) {
+			script += host.Chmod(p, modes(l)[p])
+		}
+	}
+	return script
+}
+
+func (s Spec) accessProblem(at string, got host.FileState, want fs.FileMode) string {
+	return fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", at, got.Mode.Perm(), got.Owner, want,
+		s.owner())
 }
 
 // Issued is the result of issuing the necessary pairs: the files to write, what the record
@@ -94,7 +133,7 @@ func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
 	out := Issued{Pairs: map[string]string{}}
 	for _, l := range leaves(s) {
 		text := f.Facts.Files[CertificatePath(l)].Content
-		if len(certificateProblems(s, l, f, now)) == 0 {
+		if len(pairProblems(s, l, f, now)) == 0 {
 			out.Pairs[l.Name] = pairDigest(f.Facts.Files[CertificatePath(l)].SHA256, f.Facts.Files[keyPath(l)].SHA256)
 		} else {
 			pair, err := s.Bundle.Issue(l, now, 0)
@@ -104,10 +143,9 @@ func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
 			text = pair.Certificate
 			out.Files = append(out.Files,
 				host.File{
-					Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: layout.User,
-					Group: layout.User,
+					Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: s.owner(), Group: s.owner(),
 				},
-				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: layout.User, Group: layout.User})
+				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: s.owner(), Group: s.owner()})
 			out.Pairs[l.Name] = pairDigest(Digest([]byte(pair.Certificate)), Digest([]byte(pair.PrivateKey)))
 		}
 		info, err := pki.Inspect(text)

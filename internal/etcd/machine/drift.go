@@ -35,6 +35,7 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 	for _, l := range leaves(s) {
 		words = append(words, certificateProblems(s, l, f, now)...)
 	}
+	words = append(words, s.ownerDrift(f)...)
 	if f.Record != nil && f.Record.Generation != s.Generation() && len(words) == 0 {
 		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", layout.RecordPath,
 			f.Record.Generation, s.Generation()))
@@ -46,6 +47,7 @@ func Drift(s Spec, f Observed, entry *membership.Member, now time.Time) []string
 	for _, job := range s.jobs() {
 		words = append(words, job.Drift(f.Facts)...)
 	}
+	words = append(words, s.liveness().Lacks(f.Facts)...)
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}

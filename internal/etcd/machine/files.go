@@ -66,18 +66,18 @@ func Digest(content []byte) string {
 // extra reload of systemd.
 var UnitLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + layout.Unit, Target: layout.UnitPath}
 
-// baseChange returns the user, the directories and the links of a member.
+// baseChange returns the user, the directories and the links of a member. A static pod needs no user.
 func baseChange(s Spec) host.Change {
 	c := host.Change{
-		Users: []host.User{{Name: layout.User}},
 		Dirs: []host.Dir{
-			{Path: s.Directory(), Mode: 0o700, Owner: layout.User, Group: layout.User},
+			{Path: s.Directory(), Mode: 0o700, Owner: s.owner(), Group: s.owner()},
 			{Path: layout.ConfigDir, Mode: 0o755},
 			{Path: path.Dir(layout.PKIDir), Mode: 0o755},
 			{Path: layout.PKIDir, Mode: 0o755},
 		},
 	}
 	if s.Runtime != StaticPod {
+		c.Users = []host.User{{Name: layout.User}}
 		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(UnitLink.Path), Mode: 0o755})
 		c.Links = []host.Link{UnitLink}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -53,6 +54,9 @@ func TestImportReadsBack(t *testing.T) {
 		"metrics over TLS and IPv6": func(s *Spec) { s.MetricsAddress = "::" },
 		"that listener as a flag": func(s *Spec) {
 			s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381,https://0.0.0.0:2382"}
+		},
+		"a listener for metrics without that of the machine": func(s *Spec) {
+			s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://10.0.0.11:2381"}
 		},
 		"of 3.5": func(s *Spec) {
 			s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"}
@@ -137,6 +141,29 @@ func TestImportWithoutRecord(t *testing.T) {
 	}
 	if want := map[string]string{"cp1": "10.0.0.11"}; !got.Alone || !reflect.DeepEqual(got.Peers, want) {
 		t.Errorf("without a list the peers are %v (alone %v), want %v", got.Peers, got.Alone, want)
+	}
+}
+
+// TestImportOfListeners: the listener that the provider has added to those of the user stays where it is, if the record
+// does not say what the user has set. A unit without it, of an earlier version, is imported as it is.
+func TestImportOfListeners(t *testing.T) {
+	const own = "http://10.0.0.11:2381"
+	for _, urls := range []string{own, release.WithMetricsURL(own)} {
+		s := specAt(t, "10.0.0.11")
+		facts := factsOf(s, "")
+		facts.Files[layout.UnitPath] = host.FileState{Content: strings.Replace(renderUnit(s),
+			"--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls="+urls, 1)}
+		got, err := ReadImported(s.Host, facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[string]string{release.MetricsURLsFlag: urls}; !reflect.DeepEqual(got.ExtraArgs, want) {
+			t.Errorf("extra arguments are %v, want %v", got.ExtraArgs, want)
+		}
+		s.ExtraArgs = got.ExtraArgs
+		if flags := ServerFlags(s)[release.MetricsURLsFlag]; flags != release.WithMetricsURL(own) {
+			t.Errorf("%s becomes %s", urls, flags)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/liveness"
@@ -10,7 +11,7 @@ import (
 
 // liveURL is the URL of the probe on the listener for metrics, which needs no certificate. It is
 // a serializable read: without quorum it succeeds, and a restart would not help.
-const liveURL = "http://127.0.0.1:2381/livez"
+const liveURL = release.MetricsURL + "/livez"
 
 // livenessName is the name of the probe's units.
 const livenessName = "etcd-liveness"

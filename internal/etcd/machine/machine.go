@@ -71,7 +71,9 @@ type Action struct {
 	Remount bool        // of Start: mount the volume again before
 	Returns bool        // of Start: with the manifest that kubeadm has written
 	Volume  host.Script // of Clear and Leave: what happens to the volume when nothing uses it any more
-	Stage   host.Script // of Leave: what is written to the volume before the member stops
+	// KeepRecord of Clear: the record stays until RemoveNode. A removal that was cut off is recognized by it.
+	KeepRecord bool
+	Stage      host.Script // of Leave: what is written to the volume before the member stops
 
 	Keep int // the number of newest archives to keep
 }
@@ -121,7 +123,12 @@ func (a Action) verbScript() host.Script {
 		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
 			host.Flush(a.removedFrom()...)
 	case Clear:
-		return stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + host.Flush(a.removedFrom()...)
+		forget := forgetScript()
+		if a.KeepRecord {
+			forget = keepRecordScript
+		}
+		return stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + forget +
+			host.Flush(a.removedFrom()...)
 	case Leave:
 		return a.Stage + stopTimers() + a.stopScript() + a.Volume
 	case LeaveRuntime:
@@ -188,8 +195,8 @@ func leafFiles() []string {
 }
 
 // clearScript removes what Create has installed. It removes directories only if they
-// contain nothing else, and the user only if it has no processes left. The record is
-// removed last: as long as it exists, an interrupted removal is recognized.
+// contain nothing else, and the user only if it has no processes left. The record stays until forgetScript: as long as
+// it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
 	files := append(leafFiles(), layout.UnitPath, UnitLink.Path, layout.CAPath, volume.UnitPath)
 	return clearTimers() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
@@ -199,6 +206,12 @@ rmdir /opt/kube 2>/dev/null || true
 systemctl daemon-reload
 if getent passwd ` + layout.User + ` >/dev/null; then userdel ` + layout.User + ` 2>/dev/null || true; fi
 if getent group ` + layout.User + ` >/dev/null; then groupdel ` + layout.User + ` 2>/dev/null || true; fi
-rm -rf ` + layout.ConfigDir + `
 `
 }
+
+// forgetScript removes the record of a member, and the rest of its directory.
+func forgetScript() host.Script { return "rm -rf " + layout.ConfigDir + "\n" }
+
+// keepRecordScript removes the rest of the record's directory.
+const keepRecordScript host.Script = "if [ -d " + layout.ConfigDir + " ]; then\n  find " + layout.ConfigDir +
+	" -mindepth 1 ! -path " + layout.RecordPath + " -delete\nfi\n"

@@ -13,13 +13,13 @@ import (
 const MetricsPort = 2382
 
 // metricsURL is etcd's listener for metrics on its machine.
-const metricsURL = "http://" + healthAddress + "/metrics"
+const metricsURL = release.MetricsURL + "/metrics"
 
 // listenMetricsURLs returns the value of listen-metrics-urls: the listener on the machine, and the one at
 // MetricsAddress. etcd verifies the clients of an https URL as it does at its client port (createMetricsListener in
 // server/embed/etcd.go).
 func (s Spec) listenMetricsURLs() string {
-	urls := "http://" + healthAddress
+	urls := release.MetricsURL
 	if s.MetricsAddress != "" {
 		urls += ",https://" + net.JoinHostPort(s.MetricsAddress, strconv.Itoa(MetricsPort))
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -233,6 +234,12 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 		facts.Files[file.Path] = host.FileState{
 			Mode: file.Mode, Owner: OrRoot(file.Owner), Group: OrRoot(file.Group),
 			Size: int64(len(file.Content)), SHA256: Digest(file.Content), Content: string(file.Content),
+		}
+	}
+	for _, dir := range c.Dirs {
+		if have, known := facts.Files[dir.Path]; known {
+			have.Mode, have.Owner, have.Group = fs.ModeDir|dir.Mode, OrRoot(dir.Owner), OrRoot(dir.Group)
+			facts.Files[dir.Path] = have
 		}
 	}
 	facts.Dirs = maps.Clone(facts.Dirs)

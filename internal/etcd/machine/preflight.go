@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 )
@@ -14,9 +13,6 @@ const (
 	// etcd preallocates two 64 MB log segments, keeps five, and its database grows to some
 	// hundred MB even in small clusters.
 	minDisk = 1 << 30
-	// maxClockOffset keeps any two machines within four minutes of each other:
-	// certificates are valid from five minutes before they are issued.
-	maxClockOffset = 2 * time.Minute
 )
 
 // Preflight lists everything that would keep a member from working on this machine. It
@@ -42,9 +38,8 @@ func Preflight(s Spec, f Observed) []string {
 			fmt.Sprintf("the file system of %s has %d MiB of free space, at least %d MiB are required", s.Directory(), free>>20,
 				minDisk>>20))
 	}
-	if offset := f.Facts.ClockOffset; offset.Abs() > maxClockOffset+f.Facts.ClockError {
-		problems = append(problems, fmt.Sprintf("the clock is off by %s: at most %s is allowed, otherwise other machines "+
-			"may reject certificates as not yet valid", offset.Round(time.Second), maxClockOffset))
+	if wrong := f.Facts.ClockProblem(); wrong != "" {
+		problems = append(problems, wrong)
 	}
 	return slices.Concat(problems, s.podProblems(f), s.SnapshotMember().Problems(f.Facts), s.liveness().Problems(f.Facts),
 		s.facts().Problems(f.Facts))

@@ -21,7 +21,7 @@ func Query(s Spec) host.Query {
 		Disks: []string{s.Directory(), snapshot.UpgradesDir(s.Directory())},
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
-	q.Files = append(append(q.Files, returnsPath), stagedKeys(s.Directory())...)
+	q.Files = append(append(q.Files, returnsPath, s.Directory()), stagedKeys(s.Directory())...)
 	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
 	q.Script += s.podQuestions() + s.raftLogQuestion()
@@ -30,6 +30,8 @@ func Query(s Spec) host.Query {
 	s.facts().AddTo(&q)
 	if s.InstallKubelet != nil {
 		node.AddTo(&q)
+	} else {
+		q.Files = append(q.Files, node.RecordPath)
 	}
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, CertificatePath(leaf))

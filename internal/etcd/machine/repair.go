@@ -17,8 +17,9 @@ type Repair struct {
 	Restart string      // why etcd must be restarted; "" if it need not be
 	Remount bool        // mount the volume again meanwhile
 	Returns bool        // to the manifest that kubeadm has written
+	Issues  bool        // certificates, which are valid from now by the clock of this computer
 	Link    bool        // enable the start at boot again
-	Timers  host.Script // what follows for the timers of the member
+	Timers  host.Script // what follows for the timers of the member, and modes of files
 }
 
 // Needed reports whether anything has to change.
@@ -44,6 +45,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	if err != nil {
 		return Repair{}, err
 	}
+	r.Issues = len(c.Files) > 0
 	id := f.identity(v, entry)
 	if f.Volume.InPlace() && !f.Volume.ReadOnly {
 		r.Change.Files = append(r.Change.Files, s.identityRepair(f, id)...)
@@ -59,7 +61,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	r.Restart = restartReason(s, f, entry)
 	r.Remount = s.remountReason(f) != ""
 	r.Returns = s.returns(f)
-	r.Timers += s.guardRepair(f)
+	r.Timers += s.guardRepair(f) + accessRepair(s, f, now) + s.ownerRepair(f)
 	if s.Volume != nil && f.Volume.Grown() && !r.Remount {
 		r.Timers += s.Volume.GrowScript()
 	}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,6 +110,9 @@ func ValidateRestoreID(id string) error {
 //go:embed restore_functions.sh
 var RestoreFunctions host.Script
 
+//go:embed restore_staged.sh
+var stagedFunctions host.Script
+
 //go:embed restore_stage.sh
 var stageScript host.Script
 
@@ -129,6 +133,7 @@ type Staged struct {
 	Revision int64 // of the snapshot
 	Bump     int64
 	Keys     int64
+	Reused   bool // an earlier call of Stage has made it
 
 	CA      []byte   // the ConfigMap with the cluster's root certificate; empty if there is none
 	Heads   [][]byte // the beginnings of encrypted values
@@ -161,8 +166,9 @@ func Receive(ctx context.Context, m Machine, s Spec, content io.Reader, size int
 
 // Stage makes the data of the restored cluster beside the data directory, from which
 // nothing is taken away. A member whose data it copies is stopped meanwhile. Data that an
-// earlier call has staged is used again once the member's own data is archived. identity is a file
-// of age that opens snapshots in a bucket; it gets to the machine as the input of a program only.
+// earlier call has staged is used again once the member's own data is archived. If it is of another source, it is
+// kept aside until Place: it may be the last copy in place. identity is a file of age that opens snapshots in a
+// bucket; it gets to the machine as the input of a program only.
 func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte) (Staged, error) {
 	r := s.Restore
 	vars := archiveVars(s.Directory(), s.Name, s.archives())
@@ -185,7 +191,8 @@ func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte
 		maps.Copy(vars, s.SnapshotMember().FetchVars(name))
 	}
 	out, err := m.Run(ctx, host.Command{
-		Script: ArchiveFunctions + RestoreFunctions + stageScript, Vars: vars, Stdin: bytes.NewReader(identity),
+		Script: ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript,
+		Vars:   vars, Stdin: bytes.NewReader(identity),
 	})
 	if err != nil {
 		return Staged{}, err
@@ -193,10 +200,13 @@ func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte
 	return ReadStaged(out)
 }
 
-// Unstage removes what Stage has made.
-func Unstage(ctx context.Context, m Machine, s Spec) error {
+// Unstage removes what this call of Stage has made. What an earlier one has made stays.
+func Unstage(ctx context.Context, m Machine, s Spec, made Staged) error {
+	if made.Reused {
+		return nil
+	}
 	_, err := m.Run(ctx, host.Command{
-		Script: ArchiveFunctions + dropScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
+		Script: ArchiveFunctions + stagedFunctions + dropScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	return err
 }
@@ -204,8 +214,11 @@ func Unstage(ctx context.Context, m Machine, s Spec) error {
 // stagedKeys returns the paths of which one is there if a restore has made its data, and has not put it in place: the
 // key is the last file of it.
 func stagedKeys(dataDir string) []string {
-	const key = "/restoring/key"
-	return []string{layout.ArchiveRoot(dataDir) + key, layout.ArchiveInside(dataDir) + key}
+	var keys []string
+	for _, root := range []string{layout.ArchiveRoot(dataDir), layout.ArchiveInside(dataDir)} {
+		keys = append(keys, root+"/restoring/key", root+"/restoring.former/key")
+	}
+	return keys
 }
 
 // staged returns the directory of that data, or "".
@@ -218,10 +231,13 @@ func staged(dataDir string, facts host.Facts) string {
 	return ""
 }
 
-// StagedQuestion is the script that prints the key of what is staged, if that is used again.
-const StagedQuestion host.Script = `if [ ! -e "$data/member" ] && [ -d "$root/restoring/member" ]; then
-  cat "$root/restoring/key"
-fi
+// StagedQuestion is the script that prints the keys of what is staged, if that is used again.
+const StagedQuestion host.Script = `for staged in "$root/restoring" "$root/restoring.former"; do
+  if [ ! -e "$data/member" ] && [ -d "$staged/member" ] && [ -e "$staged/key" ]; then
+    cat "$staged/key"
+    echo
+  fi
+done
 `
 
 // IsStaged reports whether Stage has nothing left to do.
@@ -230,7 +246,7 @@ func IsStaged(ctx context.Context, m Machine, s Spec) (bool, error) {
 		Script: ArchiveFunctions + StagedQuestion,
 		Vars:   archiveVars(s.Directory(), s.Name, s.archives()),
 	})
-	return err == nil && strings.TrimSpace(facts.Output) == s.Restore.key(), err
+	return err == nil && slices.Contains(strings.Fields(facts.Output), s.Restore.key()), err
 }
 
 // PlaceChange returns the change that makes the staged data the member's. The record is
@@ -305,6 +321,8 @@ func (s *Staged) set(key, value string) (err error) {
 		s.Bump = number()
 	case "keys":
 		s.Keys = number()
+	case "reused":
+		s.Reused = true
 	case "ca":
 		s.CA = decode()
 	case "head":

@@ -5,4 +5,4 @@ if [ ! -e "$data/member" ]; then
   mv -T -- "$root/restoring/member" "$data/member"
 fi
 sync "$data" 2>/dev/null || sync
-rm -rf "$root/restoring"
+rm -rf "$root/restoring.former" "$root/restoring"

@@ -3,8 +3,7 @@
 # its data is copied. $root is the archive's directory (archive.sh), on the file system of the data.
 # $kind is "member", "snapshot", "file", "bucket" or "fetch"; $key identifies the restore; $snapshot and $commands are
 # its source, or $stored in the bucket of $store_config, which the program $store gets ("" is the newest verified
-# snapshot) with the age identity on standard input. restore_functions.sh has the rest.
-stage=$root/restoring
+# snapshot) with the age identity on standard input. restore_functions.sh and restore_staged.sh have the rest.
 work=$stage.part
 received=$stage.received
 # shellcheck disable=SC2034 # of restore_functions.sh
@@ -58,18 +57,25 @@ build_copy() {
   rm -rf "$work/copy"
 }
 
+# staged reports whether what is wanted is staged.
+staged() { [ -d "$stage/member" ] && [ "$(cat "$stage/key" 2>/dev/null)" = "$key" ]; }
+
 main() {
   umask 077
   [ -d "$root" ] || made=yes
   mkdir -p "$root"
   chmod 0700 "$root"
-  if [ ! -e "$data/member" ] && [ -d "$stage/member" ] && [ "$(cat "$stage/key" 2>/dev/null)" = "$key" ]; then
+  if [ -e "$data/member" ]; then rm -rf "$stage" "$former"; fi
+  staged || put_back
+  if staged; then
     cat "$stage/report"
+    echo 'reused yes'
     return
   fi
   trap cleanup EXIT
   trap 'exit 1' HUP INT TERM
-  rm -rf "$work" "$stage"
+  [ -e "$stage/key" ] || rm -rf "$stage"
+  rm -rf "$work"
   mkdir "$work"
   case $kind in
     member) copy ;;
@@ -101,6 +107,7 @@ main() {
   report >"$work/report"
   halt
   printf '%s' "$key" >"$work/key"
+  keep
   mkdir "$stage"
   mv "$work/data/member" "$work/report" "$stage/"
   [ -z "$made" ] || : >"$stage/made" # the directory of archives

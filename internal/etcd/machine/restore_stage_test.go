@@ -76,8 +76,9 @@ func (m *lostMember) stage(vars map[string]string) (Staged, error) {
 	}
 	// Not on this computer: systemd's unit.
 	stubs := fmt.Sprintf("systemctl() { echo \"$@\" >>%s; case $1 in show) echo loaded ;; esac; }\n", m.log)
+	script := ArchiveFunctions + RestoreFunctions + stagedFunctions + stageScript
 	out, err := exec.CommandContext(m.t.Context(), "sh", "-euc",
-		string(host.Assignments(all))+stubs+string(ArchiveFunctions+RestoreFunctions+stageScript)).Output()
+		string(host.Assignments(all))+stubs+string(script)).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return Staged{}, errors.New(string(exit.Stderr))
@@ -260,6 +261,77 @@ func (m *lostMember) fromSurvivor(t *testing.T) {
 	}
 	if _, err := m.stage(map[string]string{"kind": "member", "key": "k2"}); err == nil {
 		t.Error("what was staged for another restore is used")
+	}
+	m.replaced(t, staged)
+}
+
+// replaced: what was staged before the data was archived is the last copy in place. Another source, or a refusal, does
+// not remove it, and only the data that is put in place ends it.
+func (m *lostMember) replaced(t *testing.T, last Staged) {
+	t.Helper()
+	root := m.data + "-archive"
+	is := func(what, want string) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(host.Assignments(archiveVars(m.data, "cp1", 3))+
+			ArchiveFunctions+StagedQuestion)).Output()
+		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
+			t.Errorf("%s: staged are %q, %v; want %q", what, got, err, want)
+		}
+	}
+	is("after a source that failed", "k1")
+	again := func(what, key string, vars map[string]string) Staged {
+		t.Helper()
+		vars["key"] = key
+		got, err := m.stage(vars)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return got
+	}
+	snapshot := func() map[string]string { return map[string]string{"kind": "snapshot", "snapshot": m.snapshot} }
+	if got := again("another source", "k2", snapshot()); got.Reused || got.Revision != 3 {
+		t.Errorf("another source: %+v", got)
+	}
+	is("after another source", "k2 k1")
+	if got := again("the other source again", "k2", snapshot()); !got.Reused {
+		t.Errorf("the other source again: %+v", got)
+	}
+	if got := again("a third source", "k3", snapshot()); got.Reused {
+		t.Errorf("a third source: %+v", got)
+	}
+	is("after a third source", "k3 k1")
+	m.restores(t, stagedFunctions+dropScript)
+	is("after the third was refused", "k1")
+	again("another source", "k2", snapshot())
+	if got := again("the first source again", "k1", map[string]string{"kind": "member"}); !got.Reused ||
+		got.Token != last.Token {
+		t.Errorf("the first source again: %+v", got)
+	}
+	is("after the first source again", "k1")
+	again("another source", "k2", snapshot())
+	if err := os.Rename(filepath.Join(root, "restoring"), filepath.Join(root, "restoring.gone")); err != nil {
+		t.Fatal(err)
+	}
+	if got := again("after a cut between two renames", "k1", map[string]string{"kind": "member"}); !got.Reused {
+		t.Errorf("after a cut between two renames: %+v", got)
+	}
+	again("another source", "k2", snapshot())
+	m.restores(t, placeScript)
+	if _, err := os.Stat(filepath.Join(m.data, "member")); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, "restoring*")); len(left) != 1 { // restoring.gone
+		t.Errorf("when the data is in place, there are %q", left)
+	}
+}
+
+// restores runs a script of a restore. The test's computer has no user etcd.
+func (m *lostMember) restores(t *testing.T, script host.Script) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(host.Assignments(archiveVars(m.data, "cp1", 3))+
+		"systemctl() { :; }\nchown() { :; }\n"+ArchiveFunctions+script)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 

@@ -22,6 +22,12 @@ func TestReadStaged(t *testing.T) {
 		string(got.Samples[0]) != "k8s:enc:x" {
 		t.Errorf("read %+v", got)
 	}
+	if got.Reused {
+		t.Error("it was staged before")
+	}
+	if got, err = ReadStaged(report + "reused yes\n"); err != nil || !got.Reused {
+		t.Errorf("read %+v, %v", got, err)
+	}
 	for _, line := range strings.SplitAfter(report, "\n")[:6] {
 		if _, err := ReadStaged(strings.ReplaceAll(report, line, "")); err == nil {
 			t.Errorf("a report without %q is accepted", line)

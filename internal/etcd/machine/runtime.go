@@ -132,6 +132,43 @@ func (f Observed) StartedWith() map[string]string {
 	return systemd.ReadStartNote(f.Facts.Files[layout.StartNote].Content)
 }
 
+// owner returns the user of the member, to whom its data and keys belong. Root runs a static pod, perhaps without the
+// capability to read what belongs to others.
+func (s Spec) owner() string {
+	if s.Runtime == StaticPod {
+		return "root"
+	}
+	return layout.User
+}
+
+// mayOwn reports whether keys of a member may have belonged to a user of the machine: that of either runtime.
+func mayOwn(user string) bool { return user == layout.User || user == "root" }
+
+// ownerDrift describes the data directory and the keys that belong to another user. After a change of the runtime, the
+// start gives them to the new one.
+func (s Spec) ownerDrift(f Observed) []string {
+	if f.OtherRuntime(s) != "" {
+		return nil
+	}
+	var words []string
+	for _, p := range append([]string{s.Directory()}, leafFiles()...) {
+		have, there := f.Facts.Files[p]
+		wrong := there && have.Owner != s.owner()
+		if wrong && (have.Mode.IsDir() || have.Mode.IsRegular() && mayOwn(have.Owner)) { // others' keys are replaced
+			words = append(words, fmt.Sprintf("%s has owner %s, wanted %s", p, have.Owner, s.owner()))
+		}
+	}
+	return words
+}
+
+// ownerRepair returns what sets the owner right, which needs no restart, or "".
+func (s Spec) ownerRepair(f Observed) host.Script {
+	if len(s.ownerDrift(f)) == 0 {
+		return ""
+	}
+	return runtimeFunctions() + "member_own\n"
+}
+
 // started sets what is known right after a member of s has started.
 func (f *Observed) started(s Spec) {
 	note := ""

@@ -33,18 +33,19 @@ member_stop_for_good() {
 
 # member_start: starts the member, which was stopped, and does not wait until it serves.
 member_start() {
+  member_own
   if member_is_pod; then
     member_guard
     pod_place "$member_pod" "$member_definition"
     rm -f -- "$member_inherited/.$member_pod.returns"
   else
-    member_own
     systemctl start --no-block "$member_unit"
   fi
 }
 
 # member_return: starts the member, which was stopped, from the manifest that somebody else has written.
 member_return() {
+  member_own
   member_guard
   pod_place "$member_pod" "$member_inherited/$member_pod.yaml"
   rm -f -- "$member_inherited/.$member_pod.returns"
@@ -66,15 +67,21 @@ member_resume() {
   fi
 }
 
-# member_own: gives the data and the keys of a unit to its user. A static pod runs as root, and so does kubeadm.
+# member_own: gives the data and the keys to the user that runs the member: that of the unit, or root for a static pod,
+# which perhaps has no capability to read what belongs to others.
 member_own() {
-  member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_unit_file" 2>/dev/null | head -n 1)
+  member_from=$member_unit_file member_owner=$member_user
+  ! member_is_pod || member_from=$member_definition member_owner=root
+  member_data=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' "$member_from" 2>/dev/null | head -n 1)
   [ -n "$member_data" ] && [ -d "$member_data" ] || return 0
-  if [ -n "$(find "$member_data" ! -user "$member_user" -print -quit)" ]; then
-    chown -RhP "$member_user:$member_user" -- "$member_data"
+  # With the slash, a link to the directory stands for the directory.
+  if [ -n "$(find "$member_data/" ! -user "$member_owner" -print -quit)" ]; then
+    chown -RhP "$member_owner:$member_owner" -- "$member_data/"
   fi
   for member_file in $member_keys; do
-    if [ -f "$member_file" ] && [ ! -L "$member_file" ]; then chown -h "$member_user:$member_user" -- "$member_file"; fi
+    if [ -f "$member_file" ] && [ ! -L "$member_file" ]; then
+      chown -h "$member_owner:$member_owner" -- "$member_file"
+    fi
   done
 }
 

@@ -83,7 +83,7 @@ func (s Spec) differencesOf(manifest host.FileState) []string {
 	for _, flag := range initialFlagNames {
 		delete(flags, flag)
 	}
-	words := staticpod.FlagsDiffer(flags, want.Flags, ServerFlags(plain), nil)
+	words := staticpod.FlagsDiffer(flags, want.Flags, ServerFlags(plain), s.sameListeners)
 	if have.Image != want.Image {
 		words = append(words, fmt.Sprintf("the image is %q, wanted %q", have.Image, want.Image))
 	}
@@ -97,6 +97,18 @@ func (s Spec) differencesOf(manifest host.FileState) []string {
 		words = append(words, fmt.Sprintf("it runs %s in a pod %s", have.Program, have.Name))
 	}
 	return words
+}
+
+// sameListeners reports whether the value of a flag in kubeadm's manifest becomes the wanted one by a listener that the
+// provider adds. It comes with the next restart: until then, kubeadm's own probes and API server use what is there.
+func (s Spec) sameListeners(flag, has, wants string) bool {
+	switch flag {
+	case release.MetricsURLsFlag:
+		return release.WithMetricsURL(has) == wants
+	case clientURLsFlag:
+		return has == loopback6URL+","+s.ClientURL() && wants == "https://127.0.0.1:2379,"+has
+	}
+	return false
 }
 
 // foreignMounts returns the mounts of a member of kubeadm that neither kubeadm nor the provider gives it.
@@ -249,11 +261,12 @@ func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error)
 	return out, nil
 }
 
-// addedByRestart describes what the next restart of an inherited member brings.
+// addedByRestart describes what the next restart of an inherited member brings. Values that differ are those that
+// sameListeners accepts.
 func (s Spec) addedByRestart(have staticpod.Inherited) []string {
 	var words []string
 	for flag, value := range s.pod().Flags {
-		if _, there := have.Flags[flag]; !there {
+		if has, there := have.Flags[flag]; !there || has != value {
 			words = append(words, fmt.Sprintf("--%s=%s", flag, value))
 		}
 	}

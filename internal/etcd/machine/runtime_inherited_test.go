@@ -2,11 +2,13 @@ package machine
 
 import (
 	"encoding/base64"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +144,125 @@ func TestInheritedMember(t *testing.T) {
 	f = Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
 	if r, err = Repairs(next, f, healthy(s), time.Now()); err != nil || r.Restart == "" {
 		t.Errorf("a restart that was cut off is forgotten: %v", err)
+	}
+}
+
+// TestInheritedModes: files that fewer users can read than should get their modes, and stay what they are; a key that
+// others can read is replaced.
+func TestInheritedModes(t *testing.T) {
+	s := inheritedSpec(t)
+	server := leaves(s)[0]
+	for name, c := range map[string]struct {
+		certificate, key fs.FileMode
+		script           string
+		issued           bool
+	}{
+		"as they should be":   {0o644, 0o600, "", false},
+		"a hardened machine":  {0o600, 0o400, "chmod 0644 " + CertificatePath(server) + "\n", false},
+		"a key for a group":   {0o600, 0o640, "", true},
+		"an open certificate": {0o664, 0o600, "", true},
+	} {
+		facts := inheritedFacts(t, s)
+		for p, mode := range map[string]fs.FileMode{CertificatePath(server): c.certificate, keyPath(server): c.key} {
+			state := facts.Files[p]
+			state.Mode = mode
+			facts.Files[p] = state
+		}
+		f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+		r, err := Repairs(s, f, healthy(s), time.Now())
+		if err != nil || r.Restart != "" {
+			t.Errorf("%s: restart %q, %v", name, r.Restart, err)
+		}
+		issued := slices.ContainsFunc(r.Change.Files, func(file host.File) bool {
+			return file.Path == CertificatePath(server)
+		})
+		if issued != c.issued || !strings.Contains(string(r.Timers), c.script) ||
+			strings.Contains(string(r.Timers), "chmod") != (c.script != "") {
+			t.Errorf("%s: issued %v, script %q", name, issued, r.Timers)
+		}
+		want := c.certificate != 0o644 || c.key != 0o600
+		if drifts := strings.Contains(driftOf(s, facts), "has mode"); drifts != want {
+			t.Errorf("%s: drift %v, want %v", name, drifts, want)
+		}
+	}
+}
+
+// TestPodBelongsToRoot: a pod may run as root without capabilities, which can neither enter nor read what belongs to
+// another user. What a takeover and a renewal write is root's, and what an earlier version has given to the user etcd
+// is given back without a restart and without new certificates.
+func TestPodBelongsToRoot(t *testing.T) {
+	s := inheritedSpec(t)
+	repairs := func(at host.Facts) Repair {
+		t.Helper()
+		r, err := Repairs(s, Interpret(s.Name, "10.0.0.11", s.Directory(), at, nil), healthy(s), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range r.Change.Dirs {
+			if dir.Path == s.Directory() && OrRoot(dir.Owner) != "root" {
+				t.Errorf("the data directory is given to %s", dir.Owner)
+			}
+		}
+		return r
+	}
+	facts := inheritedFacts(t, s)
+	if r := repairs(facts); len(r.Change.Dirs) == 0 || strings.HasSuffix(string(r.Timers), "}\nmember_own\n") {
+		t.Errorf("a takeover changes %v, or gives files to others", r.Change.Dirs)
+	}
+	lost := inheritedFacts(t, s)
+	delete(lost.Files, CertificatePath(leaves(s)[0]))
+	renewed := repairs(lost)
+	for _, file := range renewed.Change.Files {
+		if OrRoot(file.Owner) != "root" || OrRoot(file.Group) != "root" {
+			t.Errorf("%s belongs to %s:%s", file.Path, file.Owner, file.Group)
+		}
+	}
+	if !renewed.Issues {
+		t.Error("no certificate is issued")
+	}
+
+	facts = takenOver(t, s, facts)
+	facts.Files[s.Directory()] = host.FileState{Mode: fs.ModeDir | 0o700, Owner: layout.User}
+	key := keyPath(leaves(s)[0])
+	state := facts.Files[key]
+	state.Owner = layout.User
+	facts.Files[key] = state
+	want := "cp1: " + s.Directory() + " has owner etcd, wanted root\ncp1: " + key + " has owner etcd, wanted root"
+	if got := driftOf(s, facts); got != want {
+		t.Errorf("drift is\n%s\nwant\n%s", got, want)
+	}
+	if r := repairs(facts); r.Restart != "" || r.Issues || !strings.HasSuffix(string(r.Timers), "}\nmember_own\n") {
+		t.Errorf("restart %q, new certificates %v, files given to root %v", r.Restart, r.Issues, r.Timers != "")
+	}
+	state.Owner, facts.Files[key] = "root", host.FileState{}
+	facts.Files[key] = state
+	for name, dir := range map[string]host.FileState{
+		"root's": {Mode: fs.ModeDir | 0o700, Owner: "root"}, "a link": {Mode: fs.ModeSymlink | 0o777, Owner: "joe"},
+	} {
+		facts.Files[s.Directory()] = dir
+		if r := repairs(facts); driftOf(s, facts) != "" || r.Needed() {
+			t.Errorf("%s: drift %q, repair %+v", name, driftOf(s, facts), r)
+		}
+	}
+}
+
+// TestOwnerOfRuntime: keys of the other runtime are kept. The start under the new runtime gives them to its user.
+func TestOwnerOfRuntime(t *testing.T) {
+	s := inheritedSpec(t)
+	unit := s
+	unit.Runtime, unit.Image = Systemd, ""
+	facts := takenOver(t, s, inheritedFacts(t, s))
+	facts.Output = ""
+	delete(facts.Files, manifestPath) // as LeaveRuntime leaves it
+	delete(facts.Files, layout.PodPath)
+	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
+	r, err := Repairs(unit, f, healthy(s), time.Now())
+	if err != nil || r.Issues || r.Restart == "" {
+		t.Errorf("new certificates %v, restart %q, %v", r.Issues, r.Restart, err)
+	}
+	dir := host.Dir{Path: s.Directory(), Mode: 0o700, Owner: layout.User, Group: layout.User}
+	if !slices.Contains(r.Change.Dirs, dir) || len(r.Change.Users) != 1 {
+		t.Errorf("a unit has the directories %v and the users %v", r.Change.Dirs, r.Change.Users)
 	}
 }
 
@@ -305,6 +426,80 @@ func TestImportInherited(t *testing.T) {
 	}
 }
 
+// TestInheritedListeners: a member of kubeadm that does not listen where the provider needs it is imported and taken
+// over as it is, and listens there too after its next restart.
+func TestInheritedListeners(t *testing.T) {
+	for name, c := range map[string]struct {
+		address, before, after string
+		added                  string
+		otherwise              string // another value of the same flag, which is a difference
+	}{
+		"metrics": {
+			"10.0.0.11", "--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls=http://10.0.0.11:2381",
+			"--listen-metrics-urls=http://10.0.0.11:2381,http://127.0.0.1:2381",
+			"--listen-metrics-urls=http://10.0.0.12:2381",
+		},
+		"IPv6": {
+			"fd00::11", "--listen-client-urls=https://127.0.0.1:2379,https://[fd00::11]:2379",
+			"--listen-client-urls=https://[::1]:2379,https://[fd00::11]:2379",
+			"--listen-client-urls=https://127.0.0.1:2379,https://[::1]:2379,https://[fd00::11]:2379",
+			"--listen-client-urls=https://[::1]:2379",
+		},
+	} {
+		s := inheritedSpec(t)
+		s.Host = specAt(t, c.address).Host
+		facts := inheritedFacts(t, s)
+		text := strings.NewReplacer("10.0.0.11", urlHost(c.address)).Replace(facts.Files[manifestPath].Content)
+		facts.Files[manifestPath] = host.FileState{Content: text, SHA256: Digest([]byte(text)), Mode: 0o600}
+		facts.Files[ClusterCAPath] = host.FileState{Content: s.Bundle.Anchors(pki.Kubernetes)}
+		facts = edited(facts, manifestPath, c.before, c.after)
+		got, err := ReadImported(s.Host, facts)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !slices.Contains(got.Added, c.added) || len(got.Added) != 4 {
+			t.Errorf("%s: the next restart adds %q", name, got.Added)
+		}
+		s.ExtraArgs = got.ExtraArgs
+		if words := s.differencesOf(facts.Files[manifestPath]); len(words) > 0 {
+			t.Errorf("%s: a restart is due: %q", name, words)
+		}
+		if !strings.Contains(string(s.pod().Manifest()), c.added+"\n") {
+			t.Errorf("%s: the manifest of the provider is\n%s", name, s.pod().Manifest())
+		}
+		facts = edited(facts, manifestPath, c.after, c.otherwise)
+		if words := s.differencesOf(facts.Files[manifestPath]); len(words) != 1 {
+			t.Errorf("%s: after an edit by hand the differences are %q", name, words)
+		}
+	}
+}
+
+// urlHost returns an address as it is in a URL.
+func urlHost(address string) string {
+	if strings.Contains(address, ":") {
+		return "[" + address + "]"
+	}
+	return address
+}
+
+// TestImportInheritedDomainNames: kubeadm names members after nodes, which may have a domain.
+func TestImportInheritedDomainNames(t *testing.T) {
+	s := inheritedSpec(t)
+	facts := edited(inheritedFacts(t, s), manifestPath, "--name=cp1", "--name=cp1.example.com")
+	facts.Files[ClusterCAPath] = host.FileState{Content: s.Bundle.Anchors(pki.Kubernetes)}
+	facts.Output += `{"members":[{"name":"cp1.example.com","peerURLs":["https://10.0.0.11:2380"]},` +
+		`{"name":"ip-10-0-0-12.ec2.internal","peerURLs":["https://10.0.0.12:2380"]}]}`
+	got, err := ReadImported(s.Host, facts)
+	want := map[string]string{"cp1.example.com": "10.0.0.11", "ip-10-0-0-12.ec2.internal": "10.0.0.12"}
+	if err != nil || got.Name != "cp1.example.com" || !maps.Equal(got.Peers, want) {
+		t.Errorf("imported as %q with %v, %v", got.Name, got.Peers, err)
+	}
+	if peers := initialPeers("cp1.example.com=https://10.0.0.11:2380"); peers["cp1.example.com"] != "10.0.0.11" {
+		t.Errorf("--initial-cluster is read as %v", peers)
+	}
+}
+
 // TestKeepsInheritedManifest runs the script that keeps kubeadm's manifest before the member is stopped.
 func TestKeepsInheritedManifest(t *testing.T) {
 	dir := t.TempDir()
@@ -343,5 +538,52 @@ func TestKeepsInheritedManifest(t *testing.T) {
 	run("member_keep")
 	if kept, err := os.ReadFile(dir + "/inherited/etcd.yaml"); err != nil || string(kept) != string(text) {
 		t.Errorf("kept: %v\n%s", err, kept)
+	}
+}
+
+// TestMemberOwn runs the script that gives data and keys to the user of what runs the member.
+func TestMemberOwn(t *testing.T) {
+	dir := t.TempDir()
+	data, key := dir+"/data", dir+"/server.key"
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	definition := "    - --data-dir=" + data + "\n"
+	for _, file := range []string{data + "/db", key, dir + "/unit", dir + "/definition"} {
+		if err := os.WriteFile(file, []byte(definition), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(owner string) string {
+		t.Helper()
+		// No test may change owners: the commands are only shown.
+		script := runtimeFunctions() + "pod_manifests=" + host.Words(dir) + "\nmember_unit_file=" + host.Words(dir+"/unit") +
+			"\nmember_definition=" + host.Words(dir+"/definition") + "\nmember_keys=" + host.Words(key) + "\n" +
+			"find() { echo " + host.Words(owner) + "; }\nchown() { echo \"$@\"; }\nmember_own\n"
+		out, err := exec.Command("sh", "-euc", string(script)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if got := run("other"); got != "-RhP etcd:etcd -- "+data+"/\n-h etcd:etcd -- "+key+"\n" {
+		t.Errorf("a unit: %q", got)
+	}
+	if err := os.Remove(dir + "/unit"); err != nil {
+		t.Fatal(err)
+	}
+	if got := run("other"); got != "-RhP root:root -- "+data+"/\n-h root:root -- "+key+"\n" {
+		t.Errorf("a pod: %q", got)
+	}
+	if got := run(""); got != "-h root:root -- "+key+"\n" {
+		t.Errorf("data of the user: %q", got)
+	}
+	for _, start := range []host.Script{"member_start\n", "member_return\n"} {
+		script := runtimeFunctions() + "member_is_pod() { true; }\nmember_own() { echo own; }\n" +
+			"member_guard() { echo guard; }\npod_place() { echo placed; }\nmember_inherited=" + host.Words(dir) + "\n" + start
+		out, err := exec.Command("sh", "-euc", string(script)).CombinedOutput()
+		if err != nil || string(out) != "own\nguard\nplaced\n" {
+			t.Errorf("%s: %s, %v", start, out, err)
+		}
 	}
 }

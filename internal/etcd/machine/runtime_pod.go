@@ -242,12 +242,13 @@ func installNode(ctx context.Context, s Spec, f Observed) error {
 	return nil
 }
 
-// RemoveNode removes containerd and the kubelet that were installed for s, unless a replica still needs them.
+// HasNode reports whether containerd and a kubelet have been installed on the machine, for whatever member or replica.
+func (f Observed) HasNode() bool { return node.Recorded(f.Facts.Files) }
+
+// RemoveNode removes containerd and the kubelet that were installed, unless a replica still needs them, and then the
+// record of the member, of which nothing else is left.
 func RemoveNode(ctx context.Context, s Spec) error {
-	if s.Runtime != StaticPod || s.InstallKubelet == nil {
-		return nil
-	}
-	return node.Remove(ctx, s.Host)
+	return node.Remove(ctx, s.Host, layout.RecordPath, forgetScript()+host.Flush(layout.ConfigDir))
 }
 
 // missingImage describes the image of s if the machine, with a pod as its member, does not have it.

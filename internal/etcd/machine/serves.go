@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 const (
-	healthAddress = "127.0.0.1:2381" // listen-metrics-urls
+	healthAddress = release.MetricsAddress
 	healthTimeout = 5 * time.Second
 	longestHealth = 4 << 10
 

@@ -120,6 +120,7 @@ func TestTimersTogether(t *testing.T) {
 	for i, on := range all {
 		for j, wanted := range all {
 			f := establishedOn(t, on)
+			f.Facts.Commands = map[string]string{"curl": "/usr/bin/curl"}
 			if words := Drift(on, f, nil, time.Now()); len(words) > 0 {
 				t.Errorf("%d: created with drift %q", i, words)
 			}

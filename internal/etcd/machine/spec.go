@@ -130,14 +130,18 @@ func (s Spec) SnapshotMember() snapshot.Member {
 // one stage (see package pki).
 func (s Spec) Generation() int { return s.Bundle.Generation(pki.EtcdPart) }
 
-var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var dnsName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
 
-// ValidateName accepts what is safe in a certificate, a path and etcd's NAME=URL lists: a
-// DNS label.
+// longestName is the limit of X.509 for the common name of a certificate (RFC 5280, ub-common-name).
+const longestName = 64
+
+// ValidateName accepts what is safe in a certificate, a path and etcd's NAME=URL lists: a DNS name, as nodes have,
+// which kubeadm names members after. One of digits and dots alone would pass for an address.
 func ValidateName(name string) error {
-	if !dnsLabel.MatchString(name) {
-		return fmt.Errorf("member name %q is not a DNS label: use at most 63 lower-case letters, digits and dashes, "+
-			"starting and ending with a letter or digit", name)
+	if len(name) > longestName || !dnsName.MatchString(name) ||
+		strings.Contains(name, ".") && strings.Trim(name, "0123456789.") == "" {
+		return fmt.Errorf("member name %q is not a DNS name of at most %d characters: use lower-case letters, digits and "+
+			"dashes, with dots between, each part starting and ending with a letter or digit", name, longestName)
 	}
 	return nil
 }

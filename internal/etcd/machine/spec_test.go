@@ -13,8 +13,11 @@ import (
 
 func TestValidate(t *testing.T) {
 	for name, want := range map[string]string{
-		"cp1": "", "a": "", "cp-1": "", "": "DNS label", "Cp1": "DNS label", "cp1-": "DNS label",
-		"a,b=c": "DNS label", strings.Repeat("a", 64): "DNS label", strings.Repeat("a", 63): "",
+		"cp1": "", "a": "", "cp-1": "", "": "DNS name", "Cp1": "DNS name", "cp1-": "DNS name",
+		"a,b=c": "DNS name", strings.Repeat("a", 64): "DNS name", strings.Repeat("a", 63): "",
+		"cp1.example.com": "", "ip-10-0-0-1.ec2.internal": "", "cp1.": "DNS name", ".cp1": "DNS name", "a..b": "DNS name",
+		"cp1.-a": "DNS name", "10.0.0.11": "DNS name", "..": "DNS name", "1": "", "cp1.part": "",
+		strings.Repeat("a", 60) + ".com": "", strings.Repeat("a", 61) + ".com": "DNS name",
 	} {
 		etcdtest.WantError(t, "name "+name, ValidateName(name), want)
 	}
@@ -99,7 +102,10 @@ func TestPreflight(t *testing.T) {
 			f.Unit.Active, f.Record = "active", &Record{ClusterID: testID}
 		}, ""},
 		{"disk", func(f *Observed) { f.Facts.DiskFree[layout.DefaultDataDir] = 100 << 20 }, "100 MiB of free space"},
-		{"clock", func(f *Observed) { f.Facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
+		{
+			"clock", func(f *Observed) { f.Facts.ClockOffset = -3 * time.Minute },
+			"the clock is 3m0s behind this computer's: at most 2m0s is allowed",
+		},
 		{
 			"clock, slow link", func(f *Observed) { f.Facts.ClockOffset, f.Facts.ClockError = 125*time.Second, 6*time.Second },
 			"",

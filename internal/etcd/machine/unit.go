@@ -48,7 +48,7 @@ func ServerFlags(s Spec) map[string]string {
 	all := map[string]string{
 		"name":                        s.Name,
 		"data-dir":                    s.Directory(),
-		"listen-client-urls":          "https://127.0.0.1:2379," + s.ClientURL(),
+		clientURLsFlag:                s.listenClientURLs(),
 		"advertise-client-urls":       s.ClientURL(),
 		"listen-peer-urls":            s.PeerURL(),
 		"initial-advertise-peer-urls": s.PeerURL(),
@@ -79,11 +79,28 @@ func ServerFlags(s Spec) map[string]string {
 		all["auto-compaction-mode"], all["auto-compaction-retention"] = "periodic", compactionRetention
 	}
 	maps.Copy(all, s.ExtraArgs)
+	all[release.MetricsURLsFlag] = release.WithMetricsURL(all[release.MetricsURLsFlag])
 	if gates := release.GatesOf(s.ExtraArgs); minor >= 6 && len(gates) > 0 {
 		all[release.GatesFlag] = strings.Join(gates, ",")
 	}
 	return all
 }
+
+// clientURLsFlag has the listeners for clients.
+const clientURLsFlag = "listen-client-urls"
+
+// listenClientURLs returns the value of clientURLsFlag. kubeadm's API server on a machine with an IPv6 address uses the
+// member at its loopback address of IPv6.
+func (s Spec) listenClientURLs() string {
+	urls := "https://127.0.0.1:2379,"
+	if strings.Contains(s.Host.Address(), ":") {
+		urls += loopback6URL + ","
+	}
+	return urls + s.ClientURL()
+}
+
+// loopback6URL is where kubeadm's member listens on a machine with an IPv6 address, besides that address.
+const loopback6URL = "https://[::1]:2379"
 
 // Quota returns the database quota of a member of s, in bytes.
 func (s Spec) Quota() int64 {

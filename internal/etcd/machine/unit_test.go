@@ -1,7 +1,11 @@
 package machine
 
 import (
+	"errors"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
@@ -123,6 +128,31 @@ func TestFlagsAndWhatTheUserSets(t *testing.T) {
 			if value, there := have[flag]; value != want || there != (want != "") {
 				t.Errorf("%s: --%s=%q (%v), want %q", c.name, flag, value, there, want)
 			}
+		}
+	}
+}
+
+// TestListeners: probes and API servers on the machine find the member, whatever the user sets.
+func TestListeners(t *testing.T) {
+	for _, c := range []struct{ address, extra, metrics, clients string }{
+		{"10.0.0.11", "", "http://127.0.0.1:2381", "https://127.0.0.1:2379,https://10.0.0.11:2379"},
+		{
+			"10.0.0.11", "http://10.0.0.11:2381", "http://10.0.0.11:2381,http://127.0.0.1:2381",
+			"https://127.0.0.1:2379,https://10.0.0.11:2379",
+		},
+		{
+			"fd00::11", "http://[::]:2381", "http://[::]:2381",
+			"https://127.0.0.1:2379,https://[::1]:2379,https://[fd00::11]:2379",
+		},
+	} {
+		s := specAt(t, c.address)
+		if c.extra != "" {
+			s.ExtraArgs = map[string]string{release.MetricsURLsFlag: c.extra}
+		}
+		have := ServerFlags(s)
+		if have[release.MetricsURLsFlag] != c.metrics || have["listen-client-urls"] != c.clients {
+			t.Errorf("%s, %q: listens at %s and %s", c.address, c.extra, have[release.MetricsURLsFlag],
+				have["listen-client-urls"])
 		}
 	}
 }
@@ -304,4 +334,44 @@ func establishedOn(t *testing.T, s Spec) Observed {
 	change, _ := NewMemberChange(s, f, c, ID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
 	return f.After(s, change)
+}
+
+// TestRecordGoesLast: while a kubelet has to be removed after a member, all of its directory goes but the record.
+func TestRecordGoesLast(t *testing.T) {
+	unit, pod, installing := specAt(t, "10.0.0.1"), specAt(t, "10.0.0.1"), specAt(t, "10.0.0.1")
+	pod.Runtime, installing.Runtime, installing.InstallKubelet = StaticPod, StaticPod, &node.Wanted{}
+	for _, s := range []Spec{unit, pod, installing} {
+		if q := Query(s); !slices.Contains(slices.Concat(q.Files, q.Contents), node.RecordPath) {
+			t.Errorf("%q: the machine is not asked for %s", s.Runtime, node.RecordPath)
+		}
+		for _, installed := range []bool{true, false} {
+			f := Observed{Facts: host.Facts{Files: map[string]host.FileState{}}}
+			if installed {
+				f.Facts.Files[node.RecordPath] = host.FileState{}
+			}
+			if a := s.ClearAction(f, false); f.HasNode() != installed || a.KeepRecord != installed {
+				t.Errorf("%q, installed %t: the record is kept: %t", s.Runtime, installed, a.KeepRecord)
+			}
+		}
+	}
+	if script := whole(Action{Verb: Clear, DataDir: "/d", KeepRecord: true}); strings.Contains(script,
+		string(forgetScript())) || !strings.Contains(script, string(keepRecordScript)) {
+		t.Errorf("the record does not stay:\n%s", script)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{layout.RecordPath, layout.PodPath, layout.Inherited + "/etcd.yaml"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(dir+name), 0o755), os.WriteFile(dir+name, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		script := strings.ReplaceAll(string(keepRecordScript), layout.ConfigDir, dir+layout.ConfigDir)
+		if out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		left, err := filepath.Glob(dir + layout.ConfigDir + "/*")
+		if err != nil || !slices.Equal(left, []string{dir + layout.RecordPath}) {
+			t.Errorf("left: %q, %v", left, err)
+		}
+	}
 }

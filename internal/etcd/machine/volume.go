@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,8 +51,14 @@ func (s Spec) VolumeIdentity(f Observed, id ID) volume.Identity {
 	if id.Cluster != 0 {
 		i.EtcdCluster = fmt.Sprintf("%x", id.Cluster)
 	}
-	if has := f.Volume.Identity; has != nil && has.Same(i) {
-		i.MountedAt = has.MountedAt // so that it is not written again
+	if has := f.Volume.Identity; has != nil {
+		i.From = has.MachineID
+		if has.MachineID == i.MachineID {
+			i.From = has.From
+		}
+		if has.Same(i) {
+			i.MountedAt = has.MountedAt // so that it is not written again
+		}
 	}
 	return i
 }
@@ -199,8 +206,19 @@ func (s Spec) TakeVolume(f Observed, format bool) (host.Change, Action) {
 		fileSystem = volume.Ext4
 	}
 	own := host.Assignments(map[string]string{"data": s.Directory()}) + ownScript
-	return host.Change{Users: []host.User{{Name: layout.User}}},
-		Action{Timers: s.Volume.TakeScript(fileSystem, s.takenIdentity(f)) + own}
+	c := host.Change{Users: []host.User{{Name: layout.User}}}
+	if f.outlivedRecord() {
+		c.Remove = []string{layout.RecordPath}
+	}
+	return c, Action{Timers: s.Volume.TakeScript(fileSystem, s.takenIdentity(f)) + own}
+}
+
+// outlivedRecord reports whether the record is of an earlier time at which the machine had the member: the volume comes
+// from another machine, with a member of another ID or another etcd cluster. The volume is right.
+func (f Observed) outlivedRecord() bool {
+	i := f.Volume.Identity
+	return f.Record != nil && i != nil && i.Has() && i.MachineID != f.Facts.MachineID &&
+		(f.Record.ID() != membership.ParseID(i.MemberID) || f.Record.EtcdCluster != i.EtcdCluster)
 }
 
 // RecordOfVolume returns the change that records the member whose mounted volume the machine has, if nothing records
@@ -216,6 +234,28 @@ func (s Spec) RecordOfVolume(f Observed) (c host.Change, due bool) {
 	c.Dirs = []host.Dir{{Path: layout.ConfigDir, Mode: 0o755}}
 	c.Files = []host.File{encodeRecord(m)}
 	return c, true
+}
+
+// OnVolumeOnly reports whether the machine has nothing of an established member but its record and what is on its
+// volume, so that only its resource can start it.
+func (f Observed) OnVolumeOnly() bool {
+	return f.Data && !f.HasUnit() && !f.Running() && !f.Pending && f.Record != nil && f.Record.recorded().Volume != nil
+}
+
+// StartOnVolumeChange returns the change that starts such a member. What the record says of restores stays: one that s
+// requests is not done by that.
+func StartOnVolumeChange(s Spec, f Observed, c Issued) (change host.Change, timers host.Script) {
+	s.Restore = nil
+	s = s.KeepRestored(f)
+	id := f.identity(nil, nil)
+	change, timers = NewMemberChange(s, f, c, id, "")
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool {
+		return file.Path == layout.EnvPath || file.Path == layout.RecordPath // there is nothing to form
+	})
+	m := s.record(id, c.Pairs)
+	m.Restoring, m.Silent = f.Record.Restoring, f.Record.Silent
+	change.Files = append(change.Files, encodeRecord(m))
+	return change, timers
 }
 
 // leavingIdentity returns the identity of a volume that the machine f leaves in a state; nil if it is not the member's.
@@ -238,6 +278,7 @@ func (s Spec) LeaveAction(f Observed) Action {
 // machine f.
 func (s Spec) ClearAction(f Observed, keep bool) Action {
 	a := s.ArchiveAction(Clear, keep)
+	a.KeepRecord = f.HasNode()
 	if s.Volume != nil {
 		a.Volume = s.Volume.ReleaseScript(s.leavingIdentity(f, volume.Removed))
 	}

@@ -89,6 +89,34 @@ func TestRecordOfVolume(t *testing.T) {
 	}
 }
 
+// TestTakeVolumeWithAnOldRecord: a machine that had the member before does not keep what it knew of it.
+func TestTakeVolumeWithAnOldRecord(t *testing.T) {
+	s := onVolume(t)
+	i := s.VolumeIdentity(Observed{}, ID{Member: 0xb, Cluster: 0xa})
+	i.MachineID = otherMachine
+	renewed, replaced, own := i, i, i
+	renewed.EtcdCluster, replaced.MemberID = "c", "c"
+	own.MachineID, own.EtcdCluster = thisMachine, "c"
+	for name, c := range map[string]struct {
+		identity volume.Identity
+		record   bool
+		removed  bool
+	}{
+		"the same member":            {i, true, false},
+		"of a cluster made since":    {renewed, true, true},
+		"replaced since":             {replaced, true, true},
+		"no record":                  {renewed, false, false},
+		"the machine had the volume": {own, true, false},
+	} {
+		f := has(s, &c.identity, c.record)
+		f.Volume.At = ""
+		change, _ := s.TakeVolume(f, false)
+		if got := slices.Contains(change.Remove, layout.RecordPath); got != c.removed {
+			t.Errorf("%s: the record is removed: %t, want %t", name, got, c.removed)
+		}
+	}
+}
+
 // TestTakenIdentity: the member of a volume stays when a machine takes, releases or removes it.
 func TestTakenIdentity(t *testing.T) {
 	s := onVolume(t)
@@ -96,8 +124,11 @@ func TestTakenIdentity(t *testing.T) {
 	i.MachineID = otherMachine
 	taken := s.takenIdentity(has(s, &i, false))
 	if taken.MemberID != "b" || taken.EtcdCluster != "a" || taken.MachineID != thisMachine ||
-		taken.State != volume.Member {
+		taken.From != otherMachine || taken.State != volume.Member {
 		t.Errorf("taken as %+v", taken)
+	}
+	if again := s.takenIdentity(has(s, &taken, false)); again != taken {
+		t.Errorf("taken again as %+v, before as %+v", again, taken)
 	}
 	if lost := s.takenIdentity(has(s, nil, true)); lost.MemberID != "b" {
 		t.Errorf("a lost identity is written as %+v", lost)
@@ -176,5 +207,35 @@ func TestRestoredOnVolume(t *testing.T) {
 		if _, err := volume.ReadIdentity(string(identity.Content())); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
+	}
+}
+
+// TestStartOnVolume: a member that is started on its volume records of restores what it did before, whatever is
+// requested now. A machine that has a unit does not need its resource for that.
+func TestStartOnVolume(t *testing.T) {
+	s := onVolume(t)
+	id := ID{Member: 0xb, Cluster: 0xa}
+	f := has(s, nil, true)
+	s.Restore = &Restore{ID: "begun", Silent: map[string]string{"10.0.0.12": "cp2"}}
+	begun := restoringRecord(s, id, nil).Content
+	var err error
+	if f.Record, err = ReadRecord(string(begun)); err != nil || !f.OnVolumeOnly() {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	s.Restore = &Restore{ID: "wanted"}
+	change, _ := StartOnVolumeChange(s, f, Issued{})
+	last := change.Files[len(change.Files)-1]
+	m, err := ReadRecord(string(last.Content))
+	if err != nil || m.Restored != "" || m.Restoring != "begun" || m.Silent["10.0.0.12"] != "cp2" || m.ID() != 0xb {
+		t.Errorf("recorded as %+v, %v", m, err)
+	}
+	for _, file := range change.Files {
+		if file.Path == layout.EnvPath || strings.Contains(string(file.Content), "wanted") {
+			t.Errorf("%s is %s", file.Path, file.Content)
+		}
+	}
+	f.Facts.Files[layout.UnitPath] = host.FileState{}
+	if f.OnVolumeOnly() || has(specAt(t, "10.0.0.11"), nil, true).OnVolumeOnly() {
+		t.Error("a member with a unit, or without a volume, is on its volume only")
 	}
 }

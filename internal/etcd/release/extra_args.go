@@ -35,9 +35,9 @@ var Owned = map[string]string{
 
 var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// ValidateExtraArgs refuses flags that the provider itself owns, values that cannot be
-// written on one line of a unit, and arguments that the server of that version would not
-// start with. The last check is skipped if release is unknown ("") or invalid.
+// ValidateExtraArgs refuses flags that the provider itself owns, values that cannot be written on one line of a unit,
+// listeners where the provider needs its own, and arguments that the server of that version would not start with. The
+// last check is skipped if release is unknown ("") or invalid.
 func ValidateExtraArgs(release string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		reason, taken := Owned[flag]
@@ -51,6 +51,9 @@ func ValidateExtraArgs(release string, args map[string]string) error {
 			return fmt.Errorf("extra argument %q is managed by the provider: it controls how the cluster is bootstrapped", flag)
 		case strings.ContainsAny(args[flag], "\n\r\x00"):
 			return fmt.Errorf("extra argument %q contains a line break", flag)
+		case flag == MetricsURLsFlag && takesMetricsAddress("https", args[flag]):
+			return fmt.Errorf("extra argument %q: an https URL takes %s, where probes on the machine reach the member without "+
+				"TLS: use another port", flag, MetricsAddress)
 		}
 	}
 	if ValidateVersion(release) != nil {

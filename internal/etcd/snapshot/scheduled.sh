@@ -42,26 +42,42 @@ room() {
 }
 
 # snapshots lists the snapshots, the oldest first.
-snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9-]*\.db$' | sort || true; }
+snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9.-]*\.db$' | sort || true; }
 
-# send uploads the snapshots that have not been uploaded, the oldest first. It stops at
-# the first failure.
+# send uploads the snapshots that have not been uploaded, the oldest first. One that is damaged may not keep the others
+# here. A server that refuses one is not asked for each of them, which could take the run longer than it may last. Why
+# commands fail is not known: of the others, only the newest is tried then.
 send() {
+  newest=$(snapshots | tail -n 1)
+  refused=''
   for name in $(snapshots); do
     [ ! -e "$dir/$name.sent" ] || continue
-    if [ -n "$store" ]; then
-      if ! "$store" -config "$upload" put "$dir/$name" </dev/null; then
-        fail "$name was not uploaded to the bucket; the next run tries again"
-        return
-      fi
-    elif ! (cd / && SNAPSHOT="$dir/$name" SNAPSHOT_NAME="$name" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null); then
+    [ -z "$refused" ] || [ "$name" = "$newest" ] || continue
+    status=0
+    deliver "$name" || status=$?
+    if [ "$status" -eq 0 ]; then
+      : >"$dir/$name.sent"
+      sent=yes
+      echo "$name was uploaded"
+    elif [ -z "$store" ]; then
       fail "$name was not uploaded: the upload command failed; the next run tries again"
+      refused=yes
+    elif [ "$status" -eq 3 ]; then
+      fail "$name in $dir is damaged: remove it"
+    else
+      fail "$name was not uploaded to the bucket; the next run tries again"
       return
     fi
-    : >"$dir/$name.sent"
-    sent=yes
-    echo "$name was uploaded"
   done
+}
+
+# deliver NAME: uploads a snapshot, by the program or by the commands. The program ends with 3 if it is damaged.
+deliver() {
+  if [ -n "$store" ]; then
+    "$store" -config "$upload" put "$dir/$1" </dev/null
+  else
+    (cd / && SNAPSHOT="$dir/$1" SNAPSHOT_NAME="$1" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null)
+  fi
 }
 
 # sweep removes old snapshots in the bucket, after an upload.

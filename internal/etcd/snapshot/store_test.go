@@ -174,6 +174,69 @@ func TestStoreScript(t *testing.T) {
 	}
 }
 
+// TestSendGoesOn: a snapshot that cannot be uploaded does not keep the others from it. A server that takes nothing is
+// not asked for each of them.
+func TestSendGoesOn(t *testing.T) {
+	_, send, _ := strings.Cut(string(scheduledScript), "# send uploads")
+	send, _, _ = strings.Cut("# "+send, "# sweep removes")
+	for what, c := range map[string]struct {
+		store    bool
+		statuses string // of the uploads of a to d
+		tried    string
+		sent     string
+		noted    string
+	}{
+		"bucket": {true, "0 0 0 0", "a b c d", "a b c d", ""},
+		"bucket, damaged": {
+			true, "3 0 3 0", "a b c d", "b d", "a in DIR is damaged: remove it\nc in DIR is damaged: remove it\n",
+		},
+		"bucket, newest damaged": {true, "0 0 0 3", "a b c d", "a b c", "d in DIR is damaged: remove it\n"},
+		"bucket, refused": {
+			true, "3 1 0 0", "a b", "",
+			"a in DIR is damaged: remove it\nb was not uploaded to the bucket; the next run tries again\n",
+		},
+		"commands": {false, "0 0 0 0", "a b c d", "a b c d", ""},
+		"commands, one fails": {
+			false, "0 3 0 0", "a b d", "a d", "b was not uploaded: the upload command failed; the next run tries again\n",
+		},
+		"commands, all fail": {
+			false, "1 1 1 1", "a d", "", "a was not uploaded: the upload command failed; the next run tries again\n" +
+				"d was not uploaded: the upload command failed; the next run tries again\n",
+		},
+	} {
+		dir := t.TempDir()
+		// Called as the program with -config FILE put FILE, or as the commands with SNAPSHOT.
+		program := "#!/bin/sh\nfile=${SNAPSHOT:-$4}\necho \"${file##*/}\" >>" + dir + "/tried\nset -- " + c.statuses +
+			"\ncase $file in */b) shift ;; */c) shift 2 ;; */d) shift 3 ;; esac\nexit $1\n"
+		if err := os.WriteFile(filepath.Join(dir, "program"), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		store := ""
+		if c.store {
+			store = dir + "/program"
+		}
+		script := "dir=" + dir + " store=" + store + " upload=" + dir + "/program cluster=prod member=cp1 sent=''\n" +
+			"fail() { echo \"$*\" >&2; }\nsnapshots() { printf 'a\\nb\\nc\\nd\\n'; }\n" + send + "\nsend\n"
+		command := exec.CommandContext(t.Context(), "sh", "-euc", script)
+		var noted strings.Builder
+		command.Stderr = &noted
+		if err := command.Run(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := strings.ReplaceAll(noted.String(), dir, "DIR"); got != c.noted {
+			t.Errorf("%s: says\n%swant\n%s", what, got, c.noted)
+		}
+		tried, _ := os.ReadFile(filepath.Join(dir, "tried"))
+		marks, _ := filepath.Glob(dir + "/*.sent")
+		for i, mark := range marks {
+			marks[i] = strings.TrimSuffix(filepath.Base(mark), ".sent")
+		}
+		if got := strings.Join(strings.Fields(string(tried)), " "); got != c.tried || strings.Join(marks, " ") != c.sent {
+			t.Errorf("%s: tried %s, sent %s; want %s, %s", what, got, marks, c.tried, c.sent)
+		}
+	}
+}
+
 func TestValidateStore(t *testing.T) {
 	good := *stored().Settings.S3
 	changes := map[string]struct {
@@ -270,7 +333,7 @@ func TestFormerCluster(t *testing.T) {
 		_, err := os.Stat(path)
 		return err == nil
 	}
-	const first, second = "20260101T000000Z-cp1.db", "20260102T000000Z-cp1.db"
+	const first, second = "20260101T000000Z-cp1.example.com.db", "20260102T000000Z-cp1.db"
 	run := func(cluster string) {
 		t.Helper()
 		write(record, "{\n  \"version\": 1,\n  \"cluster_id\": \""+cluster+"\",\n  \"name\": \"cp1\"\n}\n")

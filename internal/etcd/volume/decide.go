@@ -144,8 +144,8 @@ func whose(w Want, o Observed, holder Holder) Decision {
 			"attach the volume of this member, then apply again")
 	case i.State == Removed:
 		return mounted(o, false) // its data is in an archive
-	case i.MachineID == w.MachineID:
-		return mounted(o, i.State == Member)
+	case i.MachineID == w.MachineID && (w.Last == "" || w.Last == w.MachineID || w.Last == i.From):
+		return mounted(o, i.State == Member) // also after a move that was cut off
 	case w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last:
 		return refuse(fmt.Sprintf("the volume %s was last mounted at %s by machine %s, but the member last ran on "+
 			"machine %s: it is not the newest copy of its data", w.Spec.Name(), since, i.MachineID,

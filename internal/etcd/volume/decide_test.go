@@ -35,6 +35,8 @@ func inPlace(i *Identity) Observed {
 func TestDecide(t *testing.T) {
 	stranger, other := identity(there, Member), identity(there, Member)
 	stranger.ClusterID, other.Name = "c2", "cp2"
+	moved := identity(here, Member)
+	moved.From = there
 	with := func(o Observed, change func(*Observed)) Observed {
 		change(&o)
 		return o
@@ -87,11 +89,17 @@ func TestDecide(t *testing.T) {
 		"in place, identity was lost": {o: inPlace(nil), last: here, want: Mount},
 		"in place, another machine's": {o: inPlace(nil), last: there, reason: "the member has data, but"},
 
-		"in place":                {o: inPlace(identity(here, Member)), last: here, want: Keep},
-		"in place, released":      {o: inPlace(identity(here, Released)), last: here, want: Mount},
-		"in place, of another":    {o: inPlace(identity(there, Released)), last: there, want: Mount},
-		"own":                     {o: attached(identity(here, Member)), last: here, want: Mount},
-		"own, interrupted move":   {o: attached(identity(here, Member)), last: there, want: Mount},
+		"in place":              {o: inPlace(identity(here, Member)), last: here, want: Keep},
+		"in place, released":    {o: inPlace(identity(here, Released)), last: here, want: Mount},
+		"in place, of another":  {o: inPlace(identity(there, Released)), last: there, want: Mount},
+		"own":                   {o: attached(identity(here, Member)), last: here, want: Mount},
+		"own, interrupted move": {o: attached(moved), last: there, want: Mount},
+		"own, and the member has run elsewhere since": {
+			o: attached(identity(here, Member)), last: there, fenced: true, reason: "not the newest copy",
+		},
+		"own, from a third machine, and the member has run elsewhere since": {
+			o: attached(moved), last: third, fenced: true, reason: "not the newest copy",
+		},
 		"own, new state":          {o: attached(identity(here, Member)), want: Mount},
 		"rebuilt at its address":  {o: attached(identity(there, Member)), last: here, reason: "does not answer"},
 		"rebuilt and fenced":      {o: attached(identity(there, Member)), last: here, fenced: true, want: Mount},

@@ -30,6 +30,7 @@ type Identity struct {
 	MemberID    string    `json:"member_id"`       // hex; "" while there is no member yet
 	Restored    string    `json:"restored"`        // as in member.json
 	MachineID   string    `json:"machine_id"`      // of the machine that mounted it last
+	From        string    `json:"from_machine_id"` // of the machine that had mounted it before; "" if there was none
 	MountedAt   time.Time `json:"mounted_at"`
 	State       State     `json:"state"`
 }
@@ -56,11 +57,12 @@ func (i Identity) Has() bool { return i.MemberID != "" && i.State != Removed }
 
 var (
 	clusterForm = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
-	nameForm    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	nameForm    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`) // of a member
 	labelForm   = regexp.MustCompile(`^[A-Za-z0-9._ -]{0,253}$`)
 	idForm      = regexp.MustCompile(`^[0-9a-f]{0,16}$`)
 	restoreForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{0,100}$`)
 	machineForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	formerForm  = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 )
 
 const longestIdentity = 16 << 10
@@ -85,6 +87,7 @@ func ReadIdentity(text string) (*Identity, error) {
 		{"member_id", i.MemberID, idForm},
 		{"restored", i.Restored, restoreForm},
 		{"machine_id", i.MachineID, machineForm},
+		{"from_machine_id", i.From, formerForm},
 	} {
 		if !field.form.MatchString(field.value) {
 			return nil, fmt.Errorf("%s is %s", field.name, problem.Quote(field.value))

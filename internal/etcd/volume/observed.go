@@ -112,6 +112,28 @@ func bytesIn(text string) int64 {
 	return n
 }
 
+// Unmounted is a volume that a machine has and has not mounted.
+type Unmounted struct {
+	Device   string
+	Identity Identity
+}
+
+// ReadUnmounted parses the output of SearchScript. Lines of another form are ignored.
+func ReadUnmounted(output string) []Unmounted {
+	var all []Unmounted
+	for line := range strings.Lines(output) {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[0] != "unmounted" || !devicePath.MatchString(words[1]) {
+			continue
+		}
+		var o Observed
+		if o.readIdentity(words[2]); o.Identity != nil {
+			all = append(all, Unmounted{Device: words[1], Identity: *o.Identity})
+		}
+	}
+	return all
+}
+
 // growsFrom is how much larger than its file system a device is that has grown.
 const growsFrom = 16 << 20
 

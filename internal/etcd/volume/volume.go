@@ -125,6 +125,9 @@ var serviceScript host.Script
 //go:embed observe.sh
 var observeScript host.Script
 
+//go:embed search.sh
+var searchScript host.Script
+
 //go:embed take.sh
 var takeScript host.Script
 
@@ -141,6 +144,9 @@ func (s Spec) vars() map[string]string {
 
 // Questions returns the script that observes the volume, for Read.
 func (s Spec) Questions() host.Script { return host.Assignments(s.vars()) + functions + observeScript }
+
+// SearchScript prints what ReadUnmounted parses: the identities on volumes that a machine has and has not mounted.
+func SearchScript() host.Script { return functions + searchScript }
 
 // TakeScript mounts the volume and writes its identity. fileSystem is that to make on a blank device; "": none is made.
 func (s Spec) TakeScript(fileSystem string, i Identity) host.Script {

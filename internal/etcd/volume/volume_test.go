@@ -70,6 +70,7 @@ func TestCheckRecorded(t *testing.T) {
 
 func TestIdentityIsReadBack(t *testing.T) {
 	want := *identity(here, Released)
+	want.Name = "cp1.example.com"
 	got, err := ReadIdentity(string(want.Content()))
 	if err != nil || !got.Same(want) || !got.Has() {
 		t.Fatalf("%+v, %v", got, err)
@@ -165,5 +166,16 @@ func TestFiles(t *testing.T) {
 		if got := strings.Contains(string(identity(here, state).Content()), `"state": "re`); got != refused {
 			t.Errorf("a volume that is %s is refused at boot: %v", state, got)
 		}
+	}
+}
+
+// TestReadUnmounted: what a machine says is accepted in one form only.
+func TestReadUnmounted(t *testing.T) {
+	good := identity(there, Member)
+	encoded := base64.StdEncoding.EncodeToString(good.Content())
+	unmounted := ReadUnmounted("unmounted /dev/sdb " + encoded + "\nunmounted /dev/sdc -\nunmounted sdd " + encoded +
+		"\nunmounted /dev/sde\nother\n")
+	if len(unmounted) != 1 || unmounted[0].Device != "/dev/sdb" || unmounted[0].Identity.Name != "cp1" {
+		t.Errorf("unmounted %+v", unmounted)
 	}
 }

@@ -488,3 +488,91 @@ run "no_admin_kubeconfig" {
     error_message = "Without admin_kubeconfig no kubeconfig is issued, and the output is null."
   }
 }
+
+run "workers_with_jwt" {
+  command = plan
+  variables {
+    kubernetes = { version = "1.36.3", authentication = { jwt = "- issuer: { url: https://issuer.example.com, audiences: [prod] }\n  claimMappings: { username: { claim: sub, prefix: \"\" } }\n" } }
+    workers    = {}
+  }
+  assert {
+    condition = alltrue([for replica in kube_control_plane_replica.this : replica.authentication.jwt != null &&
+    replica.authentication.anonymous_paths == toset(["/api/v1/namespaces/kube-public/configmaps/cluster-info"])])
+    error_message = "With workers, the API servers answer for cluster-info, and take tokens as before."
+  }
+}
+
+run "workers_with_flags_of_authentication" {
+  command = plan
+  variables {
+    kubernetes = { version = "1.36.3", extra_args = { apiserver = { oidc-issuer-url = "https://issuer.example.com", oidc-client-id = "prod" } } }
+    workers    = {}
+  }
+  assert {
+    condition     = alltrue([for replica in kube_control_plane_replica.this : replica.authentication == null])
+    error_message = "Flags exclude the argument authentication."
+  }
+}
+
+run "an_own_data_dir" {
+  command = plan
+  variables {
+    etcd = { version = "3.6.16", volumes = { cp2 = { device = "/dev/disk/by-id/etcd2", mount_path = "/var/lib/etcd-volume", data_dir = "/var/lib/etcd-volume/etcd" } } }
+  }
+  assert {
+    condition = (kube_etcd_member.this["cp2"].data_dir == "/var/lib/etcd-volume/etcd" && kube_etcd_member.this["cp2"].volume.device == "/dev/disk/by-id/etcd2" &&
+    kube_etcd_member.this["cp1"].data_dir == "/var/lib/etcd" && kube_etcd_member.this["cp1"].volume == null)
+    error_message = "One machine has a volume with a data directory of its own."
+  }
+}
+
+run "rejects_a_volume_of_no_machine" {
+  command = plan
+  variables {
+    etcd = { version = "3.6.16", volumes = { cp-1 = { device = "/dev/disk/by-id/etcd1", mount_path = "/var/lib/etcd-volume" } } }
+  }
+  expect_failures = [var.etcd]
+}
+
+run "rejects_data_of_no_machine" {
+  command = plan
+  variables {
+    etcd = { version = "3.6.16", archived_data_dirs = { cp02 = "/var/lib/etcd-aside" } }
+  }
+  expect_failures = [var.etcd]
+}
+
+run "rejects_maintenance_of_no_machine" {
+  command = plan
+  variables {
+    maintenance = { cp02 = { etcd = { snapshot = "before the change" } } }
+  }
+  expect_failures = [var.maintenance]
+}
+
+run "rejects_certificates_of_no_machine" {
+  command = plan
+  variables {
+    signed = { cp02 = {} }
+  }
+  expect_failures = [var.signed]
+}
+
+run "rejects_settings_of_another_kind" {
+  command = plan
+  variables {
+    endpoint = { address = "10.200.0.1", address6 = "fd00::1", external = {} }
+  }
+  expect_failures = [var.endpoint]
+}
+
+run "no_additional_endpoints_any_more" {
+  command = plan
+  variables {
+    additional_endpoints = []
+  }
+  assert {
+    condition     = alltrue([for replica in kube_control_plane_replica.this : replica.additional_endpoints == null])
+    error_message = "An empty list is none."
+  }
+}

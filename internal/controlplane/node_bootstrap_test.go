@@ -1,0 +1,130 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// standInObjects keeps the objects of an API server in memory. before runs before each change.
+type standInObjects struct {
+	all     map[string]map[string]any
+	before  func()
+	applied []string
+	forced  []string
+	deleted []string
+}
+
+func (s *standInObjects) Get(_ context.Context, o nodebootstrap.Object) (map[string]any, error) {
+	return s.all[o.Label()], nil
+}
+
+func (s *standInObjects) Apply(_ context.Context, o nodebootstrap.Object, force bool) error {
+	s.before()
+	s.applied = append(s.applied, o.Label())
+	if force {
+		s.forced = append(s.forced, o.Label())
+	}
+	s.put(o, nodebootstrap.FieldManager)
+	return nil
+}
+
+func (s *standInObjects) Delete(_ context.Context, o nodebootstrap.Object, _ string) error {
+	s.before()
+	s.deleted = append(s.deleted, o.Label())
+	delete(s.all, o.Label())
+	return nil
+}
+
+// put sets an object with the fields of its manifest, owned by a manager.
+func (s *standInObjects) put(o nodebootstrap.Object, manager string) {
+	object := o.Manifest()
+	metadata, _ := object["metadata"].(map[string]any)
+	metadata["managedFields"] = []any{map[string]any{
+		"manager": manager, "fieldsV1": map[string]any{"f:data": map[string]any{}},
+	}}
+	s.all[o.Label()] = object
+}
+
+// joined returns the settings of a cluster, and its objects as the provider has applied them.
+func joined(t *testing.T) (nodebootstrap.Settings, *standInObjects, []nodebootstrap.Object) {
+	t.Helper()
+	bundle, err := pki.Generate(pki.Options{ClusterName: "lab"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := nodebootstrap.Settings{
+		Bundle: bundle, Host: "10.0.0.100", Port: 6443, Version: "1.36.3", ClusterDomain: "cluster.local",
+		ServiceCIDRs: []string{"10.96.0.0/12"},
+	}
+	objects, err := nodebootstrap.Objects(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &standInObjects{all: map[string]map[string]any{}, before: func() {}}
+	for _, o := range objects {
+		s.put(o, nodebootstrap.FieldManager)
+	}
+	return settings, s, objects
+}
+
+func observedIn(t *testing.T, s *standInObjects, settings nodebootstrap.Settings) []existing {
+	t.Helper()
+	current, err := observeObjects(t.Context(), s, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return current
+}
+
+// TestSupersededObjects: a Create of the same objects begins while a Delete deletes them, which then leaves the rest.
+func TestSupersededObjects(t *testing.T) {
+	for begun := range 3 {
+		settings, s, _ := joined(t)
+		asked := 0
+		superseded := func() bool { asked++; return asked > begun }
+		_, err := deleteObjects(t.Context(), s, observedIn(t, s, settings), superseded)
+		if !errors.Is(err, errSuperseded) || len(s.deleted) != begun {
+			t.Errorf("begun before deletion %d: deleted %v: %v", begun, s.deleted, err)
+		}
+	}
+	settings, s, objects := joined(t)
+	s.put(objects[0], "kubectl")
+	kept, err := deleteObjects(t.Context(), s, observedIn(t, s, settings), func() bool { return false })
+	if err != nil || len(s.deleted) != len(objects)-1 || len(kept) != 1 {
+		t.Errorf("never: deleted %v, kept %v: %v", s.deleted, kept, err)
+	}
+}
+
+// TestDeletedMeanwhile: a Create finds everything as wanted, and the Delete of the renamed resource deletes an object
+// before it asks again. The Create applies that one, and forces nothing that somebody else has made meanwhile.
+func TestDeletedMeanwhile(t *testing.T) {
+	settings, s, objects := joined(t)
+	current := observedIn(t, s, settings)
+	first, foreign, last := objects[0], objects[1], objects[len(objects)-1]
+	delete(s.all, first.Label())
+	s.put(foreign, "kubectl")
+	delete(s.all, last.Label())
+	after, err := applyObjects(t.Context(), s, settings, current)
+	if err != nil || len(s.applied) != 2 || s.applied[0] != first.Label() || s.applied[1] != last.Label() ||
+		len(s.forced) > 0 {
+		t.Errorf("applied %v, forced %v: %v", s.applied, s.forced, err)
+	}
+	if drift := objectDrift(after); len(drift) != 1 { // the foreign one
+		t.Errorf("drift %v", drift)
+	}
+}
+
+// TestDeletedForEver: somebody deletes each object as soon as it is applied. The apply ends, and reports the drift.
+func TestDeletedForEver(t *testing.T) {
+	settings, s, objects := joined(t)
+	clear(s.all)
+	s.before = func() { clear(s.all) }
+	after, err := applyObjects(t.Context(), s, settings, observedIn(t, s, settings))
+	if err != nil || len(objectDrift(after)) == 0 || len(s.applied) > 2*len(objects) {
+		t.Errorf("applied %d times, drift %v: %v", len(s.applied), objectDrift(after), err)
+	}
+}

@@ -1,0 +1,35 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// longestAnswer limits the time of one machine's answer to an observation, if the operation has more.
+const longestAnswer = time.Minute
+
+// InTime observes the machine at an address by ask, whose context ends before ctx does: after two thirds of the time
+// that is left. So one machine that hangs does not take the time in which others answer, or in which the caller says
+// which one it was. InTime then fails with ErrNoAnswer. Only an observation may be limited so: a change that is cut off
+// has to be completed.
+func InTime(ctx context.Context, address string, ask func(ctx context.Context) error) error {
+	limit := answerLimit(ctx)
+	asking, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := ask(asking)
+	if errors.Is(err, context.DeadlineExceeded) && asking.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, limit.Round(time.Second))
+	}
+	return err
+}
+
+// answerLimit returns how long one machine may take to answer.
+func answerLimit(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return longestAnswer
+	}
+	return min(longestAnswer, time.Until(deadline)*2/3)
+}

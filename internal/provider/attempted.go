@@ -1,0 +1,51 @@
+package provider
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/combined"
+)
+
+// attempted returns the endpoints that a replica leaves although its state never had them: an apply that failed, or was
+// cut off, has begun to register it there, and they are not wanted any more. The record on its machine names them,
+// because it is written before a replica registers. It is believed about the replica's own machine only, and never
+// about another cluster: a machine that was taken over may have written it.
+func attempted(
+	s controlplane.Spec, observed controlplane.Recorded, before, after endpoint.Registration,
+) []endpoint.Registration {
+	registration, err := registrationIn(observed.Registration)
+	if err != nil || observed.ClusterID != s.Bundle.ClusterID || observed.Name != s.Name {
+		return nil
+	}
+	known := slices.Concat(before.All(), after.All())
+	return slices.DeleteFunc(registration.All(), func(tried endpoint.Registration) bool {
+		onBalancers := tried.Kind == "" || tried.Kind == endpoint.HAProxy
+		return tried.ClusterID != s.Bundle.ClusterID || !onBalancers && tried.Hosts[s.Name] != s.Address ||
+			slices.ContainsFunc(known, func(k endpoint.Registration) bool {
+				// A machine has one agent of DNS at most: it is that of the endpoint which is wanted.
+				return k.ID() == tried.ID() || k.Kind == endpoint.DNS && tried.Kind == endpoint.DNS
+			})
+	})
+}
+
+// attemptedAt returns the endpoints of attempted. A machine that cannot be asked, or whose record cannot be read, names
+// none: the change itself says why.
+func (s *session) attemptedAt(
+	ctx context.Context, spec controlplane.Spec, before, after endpoint.Registration,
+) []combined.Endpoint {
+	observed, err := s.replicas.Recorded(ctx, spec.Host)
+	if err != nil {
+		return nil
+	}
+	var out []combined.Endpoint
+	for _, registration := range attempted(spec, observed, before, after) {
+		out = append(out, combined.Endpoint{
+			ID: registration.ID(), Attempted: true,
+			Registrar: s.registrars.recorded(registration, spec.Bundle.ClusterName),
+		})
+	}
+	return out
+}
