@@ -20,9 +20,9 @@ func AbandonedAt(addresses ...string) Abandoned {
 
 // Covers reports whether a machine that failed with err may be abandoned: the user listed it,
 // and it cannot be reached. A machine that answers is not lost, even if its host key is not
-// trusted or it refuses the login. Nor is one whose settings are not known yet.
+// trusted or it refuses the login. Nor is one that accepts connections and hangs, or whose settings are not known yet.
 func (a Abandoned) Covers(address string, err error) bool {
-	return a[address] && Unreachable(err) && !errors.Is(err, ErrPending)
+	return a[address] && Unreachable(err) && !errors.Is(err, ErrPending) && !errors.Is(err, ErrNoAnswer)
 }
 
 // Unreachable reports whether err means that none of its machines could be reached. It is false
@@ -39,6 +39,11 @@ func Unanswered(err error) bool {
 func Unusable(err error) bool {
 	return errors.Is(err, ErrHostKey) || errors.Is(err, ErrAuth) || errors.Is(err, ErrNotRoot)
 }
+
+// HangRemedy is the next step of an error with ErrNoAnswer.
+const HangRemedy = "log in to the machine and find out why commands do not end there, such as a disk or a network " +
+	"file system that hangs; restart it if nothing else helps. Then apply again. A machine that is switched off counts " +
+	"as unreachable, not as one that hangs."
 
 // AbandonRemedy describes how to abandon machines, as the next step of an error.
 func AbandonRemedy(addresses ...string) string {

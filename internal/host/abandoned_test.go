@@ -23,6 +23,8 @@ func TestAbandoned(t *testing.T) {
 		{"authentication", "10.0.0.12", fmt.Errorf("dial: %w", ErrAuth), false},
 		{"no root", "10.0.0.12", fmt.Errorf("dial: %w", ErrNotRoot), false},
 		{"settings that are not known yet", "10.0.0.12", fmt.Errorf("dial: %w", ErrPending), false},
+		{"a lease of a machine that hangs", "10.0.0.12", fmt.Errorf("%w: %w", errLeaseTimeout, ErrNoAnswer), false},
+		{"a lease without a connection", "10.0.0.12", errLeaseTimeout, true},
 		{"a failed command", "10.0.0.12", &ExitError{Code: 1}, false},
 		{"unreachable, and a host key on the way", "10.0.0.12", errors.Join(lost, &HostKeyError{Address: "jump"}), false},
 	} {

@@ -27,6 +27,7 @@ func (h *Host) Address() string { return h.target.Address }
 // Assignments. Neither may contain a secret, because both may appear in logs and process lists.
 // Secrets are passed through Stdin.
 type Command struct {
+	What   string // what it does, in one line for messages; "": the first line of Script that is no comment
 	Script Script
 	Vars   map[string]string // set for Script: name → value
 	Stdin  io.Reader         // nil: empty

@@ -11,11 +11,16 @@ import (
 const longestAnswer = time.Minute
 
 // InTime observes the machine at an address by ask, whose context ends before ctx does: after two thirds of the time
-// that is left. So one machine that hangs does not take the time in which others answer, or in which the caller says
-// which one it was. InTime then fails with ErrNoAnswer. Only an observation may be limited so: a change that is cut off
-// has to be completed.
+// that is left, or after a minute. So one machine that hangs does not take the time in which others answer, or in which
+// the caller says which one it was. InTime then fails with ErrNoAnswer. Only an observation may be limited so: a change
+// that is cut off has to be completed.
 func InTime(ctx context.Context, address string, ask func(ctx context.Context) error) error {
-	limit := answerLimit(ctx)
+	return Within(ctx, longestAnswer, address, ask)
+}
+
+// Within is InTime with another limit than a minute.
+func Within(ctx context.Context, limit time.Duration, address string, ask func(ctx context.Context) error) error {
+	limit = answerLimit(ctx, limit)
 	asking, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := ask(asking)
@@ -25,11 +30,11 @@ func InTime(ctx context.Context, address string, ask func(ctx context.Context) e
 	return err
 }
 
-// answerLimit returns how long one machine may take to answer.
-func answerLimit(ctx context.Context) time.Duration {
+// answerLimit returns how long one machine may take to answer: longest at most.
+func answerLimit(ctx context.Context, longest time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return longestAnswer
+		return longest
 	}
-	return min(longestAnswer, time.Until(deadline)*2/3)
+	return min(longest, time.Until(deadline)*2/3)
 }

@@ -9,6 +9,10 @@ import (
 // processes can be found when the command is cancelled. kill.sh defines which processes count.
 const tokenVariable = "KUBE_COMMAND"
 
+// leasesVariable contains the tokens of the leases under which a command runs, separated by commas. Whoever takes one
+// of these leases next ends its processes first: see lease.sh.
+const leasesVariable = "KUBE_LEASES"
+
 //go:embed kill.sh
 var killFunctions string
 
@@ -16,6 +20,11 @@ var killFunctions string
 func killScript(token string) string {
 	return string(Assignments(map[string]string{"token": token})) + withoutComments(killFunctions) +
 		`kill_command "$token"` + "\n"
+}
+
+// killLeaseScript returns the script that ends the process of a lease, and the commands under it.
+func killLeaseScript(token string) string {
+	return killScript(token) + `kill_under_lease "$token"` + "\n"
 }
 
 // killStaleScript returns the script that ends commands whose connection was lost.
@@ -30,5 +39,5 @@ func (c *connection) killStaleCommands(ctx context.Context) {
 	if c.staleKilled {
 		return
 	}
-	c.staleKilled = c.run(ctx, invocation{line: c.rootLine("", killStaleScript())}) == nil
+	c.staleKilled = c.run(ctx, invocation{line: c.rootLine("", killStaleScript(), nil)}) == nil
 }

@@ -27,7 +27,7 @@ owned() {
 carriers() {
   {
     echo "KUBE_COMMAND=$1" | grep -lzxFsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true
-    echo "^exec (sudo -n )?env LC_ALL=C PATH=[^ ]* KUBE_COMMAND=$1 sh -euc " | grep -lzEsf - /proc/[0-9]*/cmdline || true
+    echo "^exec (sudo -n )?env LC_ALL=C PATH=[^ ]* (KUBE_LEASES=[^ ]* )?KUBE_COMMAND=$1 sh -euc " | grep -lzEsf - /proc/[0-9]*/cmdline || true
   } | while IFS=/ read -r _ _ process _; do
     if owned "$process"; then echo "$process"; fi
   done
@@ -45,6 +45,23 @@ kill_command() {
       kill -KILL "$process" 2>/dev/null && again=yes found=yes
     done
     if [ -n "$again" ]; then tries=0; elif [ -n "$found" ]; then return 0; else sleep 0.1; fi
+  done
+}
+
+# kill_under_lease TOKEN: ends the commands that run under a former lease, which KUBE_LEASES
+# names. It searches again until nothing is left. What has not become sh yet will do nothing:
+# the lease's file has another token by now.
+kill_under_lease() {
+  rounds=0 more=yes
+  while [ -n "$more" ] && [ $rounds -lt 20 ]; do
+    rounds=$((rounds + 1)) more=''
+    for file in $(grep -lzxEs "KUBE_LEASES=([0-9a-f]{16},)*$1(,[0-9a-f]{16})*" /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
+      process=${file#/proc/}
+      process=${process%/*}
+      owned "$process" || continue
+      kill -KILL "$process" 2>/dev/null || continue
+      more=yes
+    done
   done
 }
 

@@ -27,6 +27,7 @@ const (
 	leaseReleaseTimeout = 3 * time.Second
 
 	leaseLostCode = 75 // EX_TEMPFAIL
+	killedCode    = 128 + 9
 )
 
 //go:embed lease.sh
@@ -57,6 +58,7 @@ func (e *HeldError) Error() string {
 type Lease struct {
 	address, name, token string
 	epoch                string // number of the lease's holder, counted on the machine
+	connection           *connection
 
 	lost     chan struct{} // closed when the lease is no longer held
 	release  func()
@@ -119,7 +121,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	if previous != nil {
 		expected = previous.epoch
 	}
-	script, err := withVars(Script(withoutComments(leaseScript)), map[string]string{
+	script, err := withVars(Script(withoutComments(killFunctions+leaseScript)), map[string]string{
 		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "expected": expected,
 		"timeout": strconv.Itoa(int(heartbeatTimeout.Seconds())),
 	})
@@ -129,19 +131,23 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	stdin, heartbeat := io.Pipe()
 	answer, stdout := io.Pipe()
 	session, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	lease := &Lease{address: h.Address(), name: name, token: token, lost: make(chan struct{})}
+	lease := &Lease{address: h.Address(), name: name, token: token, connection: conn, lost: make(chan struct{})}
 	var ended error
 	go func() {
 		defer close(lease.lost)
 		defer cancel()
 		ended = conn.run(session, invocation{
-			line: conn.rootLine(token, string(script)), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
+			line: conn.rootLine(token, string(script), nil), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
 		})
 		_ = stdout.Close()
 		_ = stdin.Close()
 	}()
 	lease.release = sync.OnceFunc(func() {
-		_ = heartbeat.Close()
+		go func() {
+			_, _ = heartbeat.Write([]byte("r"))
+			_ = heartbeat.Close()
+		}()
+		defer func() { _ = heartbeat.Close() }() // also if nothing reads it
 		select {
 		case <-lease.lost:
 			lease.released.Store(true)
@@ -152,9 +158,13 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	if err := lease.readAnswer(ctx, answer); err != nil {
 		lease.release()
 		var held *HeldError
-		if !errors.As(err, &held) && ctx.Err() == nil {
+		switch {
+		case errors.As(err, &held):
+		case ctx.Err() == nil:
 			<-lease.lost
 			err = errors.Join(err, ended)
+		case errors.Is(err, context.DeadlineExceeded):
+			err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
 		return nil, err
 	}
@@ -219,11 +229,17 @@ func (l *Lease) sendHeartbeats(heartbeat *io.PipeWriter) {
 	}
 }
 
-// endLostLease ends the remaining process, on the machine, of a lease that this process lost
-// with its connection: sshd may not have noticed the loss yet.
+// endLostLease ends the remaining process, on the machine, of a lease that this process lost. If it lost the connection
+// too, it also ends the commands under the lease: sshd may not have noticed the loss yet.
 func (h *Host) endLostLease(ctx context.Context, conn *connection, name string) {
 	last, ok := h.pool.leases.Load(h.Address() + " " + name)
-	if lease, known := last.(*Lease); ok && known && !lease.Held() && !lease.released.Load() {
-		_ = conn.run(ctx, invocation{line: conn.rootLine("", killScript(lease.token))}) // best effort: it ends by itself
+	lease, known := last.(*Lease)
+	if !ok || !known || lease.Held() || lease.released.Load() {
+		return
 	}
+	script := killScript(lease.token)
+	if lease.connection != conn {
+		script = killLeaseScript(lease.token)
+	}
+	_ = conn.run(ctx, invocation{line: conn.rootLine("", script, nil)}) // best effort: it ends by itself
 }

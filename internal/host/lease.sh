@@ -1,6 +1,9 @@
 # Holds the lease $name until standard input ends, or no heartbeat has arrived for
 # $timeout seconds. The lock ends with this process, however that ends. Changes made under
-# the lease are checked against the content of the file.
+# the lease are checked against the content of the file when they begin: the token of the
+# lease, its holder, and former tokens of the same holder. The file stays, unless the holder
+# says (r) that it has finished: the next holder first ends what still runs under these
+# leases.
 umask 077
 leases=/run/kube/leases
 mkdir -p "$leases"
@@ -21,8 +24,18 @@ elif [ "$epoch" != "$expected" ]; then
   echo changed
   exit 0
 fi
-printf '%s\n%s\n' "$token" "$holder" >"$leases/$name.new"
+former=$(sed -n '1p;3p' "$leases/$name" 2>/dev/null | tr '\n' ' ')
+printf '%s\n%s\n%s\n' "$token" "$holder" "${expected:+$former}" >"$leases/$name.new"
 mv -f "$leases/$name.new" "$leases/$name"
+for ended in $former; do
+  case $ended in *[!0-9a-f]*) ;; *) [ -n "$expected" ] || kill_under_lease "$ended" ;; esac
+done
 echo "taken $epoch"
-while [ -n "$(exec 9>&-; exec timeout "$timeout" head -c 1)" ]; do :; done
-rm -f "$leases/$name"
+released=''
+while beat=$(exec 9>&-; exec timeout "$timeout" head -c 1); do
+  case $beat in
+  '') break ;;
+  r) released=yes && break ;;
+  esac
+done
+[ -z "$released" ] || rm -f "$leases/$name"

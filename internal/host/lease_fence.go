@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 )
@@ -79,12 +80,31 @@ func (l *Leases) confirm(ctx context.Context, address string) error {
 	return l.Check()
 }
 
-// fenced returns script preceded by the checks of the leases that ctx contains for the machine.
-func fenced(ctx context.Context, address, script string) (string, error) {
-	leases, err := LeasesOn(ctx, address)
+// fenced returns script preceded by the checks of leases.
+func fenced(leases []*Lease, script string) string {
 	var b strings.Builder
 	for _, lease := range leases {
 		b.WriteString(lease.fence())
 	}
-	return b.String() + script, err
+	return b.String() + script
+}
+
+// killedWith reports whether a command under these leases that was killed was ended because another process has taken
+// one of them.
+func killedWith(leases []*Lease, failed *ExitError) bool {
+	if failed.Code != killedCode {
+		return false
+	}
+	limit, again := time.After(leaseReleaseTimeout), time.NewTicker(leaseReleaseTimeout/100)
+	defer again.Stop()
+	for {
+		if slices.ContainsFunc(leases, func(l *Lease) bool { return !l.Held() }) {
+			return true
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			return false
+		}
+	}
 }

@@ -21,6 +21,10 @@ const leaseRetry = 500 * time.Millisecond
 // it.
 const leaseTimeout = 20 * time.Second
 
+// errLeaseTimeout means that no lease is held on a machine because it has not answered. If the machine has accepted a
+// connection, it comes with ErrNoAnswer.
+var errLeaseTimeout = fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout)
+
 // LeaseTaker is a machine on which a lease can be taken: a *Host, or a substitute in a test.
 type LeaseTaker interface {
 	Address() string
@@ -151,14 +155,16 @@ func (l *Leases) own(err error) (heldLease, bool) {
 
 // takeWithTimeout takes the lease of one machine within leaseTimeout.
 func takeWithTimeout(ctx context.Context, machine LeaseTaker, name string, previous *Lease) (*Lease, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout,
-		fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout, errLeaseTimeout)
 	defer cancel()
 	lease, err := machine.TakeLease(ctx, name, describeHolder(), previous)
-	if err != nil && errors.Is(context.Cause(ctx), ErrUnreachable) {
-		err = context.Cause(ctx)
+	if err == nil || !errors.Is(context.Cause(ctx), errLeaseTimeout) {
+		return lease, err
 	}
-	return lease, err
+	if errors.Is(err, ErrNoAnswer) {
+		return nil, fmt.Errorf("%w: connected to %s, and %w", errLeaseTimeout, machine.Address(), ErrNoAnswer)
+	}
+	return nil, errLeaseTimeout
 }
 
 // Restore takes leases again that were lost with a connection. It fails with ErrLeaseLost if

@@ -52,7 +52,7 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("run on %s: %w", h.Address(), err)
 	}
-	out, err := h.execute(ctx, job{summary: "run " + firstLine(c.Script), script: string(script), stdin: c.Stdin})
+	out, err := h.execute(ctx, job{summary: c.summary(), script: string(script), stdin: c.Stdin})
 	return out.stdout, err
 }
 
@@ -117,15 +117,16 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	defer cancel(nil)
 	stdout := &output{overflow: func() { cancel(errOutputTooLong) }}
 	stderr := &tail{overflow: func() { cancel(errErrorsTooLong) }}
-	token, script := newToken(), j.script
+	token := newToken()
+	var leases []*Lease
 	if !j.readOnly {
-		if script, err = fenced(ctx, h.Address(), script); err != nil {
+		if leases, err = LeasesOn(ctx, h.Address()); err != nil {
 			return outcome{}, err
 		}
 	}
 	var sent time.Time
 	err = conn.run(ctx, invocation{
-		line:    conn.rootLine(token, script),
+		line:    conn.rootLine(token, fenced(leases, j.script), leases),
 		token:   token,
 		stdin:   j.stdin,
 		stdout:  stdout,
@@ -139,7 +140,7 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) {
 		failed := &ExitError{Address: h.Address(), Code: exit.ExitStatus(), Stderr: strings.TrimSpace(stderr.String())}
-		if failed.Code == leaseLostCode && script != j.script {
+		if failed.Code == leaseLostCode && len(leases) > 0 || killedWith(leases, failed) {
 			return outcome{}, fmt.Errorf("%w: %w", ErrLeaseLost, failed)
 		}
 		return outcome{}, failed
@@ -150,14 +151,21 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	return outcome{stdout: stdout.String(), sent: sent, arrived: stdout.firstByte()}, nil
 }
 
-// rootLine returns the command line that runs script as root, whatever the login shell of the
+// rootLine returns the command line that runs script as root under leases, whatever the login shell of the
 // user is. It does not use standard input.
-func (c *connection) rootLine(token, script string) string {
+func (c *connection) rootLine(token, script string, leases []*Lease) string {
 	words := []string{"exec"}
 	if c.sudo {
 		words = append(words, "sudo", "-n")
 	}
 	words = append(words, "env", "LC_ALL=C", "PATH="+remotePath)
+	if len(leases) > 0 {
+		tokens := make([]string, len(leases))
+		for i, lease := range leases {
+			tokens[i] = lease.token
+		}
+		words = append(words, leasesVariable+"="+strings.Join(tokens, ","))
+	}
 	if token != "" {
 		words = append(words, tokenVariable+"="+token)
 	}

@@ -70,12 +70,27 @@ func withVars(script Script, vars map[string]string) (Script, error) {
 	return Assignments(vars) + script, nil
 }
 
+// firstLine returns the first line of a script that is no comment, shortened.
 func firstLine(script Script) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(script)), "\n")
-	if len(line) > 60 {
-		return line[:60] + "…"
+	for line := range strings.Lines(string(script)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "", strings.HasPrefix(line, "#"):
+		case len(line) > 60:
+			return line[:60] + "…"
+		default:
+			return line
+		}
 	}
-	return line
+	return ""
+}
+
+// summary describes the command for hooks and messages.
+func (c Command) summary() string {
+	if c.What != "" {
+		return c.What
+	}
+	return "run " + firstLine(c.Script)
 }
 
 // withoutComments removes the comment lines of a script, which is sent each time and appears in

@@ -222,13 +222,14 @@ func (s *testServer) session(offered ssh.NewChannel) {
 		}
 		_ = request.Reply(true, nil)
 		go ssh.DiscardRequests(requests)
-		status := s.command(channel, payload.Line)
-		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
+		name, how := s.command(channel, payload.Line)
+		_, _ = channel.SendRequest(name, false, how)
 		return
 	}
 }
 
-func (s *testServer) command(channel ssh.Channel, line string) uint32 {
+// command runs a command line, and returns how it ended: the name and the content of a message to the client.
+func (s *testServer) command(channel ssh.Channel, line string) (name string, how []byte) {
 	s.mu.Lock()
 	s.lines = append(s.lines, line)
 	s.mu.Unlock()
@@ -242,7 +243,7 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 	command.Stdout, command.Stderr = channel, channel.Stderr()
 	stdin, err := command.StdinPipe()
 	if err != nil || command.Start() != nil {
-		return 255
+		return "exit-status", ssh.Marshal(struct{ Status uint32 }{255})
 	}
 	go func() {
 		if s.cutAfter > 0 {
@@ -255,7 +256,15 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 		_ = stdin.Close()
 	}()
 	_ = command.Wait()
-	return uint32(command.ProcessState.ExitCode()) //nolint:gosec // -1 for a signal is as good as any other
+	if status, ok := command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+		return "exit-signal", ssh.Marshal(struct {
+			Signal        string
+			Core          bool
+			Text, Written string
+		}{Signal: string(ssh.SIGKILL)})
+	}
+	//nolint:gosec // -1 for another signal is as good as any other
+	return "exit-status", ssh.Marshal(struct{ Status uint32 }{uint32(command.ProcessState.ExitCode())})
 }
 
 // permit restricts tunnels to addresses.

@@ -144,7 +144,7 @@ func (c *connection) abort(session *ssh.Session, token string, begun <-chan stru
 			return
 		}
 		defer func() { _ = killer.Close() }()
-		_ = killer.Run(c.rootLine("", killScript(token)))
+		_ = killer.Run(c.rootLine("", killScript(token), nil))
 	}()
 	select {
 	case <-done:

@@ -55,14 +55,13 @@ func asProblem(summary string, err error) *problem.Problem {
 		p.Summary = "SSH settings of the machine are not known yet"
 		p.Next = "apply: the resources that provide these settings are applied first. Other machines are not affected."
 	case p.Next != "":
+	case errors.Is(err, host.ErrNoAnswer):
+		p.Summary = "Machine does not answer"
+		p.Next = host.HangRemedy
 	case errors.Is(err, host.ErrUnreachable):
 		p.Summary = "Machine unreachable over SSH"
 		p.Next = "recover the machine or its network, then apply again. If it is permanently lost, add its " +
 			"address to abandon_unreachable_hosts of the provider before you destroy the resources on it."
-	case errors.Is(err, host.ErrNoAnswer):
-		p.Summary = "Machine does not answer"
-		p.Next = "log in to the machine and find out why commands do not end there, such as a disk or a network file " +
-			"system that hangs; restart it if nothing else helps. Then apply again."
 	case errors.Is(err, host.ErrDigest):
 		p.Summary = "Artifact checksum differs"
 		p.Next = "do not use the artifact; check the artifact source of the provider and download it again."
