@@ -51,14 +51,15 @@ type startDecision struct {
 // get entries from another one.
 //
 // Data that a restore has made, and not put in place yet, is all that may be left of a cluster: no empty one is
-// bootstrapped beside it.
+// bootstrapped beside it. Nor is one if the machine with that data was lost: the machines of the retired members say
+// that a restore was begun.
 func decideStart(
 	clusterID, dataDir string, machines []machine.Observed, batch []string, answered, resumed bool,
 ) startDecision {
 	if answered {
 		return startDecision{Case: startJoin}
 	}
-	var unreachable, alien, staged []string
+	var unreachable, alien, staged, retired []string
 	var began []machine.Observed
 	for _, m := range machines {
 		if m.Staged != "" {
@@ -71,6 +72,9 @@ func decideStart(
 			alien = append(alien, m.Foreign(clusterID, dataDir))
 		case m.HasMember():
 			began = append(began, m)
+		}
+		if m.Retired() != "" {
+			retired = append(retired, m.Label())
 		}
 	}
 	switch {
@@ -89,12 +93,8 @@ func decideStart(
 			Next: "make every host in peers reachable over SSH, or remove machines that no longer exist from peers; " +
 				"a cluster is bootstrapped only if it is verified that none of them has etcd data",
 		}
-	case len(staged) > 0 && !mayHaveCommitted(began):
-		return startDecision{
-			Reason: "a restore was begun and not completed: its data is in " + strings.Join(staged, ", "),
-			Next: "apply with the same restore again, which completes it; to bootstrap an empty cluster instead, move that " +
-				"directory away",
-		}
+	case len(staged)+len(retired) > 0 && !mayHaveCommitted(notEmptied(began)):
+		return restoreBegun(staged, retired)
 	case len(began) == 0:
 		return startDecision{Case: startBootstrap}
 	case !mayHaveCommitted(began):
@@ -109,6 +109,26 @@ func decideStart(
 			", but no quorum of them answers",
 		Next: lostNext(nil, machine.Systemd),
 		Lost: true,
+	}
+}
+
+// restoreBegun refuses a bootstrap because of a restore that was not completed. staged are the directories with its
+// data, retired the machines whose members were archived for it.
+func restoreBegun(staged, retired []string) startDecision {
+	var causes, leftovers []string
+	next := "apply with the same restore again if its source still exists, otherwise with another source and a new id"
+	if len(staged) > 0 {
+		causes = append(causes, "its data is in "+strings.Join(staged, ", "))
+		leftovers = append(leftovers, "that directory")
+		next = "apply with the same restore again, which completes it"
+	}
+	if len(retired) > 0 {
+		causes = append(causes, "the data of the members on "+strings.Join(retired, ", ")+" is archived for it")
+		leftovers = append(leftovers, layout.RecordPath+" on these machines")
+	}
+	return startDecision{
+		Reason: "a restore was begun and not completed: " + strings.Join(causes, "; "),
+		Next:   next + "; to bootstrap an empty cluster instead, move " + strings.Join(leftovers, " and ") + " away",
 	}
 }
 
@@ -155,6 +175,11 @@ func mayHaveCommitted(began []machine.Observed) bool {
 		}
 	}
 	return false
+}
+
+// notEmptied returns the machines that have data, or may be about to have it.
+func notEmptied(began []machine.Observed) []machine.Observed {
+	return slices.DeleteFunc(slices.Clone(began), func(m machine.Observed) bool { return !m.Data && !m.Running() })
 }
 
 // withEntries returns the machines whose members may have an entry in their raft log.

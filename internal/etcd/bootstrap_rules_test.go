@@ -83,6 +83,23 @@ func TestDecideStart(t *testing.T) {
 			machines: []machine.Observed{began("cp1", all...), staged, blank("cp3")}, want: startRefuse,
 			reason: "a restore was begun",
 		},
+		{
+			name:     "a restore was cut off, and the machine with its data is lost",
+			machines: []machine.Observed{blank("cp1"), retired("cp2", "one"), retired("cp3", "one")}, want: startRefuse,
+			reason: "a restore was begun and not completed: the data of the members on cp2 (10.0.0.2), cp3 (10.0.0.3)",
+		},
+		{
+			name: "the same after a wait", machines: []machine.Observed{blank("cp1"), retired("cp2", "one")}, resumed: true,
+			want: startRefuse, reason: "a restore was begun",
+		},
+		{
+			name:     "a restore was cut off when not all members were retired",
+			machines: []machine.Observed{established("cp1"), retired("cp2", "one"), blank("cp3")}, want: startResume,
+		},
+		{
+			name:     "a restore was cut off between the archive and the record",
+			machines: []machine.Observed{emptied, staged, blank("cp3")}, want: startRefuse, reason: "a restore was begun",
+		},
 		{name: "all blank", machines: []machine.Observed{blank("cp1"), blank("cp2"), blank("cp3")}, want: startBootstrap},
 		{
 			name: "one unreachable", machines: []machine.Observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse,

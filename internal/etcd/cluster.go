@@ -29,6 +29,7 @@ type pace struct {
 	Settle       time.Duration
 	StallTimeout time.Duration // without progress before a member that starts or catches up counts as stuck
 	Cleanup      time.Duration // for undoing a failed join when the caller's deadline has passed
+	Answer       time.Duration // for a machine to answer one observation among others, at most
 }
 
 var usualPace = pace{
@@ -40,6 +41,7 @@ var usualPace = pace{
 	Settle:           5 * time.Second,
 	StallTimeout:     time.Minute,
 	Cleanup:          30 * time.Second,
+	Answer:           time.Minute,
 }
 
 // Clusters coordinates the members of each cluster within this process. A provider has one

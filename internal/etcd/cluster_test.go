@@ -81,16 +81,7 @@ func TestCutOffJoinResumes(t *testing.T) {
 	f.create(specs, "cp1")
 
 	// Interrupted between the addition and the start: an unnamed learner is left.
-	cl := f.clusters.of(specs["cp2"])
-	clients, err := cl.connect(specs["cp2"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer clients.Close()
-	stale, err := clients.AddLearner(f.context(), f.address("cp1"), specs["cp2"].PeerURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stale := f.addLearner(specs["cp1"], specs["cp2"])
 	f.clusters = f.coordinator()
 	f.create(specs, "cp2")
 	v := f.wantRoster(specs["cp1"], "cp1 cp2")
@@ -105,25 +96,7 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	specs := f.specs("cp1", "cp2")
 	f.create(specs, "cp1")
 	// The caller dies after the learner was started: nothing is undone.
-	j := &joining{cl: f.clusters.of(specs["cp2"]), s: specs["cp2"]}
-	clients, err := j.cl.connect(j.s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer clients.Close()
-	j.clients = clients
-	if err := j.observe(f.context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.install(f.context()); err != nil {
-		t.Fatal(err)
-	}
-	for j.added == 0 { // first, a snapshot is saved
-		if err := j.add(f.context(), f.view(specs["cp1"])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	learner := j.added
+	learner := f.beginJoin(f.context(), specs["cp2"]).added
 	f.create(specs, "cp2")
 	v := f.wantRoster(specs["cp1"], "cp1 cp2")
 	if _, ok := v.Member(learner); !ok {
@@ -132,6 +105,30 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	if f.machine("cp2").starts != 1 {
 		t.Errorf("cp2 was started %d times", f.machine("cp2").starts)
 	}
+}
+
+// beginJoin joins the member of s up to its start as a learner.
+func (f *fleet) beginJoin(ctx context.Context, s Spec) *joining {
+	f.t.Helper()
+	j := &joining{cl: f.clusters.of(s), s: s}
+	clients, err := j.cl.connect(s)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(clients.Close)
+	j.clients = clients
+	if err := j.observe(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := j.install(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+	for j.added == 0 { // first, a snapshot is saved
+		if err := j.add(ctx, f.view(s)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return j
 }
 
 func TestFailedJoinIsUndone(t *testing.T) {
@@ -663,6 +660,21 @@ func TestLastMemberLeavesLast(t *testing.T) {
 		want) {
 		t.Errorf("they left as %q, want %q", gone, want)
 	}
+}
+
+// addLearner adds the member of s as a learner, through the member on another machine, and does not start it.
+func (f *fleet) addLearner(through, s Spec) uint64 {
+	f.t.Helper()
+	clients, err := f.clusters.of(through).connect(through)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer clients.Close()
+	id, err := clients.AddLearner(f.context(), through.Host.Address(), s.PeerURL())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return id
 }
 
 // removeByHand runs "etcdctl member remove" through another member's machine.

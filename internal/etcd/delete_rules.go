@@ -186,7 +186,7 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 // case. The member may be stopped if that is harmless: no other etcd of the cluster is
 // running (or all that run are leaving too), or no member can have committed anything. As
 // an answer may only be late (an election, a start), it waits first as long as any etcd
-// runs.
+// runs. A member of which nothing is left has nothing to stop: only the others can remove it.
 func leaveWithoutQuorum(in leaveInput) leaveDecision {
 	if !in.Self.Reached() {
 		return abandonWithoutQuorum(in)
@@ -259,8 +259,40 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and destroy again; " +
 				"to give up the whole cluster, destroy all of its members in one run, or stop etcd on those machines first",
 		}
+	case len(in.staying()) > 0:
+		return refuseVanished(in)
 	case anyRuns:
 		return late
 	}
 	return clean
+}
+
+// staying returns the other machines with an established member that stays, if nothing is left of this member on its
+// own machine. With deletion protection, no member that has data leaves without a quorum.
+func (in leaveInput) staying() []machine.Observed {
+	if in.Self.HasMember() || in.OnVolume {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(in.Others), func(m machine.Observed) bool {
+		established := m.Reached() && m.HasMember() && m.MayHold(in.Cluster) && !m.Pending
+		return !established || in.Leaving[m.Name] && !in.Protected
+	})
+}
+
+// refuseVanished refuses the removal of a member of which nothing is left, while others stay. They still list it, and
+// would be left with a voter that never comes back.
+func refuseVanished(in leaveInput) leaveDecision {
+	d := leaveDecision{
+		Kind: leaveWait, Otherwise: leaveRefuse,
+		Reason: "its machine has nothing of the member, and no quorum of the cluster answers to remove it from the member " +
+			"list, but the cluster still has members on " + strings.Join(machine.Labels(in.staying()), ", "),
+		Next: "start the others first (systemctl start " + layout.Unit + "), so that they remove this one, and destroy " +
+			"again; ",
+	}
+	if in.Protected {
+		d.Next += pki.AllowDeletion
+	} else {
+		d.Next += "to give up the whole cluster, destroy all of its members in one run"
+	}
+	return d
 }

@@ -190,8 +190,36 @@ func TestDecideLeave(t *testing.T) {
 			in: leaveInput{Self: blank("cp1"), Others: []machine.Observed{blank("cp2")}, OnVolume: true},
 		},
 		{
-			name: "silent, protected, nothing of it there", in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true},
-			want: leaveClean, keep: true,
+			name: "nothing of it there, the others are stopped, protected",
+			in:   leaveInput{Self: blank("cp1"), Others: stopped, Protected: true},
+			want: leaveWait, otherwise: leaveRefuse, reason: "still has members on cp2 (10.0.0.2) [",
+		},
+		{
+			name: "nothing of it there, the others are stopped", in: leaveInput{Self: blank("cp1"), Others: stopped},
+			want: leaveWait, otherwise: leaveRefuse, reason: "still has members on cp2",
+		},
+		{
+			name: "nothing of it there, the others are stopped and leave too", leaving: all,
+			in: leaveInput{Self: blank("cp1"), Others: stopped}, want: leaveClean, keep: true,
+		},
+		{
+			name: "nothing of it there, one of the others leaves too", leaving: []string{"cp1", "cp2"},
+			in:   leaveInput{Self: blank("cp1"), Others: stopped},
+			want: leaveWait, otherwise: leaveRefuse, reason: "still has members on cp3",
+		},
+		{
+			name: "nothing of it there, the others run and are to leave too, protected", leaving: all,
+			in:   leaveInput{Self: blank("cp1"), Others: others, Protected: true},
+			want: leaveWait, otherwise: leaveRefuse, reason: "still has members on cp2",
+		},
+		{
+			name: "nothing of it there, one is abandoned, another one is stopped", abandon: host.AbandonedAt("10.0.0.2"),
+			in:   leaveInput{Self: blank("cp1"), Others: []machine.Observed{lost("cp2"), established("cp3")}},
+			want: leaveWait, otherwise: leaveRefuse, reason: "still has members on cp3",
+		},
+		{
+			name: "nothing of it there, beside another cluster's machine",
+			in:   leaveInput{Self: blank("cp1"), Others: []machine.Observed{unlisted}}, want: leaveClean, keep: true,
 		},
 		{
 			name: "never served, protected", in: leaveInput{Self: runs(began("cp1", "cp1")), Protected: true}, want: leaveClean,

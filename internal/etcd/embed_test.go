@@ -52,6 +52,7 @@ type testMachine struct {
 	starts    int
 	ends      int      // exits of a server that fails to start, since its unit was started
 	lost      bool     // unreachable over SSH
+	hangs     bool     // it accepts connections, and commands never end
 	refuses   error    // the SSH error instead, such as an untrusted host key
 	broken    bool     // the unit fails to start
 	breaks    string   // the unit fails to start if it contains this text
@@ -61,6 +62,7 @@ type testMachine struct {
 	leases    map[string]*host.Lease
 	epochs    map[*host.Lease]int
 	taken     map[string]int // how often each lease was acquired again
+	expire    func()         // ends the lease that was taken last
 	slow      int            // bytes per second from its peers; 0: unlimited
 	behind    string         // the address at which its etcd listens then
 	late      time.Duration  // how long etcd reads its database before it answers
@@ -98,9 +100,19 @@ func (m *testMachine) reach() error {
 	return m.refuses
 }
 
+func (m *testMachine) hanging() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hangs
+}
+
 func (m *testMachine) at(path string) string { return filepath.Join(m.root, path) }
 
-func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, error) {
+func (m *testMachine) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
+	if m.hanging() {
+		<-ctx.Done()
+		return host.Facts{}, ctx.Err()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.reach(); err != nil {
@@ -256,6 +268,9 @@ func (m *testMachine) TakeLease(_ context.Context, name, holder string, previous
 	if err := m.reach(); err != nil {
 		return nil, err
 	}
+	if m.hangs { // the request has a limit of its own
+		return nil, fmt.Errorf("%s: %w", m.address, host.ErrUnreachable)
+	}
 	if current, ok := m.leases[name]; ok && current.Held() {
 		return nil, &host.HeldError{Address: m.address, Name: name, Holder: "another process"}
 	}
@@ -269,9 +284,19 @@ func (m *testMachine) TakeLease(_ context.Context, name, holder string, previous
 		m.taken[name]++
 	}
 	lost := make(chan struct{})
-	lease := host.NewLease(m.address, name, holder, lost, func() { close(lost) })
+	m.expire = sync.OnceFunc(func() { close(lost) })
+	lease := host.NewLease(m.address, name, holder, lost, m.expire)
 	m.leases[name], m.epochs[lease] = lease, m.taken[name]
 	return lease, nil
+}
+
+// takeOver gives the lease of the machine to another process, as if the holder had been suspended.
+func (m *testMachine) takeOver(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire()
+	m.taken[name]++
+	m.leases[name] = host.NewLease(m.address, name, "another process", make(chan struct{}), func() {})
 }
 
 func (m *testMachine) Change(ctx context.Context, c host.Change, a machine.Action) (host.Applied, error) {
@@ -355,7 +380,9 @@ func (m *testMachine) do(a machine.Action) error {
 			return err
 		}
 		delete(m.files, layout.EnvPath)
-		delete(m.files, layout.RecordPath)
+		if !a.KeepRecord {
+			delete(m.files, layout.RecordPath)
+		}
 		if a.Verb == machine.Clear {
 			m.files = map[string]host.File{}
 		}
@@ -501,6 +528,12 @@ var nets = struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	testrun.Slow(t)
+	return newSmallFleet(t)
+}
+
+// newSmallFleet returns the fleet of a test with one or two members, which takes a few seconds.
+func newSmallFleet(t *testing.T) *fleet {
+	t.Helper()
 	pool, err := host.NewPool(host.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -535,7 +568,7 @@ func (f *fleet) coordinator() *Clusters {
 		BatchWindow: 300 * time.Millisecond, RestoreWindow: time.Second, Poll: 20 * time.Millisecond,
 		ConditionTimeout: 2 * time.Second,
 		Settle:           500 * time.Millisecond, StallTimeout: 15 * time.Second, DeadAfter: time.Second,
-		Cleanup: 10 * time.Second,
+		Cleanup: 10 * time.Second, Answer: time.Minute,
 	}
 	c.machine = func(h *host.Host) machine.Machine { return f.machines[h.Address()] }
 	return c

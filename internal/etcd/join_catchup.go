@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -79,10 +81,13 @@ func (j *joining) waitForLearner(
 // still catching up at the caller's deadline stays: it has no vote, other joins wait for
 // it as for any learner, etcd continues to replicate by itself, and the next Create
 // continues with the data it has by then. The error is ErrAdopted, so that the learner is
-// not removed in the meantime. Any other learner is removed.
+// not removed in the meantime. A learner stays too if the lease is lost: another process may
+// be promoting it. Any other learner is removed.
 func (j *joining) afterFailure(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !j.catchUp.Moving() {
-		j.undo(ctx)
+		if !errors.Is(err, host.ErrLeaseLost) {
+			j.undo(ctx)
+		}
 		return err
 	}
 	return &problem.Problem{
@@ -97,8 +102,8 @@ func (j *joining) afterFailure(ctx context.Context, err error) error {
 
 // undo removes the learner that this call has added and that did not become a voter, so
 // that no half-joined member blocks the next change (kubernetes/kubeadm#3269). It has its
-// own time limit, because the caller's deadline may have passed. What it cannot undo, the
-// next Create does first.
+// own time limit, because the caller's deadline may have passed. Like every change it needs
+// the lease. What it cannot undo, the next Create does first.
 func (j *joining) undo(ctx context.Context) {
 	if j.added == 0 {
 		return
@@ -109,6 +114,9 @@ func (j *joining) undo(ctx context.Context) {
 		v, err := j.clients.View(fresh, j.cl.addresses(j.s))
 		if err != nil {
 			return false, nil
+		}
+		if err := j.cl.requireLease(fresh, j.s, v); err != nil {
+			return false, err
 		}
 		entry, listed := v.Member(j.added)
 		if listed && !entry.Learner {

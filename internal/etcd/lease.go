@@ -65,7 +65,7 @@ func (cl *cluster) existsBecause() string {
 }
 
 // observeToChange returns the cluster's view at the beginning of a change. It requires the
-// lease on the machines of a majority of the members, to exclude other processes.
+// lease on the machines of a majority of the voters, to exclude other processes.
 func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients, s Spec) (membership.View, error) {
 	v, err := clients.View(ctx, cl.addresses(s))
 	if err != nil {
@@ -88,28 +88,23 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 	return &problem.Problem{
 		Summary: "etcd cluster not changed", Host: s.Label(), Cause: err.Error(), Err: err,
 		Unchanged: "everything that is not reported as done above.",
-		Next:      "make the members' machines reachable over SSH, wait until other runs have ended, then apply again",
+		Next:      "make the voters' machines reachable over SSH, wait until other runs have ended, then apply again",
 		Detail:    v.String(),
 	}
 }
 
-// leaseAddresses returns the machines on which a change needs the lease. A member that has moved with its volume is on
-// its new machine, also before the cluster lists it there.
+// leaseAddresses returns the machines on which a change needs the lease: those of the voters. A learner decides
+// nothing, and if its machine is gone, the change may be its removal. A change of the members adds or removes one voter
+// at most, so a majority from before it and one from after it have a machine in common. The address is that of the peer
+// URL, because a member that has never started has no other one. A member that has moved with its volume is on its
+// new machine, also before the cluster lists it there.
 func (s Spec) leaseAddresses(v membership.View) []string {
-	all := memberAddresses(v)
-	for i, m := range v.Members {
-		if s.Volume != nil && m.Name == s.Name {
-			all[i] = s.Host.Address()
-		}
-	}
-	return all
-}
-
-// memberAddresses returns the addresses in the members' peer URLs: a member that has
-// never started has no other address.
-func memberAddresses(v membership.View) []string {
 	var all []string
-	for _, m := range v.Members {
+	for _, m := range v.Voters() {
+		if s.Volume != nil && m.Name == s.Name {
+			all = append(all, s.Host.Address())
+			continue
+		}
 		all = append(all, m.PeerAddress())
 	}
 	return all

@@ -104,22 +104,22 @@ func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Hos
 // observeInTime is observe with an error in time if the machine hangs.
 func (cl *cluster) observeInTime(ctx context.Context, s Spec, name string, h *host.Host) machine.Observed {
 	var f machine.Observed
-	f.Err = host.InTime(ctx, h.Address(), func(ctx context.Context) error {
+	f.Err = host.Within(ctx, cl.pace.Answer, h.Address(), func(ctx context.Context) error {
 		f = cl.observe(ctx, s, name, h)
 		return f.Err
 	})
 	return f
 }
 
-// observeAll observes all known machines in parallel. The result is sorted by name, then
-// address.
+// observeAll observes all known machines in parallel. One that hangs has an error in time, so that it does not keep the
+// changes of other members waiting, which need the turn and the lease. The result is sorted by name, then address.
 func (cl *cluster) observeAll(ctx context.Context, s Spec) []machine.Observed {
 	known := cl.machines()
 	addresses := slices.Sorted(maps.Keys(known))
 	machines := make([]machine.Observed, len(addresses))
 	var group sync.WaitGroup
 	for i, address := range addresses {
-		group.Go(func() { machines[i] = cl.observe(ctx, s, known[address].name, known[address].host) })
+		group.Go(func() { machines[i] = cl.observeInTime(ctx, s, known[address].name, known[address].host) })
 	}
 	group.Wait()
 	slices.SortStableFunc(machines, func(a, b machine.Observed) int { return strings.Compare(a.Name, b.Name) })

@@ -70,12 +70,15 @@ func clusterDrift(s Spec, f machine.Observed, v *membership.View, ids map[string
 // done by hand, and either a Delete has to clean the machine or an Update has to join the
 // member again. If the machine cannot be observed, the member is not gone either:
 // abandoning it is the user's decision.
+//
+// A member with a volume needs more: without an answer of the cluster, a machine without the volume says nothing. Its
+// data may be on a disk that is not attached now, so the member is gone only if the volume says that it was removed.
 func isGone(s Spec, f machine.Observed, v *membership.View) bool {
 	if !f.Reached() {
 		return false
 	}
 	return v != nil && machine.EntryOf(v, s.Spec) == nil && !f.Holds(s.Spec) ||
-		v == nil && f.Empty() && !f.HoldsVolume(s.Spec)
+		v == nil && f.Empty() && (s.Volume == nil || f.VolumeSaysRemoved(s.Spec))
 }
 
 // goneProblem returns ErrGone with the evidence. The next plan shows it together with the
@@ -97,6 +100,7 @@ func describe(s Spec, f machine.Observed, v *membership.View) Status {
 	out := Status{
 		Unit:              f.Unit.Active,
 		MachineID:         f.Facts.MachineID,
+		Holds:             f.HasMemberOf(s.Spec),
 		ConfigDigest:      machine.ConfigDigest(f.Facts.Files),
 		CertificateExpiry: machine.Expiry(f.Facts.Files),
 		NewID:             machine.Rebuilt(f) && s.Volume == nil && s.ArchivedDataDir == "" || replaced(s, f, v),

@@ -7,6 +7,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -42,6 +43,40 @@ func TestIsGone(t *testing.T) {
 		{"nobody answers, unreachable", lost("cp9"), nil, false},
 	} {
 		if got := isGone(specOf(c.machine.Name), c.machine, c.view); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestIsGoneWithVolume: the data of a member with a volume may be on a disk that is not attached now. Without an answer
+// of the cluster, the member is gone only if its volume says that it was removed.
+func TestIsGoneWithVolume(t *testing.T) {
+	v := membershiptest.ClusterOf("Lhh")
+	attached := func(name string, state volume.State) machine.Observed {
+		m := blank("cp1")
+		m.Volume.Identity = &volume.Identity{ClusterID: testCluster, Name: name, MemberID: "b", State: state}
+		return m
+	}
+	wrong := blank("cp1")
+	wrong.Volume = volume.Observed{Device: "/dev/sdb", Kind: volume.Nothing}
+	for _, c := range []struct {
+		name    string
+		machine machine.Observed
+		view    *membership.View
+		want    bool
+	}{
+		{"nobody answers, the volume is not attached", blank("cp1"), nil, false},
+		{"nobody answers, a blank disk is attached", wrong, nil, false},
+		{"nobody answers, the volume is not mounted", attached("cp1", volume.Member), nil, false},
+		{"nobody answers, the volume of another member is attached", attached("cp2", volume.Member), nil, false},
+		{"nobody answers, another member was removed", attached("cp2", volume.Removed), nil, false},
+		{"nobody answers, the volume says that it was removed", attached("cp1", volume.Removed), nil, true},
+		{"listed, the volume is not attached", blank("cp1"), &v, false},
+		{"not listed, the volume is not attached", blank("cp9"), &v, true},
+	} {
+		s := specOf(c.machine.Name)
+		s.Volume = &volume.Spec{Device: "/dev/sdb", MountPath: "/srv/etcd"}
+		if got := isGone(s, c.machine, c.view); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

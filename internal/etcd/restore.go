@@ -156,33 +156,47 @@ func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s obser
 	return cl.observeCluster(ctx, one), nil
 }
 
-// seed returns the member whose machine the data is restored on.
+// seed returns the member whose machine the data is restored on. Unless the restore names a survivor, that is the
+// machine on which an earlier run has staged the data: the snapshot may have been archived with the members' data.
 func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error) {
 	one := anyOf(specs)
 	refuse := func(cause, next string) (Spec, error) {
 		return Spec{}, refusal(notRestored, one, nil, cause, problem.Nothing, next)
 	}
-	switch r := *one.Restore; {
-	case r.Member != "":
-		if seed, here := specs[r.Member]; here {
+	if member := one.Restore.Member; member != "" {
+		if seed, here := specs[member]; here {
 			return seed, nil
 		}
-		return refuse(fmt.Sprintf("member %q of restore is not part of this run", r.Member),
+		return refuse(fmt.Sprintf("member %q of restore is not part of this run", member),
 			"name a survivor, and apply all members together")
-	case r.Snapshot != "":
-		for _, name := range slices.Sorted(maps.Keys(specs)) {
-			there, err := machine.HasFile(ctx, cl.machine(specs[name].Host), r.Snapshot)
-			if err != nil {
-				return Spec{}, notObserved(notRestored, specs[name], err)
-			}
-			if there {
-				return specs[name], nil
-			}
-		}
-		return refuse("none of the machines of this run has "+r.Snapshot,
+	}
+	staged := func(s Spec) (bool, error) { return machine.IsStaged(ctx, cl.machine(s.Host), s.Spec) }
+	seed, there, err := firstWith(specs, staged)
+	file := one.Restore.Snapshot
+	if err != nil || there || file == "" {
+		return seed, err
+	}
+	hasFile := func(s Spec) (bool, error) { return machine.HasFile(ctx, cl.machine(s.Host), file) }
+	seed, there, err = firstWith(specs, hasFile)
+	if err == nil && !there {
+		return refuse("none of the machines of this run has "+file,
 			"copy the snapshot to the machine of one member, and apply all members together")
 	}
-	return one, nil
+	return seed, err
+}
+
+// firstWith returns the first member, by name, on whose machine something is there, or the first of all.
+func firstWith(specs map[string]Spec, has func(Spec) (bool, error)) (first Spec, there bool, err error) {
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		s := specs[name]
+		if there, err = has(s); err != nil {
+			return Spec{}, false, notObserved(notRestored, s, err)
+		}
+		if there {
+			return s, true, nil
+		}
+	}
+	return anyOf(specs), false, nil
 }
 
 // Misfits describes why restored data does not belong to the cluster of a bundle, as a restore refuses

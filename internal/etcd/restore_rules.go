@@ -119,7 +119,7 @@ func begunRestore(in restoreInput) (d restoreDecision, known bool) {
 		case m.Record.Restored:
 			return restoreDecision{Case: restoreDone}, true
 		case m.Record.Restoring:
-			if m.Data {
+			if m.Data && m.Record.ID() != 0 { // a member that was retired for it has no ID
 				d, known = restoreDecision{Case: restoreContinue, Seed: m.Name}, true
 			}
 		}

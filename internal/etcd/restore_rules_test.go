@@ -15,8 +15,20 @@ import (
 func recorded(name, restored, restoring string, data bool) machine.Observed {
 	m := established(name)
 	record := *m.Record
-	record.Restored, record.Restoring = restored, restoring
+	record.MemberID, record.Restored, record.Restoring = "1", restored, restoring
 	m.Record, m.Data = &record, data
+	return m
+}
+
+// retired returns a machine whose member was archived for a restore.
+func retired(name, restoring string) machine.Observed {
+	m := recorded(name, "", restoring, false)
+	m.Record.MemberID = ""
+	return m
+}
+
+func withData(m machine.Observed) machine.Observed {
+	m.Data = true
 	return m
 }
 
@@ -86,6 +98,15 @@ func TestDecideRestore(t *testing.T) {
 		{
 			name:     "emptied members",
 			machines: []machine.Observed{recorded("cp1", "", "", false), recorded("cp2", "", "", false)}, want: restoreRun,
+		},
+		{
+			name:     "members were retired for it",
+			machines: []machine.Observed{blank("cp1"), retired("cp2", "one")}, want: restoreRun,
+		},
+		{
+			name: "former data is back on a machine whose member was retired for it", machines: []machine.Observed{
+				blank("cp1"), withData(retired("cp2", "one")),
+			}, want: restoreResume,
 		},
 		{
 			name: "a machine does not answer", machines: []machine.Observed{blank("cp1"), away("cp2", gone)},

@@ -172,7 +172,9 @@ func (cl *cluster) stillLost(ctx context.Context, seed Spec) (observation, error
 }
 
 // retireAll stops the replicas and the members on all machines and archives the members'
-// data, so that nothing of the old cluster starts again, not even after a power cut.
+// data, so that nothing of the old cluster starts again, not even after a power cut. Their records
+// say then that a restore was begun, so that no empty cluster is bootstrapped if the machine with
+// the staged data is lost.
 func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) error {
 	known := cl.machines()
 	others := map[string]machine.Observed{}
@@ -195,7 +197,7 @@ func (cl *cluster) retireAll(ctx context.Context, seed Spec, s observation) erro
 		problem.Progress(ctx, "etcd %s: archiving its data", m.Name)
 		spec := seed.Spec
 		spec.Name, spec.Host, spec.DataDir = m.Name, known[address].host, m.DataDir
-		return machine.ArchiveData(ctx, cl.machine(spec.Host), spec)
+		return machine.RetireForRestore(ctx, cl.machine(spec.Host), spec, m)
 	}
 	own := others[seed.Host.Address()]
 	delete(others, seed.Host.Address())
@@ -269,6 +271,9 @@ func (cl *cluster) completeRestore(
 	if err == nil {
 		_, err = cl.machine(seed.Host).Change(ctx, machine.RestoredChange(seed.Spec, id, pairs), machine.Action{})
 	}
+	if err == nil {
+		err = cl.forgetRetired(ctx, seed)
+	}
 	if err != nil {
 		return Status{}, unfinished(seed, err)
 	}
@@ -276,6 +281,24 @@ func (cl *cluster) completeRestore(
 	cl.noteRestored(id.Cluster)
 	problem.Progress(ctx, "etcd %s: serves the restored data", seed.Name)
 	return cl.statusNow(ctx, clients, seed)
+}
+
+// forgetRetired removes the records of retired members from the machines that are not in peers. Those of the others say
+// until their members join that there was data.
+func (cl *cluster) forgetRetired(ctx context.Context, seed Spec) error {
+	retired, peers := map[string]machine.Observed{}, map[string]bool{}
+	for _, address := range hostAddresses(seed.Peers) {
+		peers[address] = true
+	}
+	for _, m := range cl.observeAll(ctx, seed) {
+		if m.Retired() != "" && m.Record.ClusterID == seed.Bundle.ClusterID && !peers[m.Address] {
+			retired[m.Address] = m
+		}
+	}
+	known := cl.machines()
+	return eachOf(retired, func(address string, m machine.Observed) error {
+		return machine.ForgetRetired(ctx, cl.machine(known[address].host), m)
+	})
 }
 
 // replicasNotStopped returns the problem of a restore that ends before any data is archived, because a replica does not

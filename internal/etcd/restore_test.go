@@ -393,15 +393,12 @@ func (f *lostFleet) mortal(d *death) {
 	}
 }
 
-// stagedOnly reports whether no machine has anything of a member, and what a restore has made is all there is.
+// stagedOnly reports whether no machine has data of a member, and what a restore has made is all there is.
 func (f *lostFleet) stagedOnly() bool {
 	staged := false
 	for _, name := range trio {
 		m, at := f.machine(name), f.specs[name].Directory()
-		m.mu.Lock()
-		_, recorded := m.files[layout.RecordPath]
-		m.mu.Unlock()
-		if _, err := os.Stat(m.at(at + "/member")); recorded || err == nil {
+		if _, err := os.Stat(m.at(at + "/member")); err == nil {
 			return false
 		}
 		_, err := os.Stat(m.at(layout.ArchiveRoot(at) + "/restoring/key"))

@@ -29,6 +29,8 @@ type reimaged struct {
 	changes []host.Change
 	report  string // of what was staged; "": nothing is
 	ran     int    // commands
+	staged  string // the key of what was staged
+	hasFile bool   // the snapshot of the restore
 }
 
 func (m *reimaged) Address() string { return m.address }
@@ -40,18 +42,33 @@ func (m *reimaged) Observe(_ context.Context, q host.Query) (host.Facts, error) 
 	if q.Script == volume.SearchScript() {
 		facts.Output = m.unmounted
 	}
+	if strings.HasSuffix(string(q.Script), string(machine.StagedQuestion)) {
+		facts.Output = m.staged
+	}
+	if q.Script == machine.FileQuestion && m.hasFile {
+		facts.Output = "yes\n"
+	}
 	return facts, nil
 }
 
-func (m *reimaged) Change(_ context.Context, c host.Change, _ machine.Action) (host.Applied, error) {
+func (m *reimaged) Change(_ context.Context, c host.Change, a machine.Action) (host.Applied, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	files := map[string]host.FileState{}
 	for path, file := range m.facts.Files {
 		files[path] = file
 	}
+	for _, path := range c.Remove {
+		delete(files, path)
+	}
 	for _, file := range c.Files {
 		files[file.Path] = host.FileState{Content: string(file.Content)}
+	}
+	if a.Verb == machine.Retire {
+		m.facts.Dirs = nil
+		if delete(files, layout.EnvPath); !a.KeepRecord {
+			delete(files, layout.RecordPath)
+		}
 	}
 	m.facts.Files, m.changes = files, append(m.changes, c)
 	return host.Applied{}, nil
@@ -61,9 +78,10 @@ func (*reimaged) Install(_ context.Context, _ host.Source, all []host.Artifact) 
 	return all, nil
 }
 
-func (m *reimaged) Run(context.Context, host.Command) (string, error) {
+func (m *reimaged) Run(_ context.Context, c host.Command) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.staged = c.Vars["key"]
 	if m.ran++; m.report == "" {
 		return "", errors.New("a restore has begun")
 	}

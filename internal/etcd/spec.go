@@ -14,7 +14,8 @@ import (
 
 // ErrGone means that there is positive evidence that the member no longer exists. Either
 // the cluster's own member list lacks it, and the host does not answer or has nothing of
-// it; or no member answers, and the host has nothing of it.
+// it; or no member answers, the host has nothing of it, and its volume, if it has one, says that
+// it was removed.
 var ErrGone = errors.New("etcd member does not exist")
 
 // Spec is the desired state of one member.
@@ -36,21 +37,26 @@ type Spec struct {
 	FormerOutage Outage
 	// LastMachine is the ID of the machine that the member was on last, by the state; "" in a Create.
 	LastMachine string
+	// NewRestore says that the state does not have Restore: it is requested now.
+	NewRestore bool
 	// LastID is the ID of the member by the state, in hex; "" in a Create.
 	LastID string
 }
 
 // Status is the observed state of one member.
 type Status struct {
-	ID                string // hex
-	Version           string // of the running server; "" if it does not answer
-	Leader            bool
-	Learner           bool
-	Healthy           bool
-	DBSize            int64 // bytes
-	Alarms            []string
-	Unit              string // systemd's ActiveState
-	MachineID         string
+	ID        string // hex
+	Version   string // of the running server; "" if it does not answer
+	Leader    bool
+	Learner   bool
+	Healthy   bool
+	DBSize    int64 // bytes
+	Alarms    []string
+	Unit      string // systemd's ActiveState
+	MachineID string // of the machine that was observed
+	// Holds reports whether that machine has the member. Otherwise, another machine may have its address by now, and
+	// MachineID says nothing of where the member ran last.
+	Holds             bool
 	ConfigDigest      string    // of the rendered files on the machine
 	CertificateExpiry time.Time // the earliest of its leaf certificates
 	// Drift describes how the machine differs from Spec. Each entry contains the machine

@@ -65,32 +65,37 @@ func (t *taking) decide(ctx context.Context) (volume.Decision, error) {
 		return volume.Decision{}, refusal("Machine has another etcd member", t.s, nil,
 			fmt.Sprintf("it is the machine of member %q", r.Name), problem.Nothing, "use another machine")
 	}
-	i := t.f.Volume.Identity
 	t.others = nil
-	if t.s.Former != nil || i != nil && i.MachineID != t.f.Facts.MachineID {
+	if t.s.Former != nil || !t.f.HasMemberOf(t.s.Spec) {
 		t.others = t.cl.observeAll(ctx, t.s)
 	}
-	return volume.Decide(t.s.WantVolume(t.f, t.s.LastMachine), t.f.Volume, t.holder()), nil
+	if err := t.checkMachineIDs(); err != nil {
+		return volume.Decision{}, err
+	}
+	return volume.Decide(t.s.WantVolume(t.f, t.s.LastMachine, t.s.givesUpData()), t.f.Volume, t.holder()), nil
+}
+
+// givesUpData reports whether a restore is requested now that replaces the data of the member by that of another
+// source.
+func (s Spec) givesUpData() bool {
+	return s.NewRestore && s.Restore != nil && s.Restore.Member != s.Name
 }
 
 // former returns the machine that the member leaves, if it answers and may use the volume.
 func (t *taking) former() (machine.Observed, bool) {
 	for _, m := range t.others {
-		if t.s.Former != nil && m.Address == t.s.Former.Address() && m.Reached() && usesVolume(m) && t.s.wasOn(m) {
+		if t.s.Former != nil && m.Address == t.s.Former.Address() && m.Reached() && !sameMachine(m, t.f) && usesVolume(m) &&
+			t.s.wasOn(m) {
 			return m, true
 		}
 	}
 	return machine.Observed{}, false
 }
 
-// wasOn reports whether the member was on a machine: the machine records it, or it is the machine of the state and
-// records nothing. Another machine may have its address by now, with etcd of another cluster.
+// wasOn reports whether the member was on a machine: the machine records it, and it is the machine of the state.
+// Another machine may have its address by now, with etcd of another cluster.
 func (s Spec) wasOn(m machine.Observed) bool {
-	if m.Record == nil {
-		return s.LastMachine != "" && s.LastMachine == m.Facts.MachineID
-	}
-	return m.Record.Name == s.Name && m.Record.ClusterID == s.Bundle.ClusterID &&
-		(s.LastMachine == "" || s.LastMachine == m.Facts.MachineID)
+	return m.RecordedAs(s.Spec) && (s.LastMachine == "" || s.LastMachine == m.Facts.MachineID)
 }
 
 // usesVolume reports whether a machine may write to the volume.
@@ -104,7 +109,7 @@ func (t *taking) holder() volume.Holder {
 	}
 	for _, m := range t.others {
 		switch {
-		case i == nil || !m.Reached() || m.Facts.MachineID != i.MachineID:
+		case i == nil || !m.Reached() || sameMachine(m, t.f) || m.Facts.MachineID != i.MachineID:
 		case usesVolume(m):
 			return volume.Using
 		default:
@@ -131,12 +136,17 @@ func (t *taking) step(ctx context.Context) (done bool, err error) {
 	case volume.Format, volume.Mount:
 		return false, t.mount(ctx, d.Action)
 	}
+	return false, t.refuse(d.Reason, d.Next)
+}
+
+// refuse returns the refusal to take the volume.
+func (t *taking) refuse(cause, next string) error {
 	unchanged := problem.Nothing
 	if t.released != "" {
 		unchanged = "the data; the member is stopped, and its volume is unmounted on " + t.released +
 			", so that it can be detached there."
 	}
-	return false, refusal("Volume of etcd member not usable", t.s, nil, d.Reason, unchanged, d.Next)
+	return refusal("Volume of etcd member not usable", t.s, nil, cause, unchanged, next)
 }
 
 // mount mounts the volume.

@@ -148,13 +148,13 @@ func (cl *cluster) clearFormer(ctx context.Context, s Spec) error {
 	if s.Volume == nil || s.Former == nil {
 		return nil
 	}
-	old := cl.observe(ctx, s, s.Name, s.Former)
+	old := cl.observeInTime(ctx, s, s.Name, s.Former)
 	switch {
 	case !old.Reached():
 		problem.Progress(ctx, "etcd %s: its former machine %s does not answer and is not changed: %s", s.Name, old.Address,
 			old.Err)
 		return nil
-	case old.Record == nil || !s.wasOn(old) || usesVolume(old):
+	case !s.wasOn(old) || usesVolume(old):
 		return nil
 	}
 	if _, err := cl.machine(s.Former).Change(ctx, host.Change{}, s.ArchiveAction(machine.Clear, true)); err != nil {

@@ -37,7 +37,9 @@ func TestHolder(t *testing.T) {
 			m.Record = &machine.Record{Name: name, ClusterID: cluster}
 		})
 	}
-	others := recorded(old, "a", "cp9")
+	own, others := recorded(old, "a", "cp3"), recorded(old, "a", "cp9")
+	stopped := own
+	stopped.Unit.Active, stopped.Volume.At = "", "8:16"
 	for name, c := range map[string]struct {
 		former   bool
 		identity *volume.Identity
@@ -49,16 +51,18 @@ func TestHolder(t *testing.T) {
 		"idle":                              {false, identity, idle, volume.Idle},
 		"silent":                            {false, identity, silent, volume.Unknown},
 		"rebuilt":                           {false, identity, rebuilt, volume.Unknown},
-		"leaves, etcd runs":                 {true, identity, running, volume.Leaving},
-		"leaves, mounted":                   {true, identity, mounted, volume.Leaving},
+		"leaves, etcd runs":                 {true, identity, own, volume.Leaving},
+		"leaves, mounted":                   {true, identity, stopped, volume.Leaving},
 		"leaves, idle":                      {true, identity, idle, volume.Idle},
 		"leaves, silent":                    {true, identity, silent, volume.Unknown},
-		"leaves, not attached here":         {true, nil, running, volume.Leaving},
+		"leaves, not attached here":         {true, nil, own, volume.Leaving},
 		"leaves, idle and not attached":     {true, nil, idle, volume.Unknown},
+		"etcd of nobody runs there":         {true, nil, running, volume.Unknown},
+		"its record there was lost":         {true, identity, running, volume.Using},
+		"mounted, and its record was lost":  {true, identity, mounted, volume.Using},
 		"its former machine was rebuilt":    {true, identity, rebuilt, volume.Unknown},
 		"its former machine is another's":   {true, nil, others, volume.Unknown},
 		"its former machine has a neighbor": {true, identity, others, volume.Using},
-		"it is recorded there":              {true, nil, recorded(old, "a", "cp3"), volume.Leaving},
 		"the address is another cluster's":  {true, nil, recorded(old, "b", "cp3"), volume.Unknown},
 		"the address is another machine's":  {true, nil, recorded("3", "a", "cp3"), volume.Unknown},
 		"the address is a stranger's":       {true, nil, rebuilt, volume.Unknown},

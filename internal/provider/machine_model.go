@@ -24,6 +24,8 @@ type machineModel struct {
 	bundle *pki.Bundle // nil until it is opened, and while pki or the provider's seal is unknown
 	remedy string      // next step for drift that no update can repair
 	newID  bool        // the next update changes the ID
+
+	newMachine bool // the machine is another one than that of the state, which the next update changes
 }
 
 func (m *machineModel) shared() *machineModel { return m }

@@ -106,6 +106,7 @@ func (r *machineResource[M, P, S, T]) decodePlan(
 		diags.Append(req.State.Get(ctx, state)...)
 		state.shared().bundle = r.session.prior(state.shared().PKI)
 		state.shared().newID = isSet(ctx, req.Private, newIDKey, diags)
+		state.shared().newMachine = isSet(ctx, req.Private, newMachineKey, diags)
 	}
 	if !req.Plan.Raw.IsNull() {
 		plan = new(M)
@@ -115,8 +116,11 @@ func (r *machineResource[M, P, S, T]) decodePlan(
 	return plan, state
 }
 
-// newIDKey is the private-state key that records that the next update changes the ID.
-const newIDKey = "new_id"
+// The private-state keys that record what the next update changes.
+const (
+	newIDKey      = "new_id"
+	newMachineKey = "new_machine"
+)
 
 // keepSet records in the private state whether a key is set. It writes nothing if nothing changes: Terraform treats a
 // difference of the private state as a change of the resource.
@@ -206,6 +210,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 	}
 	m.fill(status)
 	keepSet(ctx, req, resp, newIDKey, m.shared().newID)
+	keepSet(ctx, req, resp, newMachineKey, m.shared().newMachine)
 	r.session.disruption().observed(r.domain.priorObject(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }

@@ -134,10 +134,24 @@ func (m *etcdMemberModel) fill(s etcd.Status) {
 		m.ID = types.StringNull()
 	}
 	m.Learner = types.BoolValue(s.Learner)
-	m.MachineID = types.StringValue(s.MachineID)
+	m.fillMachine(s)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Expiry = timeString(s.CertificateExpiry)
 	m.Drift, m.remedy, m.newID = stringList(s.Drift), s.Remedy, s.NewID
+}
+
+// fillMachine sets the machine on which the member ran last. A machine that does not have the member may have got its
+// address: the former one stays, because it tells whether data is the newest copy, and where the member may be stopped.
+func (m *etcdMemberModel) fillMachine(s etcd.Status) {
+	m.newMachine = false
+	switch {
+	case s.Holds, m.MachineID.IsNull() && s.MachineID != "": // an import has observed none yet
+		m.MachineID = types.StringValue(s.MachineID)
+	case m.MachineID.IsUnknown(): // a Create that failed before the machine had the member
+		m.MachineID = types.StringNull()
+	default:
+		m.newMachine = s.MachineID != "" && s.MachineID != m.MachineID.ValueString()
+	}
 }
 
 // keepObserved plans the last observed values, because the machine is not changed.
@@ -157,7 +171,7 @@ func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel,
 	if state.Learner.ValueBool() { // it is promoted
 		m.Learner = types.BoolUnknown()
 	}
-	if m.moves(state) {
+	if m.moves(state) || state.newMachine {
 		m.MachineID = types.StringUnknown()
 	}
 	if drifted(state.Drift) || m.moves(state) || m.restoreDue(state) || m.rotated(&state.machineModel, pki.EtcdPart) ||

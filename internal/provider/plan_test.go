@@ -320,6 +320,13 @@ func TestPlansShowWhatChanges(t *testing.T) {
 				"id": "a6c7 -> (known after apply)",
 			},
 		},
+		"a member whose machine was rebuilt": {
+			"kube_etcd_member", memberOutputs, with(member, drift), member, `{"new_id":"dHJ1ZQ==","new_machine":"dHJ1ZQ=="}`,
+			map[string]string{
+				"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry,
+				"id": "a6c7 -> (known after apply)", "machine_id": "m1 -> (known after apply)",
+			},
+		},
 		"a member's bundle, of which etcd's part stays": {
 			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"pki": resealed}), "",
 			map[string]string{"pki": text + " -> " + resealed},

@@ -132,6 +132,7 @@ func (r *etcdMemberResource) updateOn(
 ) (etcd.Status, error) {
 	defer changing(s)()
 	s.LastMachine, s.LastID = before.MachineID.ValueString(), before.ID.ValueString()
+	s.NewRestore = after.restoreDue(before)
 	if after.moves(before) {
 		s.Former = r.session.machine(addressOf(before.Host).ValueString())
 		s.FormerOutage = r.session.outage(s.Former, s.Bundle)

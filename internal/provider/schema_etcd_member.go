@@ -132,10 +132,11 @@ func etcdMemberComputed() map[string]schema.Attribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 	}
 	return map[string]schema.Attribute{
-		"id":                     seen("Member ID in etcd, hexadecimal."),
-		"client_url":             seen("URL at which API servers reach the member."),
-		"peer_url":               seen("URL at which the other members reach it."),
-		"machine_id":             machineIDSchema(),
+		"id":         seen("Member ID in etcd, hexadecimal."),
+		"client_url": seen("URL at which API servers reach the member."),
+		"peer_url":   seen("URL at which the other members reach it."),
+		"machine_id": seen("`/etc/machine-id` of the machine on which the member ran last. It stays while a machine " +
+			"without the member has its address, and changes when the member runs on another machine."),
 		"config_digest":          digestSchema(),
 		"certificate_expires_at": expirySchema("the member's certificates"),
 		"learner": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member " +

@@ -71,7 +71,8 @@ type Action struct {
 	Remount bool        // of Start: mount the volume again before
 	Returns bool        // of Start: with the manifest that kubeadm has written
 	Volume  host.Script // of Clear and Leave: what happens to the volume when nothing uses it any more
-	// KeepRecord of Clear: the record stays until RemoveNode. A removal that was cut off is recognized by it.
+	// KeepRecord of Clear: the record stays until RemoveNode. A removal that was cut off is recognized by it. Of Retire:
+	// the record stays until RetireForRestore replaces it.
 	KeepRecord bool
 	Stage      host.Script // of Leave: what is written to the volume before the member stops
 
@@ -120,8 +121,11 @@ func (a Action) verbScript() host.Script {
 		}
 		return runtimeFunctions() + "member_stop\n" + remount + "member_start\n"
 	case Retire:
-		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath) +
-			host.Flush(a.removedFrom()...)
+		gone := []string{layout.EnvPath}
+		if !a.KeepRecord {
+			gone = append(gone, layout.RecordPath)
+		}
+		return stopTimers() + a.stopScript() + a.dataScript() + host.Discard(gone...) + host.Flush(a.removedFrom()...)
 	case Clear:
 		forget := forgetScript()
 		if a.KeepRecord {

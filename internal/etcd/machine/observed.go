@@ -219,6 +219,20 @@ func (f Observed) Holds(s Spec) bool {
 	return !f.Empty() && f.Foreign(s.Bundle.ClusterID, s.Directory()) == "" && (f.Record == nil || f.Record.Name == s.Name)
 }
 
+// HasMemberOf reports whether the machine is the one on which the member of s ran last: it has the data and the record
+// of the member, or its volume, mounted under the ID of this machine. Another machine may have its address by now.
+func (f Observed) HasMemberOf(s Spec) bool {
+	if i := f.Volume.Identity; s.Volume != nil && i != nil {
+		return f.Volume.InPlace() && f.HoldsVolume(s) && i.MachineID == f.Facts.MachineID
+	}
+	return f.Data && f.RecordedAs(s)
+}
+
+// RecordedAs reports whether the record of the machine is that of the member of s.
+func (f Observed) RecordedAs(s Spec) bool {
+	return f.Record != nil && f.Record.Name == s.Name && f.Record.ClusterID == s.Bundle.ClusterID
+}
+
 // After returns the machine as it is once c is applied and the unit is started. It saves
 // an observation of what was just written.
 func (f Observed) After(s Spec, c host.Change) Observed {

@@ -163,18 +163,28 @@ func (s Spec) prefixed(words []string) []string {
 
 // HoldsVolume reports whether the machine has the volume of the member, mounted or not.
 func (f Observed) HoldsVolume(s Spec) bool {
-	i := f.Volume.Identity
-	return s.Volume != nil && i != nil && i.ClusterID == s.Bundle.ClusterID && i.Name == s.Name &&
-		i.State != volume.Removed
+	return f.hasVolumeOf(s) && f.Volume.Identity.State != volume.Removed
 }
 
-// WantVolume returns whose volume the machine should have. last is the machine that the member was on before.
-func (s Spec) WantVolume(f Observed, last string) volume.Want {
-	if last == "" && f.Data && f.Record != nil && f.Record.Name == s.Name && f.Record.ClusterID == s.Bundle.ClusterID {
+// VolumeSaysRemoved reports whether the machine has the volume of the member, and the member has left its cluster.
+func (f Observed) VolumeSaysRemoved(s Spec) bool {
+	return f.hasVolumeOf(s) && f.Volume.Identity.State == volume.Removed
+}
+
+func (f Observed) hasVolumeOf(s Spec) bool {
+	i := f.Volume.Identity
+	return s.Volume != nil && i != nil && i.ClusterID == s.Bundle.ClusterID && i.Name == s.Name
+}
+
+// WantVolume returns whose volume the machine should have. last is the machine that the member was on before. restores
+// says that a restore was requested that replaces its data.
+func (s Spec) WantVolume(f Observed, last string, restores bool) volume.Want {
+	if last == "" && f.Data && f.RecordedAs(s) {
 		last = f.Facts.MachineID // its record says so
 	}
 	return volume.Want{
 		Spec: *s.Volume, ClusterID: s.Bundle.ClusterID, Name: s.Name, MachineID: f.Facts.MachineID, Last: last,
+		Restores: restores,
 	}
 }
 

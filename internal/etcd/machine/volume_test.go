@@ -89,6 +89,50 @@ func TestRecordOfVolume(t *testing.T) {
 	}
 }
 
+// TestHasMemberOf: which machine is the one that a member ran on last. Another one may have its address by now.
+func TestHasMemberOf(t *testing.T) {
+	s := onVolume(t)
+	i := s.VolumeIdentity(Observed{Facts: host.Facts{MachineID: thisMachine}}, ID{Member: 0xb, Cluster: 0xa})
+	elsewhere, removed, other, foreign := i, i, i, i
+	elsewhere.MachineID, removed.State, other.Name, foreign.ClusterID = otherMachine, volume.Removed, "cp2", "x"
+	unmounted := has(s, &i, true)
+	unmounted.Volume.At = ""
+	for name, c := range map[string]struct {
+		f    Observed
+		want bool
+	}{
+		"in place":                            {has(s, &i, false), true},
+		"in place, its identity was lost":     {has(s, nil, true), true},
+		"neither identity nor record":         {has(s, nil, false), false},
+		"not mounted":                         {unmounted, false},
+		"another machine has mounted it last": {has(s, &elsewhere, true), false},
+		"it was removed":                      {has(s, &removed, true), false},
+		"the volume of another member":        {has(s, &other, true), false},
+		"the volume of another cluster":       {has(s, &foreign, true), false},
+		"nothing":                             {Observed{Facts: host.Facts{MachineID: thisMachine}}, false},
+	} {
+		if got := c.f.HasMemberOf(s); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	s = specAt(t, "10.0.0.11")
+	whole := Observed{Data: true, Record: &Record{ClusterID: s.Bundle.ClusterID, Name: s.Name}}
+	emptied, unrecorded, renamed, alien := whole, whole, whole, whole
+	emptied.Data, unrecorded.Record = false, nil
+	renamed.Record = &Record{ClusterID: s.Bundle.ClusterID, Name: "cp9"}
+	alien.Record = &Record{ClusterID: "x", Name: s.Name}
+	for name, f := range map[string]Observed{
+		"emptied": emptied, "unrecorded": unrecorded, "another member's": renamed, "another cluster's": alien,
+	} {
+		if f.HasMemberOf(s) {
+			t.Errorf("%s: it has the member", name)
+		}
+	}
+	if !whole.HasMemberOf(s) {
+		t.Error("a machine with the data and the record does not have the member")
+	}
+}
+
 // TestTakeVolumeWithAnOldRecord: a machine that had the member before does not keep what it knew of it.
 func TestTakeVolumeWithAnOldRecord(t *testing.T) {
 	s := onVolume(t)

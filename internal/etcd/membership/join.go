@@ -62,6 +62,9 @@ func NextJoinStep(v View, s JoiningMember) JoinStep {
 		return unlistedStep(v, s)
 	}
 	if s.Data && s.MemberID != 0 && s.MemberID != entry.ID {
+		if there, elsewhere := v.Member(s.MemberID); elsewhere {
+			return elsewhereStep(v, there, s)
+		}
 		return JoinStep{Kind: JoinArchive, Reason: fmt.Sprintf("it belongs to member %x, which is no longer in the cluster",
 			s.MemberID)}
 	}
@@ -93,9 +96,8 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 	if moved, there := v.Member(s.MemberID); there && s.Volume && s.Data {
 		return moveStep(v, moved, s)
 	}
-	if there, listed := v.Member(s.MemberID); listed && there.Healthy && s.Data {
-		return JoinStep{Kind: JoinRefuse, ID: there.ID, Reason: fmt.Sprintf("the cluster lists the member of this machine, "+
-			"%x, at %v and not at %s (etcdctl member update sets it back)", there.ID, there.PeerURLs, s.PeerURL)}
+	if there, listed := v.Member(s.MemberID); listed && (s.Data || s.Running) {
+		return elsewhereStep(v, there, s)
 	}
 	if s.Data || s.Running {
 		return JoinStep{Kind: JoinArchive, Reason: "its member is no longer in the cluster's member list"}
@@ -112,6 +114,25 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 			"machine, which this one replaces"}
 	}
 	return JoinStep{Kind: JoinAdd}
+}
+
+// elsewhereStep returns the step of a machine that has a member which the cluster lists at another peer URL. The member
+// may be serving. Only if it is dead is it removed, by the rules for that, and only after that is its data archived.
+// What a volume has brought is never archived.
+func elsewhereStep(v View, there Member, s JoiningMember) JoinStep {
+	at := fmt.Sprintf("at %v and not at %s", there.PeerURLs, s.PeerURL)
+	switch {
+	case there.Healthy || s.Volume && s.Data:
+		if _, taken := v.ByPeerURL(s.PeerURL); !taken {
+			at += " (etcdctl member update sets it back)"
+		}
+		return JoinStep{Kind: JoinRefuse, ID: there.ID, Reason: fmt.Sprintf("the cluster lists the member of this machine, "+
+			"%x, %s", there.ID, at)}
+	case !there.Dead:
+		return JoinStep{Kind: JoinVerify, ID: there.ID}
+	}
+	return JoinStep{Kind: JoinRemove, ID: there.ID, Reason: "it is the dead member of this machine, which the cluster " +
+		"lists " + at}
 }
 
 // moveStep returns the step of a machine that has the volume of a member which the cluster lists at another machine.

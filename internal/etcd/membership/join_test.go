@@ -35,6 +35,11 @@ func TestNextJoinStep(t *testing.T) {
 	}
 	learnerElsewhere := there(func(m *Member) { m.Learner = true })
 	renamedElsewhere := there(func(m *Member) { m.Name = "old" })
+	swapped := func(letters string) View {
+		v := clusterOf(letters)
+		v.Members[3].PeerURLs, v.Members[4].PeerURLs = []string{"https://10.0.0.9:2380"}, []string{url}
+		return v
+	}
 	unnamedElsewhere := there(func(m *Member) { m.Name = "" })
 	for _, c := range []struct {
 		name string
@@ -120,8 +125,19 @@ func TestNextJoinStep(t *testing.T) {
 		{
 			"without a volume, data of a member that is elsewhere", silentElsewhere,
 			edit(onVolume, func(s *JoiningMember) { s.Volume = false }),
-			JoinStep{Kind: JoinArchive},
+			JoinStep{Kind: JoinVerify, ID: 4},
 		},
+		{"listed at another peer URL, silent at one look", silentElsewhere, running, JoinStep{Kind: JoinVerify, ID: 4}},
+		{
+			"listed at another peer URL, silent at one look, its data is gone", silentElsewhere,
+			edit(running, func(s *JoiningMember) { s.Data = false }),
+			JoinStep{Kind: JoinVerify, ID: 4},
+		},
+		{"listed at another peer URL, dead", moved, running, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"its address is another member's, silent at one look", swapped("Lhhsl"), running, JoinStep{Kind: JoinVerify, ID: 4}},
+		{"its address is another member's, dead", swapped("Lhhdl"), running, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"its address is another member's, and it serves", swapped("Lhhhl"), running, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"its volume came to another member's address", swapped("Lhhsl"), onVolume, JoinStep{Kind: JoinRefuse, ID: 4}},
 		{
 			"its volume came without data", moved, edit(onVolume, func(s *JoiningMember) { s.Data = false }),
 			JoinStep{Kind: JoinRemove, ID: 4},

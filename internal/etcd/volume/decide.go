@@ -40,8 +40,10 @@ type Want struct {
 	Name      string // of the member
 	MachineID string // of the machine on which it should be
 	// Last is the machine on which the member was last, by the state; "" if there is no state. A member with a state
-	// has data. It is MachineID too if the machine was rebuilt at its address: the state does not know the earlier one.
+	// has data.
 	Last string
+	// Restores says that a restore was requested that replaces this data.
+	Restores bool
 }
 
 // Decision is the next step, or a refusal.
@@ -54,9 +56,9 @@ type Decision struct {
 // Decide decides from what is observed what the machine does with the volume next. It is called again after each
 // step.
 //
-// Two invariants: a file system is only made where nothing is, and only for a member that has no data yet. And a volume
-// is only mounted for writing if no other machine can have it: this machine had it last, the other one was seen to have
-// stopped, or the user vouches for that.
+// Two invariants: a file system is only made where nothing is, and only for a member that has no data yet, or whose
+// data a restore replaces. And a volume is only mounted for writing if no other machine can have it: this machine had
+// it last, the other one was seen to have stopped, or the user vouches for that.
 func Decide(w Want, o Observed, holder Holder) Decision {
 	switch {
 	case holder == Leaving && (o.Device == "" || o.Identity == nil && (o.Kind == Ext4 || o.Kind == XFS)):
@@ -102,7 +104,7 @@ func contents(w Want, o Observed) *Decision {
 			"check it on the machine (fsck -n), then apply again")
 	case o.InPlace() && w.Last == w.MachineID && w.Last != "":
 		d = Decision{Action: Mount} // only its identity was lost
-	case w.Last != "":
+	case w.Last != "" && !w.Restores:
 		d = refuse(fmt.Sprintf("the member has data, but the volume %s has no %s of it", name, IdentityFile),
 			"attach the volume of the member; if it is lost, replace the member (terraform apply -replace=…), which then "+
 				"gets the data of the others")
@@ -135,6 +137,8 @@ func kindText(kind string) string {
 func whose(w Want, o Observed, holder Holder) Decision {
 	i := *o.Identity
 	since := i.MountedAt.UTC().Format(time.RFC3339)
+	// Also after a move that was cut off. Restores: this machine has made the file system for the restore.
+	own := i.MachineID == w.MachineID && (w.Restores || w.Last == "" || w.Last == w.MachineID || w.Last == i.From)
 	switch {
 	case i.ClusterID != w.ClusterID:
 		return refuse(fmt.Sprintf("the volume %s belongs to member %q of another cluster, %q (id %s)", w.Spec.Name(), i.Name,
@@ -144,9 +148,7 @@ func whose(w Want, o Observed, holder Holder) Decision {
 			"attach the volume of this member, then apply again")
 	case i.State == Removed:
 		return mounted(o, false) // its data is in an archive
-	case i.MachineID == w.MachineID && (w.Last == "" || w.Last == w.MachineID || w.Last == i.From):
-		return mounted(o, i.State == Member) // also after a move that was cut off
-	case w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last:
+	case !own && w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last:
 		return refuse(fmt.Sprintf("the volume %s was last mounted at %s by machine %s, but the member last ran on "+
 			"machine %s: it is not the newest copy of its data", w.Spec.Name(), since, i.MachineID,
 			w.Last), "attach the volume that the member used last; if it is lost, replace the member "+
@@ -157,6 +159,8 @@ func whose(w Want, o Observed, holder Holder) Decision {
 		return refuse(fmt.Sprintf("machine %s, which mounted the volume %s at %s, answers and still uses it", i.MachineID,
 			w.Spec.Name(), since), "stop etcd there and unmount the volume (systemctl disable --now etcd; umount "+
 			w.MountPath+"), then apply again")
+	case own:
+		return mounted(o, i.State == Member)
 	case i.State == Released || holder == Idle || w.Fenced:
 		return mounted(o, false)
 	}

@@ -47,6 +47,7 @@ func TestDecide(t *testing.T) {
 		holder Holder
 		last   string
 		fenced bool
+		anew   bool
 		want   Action
 		reason string
 	}{
@@ -61,8 +62,19 @@ func TestDecide(t *testing.T) {
 			o: with(blank, func(o *Observed) { o.Elsewhere = "/mnt" }), reason: "mounted at /mnt",
 		},
 
-		"blank, new member":       {o: blank, want: Format},
-		"blank, member with data": {o: blank, last: here, reason: "the member has data, but"},
+		"blank, new member":                           {o: blank, want: Format},
+		"blank, member with data":                     {o: blank, last: here, reason: "the member has data, but"},
+		"blank, member whose data a restore replaces": {o: blank, last: there, anew: true, want: Format},
+		"empty, member whose data a restore replaces": {o: attached(nil), last: there, anew: true, want: Mount},
+		"made for the restore": {
+			o: inPlace(identity(here, Member)), last: there, anew: true, want: Keep,
+		},
+		"an older copy, member whose data is replaced": {
+			o: attached(identity(third, Member)), last: there, anew: true, reason: "not the newest copy",
+		},
+		"files, member whose data a restore replaces": {
+			o: with(attached(nil), func(o *Observed) { o.Files = 1 }), last: there, anew: true, reason: "has 1 entries",
+		},
 		"partitions": {
 			o: with(blank, func(o *Observed) { o.Kind = "partitions" }), reason: "a partition table",
 		},
@@ -100,6 +112,12 @@ func TestDecide(t *testing.T) {
 		"own, from a third machine, and the member has run elsewhere since": {
 			o: attached(moved), last: third, fenced: true, reason: "not the newest copy",
 		},
+		"own, but a machine with the same ID uses it": {
+			o: attached(identity(here, Member)), last: here, holder: Using, fenced: true, reason: "still uses it",
+		},
+		"own, and it leaves a machine with the same ID": {
+			o: attached(identity(here, Member)), last: here, holder: Leaving, want: Release,
+		},
 		"own, new state":          {o: attached(identity(here, Member)), want: Mount},
 		"rebuilt at its address":  {o: attached(identity(there, Member)), last: here, reason: "does not answer"},
 		"rebuilt and fenced":      {o: attached(identity(there, Member)), last: here, fenced: true, want: Mount},
@@ -131,7 +149,7 @@ func TestDecide(t *testing.T) {
 	} {
 		w := Want{
 			Spec:      Spec{Device: "/dev/sdb", MountPath: "/srv/etcd", Fenced: c.fenced},
-			ClusterID: "c1", Name: "cp1", MachineID: here, Last: c.last,
+			ClusterID: "c1", Name: "cp1", MachineID: here, Last: c.last, Restores: c.anew,
 		}
 		got := Decide(w, c.o, c.holder)
 		if got.Action != c.want || !strings.Contains(got.Reason, c.reason) || (got.Reason == "") != (c.reason == "") ||
