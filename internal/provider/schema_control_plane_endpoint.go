@@ -115,7 +115,9 @@ func haproxySchema() schema.Attribute {
 				Validators: []validator.Map{mapvalidator.SizeAtLeast(1)},
 				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be " +
 					"the machines of the replicas. A change sets up added machines and cleans removed ones; if " +
-					"the machine with the virtual IP is removed, connections through it are closed.",
+					"the machine with the virtual IP is removed, connections through it are closed. To replace all " +
+					"machines, add the new ones in one apply, and remove the old ones in a second one: only the old ones " +
+					"know the replicas.",
 			},
 			"address6": schema.StringAttribute{
 				Optional: true,
@@ -141,8 +143,9 @@ func haproxySchema() schema.Attribute {
 			"virtual_router_id": schema.Int64Attribute{
 				Optional:   true,
 				Validators: []validator.Int64{int64validator.Between(1, 255)},
-				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from " +
-					"`address`. A change reloads keepalived.",
+				MarkdownDescription: "VRRP router id, 1–255, unique in the network. A change restarts keepalived on the " +
+					"machines without the virtual IP, and reloads it where the virtual IP is; connections may fail for " +
+					"less than a second. Default: derived from `address`.",
 			},
 			"vrrp": schema.StringAttribute{
 				Optional:   true,

@@ -87,6 +87,10 @@ if [ "$step" != take ]; then
   fi
 fi
 haproxy -c -q -f /etc/haproxy/kube/10-endpoint.cfg -f "$backends"
+# What was interrupted after it had changed the list, or failed, has left HAProxy with an older one.
+if systemctl is-active --quiet kube-endpoint-haproxy.service && outdated "$backends"; then
+  CHANGED="$CHANGED $backends"
+fi
 settle kube-endpoint-haproxy.service /etc/haproxy/kube/10-endpoint.cfg /etc/haproxy/kube/ca.crt "$backends"
 # What keepalived tracks is there before its configuration names it, and as long as it does.
 case $step in

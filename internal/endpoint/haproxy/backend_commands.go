@@ -9,6 +9,8 @@ import (
 )
 
 var (
+	//go:embed running.sh
+	runningScript host.Script
 	//go:embed backends.sh
 	backendsScript host.Script
 	//go:embed register.sh
@@ -38,14 +40,16 @@ const (
 	answerGone    = "gone"
 )
 
-// backendCommand returns the command of one script. Registrar.runOn adds the owner of the
+// backendCommand returns the command of one script, which does what to a replica. Registrar.runOn adds the owner of the
 // endpoint.
-func backendCommand(script host.Script, at server, seconds int) host.Command {
+func backendCommand(what string, script host.Script, at server, seconds int) host.Command {
 	vars := map[string]string{"name": at.Name, "address": "", "seconds": strconv.Itoa(seconds), "header": backendsHeader}
 	if at.Address.IsValid() {
 		vars["address"] = at.Address.String()
 	}
-	return host.Command{Script: withOwner(backendsScript + script), Vars: vars}
+	return host.Command{
+		What: what + " replica " + at.Name, Script: withOwner(runningScript + backendsScript + script), Vars: vars,
+	}
 }
 
 // answer splits the output of a script into its first word and the rest.

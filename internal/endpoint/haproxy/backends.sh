@@ -1,7 +1,6 @@
 # Shared functions of the commands that change the rotation. Go sets name, and address
 # and seconds where they are used. One lock per machine prevents replicas that register
 # and deregister at the same time, from any process, from losing each other's lines.
-run=/run/kube-endpoint
 backends=$config/20-backends.cfg
 
 if [ ! -e "$config/10-endpoint.cfg" ] || ! lock; then
@@ -12,21 +11,6 @@ unless_other
 
 ask() {
   /opt/kube/endpoint/ask "$run/haproxy.sock" "$1"
-}
-
-# answer SOCKET COMMAND: prints the answer to a command whose answer has a header. A HAProxy that ends meanwhile gives an
-# empty one.
-answer() {
-  answered=$(/opt/kube/endpoint/ask "$run/$1" "$2") || return 1
-  case $answered in *'#'*) printf '%s\n' "$answered" ;; *) return 1 ;; esac
-}
-
-# running: prints every server as HAProxy reports it: name, address, operational state
-# (2 is running), administrative state (0 is none), last check (3 is passed). It fails if HAProxy does not answer.
-running() {
-  shown=$(answer haproxy.sock 'show servers state kube-apiserver') || return 1
-  printf '%s\n' "$shown" |
-    awk '!/^#/ && NF >= 19 { print $4, ($5 ~ /:/ ? "[" $5 "]" : $5) ":" $19, $6, $7, $12 }'
 }
 
 # runs [STATE]: reports whether HAProxy has the server at $address (in that state).

@@ -82,6 +82,17 @@ func unreachableOf(seen map[string]balancer) error {
 	return errors.Join(all...)
 }
 
+// lostOf returns the errors of hosts that could not be reached, by name.
+func lostOf(seen map[string]balancer) map[string]error {
+	lost := map[string]error{}
+	for name, b := range seen {
+		if b.unreachable != nil {
+			lost[name] = b.unreachable
+		}
+	}
+	return lost
+}
+
 func reachableOf(seen map[string]balancer) map[string]balancer {
 	reachable := map[string]balancer{}
 	for name, b := range seen {

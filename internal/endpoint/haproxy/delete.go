@@ -37,15 +37,16 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := requireAbandoned(ctx, former.Spec, former.lost, o.Abandon, problem.Nothing); err != nil {
 		return err
 	}
+	if err := o.Superseded.Err(); err != nil {
+		return err
+	}
 	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
 		return err
 	}
-	lost := map[string]error{}
-	for name, b := range seen {
-		if b.unreachable != nil {
-			lost[name] = b.unreachable
-		}
+	if err := o.Superseded.Err(); err != nil {
+		return err
 	}
+	lost := lostOf(seen)
 	alone, err := cleanHosts(ctx, s, lost)
 	for _, why := range alone {
 		if o.LeftAlone != nil {
@@ -60,7 +61,7 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 
 // waitForReplicas waits until no replica is in rotation. If Terraform's graph has no edge between
 // the endpoint and its replicas, they are destroyed at the same time. What it returns was observed before a Create has
-// taken the endpoint over: the next step is to clean the hosts.
+// taken the endpoint over.
 func waitForReplicas(ctx context.Context, s Spec, o DeleteOptions) (map[string]balancer, error) {
 	since, reported := time.Now(), ""
 	for {

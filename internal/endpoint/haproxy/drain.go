@@ -2,6 +2,7 @@ package haproxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -23,7 +24,7 @@ const (
 
 // drain returns the command that takes a server out of rotation.
 func drain(name string, how leaving) host.Command {
-	c := backendCommand(drainScript, server{Name: name}, 0)
+	c := backendCommand("drain", drainScript, server{Name: name}, 0)
 	c.Vars["leaving"] = string(how)
 	return c
 }
@@ -50,6 +51,10 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 		return r.operationError("drained", name, "", err)
 	}
 	answers, err := r.runOnAll(ctx, drain(name, how))
+	var hang *hangError
+	if errors.As(err, &hang) {
+		return r.operationError("drained", name, "", err)
+	}
 	if err != nil {
 		return r.operationError("drained", name, "", r.undoDrain(ctx, name, err))
 	}
@@ -107,7 +112,7 @@ func (r *Registrar) Undrain(ctx context.Context, name string) error {
 }
 
 func (r *Registrar) undrain(ctx context.Context, name string, balancers []string) error {
-	answers, err := r.runOn(ctx, balancers, backendCommand(undrainScript, server{Name: name}, 0))
+	answers, err := r.runOn(ctx, balancers, backendCommand("return", undrainScript, server{Name: name}, 0))
 	if err != nil {
 		return err
 	}
@@ -188,7 +193,7 @@ func rotationTable(stats []stat) string {
 func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
 	timeout := orDefault(r.registration.DrainTimeout, endpoint.DefaultDrainTimeout)
 	answers, err := r.runOn(ctx, balancers,
-		backendCommand(waitScript, replica, int(timeout.Round(time.Second)/time.Second)))
+		backendCommand("wait for the sessions of", waitScript, replica, int(timeout.Round(time.Second)/time.Second)))
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func TestSilentHAProxy(t *testing.T) {
 		}
 		text := "set -eu\nlock() { :; }\nunless_other() { :; }\n" +
 			host.Assignments(map[string]string{"config": dir, "name": "a", "leaving": string(leavesOthers), "seconds": "1"}) +
-			backendsScript + "\nactive() { " + host.Script(active) + "; }\nput() { :; }\n" + script
+			runningScript + backendsScript + "\nactive() { " + host.Script(active) + "; }\nput() { :; }\n" + script
 		asked := strings.ReplaceAll(string(text), "/opt/kube/endpoint/ask", program)
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", asked).Output()
 		return string(out), err

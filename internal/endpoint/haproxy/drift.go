@@ -68,7 +68,22 @@ func serversDrift(s Spec, b balancer) []string {
 	if len(differences) > 0 { // the lines above describe the content
 		wanted.Content = []byte(b.facts.Files[backendsPath].Content)
 	}
-	return append(differences, endpoint.FileDrift(b.facts.Files, wanted, lineDrift)...)
+	return append(append(differences, endpoint.FileDrift(b.facts.Files, wanted, lineDrift)...), runningDrift(b)...)
+}
+
+// runningDrift describes servers that HAProxy runs with and its file does not list: it was not reloaded. During a
+// reload, it has the servers of before. A server that HAProxy lacks is the drift of its replica.
+func runningDrift(b balancer) []string {
+	if b.facts.Units[haproxyUnit].Active == "reloading" {
+		return nil
+	}
+	var differences []string
+	for _, running := range b.stats {
+		if s := (server{running.Name, running.Address}); !slices.Contains(b.servers, s) {
+			differences = append(differences, fmt.Sprintf("HAProxy runs with %s, which %s does not list", s, backendsPath))
+		}
+	}
+	return differences
 }
 
 func unitDrift(s Spec, b balancer) []string {

@@ -172,6 +172,15 @@ func (s Spec) label(name string) string {
 	return name + " (" + address + ")"
 }
 
+// labels returns the names and addresses of hosts for a message.
+func (s Spec) labels(hosts []string) string {
+	all := make([]string, 0, len(hosts))
+	for _, name := range hosts {
+		all = append(all, s.label(name))
+	}
+	return strings.Join(all, ", ")
+}
+
 func refusedError(s Spec, what string, err error) error {
 	return &problem.Problem{
 		Summary:   "Endpoint " + s.Address + " not " + what,

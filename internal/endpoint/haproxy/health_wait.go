@@ -17,7 +17,7 @@ import (
 const healthTimeout = 20 * time.Second
 
 // waitUntilHealthy waits until exactly one host holds the VIP and both programs run
-// on every reachable host.
+// on every reachable host. If a host cannot be reached, that one may hold it.
 func waitUntilHealthy(ctx context.Context, s Spec) (observed endpoint.Status, seen map[string]balancer, err error) {
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, healthTimeout, true,
 		func(ctx context.Context) (bool, error) {
@@ -50,6 +50,8 @@ func allHealthy(s Spec, seen map[string]balancer) bool {
 		return none
 	case s.watches() && none:
 		return true // another machine has it, or the election has not ended yet
+	case unreachableOf(seen) != nil && noHolder(s, seen):
+		return true // an unreachable host may have it, which checkReachable finds out
 	}
 	return oneHolder(s, seen)
 }

@@ -32,12 +32,74 @@ func leavingHosts(before, s Spec, seen map[string]balancer) Spec {
 	return abandoned
 }
 
-// stopLeavingHosts removes the address from hosts that leave. It returns those that cannot be
-// reached in lost.
-func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error, err error) {
+// observeLeaving observes the hosts that leave, and checks whether they may. seen are the hosts that stay.
+func observeLeaving(ctx context.Context, s, leaving Spec, seen map[string]balancer) (map[string]balancer, error) {
+	gone, err := observe(ctx, leaving, backendsQuery())
+	if err != nil {
+		return nil, refusedError(s, "changed", err)
+	}
+	if hang := hanging(leaving, gone); hang != nil {
+		return nil, &problem.Problem{
+			Summary: "Endpoint " + s.Address + " not changed", Host: hang.machines, Cause: hang.Error(),
+			Unchanged: problem.Nothing, Next: hangRemedy, Err: hang,
+		}
+	}
+	return gone, checkLeaving(s, leaving, seen, gone)
+}
+
+// checkLeaving refuses to take hosts out of the endpoint while only they know its replicas: the others would have the
+// address, and would send no request to a replica. seen are the hosts that stay, and gone those that leave, as observed
+// before the first change.
+func checkLeaving(s, leaving Spec, seen, gone map[string]balancer) error {
+	if len(allServers(seen)) > 0 {
+		return nil
+	}
+	refusal := &problem.Problem{
+		Summary: "Endpoint " + s.Address + " not changed", Attribute: "haproxy.hosts", Unchanged: problem.Nothing,
+	}
+	knowing := slices.DeleteFunc(names(gone), func(name string) bool { return len(gone[name].servers) == 0 })
+	if len(knowing) > 0 {
+		refusal.Host = leaving.labels(knowing)
+		refusal.Cause = "these hosts leave, and no host that stays has a list of the replicas: clients would lose the API"
+		refusal.Next = "apply twice: first keep one of these hosts in haproxy.hosts, so that the others get its list, then " +
+			"take it out"
+		return refusal
+	}
+	unknown, addresses := unreadLists(s, leaving, gone)
+	if len(unknown) == 0 || anyList(seen) || anyList(gone) {
+		return nil
+	}
+	refusal.Host, refusal.Err = leaving.labels(unknown), unreachableOf(gone)
+	refusal.Cause = "these hosts leave and cannot be read, and no other host has a list of the replicas: clients could " +
+		"lose the API: " + refusal.Err.Error()
+	refusal.Next = "make them reachable and apply again; if they are gone for good, " + host.AbandonRemedy(addresses...) +
+		": the replicas then register at the other hosts"
+	return refusal
+}
+
+// unreadLists returns the hosts that leave, cannot be read, and are not abandoned, with their addresses.
+func unreadLists(s, leaving Spec, gone map[string]balancer) (unread, addresses []string) {
+	for _, name := range names(lostOf(gone)) {
+		if at := leaving.Hosts[name].Address(); !s.Abandon.Covers(at, gone[name].unreachable) {
+			unread, addresses = append(unread, name), append(addresses, at)
+		}
+	}
+	return unread, addresses
+}
+
+// anyList reports whether one of the hosts has a list of servers.
+func anyList(seen map[string]balancer) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(seen)), balancer.hasList)
+}
+
+// stopLeavingHosts removes the address from hosts that leave. gone is what was observed of them. It returns those that
+// cannot be reached in lost.
+func stopLeavingHosts(
+	ctx context.Context, leaving Spec, gone map[string]balancer,
+) (lost map[string]error, err error) {
 	var mu sync.Mutex
-	lost = map[string]error{}
-	err = onHosts(names(leaving.Hosts), func(name string) error {
+	lost = lostOf(gone)
+	err = onHosts(names(reachableOf(gone)), func(name string) error {
 		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: withOwner(stopScript), Vars: leaving.ownerVars()})
 		if errors.Is(err, host.ErrUnreachable) {
 			mu.Lock()

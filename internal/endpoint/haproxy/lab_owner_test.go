@@ -81,7 +81,7 @@ func stepOtherEndpoints(f *fixture) {
 			f.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := r.runOnAll(f.ctx, backendCommand(drainScript, server{Name: "a"}, 0)); !errors.Is(err, errOther) {
+	if _, err := r.runOnAll(f.ctx, backendCommand("drain", drainScript, server{Name: "a"}, 0)); !errors.Is(err, errOther) {
 		f.Errorf("drained: %v", err)
 	}
 	if now := f.read(); len(now.Drift) > 0 || !maps.Equal(now.backends, before.backends) {

@@ -26,7 +26,8 @@ const (
 
 // checkReachable connects to every VIP from every other host. A network that drops the ARP replies
 // or the packets for an address that it has not assigned, as clouds do, would otherwise leave an
-// endpoint that only its holder reaches. With a single host nobody can check it.
+// endpoint that only its holder reaches. With a single host nobody can check it. If no host that can be reached has the
+// VIP, they find out whether one of the others does.
 func checkReachable(ctx context.Context, s Spec, seen map[string]balancer) error {
 	if s.HandOver != "" && len(holders(s.Address, seen)) == 0 {
 		return nil // what others reach at the address is another machine
@@ -95,6 +96,16 @@ func notReachedError(s Spec, vip string, seen map[string]balancer, failed map[st
 			cause = "the network does not pass on who has it"
 		}
 		lines = append(lines, line)
+	}
+	if holder == "" {
+		return &problem.Problem{
+			Summary: "Endpoint " + s.Address + " does not answer", Host: s.labels(names(lostOf(seen))),
+			Cause: fmt.Sprintf("no host that can be reached has %s, and %s do not reach it on a host that cannot", vip,
+				strings.Join(names(failed), ", ")),
+			Unchanged: "the configuration is in place on every reachable host.",
+			Next:      "make them reachable, or read the journal of " + keepalivedUnit + " on the others, then apply again",
+			Detail:    "  " + strings.Join(lines, "\n  "),
+		}
 	}
 	return &problem.Problem{
 		Summary: "Endpoint " + vip + " cannot be reached from other machines",

@@ -29,4 +29,10 @@ func TestNotReachedError(t *testing.T) {
 			t.Errorf("%q: %v, want %q", neighbour, err, want)
 		}
 	}
+	seen["a"] = balancer{unreachable: host.ErrUnreachable}
+	err = notReachedError(s, s.Address, seen, map[string]string{"b": "FAILED"})
+	if !strings.Contains(err.Error(), "Host: a (10.0.0.11)\n") || strings.Contains(err.Error(), "holds the address") ||
+		!strings.Contains(err.Error(), "no host that can be reached has 10.0.0.100, and b do not reach it") {
+		t.Errorf("the holder cannot be reached: %v", err)
+	}
 }

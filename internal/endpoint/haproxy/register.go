@@ -66,7 +66,7 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 	if err := validateName("replica name", name); err != nil {
 		return r.operationError("deregistered", name, "", err)
 	}
-	answers, err := r.runOnAll(ctx, backendCommand(deregisterScript, server{Name: name}, 0))
+	answers, err := r.runOnAll(ctx, backendCommand("deregister", deregisterScript, server{Name: name}, 0))
 	if err != nil {
 		return r.operationError("deregistered", name, "", err)
 	}
@@ -82,7 +82,7 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 
 // registerCommand returns the command that puts a server into rotation.
 func registerCommand(at server, vip string) host.Command {
-	c := backendCommand(registerScript, at, int(checkTimeout.Seconds()))
+	c := backendCommand("register", registerScript, at, int(checkTimeout.Seconds()))
 	c.Vars["line"] = at.line(vip)
 	return c
 }

@@ -20,7 +20,7 @@ import (
 //
 // A balancer that cannot be reached is reported as progress and skipped if another one answers: a
 // dead machine sends no requests. If it comes back with an outdated list of replicas, Registered
-// reports it.
+// reports it. While a balancer hangs, nothing is changed on any: it may serve.
 type Registrar struct {
 	registration endpoint.Registration
 	machine      func(address string) *host.Host
@@ -91,9 +91,37 @@ func (r *Registrar) spec() Spec {
 	return s
 }
 
-// runOnAll runs c on every balancer. At least one must be reachable.
+// runOnAll runs c on every balancer that can be reached, which must be at least one. Before that, all are asked whether
+// they answer: it returns a *hangError if one hangs.
 func (r *Registrar) runOnAll(ctx context.Context, c host.Command) (map[string]string, error) {
-	return r.runOn(ctx, names(r.registration.Hosts), c)
+	s := r.spec()
+	seen := observeAll(ctx, s, host.Query{})
+	if hang := hanging(s, seen); hang != nil {
+		return nil, hang
+	}
+	var answering []string
+	var unreachable []error
+	for _, name := range names(seen) {
+		if err := seen[name].unreachable; errors.Is(err, host.ErrUnreachable) {
+			unreachable = append(unreachable, fmt.Errorf("balancer %s: %w", name, err))
+			continue
+		}
+		answering = append(answering, name)
+	}
+	if len(answering) == 0 && len(unreachable) > 0 {
+		return nil, errors.Join(unreachable...)
+	}
+	answers, err := r.runOn(ctx, answering, c)
+	if err == nil {
+		reportSkipped(ctx, unreachable)
+	}
+	return answers, err
+}
+
+func reportSkipped(ctx context.Context, unreachable []error) {
+	for _, err := range unreachable {
+		problem.Progress(ctx, "skipped: %v", err)
+	}
 }
 
 // runOn runs c on balancers for this endpoint: a machine that belongs to another endpoint
@@ -129,9 +157,7 @@ func (r *Registrar) runOn(ctx context.Context, balancers []string, c host.Comman
 	if len(balancers) > 0 && len(answers) == 0 {
 		return nil, errors.Join(unreachable...)
 	}
-	for _, err := range unreachable {
-		problem.Progress(ctx, "skipped: %v", err)
-	}
+	reportSkipped(ctx, unreachable)
 	return answers, nil
 }
 
@@ -145,6 +171,10 @@ func (r *Registrar) operationError(what, name, detail string, err error) error {
 	if errors.Is(err, errOther) {
 		p.Next = "give the replica the registration of its own cluster's endpoint (endpoint), and that endpoint hosts that " +
 			"no other one has (haproxy.hosts), then apply again"
+	}
+	var hang *hangError
+	if errors.As(err, &hang) {
+		p.Host, p.Unchanged, p.Next = hang.machines, "no balancer was changed.", hangRemedy
 	}
 	if detail != "" {
 		p.Detail = "  " + detail

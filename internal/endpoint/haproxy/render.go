@@ -72,7 +72,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 			{Path: unitDir + "multi-user.target.wants/" + haproxyUnit, Target: unitDir + haproxyUnit},
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
 		},
-		Script: withOwner(applyScript),
+		Script: withOwner(runningScript + applyScript),
 		Vars: with(s.ownerVars(), map[string]string{
 			"listed": listed, "servers": servers, "hung": s.hung(b), "step": s.step(),
 			"vips": strings.Join(s.vips(), " "),

@@ -52,6 +52,11 @@ func holders(address string, seen map[string]balancer) []string {
 	return holders
 }
 
+// noHolder reports whether no host has any of the virtual IPs.
+func noHolder(s Spec, seen map[string]balancer) bool {
+	return !slices.ContainsFunc(s.vips(), func(address string) bool { return len(holders(address, seen)) > 0 })
+}
+
 // oneHolder reports whether exactly one host has virtual IPs, and has all of them.
 func oneHolder(s Spec, seen map[string]balancer) bool {
 	first := holders(s.Address, seen)

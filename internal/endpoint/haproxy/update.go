@@ -17,8 +17,9 @@ import (
 // Hosts that leave stop their keepalived first, because the others will no longer listen to them.
 // New hosts start last, because only then the holder sends them the advertisements that keep them
 // from taking the address. Hosts that only records name, because their addition failed, are cleaned before anything
-// else: the records forget them next. If the way in which advertisements are sent changes, all hosts but the
-// holder stop and start again in the same way.
+// else: the records forget them next. The last hosts that know the replicas do not leave. If the way in which
+// advertisements are sent changes, or the virtual router, all hosts but the holder stop and start again in the same
+// way.
 func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := s.validate(); err != nil {
 		return endpoint.Status{}, refusedError(s, "changed", err)
@@ -47,6 +48,10 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := checkUpdate(ctx, before, s, seen, leaving, former.Spec); err != nil {
 		return endpoint.Status{}, err
 	}
+	gone, err := observeLeaving(ctx, s, leaving, reachable)
+	if err != nil {
+		return endpoint.Status{}, err
+	}
 	if _, err := cleanHosts(ctx, former.Spec, former.lost); err != nil {
 		return endpoint.Status{}, err
 	}
@@ -56,7 +61,7 @@ func Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
 	if err := installOn(ctx, s, reachable); err != nil {
 		return endpoint.Status{}, err
 	}
-	lost, err := stopLeavingHosts(ctx, leaving)
+	lost, err := stopLeavingHosts(ctx, leaving, gone)
 	if err != nil {
 		return endpoint.Status{}, err
 	}

@@ -35,9 +35,12 @@ func TestRenderMulticast(t *testing.T) {
 	check(t, "another way", bad.validate(), "neither unicast nor multicast")
 }
 
-// TestToStop: hosts that send advertisements in different ways never run at the same time.
+// TestToStop: hosts that do not hear each other's advertisements never run at the same time.
 func TestToStop(t *testing.T) {
-	unicast, multicast := threeHosts(), withMulticast(threeHosts())
+	unicast, multicast, another := threeHosts(), withMulticast(threeHosts()), threeHosts()
+	another.VirtualRouterID = unicast.routerID()%255 + 1
+	explicit := threeHosts()
+	explicit.VirtualRouterID = unicast.routerID()
 	stopped := func(b balancer) balancer {
 		b.facts.Units = map[string]host.UnitState{keepalivedUnit: {Load: "loaded", Active: "inactive"}}
 		return b
@@ -62,6 +65,17 @@ func TestToStop(t *testing.T) {
 			"cp1": stopped(asRendered(unicast, "cp1")), "cp2": held(asRendered(multicast, "cp2"), "10.0.0.100"),
 			"cp3": asRendered(multicast, "cp3"),
 		}, []string{"cp3"}},
+		"another virtual router": {another, map[string]balancer{
+			"cp1": asRendered(unicast, "cp1"), "cp2": held(asRendered(unicast, "cp2"), "10.0.0.100"),
+			"cp3": asRendered(unicast, "cp3"),
+		}, []string{"cp1", "cp3"}},
+		"another virtual router, the holder has changed": {another, map[string]balancer{
+			"cp1": asRendered(unicast, "cp1"), "cp2": held(asRendered(another, "cp2"), "10.0.0.100"),
+			"cp3": stopped(asRendered(unicast, "cp3")),
+		}, []string{"cp1"}},
+		"the same virtual router, by its number": {explicit, map[string]balancer{
+			"cp1": asRendered(unicast, "cp1"), "cp2": held(asRendered(unicast, "cp2"), "10.0.0.100"),
+		}, nil},
 		"a new host": {multicast, map[string]balancer{
 			"cp1": {}, "cp2": held(asRendered(multicast, "cp2"), "10.0.0.100"),
 		}, nil},
