@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -110,11 +111,9 @@ func (s Spec) storedAt(resource string) string {
 // replicas already write with the remaining key, because they are within one stage.
 func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error {
 	to := s.Bundle.Generation(pki.EncryptionPart)
-	if f.Record.Generations[pki.EncryptionPart] == to || pki.StageOf(to) != pki.Steady {
-		return nil
-	}
 	joins := f.Record.ClusterID == "" // its own API server does not run yet; the others rewrite
-	if joins && s.Store == nil {
+	there := f.Record.Generations[pki.EncryptionPart] == to && (!joins || f.TakesOver(s.Replica))
+	if there || pki.StageOf(to) != pki.Steady || joins && s.Store == nil {
 		return nil
 	}
 	left, err := findStaleObjects(ctx, s)
@@ -125,24 +124,41 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error 
 		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(),
 			"fix this, then apply again: only what is left is rewritten.")
 	}
-	return staleObjectsProblem(s, left, joins)
+	return staleObjectsProblem(s, left, joins, goesBack(s, f))
+}
+
+// goesBack reports whether the replica goes back to the encryption stage of s. A new replica has no stage yet, but a
+// bundle that has come from the stage before has its encryption.
+func goesBack(s Spec, f machine.Observed) bool {
+	if f.Record.ClusterID == "" {
+		return s.Bundle.EncryptionRotation.Other == nil
+	}
+	return f.Record.Generations[pki.EncryptionPart] > s.Bundle.Generation(pki.EncryptionPart)
 }
 
 // staleObjectsProblem returns why the objects that are left keep the replica from its stage, or
-// nil. Other replicas may still rewrite them for one that joins.
-func staleObjectsProblem(s Spec, left staleObjects, joins bool) error {
-	to := s.Bundle.Generation(pki.EncryptionPart)
+// nil. Other replicas may still rewrite them for one that joins. On the way back, no stage is proposed: to raise the
+// number again introduces another key.
+func staleObjectsProblem(s Spec, left staleObjects, joins, back bool) error {
+	if len(left) == 0 {
+		return nil
+	}
 	cause := left.String() + " stored in etcd with another encryption than the current one: at this stage they would " +
 		"become unreadable, or stay unencrypted"
+	before := s.Bundle.Generation(pki.EncryptionPart) - 1
 	switch {
-	case len(left) == 0:
-		return nil
+	case joins && back:
+		return rotationNotYet(s, cause, "apply the other replicas first; where there are none, use the bundle with the "+
+			"encryption of these objects (an earlier state of kube_pki_bundle).")
 	case joins:
 		return rotationNotYet(s, cause, fmt.Sprintf("apply the other replicas first; where there are none, set "+
-			"rotation.encryption back to %d.", to-1))
+			"rotation.encryption back to %d.", before))
+	case back:
+		return rotationRefused(s, cause, "look for what keeps the API server from rewriting these objects, then apply "+
+			"again. Do not raise rotation.encryption before that: it would introduce another key.")
 	}
 	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps "+
-		"the API server from rewriting these objects.", to-1))
+		"the API server from rewriting these objects.", before))
 }
 
 // String describes the counts, such as "3 secrets are".
@@ -154,9 +170,11 @@ func (l staleObjects) String() string {
 	return strings.Join(counts, " and ") + " are"
 }
 
-// rewriteInRotation rewrites what is stored with the other key of a rotation once every replica writes with the one in
-// use: the new one when that is adopted, and the previous one when the rotation goes back. The last replica to take
-// this stage therefore does it. The stage that drops the other key checks again.
+// rewriteInRotation rewrites what is stored with the other key of a rotation once every replica writes with the one
+// in use: the new one when that is adopted, and the previous one when the rotation goes back. The last replica to
+// take this stage therefore does it. The stage that drops the other key checks again. If nobody knows whether
+// another replica writes with the key in use, that is an error as long as there is something to rewrite: no later
+// apply would do it.
 func (r *Replicas) rewriteInRotation(ctx context.Context, s Spec) error {
 	switch stage := s.Bundle.EncryptionRotation.Stage(); {
 	case stage == pki.Steady:
@@ -165,11 +183,19 @@ func (r *Replicas) rewriteInRotation(ctx context.Context, s Spec) error {
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
-	if err != nil || !allAtGeneration(s, pki.EncryptionPart, others) {
+	if err != nil {
 		return err
 	}
+	last, unseen := lastToTakeEncryption(s, others)
+	if !last {
+		return nil
+	}
 	left, err := findStaleObjects(ctx, s)
-	if err == nil && len(left) > 0 {
+	switch {
+	case err != nil || len(left) == 0:
+	case len(unseen) > 0:
+		err = errors.New(strings.Join(unseen, "; "))
+	default:
 		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err == nil && len(left) > 0 {
@@ -185,6 +211,23 @@ func (r *Replicas) rewriteInRotation(ctx context.Context, s Spec) error {
 		}
 	}
 	return nil
+}
+
+// lastToTakeEncryption reports whether no other replica is known to take the encryption stage of s later, and with it
+// the rewrite. unseen describes those of which that is unknown.
+func lastToTakeEncryption(s Spec, others []replicaStatus) (last bool, unseen []string) {
+	for _, st := range others {
+		switch {
+		case st.absent:
+		case st.foreign, st.between: // its takeover, or the end of its change, rewrites
+			return false, nil
+		case st.unknown != nil:
+			unseen = append(unseen, st.unseen())
+		case st.generations[pki.EncryptionPart] != s.Bundle.Generation(pki.EncryptionPart):
+			return false, nil
+		}
+	}
+	return true, unseen
 }
 
 // rewriteStaleObjects rewrites the given objects and looks again. If it is cut off, the next call has less to do.

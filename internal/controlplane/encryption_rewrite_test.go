@@ -138,6 +138,12 @@ func TestCheckNoStaleObjects(t *testing.T) {
 		},
 		{"a new replica", 0, 3, fakeStore{"/registry/secrets/a/b": old}, true, "apply the other replicas first"},
 		{"a new replica, unseen", 0, 3, nil, true, ""},
+		{
+			"a new replica, back, and something is encrypted", 1, 0,
+			fakeStore{"/registry/secrets/a/b": present},
+			true,
+			"an earlier state of kube_pki_bundle",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
@@ -152,6 +158,9 @@ func TestCheckNoStaleObjects(t *testing.T) {
 			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) || err != nil &&
 				!problem.Untouched(err) {
 				t.Errorf("%v, want %q", err, c.want)
+			}
+			if strings.Contains(cptest.Text(err), "-1") {
+				t.Errorf("a stage that does not exist is proposed: %v", err)
 			}
 			_, silent := c.store.(silentStore)
 			if errors.Is(err, errRotationNotYet) != (c.joins && err != nil && !silent) {
@@ -186,35 +195,69 @@ func TestRotated(t *testing.T) {
 }
 
 // TestStaleObjectsProblem: a replica that serves stays at its stage until nothing is left, and one
-// that joins waits for the others.
+// that joins waits for the others. No stage is proposed on the way back: the next key would be another one.
 func TestStaleObjectsProblem(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 3)
+	some := staleObjects{"secrets": {"a/b", "a/c", "d/e"}}
+	const proposal = "set rotation.encryption back to 2"
 	for _, c := range []struct {
-		name    string
-		left    staleObjects
-		joins   bool
-		want    string
-		waitFor bool
+		name        string
+		left        staleObjects
+		joins, back bool
+		want        []string
 	}{
-		{"nothing is left", staleObjects{}, false, "", false},
-		{"nothing is left for one that joins", nil, true, "", false},
-		{"some are left", staleObjects{"secrets": {"a/b", "a/c", "d/e"}}, false, "3 secrets are stored", false},
-		{"of an unknown number", staleObjects{"secrets": nil}, false, "0 secrets are stored", false},
+		{"nothing is left", staleObjects{}, false, false, nil},
+		{"nothing is left for one that joins", nil, true, false, nil},
+		{"some are left", some, false, false, []string{"3 secrets are stored", proposal}},
+		{"of an unknown number", staleObjects{"secrets": nil}, false, false, []string{"0 secrets are stored", proposal}},
+		{"some are left for one that joins", some, true, false, []string{"apply the other replicas first", proposal}},
+		{"some are left on the way back", some, false, true, []string{"3 secrets are stored", "then apply again"}},
 		{
-			"some are left for one that joins",
-			staleObjects{"secrets": {"a/b", "a/c", "d/e"}},
-			true,
-			"apply the other replicas first", true,
+			"some are left on the way back for one that joins", some, true, true,
+			[]string{"apply the other replicas first", "an earlier state of kube_pki_bundle"},
 		},
 	} {
-		err := staleObjectsProblem(s, c.left, c.joins)
-		if text := cptest.Text(err); (err == nil) != (c.want == "") || !strings.Contains(text, c.want) ||
-			err != nil && !strings.Contains(text, "set rotation.encryption back to 2") {
+		err := staleObjectsProblem(s, c.left, c.joins, c.back)
+		text := cptest.Text(err)
+		if (err == nil) != (len(c.want) == 0) || c.back && strings.Contains(text, proposal) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
-		if errors.Is(err, errRotationNotYet) != c.waitFor || err != nil && !problem.Untouched(err) {
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in %v", c.name, want, err)
+			}
+		}
+		if errors.Is(err, errRotationNotYet) != (c.joins && err != nil) || err != nil && !problem.Untouched(err) {
 			t.Errorf("%s: waited for: %v", c.name, err)
+		}
+	}
+}
+
+func TestGoesBack(t *testing.T) {
+	base := testSpec(t).Bundle
+	for name, c := range map[string]struct {
+		from, to int
+		joins    bool
+		want     bool
+	}{
+		"to the last stage":               {2, 3, false, false},
+		"a stage was missed":              {1, 3, false, false},
+		"back to the beginning":           {1, 0, false, true},
+		"back to the end of one before":   {4, 3, false, true},
+		"it joins at the last stage":      {2, 3, true, false},
+		"it joins at the beginning":       {1, 0, true, true},
+		"it joins at the end, taken back": {4, 3, true, true},
+	} {
+		s := testSpec(t)
+		s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
+		f := machine.Observed{Record: machine.Record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
+		if c.joins {
+			f = machine.Observed{}
+		}
+		s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
+		if got := goesBack(s, f); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
@@ -290,6 +333,48 @@ func TestRewriteInRotation(t *testing.T) {
 		}
 		if err := NewReplicas(nil).rewriteInRotation(t.Context(), s); errors.Is(err, errAsked) != c.asks {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRewriteWithUnseenReplica: what is left is named by the apply that leaves it, because no plan shows it afterwards.
+func TestRewriteWithUnseenReplica(t *testing.T) {
+	const old, present = "k8s:enc:secretbox:v1:key1:xx", "k8s:enc:secretbox:v1:key2:xx"
+	for value, want := range map[string]string{
+		old: "cannot determine the rotation stage of replica cp2 (127.0.0.1)", present: "",
+	} {
+		s := unreachable(t)
+		s.Bundle = cptest.At(t, encrypted(s.Bundle), pki.EncryptionPart, 2)
+		s.Store = fakeStore{"/registry/secrets/a/b": value}
+		s.Registrar = &recordingRegistrar{others: map[string]string{"cp1": "127.0.0.1:6443", "cp2": "127.0.0.1:6443"}}
+		r := NewReplicas(func(string) *host.Host { return s.Host })
+		err := r.rewriteInRotation(t.Context(), s)
+		if (err == nil) != (want == "") || !strings.Contains(cptest.Text(err), want) {
+			t.Errorf("%s: %v, want %q", value, err, want)
+		}
+	}
+}
+
+func TestLastToTakeEncryption(t *testing.T) {
+	s := testSpec(t)
+	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 2)
+	stands := func(g int) replicaStatus { return replicaStatus{generations: generations(0, g)} }
+	silent := replicaStatus{name: "cp3", unknown: errors.New("no route")}
+	for name, c := range map[string]struct {
+		others []replicaStatus
+		last   bool
+		unseen int
+	}{
+		"alone":                         {nil, true, 0},
+		"all are there":                 {[]replicaStatus{stands(2), {absent: true}}, true, 0},
+		"one is behind":                 {[]replicaStatus{stands(2), stands(1)}, false, 0},
+		"one is unknown":                {[]replicaStatus{stands(2), silent}, true, 1},
+		"one is behind, one is unknown": {[]replicaStatus{silent, stands(1)}, false, 0},
+		"one is changing":               {[]replicaStatus{stands(2), {unknown: errAsked, between: true}}, false, 0},
+		"one is not taken over":         {[]replicaStatus{stands(2), {unknown: errForeign, foreign: true}}, false, 0},
+	} {
+		if last, unseen := lastToTakeEncryption(s, c.others); last != c.last || len(unseen) != c.unseen {
+			t.Errorf("%s: %v, %q", name, last, unseen)
 		}
 	}
 }

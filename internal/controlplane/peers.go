@@ -29,19 +29,25 @@ import (
 type replicaStatus struct {
 	name, address string
 	port          int
-	host          *host.Host       // nil if the address is malformed
-	version       string           // of its API server, running or defined; "" if unknown
-	changing      bool             // a change was interrupted; only known for the replica itself
-	upgrading     bool             // and it was an upgrade that had begun
-	generations   map[pki.Part]int // of what is on disk and runs
-	encryption    string           // digest of its configuration; "" without one
-	unknown       error            // why the generations are unknown
-	runtime       string           // what runs it, as Replica.Runtime
-	absent        bool             // the machine is reachable and has no replica
-	foreign       bool             // it has machine.ForeignAPIServer
+	host          *host.Host          // nil if the address is malformed
+	version       string              // of its API server, running or defined; "" if unknown
+	changing      bool                // a change was interrupted; only known for the replica itself
+	upgrading     bool                // and it was an upgrade that had begun
+	generations   map[pki.Part]int    // of what is on disk and runs
+	keys          map[pki.Part]string // readKeys
+	unknown       error               // why the generations are unknown
+	between       bool                // because its processes run with other files than its machine has
+	runtime       string              // what runs it, as Replica.Runtime
+	absent        bool                // the machine is reachable and has no replica
+	foreign       bool                // it has machine.ForeignAPIServer
 }
 
 func (st replicaStatus) machine() string { return st.name + " (" + st.address + ")" }
+
+// unseen describes why the stage of the replica is unknown.
+func (st replicaStatus) unseen() string {
+	return fmt.Sprintf("cannot determine the rotation stage of replica %s: %v", st.machine(), st.unknown)
+}
 
 // otherReplicas reads the status of all other replicas of the endpoint.
 func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
@@ -138,8 +144,9 @@ func (st *replicaStatus) read(cluster string, f machine.Observed) {
 		st.unknown = errors.New("its machine holds " + machine.Describe(f.Record))
 	default:
 		st.version, st.runtime = f.EffectiveVersion(release.APIServer), f.Record.Runtime
-		st.encryption = f.Facts.Files[component.EncryptionConfigPath].SHA256
+		st.keys = readKeys(f)
 		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f, component.Names())
+		st.between = st.unknown != nil
 	}
 }
 

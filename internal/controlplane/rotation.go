@@ -27,13 +27,19 @@ var errRotationNotYet = errors.New("replicas out of step")
 // runs under the lock, so no other replica of this process is between two stages.
 //
 // What is created at one stage is trusted only at the adjacent stages. So no replica may move
-// to a stage that another replica could not follow to.
+// to a stage that another replica could not follow to. What is stored with a key that the stage drops is rewritten
+// before it is judged what the replica could no longer read.
 func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed) error {
-	if err := checkReadable(ctx, s, f); err != nil {
+	if err := r.checkStageChange(ctx, s, f); err != nil {
 		return err
 	}
+	return checkReadable(ctx, s, f)
+}
+
+// checkStageChange returns why the replica may not move to the stages of the bundle now, or nil if it is there.
+func (r *Replicas) checkStageChange(ctx context.Context, s Spec, f machine.Observed) error {
 	target, joins := s.Bundle.Generations(), f.Record.ClusterID == ""
-	if !joins && sameGenerations(f.Record.Generations, target) && !changesEncryption(s, f) {
+	if !joins && sameGenerations(f.Record.Generations, target) && !changesKeys(s, f) {
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
@@ -45,6 +51,9 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed
 	}
 	if !joins {
 		if err := checkOwnStage(s, f.Record.Generations, target, others); err != nil {
+			return err
+		}
+		if err := checkOwnKeys(s, f); err != nil {
 			return err
 		}
 	}
@@ -80,15 +89,17 @@ func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed
 	})
 }
 
-// othersRotated reports whether another replica is known to be at other generations than the bundle.
+// othersRotated reports whether another replica is known to be at other generations than the bundle, or to have another
+// CA or key there.
 func (r *Replicas) othersRotated(ctx context.Context, s Spec) bool {
 	others, err := r.otherReplicas(ctx, s)
-	return err == nil && anyRotated(others, s.Bundle.Generations())
+	return err == nil && anyRotated(s.Bundle, others)
 }
 
-func anyRotated(others []replicaStatus, target map[pki.Part]int) bool {
+func anyRotated(b *pki.Bundle, others []replicaStatus) bool {
 	return slices.ContainsFunc(others, func(st replicaStatus) bool {
-		return !st.absent && st.unknown == nil && !sameGenerations(st.generations, target)
+		return !st.absent && st.unknown == nil &&
+			(!sameGenerations(st.generations, b.Generations()) || len(otherKeys(b, st)) > 0)
 	})
 }
 
@@ -111,15 +122,12 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 		switch {
 		case st.absent, st.unknown != nil && answered && errors.Is(st.unknown, host.ErrUnreachable):
 		case st.unknown != nil:
-			unseen = append(unseen, fmt.Sprintf("cannot determine the rotation stage of replica %s: %v",
-				st.machine(), st.unknown))
+			unseen = append(unseen, st.unseen())
 		default:
 			problems, next := stagesApart(st, target)
 			far, steps = append(far, problems...), append(steps, next...)
-			if differs := otherEncryption(s.Bundle, st); differs != "" {
-				far = append(far, differs)
-				steps = append(steps, "use the bundle with which that replica was last applied (an earlier state of "+
-					"kube_pki_bundle)")
+			if differs := otherKeys(s.Bundle, st); len(differs) > 0 {
+				far, steps = append(far, differs...), append(steps, "use "+lastBundle)
 			}
 		}
 	}
@@ -137,42 +145,6 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 			"."
 	}
 	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
-}
-
-// changesEncryption reports whether the API server reads another encryption configuration than that of the bundle. One
-// that was edited after the start is repaired.
-func changesEncryption(s Spec, f machine.Observed) bool {
-	want, at := component.EncryptionDigest(s.Bundle), component.EncryptionConfigPath
-	return want != "" && f.Facts.Files[at].SHA256 != want && f.StartNote(f.Runtime(), release.APIServer)[at] != want
-}
-
-// otherEncryption returns how the encryption of a replica differs from what b says of its stage, or "". A key that is
-// withdrawn and introduced again is another one, with the same number and name.
-func otherEncryption(b *pki.Bundle, st replicaStatus) string {
-	generation := st.generations[pki.EncryptionPart]
-	if generation == b.Generation(pki.EncryptionPart) && pki.StageOf(generation) == pki.Introduced {
-		return "" // nobody writes with either key, and the adoption compares them
-	}
-	if want, known := encryptionAt(b, generation); !known || st.encryption == want {
-		return ""
-	}
-	return fmt.Sprintf("replica %s is at generation %d of encryption with another key than the bundle has there: they "+
-		"could not read each other's objects", st.machine(), generation)
-}
-
-// encryptionAt returns the digest of the encryption configuration of b at its stage or one beside it, if b knows it:
-// the stage before a rotation does not have the next key, and a stage without encryption has no configuration.
-func encryptionAt(b *pki.Bundle, generation int) (digest string, known bool) {
-	to := b.Generation(pki.EncryptionPart)
-	if generation == to+1 && pki.StageOf(to) == pki.Steady {
-		return "", false
-	}
-	there, err := b.Rotate(map[pki.Part]int{pki.EncryptionPart: generation}, pki.Next{}, pki.Options{})
-	if err != nil {
-		return "", false
-	}
-	digest = component.EncryptionDigest(there)
-	return digest, digest != ""
 }
 
 // checkOwnStage returns an error if target drops a key with which the replica has signed until now: it has missed the
@@ -230,14 +202,6 @@ func rotationRefused(s Spec, cause, next string) error {
 		Unchanged: problem.Nothing,
 		Next:      next,
 	}
-}
-
-// allAtGeneration reports whether every other replica is known to be at the generation of s for
-// a part.
-func allAtGeneration(s Spec, p pki.Part, others []replicaStatus) bool {
-	return !slices.ContainsFunc(others, func(st replicaStatus) bool {
-		return !st.absent && (st.unknown != nil || st.generations[p] != s.Bundle.Generation(p))
-	})
 }
 
 // intermediateStage returns s at the encryption stage before the wanted one, if the wanted

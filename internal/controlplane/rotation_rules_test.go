@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // TestStepsAreListedOnce: each intermediate stage is named once, however many replicas need it.
@@ -48,7 +49,7 @@ func TestForeignStage(t *testing.T) {
 	if !errors.Is(err, errRotationNotYet) || !strings.Contains(cptest.Text(err), "cp2 (10.0.0.12)") {
 		t.Errorf("a stage: %v", err)
 	}
-	if allAtGeneration(s, pki.EncryptionPart, others) {
+	if last, _ := lastToTakeEncryption(s, others); last {
 		t.Error("objects are rewritten that it could not read")
 	}
 	s.Runtime = component.StaticPod
@@ -108,6 +109,31 @@ func TestCheckRotation(t *testing.T) {
 		err := NewReplicas(nil).checkRotation(t.Context(), s, f)
 		if (err == nil) != (c.want == "") || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestLeftoversAreRewrittenFirst: a stage that drops a key rewrites what is left with it before it judges what the
+// replica could no longer read. What another key of the same name has encrypted is no leftover.
+func TestLeftoversAreRewrittenFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to  int
+		key, want string
+	}{
+		"the last stage":                      {2, 3, "key1", "rewrite secrets"},
+		"back to the beginning":               {1, 0, "key2", "rewrite secrets"},
+		"another key of the name of this one": {2, 3, "key2", `another secretbox key named "key2"`},
+		"a key of nobody":                     {0, 1, "key7", `the secretbox key "key7"`},
+	} {
+		s := unreachable(t)
+		s.Bundle = cptest.At(t, encrypted(s.Bundle), pki.EncryptionPart, c.from)
+		f := converged(t, s)
+		s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
+		s.Registrar = &recordingRegistrar{}
+		s.Store = fakeStore{"/registry/secrets/a/b": "k8s:enc:secretbox:v1:" + c.key + ":" + strings.Repeat("x", 99)}
+		err := NewReplicas(nil).checkRotation(t.Context(), s, f)
+		if !strings.Contains(cptest.Text(err), c.want) || !problem.Untouched(err) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
@@ -201,7 +227,9 @@ func TestAllOnMachine(t *testing.T) {
 
 // TestAnyRotated: a new replica with a bundle from before a rotation is noticed by what others run with.
 func TestAnyRotated(t *testing.T) {
+	b := testSpec(t).Bundle
 	at := func(n int) map[pki.Part]int { return map[pki.Part]int{pki.ServiceAccountPart: n} }
+	another := map[pki.Part]string{pki.ServiceAccountPart: "another"}
 	for name, c := range map[string]struct {
 		others []replicaStatus
 		want   bool
@@ -211,8 +239,9 @@ func TestAnyRotated(t *testing.T) {
 		"rotated":           {[]replicaStatus{{}, {generations: at(3)}}, true},
 		"one that has left": {[]replicaStatus{{generations: at(3), absent: true}}, false},
 		"not known":         {[]replicaStatus{{unknown: errors.New("no route")}}, false},
+		"with another key":  {[]replicaStatus{{}, {keys: another}}, true},
 	} {
-		if got := anyRotated(c.others, at(0)); got != c.want {
+		if got := anyRotated(b, c.others); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

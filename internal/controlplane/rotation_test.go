@@ -104,6 +104,92 @@ func TestCheckStages(t *testing.T) {
 	}
 }
 
+// TestOtherKeys: a CA or key that was withdrawn and introduced again is another one, whatever its number. A replica
+// that still has the first one keeps the others from signing with the second.
+func TestOtherKeys(t *testing.T) {
+	for _, part := range []pki.Part{pki.KubernetesPart, pki.ServiceAccountPart} {
+		base := cptest.Bundle(t)
+		// Each of the two goes its own way from the first generation on.
+		first, second := cptest.At(t, base, part, 1), cptest.At(t, base, part, 1)
+		at := func(b *pki.Bundle, n int) *pki.Bundle { return cptest.At(t, b, part, n) }
+		for name, c := range map[string]struct {
+			wanted, other *pki.Bundle
+			refused       bool
+		}{
+			"to the introduction, as before it":              {second, base, false},
+			"to the introduction, another one is there":      {second, first, false},
+			"to the introduction, the same is adopted":       {second, at(second, 2), false},
+			"to the introduction, another one is adopted":    {second, at(first, 2), true},
+			"to the adoption, the same is introduced":        {at(second, 2), second, false},
+			"to the adoption, another one is introduced":     {at(second, 2), first, true},
+			"to the adoption, another one is adopted":        {at(second, 2), at(first, 2), true},
+			"to the adoption, the same is alone":             {at(second, 2), at(second, 3), false},
+			"to the adoption, another one is alone":          {at(second, 2), at(first, 3), true},
+			"to the end, the same is adopted":                {at(second, 3), at(second, 2), false},
+			"to the end, another one is adopted":             {at(second, 3), at(first, 2), true},
+			"to the end, the same is alone":                  {at(second, 3), at(second, 3), false},
+			"to the end, another one is alone":               {at(second, 3), at(first, 3), true},
+			"back to the beginning, which does not know it":  {at(second, 0), first, false},
+			"back to the adoption, the same is introduced":   {at(at(second, 3), 2), second, false},
+			"to the next introduction, the same is alone":    {at(second, 4), at(second, 3), false},
+			"to the next introduction, another one is alone": {at(second, 4), at(first, 3), true},
+		} {
+			s := testSpec(t)
+			s.Bundle = c.other
+			other := replicaStatus{name: "cp2"}
+			f := converged(t, s)
+			f.Record.Name = other.name
+			other.read(s.Bundle.ClusterID, f)
+			s.Bundle = c.wanted
+			err := checkStages(s, s.Bundle.Generations(), []replicaStatus{other}, false)
+			if (err != nil) != c.refused || err != nil && (!errors.Is(err, errRotationNotYet) ||
+				!strings.Contains(err.Error(), "than the bundle has there: they would not trust each other") ||
+				!strings.Contains(err.Error(), "an earlier state of kube_pki_bundle")) {
+				t.Errorf("%s of %s: %v", name, part, err)
+			}
+		}
+	}
+}
+
+// TestOwnKeys: a replica that signs with what it has adopted keeps it, because no stage of a bundle that has introduced
+// another one verifies what it has signed.
+func TestOwnKeys(t *testing.T) {
+	for _, part := range []pki.Part{pki.KubernetesPart, pki.ServiceAccountPart, pki.EncryptionPart} {
+		base := cptest.Bundle(t)
+		first, second := cptest.At(t, base, part, 1), cptest.At(t, base, part, 1)
+		at := func(b *pki.Bundle, n int) *pki.Bundle { return cptest.At(t, b, part, n) }
+		for name, c := range map[string]struct {
+			has, wanted *pki.Bundle
+			edited      bool
+			refused     bool
+		}{
+			"it has introduced another one": {first, at(second, 2), false, false},
+			"back, the same":                {at(first, 2), first, false, false},
+			"back, another one":             {at(first, 2), second, false, true},
+			"the same number, another one":  {at(first, 2), at(second, 2), false, true},
+			"forth, the same":               {at(first, 2), at(first, 3), false, false},
+			"forth, another one":            {at(first, 2), at(second, 3), false, true},
+			"forth, edited on the disk":     {at(first, 2), at(first, 3), true, false},
+		} {
+			s := testSpec(t)
+			s.Bundle = c.has
+			f := converged(t, s)
+			if c.edited {
+				edit(&f, component.CACert, "x")
+				edit(&f, component.SAPub, "x")
+			}
+			s.Bundle = c.wanted
+			err := checkOwnKeys(s, f)
+			if (err != nil) != (c.refused && part.Signs()) {
+				t.Errorf("%s of %s: %v", name, part, err)
+			}
+			if err != nil && (errors.Is(err, errRotationNotYet) || !problem.Untouched(err)) {
+				t.Errorf("%s of %s: waited for: %v", name, part, err)
+			}
+		}
+	}
+}
+
 // TestOtherEncryption: a key that was withdrawn and introduced again is another one, whatever its number. A replica
 // that still has the first one keeps the others from writing with the second.
 func TestOtherEncryption(t *testing.T) {
@@ -145,6 +231,40 @@ func TestOtherEncryption(t *testing.T) {
 	}
 }
 
+// TestChangesKeys: another CA or key of the same stage is a move that the others are asked about; a repair is none.
+func TestChangesKeys(t *testing.T) {
+	for part, file := range map[pki.Part]string{
+		pki.KubernetesPart: component.CACert, pki.ServiceAccountPart: component.SAPub,
+	} {
+		base := cptest.Bundle(t)
+		first, second := cptest.At(t, base, part, 1), cptest.At(t, base, part, 1)
+		for name, c := range map[string]struct {
+			wanted          *pki.Bundle
+			edited, changes bool
+		}{
+			"the same":             {first, false, false},
+			"another one":          {second, false, true},
+			"edited on the disk":   {first, true, false},
+			"edited, another one":  {second, true, true},
+			"another stage of it":  {cptest.At(t, first, part, 2), false, true},
+			"of another bundle":    {cptest.At(t, second, part, 2), false, true},
+			"back where it is not": {base, false, true},
+		} {
+			s := testSpec(t)
+			s.Bundle = first
+			f := converged(t, s)
+			if c.edited {
+				edit(&f, file, "x")
+			}
+			s.Bundle = c.wanted
+			s.Registrar = &recordingRegistrar{unasked: errAsked}
+			if err := NewReplicas(nil).checkRotation(t.Context(), s, f); errors.Is(err, errAsked) != c.changes {
+				t.Errorf("%s of %s: %v", name, part, err)
+			}
+		}
+	}
+}
+
 // TestChangesEncryption: another key of the same stage is a move that the others are asked about; a repair is none.
 func TestChangesEncryption(t *testing.T) {
 	base := cptest.Bundle(t)
@@ -167,7 +287,7 @@ func TestChangesEncryption(t *testing.T) {
 			edit(&f, component.EncryptionConfigPath, "x")
 		}
 		s.Bundle = c.wanted
-		if got := changesEncryption(s, f); got != c.changes {
+		if got := changesKeys(s, f); got != c.changes {
 			t.Errorf("%s: %v", name, got)
 		}
 		s.Registrar = &recordingRegistrar{unasked: errAsked}
@@ -342,25 +462,6 @@ func TestLosesTrust(t *testing.T) {
 	}{{"", a, false}, {a, a, false}, {a, ab, false}, {ab, ab, false}, {ab, b, true}, {ab, a, true}, {a, b, true}} {
 		if pki.Loses(c.before, c.after) != c.want {
 			t.Errorf("want %v for\n%s\n%s", c.want, c.before, c.after)
-		}
-	}
-}
-
-func TestAllAtGeneration(t *testing.T) {
-	s := testSpec(t)
-	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 2)
-	stands := func(g int) replicaStatus { return replicaStatus{generations: generations(0, g)} }
-	for _, c := range []struct {
-		others []replicaStatus
-		want   bool
-	}{
-		{nil, true},
-		{[]replicaStatus{stands(2), {absent: true}}, true},
-		{[]replicaStatus{stands(2), stands(1)}, false},
-		{[]replicaStatus{stands(2), {unknown: errors.New("x")}}, false},
-	} {
-		if have := allAtGeneration(s, pki.EncryptionPart, c.others); have != c.want {
-			t.Errorf("%v: %v", c.others, have)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type encodedRotation[T any] struct {
 	Other      *T     `json:"other,omitempty"`
 	Cross      string `json:"cross,omitempty"`
 	Retired    bool   `json:"retired,omitempty"`
+	Withdrawn  string `json:"withdrawn,omitempty"`
 }
 
 // secrets returns pointers to everything in e that must be sealed.
@@ -132,10 +133,10 @@ func pairFromText(e encodedPair) KeyPair { return KeyPair(e) }
 func encryptionFromText(e encodedEncryption) Encryption { return Encryption(e) }
 
 func encodeRotation[T, E any](r Rotation[T], as func(T) E) *encodedRotation[E] {
-	if r.Generation == 0 && r.Other == nil {
+	if r.Generation == 0 && r.Other == nil && r.Withdrawn == "" {
 		return nil
 	}
-	out := &encodedRotation[E]{Generation: r.Generation, Cross: r.Cross, Retired: r.Retired}
+	out := &encodedRotation[E]{Generation: r.Generation, Cross: r.Cross, Retired: r.Retired, Withdrawn: r.Withdrawn}
 	if r.Other != nil {
 		other := as(*r.Other)
 		out.Other = &other
@@ -147,7 +148,7 @@ func decodeRotation[T, E any](e *encodedRotation[E], from func(E) T) Rotation[T]
 	if e == nil {
 		return Rotation[T]{}
 	}
-	r := Rotation[T]{Generation: e.Generation, Cross: e.Cross, Retired: e.Retired}
+	r := Rotation[T]{Generation: e.Generation, Cross: e.Cross, Retired: e.Retired, Withdrawn: e.Withdrawn}
 	if e.Other != nil {
 		other := from(*e.Other)
 		r.Other = &other

@@ -63,6 +63,11 @@ func (h heldAuthority) purposes(name Authority) ([]purpose, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.rotation.Withdrawn != "" {
+		if _, err := parseTrusted(h.rotation.Withdrawn); err != nil {
+			return nil, fmt.Errorf("those that were withdrawn: %w", err)
+		}
+	}
 	keys := []purpose{{"authority " + string(name), certificate.PublicKey}}
 	if err := h.rotation.validate(); err != nil || h.rotation.Other == nil {
 		return keys, err

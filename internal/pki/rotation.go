@@ -3,6 +3,7 @@ package pki
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -60,6 +61,9 @@ type Rotation[T any] struct {
 	Cross string
 	// Retired means that the last stage was reached, which dropped the private key of Other.
 	Retired bool
+	// Withdrawn has the certificates (PEM) of the Kubernetes authorities whose introduction was taken back since the last
+	// rotation ended. Kubelets may still trust them.
+	Withdrawn string
 }
 
 // Stage returns the stage of the rotation.
@@ -137,6 +141,16 @@ func (b *Bundle) Rotate(generations map[Part]int, next Next, o Options) (*Bundle
 	return &rotated, nil
 }
 
+// At returns the bundle at the given stage of a part, which is its own or one beside it, as far as b knows it: a bundle
+// from before a rotation does not have what that introduces. b itself is not changed.
+func (b *Bundle) At(p Part, generation int) (there *Bundle, known bool) {
+	if to := b.Generation(p); generation == to+1 && StageOf(to) == Steady {
+		return nil, false
+	}
+	there, err := b.Rotate(map[Part]int{p: generation}, Next{}, Options{})
+	return there, err == nil
+}
+
 func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	switch p {
 	case ServiceAccountPart:
@@ -153,16 +167,32 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	if err != nil {
 		return err
 	}
-	old := *a.pair
+	old, before, forth := *a.pair, *a.rotation, to > a.rotation.Generation
 	err = advance(a.pair, a.rotation, to,
 		func() (KeyPair, error) { return b.nextAuthority(Authority(p), next, to, o) }, KeyPair.public)
 	if err != nil {
 		return err
 	}
-	if StageOf(to) == Introduced && a.rotation.Cross == "" {
+	if forth && StageOf(to) == Introduced { // on the way back, old is the newer CA
 		a.rotation.Cross = crossSign(old, *a.rotation.Other, o.Now)
 	}
+	if p == KubernetesPart {
+		a.rotation.Withdrawn = withdrawnAfter(before, to)
+	}
 	return nil
+}
+
+// withdrawnAfter returns Withdrawn after the step from before to a generation.
+func withdrawnAfter(before Rotation[KeyPair], to int) string {
+	switch forth, stage := to > before.Generation, before.Stage(); {
+	case forth && stage == Steady && before.Other != nil: // a rotation has ended, in which all machines took part
+		return ""
+	case !forth && stage == Introduced:
+		if certificate := first(before.Other.Certificate); !strings.Contains(before.Withdrawn, certificate) {
+			return before.Withdrawn + certificate
+		}
+	}
+	return before.Withdrawn
 }
 
 // advance moves one part by one stage: forward to the next number, or back.

@@ -125,6 +125,7 @@ func TestRotateBack(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			all := stagesOf(t, encrypting(t), p, 4)
 			back := rotate(t, all[1], p, 0)
+			back.CARotation.Withdrawn = "" // see TestWithdrawn
 			if !back.Same(all[0], Parts()...) {
 				t.Error("back from 1 it is not what it was at 0")
 			}
@@ -157,6 +158,87 @@ func TestRotateBack(t *testing.T) {
 		})
 	}
 }
+
+// TestWithdrawn: a Kubernetes authority that was taken back is known, without its key, until a rotation after it has
+// ended and the next one begins. It is neither trusted nor used to connect.
+func TestWithdrawn(t *testing.T) {
+	first := encrypting(t)
+	next := rotate(t, first, KubernetesPart, 1)
+	withdrawn, key := next.CARotation.Other.Certificate, next.CARotation.Other.PrivateKey
+	b := rotate(t, next, KubernetesPart, 0)
+	if b.Anchors(Kubernetes)+b.Known(Kubernetes) != first.Anchors(Kubernetes)+first.Known(Kubernetes) {
+		t.Error("it is still trusted")
+	}
+	if text := encode(t, b); strings.Contains(text, strings.Split(key, "\n")[1]) {
+		t.Error("its key is kept")
+	}
+	second := ""
+	for i, step := range []struct {
+		to   int
+		want func() string
+	}{
+		{1, func() string { return withdrawn }},
+		{0, func() string { return withdrawn + second }},
+		{1, func() string { return withdrawn + second }},
+		{2, func() string { return withdrawn + second }},
+		{3, func() string { return withdrawn + second }},
+		{2, func() string { return withdrawn + second }},
+		{3, func() string { return withdrawn + second }},
+		{4, func() string { return "" }},
+	} {
+		b = rotate(t, b, KubernetesPart, step.to)
+		if i == 0 {
+			second = b.CARotation.Other.Certificate
+		}
+		if got := b.Withdrawn(Kubernetes); got != step.want() {
+			t.Errorf("step %d, to %d: withdrawn are\n%s", i, step.to, got)
+		}
+		if read, err := Parse(encode(t, b), nil); err != nil || !reflect.DeepEqual(read, b) {
+			t.Errorf("step %d, to %d: the text is another bundle: %v", i, step.to, err)
+		}
+	}
+	supplied := Next{Authorities: map[Authority]KeyPair{Kubernetes: authorityBelow(t, KeyPair{}, nil)}}
+	supplied.Encryption = first.Encryption
+	b = first
+	for _, to := range []int{1, 0, 1, 0} {
+		var err error
+		if b, err = b.Rotate(map[Part]int{KubernetesPart: to}, supplied, options()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(CertificatesIn(b.Withdrawn(Kubernetes))); n != 1 {
+		t.Errorf("the same one, taken back twice, is there %d times", n)
+	}
+	if b := rotate(t, rotate(t, first, EtcdPart, 1), EtcdPart, 0); b.Withdrawn(Etcd)+b.Withdrawn("x") != "" {
+		t.Error("an authority is kept of which nobody has a copy of its own")
+	}
+	b.CARotation.Withdrawn = key
+	wantError(t, b.Validate(), "those that were withdrawn", key)
+}
+
+// TestAt: a bundle knows the stages beside its own, except what the next rotation introduces, and what is gone.
+func TestAt(t *testing.T) {
+	for _, p := range Parts() {
+		all := stagesOf(t, encrypting(t), p, 4)
+		for generation, b := range all {
+			for to := range all {
+				there, known := b.At(p, to)
+				apart := max(to-generation, generation-to)
+				if want := apart <= 1 && (to <= generation || StageOf(generation) != Steady); known != want {
+					t.Errorf("%s: %d is known at %d: %t", p, to, generation, known)
+				}
+				if known && trustOf(there, p) != trustOf(all[to], p) {
+					t.Errorf("%s: at %d, another one is trusted at %d", p, generation, to)
+				}
+			}
+		}
+		if again := rotate(t, all[4], p, 3); !isUnknown(again.At(p, 2)) {
+			t.Errorf("%s: a stage is known whose other one is gone", p)
+		}
+	}
+}
+
+func isUnknown(_ *Bundle, known bool) bool { return !known }
 
 func TestRotateRefusesTheSameKey(t *testing.T) {
 	b := encrypting(t)

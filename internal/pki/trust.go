@@ -91,6 +91,16 @@ func (b *Bundle) Known(a Authority) string {
 	return b.Anchors(a)
 }
 
+// Withdrawn returns the authorities (PEM) whose introduction was taken back, which kubelets may still trust. Only those
+// of the Kubernetes authority are kept.
+func (b *Bundle) Withdrawn(a Authority) string {
+	held, err := b.authority(a)
+	if err != nil {
+		return ""
+	}
+	return held.rotation.Withdrawn
+}
+
 // Signing returns the certificate (PEM) of the issuing authority.
 func (b *Bundle) Signing(a Authority) string {
 	held, err := b.authority(a)

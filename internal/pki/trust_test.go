@@ -215,6 +215,16 @@ func TestCross(t *testing.T) {
 			}
 		})
 	}
+	t.Run("on the way back there is none to sign", func(t *testing.T) {
+		b := encrypting(t)
+		b.CA.PrivateKey = ""
+		for _, to := range []int{1, 2, 1, 2} {
+			b = rotate(t, b, KubernetesPart, to)
+			if b.CARotation.Cross != "" {
+				t.Errorf("at %d there is a cross certificate, and the key of the old one is held elsewhere", to)
+			}
+		}
+	})
 	t.Run("an expired one is shown no more", func(t *testing.T) {
 		short := options()
 		short.Validity = time.Hour

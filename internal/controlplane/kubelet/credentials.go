@@ -169,11 +169,15 @@ func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(each string) bool { return slices.Contains(b, each) })
 }
 
+// everTrusted returns the CAs (PEM) that the kubelet may have got from the cluster: those that it has or had, and those
+// whose introduction was taken back.
+func everTrusted(b *pki.Bundle) string { return b.Known(pki.Kubernetes) + b.Withdrawn(pki.Kubernetes) }
+
 // distrusts reports whether the kubelet lacks a CA of the stage, or trusts one that the stage has dropped.
 func (c *Credentials) distrusts(b *pki.Bundle) bool {
 	trusted := pki.CertificatesIn(b.Anchors(pki.Kubernetes))
 	lacks := func(der string) bool { return !slices.Contains(c.Authorities, der) }
-	dropped := slices.DeleteFunc(pki.CertificatesIn(b.Known(pki.Kubernetes)), func(der string) bool {
+	dropped := slices.DeleteFunc(pki.CertificatesIn(everTrusted(b)), func(der string) bool {
 		return slices.Contains(trusted, der)
 	})
 	return slices.ContainsFunc(trusted, lacks) || overlap(c.Authorities, dropped)
@@ -187,7 +191,7 @@ func (c *Credentials) outdated(b *pki.Bundle) bool {
 // wanted returns what the kubelet should trust (PEM): the cluster's CAs, and those that somebody else has added.
 func (c *Credentials) wanted(b *pki.Bundle) string {
 	text := b.Anchors(pki.Kubernetes) // the kubelet needs no issuers of these
-	known := pki.CertificatesIn(text + b.Known(pki.Kubernetes))
+	known := pki.CertificatesIn(text + everTrusted(b))
 	for _, der := range c.Authorities {
 		if !slices.Contains(known, der) {
 			text += string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(der)}))

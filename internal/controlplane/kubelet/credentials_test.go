@@ -84,6 +84,40 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestWithdrawnAuthority: a CA whose introduction was taken back is trusted no longer, also if the machine missed that
+// and the next one is introduced or has been adopted by now.
+func TestWithdrawnAuthority(t *testing.T) {
+	at := stages(t)
+	rotated := func(b *pki.Bundle, to int) *pki.Bundle {
+		b, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: to}, pki.Next{}, pki.Options{Now: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	back := rotated(at[1], 0)
+	again := rotated(back, 1)
+	ended := rotated(rotated(again, 2), 3)
+	added := stages(t)[0].Roots(pki.Kubernetes)
+	c := ReadCredentials(reported(t, at[1].Roots(pki.Kubernetes)+added, at[0], "system:node:cp1", "system:nodes"))
+	for name, b := range map[string]*pki.Bundle{"taken back": back, "begun again": again, "ended": ended} {
+		if problems := c.Problems(b); len(problems) == 0 || !strings.Contains(problems[0], "does not trust") {
+			t.Errorf("%s: %q", name, problems)
+		}
+		if got := c.wanted(b); got != b.Anchors(pki.Kubernetes)+added {
+			t.Errorf("%s: wanted\n%s", name, got)
+		}
+	}
+	clean := ReadCredentials(reported(t, back.Roots(pki.Kubernetes), at[0], "system:node:cp1", "system:nodes"))
+	if problems := clean.Problems(back); len(problems) > 0 {
+		t.Errorf("after the change: %q", problems)
+	}
+	other := ReadCredentials(reported(t, back.Withdrawn(pki.Kubernetes), at[2], "system:node:cp1", "system:nodes"))
+	if problems := other.Problems(back); len(problems) > 0 {
+		t.Errorf("a kubelet that knows nothing but what was withdrawn is one of the cluster: %q", problems)
+	}
+}
+
 func TestReadCredentials(t *testing.T) {
 	b := stages(t)[0]
 	roots := b.Roots(pki.Kubernetes)
