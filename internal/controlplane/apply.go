@@ -62,7 +62,7 @@ func apply(ctx context.Context, s Spec, d changes) error {
 	by := runtime.Of(s.Replica)
 	change := host.Change{
 		Dirs: slices.Concat(component.Directories(), by.Dirs(), d.dirs), Files: d.files,
-		Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: by.Enable(component.NamesOf(s.Replica)),
+		Remove: slices.Concat(d.remove, machine.PausedPaths()), Script: by.Enable(component.NamesOf(s.Replica)),
 	}
 	change.Script = d.setModes() + change.Script
 	if d.rollback != nil { // first: from now on a rollback is possible

@@ -71,15 +71,18 @@ func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreach
 		problem.Progress(ctx, "%s: unreachable, left as it is", s.Machine())
 		return nil
 	}
-	unchanged := "the machine; the replica is no longer registered with any balancer that can be reached."
+	next := "make the machine reachable and apply again, or, if it is gone for good, " +
+		host.AbandonRemedy(s.Host.Address()) + "."
+	if errors.Is(unreachable, host.ErrNoAnswer) {
+		next = host.HangRemedy
+	}
 	return &problem.Problem{
 		Summary:   "Control-plane replica not deleted",
 		Host:      s.Machine(),
 		Cause:     unreachable.Error(),
-		Unchanged: unchanged,
-		Next: "make the machine reachable and apply again, or, if it is gone for good, " +
-			host.AbandonRemedy(s.Host.Address()) + ".",
-		Err: errors.Join(unreachable, err),
+		Unchanged: "the machine; the replica is no longer registered with any balancer that can be reached.",
+		Next:      next,
+		Err:       errors.Join(unreachable, err),
 	}
 }
 

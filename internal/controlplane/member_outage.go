@@ -3,10 +3,10 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"path"
 	"sync"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -70,7 +70,9 @@ func stopForReturn(ctx context.Context, s Spec) error {
 }
 
 func runStop(ctx context.Context, s Spec, stop host.Script) error {
-	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + machine.PausedPath + "\n" + stop}); err != nil {
+	mark := runtime.Of(s.Replica).PausedPath()
+	script := "touch " + host.Words(mark) + "\n" + host.Flush(mark, path.Dir(mark)) + stop
+	if _, err := s.Host.Run(ctx, host.Command{Script: script}); err != nil {
 		return fmt.Errorf("stop replica %s: %w", s.Machine(), err)
 	}
 	return nil

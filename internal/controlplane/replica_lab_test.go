@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -47,7 +48,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
-	st.run(string("touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())))
+	st.run(string("touch " + host.Words(machine.PausedPaths()[0]) + "\n" + unit.Pause(release.Components())))
 	join := func() { st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(StackedMember{Host: st.spec.Host, Bundle: st.spec.Bundle})
@@ -323,9 +324,12 @@ func (st *stage) comesBackAfterItsMachineWasKilled() {
 
 func (st *stage) deletes() {
 	start := time.Now()
+	away := host.Words(machine.EtcdUnit, "/etc/etcd.service.away") // somebody else's member runs otherwise
+	st.run("mv " + string(away))
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
 		st.Fatal(err)
 	}
+	st.run("set -- " + string(away) + "; mv \"$2\" \"$1\"")
 	st.Logf("deleted in %s", time.Since(start).Round(100*time.Millisecond))
 	st.expect("calls", st.registrar.take(), []string{"drain for delete", "deregister"})
 	left := st.run(`

@@ -97,10 +97,11 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	if err != nil {
 		return nil, state, fmt.Errorf("read the replica on %s: %w", b.Host.Address(), err)
 	}
-	_, state.paused = facts.Files[machine.PausedPath]
 	// A replica with an unreadable record cannot be paused; its Read reports that.
 	r, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
-	state.running = runtime.Named(r.Runtime).State(facts, release.APIServer).Active == "active"
+	by := runtime.Named(r.Runtime)
+	state.running = by.State(facts, release.APIServer).Active == "active"
+	_, state.paused = facts.Files[by.PausedPath()]
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		state.absent = err == nil && r.ClusterID == "" && !machine.Interpret(facts).HasForeignAPIServer()
 		return nil, state, nil

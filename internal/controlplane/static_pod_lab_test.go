@@ -87,6 +87,7 @@ func TestStaticPodReplicaOnMachines(t *testing.T) {
 		{"finishes a cut-off start", p.cutOff},
 		{"starts after a kill", p.killed},
 		{"pauses for its member", p.pauses},
+		{"boots while it is paused", p.bootsPaused},
 		{"boots", p.boots},
 		{"takes back", p.takesBack},
 		{"deletes", p.deleted},
@@ -547,8 +548,9 @@ func (p *podStage) pauses() {
 	p.registrar.take()
 }
 
-// boots: after a power cut the kubelet starts the components.
-func (p *podStage) boots() {
+// cutsPower restarts the machine without its shutting down.
+func (p *podStage) cutsPower() {
+	p.Helper()
 	if err := p.machine.PowerOff(p.ctx); err != nil {
 		p.Fatal(err)
 	}
@@ -556,6 +558,52 @@ func (p *podStage) boots() {
 		p.Fatal(err)
 	}
 	p.reached()
+}
+
+// bootsPaused: what is paused while the power is cut returns with the change of another replica, or of its member.
+func (p *podStage) bootsPaused() {
+	member := StackedMember{
+		Host: p.spec.Host, Bundle: p.spec.Bundle, EtcdURL: p.spec.EtcdURLs[0],
+		Registrar: func(json.RawMessage) (Registrar, error) { return p.registrar, nil },
+	}
+	another := p.spec
+	another.Name = "cp2"
+	p.registrar.out = map[string]string{"cp1": p.spec.ServingAddress()}
+	for _, c := range []struct {
+		by      string
+		returns func() error
+	}{
+		{"the member's next change", func() error { return p.replicas.Outage(member).Ended(p.ctx) }},
+		{"another replica", func() error {
+			p.replicas.returnToRotation(p.ctx, another, false, time.Now().Add(time.Minute))
+			return nil
+		}},
+	} {
+		outage := p.replicas.Outage(member)
+		end := outage.Open()
+		if err := outage.Begins(p.ctx); err != nil {
+			p.Fatal(err)
+		}
+		end() // the run ends
+		p.cutsPower()
+		p.awaits("etcd runs after the boot", func() bool {
+			return p.run("systemctl is-active etcd.service || :") == "active\n"
+		})
+		p.expect("containers after the boot", len(p.containers()), 0)
+		p.registrar.take()
+		if err := c.returns(); err != nil {
+			p.Fatalf("%s: %v", c.by, err)
+		}
+		p.expect("calls of "+c.by, p.registrar.take(), []string{"register"})
+		status, err := p.replicas.Read(p.ctx, p.spec)
+		p.steady(status, err)
+	}
+	p.registrar.out = nil
+}
+
+// boots: after a power cut the kubelet starts the components.
+func (p *podStage) boots() {
+	p.cutsPower()
 	p.awaits("no drift after a boot", func() bool {
 		status, err := p.replicas.Read(p.ctx, p.spec)
 		unready := func(c Component) bool { return !c.Healthy }

@@ -51,6 +51,13 @@ pod_node() {
   done
 }
 
+# pod_know: sets pod_on to the node's name, once in a shell: it stays the same while a script runs.
+pod_know() {
+  [ -z "${pod_knows:-}" ] || return 0
+  pod_on=$(pod_node)
+  pod_knows=yes
+}
+
 # pod_belongs NAME POD NODE: whether a pod of the kubelet on NODE is that of the component. The kubelet appends the
 # node's name to that of a static pod, so etcd-events-NODE is another one. NODE and POD are empty if they are not known.
 pod_belongs() {
@@ -65,7 +72,7 @@ pod_belongs() {
 # pod_containers NAME: prints a line "ID STATE PID" for each container of the component, running or not. It fails if
 # the container runtime does not answer.
 pod_containers() {
-  pod_on=$(pod_node)
+  pod_know
   pod_form='{{with index .status.labels "io.kubernetes.pod.name"}}{{.}}{{end}}'
   pod_form="$pod_form {{.status.id}} {{.status.state}} {{.info.pid}}"
   case $(pod_runtime) in
@@ -104,7 +111,7 @@ pod_containers() {
 
 # pod_directories NAME: prints the directories of the component's logs, one for each of its pods.
 pod_directories() {
-  pod_on=$(pod_node)
+  pod_know
   for pod_dir in "$pod_logs/kube-system_$1-"*; do
     pod_of=${pod_dir##*/kube-system_}
     [ ! -d "$pod_dir" ] || ! pod_belongs "$1" "${pod_of%%_*}" "$pod_on" || printf '%s\n' "$pod_dir"
@@ -198,6 +205,7 @@ pod_gone() {
 pod_stop() {
   pod_name=$1 pod_others_to=$2 pod_seconds=$3
   shift 3
+  pod_know
   pod_kubelet_is=$(systemctl show --property=ActiveState --value kubelet.service)
   if [ "$pod_kubelet_is" != active ] && ! pod_gone "$pod_name"; then
     echo "kubelet.service is $pod_kubelet_is, and only the kubelet stops the containers of $pod_name: start it" >&2
@@ -301,11 +309,20 @@ pod_import() {
   rm -f -- "$2" "$2.sha256"
 }
 
-# pod_kubelet: prints how the kubelet runs: its state, the directory of manifests if a flag sets it, and the files of
-# its configuration.
+# pod_kubelet: prints how the kubelet runs, once in a shell: its state, the directory of manifests if a flag sets it,
+# and the files of its configuration.
 pod_kubelet() {
-  pod_pid=$(systemctl show --property=MainPID --value kubelet.service 2>/dev/null)
-  printf 'pod\tkubelet\t%s\n' "$(systemctl show --property=ActiveState --value kubelet.service 2>/dev/null)"
+  [ -z "${pod_told:-}" ] || return 0
+  pod_told=yes pod_pid=0 pod_state=''
+  while IFS='=' read -r pod_key pod_value; do
+    case $pod_key in
+    MainPID) pod_pid=$pod_value ;;
+    ActiveState) pod_state=$pod_value ;;
+    esac
+  done <<POD_STATE
+$(systemctl show --property=ActiveState --property=MainPID kubelet.service 2>/dev/null)
+POD_STATE
+  printf 'pod\tkubelet\t%s\n' "$pod_state"
   [ "${pod_pid:-0}" -gt 0 ] && [ -r "/proc/$pod_pid/cmdline" ] || return 0
   pod_flag='' pod_config='' pod_dir=''
   while IFS= read -r pod_word; do
@@ -330,6 +347,7 @@ POD_WORDS
 
 # pod_report NAME IMAGE: prints what State is read from, lines that begin with "pod". IMAGE may be empty.
 pod_report() {
+  pod_know
   printf 'pod\truntime\t%s\n' "$(pod_runtime)"
   pod_kubelet
   if [ -n "$2" ] && pod_has_image "$2"; then printf 'pod\timage\t%s\n' "$2"; fi

@@ -46,6 +46,10 @@ esac`,
 *) exit 1 ;;
 esac`,
 	"systemctl": `case "$*" in
+*ActiveState*MainPID*)
+  echo "ActiveState=$(cat "$STATE/kubelet" 2>/dev/null || echo active)"
+  echo "MainPID=$(cat "$STATE/pid" 2>/dev/null || echo 0)"
+  ;;
 *ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;;
 *MainPID*) cat "$STATE/pid" 2>/dev/null || echo 0 ;;
 esac`,

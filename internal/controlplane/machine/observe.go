@@ -118,9 +118,14 @@ const (
 	kubeletConf  = component.KubernetesDir + "/kubelet.conf"
 )
 
-// PausedPath marks a replica that is stopped during a change of its etcd member. A reboot starts the replica and
-// removes the file.
-const PausedPath = "/run/kube-replica.paused"
+// PausedPaths are the marks of a replica that is stopped during a change of its etcd member, by whatever runs it.
+func PausedPaths() []string {
+	var paths []string
+	for _, by := range runtime.All() {
+		paths = append(paths, by.PausedPath())
+	}
+	return paths
+}
 
 // EtcdUnitName is the unit of an etcd member on the same machine.
 const EtcdUnitName = "etcd.service"

@@ -183,9 +183,11 @@ func cleanScript(s component.Replica, written []string) host.Script {
 		forget += by.Forget()
 	}
 	return clearTimers() + host.Discard(definitions()...) + forget + host.Discard(files...) +
-		`if [ ! -e ` + EtcdUnit + ` ] && [ ! -e ` + EtcdPod + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
+		`if [ ! -e ` + EtcdUnit + ` ] && [ ! -e ` + EtcdPod + ` ] && [ ! -e ` + EtcdManifest + ` ] &&
+  [ "$(ls -A ` + component.EtcdDir + ` 2>/dev/null)" = ` + host.Words(path.Base(component.EtcdCA)) + ` ]; then
+  ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
-rm -f ` + PausedPath + ` ` + kubelet.CordonMark + `
+rm -f ` + host.Words(append(PausedPaths(), kubelet.CordonMark)...) + `
 rm -rf ` + KeptFilesDir + `
 if [ -d ` + installRoot + `/kubernetes ]; then # the kubelet stays, and what it runs
   find ` + installRoot + `/kubernetes -type f ! -name kubelet ! -name kubelet.sha256 -delete

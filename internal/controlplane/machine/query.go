@@ -111,7 +111,7 @@ func addDefinitions(q *host.Query) { q.Contents = append(q.Contents, definitions
 // PausedQuery queries what pausing a replica during a change of its etcd member requires.
 func PausedQuery() host.Query {
 	q := host.Query{
-		Contents: []string{RecordPath}, Files: []string{PausedPath, EtcdManifest}, Units: []string{EtcdUnitName},
+		Contents: []string{RecordPath}, Files: append(PausedPaths(), EtcdManifest), Units: []string{EtcdUnitName},
 	}
 	for _, by := range runtime.All() {
 		by.AddStates(&q, release.APIServer)

@@ -64,6 +64,7 @@ replica_run() {
   pod_keep "$1" "$replica_inherited"
   pod_duplicates "$1" | while IFS= read -r replica_file; do mv -f -- "$replica_file" "$replica_pods/"; done
   ! cmp -s -- "$2" "$pod_manifests/$1.yaml" || return 0
+  pod_know
   replica_old=$(replica_running "$1")
   pod_place "$1" "$2"
   for replica_id in $replica_old; do

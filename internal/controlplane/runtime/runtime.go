@@ -77,8 +77,10 @@ type Runtime interface {
 	Leave() host.Script
 	// StopOf is Stop for some of them.
 	StopOf(names []string) host.Script
-	// Pause returns a script that stops components until Resume, Restart or the next boot.
+	// Pause returns a script that stops components until Resume or Restart, or until PausedPath has gone.
 	Pause(names []string) host.Script
+	// PausedPath is the file that marks a replica whose components are paused. It goes with a boot if that starts them.
+	PausedPath() string
 	// Resume is Restart for components that were paused, from whatever they ran from before.
 	Resume(names []string) host.Script
 	// Kill returns a script that ends the processes of a component at once. Pause must follow.

@@ -31,6 +31,7 @@ func (staticPods) Stop() host.Script                             { return pod.St
 func (staticPods) Leave() host.Script                { return pod.Leave(component.Names()) }
 func (staticPods) StopOf(names []string) host.Script { return pod.Stop(names) }
 func (staticPods) Pause(names []string) host.Script  { return pod.Leave(names) }
+func (staticPods) PausedPath() string                { return component.KubernetesDir + "/replica.paused" }
 func (staticPods) Resume(names []string) host.Script { return pod.Resume(names) }
 func (staticPods) Kill(name string) host.Script      { return pod.Kill(name) }
 func (staticPods) Forget() host.Script               { return pod.Forget() }

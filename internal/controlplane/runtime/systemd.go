@@ -31,6 +31,7 @@ func (systemd) Stop() host.Script                             { return unit.Stop
 func (systemd) Leave() host.Script                            { return unit.Stop() }
 func (systemd) StopOf(names []string) host.Script             { return unit.StopOf(names) }
 func (systemd) Pause(names []string) host.Script              { return unit.Pause(names) }
+func (systemd) PausedPath() string                            { return "/run/kube-replica.paused" }
 func (systemd) Resume(names []string) host.Script             { return unit.Restart(names) }
 func (systemd) Kill(name string) host.Script                  { return unit.Kill(name) }
 func (systemd) Forget() host.Script                           { return unit.Reload() }
