@@ -12,10 +12,16 @@ import (
 const (
 	// largestAnswer is in bytes. A page of a listing has up to 1000 keys, each of up to 1024 bytes.
 	largestAnswer = 16 << 20
-	// mostObjects is how many objects in the directory of a cluster are looked at at once. A snapshot has two.
-	mostObjects = 100_000
 	// longestHeader is how much of a snapshot may come before its encrypted content, in bytes.
 	longestHeader = 1 << 20
+)
+
+// Limits of what is done at once. Tests lower them.
+var (
+	// mostObjects is how many objects in the directory of a cluster are looked at at once. A snapshot has two.
+	mostObjects = 100_000
+	// mostRemoved is how many objects one run of prune removes, so that it ends within minutes.
+	mostRemoved = 5000
 )
 
 var errTooLong = errors.New("the server's answer is too long")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -200,38 +201,55 @@ func (s *store) named(ctx context.Context, name string) (object, manifest, error
 	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot %s", name)
 }
 
-// longestSpan is the longest time in days that newest looks at before it looks at everything that is older.
+// longestSpan is the longest time in days that newestFirst looks at before it looks at everything that is older.
 const longestSpan = 1 << 12
 
-// newest returns the newest verified snapshot. Names begin with the time, so it looks at the last day first, and then
-// at times before that, each twice as long. A directory may have more objects than are looked at at once.
+// newest returns the newest verified snapshot.
 func (s *store) newest(ctx context.Context) (object, manifest, error) {
-	at, before := s.server.now().UTC(), ""
-	for days := 1; ; {
-		after := ""
-		if days <= longestSpan {
-			after = s.directory() + at.AddDate(0, 0, -days).Format(timeForm)
-		}
-		objects, err := s.between(ctx, after, before)
-		if errors.As(err, new(tooMany)) && days > 1 && days <= longestSpan {
-			days /= 2
-			continue
-		}
+	for o, err := range s.newestFirst(ctx) {
 		if err != nil {
 			return object{}, manifest{}, err
 		}
-		for _, o := range objects {
-			m, err := s.verifyRanked(ctx, o)
-			if err == nil || fatal(err) {
-				return o, m, err
+		m, err := s.verifyRanked(ctx, o)
+		if err == nil || fatal(err) {
+			return o, m, err
+		}
+		s.note("%s is skipped: %v", snapshotOf(strings.TrimPrefix(o.key, s.directory())), err)
+	}
+	return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
+		s.directory())
+}
+
+// newestFirst returns the snapshots in the store, the newest first, until an error. Names begin with the time, so it
+// looks at the last day first, and then at times before that, each twice as long. A directory may have more objects
+// than are looked at at once.
+func (s *store) newestFirst(ctx context.Context) iter.Seq2[object, error] {
+	return func(yield func(object, error) bool) {
+		at, before := s.server.now().UTC(), ""
+		for days := 1; ; {
+			after := ""
+			if days <= longestSpan {
+				after = s.directory() + at.AddDate(0, 0, -days).Format(timeForm)
 			}
-			s.note("%s is skipped: %v", snapshotOf(strings.TrimPrefix(o.key, s.directory())), err)
+			objects, err := s.between(ctx, after, before)
+			if errors.As(err, new(tooMany)) && days > 1 && days <= longestSpan {
+				days /= 2
+				continue
+			}
+			if err != nil {
+				yield(object{}, err)
+				return
+			}
+			for _, o := range objects {
+				if !yield(o, nil) {
+					return
+				}
+			}
+			if after == "" {
+				return
+			}
+			at, before = at.AddDate(0, 0, -days), after
+			days *= 2
 		}
-		if after == "" {
-			return object{}, manifest{}, fmt.Errorf("the store has no verified snapshot of the cluster %s in %s", s.Cluster,
-				s.directory())
-		}
-		at, before = at.AddDate(0, 0, -days), after
-		days *= 2
 	}
 }

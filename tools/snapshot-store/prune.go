@@ -3,8 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"iter"
 	"strings"
 	"time"
 
@@ -17,17 +16,13 @@ type pruned struct{ Kept, Removed, Locked int }
 // abandoned is the age from which an upload that has not ended was cut.
 var abandoned = 24 * time.Hour
 
-// prune removes what is older than the newest verified snapshots that are kept. If fewer are
-// verified, nothing is removed. A locked object stays, and is no failure.
+// prune removes what is older than the newest verified snapshots that are kept, the oldest first. If fewer are
+// verified, nothing is removed. A locked object stays, and is no failure. What one run leaves, the next ones remove.
 func (s *store) prune(ctx context.Context) (pruned, error) {
 	if s.Kept == 0 {
 		return pruned{}, errors.New("kept is 0: the bucket's own rules remove snapshots")
 	}
-	objects, err := s.objects(ctx)
-	if err != nil {
-		return pruned{}, err
-	}
-	oldest, kept, err := oldestKept(objects, s.Kept, func(o object) (bool, error) {
+	oldest, kept, err := oldestKept(s.newestFirst(ctx), s.Kept, func(o object) (bool, error) {
 		_, err := s.verifyRanked(ctx, o)
 		if fatal(err) {
 			return false, err
@@ -38,12 +33,16 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 	if err != nil || oldest == "" {
 		return result, err
 	}
-	versions, err := s.versions(ctx)
+	old, locked, err := s.versionsBefore(ctx, s.snapshotAt(oldest))
 	if err != nil {
 		return result, err
 	}
-	for _, key := range s.before(slices.Sorted(maps.Keys(versions)), oldest) {
-		if err := s.removeAll(ctx, key, versions[key], &result); err != nil {
+	result.Locked = locked
+	for _, v := range old {
+		if result.Removed >= mostRemoved {
+			break
+		}
+		if err := s.remove(ctx, v, &result); err != nil {
 			return result, err
 		}
 	}
@@ -51,10 +50,15 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 }
 
 // oldestKept returns the key of the oldest snapshot that is kept, "" if there are not enough, and the
-// number of verified ones that are kept. Objects are the newest first.
-func oldestKept(objects []object, keep int, verified func(object) (bool, error)) (oldest string, kept int, err error) {
-	for _, o := range objects {
-		good, err := verified(o)
+// number of verified ones that are kept. Objects are the newest first, until an error.
+func oldestKept(
+	objects iter.Seq2[object, error], keep int, verified func(object) (bool, error),
+) (oldest string, kept int, err error) {
+	for o, err := range objects {
+		good := false
+		if err == nil {
+			good, err = verified(o)
+		}
 		if err != nil {
 			return "", kept, err
 		}
@@ -68,35 +72,61 @@ func oldestKept(objects []object, keep int, verified func(object) (bool, error))
 	return "", kept, nil
 }
 
-// before returns the keys of snapshots and manifests that are older than the oldest one to keep.
-func (s *store) before(keys []string, oldest string) []string {
-	limit := snapshotOf(strings.TrimPrefix(oldest, s.directory()))
-	var old []string
-	for _, key := range keys {
-		last, ok := strings.CutPrefix(key, s.directory())
-		name := snapshotOf(strings.TrimSuffix(last, manifestEnd))
-		if ok && name != "" && name < limit {
-			old = append(old, key)
-		}
+// snapshotAt returns the name of the snapshot to which a key belongs, as its content or its manifest; "" if it belongs
+// to none in the directory of the cluster.
+func (s *store) snapshotAt(key string) string {
+	last, ok := strings.CutPrefix(key, s.directory())
+	if !ok {
+		return ""
 	}
-	return old
+	return snapshotOf(strings.TrimSuffix(last, manifestEnd))
 }
 
-// versions returns the versions of each key. A bucket without versions has one of each, "".
-func (s *store) versions(ctx context.Context) (map[string][]string, error) {
-	all := map[string][]string{}
+// objectVersion is one version of an object. In a bucket without versions, its ID is "".
+type objectVersion struct{ key, id string }
+
+// versionsBefore returns the versions of what is older than a snapshot, the oldest first, and the number of those that
+// are not returned, because object lock still protects them. It looks at as many objects as mostObjects says.
+func (s *store) versionsBefore(ctx context.Context, limit string) (old []objectVersion, locked int, err error) {
 	state, err := s.client.GetBucketVersioning(ctx, s.Bucket)
 	if err != nil && !unsupported(err) {
-		return nil, failed(err, "the bucket's versioning cannot be read")
+		return nil, 0, failed(err, "the bucket's versioning cannot be read")
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	options := minio.ListObjectsOptions{Prefix: s.directory(), WithVersions: err == nil && state.Status != ""}
+	seen, now := 0, s.server.now()
 	for o := range s.client.Client.ListObjects(ctx, s.Bucket, options) {
 		if o.Err != nil {
-			return nil, failed(o.Err, "the bucket cannot be listed")
+			return nil, 0, failed(o.Err, "the bucket cannot be listed")
 		}
-		all[o.Key] = append(all[o.Key], o.VersionID)
+		name := s.snapshotAt(o.Key)
+		if name >= limit { // keys come in order: what is left is newer too
+			break
+		}
+		if seen++; seen > mostObjects {
+			if len(old)+locked == 0 {
+				return nil, 0, tooMany(s.directory())
+			}
+			break
+		}
+		switch {
+		case name == "":
+		case s.ObjectLock.holds(name, now):
+			locked++
+		default:
+			old = append(old, objectVersion{o.Key, o.VersionID})
+		}
 	}
-	return all, nil
+	return old, locked, nil
+}
+
+// holds reports whether the lock of a snapshot with this name has not ended. It began with the upload, which was after
+// the time in the name. What was uploaded before the lock was configured counts too, and stays for as long. A name with
+// a time that is yet to come is newer than all that are kept, so it is not asked about.
+func (l *lock) holds(snapshot string, now time.Time) bool {
+	saved, err := timeOf(snapshot)
+	return l != nil && err == nil && saved.AddDate(0, 0, l.Days).After(now)
 }
 
 // unsupported reports whether a server or its credentials do not know versions.
@@ -105,18 +135,16 @@ func unsupported(err error) bool {
 	return code == minio.NotImplemented || code == minio.MethodNotAllowed || code == minio.AccessDenied
 }
 
-// removeAll removes the versions of a key.
-func (s *store) removeAll(ctx context.Context, key string, versions []string, result *pruned) error {
-	for _, version := range versions {
-		err := s.client.RemoveObject(ctx, s.Bucket, key, minio.RemoveObjectOptions{VersionID: version})
-		switch {
-		case err == nil || minio.ToErrorResponse(err).Code == minio.NoSuchKey:
-			result.Removed++
-		case s.locked(ctx, key, version):
-			result.Locked++
-		default:
-			return failed(err, "%s was not removed", strings.TrimPrefix(key, s.directory()))
-		}
+// remove removes one version, unless it is locked.
+func (s *store) remove(ctx context.Context, v objectVersion, result *pruned) error {
+	err := s.client.RemoveObject(ctx, s.Bucket, v.key, minio.RemoveObjectOptions{VersionID: v.id})
+	switch {
+	case err == nil || minio.ToErrorResponse(err).Code == minio.NoSuchKey:
+		result.Removed++
+	case s.locked(ctx, v.key, v.id):
+		result.Locked++
+	default:
+		return failed(err, "%s was not removed", strings.TrimPrefix(v.key, s.directory()))
 	}
 	return nil
 }

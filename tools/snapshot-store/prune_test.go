@@ -169,7 +169,8 @@ func TestPruneCut(t *testing.T) {
 }
 
 func TestOldestKept(t *testing.T) {
-	for pattern, want := range map[string]string{ // newest first: v is verified, u is not, ! cannot be read
+	// The newest first: v is verified, u is not, ! cannot be read, ? cannot be listed.
+	for pattern, want := range map[string]string{
 		"":      "0 ",
 		"vvvv":  "2 1",
 		"uvuvv": "2 3",
@@ -177,10 +178,16 @@ func TestOldestKept(t *testing.T) {
 		"uuu":   "0 ",
 		"v!":    "1  error",
 		"vv!":   "2 1",
+		"v?v":   "1  error",
+		"vv?":   "2 1",
 	} {
-		var objects []object
-		for i := range pattern {
-			objects = append(objects, object{key: fmt.Sprint(i)})
+		objects := func(yield func(object, error) bool) {
+			for i := range pattern {
+				if pattern[i] == '?' && !yield(object{}, errors.New("no listing")) ||
+					pattern[i] != '?' && !yield(object{key: fmt.Sprint(i)}, nil) {
+					return
+				}
+			}
 		}
 		oldest, kept, err := oldestKept(objects, 2, func(o object) (bool, error) {
 			var n int

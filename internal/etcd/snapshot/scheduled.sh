@@ -144,6 +144,6 @@ elif room; then
   esac
 fi
 [ -z "$upload" ] || send
+prune # before sweep, which a slow server can keep until the run is ended
 sweep
-prune
 [ -z "$failed" ]

@@ -174,6 +174,21 @@ func TestStoreScript(t *testing.T) {
 	}
 }
 
+// TestPruneFirst: snapshots on the machine are removed before those in the bucket, which can take longer than a run
+// may.
+func TestPruneFirst(t *testing.T) {
+	_, end, ok := strings.Cut(string(scheduledScript), "\n[ -z \"$upload\" ] || send\n")
+	if !ok {
+		t.Fatal("the script does not send")
+	}
+	const stubs = "upload=/conf failed=''\nsend() { echo send; }\nsweep() { echo sweep; exit 1; }\n" +
+		"prune() { echo prune; }\n"
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", stubs+"send\n"+end).CombinedOutput()
+	if err == nil || string(out) != "send\nprune\nsweep\n" {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
 // TestSendGoesOn: a snapshot that cannot be uploaded does not keep the others from it. A server that takes nothing is
 // not asked for each of them.
 func TestSendGoesOn(t *testing.T) {
