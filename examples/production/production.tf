@@ -106,7 +106,7 @@ data "kube_control_plane" "this" {
   pki        = module.control_plane.pki
   etcd       = module.control_plane.etcd_client_urls
   endpoint   = module.control_plane.endpoint
-  depends_on = [module.control_plane] # read it after the changes of an apply
+  depends_on = [module.control_plane] # read it after the changes of an apply; leave it out if a pipeline repairs
 }
 
 data "kube_production_readiness" "this" {

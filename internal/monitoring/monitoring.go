@@ -23,6 +23,9 @@ type Facts struct {
 	// Balancers are the machines whose HAProxy serves metrics; none: nothing is known about them.
 	Balancers    map[string]netip.Addr
 	BalancerPort int // of these metrics; 0 means 8405
+	// AddressHolders are the machines of the endpoint that can have the virtual IP, whether their HAProxy serves metrics
+	// or not; none: the balancers.
+	AddressHolders map[string]netip.Addr
 	// EtcdPort is that of etcd's listener for metrics with TLS, which is scraped instead of the client port; 0: none.
 	EtcdPort int
 	// NodePort is the port of node_exporter on all machines, which has the facts that the resources
@@ -92,7 +95,7 @@ func (f Facts) Validate() error {
 func (f Facts) validateMachines() error {
 	known := map[string]netip.Addr{}
 	for role, machines := range map[string]map[string]netip.Addr{
-		"members": f.Members, "replicas": f.Replicas, "balancers": f.Balancers,
+		"members": f.Members, "replicas": f.Replicas, "balancers": f.Balancers, "address_holders": f.AddressHolders,
 	} {
 		for name, address := range machines {
 			if !plainName.MatchString(name) {
@@ -173,9 +176,19 @@ func (f Facts) nodes() map[string]netip.Addr {
 		return nil
 	}
 	all := map[string]netip.Addr{}
-	for _, machines := range []map[string]netip.Addr{f.Members, f.Replicas, f.Balancers} {
+	for _, machines := range []map[string]netip.Addr{f.Members, f.Replicas, f.holders()} {
 		maps.Copy(all, machines)
 	}
+	return all
+}
+
+// holders returns the machines of an endpoint with balancers, by name: they can have its virtual IP.
+func (f Facts) holders() map[string]netip.Addr {
+	all := maps.Clone(f.Balancers)
+	if len(all) == 0 {
+		return f.AddressHolders
+	}
+	maps.Copy(all, f.AddressHolders)
 	return all
 }
 

@@ -33,7 +33,7 @@ func (f Facts) factsMissing() []Rule {
 	for _, role := range []struct {
 		resource string
 		machines map[string]netip.Addr
-	}{{memberResource, f.Members}, {replicaResource, f.Replicas}, {endpointResource, f.Balancers}} {
+	}{{memberResource, f.Members}, {replicaResource, f.Replicas}, {endpointResource, f.holders()}} {
 		for _, name := range slices.Sorted(maps.Keys(role.machines)) {
 			written := f.fact("kube_facts_written_timestamp_seconds",
 				fmt.Sprintf(`machine="%s",resource="%s"`, name, role.resource))
@@ -127,7 +127,7 @@ func (f Facts) rotationAlerts() []Rule {
 }
 
 func (f Facts) addressAlerts() []Rule {
-	holders := f.Balancers
+	holders := f.holders()
 	if len(holders) == 0 { // with kube-vip
 		holders = f.Replicas
 	}

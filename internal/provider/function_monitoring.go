@@ -26,7 +26,9 @@ var _ function.Function = (*monitoringFunction)(nil)
 
 const monitoringFacts = "An object: `cluster` (the label `cluster` of all series; required), `members` and " +
 	"`replicas` (maps of addresses by name), and `port` (of the API servers, 6443). `balancers` is such a map of the " +
-	"machines whose HAProxy has `metrics`, at `balancer_metrics_port` (8405). `node_exporter_port` is the port of " +
+	"machines whose HAProxy has `metrics.address`, at `balancer_metrics_port` (8405). `address_holders` is such a map " +
+	"of the machines of `haproxy`, with or without these metrics, which can have the virtual IP; default: `balancers`, " +
+	"and without those the replicas, as with `kube_vip`. `node_exporter_port` is the port of " +
 	"node_exporter on all machines, where the resources write facts (`metrics.textfile_directory`). Without these, " +
 	"nothing is said about them. `controllers` (`true`) says whether kube-controller-manager and kube-scheduler can be " +
 	"scraped (`metrics.address` of `kube_control_plane_replica`)"
@@ -197,6 +199,8 @@ func factsOf(argument attr.Value) (facts monitoring.Facts, credentials monitorin
 			facts.Replicas, err = addressMapOf(value)
 		case "balancers":
 			facts.Balancers, err = addressMapOf(value)
+		case "address_holders":
+			facts.AddressHolders, err = addressMapOf(value)
 		case "balancer_metrics_port":
 			facts.BalancerPort, err = positiveOf(value, maxPort)
 		case "etcd_metrics_port":

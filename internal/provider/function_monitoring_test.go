@@ -201,6 +201,21 @@ func TestMonitoringFunctionsUnknown(t *testing.T) {
 	}
 }
 
+// TestMonitoringOfHolders: machines that can have the virtual IP are known without the metrics of their HAProxy.
+func TestMonitoringOfHolders(t *testing.T) {
+	facts := monitored()
+	facts["node_exporter_port"] = types.NumberValue(big.NewFloat(9100))
+	facts["address_holders"] = oneText("lb1", "10.0.0.21")
+	got, err := monitoringTexts(newAlertRulesFunction(), facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Attributes()["rules"].(types.String).ValueString()
+	if strings.Contains(text, "HAProxyDown") || !strings.Contains(text, "machine: lb1") {
+		t.Errorf("the rules are:\n%s", text)
+	}
+}
+
 func TestMonitoringFunctionsRefuse(t *testing.T) {
 	for want, change := range map[string]map[string]attr.Value{
 		"clustre: there is no such attribute":   {"clustre": types.StringValue("prod")},
@@ -211,6 +226,7 @@ func TestMonitoringFunctionsRefuse(t *testing.T) {
 		"wait_factor: it is no number above":    {"wait_factor": types.NumberValue(big.NewFloat(0))},
 		"node_exporter_port: it is no whole":    {"node_exporter_port": types.NumberValue(big.NewFloat(70000))},
 		"the machine cp1 has the addresses":     {"balancers": oneText("cp1", "10.0.0.99")},
+		"the machine cp2 has the addresses":     {"address_holders": oneText("cp2", "10.0.0.99")},
 		`members: name "cp 1"`:                  {"members": oneText("cp 1", "10.0.0.11")},
 		"replicas: ParseAddr":                   {"replicas": oneText("cp1", "cp1.example.com")},
 		"extensive_metrics: it is neither true": {"extensive_metrics": types.StringValue("yes")},

@@ -179,10 +179,10 @@ func (p ControlPlane) apiAvailability() []string {
 	return lines
 }
 
-// inRotation reports HAProxy's status of the replica, if it is known.
+// inRotation reports the status of the replica in HAProxy of its endpoint, if it is known.
 func (p ControlPlane) inRotation(r Replica) bool {
 	for _, e := range p.Endpoints {
-		if state, ok := e.Backends[r.Name]; ok {
+		if state, ok := e.Backends[r.Name]; ok && (e.Name == r.Endpoint || r.Endpoint == "") {
 			return strings.HasPrefix(state, "UP")
 		}
 	}

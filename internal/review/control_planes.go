@@ -116,15 +116,16 @@ func label(r *tfjson.ResourceChange) string {
 
 func (p *ControlPlane) addMember(resource Resource, value, marks any) error {
 	planned, err := decode[struct {
-		Version string `json:"version"`
-		URL     string `json:"client_url"`
-		Learner bool   `json:"learner"`
+		Version string            `json:"version"`
+		URL     string            `json:"client_url"`
+		Peers   map[string]string `json:"peers"`
+		Learner bool              `json:"learner"`
 	}](resource.Address, value, marks)
 	if err != nil {
 		return err
 	}
 	p.Members = append(p.Members, Member{
-		Resource: resource, URL: planned.URL,
+		Resource: resource, URL: planned.URL, peers: planned.Peers,
 		MemberStatus: MemberStatus{Version: planned.Version, Learner: planned.Learner},
 	})
 	return nil
@@ -137,6 +138,8 @@ func (p *ControlPlane) addReplica(resource Resource, value, marks any) error {
 		Etcd       []string `json:"etcd"`
 		Endpoint   struct {
 			Address string `json:"address"`
+			Port    int    `json:"port"`
+			Cluster string `json:"cluster_id"`
 		} `json:"endpoint"`
 	}](resource.Address, value, marks)
 	if err != nil {
@@ -144,7 +147,8 @@ func (p *ControlPlane) addReplica(resource Resource, value, marks any) error {
 	}
 	p.Replicas = append(p.Replicas, Replica{
 		Resource: resource, Version: planned.Version, Etcd: planned.Etcd,
-		Endpoint: planned.Endpoint.Address, Registered: planned.Registered,
+		Endpoint: planned.Endpoint.Address, endpointPort: planned.Endpoint.Port, cluster: planned.Endpoint.Cluster,
+		Registered: planned.Registered,
 	})
 	return nil
 }

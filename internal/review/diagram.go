@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,7 +119,8 @@ func (p ControlPlane) endpointState(e Endpoint) state {
 	if e.HealthKnown && e.Holder == "" && e.Action != Create {
 		return down
 	}
-	if e.Impaired && plannedState(e.Resource) == healthy {
+	impaired := slices.Contains(slices.Collect(maps.Values(e.Working)), false)
+	if impaired && plannedState(e.Resource) == healthy {
 		return drifted
 	}
 	return plannedState(e.Resource)

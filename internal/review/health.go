@@ -100,7 +100,9 @@ func (p *ControlPlane) addUnreached(status controlPlaneStatus) {
 	for _, r := range status.Replicas {
 		machines = append(machines, r.MachineStatus)
 	}
-	p.Unreached = map[string]string{}
+	if p.Unreached == nil {
+		p.Unreached = map[string]string{}
+	}
 	for _, m := range machines {
 		if m.Reachable == nil || *m.Reachable || m.Address == "" {
 			continue
@@ -123,27 +125,29 @@ func (e *Endpoint) addStatus(status controlPlaneStatus) {
 	for name, backend := range status.Balancers[e.Holder].Backends {
 		e.Backends[name] = backend.Status
 	}
-	for _, b := range status.Balancers {
+	e.Working = map[string]bool{}
+	for name, b := range status.Balancers {
 		reached := b.Reachable != nil && *b.Reachable
-		e.Impaired = e.Impaired || !reached || b.HAProxy != "active" || b.Keepalived != "active"
+		e.Working[name] = reached && b.HAProxy == "active" && b.Keepalived == "active"
 	}
 }
 
 // addStatus adds what was observed of a member. A member that was not observed, such as a new
-// one, stays unchanged.
+// one, stays unchanged. So does a namesake in another cluster.
 func (m *Member) addStatus(observed MemberStatus) {
-	if observed.Healthy == nil {
+	if observed.Healthy == nil || observed.Address != m.Machine {
 		return
 	}
 	observed.Version = cmp.Or(observed.Version, m.Version)
 	m.MemberStatus = observed
 }
 
+// addStatus adds what was observed of a replica, by the rules of members.
 func (r *Replica) addStatus(observed replicaStatus) {
-	if observed.Registered == nil {
+	if observed.Registered == nil || observed.Address != r.Machine {
 		return
 	}
-	r.Version, r.Registered = cmp.Or(observed.Version, r.Version), observed.Registered
+	r.Version, r.Registered, r.HealthKnown = cmp.Or(observed.Version, r.Version), observed.Registered, true
 	for _, name := range slices.Sorted(maps.Keys(observed.Components)) {
 		if c := observed.Components[name]; c.Healthy != nil && !*c.Healthy {
 			r.Unhealthy = append(r.Unhealthy, fmt.Sprintf("%s: %s", name, c.Health))

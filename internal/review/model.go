@@ -54,7 +54,7 @@ type Plan struct {
 	scrutiny scrutiny // for a verdict; see Judge
 }
 
-// ControlPlane is a control plane, as one module describes it.
+// ControlPlane is what one module describes: usually one control plane.
 type ControlPlane struct {
 	Module      string            // "" for the root module
 	HealthKnown bool              // a kube_control_plane reported its health
@@ -112,16 +112,22 @@ type Member struct {
 	Resource
 	MemberStatus
 	URL string
+
+	peers map[string]string // addresses of the machines of its cluster, by member; for a verdict
 }
 
 // Replica is a control-plane replica.
 type Replica struct {
 	Resource
-	Version    string
-	Endpoint   string   // address of its endpoint
-	Etcd       []string // client URLs
-	Registered *bool    // nil: not known
-	Unhealthy  []string // unhealthy components, as text
+	Version     string
+	Endpoint    string   // address of its endpoint
+	Etcd        []string // client URLs
+	Registered  *bool    // nil: not known
+	HealthKnown bool     // a kube_control_plane observed it
+	Unhealthy   []string // unhealthy components, as text
+
+	endpointPort int    // for a verdict
+	cluster      string // ID of the endpoint's cluster, for a verdict; "" if the endpoint has none
 }
 
 // Endpoint is a virtual IP with its balancers.
@@ -132,7 +138,7 @@ type Endpoint struct {
 	HealthKnown bool              // whether the following fields are known
 	Holder      string
 	Backends    map[string]string // HAProxy's status by replica
-	Impaired    bool              // a balancer does not answer or is stopped
+	Working     map[string]bool   // whether HAProxy and keepalived run on a host, by its name
 }
 
 // Score is the result of a kube_production_readiness.

@@ -19,7 +19,9 @@ terraform init >/dev/null && exec terraform "$@"
 // outcome: changes, nothing, a failed plan, and a job that did not hand on its plan.
 func TestFleetPipeline(t *testing.T) {
 	const file = "fleet/github-actions.yml"
-	s := newSandbox(t, newProgram(t), "0", `[{"id":41,"body":"<!-- kube-review: fleet-review -->"}]`)
+	s := newSandbox(t, newProgram(t), "0", `[
+		{"id":40,"user":{"login":"mallory"},"body":"<!-- kube-review: fleet-review -->"},
+		{"id":41,"user":{"login":"github-actions[bot]"},"body":"<!-- kube-review: fleet-review -->"}]`)
 	outcomes := map[string]string{"production/paris": "0", "staging/berlin": "2", "staging/lima": "2", "staging/oslo": "1"}
 	for cluster, status := range outcomes {
 		s.write(t, cluster+"/main.tf", configurations[status])

@@ -244,6 +244,23 @@ func TestGitHubEnvironments(t *testing.T) {
 	}
 }
 
+// TestGitHubConcurrency: a run that waits is cancelled by the next one of its group, so scheduled runs, which renew
+// certificates, have a group of their own.
+func TestGitHubConcurrency(t *testing.T) {
+	for file, name := range map[string]string{
+		"drift-review/github-actions.yml": "drift-review", "fleet/github-actions.yml": "fleet-review",
+	} {
+		var workflow struct {
+			Concurrency struct{ Group string } `json:"concurrency"`
+		}
+		example(t, file, &workflow)
+		want := name + "-${{ github.event_name == 'schedule' && 'apply' || github.event.pull_request.number || github.ref }}"
+		if got := workflow.Concurrency.Group; got != want {
+			t.Errorf("%s: the group is %q, want %q", file, got, want)
+		}
+	}
+}
+
 // TestFleetApplies runs the job of one cluster on a schedule.
 func TestFleetApplies(t *testing.T) {
 	scripts := steps(t, "fleet/github-actions.yml", "plan")

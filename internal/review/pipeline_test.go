@@ -25,6 +25,7 @@ for argument; do
 	previous=$argument
 done
 case "$*" in
+*/user) printf '{"id":3,"username":"project_5_bot"}' ;;
 *--paginate*|*"issue list"*|*per_page*|*state=opened*) printf '%s' "$ANSWER" | jq -r "$filter" ;;
 esac
 `
@@ -198,12 +199,17 @@ func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 
 func TestGitHubPipeline(t *testing.T) {
 	scripts := steps(t, "drift-review/github-actions.yml", "plan")
-	comments := `[{"id":40,"body":"<!-- kube-review: other -->\nx"},
-		{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
+	const foreign = `{"id":39,"user":{"login":"mallory"},"body":"<!-- kube-review: drift-review -->\nx"}`
+	comments := `[` + foreign + `,{"id":40,"user":{"login":"github-actions[bot]"},"body":"<!-- kube-review: other -->\nx"},
+		{"id":41,"user":{"login":"github-actions[bot]"},"body":"<!-- kube-review: drift-review -->\nx"}]`
 	program := newProgram(t)
 	for _, e := range []expectation{
 		{
-			"a first comment", "2", `[{"id":40,"body":"<!-- kube-review: other -->"}]`, true,
+			"a first comment", "2", `[{"id":40,"user":{"login":"github-actions[bot]"},"body":"<!-- kube-review: other -->"}]`,
+			true, "--method POST repos/o/r/issues/7/comments --field body=@comment.md",
+		},
+		{
+			"somebody else's comment with the marker", "2", `[` + foreign + `]`, true,
 			"--method POST repos/o/r/issues/7/comments --field body=@comment.md",
 		},
 		{"the same comment", "2", comments, true, "--method PATCH repos/o/r/issues/comments/41 --field body=@comment.md"},
@@ -257,8 +263,10 @@ func TestGitLabPipeline(t *testing.T) {
 	if len(pipeline.Review.Script) != 1 {
 		t.Fatalf("the job has %d scripts", len(pipeline.Review.Script))
 	}
-	note := `[{"id":39,"body":"by hand"},{"id":40,"body":"<!-- kube-review: other -->"},
-		{"id":41,"body":"<!-- kube-review: drift-review -->\nx"}]`
+	const foreign = `{"id":38,"author":{"id":9},"body":"<!-- kube-review: drift-review -->\nx"}`
+	note := `[` + foreign + `,{"id":39,"author":{"id":9},"body":"by hand"},
+		{"id":40,"author":{"id":3},"body":"<!-- kube-review: other -->"},
+		{"id":41,"author":{"id":3},"body":"<!-- kube-review: drift-review -->\nx"}]`
 	const (
 		notes  = " --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes"
 		issues = " --data-urlencode description@comment.md https://x/api/projects/5/issues"
@@ -267,7 +275,8 @@ func TestGitLabPipeline(t *testing.T) {
 	)
 	program := newProgram(t)
 	for _, e := range []expectation{
-		{"a first comment", "2", `[{"id":40,"body":"by hand"}]`, true, "--request POST" + notes},
+		{"a first comment", "2", `[{"id":40,"author":{"id":9},"body":"by hand"}]`, true, "--request POST" + notes},
+		{"somebody else's comment with the marker", "2", `[` + foreign + `]`, true, "--request POST" + notes},
 		{"the same comment", "2", note, true, "--request PUT" + notes + "/41"},
 		{"a first drift", "2", `[]`, false, drift + issues},
 		{"drift that lasts", "2", `[{"iid":9}]`, false, "--request PUT" + issues + "/9"},

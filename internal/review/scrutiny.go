@@ -280,8 +280,7 @@ func driftClass(values map[string]any, drift []string) Class {
 }
 
 // driftMachines returns the machines that an update may change: the resource's own, or those of
-// an endpoint that its drift names. If an entry names none of them, it may be any. What workers
-// join with are objects of the API, on no machine.
+// an endpoint that its drift names. What workers join with are objects of the API, on no machine.
 func driftMachines(kind string, values map[string]any, drift []string) []string {
 	switch kind {
 	case nodeBootstrapKind:
@@ -296,16 +295,26 @@ func driftMachines(kind string, values map[string]any, drift []string) []string 
 	} {
 		maps.Copy(hosts, attributes(attributes(values[list[0]])[list[1]]))
 	}
-	var some, all []string
-	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		all = append(all, fmt.Sprint(hosts[name]))
+	var machines []string
+	for _, name := range driftHosts(hosts, drift) {
+		machines = append(machines, fmt.Sprint(hosts[name]))
 	}
+	return machines
+}
+
+// driftHosts returns the names of the hosts that the drift of an endpoint names. If an entry names none of them, it may
+// be any.
+func driftHosts[T any](hosts map[string]T, drift []string) []string {
+	var some []string
 	for _, text := range drift {
 		match := driftEntry.FindStringSubmatch(text)
-		if match == nil || hosts[match[1]] == nil {
-			return all
+		if match == nil {
+			match = []string{"", ""}
 		}
-		some = append(some, fmt.Sprint(hosts[match[1]]))
+		if _, ok := hosts[match[1]]; !ok {
+			return slices.Sorted(maps.Keys(hosts))
+		}
+		some = append(some, match[1])
 	}
-	return some
+	return distinct(some)
 }

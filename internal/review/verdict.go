@@ -130,31 +130,58 @@ func (p Policy) limit(class Class, machines int, now time.Time) []string {
 // API server: both reload their certificates.
 func (p Plan) interruptions(classes map[string]Class, policy Policy) []string {
 	var reasons []string
+	blind := false
 	for _, plane := range p.ControlPlanes {
 		members, replicas := plane.serving(classes)
-		reasons = append(reasons, members.etcdLoss()...)
-		if replicas.repaired > 0 && replicas.healthy < 2 {
-			reasons = append(reasons, "API: the only server in rotation may restart")
+		blind = blind || plane.mayRestartUnseen(slices.Concat(members, replicas), classes)
+		for _, s := range members {
+			reasons = append(reasons, s.etcdLoss()...)
+		}
+		for _, s := range replicas {
+			if s.repaired > 0 && s.healthy < 2 {
+				reasons = append(reasons, "API: the only server in rotation may restart")
+			}
 		}
 		for _, e := range plane.Endpoints {
-			broken := e.HealthKnown && e.Impaired
-			if classes[e.Address] == ClassRepair && len(e.Hosts) == 1 && !broken {
-				reasons = append(reasons, code(e.Address)+": its only balancer may restart")
+			if classes[e.Address] == ClassRepair && e.onlyMayRestart() {
+				reasons = append(reasons, code(e.Address)+": its only balancer that works may restart")
 			}
 		}
 		if policy.Repair == nil || policy.Repair.Restarts == nil || !*policy.Repair.Restarts {
-			for _, address := range slices.Concat(members.may, replicas.may, plane.mayReload(classes)) {
+			for _, address := range slices.Concat(mayRestart(members), mayRestart(replicas), plane.mayReload(classes)) {
 				reasons = append(reasons, code(address)+": its repair may restart what serves, and the policy does not allow that")
 			}
 		}
 	}
+	if sources := p.deferredHealth(); blind && len(sources) > 0 {
+		reasons = append(reasons, "the health of what may restart is not known: "+code(strings.Join(sources, ", "))+
+			" is read only during the apply")
+	}
 	return reasons
 }
 
-// service counts the members or servers that exist, serve, and may restart while they serve.
+// deferredHealth returns the addresses of the data sources that would have said what is healthy.
+func (p Plan) deferredHealth() []string {
+	return slices.DeleteFunc(slices.Clone(p.Deferred), func(address string) bool {
+		return !strings.Contains("."+address, ".data.kube_control_plane.")
+	})
+}
+
+// mayRestartUnseen reports whether something may restart while it serves, and nobody has observed all that takes over.
+func (p ControlPlane) mayRestartUnseen(services []service, classes map[string]Class) bool {
+	return slices.ContainsFunc(services, func(s service) bool { return s.unseen && s.repaired > 0 }) ||
+		slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool {
+			return classes[e.Address] == ClassRepair && len(e.mayRestart()) > 0 && !e.HealthKnown
+		})
+}
+
+// service counts the members of one cluster, or the servers of one endpoint: those that exist, serve, and may restart
+// while they serve.
 type service struct {
 	existing, healthy, repaired int
 	may                         []string // addresses of those that may restart while they serve
+	unsure                      bool     // some may be of another cluster
+	unseen                      bool     // no kube_control_plane has observed all of them
 }
 
 func (s *service) count(r Resource, healthy bool, classes map[string]Class) {
@@ -169,21 +196,40 @@ func (s *service) count(r Resource, healthy bool, classes map[string]Class) {
 	}
 }
 
-// serving counts by the rules of the comment (availability.go). A server whose only member may
-// restart may stop with it.
-func (p ControlPlane) serving(classes map[string]Class) (members, replicas service) {
-	restarts := map[string]bool{}
-	for _, m := range p.Members {
-		healthy := m.votes() && !p.unreachable(m.Resource)
-		members.count(m.Resource, healthy, classes)
-		restarts[m.URL] = healthy && classes[m.Address] == ClassRepair
+// mayRestart returns the addresses of those that may restart while they serve.
+func mayRestart(services []service) []string {
+	var all []string
+	for _, s := range services {
+		all = append(all, s.may...)
 	}
-	for _, r := range p.Replicas {
-		healthy := r.Registered != nil && *r.Registered && p.inRotation(r) && !p.unreachable(r.Resource)
-		replicas.count(r.Resource, healthy, classes)
-		if healthy && classes[r.Address] != ClassRepair && len(r.Etcd) == 1 && restarts[r.Etcd[0]] {
-			replicas.repaired++
+	return all
+}
+
+// serving counts by the rules of the comment (availability.go), each cluster of etcd and the servers of each endpoint
+// by themselves. A server whose only member may restart may stop with it.
+func (p ControlPlane) serving(classes map[string]Class) (members, replicas []service) {
+	restarts := map[string]bool{}
+	for _, cluster := range p.etcdClusters() {
+		s := service{unsure: cluster.unsure}
+		for _, m := range cluster.members {
+			healthy := m.votes() && !p.unreachable(m.Resource)
+			s.count(m.Resource, healthy, classes)
+			s.unseen = s.unseen || m.Healthy == nil && !p.unreachable(m.Resource)
+			restarts[m.URL] = healthy && classes[m.Address] == ClassRepair
 		}
+		members = append(members, s)
+	}
+	for _, servers := range p.replicasByEndpoint() {
+		var s service
+		for _, r := range servers {
+			healthy := r.Registered != nil && *r.Registered && p.inRotation(r) && !p.unreachable(r.Resource)
+			s.count(r.Resource, healthy, classes)
+			s.unseen = s.unseen || !r.HealthKnown && !p.unreachable(r.Resource)
+			if healthy && classes[r.Address] != ClassRepair && len(r.Etcd) == 1 && restarts[r.Etcd[0]] {
+				s.repaired++
+			}
+		}
+		replicas = append(replicas, s)
 	}
 	return members, replicas
 }
@@ -192,12 +238,14 @@ func (p ControlPlane) serving(classes map[string]Class) (members, replicas servi
 func (s service) etcdLoss() []string {
 	need := quorum(s.existing)
 	switch {
-	case s.existing == 0:
 	case s.healthy < need:
 		return []string{fmt.Sprintf("etcd has no quorum: %d of %d members are healthy", s.healthy, s.existing)}
 	case s.repaired > 0 && s.healthy-1 < need:
 		return []string{fmt.Sprintf("etcd: a member may restart that is needed for quorum: %d of %d members are healthy",
 			s.healthy, s.existing)}
+	case s.repaired > 0 && s.unsure:
+		return []string{"etcd: a member may restart, and the peers of its cluster differ by member: " +
+			"it is not known which ones are needed for quorum"}
 	}
 	return nil
 }
@@ -206,7 +254,7 @@ func (s service) etcdLoss() []string {
 func (p ControlPlane) mayReload(classes map[string]Class) []string {
 	var all []string
 	for _, e := range p.Endpoints {
-		if classes[e.Address] == ClassRepair && len(e.Hosts) > 0 && (!e.HealthKnown || !e.Impaired) {
+		if classes[e.Address] == ClassRepair && len(e.mayRestart()) > 0 {
 			all = append(all, e.Address)
 		}
 	}

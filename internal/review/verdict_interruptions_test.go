@@ -10,38 +10,19 @@ import (
 // TestInterruptions removes what takes over for what is repaired.
 func TestInterruptions(t *testing.T) {
 	const stopped = ": etcd.service is inactive, wanted active"
-	only := func(names ...string) func(t *testing.T) map[string]any {
-		return func(t *testing.T) map[string]any {
-			t.Helper()
-			d := document(t, "nothing")
-			delete(d, "prior_state")
-			d["resource_changes"] = slices.DeleteFunc(d["resource_changes"].([]any), func(r any) bool {
-				index, ok := attributes(r)["index"].(string)
-				return ok && !slices.Contains(names, index)
-			})
-			return d
-		}
-	}
-	member := func(name string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", name) }
-	flag := func(name string) edit {
-		return func(t *testing.T, d map[string]any) {
-			t.Helper()
-			repaired(t, d, member(name), name+`: flag --x is "1", wanted "2"`)
-		}
-	}
 	for name, test := range map[string]struct {
 		plan   func(t *testing.T) map[string]any
 		edits  []edit
 		reason string
 	}{
-		"a member of three":      {only("cp1", "cp2", "cp3"), []edit{flag("cp1")}, ""},
-		"a member of two":        {only("cp1", "cp2"), []edit{flag("cp1")}, "needed for quorum: 2 of 2"},
-		"the only member":        {only("cp1"), []edit{flag("cp1")}, "needed for quorum: 1 of 1"},
+		"a member of three":      {only("cp1", "cp2", "cp3"), []edit{flagged("cp1")}, ""},
+		"a member of two":        {only("cp1", "cp2"), []edit{flagged("cp1")}, "needed for quorum: 2 of 2"},
+		"the only member":        {only("cp1"), []edit{flagged("cp1")}, "needed for quorum: 1 of 1"},
 		"the only member, down":  {only("cp1"), []edit{stop(member("cp1"), "cp1"+stopped)}, "etcd has no quorum: 0 of 1"},
 		"a stopped one of three": {only("cp1", "cp2", "cp3"), []edit{stop(member("cp3"), "cp3"+stopped)}, ""},
 		"a stopped one, and more": {
 			only("cp1", "cp2", "cp3"),
-			[]edit{stop(member("cp3"), "cp3"+stopped), flag("cp1")},
+			[]edit{stop(member("cp3"), "cp3"+stopped), flagged("cp1")},
 			"needed for quorum: 2 of 3",
 		},
 		"two of three are down": {
@@ -62,17 +43,17 @@ func TestInterruptions(t *testing.T) {
 		},
 		"a member of the only server in rotation": {
 			only("cp1", "cp2", "cp3"),
-			[]edit{unregistered(replica2), unregistered(replica3), flag("cp1")},
+			[]edit{unregistered(replica2), unregistered(replica3), flagged("cp1")},
 			"API: the only server in rotation may restart",
 		},
 		"another one's member": {
 			only("cp1", "cp2", "cp3"),
-			[]edit{unregistered(replica2), unregistered(replica3), flag("cp2")},
+			[]edit{unregistered(replica2), unregistered(replica3), flagged("cp2")},
 			"",
 		},
 		"a member of a server with three": {
 			only("cp1", "cp2", "cp3"),
-			[]edit{unregistered(replica2), unregistered(replica3), etcdOf(replica1, "cp1", "cp2", "cp3"), flag("cp1")},
+			[]edit{unregistered(replica2), unregistered(replica3), etcdOf(replica1, "cp1", "cp2", "cp3"), flagged("cp1")},
 			"",
 		},
 		"a stopped member of the only server": {
@@ -89,7 +70,7 @@ func TestInterruptions(t *testing.T) {
 		"the only balancer": {
 			only("cp1", "cp2", "cp3"),
 			[]edit{balancers("cp1"), stop(endpointAddress, "cp1: x")},
-			"its only balancer may restart",
+			"its only balancer that works may restart",
 		},
 		"one balancer of two": {
 			only("cp1", "cp2", "cp3"),
@@ -106,6 +87,30 @@ func TestInterruptions(t *testing.T) {
 			!strings.Contains(strings.Join(v.Reasons, "\n"), test.reason) {
 			t.Errorf("%s: %+v", name, v)
 		}
+	}
+}
+
+// only returns a plan that changes nothing, with the machines of these names. Nothing was observed for it.
+func only(names ...string) func(t *testing.T) map[string]any {
+	return func(t *testing.T) map[string]any {
+		t.Helper()
+		d := document(t, "nothing")
+		delete(d, "prior_state")
+		d["resource_changes"] = slices.DeleteFunc(d["resource_changes"].([]any), func(r any) bool {
+			index, ok := attributes(r)["index"].(string)
+			return ok && !slices.Contains(names, index)
+		})
+		return d
+	}
+}
+
+func member(name string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", name) }
+
+// flagged plans that a flag of a member is repaired.
+func flagged(name string) edit {
+	return func(t *testing.T, d map[string]any) {
+		t.Helper()
+		repaired(t, d, member(name), name+`: flag --x is "1", wanted "2"`)
 	}
 }
 
@@ -202,49 +207,6 @@ func TestVerdictText(t *testing.T) {
 	if !strings.Contains(string(text), want) {
 		t.Errorf("the JSON is:\n%.3000s", text)
 	}
-}
-
-// TestBrokenBalancers repairs endpoints of which a data source knows whether they work.
-func TestBrokenBalancers(t *testing.T) {
-	endpoint := func(hosts int, known, impaired bool) Plan {
-		e := Endpoint{Resource: Resource{Address: endpointAddress}, HealthKnown: known, Impaired: impaired}
-		for i := range hosts {
-			e.Hosts = merge(e.Hosts, fmt.Sprint(i))
-		}
-		return Plan{ControlPlanes: []ControlPlane{{Endpoints: []Endpoint{e}}}}
-	}
-	classes := map[string]Class{endpointAddress: ClassRepair}
-	for name, test := range map[string]struct {
-		plan    Plan
-		policy  Policy
-		classes map[string]Class
-		reasons int
-	}{
-		"one that works":                  {endpoint(1, true, false), wide, classes, 1},
-		"one of which nothing is known":   {endpoint(1, false, false), wide, classes, 1},
-		"one that is not known to work":   {endpoint(1, false, true), wide, classes, 1},
-		"one that is stopped":             {endpoint(1, true, true), wide, classes, 0},
-		"one of two":                      {endpoint(2, true, false), wide, classes, 0},
-		"one that stays":                  {endpoint(1, true, false), wide, nil, 0},
-		"no restarts":                     {endpoint(2, true, false), Policy{}, classes, 1},
-		"no restarts, nothing known":      {endpoint(2, false, true), Policy{}, classes, 1},
-		"no restarts, one is stopped":     {endpoint(2, true, true), Policy{}, classes, 0},
-		"no restarts, none of machines":   {endpoint(0, false, false), Policy{}, classes, 0},
-		"no restarts, one that stays":     {endpoint(2, true, false), Policy{}, nil, 0},
-		"no restarts, the only one works": {endpoint(1, true, false), Policy{}, classes, 2},
-	} {
-		if got := test.plan.interruptions(test.classes, test.policy); len(got) != test.reasons {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-}
-
-func merge(hosts map[string]string, name string) map[string]string {
-	if hosts == nil {
-		hosts = map[string]string{}
-	}
-	hosts[name] = "10.89.0.1" + name
-	return hosts
 }
 
 func TestTexts(t *testing.T) {

@@ -49,6 +49,7 @@ locals {
     replicas                       = local.with["replica"]
     port                           = var.kubernetes.port
     balancers                      = local.balanced && try(var.endpoint.metrics.address, null) != null ? local.with["balancer"] : null
+    address_holders                = local.balanced ? local.with["balancer"] : null
     balancer_metrics_port          = try(var.endpoint.metrics.port, null)
     etcd_metrics_port              = try(var.etcd.metrics.address, null) != null ? 2382 : null
     node_exporter_port             = local.facts ? 9100 : null

@@ -158,6 +158,32 @@ run "facts" {
   }
 }
 
+run "facts_without_metrics_of_haproxy" {
+  command = plan
+
+  variables {
+    endpoint   = { address = "10.0.0.10", metrics = { textfile_directory = "/srv/facts" } }
+    etcd       = { version = "3.6.16", metrics = { textfile_directory = "/srv/facts" } }
+    kubernetes = { version = "1.36.3", metrics = { textfile_directory = "/srv/facts" } }
+    machines = {
+      cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] }
+      cp2 = { address = "10.0.0.12", roles = ["etcd", "replica"] }
+      cp3 = { address = "10.0.0.13", roles = ["etcd", "replica"] }
+      lb1 = { address = "10.0.0.21", roles = ["balancer"] }
+      lb2 = { address = "10.0.0.22", roles = ["balancer"] }
+    }
+  }
+
+  assert {
+    condition     = output.monitoring.balancers == null && join(",", keys(output.monitoring.address_holders)) == "lb1,lb2"
+    error_message = "The machines that can have the virtual IP are known without the metrics of HAProxy."
+  }
+  assert {
+    condition     = strcontains(provider::kube::alert_rules(output.monitoring).rules, "machine=\"lb2\",resource=\"kube_control_plane_endpoint\"")
+    error_message = "The facts of the balancers are missed."
+  }
+}
+
 run "konnectivity" {
   command = plan
 
