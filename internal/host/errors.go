@@ -29,6 +29,10 @@ var (
 	ErrNoArtifact = errors.New("artifact not found")
 )
 
+// errNotConnected means that there was no connection to a machine when the caller's time was over. That is less than
+// ErrUnreachable: the time may have been short, or the caller was cancelled.
+var errNotConnected = errors.New("no connection yet")
+
 // HostKeyError contains the presented key, in authorized_keys format, so that the message can
 // show how to pin it.
 type HostKeyError struct {

@@ -11,23 +11,28 @@ import (
 const longestAnswer = time.Minute
 
 // InTime observes the machine at an address by ask, whose context ends before ctx does: after two thirds of the time
-// that is left, or after a minute. So one machine that hangs does not take the time in which others answer, or in which
-// the caller says which one it was. InTime then fails with ErrNoAnswer. Only an observation may be limited so: a change
-// that is cut off has to be completed.
+// that is left, or after a minute. So one machine that hangs does not take the time in which others answer, or in
+// which the caller says which one it was. InTime then fails with ErrNoAnswer; with ErrUnreachable if there was no
+// connection in the whole minute. Only an observation may be limited so: a change that is cut off has to be
+// completed.
 func InTime(ctx context.Context, address string, ask func(ctx context.Context) error) error {
 	return Within(ctx, longestAnswer, address, ask)
 }
 
 // Within is InTime with another limit than a minute.
 func Within(ctx context.Context, limit time.Duration, address string, ask func(ctx context.Context) error) error {
-	limit = answerLimit(ctx, limit)
-	asking, cancel := context.WithTimeout(ctx, limit)
+	given := answerLimit(ctx, limit)
+	asking, cancel := context.WithTimeout(ctx, given)
 	defer cancel()
 	err := ask(asking)
-	if errors.Is(err, context.DeadlineExceeded) && asking.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, limit.Round(time.Second))
+	if !errors.Is(err, context.DeadlineExceeded) || asking.Err() == nil || ctx.Err() != nil {
+		return err
 	}
-	return err
+	if errors.Is(err, errNotConnected) && given == limit {
+		return fmt.Errorf("%s on %s: %w: no connection within %s", ObserveSummary, address, ErrUnreachable,
+			given.Round(time.Second))
+	}
+	return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, given.Round(time.Second))
 }
 
 // answerLimit returns how long one machine may take to answer: longest at most.

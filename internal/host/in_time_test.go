@@ -49,6 +49,24 @@ func TestInTimeKeepsErrors(t *testing.T) {
 	}
 }
 
+// TestInTimeWithoutConnection: a machine to which there is no connection in the whole time is unreachable. One that had
+// less time is not.
+func TestInTimeWithoutConnection(t *testing.T) {
+	dial := func(ctx context.Context) error {
+		<-ctx.Done()
+		return fmt.Errorf("%w: %w", errNotConnected, ctx.Err())
+	}
+	err := Within(t.Context(), 10*time.Millisecond, "10.0.0.11", dial)
+	if !AbandonedAt("10.0.0.11").Covers("10.0.0.11", err) {
+		t.Errorf("%v, want one that is unreachable", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if err := Within(ctx, time.Minute, "10.0.0.11", dial); !errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v, want ErrNoAnswer", err)
+	}
+}
+
 // TestAnswerLimit: a third of the time is left for the caller.
 func TestAnswerLimit(t *testing.T) {
 	if got := answerLimit(t.Context(), longestAnswer); got != longestAnswer {

@@ -24,7 +24,7 @@ func killScript(token string) string {
 
 // killLeaseScript returns the script that ends the process of a lease, and the commands under it.
 func killLeaseScript(token string) string {
-	return killScript(token) + `kill_under_lease "$token"` + "\n"
+	return killScript(token) + `kill_under_leases "$token"` + "\n"
 }
 
 // killStaleScript returns the script that ends commands whose connection was lost.

@@ -48,14 +48,15 @@ kill_command() {
   done
 }
 
-# kill_under_lease TOKEN: ends the commands that run under a former lease, which KUBE_LEASES
+# kill_under_leases TOKEN…: ends the commands that run under former leases, which KUBE_LEASES
 # names. It searches again until nothing is left. What has not become sh yet will do nothing:
 # the lease's file has another token by now.
-kill_under_lease() {
+kill_under_leases() {
   rounds=0 more=yes
+  tokens=$(echo "$*" | tr ' ' '|')
   while [ -n "$more" ] && [ $rounds -lt 20 ]; do
     rounds=$((rounds + 1)) more=''
-    for file in $(grep -lzxEs "KUBE_LEASES=([0-9a-f]{16},)*$1(,[0-9a-f]{16})*" /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
+    for file in $(grep -lzxEs "KUBE_LEASES=([0-9a-f]{16},)*($tokens)(,[0-9a-f]{16})*" /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
       process=${file#/proc/}
       process=${process%/*}
       owned "$process" || continue

@@ -24,12 +24,18 @@ elif [ "$epoch" != "$expected" ]; then
   echo changed
   exit 0
 fi
-former=$(sed -n '1p;3p' "$leases/$name" 2>/dev/null | tr '\n' ' ')
-printf '%s\n%s\n%s\n' "$token" "$holder" "${expected:+$former}" >"$leases/$name.new"
-mv -f "$leases/$name.new" "$leases/$name"
-for ended in $former; do
-  case $ended in *[!0-9a-f]*) ;; *) [ -n "$expected" ] || kill_under_lease "$ended" ;; esac
-done
+# hold TOKENS: writes the file, with the former tokens under which commands may still run.
+hold() {
+  printf '%s\n%s\n%s\n' "$token" "$holder" "$1" >"$leases/$name.new"
+  mv -f "$leases/$name.new" "$leases/$name"
+}
+former=$(sed -n '1p;3p' "$leases/$name" 2>/dev/null | tr '\n' ' ' | grep -oE '\b[0-9a-f]{16}\b' | tr '\n' ' ')
+hold "$former"
+if [ -z "$expected" ] && [ -n "$former" ]; then
+  # shellcheck disable=SC2086 # words
+  kill_under_leases $former
+  hold ''
+fi
 echo "taken $epoch"
 released=''
 while beat=$(exec 9>&-; exec timeout "$timeout" head -c 1); do

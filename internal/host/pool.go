@@ -134,7 +134,7 @@ func (p *Pool) connect(ctx context.Context, m *machine) (*connection, error) {
 	case <-attempt.done:
 		return attempt.conn, attempt.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("%w: %w", errNotConnected, ctx.Err())
 	}
 }
 
