@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,9 +15,9 @@ import (
 // refuseUntrusted returns the refusal for a machine that answers but cannot be worked on,
 // because its host key is not trusted or because it rejects the login. Such a machine is
 // not gone: there may be a man in the middle, and the member may be serving. For all other
-// machines it returns nil.
+// machines it returns nil, also for one that hangs: the survivors may remove its member if that is dead.
 func refuseUntrusted(in leaveInput) *leaveDecision {
-	if in.Self.Reached() || host.Unreachable(in.Self.Err) {
+	if in.Self.Reached() || host.Unanswered(in.Self.Err) {
 		return nil
 	}
 	return &leaveDecision{
@@ -35,8 +36,16 @@ func abandonUnlisted(in leaveInput) leaveDecision {
 	return leaveDecision{
 		Kind: leaveRefuse, Reason: "the member is no longer in the cluster, but its machine cannot be reached to stop it: " +
 			in.Self.Err.Error(),
-		Next: abandonNext(in.Self.Address),
+		Next: unreachedNext(in.Self),
 	}
+}
+
+// unreachedNext is the next step for a machine that does not answer.
+func unreachedNext(m machine.Observed) string {
+	if errors.Is(m.Err, host.ErrNoAnswer) {
+		return host.HangRemedy
+	}
+	return abandonNext(m.Address)
 }
 
 // refuseAlive refuses the removal of the only voter if its machine cannot be reached but

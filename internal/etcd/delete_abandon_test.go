@@ -63,6 +63,15 @@ func TestAbandon(t *testing.T) {
 			name: "a dead voter", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))),
 			view: view("dLh"), abandon: named("cp1"), want: leaveRemove,
 		},
+		{
+			name: "a dead voter whose machine hangs", self: strange("cp1", host.ErrNoAnswer),
+			others: others(runs(established("cp2")), runs(established("cp3"))), view: view("dLh"), abandon: all,
+			want: leaveRemove,
+		},
+		{
+			name: "removed, its machine hangs", self: strange("cp9", host.ErrNoAnswer), view: view("Lhh"), abandon: named("cp9"),
+			want: leaveRefuse, next: "why commands do not end there", notNext: "abandon",
+		},
 		{name: "removed", self: lost("cp9"), view: view("Lhh"), abandon: named("cp9"), want: leaveAbandon},
 		{
 			name: "removed, another one is named", self: lost("cp9"), view: view("Lhh"), abandon: named("cp1"),

@@ -245,6 +245,8 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		}
 	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
 		return clean
+	case in.Protected && in.Self.Retired() != "":
+		return refuseRetired(in.Self.Retired())
 	case in.Protected && in.Self.HasMember():
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
@@ -267,6 +269,16 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 	return clean
 }
 
+// refuseRetired refuses the removal of a member whose data was archived for a restore.
+func refuseRetired(restore string) leaveDecision {
+	return leaveDecision{
+		Kind: leaveRefuse,
+		Reason: fmt.Sprintf("a restore (%s) was begun and not completed: the data of this member is archived for it, and "+
+			"deletion_protection is enabled", restore),
+		Next: "apply with the same restore again, which completes it; " + pki.AllowDeletion,
+	}
+}
+
 // staying returns the other machines with an established member that stays, if nothing is left of this member on its
 // own machine. With deletion protection, no member that has data leaves without a quorum.
 func (in leaveInput) staying() []machine.Observed {
@@ -274,7 +286,7 @@ func (in leaveInput) staying() []machine.Observed {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(in.Others), func(m machine.Observed) bool {
-		established := m.Reached() && m.HasMember() && m.MayHold(in.Cluster) && !m.Pending
+		established := m.Reached() && m.HasMember() && m.MayHold(in.Cluster) && !m.Pending && m.Retired() == ""
 		return !established || in.Leaving[m.Name] && !in.Protected
 	})
 }
@@ -292,7 +304,7 @@ func refuseVanished(in leaveInput) leaveDecision {
 	if in.Protected {
 		d.Next += pki.AllowDeletion
 	} else {
-		d.Next += "to give up the whole cluster, destroy all of its members in one run"
+		d.Next += "to give up the whole cluster, destroy all of its members, and then this one again"
 	}
 	return d
 }

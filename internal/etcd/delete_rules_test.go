@@ -17,6 +17,13 @@ func runs(f machine.Observed) machine.Observed {
 	return f
 }
 
+// retiredFor is a machine whose member's data was archived for a restore.
+func retiredFor(name, restore string) machine.Observed {
+	f := blank(name)
+	f.Record = &machine.Record{ClusterID: established(name).Record.ClusterID, Name: name, Restoring: restore}
+	return f
+}
+
 func TestDecideLeave(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3"}
 	stranger := established("cp1")
@@ -216,6 +223,16 @@ func TestDecideLeave(t *testing.T) {
 			name: "nothing of it there, one is abandoned, another one is stopped", abandon: host.AbandonedAt("10.0.0.2"),
 			in:   leaveInput{Self: blank("cp1"), Others: []machine.Observed{lost("cp2"), established("cp3")}},
 			want: leaveWait, otherwise: leaveRefuse, reason: "still has members on cp3",
+		},
+		{
+			name: "a restore was begun, protected", in: leaveInput{
+				Self: retiredFor("cp1", "one"), Others: []machine.Observed{retiredFor("cp2", "one")}, Protected: true,
+			}, want: leaveRefuse, reason: "a restore (one) was begun",
+		},
+		{
+			name: "nothing of it there, and a restore was begun on the others",
+			in:   leaveInput{Self: blank("cp1"), Others: []machine.Observed{retiredFor("cp2", "one")}},
+			want: leaveClean, keep: true,
 		},
 		{
 			name: "nothing of it there, beside another cluster's machine",

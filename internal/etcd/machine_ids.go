@@ -30,10 +30,18 @@ func sharedMachineID(machines []machine.Observed, ids ...string) string {
 	return ""
 }
 
+// mayUse returns the observed machines that may use the volume, or have used it: a machine with another member, such as
+// a clone of the same image, does not.
+func (t *taking) mayUse() []machine.Observed {
+	return slices.DeleteFunc(slices.Clone(t.others), func(m machine.Observed) bool {
+		return m.Record != nil && m.Data && !m.RecordedAs(t.s.Spec)
+	})
+}
+
 // ownMachineIDNext is the next step for machines with the same ID.
-const ownMachineIDNext = "give one of them an ID of its own, best one without a member (rm -f /etc/machine-id " +
+const ownMachineIDNext = "give the one that has no member an ID of its own (rm -f /etc/machine-id " +
 	"/var/lib/dbus/machine-id; systemd-machine-id-setup; reboot), and remove /etc/machine-id from the image; then apply " +
-	"again"
+	"again. Do not change the ID of a machine with a volume: it would not mount it"
 
 // checkMachineIDs returns an error if the machine ID in the identity of the volume may be that of more than one
 // machine.
@@ -42,7 +50,7 @@ func (t *taking) checkMachineIDs() error {
 	if i != nil {
 		ids = append(ids, i.MachineID)
 	}
-	if cause := sharedMachineID(t.others, ids...); cause != "" {
+	if cause := sharedMachineID(t.mayUse(), ids...); cause != "" {
 		return t.refuse(cause, ownMachineIDNext)
 	}
 	if t.s.Former == nil || t.s.Volume.Fenced || t.f.Volume.InPlace() || i == nil || i.State != volume.Member ||

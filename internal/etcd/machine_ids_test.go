@@ -1,12 +1,14 @@
 package etcd
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // TestSharedMachineID: clones of an image have one machine ID. One machine with two addresses is no pair of clones.
@@ -52,6 +54,22 @@ func TestVolumeAmongClones(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "have the same machine ID") ||
 		!strings.Contains(err.Error(), "systemd-machine-id-setup") || len(m.changes)+len(clone.changes) > 0 {
 		t.Errorf("%v, after %d changes", err, len(m.changes)+len(clone.changes))
+	}
+}
+
+// TestMayUse: a machine with another member has not mounted the volume of this one, whatever its ID is.
+func TestMayUse(t *testing.T) {
+	ta := &taking{s: Spec{Spec: machine.Spec{Name: "cp1", Bundle: &pki.Bundle{ClusterID: "c"}}}}
+	at := func(name string, data bool) machine.Observed {
+		return machine.Observed{Address: name, Data: data, Record: &machine.Record{ClusterID: "c", Name: name}}
+	}
+	ta.others = []machine.Observed{at("cp1", true), at("cp2", true), at("cp3", false), {Address: "blank"}}
+	var got []string
+	for _, m := range ta.mayUse() {
+		got = append(got, m.Address)
+	}
+	if want := []string{"cp1", "cp3", "blank"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -82,6 +82,9 @@ func accessRemedy(err error) string {
 	case errors.Is(err, host.ErrAuth), errors.Is(err, host.ErrNotRoot):
 		return "check ssh on the provider, and that the user is root or may run sudo without a password"
 	}
+	if errors.Is(err, host.ErrNoAnswer) {
+		return host.HangRemedy
+	}
 	return "recover the machine or its network, then apply again"
 }
 

@@ -268,11 +268,11 @@ func (cl *cluster) completeRestore(
 	if err == nil {
 		err = clients.ForgetAPIServers(ctx, seed.Host.Address())
 	}
-	if err == nil {
-		_, err = cl.machine(seed.Host).Change(ctx, machine.RestoredChange(seed.Spec, id, pairs), machine.Action{})
+	if err == nil { // before the restore is recorded as done: it would not be continued
+		err = cl.forgetRetired(ctx, seed)
 	}
 	if err == nil {
-		err = cl.forgetRetired(ctx, seed)
+		_, err = cl.machine(seed.Host).Change(ctx, machine.RestoredChange(seed.Spec, id, pairs), machine.Action{})
 	}
 	if err != nil {
 		return Status{}, unfinished(seed, err)

@@ -92,10 +92,11 @@ func (t *taking) former() (machine.Observed, bool) {
 	return machine.Observed{}, false
 }
 
-// wasOn reports whether the member was on a machine: the machine records it, and it is the machine of the state.
-// Another machine may have its address by now, with etcd of another cluster.
+// wasOn reports whether the member was on a machine: the machine records it, or has mounted its volume, and it is the
+// machine of the state. Another machine may have its address by now, with etcd of another cluster.
 func (s Spec) wasOn(m machine.Observed) bool {
-	return m.RecordedAs(s.Spec) && (s.LastMachine == "" || s.LastMachine == m.Facts.MachineID)
+	return (m.RecordedAs(s.Spec) || s.Volume != nil && m.HasMemberOf(s.Spec)) &&
+		(s.LastMachine == "" || s.LastMachine == m.Facts.MachineID)
 }
 
 // usesVolume reports whether a machine may write to the volume.
@@ -107,7 +108,7 @@ func (t *taking) holder() volume.Holder {
 	if former, using := t.former(); using && (i == nil || i.MachineID == former.Facts.MachineID) {
 		return volume.Leaving
 	}
-	for _, m := range t.others {
+	for _, m := range t.mayUse() {
 		switch {
 		case i == nil || !m.Reached() || sameMachine(m, t.f) || m.Facts.MachineID != i.MachineID:
 		case usesVolume(m):

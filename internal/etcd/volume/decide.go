@@ -107,7 +107,7 @@ func contents(w Want, o Observed) *Decision {
 	case w.Last != "" && !w.Restores:
 		d = refuse(fmt.Sprintf("the member has data, but the volume %s has no %s of it", name, IdentityFile),
 			"attach the volume of the member; if it is lost, replace the member (terraform apply -replace=…), which then "+
-				"gets the data of the others")
+				"gets the data of the others, or request a restore where no other member has data")
 	case o.Kind != Nothing && o.Files > 0:
 		d = refuse(fmt.Sprintf("the %s file system of the volume %s has %d entries and no %s", o.Kind, name, o.Files,
 			IdentityFile), nothingTaken)
@@ -148,7 +148,7 @@ func whose(w Want, o Observed, holder Holder) Decision {
 			"attach the volume of this member, then apply again")
 	case i.State == Removed:
 		return mounted(o, false) // its data is in an archive
-	case !own && w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last:
+	case !own && w.Last != "" && w.Last != w.MachineID && i.MachineID != w.Last && i.From != w.Last:
 		return refuse(fmt.Sprintf("the volume %s was last mounted at %s by machine %s, but the member last ran on "+
 			"machine %s: it is not the newest copy of its data", w.Spec.Name(), since, i.MachineID,
 			w.Last), "attach the volume that the member used last; if it is lost, replace the member "+

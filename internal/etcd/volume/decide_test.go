@@ -14,6 +14,12 @@ const (
 )
 
 // identity returns that of member cp1, on a machine, in a state.
+// since returns the identity of a volume that was on the machine there before.
+func since(i *Identity) *Identity {
+	i.From = there
+	return i
+}
+
 func identity(machine string, state State) *Identity {
 	return &Identity{
 		ClusterID: "c1", ClusterName: "prod", Name: "cp1", EtcdCluster: "a", MemberID: "b", MachineID: machine,
@@ -127,6 +133,12 @@ func TestDecide(t *testing.T) {
 		"removed, still in place": {o: inPlace(identity(here, Removed)), want: Mount},
 		"older copy": {
 			o: attached(identity(third, Member)), last: there, fenced: true, reason: "not the newest copy",
+		},
+		"rebuilt twice, with a refresh before the first": {
+			o: attached(since(identity(third, Member))), last: there, reason: "does not answer",
+		},
+		"rebuilt twice, and fenced": {
+			o: attached(since(identity(third, Member))), last: there, fenced: true, want: Mount,
 		},
 		"older copy, released": {o: attached(identity(third, Released)), last: there, reason: "not the newest copy"},
 
