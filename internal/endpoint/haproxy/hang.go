@@ -7,12 +7,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// hangError is the error of machines that accept connections and do not answer. Nothing was changed anywhere then. Such
-// a machine may serve, so it is not skipped as an unreachable one is, and a command there would not end before the time
-// of the operation has.
+// hangError is the error of machines that accept connections and do not answer. Such a machine may serve, so it is not
+// skipped as an unreachable one is, and a command there would not end before the time of the operation has.
 type hangError struct {
-	machines string // for a message
-	cause    error
+	machines  string // for a message
+	unchanged string
+	cause     error
 }
 
 func (e *hangError) Error() string {
@@ -24,6 +24,23 @@ func (e *hangError) Unwrap() error { return e.cause }
 // hangRemedy is the next step for machines that hang.
 const hangRemedy = "log in there and find out why commands do not end, or switch the machine off: one that is off is " +
 	"skipped. Then apply again"
+
+// leavingHangRemedy is the next step for hosts that leave the endpoint and hang.
+func leavingHangRemedy(addresses []string) string {
+	return "log in there and find out why commands do not end, then apply again. If they are lost, switch them off and " +
+		host.AbandonRemedy(addresses...)
+}
+
+// hungAddresses returns the addresses of the machines that hang.
+func hungAddresses(s Spec, seen map[string]balancer) []string {
+	var addresses []string
+	for _, name := range names(seen) {
+		if errors.Is(seen[name].unreachable, host.ErrNoAnswer) {
+			addresses = append(addresses, s.Hosts[name].Address())
+		}
+	}
+	return addresses
+}
 
 // hanging returns the error of the machines that hang, or nil.
 func hanging(s Spec, seen map[string]balancer) *hangError {
@@ -37,5 +54,5 @@ func hanging(s Spec, seen map[string]balancer) *hangError {
 	if len(machines) == 0 {
 		return nil
 	}
-	return &hangError{strings.Join(machines, ", "), errors.Join(causes...)}
+	return &hangError{strings.Join(machines, ", "), "no balancer was changed.", errors.Join(causes...)}
 }

@@ -18,13 +18,15 @@ import (
 const checkTimeout = 15 * time.Second
 
 // Register puts the replica into rotation on every balancer and returns when its health check has
-// passed on each. address is IP:port.
+// passed on each. address is IP:port. If a balancer hangs, the replica is registered on the others, which may need it,
+// and Register fails.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	replica, err := parseServer(name, address)
 	if err != nil {
 		return r.operationError("registered", name, "", err)
 	}
-	answers, err := r.runOnAll(ctx, registerCommand(replica, r.registration.Address))
+	now := r.askAll(ctx)
+	answers, err := r.runOnAnswering(ctx, now, registerCommand(replica, r.registration.Address))
 	if err != nil {
 		return r.operationError("registered", name, "", err)
 	}
@@ -47,6 +49,12 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if len(reasons) > 0 {
 		return r.operationError("in rotation", name, strings.Join(reasons, "\n  "),
 			errors.New("not every balancer sends it traffic, see below"))
+	}
+	if now.hang != nil {
+		if len(answers) > 0 {
+			now.hang.unchanged = "these balancers; the replica is registered on the others."
+		}
+		return r.operationError("registered", name, "", now.hang)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 //
 // A balancer that cannot be reached is reported as progress and skipped if another one answers: a
 // dead machine sends no requests. If it comes back with an outdated list of replicas, Registered
-// reports it. While a balancer hangs, nothing is changed on any: it may serve.
+// reports it. While a balancer hangs, no replica leaves on any: it may serve. One that is ready returns on the others.
 type Registrar struct {
 	registration endpoint.Registration
 	machine      func(address string) *host.Host
@@ -94,26 +94,44 @@ func (r *Registrar) spec() Spec {
 // runOnAll runs c on every balancer that can be reached, which must be at least one. Before that, all are asked whether
 // they answer: it returns a *hangError if one hangs.
 func (r *Registrar) runOnAll(ctx context.Context, c host.Command) (map[string]string, error) {
+	now := r.askAll(ctx)
+	if now.hang != nil {
+		return nil, now.hang
+	}
+	return r.runOnAnswering(ctx, now, c)
+}
+
+// asked are the balancers of an endpoint, as they answer now.
+type asked struct {
+	answering   []string
+	unreachable []error
+	hang        *hangError // nil if none hangs
+}
+
+// askAll asks all balancers whether they answer.
+func (r *Registrar) askAll(ctx context.Context) asked {
 	s := r.spec()
 	seen := observeAll(ctx, s, host.Query{})
-	if hang := hanging(s, seen); hang != nil {
-		return nil, hang
-	}
-	var answering []string
-	var unreachable []error
+	now := asked{hang: hanging(s, seen)}
 	for _, name := range names(seen) {
-		if err := seen[name].unreachable; errors.Is(err, host.ErrUnreachable) {
-			unreachable = append(unreachable, fmt.Errorf("balancer %s: %w", name, err))
-			continue
+		switch err := seen[name].unreachable; {
+		case errors.Is(err, host.ErrUnreachable):
+			now.unreachable = append(now.unreachable, fmt.Errorf("balancer %s: %w", name, err))
+		case !errors.Is(err, host.ErrNoAnswer):
+			now.answering = append(now.answering, name)
 		}
-		answering = append(answering, name)
 	}
-	if len(answering) == 0 && len(unreachable) > 0 {
-		return nil, errors.Join(unreachable...)
+	return now
+}
+
+// runOnAnswering runs c on the balancers that answer. If none does because they cannot be reached, that is an error.
+func (r *Registrar) runOnAnswering(ctx context.Context, now asked, c host.Command) (map[string]string, error) {
+	if len(now.answering) == 0 && len(now.unreachable) > 0 {
+		return nil, errors.Join(now.unreachable...)
 	}
-	answers, err := r.runOn(ctx, answering, c)
+	answers, err := r.runOn(ctx, now.answering, c)
 	if err == nil {
-		reportSkipped(ctx, unreachable)
+		reportSkipped(ctx, now.unreachable)
 	}
 	return answers, err
 }
@@ -174,7 +192,7 @@ func (r *Registrar) operationError(what, name, detail string, err error) error {
 	}
 	var hang *hangError
 	if errors.As(err, &hang) {
-		p.Host, p.Unchanged, p.Next = hang.machines, "no balancer was changed.", hangRemedy
+		p.Host, p.Unchanged, p.Next = hang.machines, hang.unchanged, hangRemedy
 	}
 	if detail != "" {
 		p.Detail = "  " + detail
