@@ -148,11 +148,18 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 }
 
 // checkOwnStage returns an error if target drops a key with which the replica has signed until now: it has missed the
-// stage at which it would have signed with the next one. If one of the others is at target already, it went there when
-// this replica was within one stage, so the machine was put back since, and keeping it there helps nobody.
+// stage at which it would have signed with the next one, or the bundle is an old one. If one of the others is at
+// target already, it went there when this replica was within one stage, so the machine was put back since, and
+// keeping it there helps nobody.
 func checkOwnStage(s Spec, own, target map[pki.Part]int, others []replicaStatus) error {
 	for _, p := range pki.Parts() {
 		have, want := own[p], target[p]
+		if p.Signs() && have > want+1 {
+			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s, and the bundle is at %d, which does not know "+
+				"what the replica signs with: what it has signed would be refused", have, p, want), fmt.Sprintf("if the state of "+
+				"kube_pki_bundle is an old one, use the newest one. If rotation.%s was lowered by several stages, set it to "+
+				"%d, apply everything (without -target), and lower it again.", p.Attribute(), have-1))
+		}
 		passed := slices.ContainsFunc(others, func(st replicaStatus) bool {
 			return st.unknown == nil && !st.absent && st.generations[p] == want
 		})

@@ -113,6 +113,23 @@ func TestCheckRotation(t *testing.T) {
 	}
 }
 
+// TestOlderBundle: a replica does not follow a bundle from an old state back, also if there is no other replica.
+func TestOlderBundle(t *testing.T) {
+	for _, p := range []pki.Part{pki.KubernetesPart, pki.ServiceAccountPart} {
+		for _, c := range []struct{ from, to int }{{3, 0}, {3, 1}, {2, 0}} {
+			s := unreachable(t)
+			old := cptest.At(t, s.Bundle, p, c.to)
+			s.Bundle = cptest.At(t, s.Bundle, p, c.from)
+			f := converged(t, s)
+			s.Bundle, s.Registrar = old, &recordingRegistrar{}
+			err := NewReplicas(nil).checkRotation(t.Context(), s, f)
+			if !strings.Contains(cptest.Text(err), "if the state of kube_pki_bundle is an old one") || !problem.Untouched(err) {
+				t.Errorf("%s from %d to %d: %v", p, c.from, c.to, err)
+			}
+		}
+	}
+}
+
 // TestLeftoversAreRewrittenFirst: a stage that drops a key rewrites what is left with it before it judges what the
 // replica could no longer read. What another key of the same name has encrypted is no leftover.
 func TestLeftoversAreRewrittenFirst(t *testing.T) {

@@ -262,6 +262,13 @@ func TestChangesKeys(t *testing.T) {
 				t.Errorf("%s of %s: %v", name, part, err)
 			}
 		}
+		s := testSpec(t)
+		s.Bundle = cptest.At(t, first, part, 3)
+		f := converged(t, s)
+		s.Bundle = cptest.At(t, second, part, 3)
+		if changesKeys(s, f) {
+			t.Errorf("%s: a file and its process that differ between rotations are no repair", part)
+		}
 	}
 }
 

@@ -65,11 +65,14 @@ func readKeys(f machine.Observed) map[pki.Part]string {
 }
 
 // changesKeys reports whether the processes of the replica run with other CAs or keys than those of the bundle. What
-// was edited after their start is repaired.
+// was edited after their start is repaired. So is a CA or public key that was edited between rotations, whatever has
+// read it: replicas that wait for each other's repair would wait for ever.
 func changesKeys(s Spec, f machine.Observed) bool {
 	return slices.ContainsFunc(keyFiles(), func(k keyFile) bool {
-		want := k.digestIn(s.Bundle)
-		return want != "" && f.Facts.Files[k.path].SHA256 != want && k.noted(f) != want
+		want, generation := k.digestIn(s.Bundle), f.Record.Generations[k.part]
+		repair := k.part != pki.EncryptionPart && pki.StageOf(generation) == pki.Steady &&
+			generation == s.Bundle.Generation(k.part)
+		return want != "" && !repair && f.Facts.Files[k.path].SHA256 != want && k.noted(f) != want
 	})
 }
 
@@ -111,7 +114,8 @@ func checkOwnKeys(s Spec, f machine.Observed) error {
 		if !k.part.Signs() || pki.StageOf(generation) != pki.Adopted || noted == "" {
 			continue
 		}
-		if want, known := k.digestAt(s.Bundle, generation); known && noted != want {
+		want, known := k.digestAt(s.Bundle, generation)
+		if known && noted != want && noted != k.digestIn(s.Bundle) { // a change to the bundle was cut off
 			return rotationRefused(s, fmt.Sprintf("it is at generation %d of %s with another %s than the bundle has there: "+
 				"what it has signed would be refused", generation, k.part, noun(k.part)), "use "+lastBundle+".")
 		}
