@@ -38,6 +38,8 @@ type group struct {
 	protected bool
 	serving   map[string]bool     // by identity: in the state, and observed as serving
 	destroyed map[string]bool     // the serving ones that the plan destroys or replaces
+	removed   map[string]bool     // by a resource that the plan destroys and does not replace
+	kept      map[string]bool     // by a resource that the plan keeps
 	created   map[string]bool     // created by the plan, including replacements
 	joins     map[string][]string // by created member: the peers that it names
 	known     map[string]bool     // seen as a resource of this run, serving or not
@@ -57,6 +59,7 @@ func (s *disruption) group(kind string, bundle *pki.Bundle) *group {
 		g = &group{
 			kind: kind, serving: map[string]bool{}, destroyed: map[string]bool{}, created: map[string]bool{},
 			known: map[string]bool{}, peers: map[string]bool{}, joins: map[string][]string{},
+			removed: map[string]bool{}, kept: map[string]bool{},
 		}
 		s.groups[key] = g
 	}
@@ -103,11 +106,21 @@ func (s *disruption) observed(r priorObject) { s.record(r, func(*group) {}) }
 
 // kept records a resource that the plan keeps.
 func (s *disruption) kept(r priorObject, diags *diag.Diagnostics) {
-	s.record(r, func(g *group) { g.checkPeers(diags) })
+	s.record(r, func(g *group) {
+		g.kept[r.id] = true
+		g.checkTwice(r.id, diags)
+		g.checkPeers(diags)
+	})
 }
 
 // destroyed records a resource that the plan destroys.
-func (s *disruption) destroyed(r priorObject, diags *diag.Diagnostics) { s.replaced(r, "", diags) }
+func (s *disruption) destroyed(r priorObject, diags *diag.Diagnostics) {
+	s.record(r, func(g *group) {
+		g.removed[r.id] = true
+		g.checkTwice(r.id, diags)
+	})
+	s.replaced(r, "", diags)
+}
 
 // replaced records a resource that the plan replaces with another one; by is "" if it is destroyed.
 func (s *disruption) replaced(r priorObject, by string, diags *diag.Diagnostics) {
@@ -141,6 +154,20 @@ func (s *disruption) created(kind, id string, bundle *pki.Bundle, peers []string
 	}
 	g.check(diags)
 	g.checkPeers(diags)
+}
+
+// checkTwice rejects a plan that destroys one resource and keeps another one of the same identity: the destroy would
+// remove what the other one describes. The state has both if a key was renamed without a moved block, and the apply was
+// cut off, or limited to the new key, before the destroy of the old one had found out.
+func (g *group) checkTwice(id string, diags *diag.Diagnostics) {
+	if !g.removed[id] || !g.kept[id] {
+		return
+	}
+	delete(g.removed, id) // one error is enough
+	g.refuse(diags, "Two resources describe "+id, "the plan destroys one of them and keeps the other. The destroy would "+
+		"remove what the other one describes.",
+		"take the one that the plan destroys out of the state (terraform state rm, with its address), then plan again. A "+
+			"deposed object leaves only with its resource: take that out of the state and import it again.")
 }
 
 // checkPeers rejects a member that would be created beside the cluster of its bundle: it names none of those that serve
@@ -203,8 +230,12 @@ func (g *group) check(diags *diag.Diagnostics) {
 				"…[\"NEW\"] }); if you want to replace them, use two applies, so that at least one keeps serving: "+
 				"first some of them (terraform apply -replace=… -target=…), then the rest.")
 	case len(g.created) > 0:
+		moved := ""
+		if renamed {
+			moved = "if only the key was renamed, add a moved block (moved { from = …[\"OLD\"], to = …[\"NEW\"] }). Otherwise, "
+		}
 		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("none of the serving ones would remain: %s.", who),
-			"use two applies, so that at least one keeps serving: change or replace some of them first (for "+
+			moved+"use two applies, so that at least one keeps serving: change or replace some of them first (for "+
 				"example with -target), and the rest when these serve. To replace a single one, add another one "+
 				"first. One that is tainted and serves by now is kept with terraform untaint.")
 	case g.protected:

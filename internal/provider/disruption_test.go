@@ -80,6 +80,14 @@ func TestDisruption(t *testing.T) {
 			joins(cp4, everyone[0], cp4),
 			destroy(everyone[0]),
 		}, keep(everyone[1]), keep(everyone[2])), want: "beside its cluster"},
+		{
+			name: "an old key beside the new one", deletable: true, steps: append(each(keep), destroy(everyone[0])),
+			want: "terraform state rm",
+		},
+		{
+			name: "an old key, planned before the new one", deletable: true, steps: append(each(destroy), each(keep)...),
+			want: "Two resources describe cp1",
+		},
 		{name: "tainted, all of them", steps: append(each(read), each(create)...), want: "moved"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -164,10 +164,9 @@ func (m replicaModel) sharesPort(at endpoint.Registration) bool {
 
 // refuseOtherEndpoint rejects the endpoint of another cluster.
 func refuseOtherEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) {
-	if bundle == nil || object.IsUnknown() {
-		return
+	if bundle != nil && elementsKnown(ctx, object) {
+		refuseClusterOf(decodeRegistration(ctx, object, diags), bundle, diags)
 	}
-	refuseClusterOf(decodeRegistration(ctx, object, diags), bundle, diags)
 }
 
 // refuseForeignEndpoint is refuseOtherEndpoint for resources that have the arguments of queryEndpointModel.
