@@ -21,18 +21,18 @@ func InTime(ctx context.Context, address string, ask func(ctx context.Context) e
 
 // Within is InTime with another limit than a minute.
 func Within(ctx context.Context, limit time.Duration, address string, ask func(ctx context.Context) error) error {
-	given := answerLimit(ctx, limit)
-	asking, cancel := context.WithTimeout(ctx, given)
+	allowed := answerLimit(ctx, limit)
+	asking, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
 	err := ask(asking)
 	if !errors.Is(err, context.DeadlineExceeded) || asking.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	if errors.Is(err, errNotConnected) && given == limit {
+	if errors.Is(err, errNotConnected) && allowed == limit {
 		return fmt.Errorf("%s on %s: %w: no connection within %s", ObserveSummary, address, ErrUnreachable,
-			given.Round(time.Second))
+			allowed.Round(time.Second))
 	}
-	return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, given.Round(time.Second))
+	return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, allowed.Round(time.Second))
 }
 
 // answerLimit returns how long one machine may take to answer: longest at most.
