@@ -147,12 +147,7 @@ func TestCheckNoStaleObjects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
-			s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
-			f := machine.Observed{Record: machine.Record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
-			if c.joins {
-				f = machine.Observed{}
-			}
-			s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
+			f := toStage(t, &s, base, c.from, c.to, c.joins)
 			s.Store = c.store
 			err := checkNoStaleObjects(t.Context(), s, f)
 			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) || err != nil &&
@@ -234,6 +229,18 @@ func TestStaleObjectsProblem(t *testing.T) {
 	}
 }
 
+// toStage gives s the bundle base at the encryption stage to, and returns a machine whose replica is at the stage from,
+// or that has none.
+func toStage(t *testing.T, s *Spec, base *pki.Bundle, from, to int, joins bool) machine.Observed {
+	t.Helper()
+	before := cptest.At(t, base, pki.EncryptionPart, from)
+	s.Bundle = cptest.At(t, before, pki.EncryptionPart, to)
+	if joins {
+		return machine.Observed{}
+	}
+	return machine.Observed{Record: machine.Record{ClusterID: before.ClusterID, Generations: before.Generations()}}
+}
+
 func TestGoesBack(t *testing.T) {
 	base := testSpec(t).Bundle
 	for name, c := range map[string]struct {
@@ -250,12 +257,7 @@ func TestGoesBack(t *testing.T) {
 		"it joins at the end, taken back": {4, 3, true, true},
 	} {
 		s := testSpec(t)
-		s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
-		f := machine.Observed{Record: machine.Record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
-		if c.joins {
-			f = machine.Observed{}
-		}
-		s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
+		f := toStage(t, &s, base, c.from, c.to, c.joins)
 		if got := goesBack(s, f); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

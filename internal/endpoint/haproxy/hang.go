@@ -11,6 +11,7 @@ import (
 // skipped as an unreachable one is, and a command there would not end before the time of the operation has.
 type hangError struct {
 	machines  string // for a message
+	addresses []string
 	unchanged string
 	cause     error
 }
@@ -31,28 +32,18 @@ func leavingHangRemedy(addresses []string) string {
 		host.AbandonRemedy(addresses...)
 }
 
-// hungAddresses returns the addresses of the machines that hang.
-func hungAddresses(s Spec, seen map[string]balancer) []string {
-	var addresses []string
-	for _, name := range names(seen) {
-		if errors.Is(seen[name].unreachable, host.ErrNoAnswer) {
-			addresses = append(addresses, s.Hosts[name].Address())
-		}
-	}
-	return addresses
-}
-
 // hanging returns the error of the machines that hang, or nil.
 func hanging(s Spec, seen map[string]balancer) *hangError {
-	var machines []string
+	var machines, addresses []string
 	var causes []error
 	for _, name := range names(seen) {
 		if err := seen[name].unreachable; errors.Is(err, host.ErrNoAnswer) {
-			machines, causes = append(machines, s.label(name)), append(causes, err)
+			machines, addresses = append(machines, s.label(name)), append(addresses, s.Hosts[name].Address())
+			causes = append(causes, err)
 		}
 	}
 	if len(machines) == 0 {
 		return nil
 	}
-	return &hangError{strings.Join(machines, ", "), "no balancer was changed.", errors.Join(causes...)}
+	return &hangError{strings.Join(machines, ", "), addresses, "no balancer was changed.", errors.Join(causes...)}
 }

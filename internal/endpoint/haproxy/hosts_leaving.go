@@ -41,7 +41,7 @@ func observeLeaving(ctx context.Context, s, leaving Spec, seen map[string]balanc
 	if hang := hanging(leaving, gone); hang != nil {
 		return nil, &problem.Problem{
 			Summary: "Endpoint " + s.Address + " not changed", Host: hang.machines, Cause: hang.Error(),
-			Unchanged: problem.Nothing, Next: leavingHangRemedy(hungAddresses(leaving, gone)), Err: hang,
+			Unchanged: problem.Nothing, Next: leavingHangRemedy(hang.addresses), Err: hang,
 		}
 	}
 	return gone, checkLeaving(s, leaving, seen, gone)
