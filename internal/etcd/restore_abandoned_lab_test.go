@@ -27,7 +27,8 @@ func TestRestoreWithoutAMachine(t *testing.T) {
 		r.ctl("cp3", "snapshot save "+archive+"/first.db")
 		saved := r.revision("cp3")
 		r.powerOff("cp1")
-		r.ctl("cp3", "put /registry/pods/a late")
+		r.ctl("cp3", "endpoint health || until c endpoint health; do sleep 0.1; done", // cp1 may have been the leader
+			"put /registry/pods/a late")
 		before := r.revision("cp3")
 		r.lose("cp2")
 

@@ -25,11 +25,16 @@ trap unmask EXIT
 if command -v apt-get >/dev/null; then
   apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold -o Dpkg::Options::="--log=$packages_dir/dpkg.log" --no-install-recommends "$@"; }
   get() { apt install $packages; }
-  if [ -n "$again" ]; then # apt refuses to continue an interrupted run
-    { dpkg --force-confold --configure -a || true; apt --fix-broken install || true; } >"$packages_dir/log" 2>&1
-  fi
+  repair() {
+    dpkg --force-confold --configure -a || true
+    # What was cut off while it was unpacked must be unpacked again, which --fix-broken leaves out.
+    damaged=$(dpkg-query -W -f '${db:Status-Eflag} ${binary:Package}\n' | sed -n 's/^reinstreq //p')
+    [ -z "$damaged" ] || apt --reinstall install $damaged || true
+    apt --fix-broken install || true
+  }
+  [ -z "$again" ] || repair >"$packages_dir/log" 2>&1 # apt refuses to continue an interrupted run
   get >"$packages_dir/log" 2>&1 || { apt update && get; } >"$packages_dir/log" 2>&1 ||
-    { tail -n 5 "$packages_dir/log" >&2; exit 1; }
+    { tail -n 20 "$packages_dir/log" >&2; exit 1; }
 else
   if [ ! -e "$packages_dir/wanted" ]; then
     rpm -qa --qf '%{NAME}\n' | sort -u >"$packages_dir/before"

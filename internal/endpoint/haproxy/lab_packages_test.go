@@ -24,6 +24,19 @@ systemd-run --quiet --unit=somebody --collect --setenv=DEBIAN_FRONTEND=nonintera
   apt-get -q -y install "$PWD/somebody-first.deb" "$PWD/somebody-second.deb"
 until [ -e /tmp/begun ]; do sleep 0.1; done`
 
+// damagePackages writes dpkg's status as it is after an installation that was cut off while a package was unpacked
+// over itself, which is too short to be met by waiting for it. apt does not unpack such a package again by itself.
+func (f *fixture) damagePackages() {
+	f.Helper()
+	f.shell("a", `awk '/^Package: /{ package = $2 }
+/^Status: / && package == "haproxy" { $0 = "Status: install ok unpacked" }
+/^Status: / && package == "liblua5.3-0" { $0 = "Status: install reinstreq unpacked" }
+{ print }' /var/lib/dpkg/status >/var/lib/dpkg/status.new
+mv /var/lib/dpkg/status.new /var/lib/dpkg/status
+dpkg --audit | grep -q 'must be reinstalled'
+touch `+packages.HAProxy().InstallingPath())
+}
+
 // installConcurrently: what others install while this waits for the package manager's
 // lock is theirs, and stays when the endpoint goes.
 func (f *fixture) installConcurrently(create func(context.Context) error) {

@@ -49,6 +49,8 @@ func stepInstallAndPurge(f *fixture) {
 	purge("delete with packages half installed")
 	f.cutOff("a", halfInstalled, create)
 	f.timed("create with packages half installed", func() error { return create(f.ctx) })
+	f.damagePackages()
+	f.timed("create with packages half unpacked", func() error { return create(f.ctx) })
 	f.cutOff("a", "! dpkg-query -W -f '${db:Status-Status}' haproxy 2>/dev/null | grep -qx installed",
 		func(ctx context.Context) error {
 			return Delete(ctx, f.spec, DeleteOptions{})
