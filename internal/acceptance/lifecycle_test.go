@@ -14,11 +14,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestLifecycle runs a full lifecycle with the provider's binary and the real CLI, twice (once if the provider detects
-// data races, which takes twice the time): three bare machines, a control plane on them, an empty plan, the API through
-// the virtual IP, no restart by a refresh or by an apply that needs none (which also repairs a stopped snapshot timer),
-// and bare machines again.
-func TestLifecycle(t *testing.T) {
+// TestLifecycle runs a full lifecycle with the provider's binary and the real CLI: three bare machines, a control plane
+// on them, an empty plan, the API through the virtual IP, no restart by a refresh or by an apply that needs none (which
+// also repairs a stopped snapshot timer), and bare machines again.
+func TestLifecycle(t *testing.T) { lifecycle(t, 1) }
+
+// TestLifecycleTwice runs it twice on the same machines.
+func TestLifecycleTwice(t *testing.T) { lifecycle(t, 2) }
+
+func lifecycle(t *testing.T, rounds int) {
+	t.Helper()
 	l := machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
 	before := map[string][]string{}
@@ -26,10 +31,6 @@ func TestLifecycle(t *testing.T) {
 		before[name] = fingerprint(t, l.Machine(name))
 	}
 	w := newWorkspace(t, len(names))
-	rounds := 2
-	if os.Getenv("KUBE_TEST_RACE") == "1" {
-		rounds = 1
-	}
 	for round := range rounds {
 		t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) {
 			override(t, w, scheduled("*-01-31 00:00"))

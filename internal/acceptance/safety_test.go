@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,8 +92,48 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, w)
+	refusal("another bundle", []string{"-replace=kube_pki_bundle.this"}, "PKI bundle would be a new one")
+	loseBundle(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
+}
+
+// loseBundle removes the bundle from the state. The plan refuses to create another one for the cluster, and says how to
+// import it from the copy that each resource has.
+func loseBundle(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	t.Run("a lost bundle", func(t *testing.T) {
+		run := func(args ...string) string {
+			text, err := w.Run(t.Context(), args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		run("state", "rm", "kube_pki_bundle.this")
+		expectContains(t, refused(t, w), "PKI bundle would be a new one", "terraform state pull", "file:FILE")
+		var state struct {
+			Resources []struct {
+				Type      string
+				Instances []struct {
+					Attributes struct{ PKI string }
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(run("state", "pull")), &state); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "bundle")
+		for _, r := range state.Resources {
+			if r.Type == "kube_etcd_member" {
+				if err := os.WriteFile(file, []byte(r.Instances[0].Attributes.PKI), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		run("import", "-input=false", "-no-color", "kube_pki_bundle.this", "file:"+file)
+		expectEmptyPlan(t, w)
+	})
 }
 
 // rename gives every machine another name: other members and other replicas.

@@ -23,7 +23,7 @@ func TestMakePatterns(t *testing.T) {
 		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "README": {"acceptance"}, "LONG_CHANGES": {"acceptance"},
 		"LONG_PLACES": {"acceptance"}, "LONG_OPERATIONS": {"acceptance"}, "LONG_LABS": {
 			"etcd", "controlplane", "controlplane/client", "controlplane/release",
-			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "endpoint/kubevip", "drill",
+			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "endpoint/kubevip", "drill", "simulated",
 		},
 	} {
 		match := regexp.MustCompile(`(?m)^` + name + ` +:= (\S+)$`).FindStringSubmatch(string(text))

@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // stalls contains the addresses that answer no dial for a while, like a member that is
@@ -98,6 +99,7 @@ func TestDeadNamesakeIsRemoved(t *testing.T) {
 // TestSlowMemberIsNotDeletedAsDead verifies that, while another voter is down, a working
 // member is not removed even if it is slow for a moment, but a dead one is.
 func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3", "cp4", "cp5")

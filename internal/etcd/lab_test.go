@@ -277,13 +277,18 @@ func testOnMachines(t *testing.T) {
 	r.all("destroy", r.delete)
 	r.renamed(data)
 	r.clean()
-
-	r.twoProcesses()
-	r.clean()
 }
 
-// twoProcesses creates, changes and destroys members of one bundle in two processes at the
-// same time.
+// TestTwoProcessesOnMachines creates, changes and destroys members of one bundle in two processes at the same time.
+func TestTwoProcessesOnMachines(t *testing.T) {
+	testrun.Long(t)
+	onMachines(t, "etcdtwo", "10.55.0.0/24", []string{newRelease}, func(t *testing.T) {
+		r := newRig(t)
+		r.twoProcesses()
+		r.clean()
+	})
+}
+
 func (r *rig) twoProcesses() {
 	r.t.Helper()
 	bundle := r.specs["cp1"].Bundle

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestMayGetQuorum: only certainty ends the wait early.
@@ -122,6 +123,7 @@ func TestGrowthNeedsSnapshot(t *testing.T) {
 // TestRecoverAtOnce recovers from the survivor of three without a wait, and saves no snapshot before the first member
 // joins, but before a later growth. An informer that was started before has what the cluster has.
 func TestRecoverAtOnce(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newLostFleet(t)
 	i := inform(t, f.specs)

@@ -9,6 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestRetiredForRestore: the machines of the members that a restore has archived say so. When the machine with the
@@ -63,6 +64,7 @@ func (m unplaced) Change(ctx context.Context, c host.Change, a machine.Action) (
 // TestRestoreSeedLost: a restore was cut off when the members' data was archived, and the machine with the staged data
 // is lost. An apply without the restore makes no empty cluster of the machines that are left.
 func TestRestoreSeedLost(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newLostFleet(t)
 	f.empty("cp1", "cp2")

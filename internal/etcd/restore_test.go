@@ -251,6 +251,7 @@ func TestRestoreLost(t *testing.T) {
 // TestRestoreDataDirectories: each member's data is in its own directory, as with a volume. A survivor is seen there,
 // whoever is asked first, and nothing of it stays when all are restored.
 func TestRestoreDataDirectories(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newLostFleetIn(t, map[string]string{"cp1": "/srv/one/etcd", "cp3": "/srv/three/etcd"})
 	f.put("/registry/pods/a", "survives")

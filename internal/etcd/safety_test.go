@@ -16,6 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // protect turns deletion protection on, which is the default outside of tests.
@@ -324,6 +325,7 @@ func TestSplitClusterIsDrift(t *testing.T) {
 // TestEarlierLifeIsNotStarted verifies that a disk of a destroyed cluster is not started
 // after the cluster was bootstrapped again under the same bundle.
 func TestEarlierLifeIsNotStarted(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newFleet(t)
 	everyone := []string{"cp1", "cp2", "cp3"}

@@ -183,6 +183,7 @@ func TestHungLearner(t *testing.T) {
 // TestCatchUpGoesOnInTheNextApply verifies that a learner stays if the join's deadline
 // passes while its data is being transferred, and that the next Create completes it.
 func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.withArgs(bySnapshot, "cp1", "cp2")
@@ -213,6 +214,7 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 // TestTwoProcessesWithASlowLearner verifies that another process's learner is waited for
 // as long as it makes progress.
 func TestTwoProcessesWithASlowLearner(t *testing.T) {
+	testrun.Long(t)
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.withArgs(bySnapshot, "cp1", "cp2", "cp3")

@@ -48,8 +48,8 @@ type storeRig struct {
 // TestStoreOnMachines uploads the snapshots of a member's timer to an S3 server on another machine,
 // fetches one, and opens it.
 func TestStoreOnMachines(t *testing.T) {
+	testrun.Long(t)
 	if os.Getenv(withinLab) == "" {
-		testrun.Slow(t)
 		if _, err := build.Set(t.Context(), "versitygw"); err != nil {
 			testrun.Missing(t, "versitygw cannot be built: ", err)
 		}

@@ -31,17 +31,24 @@ func (r *pkiBundleResource) ModifyPlan(
 		return
 	}
 	plan.SealedFor = r.session.sealedFor()
+	if req.State.Raw.IsNull() {
+		r.session.plannedBundles.creates(plan.ClusterName)
+	} else {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
 	switch {
 	case !r.session.sealKnown || !elementsKnown(ctx, plan.Rotation) || !elementsKnown(ctx, plan.Encryption):
 		plan.forget()
 	case req.State.Raw.IsNull():
 		r.planNew(ctx, plan, &resp.Diagnostics)
 	default:
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		r.planChange(ctx, &plan, state, req.Config, &resp.Diagnostics)
 	}
 	if resp.Diagnostics.HasError() {
 		return
+	}
+	if plan.Bundle.IsUnknown() {
+		r.session.plannedBundles.changes(state.ID.ValueString())
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }

@@ -27,15 +27,16 @@ type session struct {
 	clusters *etcd.Clusters
 	replicas *controlplane.Replicas
 
-	registrars    registrars
-	adoptions     adoptions
-	planned       disruption
-	rotationEnds  rotationEnds
-	versions      *versions
-	restores      restores
-	bundles       knownBundles
-	openedBundles openedBundles
-	openTokens    openTokens
+	registrars     registrars
+	adoptions      adoptions
+	planned        disruption
+	rotationEnds   rotationEnds
+	versions       *versions
+	restores       restores
+	bundles        knownBundles
+	openedBundles  openedBundles
+	plannedBundles plannedBundles
+	openTokens     openTokens
 	// memberHooks are the addresses of the endpoints of which planned members have the hooks, by client URL, see
 	// warnHooks.
 	memberHooks sync.Map

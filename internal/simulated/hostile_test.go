@@ -426,6 +426,7 @@ func floods(stop <-chan struct{}) map[string]front {
 
 // TestHostileFloods: no endless answer exhausts memory, or exceeds the timeout of an operation.
 func TestHostileFloods(t *testing.T) {
+	testrun.Long(t) // it mostly waits, for two seconds a time
 	const timeout, most = 2 * time.Second, 100 << 20
 	stop := make(chan struct{})
 	defer close(stop)
