@@ -7,6 +7,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/combined"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // attempted returns the endpoints that a replica leaves although its state never had them: an apply that failed, or was
@@ -36,7 +37,11 @@ func attempted(
 func (s *session) attemptedAt(
 	ctx context.Context, spec controlplane.Spec, before, after endpoint.Registration,
 ) []combined.Endpoint {
-	observed, err := s.replicas.Recorded(ctx, spec.Host)
+	var observed controlplane.Recorded
+	err := host.InTime(ctx, spec.Address, func(ctx context.Context) (err error) {
+		observed, err = s.replicas.Recorded(ctx, spec.Host)
+		return err
+	})
 	if err != nil {
 		return nil
 	}
@@ -48,4 +53,25 @@ func (s *session) attemptedAt(
 		})
 	}
 	return out
+}
+
+// leaveAttempted makes a replica, which is created or deleted with the endpoints that its spec has, leave those of
+// attempted too: otherwise they would send requests to a replica that is gone, or that is not meant to have them.
+func (s *session) leaveAttempted(ctx context.Context, spec *controlplane.Spec) {
+	at, err := registrationIn(spec.Registration)
+	own, ok := spec.Registrar.(registrar)
+	if err != nil || !ok {
+		return
+	}
+	spec.Registrar = leaving(own, spec.Name, at.ID(), s.attemptedAt(ctx, *spec, at, at))
+}
+
+// leaving returns the registrar of a replica that has its endpoints as before and leaves others.
+func leaving(own registrar, replica, id string, left []combined.Endpoint) controlplane.Registrar {
+	if len(left) == 0 {
+		return own
+	}
+	return &combined.Registrar{
+		Endpoints: []combined.Endpoint{{ID: id, Registrar: own}}, Replica: replica, Left: left,
+	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -91,5 +92,28 @@ func TestChangingKnowsWhoseEndpointsChange(t *testing.T) {
 		if !ok || r.Replica != c.replica || len(r.Left) != c.left {
 			t.Errorf("%s: %+v, want that %q leaves %d", name, r, c.replica, c.left)
 		}
+	}
+}
+
+// leaver is a registrar at which a replica leaves.
+type leaver struct {
+	registrar
+	left []string
+}
+
+func (l *leaver) Deregister(_ context.Context, name string) error {
+	l.left = append(l.left, name)
+	return nil
+}
+
+// TestLeaving: a replica that is deleted leaves its endpoints, and those that only the record on its machine names.
+func TestLeaving(t *testing.T) {
+	own, tried := &leaver{}, &leaver{}
+	if r := leaving(own, "cp1", "own", nil); r != controlplane.Registrar(own) {
+		t.Errorf("got %v, want the registrar itself", r)
+	}
+	r := leaving(own, "cp1", "own", []combined.Endpoint{{ID: "tried", Registrar: tried, Attempted: true}})
+	if err := r.Deregister(t.Context(), "cp1"); err != nil || len(own.left) != 1 || len(tried.left) != 1 {
+		t.Errorf("left %v and %v: %v", own.left, tried.left, err)
 	}
 }
