@@ -20,7 +20,8 @@ func TestMakePatterns(t *testing.T) {
 	tests, long := testsByPackage(t)
 	lists := map[string][]string{}
 	for name, packages := range map[string][]string{
-		"TOFU": {"acceptance"}, "TOFU_LONG": {"acceptance"}, "README": {"acceptance"}, "LONG_CHANGES": {"acceptance"},
+		"TOFU": {"acceptance"}, "TOFU_ONLY": {"acceptance"}, "TOFU_LONG": {"acceptance"},
+		"README": {"acceptance"}, "LONG_CHANGES": {"acceptance"},
 		"LONG_PLACES": {"acceptance"}, "LONG_OPERATIONS": {"acceptance"}, "LONG_LABS": {
 			"etcd", "controlplane", "controlplane/client", "controlplane/release",
 			"etcd/release", "endpoint/bgp", "endpoint/haproxy", "endpoint/kubevip", "drill", "simulated",
