@@ -1,48 +1,74 @@
 package provider
 
 import (
+	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestRefuseLostBundle: a resource of a cluster that exists never gets a bundle which the plan creates. A rotation, which
-// makes the bundle unknown too, and another cluster's new bundle are no reason.
+// importedInto is the private state of a resource that was imported into a cluster; "" if it was not.
+type importedInto string
+
+func (i importedInto) GetKey(context.Context, string) ([]byte, diag.Diagnostics) {
+	if i == "" {
+		return nil, nil
+	}
+	text, _ := json.Marshal(string(i))
+	return text, nil
+}
+
+// TestRefuseLostBundle: a resource of a cluster that exists never gets a bundle which the plan creates. A change of the
+// cluster's own bundle, which makes it unknown too, is no reason, also beside the new bundle of another cluster.
 func TestRefuseLostBundle(t *testing.T) {
 	mine, err := pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown, known := types.StringUnknown(), types.StringValue("text")
+	text, err := mine.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := func(name string) tftypes.Value { return tftypes.NewValue(tftypes.String, name) }
+	unknown, known, none := types.StringUnknown(), types.StringValue(text), types.StringNull()
+	keeps := func(id string) func(*plannedBundles) {
+		return func(p *plannedBundles) { p.keeps(id, config("prod")) }
+	}
+	creates := func(name string) func(*plannedBundles) {
+		return func(p *plannedBundles) { p.creates(config(name)) }
+	}
 	for name, c := range map[string]struct {
-		before  *pki.Bundle
-		plan    types.String
-		created []types.String
-		changed []string
-		want    bool
+		before, plan types.String
+		imported     importedInto
+		planned      []func(*plannedBundles)
+		want         bool
 	}{
-		"created anew":                        {mine, unknown, []types.String{types.StringValue("prod")}, nil, true},
-		"another cluster is created":          {mine, unknown, []types.String{types.StringValue("lab")}, nil, false},
-		"a cluster of unknown name":           {mine, unknown, []types.String{unknown}, nil, false},
-		"it is rotated":                       {mine, unknown, nil, []string{mine.ClusterID}, false},
-		"rotated beside a new one":            {mine, unknown, []types.String{types.StringValue("prod")}, []string{mine.ClusterID}, false},
-		"created beside the change of others": {mine, unknown, []types.String{types.StringValue("prod")}, []string{"other"}, true},
-		"the bundle is known":                 {mine, known, []types.String{types.StringValue("prod")}, nil, false},
-		"a new resource":                      {nil, unknown, []types.String{types.StringValue("prod")}, nil, false},
+		"created anew":                        {known, unknown, "", []func(*plannedBundles){creates("prod")}, true},
+		"created under another name":          {known, unknown, "", []func(*plannedBundles){creates("lab")}, true},
+		"replaced":                            {known, unknown, "", []func(*plannedBundles){keeps(mine.ClusterID), creates("prod")}, true},
+		"changed":                             {known, unknown, "", []func(*plannedBundles){keeps(mine.ClusterID)}, false},
+		"changed, another cluster is created": {known, unknown, "", []func(*plannedBundles){keeps(mine.ClusterID), creates("lab")}, false},
+		"the bundle of another is kept":       {known, unknown, "", []func(*plannedBundles){keeps("other"), creates("lab")}, true},
+		"it comes from elsewhere":             {known, unknown, "", nil, false},
+		"the bundle is known":                 {known, known, "", []func(*plannedBundles){creates("prod")}, false},
+		"a new resource":                      {none, unknown, "", []func(*plannedBundles){creates("prod")}, false},
+		"imported, its bundle is not":         {none, unknown, importedInto(mine.ClusterID), []func(*plannedBundles){creates("prod")}, true},
+		"imported with its bundle": {
+			none, unknown, importedInto(mine.ClusterID), []func(*plannedBundles){keeps(mine.ClusterID)}, false,
+		},
 	} {
-		s := &session{}
-		for _, name := range c.created {
-			s.plannedBundles.creates(name)
-		}
-		for _, id := range c.changed {
-			s.plannedBundles.changes(id)
+		s := &session{sealKnown: true}
+		for _, plan := range c.planned {
+			plan(&s.plannedBundles)
 		}
 		var diags diag.Diagnostics
-		s.refuseLostBundle(c.before, c.plan, &diags)
+		s.refuseLostBundle(t.Context(), c.before, c.plan, c.imported, &diags)
 		if diags.HasError() != c.want {
 			t.Errorf("%s: %v", name, diags)
 		}

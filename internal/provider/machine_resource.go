@@ -144,7 +144,7 @@ func (r *machineResource[M, P, S, T]) planBundle(
 ) {
 	before, after := state.shared(), plan.shared().bundle
 	r.session.refuseOtherCluster(ctx, before.PKI, after, req.Private, &resp.Diagnostics)
-	r.session.refuseLostBundle(before.bundle, plan.shared().PKI, &resp.Diagnostics)
+	r.session.refuseLostBundle(ctx, before.PKI, plan.shared().PKI, req.Private, &resp.Diagnostics)
 	if otherCluster(before.bundle, after) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 	}

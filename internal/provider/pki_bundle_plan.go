@@ -32,9 +32,10 @@ func (r *pkiBundleResource) ModifyPlan(
 	}
 	plan.SealedFor = r.session.sealedFor()
 	if req.State.Raw.IsNull() {
-		r.session.plannedBundles.creates(plan.ClusterName)
+		r.session.plannedBundles.creates(req.Config.Raw)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.plannedBundles.keeps(state.ID.ValueString(), req.Config.Raw)
 	}
 	switch {
 	case !r.session.sealKnown || !elementsKnown(ctx, plan.Rotation) || !elementsKnown(ctx, plan.Encryption):
@@ -46,9 +47,6 @@ func (r *pkiBundleResource) ModifyPlan(
 	}
 	if resp.Diagnostics.HasError() {
 		return
-	}
-	if plan.Bundle.IsUnknown() {
-		r.session.plannedBundles.changes(state.ID.ValueString())
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }

@@ -126,6 +126,7 @@ func (r *bootstrapTokenResource) ModifyPlan(
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		r.session.refuseMovedCA(state.PKI, bundle, &resp.Diagnostics)
+		r.session.refuseLostBundle(ctx, state.PKI, plan.PKI, req.Private, &resp.Diagnostics)
 		if otherCluster(r.session.prior(state.PKI), bundle) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}

@@ -112,6 +112,7 @@ func (r *certificateRequestsResource) ModifyPlan(
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.refuseLostBundle(ctx, state.PKI, plan.PKI, req.Private, &resp.Diagnostics)
 		if otherCluster(r.session.prior(state.PKI), bundle) {
 			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
 		} else {

@@ -122,6 +122,7 @@ func (r *etcdClientResource) ModifyPlan(
 	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.refuseLostBundle(ctx, state.PKI, plan.PKI, req.Private, &resp.Diagnostics)
 		switch {
 		case resp.Diagnostics.HasError():
 			return

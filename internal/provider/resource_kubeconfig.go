@@ -150,6 +150,7 @@ func (r *kubeconfigResource) ModifyPlan(
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		prior = r.session.prior(state.PKI)
+		r.session.refuseLostBundle(ctx, state.PKI, plan.PKI, req.Private, &resp.Diagnostics)
 	}
 	if plan.issues(ctx, prior, bundle, r.now()) {
 		r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
