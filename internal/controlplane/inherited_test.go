@@ -708,6 +708,10 @@ func TestInheritedRollbackOfTakeover(t *testing.T) {
 	if err := checkChangeable(s, f); !strings.Contains(cptest.Text(err), "to be taken over with this version first") {
 		t.Errorf("with another version: %v", err)
 	}
+	s.Runtime = ""
+	if err := checkChangeable(s, f); !strings.Contains(cptest.Text(err), `set runtime = "static_pod" and apply`) {
+		t.Errorf("as units: %v", err)
+	}
 }
 
 // asUnits returns the facts after the replica has run as units: the manifests of kubeadm are kept.

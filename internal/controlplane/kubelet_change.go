@@ -27,6 +27,9 @@ const (
 // kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
 	problems := append(programDrift(s, f), kubelet.ReadCredentials(f.Facts.Output).Problems(s.Bundle)...)
+	if changeCutOff(s, f) {
+		problems = append(problems, "kubelet: a change of its program was cut off, and has not ended")
+	}
 	if kubelet.Read(f.Facts.Output).Cordoned { // whether or not the kubelet still follows
 		problems = append(problems, "kubelet: its node accepts no Pods, because a change of it was cut off")
 	}
@@ -34,6 +37,12 @@ func kubeletDrift(s Spec, f machine.Observed) []string {
 		problems[i] = s.Machine() + ": " + text
 	}
 	return problems
+}
+
+// changeCutOff reports whether a change of the kubelet's program has not ended.
+func changeCutOff(s Spec, f machine.Observed) bool {
+	_, kept := f.Facts.Files[kubelet.Former]
+	return s.ManageKubelet && kept
 }
 
 // programDrift describes how the program of the machine's kubelet differs from the wanted one.
@@ -93,6 +102,8 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	switch {
 	case len(programDrift(s, f)) > 0:
 		err = r.changeProgram(ctx, s, f)
+	case changeCutOff(s, f):
+		err = errors.Join(settleKubelet(ctx, s), uncordon(ctx, s, f))
 	case kubelet.Read(f.Facts.Output).Cordoned:
 		err = uncordon(ctx, s, f)
 	}
@@ -209,7 +220,7 @@ func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed
 		failed = member.Stop(ctx)
 	}
 	if failed == nil {
-		failed = startKubelet(ctx, s, f)
+		failed = startKubelet(ctx, s)
 	}
 	// What was stopped returns also if this is interrupted, as after Hold.
 	returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout+2*time.Minute)
@@ -230,29 +241,33 @@ func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed
 }
 
 // startKubelet starts the kubelet with the program of the version, and with the former one if that does not run.
-func startKubelet(ctx context.Context, s Spec, f machine.Observed) error {
-	change := host.Change{
-		Dirs:  []host.Dir{{Path: path.Dir(kubelet.DropIn), Mode: 0o755}},
-		Files: []host.File{kubelet.File(s.Version)}, Script: kubelet.Start(s.Version),
+func startKubelet(ctx context.Context, s Spec) error {
+	keep := host.Change{
+		Dirs: []host.Dir{{Path: path.Dir(kubelet.DropIn), Mode: 0o755}}, Script: kubelet.Keep(),
 	}
-	if _, err := s.Host.Apply(ctx, change); err != nil {
-		return fmt.Errorf("start the kubelet %s on %s: %w", s.Version, s.Machine(), err)
+	change := host.Change{Files: []host.File{kubelet.File(s.Version)}, Script: kubelet.Start(s.Version)}
+	for _, step := range []host.Change{keep, change} {
+		if _, err := s.Host.Apply(ctx, step); err != nil {
+			return fmt.Errorf("start the kubelet %s on %s: %w", s.Version, s.Machine(), err)
+		}
 	}
+	return settleKubelet(ctx, s)
+}
+
+// settleKubelet waits until the kubelet runs with the program of the version, and ends the change then. If it does not
+// stay up, it starts the former one.
+func settleKubelet(ctx context.Context, s Spec) error {
 	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool { return len(kubelet.Drift(now, s.Version)) == 0 })
 	if cause == nil {
-		return nil
+		_, cause = s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
+	}
+	if !errors.Is(cause, errKubelet) {
+		return cause // what is not settled yet is settled later: see Keep
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kubeletTimeout)
 	defer cancel()
 	log, _ := s.Host.UnitLog(ctx, kubelet.Unit, 20)
-	back := host.Change{Remove: []string{kubelet.DropIn}, Script: kubelet.Restart()}
-	if former, ok := f.Facts.Files[kubelet.DropIn]; ok {
-		back = host.Change{
-			Files:  []host.File{{Path: kubelet.DropIn, Mode: 0o644, Content: []byte(former.Content)}},
-			Script: kubelet.Restart(),
-		}
-	}
-	if _, err := s.Host.Apply(ctx, back); err != nil {
+	if _, err := s.Host.Run(ctx, host.Command{Script: kubelet.Back()}); err != nil {
 		return errors.Join(cause, fmt.Errorf("start the former kubelet on %s again: %w", s.Machine(), err))
 	}
 	return &problem.Problem{

@@ -195,6 +195,12 @@ func checkChangeable(s Spec, f machine.Observed) error {
 	refusal := &problem.Problem{
 		Summary: "Control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing,
 	}
+	if f.TakesOverFirst(s.Replica) {
+		refusal.Attribute = "runtime"
+		refusal.Cause = "kubeadm has created its components, which are static pods, and they are not taken over yet"
+		refusal.Next = `set runtime = "static_pod" and apply, then change it.`
+		return refusal
+	}
 	if failed := machine.OwnershipProblems(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."

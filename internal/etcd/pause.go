@@ -60,14 +60,16 @@ func (c *Clusters) PauseMember(
 }
 
 // podOn returns the name and the data directory of the member of a cluster that is a static pod of a machine; "" if
-// there is none.
+// there is none. A member of kubeadm that is not taken over is an error: nothing says when it may stop.
 func podOn(ctx context.Context, m machine.Machine, clusterID string) (name, dataDir string, err error) {
-	facts, err := m.Observe(ctx, host.Query{Contents: []string{layout.RecordPath, layout.UnitPath, layout.PodPath}})
+	facts, err := m.Observe(ctx, host.Query{
+		Contents: []string{layout.RecordPath, layout.UnitPath, layout.PodPath}, Files: machine.RuntimePaths,
+	})
 	if err != nil {
 		return "", "", err
 	}
 	if _, pod := facts.Files[layout.PodPath]; !pod {
-		return "", "", nil
+		return "", "", notTakenOver(facts)
 	}
 	held, err := machine.ReadRecord(facts.Files[layout.RecordPath].Content)
 	switch {
@@ -79,6 +81,19 @@ func podOn(ctx context.Context, m machine.Machine, clusterID string) (name, data
 	}
 	at, err := machine.InstallationIn(machine.DefinitionIn(facts.Files))
 	return held.Name, at.DataDir, err
+}
+
+// notTakenOver returns an error if the kubelet of a machine runs a member that the provider does not manage.
+func notTakenOver(facts host.Facts) error {
+	if _, placed := facts.Files[machine.ManifestPath]; !placed {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Etcd member not stopped", Unchanged: problem.Nothing,
+		Cause: fmt.Sprintf("%s is there, and no kube_etcd_member manages the member that it runs, which may have to stop",
+			machine.ManifestPath),
+		Next: "import the kube_etcd_member of this machine and apply that first, or drop manage_kubelet",
+	}
 }
 
 // noteMembers records the machines of members that no resource has named in this process.

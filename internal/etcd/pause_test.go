@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -110,6 +111,23 @@ func TestPauseStranger(t *testing.T) {
 		return nil
 	})
 	etcdtest.WantError(t, "another cluster", err, "does not say that it is a member of this cluster")
+}
+
+// TestPauseUnmanaged: the member of kubeadm on a machine that is not taken over has no turn, and must not restart without
+// one.
+func TestPauseUnmanaged(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	s := f.specs("cp1")["cp1"]
+	m := f.machine("cp1")
+	m.mu.Lock()
+	m.files[machine.ManifestPath] = host.File{Path: machine.ManifestPath}
+	m.mu.Unlock()
+	err := f.pause(s, func(context.Context, *PausedMember) error {
+		t.Error("the machine was changed")
+		return nil
+	})
+	etcdtest.WantError(t, "not taken over", err, "import the kube_etcd_member of this machine")
 }
 
 // TestPauseNoMember: a machine whose member is a unit, or that has none, has nothing to stop.

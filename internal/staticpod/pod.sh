@@ -154,6 +154,7 @@ pod_duplicates() {
 
 # pod_place NAME DEFINITION: lets the kubelet run the definition. The file appears by one rename.
 pod_place() {
+  pod_kubelet_recover
   [ -d "$pod_manifests" ] || (umask 077 && mkdir -p -- "$pod_manifests")
   ! cmp -s -- "$2" "$pod_manifests/$1.yaml" || return 0
   pod_copy "$2" "$pod_manifests" "$1"

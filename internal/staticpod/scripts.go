@@ -11,11 +11,24 @@ import (
 //go:embed pod.sh
 var functions host.Script
 
-// Functions are the shell functions of static pods: see pod.sh.
-func Functions() host.Script { return host.FlushFunction() + functions.WithoutComments() }
+//go:embed kubelet_change.sh
+var kubeletFunctions host.Script
+
+// Functions are the shell functions of static pods: see pod.sh and kubelet_change.sh.
+func Functions() host.Script {
+	return host.FlushFunction() + kubeletFunctions.WithoutComments() + functions.WithoutComments()
+}
 
 // stopTimeout is how long Stop waits: longer than the grace period of a pod and the kubelet's own delays.
 const stopTimeout = 2 * time.Minute
+
+// The names of the steps of a change of the kubelet's program: what is kept first, so that the change can be taken back,
+// also by whoever lets a pod run after the change was cut off.
+const (
+	KeepKubelet  host.Script = "pod_kubelet_keep\n"
+	KubeletBack  host.Script = "pod_kubelet_back\n" // starts the former kubelet
+	KubeletStays host.Script = "pod_kubelet_done\n"
+)
 
 // Place returns a line of a script, after Functions, that lets the kubelet run the pod of a definition: a manifest that
 // is kept elsewhere. The script does not wait for the start.

@@ -51,6 +51,8 @@ esac`,
   echo "MainPID=$(cat "$STATE/pid" 2>/dev/null || echo 0)"
   ;;
 *ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;;
+*NRestarts*) cat "$STATE/restarts" 2>/dev/null || echo 0 ;;
+"restart kubelet.service") cat "$STATE/program" >"$STATE/runs" 2>/dev/null || : >"$STATE/runs" ;;
 *MainPID*) cat "$STATE/pid" 2>/dev/null || echo 0 ;;
 esac`,
 	"ss": `[ ! -e "$STATE/listens" ] || echo LISTEN`,
@@ -72,7 +74,8 @@ func shellWith(t *testing.T, dir, pod string, with []string, script host.Script)
 			t.Fatal(err)
 		}
 	}
-	const places = "pod_manifests=$STATE/manifests\npod_logs=$STATE/logs\n"
+	const places = "pod_manifests=$STATE/manifests\npod_logs=$STATE/logs\n" +
+		"pod_program=$STATE/program\npod_former=$STATE/program.before\n"
 	command := exec.Command("sh", "-euc", string(Functions()+places+script))
 	command.Env = []string{
 		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32), "POD=" + pod,
@@ -282,5 +285,56 @@ func TestPlaceAndStop(t *testing.T) {
 	// A runtime that does not answer is no evidence that a container has ended.
 	if out, err := shell(t, dir, []string{"systemctl", "ss"}, "pod_stop etcd $STATE/moved 1 2379\n"); err == nil {
 		t.Errorf("stopped without a runtime: %s", out)
+	}
+}
+
+// TestKubeletBack: a change of the kubelet's program that was cut off is taken back before a pod is placed, if the kubelet
+// does not stay up. What was there before the change is kept once, however often the change begins.
+func TestKubeletBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		former, active, restarts string
+		back                     bool
+	}{
+		"it runs":                   {"former", "active", "0", false},
+		"it does not run":           {"former", "failed", "0", true},
+		"systemd starts it again":   {"former", "activating", "1", true},
+		"it runs for a moment":      {"former", "active", "2", true},
+		"there was no drop-in":      {"", "failed", "0", true},
+		"there was none, it runs":   {"", "active", "0", false},
+		"no change has been begun":  {"none", "failed", "5", false},
+		"no change, and it is well": {"none", "active", "0", false},
+	} {
+		dir := t.TempDir()
+		definition, program := dir+"/etcd.yaml", dir+"/program"
+		write(t, definition, string(example().Manifest()))
+		write(t, dir+"/kubelet", c.active+"\n")
+		write(t, dir+"/restarts", c.restarts+"\n")
+		if c.former != "none" {
+			if c.former != "" {
+				write(t, program, c.former)
+			}
+			keep := KeepKubelet + host.Script("printf new >"+program+"\n")
+			if out, err := shell(t, dir, []string{"systemctl"}, keep+keep); err != nil {
+				t.Fatalf("%s: %v: %s", name, err, out)
+			}
+		} else {
+			write(t, program, "new")
+		}
+		if out, err := shell(t, dir, []string{"ctr", "systemctl", "ss"}, Place("etcd", definition)); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+		want := "new"
+		if c.back {
+			want = c.former
+		}
+		now, _ := os.ReadFile(program)
+		runs, started := os.ReadFile(dir + "/runs")
+		_, kept := os.Stat(program + ".before")
+		if string(now) != want || (started == nil) != c.back || c.back && string(runs) != want {
+			t.Errorf("%s: the drop-in says %q, the kubelet was started with %q, %v", name, now, runs, started)
+		}
+		if (kept == nil) != (c.former != "none" && !c.back) {
+			t.Errorf("%s: what was kept: %v", name, kept)
+		}
 	}
 }

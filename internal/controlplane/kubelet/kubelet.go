@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/node"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // The unit of the kubelet, and the file that makes it run another program.
@@ -63,6 +64,19 @@ func Start(version string) host.Script {
 
 // Restart returns a script that starts the kubelet with what its unit says now. Containers keep running.
 func Restart() host.Script { return "systemctl restart " + Unit + "\n" }
+
+// Former is what DropIn was before a change that has not ended.
+const Former = DropIn + ".before"
+
+// Keep returns a script that keeps DropIn before a change, in a directory that exists. What was kept before, by a change
+// that was cut off, stays.
+func Keep() host.Script { return staticpod.Functions() + staticpod.KeepKubelet }
+
+// Back returns a script that restores what was kept, and starts the kubelet with it.
+func Back() host.Script { return staticpod.Functions() + staticpod.KubeletBack }
+
+// Stays returns a script that ends a change: the kubelet keeps its program.
+func Stays() host.Script { return staticpod.Functions() + staticpod.KubeletStays }
 
 // CordonMark is a file of a machine whose node accepts no Pods because the provider changes its kubelet.
 const CordonMark = "/etc/kubernetes/node.cordoned"

@@ -55,6 +55,14 @@ func (f Observed) TakesOver(s component.Replica) bool {
 		s.Runtime == component.StaticPod && f.IsInherited()
 }
 
+// TakesOverFirst reports whether the replica on the machine is one of kubeadm that has to be taken over as static pods
+// before it can have the runtime of s.
+func (f Observed) TakesOverFirst(s component.Replica) bool {
+	asPods := s
+	asPods.Runtime = component.StaticPod
+	return s.Runtime != component.StaticPod && f.TakesOver(asPods) && f.sharesCA(s)
+}
+
 // BeforeTakeover returns what a takeover by s can be rolled back to: what kubeadm has defined. It returns nil if that
 // is not complete. The port is that of s, because the kubeconfigs of the components must have it.
 func (f Observed) BeforeTakeover(s component.Replica) *RollbackRecord {

@@ -26,7 +26,7 @@ const (
 )
 
 // RuntimePaths are the files that show, beside those of a unit, what runs the member of a machine.
-var RuntimePaths = []string{layout.PodPath, manifestPath}
+var RuntimePaths = []string{layout.PodPath, ManifestPath}
 
 //go:embed runtime.sh
 var runtimeScript host.Script
@@ -111,7 +111,7 @@ func UnitIn(facts host.Facts) host.UnitState {
 		return facts.Units[layout.Unit]
 	}
 	_, defined := facts.Files[layout.PodPath]
-	_, placed := facts.Files[manifestPath]
+	_, placed := facts.Files[ManifestPath]
 	return staticpod.Read(facts.Output, layout.Product).Unit(placed, defined)
 }
 
@@ -184,7 +184,7 @@ func (f *Observed) started(s Spec) {
 		// What runs it was perhaps installed after the observation.
 		f.Pod.Runtime, f.Pod.Answers = cmp.Or(f.Pod.Runtime, "ctr"), true
 		f.Pod.Kubelet, f.Pod.Manifests = "active", staticpod.Directory
-		f.Facts.Files[manifestPath] = f.Facts.Files[layout.PodPath]
+		f.Facts.Files[ManifestPath] = f.Facts.Files[layout.PodPath]
 	}
 }
 
@@ -197,7 +197,7 @@ func podIn(facts host.Facts) bool {
 		return false
 	}
 	_, defined := facts.Files[layout.PodPath]
-	_, placed := facts.Files[manifestPath]
+	_, placed := facts.Files[ManifestPath]
 	return defined || placed
 }
 

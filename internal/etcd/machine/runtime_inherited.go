@@ -27,7 +27,7 @@ var ClusterCAPath = path.Join(path.Dir(layout.PKIDir), "ca.crt")
 
 // inherited reports whether the machine's member is inherited.
 func (f Observed) inherited() bool {
-	manifest, placed := f.Facts.Files[manifestPath]
+	manifest, placed := f.Facts.Files[ManifestPath]
 	return placed && f.isPod() && !staticpod.Own(manifest.Content)
 }
 
@@ -49,7 +49,7 @@ func (f *Observed) interpretInherited() {
 // keptPath is the manifest of kubeadm that was kept when it was replaced. returnsPath is there if the member ran from
 // it when it left the kubelet.
 var (
-	keptPath    = path.Join(layout.Inherited, path.Base(manifestPath))
+	keptPath    = path.Join(layout.Inherited, path.Base(ManifestPath))
 	returnsPath = path.Join(layout.Inherited, "."+layout.Product+".returns")
 )
 
@@ -59,7 +59,7 @@ func (s Spec) returns(f Observed) bool {
 	kept, there := f.Facts.Files[keptPath]
 	_, ran := f.Facts.Files[returnsPath]
 	_, unit := f.Facts.Files[layout.UnitPath]
-	_, placed := f.Facts.Files[manifestPath]
+	_, placed := f.Facts.Files[ManifestPath]
 	_, defined := f.Facts.Files[layout.PodPath]
 	begun := f.Record != nil && f.Record.Inherited != ""
 	return there && ran && s.Runtime == StaticPod && !unit && !placed && (!defined || begun) &&
@@ -68,14 +68,14 @@ func (s Spec) returns(f Observed) bool {
 
 // inheritedDifferences describes why an inherited member does not run as s wants it, beyond what a restart adds.
 func (s Spec) inheritedDifferences(f Observed) []string {
-	return s.differencesOf(f.Facts.Files[manifestPath])
+	return s.differencesOf(f.Facts.Files[ManifestPath])
 }
 
 // differencesOf is inheritedDifferences for a manifest.
 func (s Spec) differencesOf(manifest host.FileState) []string {
 	have, err := staticpod.ParseInherited(manifest.Content)
 	if err != nil {
-		return []string{manifestPath + ": " + err.Error()}
+		return []string{ManifestPath + ": " + err.Error()}
 	}
 	want, plain := s.pod(), s
 	plain.ExtraArgs = nil
@@ -180,7 +180,7 @@ func (f Observed) NotTakenOver(s Spec) string {
 
 // inheritedVersion returns the version in kubeadm's manifest; "" if there is none.
 func (f Observed) inheritedVersion() string {
-	pod, err := staticpod.ParseInherited(f.Facts.Files[manifestPath].Content)
+	pod, err := staticpod.ParseInherited(f.Facts.Files[ManifestPath].Content)
 	if err != nil {
 		return ""
 	}
@@ -202,16 +202,16 @@ func (f Observed) inheritedDigest(s Spec) string {
 
 // readInherited derives a member from kubeadm's manifest.
 func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error) {
-	pod, err := staticpod.ParseInherited(f.Facts.Files[manifestPath].Content)
+	pod, err := staticpod.ParseInherited(f.Facts.Files[ManifestPath].Content)
 	if err != nil {
-		return Imported{}, notImported(h, manifestPath+": "+err.Error(), "import a member that kubeadm has created")
+		return Imported{}, notImported(h, ManifestPath+": "+err.Error(), "import a member that kubeadm has created")
 	}
 	dir := cmp.Or(pod.Flags["data-dir"], layout.DefaultDataDir)
 	version := versionOfImage(pod.Image)
 	ca := CertificatesOf(facts.Files[ClusterCAPath].Content)
 	switch {
 	case len(pod.Other) > 0:
-		return Imported{}, notImported(h, manifestPath+" has what a manifest of the provider cannot have: "+
+		return Imported{}, notImported(h, ManifestPath+" has what a manifest of the provider cannot have: "+
 			strings.Join(pod.Other, ", "), "remove it from the manifest, one member at a time, if it is not needed")
 	case release.ValidateVersion(version) != nil:
 		return Imported{}, notImported(h, fmt.Sprintf("the image %q does not name a version of etcd that the provider "+
@@ -255,7 +255,7 @@ func readInherited(h *host.Host, f Observed, facts host.Facts) (Imported, error)
 	}
 	if len(words) > 0 {
 		return Imported{}, notImported(h, "its member runs with what the provider sets otherwise: "+strings.Join(words, "; "),
-			"change that in "+manifestPath+", one member at a time, and import it then")
+			"change that in "+ManifestPath+", one member at a time, and import it then")
 	}
 	out.Added = s.addedByRestart(pod)
 	return out, nil

@@ -40,7 +40,7 @@ func inheritedFacts(t *testing.T, s Spec) host.Facts {
 	at := strings.LastIndex(facts.Output[:strings.Index(facts.Output, "\nguard")], "\t")
 	facts.Output = facts.Output[:at+1] + noted + "\n"
 	delete(facts.Files, layout.PodPath)
-	facts.Files[manifestPath] = host.FileState{Content: string(text), SHA256: Digest(text), Mode: 0o600}
+	facts.Files[ManifestPath] = host.FileState{Content: string(text), SHA256: Digest(text), Mode: 0o600}
 	for _, l := range leaves(s) {
 		pair, err := s.Bundle.Issue(l, time.Now(), 0)
 		if err != nil {
@@ -253,7 +253,7 @@ func TestOwnerOfRuntime(t *testing.T) {
 	unit.Runtime, unit.Image = Systemd, ""
 	facts := takenOver(t, s, inheritedFacts(t, s))
 	facts.Output = ""
-	delete(facts.Files, manifestPath) // as LeaveRuntime leaves it
+	delete(facts.Files, ManifestPath) // as LeaveRuntime leaves it
 	delete(facts.Files, layout.PodPath)
 	f := Interpret(s.Name, "10.0.0.11", s.Directory(), facts, nil)
 	r, err := Repairs(unit, f, healthy(s), time.Now())
@@ -271,7 +271,7 @@ func TestOwnerOfRuntime(t *testing.T) {
 func TestMemberReturns(t *testing.T) {
 	s := inheritedSpec(t)
 	facts := takenOver(t, s, inheritedFacts(t, s))
-	manifest := facts.Files[manifestPath]
+	manifest := facts.Files[ManifestPath]
 	record := facts.Files[layout.RecordPath]
 	if !strings.Contains(record.Content, `"inherited"`) {
 		t.Fatalf("the record of the takeover is %s", record.Content)
@@ -299,7 +299,7 @@ func TestMemberReturns(t *testing.T) {
 	left.Output = ""
 	left.Files = maps.Clone(facts.Files)
 	left.Files[keptPath], left.Files[returnsPath] = manifest, host.FileState{}
-	delete(left.Files, manifestPath)
+	delete(left.Files, ManifestPath)
 	delete(left.Files, layout.PodPath)
 	asUnit := place(left, repairs(unit, left).Change)
 	if strings.Contains(asUnit.Files[layout.RecordPath].Content, `"inherited"`) || repairs(unit, left).Returns {
@@ -323,7 +323,7 @@ func TestMemberReturns(t *testing.T) {
 	if r := repairs(changed, begun); r.Returns {
 		t.Errorf("another configuration after that: %+v", r)
 	}
-	begun.Files[manifestPath], begun.Output = manifest, facts.Output
+	begun.Files[ManifestPath], begun.Output = manifest, facts.Output
 	if r := repairs(s, begun); r.Returns || r.Restart != "" || driftOf(s, begun) != "" {
 		t.Errorf("after the start: %+v, drift %q", r, driftOf(s, begun))
 	}
@@ -419,7 +419,7 @@ func TestImportInherited(t *testing.T) {
 	} {
 		changed := facts
 		changed.Files = maps.Clone(facts.Files)
-		if _, err := ReadImported(s.Host, edited(changed, manifestPath, c.before, c.after)); err == nil ||
+		if _, err := ReadImported(s.Host, edited(changed, ManifestPath, c.before, c.after)); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -449,10 +449,10 @@ func TestInheritedListeners(t *testing.T) {
 		s := inheritedSpec(t)
 		s.Host = specAt(t, c.address).Host
 		facts := inheritedFacts(t, s)
-		text := strings.NewReplacer("10.0.0.11", urlHost(c.address)).Replace(facts.Files[manifestPath].Content)
-		facts.Files[manifestPath] = host.FileState{Content: text, SHA256: Digest([]byte(text)), Mode: 0o600}
+		text := strings.NewReplacer("10.0.0.11", urlHost(c.address)).Replace(facts.Files[ManifestPath].Content)
+		facts.Files[ManifestPath] = host.FileState{Content: text, SHA256: Digest([]byte(text)), Mode: 0o600}
 		facts.Files[ClusterCAPath] = host.FileState{Content: s.Bundle.Anchors(pki.Kubernetes)}
-		facts = edited(facts, manifestPath, c.before, c.after)
+		facts = edited(facts, ManifestPath, c.before, c.after)
 		got, err := ReadImported(s.Host, facts)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -462,14 +462,14 @@ func TestInheritedListeners(t *testing.T) {
 			t.Errorf("%s: the next restart adds %q", name, got.Added)
 		}
 		s.ExtraArgs = got.ExtraArgs
-		if words := s.differencesOf(facts.Files[manifestPath]); len(words) > 0 {
+		if words := s.differencesOf(facts.Files[ManifestPath]); len(words) > 0 {
 			t.Errorf("%s: a restart is due: %q", name, words)
 		}
 		if !strings.Contains(string(s.pod().Manifest()), c.added+"\n") {
 			t.Errorf("%s: the manifest of the provider is\n%s", name, s.pod().Manifest())
 		}
-		facts = edited(facts, manifestPath, c.after, c.otherwise)
-		if words := s.differencesOf(facts.Files[manifestPath]); len(words) != 1 {
+		facts = edited(facts, ManifestPath, c.after, c.otherwise)
+		if words := s.differencesOf(facts.Files[ManifestPath]); len(words) != 1 {
 			t.Errorf("%s: after an edit by hand the differences are %q", name, words)
 		}
 	}
@@ -486,7 +486,7 @@ func urlHost(address string) string {
 // TestImportInheritedDomainNames: kubeadm names members after nodes, which may have a domain.
 func TestImportInheritedDomainNames(t *testing.T) {
 	s := inheritedSpec(t)
-	facts := edited(inheritedFacts(t, s), manifestPath, "--name=cp1", "--name=cp1.example.com")
+	facts := edited(inheritedFacts(t, s), ManifestPath, "--name=cp1", "--name=cp1.example.com")
 	facts.Files[ClusterCAPath] = host.FileState{Content: s.Bundle.Anchors(pki.Kubernetes)}
 	facts.Output += `{"members":[{"name":"cp1.example.com","peerURLs":["https://10.0.0.11:2380"]},` +
 		`{"name":"ip-10-0-0-12.ec2.internal","peerURLs":["https://10.0.0.12:2380"]}]}`

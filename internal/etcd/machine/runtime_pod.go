@@ -25,8 +25,8 @@ const advertiseAnnotation = "kubeadm.kubernetes.io/etcd.advertise-client-urls"
 // imageRepository is that of kubeadm.
 const imageRepository = "registry.k8s.io/etcd"
 
-// manifestPath is the manifest that the kubelet runs.
-var manifestPath = staticpod.Path(layout.Product)
+// ManifestPath is the manifest that the kubelet runs.
+var ManifestPath = staticpod.Path(layout.Product)
 
 // DefaultImage returns kubeadm's image of a version of etcd.
 func DefaultImage(version string) string { return imageRepository + ":" + version + "-0" }
@@ -152,7 +152,7 @@ func established(file host.FileState) host.FileState {
 // interpretPod sets what is known of the pod. The running container has noted the digest of its manifest: if that is
 // the one that is placed, then it has read that.
 func (f *Observed) interpretPod() {
-	placed := f.Facts.Files[manifestPath]
+	placed := f.Facts.Files[ManifestPath]
 	f.Facts.Files = maps.Clone(f.Facts.Files)
 	for _, p := range RuntimePaths {
 		if file, ok := f.Facts.Files[p]; ok {
@@ -175,7 +175,7 @@ func (f *Observed) interpretPod() {
 	delete(f.podNote, staticpod.Self)
 	p, err := staticpod.Parse(placed.Content)
 	if err == nil && p.Note()[staticpod.Self] == container.Note[staticpod.Self] {
-		f.podNote[layout.PodPath] = f.Facts.Files[manifestPath].SHA256
+		f.podNote[layout.PodPath] = f.Facts.Files[ManifestPath].SHA256
 	}
 }
 
@@ -210,9 +210,9 @@ func (s Spec) podProblems(f Observed) []string {
 	if s.installsNode(f) {
 		problems = node.Read(f.Facts).Problems()
 	}
-	if manifest, placed := f.Facts.Files[manifestPath]; placed && f.Record == nil &&
+	if manifest, placed := f.Facts.Files[ManifestPath]; placed && f.Record == nil &&
 		!staticpod.Own(manifest.Content) {
-		problems = append(problems, manifestPath+" is the manifest of an etcd that the provider does not manage: import its "+
+		problems = append(problems, ManifestPath+" is the manifest of an etcd that the provider does not manage: import its "+
 			"member; or use another machine; or move it away when its member has left its cluster")
 	}
 	if len(f.Pod.Duplicates) > 0 && !f.isPod() {
@@ -307,9 +307,9 @@ func (f Observed) podDrift() []string {
 
 // manifestDrift describes how the manifest that the kubelet runs differs.
 func (s Spec) manifestDrift(f Observed) []string {
-	file, ok := f.Facts.Files[manifestPath]
+	file, ok := f.Facts.Files[ManifestPath]
 	if !ok {
-		return []string{manifestPath + " is missing"}
+		return []string{ManifestPath + " is missing"}
 	}
 	if f.inherited() {
 		return append(s.inheritedDifferences(f), s.guardDrift(f)...)
@@ -320,11 +320,11 @@ func (s Spec) manifestDrift(f Observed) []string {
 	}
 	have, err := staticpod.Parse(file.Content)
 	if err != nil {
-		return append([]string{manifestPath + " was edited manually: " + err.Error()}, s.guardDrift(f)...)
+		return append([]string{ManifestPath + " was edited manually: " + err.Error()}, s.guardDrift(f)...)
 	}
 	words := staticpod.Differences(have, want)
 	if len(words) == 0 {
-		words = append(words, manifestPath+" was edited manually")
+		words = append(words, ManifestPath+" was edited manually")
 	}
 	return append(words, s.guardDrift(f)...)
 }

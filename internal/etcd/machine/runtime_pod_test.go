@@ -40,7 +40,7 @@ func podFacts(s Spec) host.Facts {
 			strings.Repeat("ab", 32) + "\tRUNNING\t42\t" +
 			base64.StdEncoding.EncodeToString([]byte(strings.Join(note, " "))) + "\nguard\t/var/lib/etcd/member\n",
 	}
-	for _, file := range append(FixedFiles(s), host.File{Path: manifestPath, Content: manifest, Mode: 0o600}) {
+	for _, file := range append(FixedFiles(s), host.File{Path: ManifestPath, Content: manifest, Mode: 0o600}) {
 		facts.Files[file.Path] = host.FileState{
 			Content: string(file.Content), SHA256: Digest(file.Content), Mode: file.Mode,
 		}
@@ -97,12 +97,12 @@ func TestPodDiffers(t *testing.T) {
 		{"nothing", podFacts(s), "", ""},
 		{"the flags of the bootstrap", podFacts(joined), "", ""},
 		{
-			"an edited manifest", edited(podFacts(s), manifestPath, "--name=", "--x=1\n    - --name="),
+			"an edited manifest", edited(podFacts(s), ManifestPath, "--name=", "--x=1\n    - --name="),
 			`flag --x is "1", wanted not to be set`, "it was started with a different " + layout.PodPath,
 		},
 		{
-			"a comment in the manifest", edited(podFacts(s), manifestPath, "kind: Pod", "kind: Pod # by hand"),
-			manifestPath + " was edited manually", "it was started with a different " + layout.PodPath,
+			"a comment in the manifest", edited(podFacts(s), ManifestPath, "kind: Pod", "kind: Pod # by hand"),
+			ManifestPath + " was edited manually", "it was started with a different " + layout.PodPath,
 		},
 		{
 			"an edited definition", edited(podFacts(s), layout.PodPath, "--name=", "--x=1\n    - --name="), "", "",
@@ -125,7 +125,7 @@ func TestPodDiffers(t *testing.T) {
 		{
 			"a copy", func() host.Facts {
 				facts := podFacts(s)
-				facts.Output += "pod\tduplicate\tetcd\t" + manifestPath + ".bak\n"
+				facts.Output += "pod\tduplicate\tetcd\t" + ManifestPath + ".bak\n"
 				return facts
 			}(), ".bak is another manifest of the pod", "another manifest of the pod is moved away",
 		},
@@ -164,7 +164,7 @@ func TestPodDiffers(t *testing.T) {
 			t.Errorf("%s: the guard is repaired: %v", c.name, open)
 		}
 		r, err := Repairs(s, f, nil, time.Now())
-		if err != nil || slices.ContainsFunc(r.Change.Files, func(file host.File) bool { return file.Path == manifestPath }) {
+		if err != nil || slices.ContainsFunc(r.Change.Files, func(file host.File) bool { return file.Path == ManifestPath }) {
 			t.Errorf("%s: the manifest is written without stopping the pod: %v", c.name, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestPodPreflight(t *testing.T) {
 	healthy := staticpod.State{
 		Reported: true, Runtime: "ctr", Answers: true, Kubelet: "active", Manifests: staticpod.Directory,
 	}
-	foreign := host.Facts{Files: map[string]host.FileState{manifestPath: {Content: "kind: Pod"}}}
+	foreign := host.Facts{Files: map[string]host.FileState{ManifestPath: {Content: "kind: Pod"}}}
 	for _, c := range []struct {
 		f    Observed
 		want string
