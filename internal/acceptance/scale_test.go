@@ -15,8 +15,8 @@ type scaling struct {
 	args  []string
 }
 
-// TestScale scales 1→3→1. The first machine is removed too: no machine is special. Processes on a machine that stays are
-// never restarted, and a machine that is removed is bare.
+// TestScale scales 1→3→1. The first machine is removed too: no machine is special. Processes on a machine that stays
+// are never restarted, and a machine that is removed is bare.
 func TestScale(t *testing.T) {
 	testScale(t, scaling{names: []string{"cp1", "cp2", "cp3"}},
 		scaling{names: []string{"cp3"}, args: []string{"-parallelism=1"}})

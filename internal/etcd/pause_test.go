@@ -113,8 +113,8 @@ func TestPauseStranger(t *testing.T) {
 	etcdtest.WantError(t, "another cluster", err, "does not say that it is a member of this cluster")
 }
 
-// TestPauseUnmanaged: the member of kubeadm on a machine that is not taken over has no turn, and must not restart without
-// one.
+// TestPauseUnmanaged: the member of kubeadm on a machine that is not taken over has no turn, and must not restart
+// without one.
 func TestPauseUnmanaged(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

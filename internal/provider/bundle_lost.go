@@ -28,8 +28,8 @@ func (p *plannedBundles) keeps(clusterID string, config tftypes.Value) {
 	p.kept[clusterID] = config
 }
 
-// creates records that a plan creates a bundle. To replace a bundle, Terraform first plans to keep it, and then to create
-// one of the same configuration.
+// creates records that a plan creates a bundle. To replace a bundle, Terraform first plans to keep it, and then to
+// create one of the same configuration.
 func (p *plannedBundles) creates(config tftypes.Value) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,31 +37,31 @@ func TestRefuseLostBundle(t *testing.T) {
 	}
 	config := func(name string) tftypes.Value { return tftypes.NewValue(tftypes.String, name) }
 	unknown, known, none := types.StringUnknown(), types.StringValue(text), types.StringNull()
+	type planned []func(*plannedBundles)
 	keeps := func(id string) func(*plannedBundles) {
 		return func(p *plannedBundles) { p.keeps(id, config("prod")) }
 	}
 	creates := func(name string) func(*plannedBundles) {
 		return func(p *plannedBundles) { p.creates(config(name)) }
 	}
+	id := mine.ClusterID
 	for name, c := range map[string]struct {
 		before, plan types.String
 		imported     importedInto
-		planned      []func(*plannedBundles)
+		planned      planned
 		want         bool
 	}{
-		"created anew":                        {known, unknown, "", []func(*plannedBundles){creates("prod")}, true},
-		"created under another name":          {known, unknown, "", []func(*plannedBundles){creates("lab")}, true},
-		"replaced":                            {known, unknown, "", []func(*plannedBundles){keeps(mine.ClusterID), creates("prod")}, true},
-		"changed":                             {known, unknown, "", []func(*plannedBundles){keeps(mine.ClusterID)}, false},
-		"changed, another cluster is created": {known, unknown, "", []func(*plannedBundles){keeps(mine.ClusterID), creates("lab")}, false},
-		"the bundle of another is kept":       {known, unknown, "", []func(*plannedBundles){keeps("other"), creates("lab")}, true},
+		"created anew":                        {known, unknown, "", planned{creates("prod")}, true},
+		"created under another name":          {known, unknown, "", planned{creates("lab")}, true},
+		"replaced":                            {known, unknown, "", planned{keeps(id), creates("prod")}, true},
+		"changed":                             {known, unknown, "", planned{keeps(id)}, false},
+		"changed, another cluster is created": {known, unknown, "", planned{keeps(id), creates("lab")}, false},
+		"the bundle of another is kept":       {known, unknown, "", planned{keeps("other"), creates("lab")}, true},
 		"it comes from elsewhere":             {known, unknown, "", nil, false},
-		"the bundle is known":                 {known, known, "", []func(*plannedBundles){creates("prod")}, false},
-		"a new resource":                      {none, unknown, "", []func(*plannedBundles){creates("prod")}, false},
-		"imported, its bundle is not":         {none, unknown, importedInto(mine.ClusterID), []func(*plannedBundles){creates("prod")}, true},
-		"imported with its bundle": {
-			none, unknown, importedInto(mine.ClusterID), []func(*plannedBundles){keeps(mine.ClusterID)}, false,
-		},
+		"the bundle is known":                 {known, known, "", planned{creates("prod")}, false},
+		"a new resource":                      {none, unknown, "", planned{creates("prod")}, false},
+		"imported, its bundle is not":         {none, unknown, importedInto(id), planned{creates("prod")}, true},
+		"imported with its bundle":            {none, unknown, importedInto(id), planned{keeps(id)}, false},
 	} {
 		s := &session{sealKnown: true}
 		for _, plan := range c.planned {

@@ -22,8 +22,8 @@ func Functions() host.Script {
 // stopTimeout is how long Stop waits: longer than the grace period of a pod and the kubelet's own delays.
 const stopTimeout = 2 * time.Minute
 
-// The names of the steps of a change of the kubelet's program: what is kept first, so that the change can be taken back,
-// also by whoever lets a pod run after the change was cut off.
+// The steps of a change of the kubelet's program. What it was is kept first, so that the change can be taken back, also
+// by whoever lets a pod run after the change was cut off.
 const (
 	KeepKubelet  host.Script = "pod_kubelet_keep\n"
 	KubeletBack  host.Script = "pod_kubelet_back\n" // starts the former kubelet

@@ -288,8 +288,8 @@ func TestPlaceAndStop(t *testing.T) {
 	}
 }
 
-// TestKubeletBack: a change of the kubelet's program that was cut off is taken back before a pod is placed, if the kubelet
-// does not stay up. What was there before the change is kept once, however often the change begins.
+// TestKubeletBack: a change of the kubelet's program that was cut off is taken back before a pod is placed, if the
+// kubelet does not stay up. What was there before the change is kept once, however often the change begins.
 func TestKubeletBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		former, active, restarts string

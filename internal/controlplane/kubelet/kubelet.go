@@ -68,8 +68,8 @@ func Restart() host.Script { return "systemctl restart " + Unit + "\n" }
 // Former is what DropIn was before a change that has not ended.
 const Former = DropIn + ".before"
 
-// Keep returns a script that keeps DropIn before a change, in a directory that exists. What was kept before, by a change
-// that was cut off, stays.
+// Keep returns a script that keeps DropIn before a change, in a directory that exists. What was kept before, by a
+// change that was cut off, stays.
 func Keep() host.Script { return staticpod.Functions() + staticpod.KeepKubelet }
 
 // Back returns a script that restores what was kept, and starts the kubelet with it.
