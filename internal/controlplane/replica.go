@@ -48,7 +48,7 @@ type Registrar interface {
 	// Deregister removes the replica from every load balancer.
 	Deregister(ctx context.Context, name string) error
 	// Registered returns the differences from the state after Register, by load balancer (nil:
-	// in rotation everywhere).
+	// in rotation everywhere). With an error, which means that one does not say, they are those of the others.
 	Registered(ctx context.Context, name, address string) ([]string, error)
 	// OutOfRotation returns the replicas to which a load balancer sends no new requests, name →
 	// host:port. Unreachable load balancers are skipped.

@@ -95,7 +95,7 @@ func (st replicaStatus) notReady(ctx context.Context, s Spec) []string {
 	problems := st.spec(s).client().NotReady(ctx)
 	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
 	if err != nil {
-		rotation = []string{"its registration cannot be seen: " + err.Error()}
+		rotation = append(rotation, "its registration cannot be seen: "+err.Error())
 	}
 	problems = append(problems, rotation...)
 	for i, text := range problems {

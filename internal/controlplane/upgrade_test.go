@@ -108,15 +108,16 @@ func TestReplicasNotReady(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	s.Registrar = unseenRegistrar{registrar}
-	if got := at("cp3", "1.36.3").notReady(t.Context(), s); len(got) != count["cp3"]+1 ||
+	if got := at("cp3", "1.36.3").notReady(t.Context(), s); len(got) != count["cp3"]+2 ||
+		!strings.Contains(got[len(got)-2], "not registered on lb1") ||
 		!strings.Contains(got[len(got)-1], "its registration cannot be seen: no balancer answers") {
 		t.Errorf("%q", got)
 	}
 }
 
-// unseenRegistrar does not know what is registered.
+// unseenRegistrar does not know all of what is registered.
 type unseenRegistrar struct{ *recordingRegistrar }
 
 func (unseenRegistrar) Registered(context.Context, string, string) ([]string, error) {
-	return nil, errors.New("no balancer answers")
+	return []string{"not registered on lb1"}, errors.New("no balancer answers")
 }

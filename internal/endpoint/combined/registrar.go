@@ -54,17 +54,15 @@ type Registrar struct {
 	Left    []Endpoint
 }
 
-// Register puts a replica into rotation at every endpoint, and then removes Replica from those that it
-// leaves. Another replica, which returns to rotation, is registered only where it is known: its
-// certificate may not have the name of a new endpoint yet.
+// Register puts a replica into rotation at every endpoint, also after one of them fails: the others may have nobody
+// else who serves. If none has failed, it removes Replica from those that it leaves. Another replica, which returns to
+// rotation, is registered only where it is known: its certificate may not have the name of a new endpoint yet.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if r.moves() && name != r.Replica {
 		return r.registerAgain(ctx, name, address)
 	}
-	for _, e := range r.Endpoints {
-		if err := e.Registrar.Register(ctx, name, address); err != nil {
-			return err
-		}
+	if err := registerAt(ctx, r.Endpoints, name, address, nil); err != nil {
+		return err
 	}
 	for _, e := range r.all()[len(r.Endpoints):] {
 		problem.Progress(ctx, "replica %s leaves the endpoint %s", name, e.ID)
@@ -80,31 +78,51 @@ func (r *Registrar) moves() bool { return r.Replica != "" }
 
 // registerAgain registers a replica at the endpoints that list it.
 func (r *Registrar) registerAgain(ctx context.Context, name, address string) error {
-	endpoints, err := r.listing(ctx, name)
-	if err != nil {
-		return err
-	}
-	for _, e := range endpoints {
-		if err := e.Registrar.Register(ctx, name, address); err != nil {
-			return err
-		}
-	}
-	return nil
+	endpoints, unread := r.listing(ctx, name)
+	return registerAt(ctx, endpoints, name, address, unread)
 }
 
-// listing returns the endpoints that list a replica.
-func (r *Registrar) listing(ctx context.Context, name string) ([]Endpoint, error) {
-	var endpoints []Endpoint
+// registerAt registers a replica at all endpoints, until ctx ends. It returns what has failed, with the errors of before.
+func registerAt(ctx context.Context, endpoints []Endpoint, name, address string, before []error) error {
+	failed := before
+	for _, e := range endpoints {
+		if len(failed) > 0 && ctx.Err() != nil {
+			break
+		}
+		if err := e.Registrar.Register(ctx, name, address); err != nil {
+			failed = append(failed, fmt.Errorf("endpoint %s: %w", e.ID, err))
+		}
+	}
+	return joined("Replica "+name+" not in rotation at all endpoints", failed)
+}
+
+// joined returns nil, the only error, or one that lists all of them.
+func joined(summary string, all []error) error {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	err := errors.Join(all...)
+	return &problem.Problem{
+		Summary: summary, Cause: fmt.Sprintf("%d endpoints fail, see below", len(all)),
+		Next: "fix the causes and apply again", Detail: err.Error(), Err: err,
+	}
+}
+
+// listing returns the endpoints that list a replica, and the errors of those that cannot be asked.
+func (r *Registrar) listing(ctx context.Context, name string) (endpoints []Endpoint, unread []error) {
 	for _, e := range r.all() {
 		listed, err := e.Registrar.Replicas(ctx)
 		if err = e.reachable(ctx, err); err != nil {
-			return nil, err
+			unread = append(unread, fmt.Errorf("endpoint %s: %w", e.ID, err))
 		}
 		if listed[name] != "" {
 			endpoints = append(endpoints, e)
 		}
 	}
-	return endpoints, nil
+	return endpoints, unread
 }
 
 // reachable drops the error of an endpoint that is left if none of its machines can be reached. It
@@ -188,16 +206,16 @@ func (r *Registrar) each(ctx context.Context, f func(RegistrarOfOne) error) erro
 	return first
 }
 
-// Registered returns why a replica is not in rotation, by endpoint, or nil. While the endpoints of Replica
-// change, another one is expected where it is known.
+// Registered returns why a replica is not in rotation, by endpoint, or nil. An error means that some do not say, and
+// the differences are those of the others. While the endpoints of Replica change, another one is expected where it is
+// known.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
 	endpoints := r.Endpoints
+	var unread []error
 	if r.moves() && name != r.Replica {
-		known, err := r.listing(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if len(known) > 0 {
+		var known []Endpoint
+		known, unread = r.listing(ctx, name)
+		if len(known)+len(unread) > 0 {
 			endpoints = known
 		}
 	}
@@ -205,13 +223,13 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	for _, e := range endpoints {
 		more, err := e.Registrar.Registered(ctx, name, address)
 		if err != nil {
-			return nil, err
+			unread = append(unread, fmt.Errorf("endpoint %s: %w", e.ID, err))
 		}
 		for _, difference := range more {
 			differences = append(differences, "endpoint "+e.ID+": "+difference)
 		}
 	}
-	return differences, nil
+	return differences, joined("Rotation of replica "+name+" not read at all endpoints", unread)
 }
 
 // OutOfRotation returns the replicas that get no new requests at one of the endpoints, name →

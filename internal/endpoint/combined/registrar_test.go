@@ -47,15 +47,18 @@ func (r *recording) DrainForDelete(_ context.Context, name string, last bool) er
 
 func (r *recording) Registered(context.Context, string, string) ([]string, error) {
 	if r.out == nil {
-		return nil, nil
+		return nil, r.refuse["registered"]
 	}
-	return []string{"out of rotation"}, nil
+	return []string{"out of rotation"}, r.refuse["registered"]
 }
 
 func (r *recording) OutOfRotation(context.Context) (map[string]string, error) { return r.out, nil }
-func (r *recording) Replicas(context.Context) (map[string]string, error)      { return r.listed, nil }
-func (r *recording) Balancers() []host.LeaseTaker                             { return r.machines }
-func (r *recording) LeavesByStopping() bool                                   { return r.stopping }
+func (r *recording) Replicas(context.Context) (map[string]string, error) {
+	return r.listed, r.refuse["replicas"]
+}
+
+func (r *recording) Balancers() []host.LeaseTaker { return r.machines }
+func (r *recording) LeavesByStopping() bool       { return r.stopping }
 
 func (r *recording) Serving(context.Context) (map[string]string, error) {
 	serving := maps.Clone(r.listed)
@@ -159,6 +162,67 @@ func TestReplicaLeavesAfterItIsInRotation(t *testing.T) {
 		t.Error("the failure is lost")
 	}
 	f.expect(t, "a register cp1") // still at the old endpoint
+}
+
+// TestRegisteredAtTheOthers: an endpoint that fails keeps no other one without the replica, and the replica leaves no
+// endpoint then.
+func TestRegisteredAtTheOthers(t *testing.T) {
+	f := newFixture()
+	r := f.adding()
+	r.Left = []Endpoint{at(f.old)}
+	f.a.refuse["register"] = errRefused
+	if err := r.Register(t.Context(), "cp1", ""); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want the failure", err)
+	}
+	f.expect(t, "a register cp1", "b register cp1")
+
+	gone := errors.New("b does not answer")
+	f.b.refuse["register"] = gone
+	err := r.Register(t.Context(), "cp1", "")
+	if !errors.Is(err, errRefused) || !errors.Is(err, gone) || !strings.Contains(err.Error(), "b does not answer") {
+		t.Errorf("got %v, want both failures", err)
+	}
+	f.expect(t, "a register cp1", "b register cp1")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Register(ctx, "cp1", ""); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want the failure", err)
+	}
+	f.expect(t, "a register cp1") // the apply has ended
+
+	f.b.listed, f.b.refuse = f.a.listed, nil
+	f.a.refuse = map[string]error{"register": errRefused}
+	if err := r.Register(t.Context(), "cp2", ""); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want the failure", err)
+	}
+	f.expect(t, "a register cp2", "b register cp2", "old register cp2")
+	f.a.refuse, f.a.listed = map[string]error{"replicas": gone}, nil
+	if err := r.Register(t.Context(), "cp2", ""); !errors.Is(err, gone) {
+		t.Errorf("got %v, want that one endpoint does not say whether it lists the replica", err)
+	}
+	f.expect(t, "b register cp2", "old register cp2")
+}
+
+// TestRotationOfThoseThatAnswer: an endpoint that does not say whether a replica is in rotation hides none at which it is
+// not.
+func TestRotationOfThoseThatAnswer(t *testing.T) {
+	gone := errors.New("no answer")
+	want := []string{"endpoint b: out of rotation"}
+	for _, r := range []func(*fixture) *Registrar{(*fixture).both, func(f *fixture) *Registrar {
+		r := f.both()
+		r.Replica = "cp9" // whose endpoints change
+		f.a.refuse["replicas"], f.a.listed = gone, nil
+		return r
+	}} {
+		f := newFixture()
+		f.a.refuse["registered"] = gone
+		f.b.out = map[string]string{"cp1": "10.0.0.11:6443"}
+		got, err := r(f).Registered(t.Context(), "cp1", "")
+		if !errors.Is(err, gone) || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, want %q and the error", got, err, want)
+		}
+	}
 }
 
 // TestOthersReturnWhereTheyWere: another replica that returns to rotation keeps the old endpoint, and is
