@@ -3,6 +3,7 @@
 package combined
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func joined(summary string, all []error) error {
 
 // listing returns the endpoints that list a replica, and the errors of those that cannot be asked.
 func (r *Registrar) listing(ctx context.Context, name string) (endpoints []Endpoint, unread []error) {
-	for _, e := range r.all() {
+	for _, e := range r.counted() {
 		listed, err := e.Registrar.Replicas(ctx)
 		if err = e.reachable(ctx, err); err != nil {
 			unread = append(unread, fmt.Errorf("endpoint %s: %w", e.ID, err))
@@ -147,6 +148,12 @@ func (r *Registrar) all() []Endpoint {
 		all[len(r.Endpoints)+i].left = true
 	}
 	return all
+}
+
+// counted returns the endpoints at which replicas count: all but those that were only attempted. Nobody serves there,
+// and only a record on the machine of Replica names them.
+func (r *Registrar) counted() []Endpoint {
+	return slices.DeleteFunc(r.all(), func(e Endpoint) bool { return e.left && e.Attempted })
 }
 
 // Drain takes a replica out of rotation everywhere. If one endpoint refuses, it stays in rotation at
@@ -243,17 +250,20 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	return r.union(ctx, func(one RegistrarOfOne) (map[string]string, error) { return one.Replicas(ctx) })
 }
 
-// union asks the endpoints that are left too: others may be in rotation only there.
+// union asks the endpoints that are left too: others may be in rotation only there. What the first of Endpoints says
+// of a replica is what counts: it is where a replica comes first.
 func (r *Registrar) union(
 	ctx context.Context, ask func(RegistrarOfOne) (map[string]string, error),
 ) (map[string]string, error) {
 	out := map[string]string{}
-	for _, e := range r.all() {
+	for _, e := range r.counted() {
 		more, err := ask(e.Registrar)
 		if err = e.reachable(ctx, err); err != nil {
 			return nil, err
 		}
-		maps.Copy(out, more)
+		for name, at := range more {
+			out[name] = cmp.Or(out[name], at)
+		}
 	}
 	return out, nil
 }

@@ -318,6 +318,30 @@ func TestAttemptedEndpoint(t *testing.T) {
 	}
 }
 
+// TestListedByEndpointsThatAreLeft: what an endpoint lists that is left, or was only attempted, overrides nothing.
+func TestListedByEndpointsThatAreLeft(t *testing.T) {
+	for _, attempted := range []bool{false, true} {
+		f := newFixture()
+		delete(f.a.listed, "cp2")
+		f.old.listed["cp1"] = "10.0.0.66:6443"
+		f.old.out = map[string]string{"cp2": "10.0.0.12:6443"}
+		r := f.moving()
+		r.Left[0].Attempted = attempted
+		listed, err := r.Replicas(t.Context())
+		if err != nil || listed["cp1"] != "10.0.0.11:6443" || (listed["cp2"] == "") != attempted {
+			t.Errorf("attempted %t: listed are %v, %v", attempted, listed, err)
+		}
+		out, err := r.OutOfRotation(t.Context())
+		if err != nil || (len(out) == 0) != attempted {
+			t.Errorf("attempted %t: out of rotation are %v, %v", attempted, out, err)
+		}
+		err = r.Register(t.Context(), "cp2", "")
+		if err != nil || (len(f.log) == 0) != attempted {
+			t.Errorf("attempted %t: did %q, %v", attempted, f.log, err)
+		}
+	}
+}
+
 func TestStateOfAllEndpoints(t *testing.T) {
 	f := newFixture()
 	f.b.listed["cp3"] = "10.0.0.13:6443"
