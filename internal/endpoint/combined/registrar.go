@@ -176,19 +176,29 @@ func (r *Registrar) drain(ctx context.Context, name string, drain func(Registrar
 		}
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
-		for _, drained := range endpoints[:i] {
-			if undone := drained.Registrar.Undrain(undo, name); undone != nil {
-				return &problem.Problem{
-					Summary:   "Replica " + name + " not drained at the endpoint " + e.ID,
-					Cause:     problem.Line(err.Error()) + "; returning it to rotation failed: " + problem.Line(undone.Error()),
-					Unchanged: "the replica is out of rotation at the endpoint " + drained.ID + ", and runs unchanged.",
-					Next:      "fix the cause and apply again, which returns it to rotation",
-				}
-			}
+		remain, undone := undrain(undo, endpoints[:i], name)
+		if undone == nil {
+			return err
 		}
-		return err
+		return &problem.Problem{
+			Summary:   "Replica " + name + " not drained at the endpoint " + e.ID,
+			Cause:     problem.Line(err.Error()) + "; returning it to rotation failed: " + problem.Line(undone.Error()),
+			Unchanged: "the replica is out of rotation at the endpoint " + remain + ", and runs unchanged.",
+			Next:      "fix the cause and apply again, which returns it to rotation",
+		}
 	}
 	return nil
+}
+
+// undrain returns a drained replica to rotation, also after an error, and returns the first one and its endpoint.
+// An endpoint that is left and was skipped by the drain is skipped here too.
+func undrain(ctx context.Context, drained []Endpoint, name string) (endpoint string, first error) {
+	for _, e := range drained {
+		if err := e.reachable(ctx, e.Registrar.Undrain(ctx, name)); err != nil && first == nil {
+			endpoint, first = e.ID, err
+		}
+	}
+	return endpoint, first
 }
 
 // Undrain returns a replica to rotation where it is still registered.

@@ -342,6 +342,27 @@ func TestListedByEndpointsThatAreLeft(t *testing.T) {
 	}
 }
 
+// TestUndrainedEverywhere: an endpoint that is left and that the drain has skipped makes a refusal no other error, and one
+// at which the return to rotation fails keeps no other one drained.
+func TestUndrainedEverywhere(t *testing.T) {
+	gone := fmt.Errorf("connect: %w", host.ErrUnreachable)
+	f := newFixture()
+	r := f.moving()
+	r.Left = append(r.Left, at(f.b))
+	f.old.refuse = map[string]error{"drain": gone, "undrain": gone}
+	f.b.refuse["drain"] = &problem.Problem{Summary: "Not drained", Unchanged: problem.Nothing}
+	if err := r.Drain(t.Context(), "cp1"); !problem.Untouched(err) {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	f.expect(t, "a drain cp1", "old drain cp1", "b drain cp1", "a undrain cp1", "old undrain cp1")
+
+	f.a.refuse["undrain"] = gone
+	if err := r.Drain(t.Context(), "cp1"); problem.Untouched(err) || !strings.Contains(err.Error(), "at the endpoint a,") {
+		t.Errorf("got %v, want that it is out of rotation at a", err)
+	}
+	f.expect(t, "a drain cp1", "old drain cp1", "b drain cp1", "a undrain cp1", "old undrain cp1")
+}
+
 func TestStateOfAllEndpoints(t *testing.T) {
 	f := newFixture()
 	f.b.listed["cp3"] = "10.0.0.13:6443"
