@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -13,8 +14,19 @@ import (
 // recordPath is where the record of a machine is.
 func (k Kind[R]) recordPath() string { return k.ConfigDir + "/endpoint.json" }
 
-// ObserveMachine observes the machine at an address.
-func (r *Registrar[R]) ObserveMachine(ctx context.Context, address string) Machine[R] {
+// observeTimeout limits one observation of all machines.
+const observeTimeout = 30 * time.Second
+
+// ObserveMachine observes the machine at an address. One that hangs has the error host.ErrNoAnswer before ctx ends.
+func (r *Registrar[R]) ObserveMachine(ctx context.Context, address string) (m Machine[R]) {
+	m.Err = host.InTime(ctx, address, func(ctx context.Context) error {
+		m = r.observe(ctx, address)
+		return m.Err
+	})
+	return m
+}
+
+func (r *Registrar[R]) observe(ctx context.Context, address string) Machine[R] {
 	own, err := netip.ParseAddr(address)
 	if err != nil {
 		return Machine[R]{Err: err}
@@ -57,8 +69,11 @@ func (m Machine[R]) unused(file host.File) bool {
 	return marked
 }
 
-// ObserveMachines observes the machines of all targets in parallel.
+// ObserveMachines observes the machines of all targets in parallel. One that hangs keeps a caller that waits for the
+// others for two thirds of observeTimeout at most.
 func (r *Registrar[R]) ObserveMachines(ctx context.Context) map[string]Machine[R] {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
 	var (
 		mu   sync.Mutex
 		all  sync.WaitGroup

@@ -92,6 +92,8 @@ func (r *Registrar[R]) nextStep(err error) string {
 		return "give the replica the endpoint's port (port), then apply again"
 	case next != "":
 		return next
+	case errors.Is(err, host.ErrNoAnswer):
+		return host.HangRemedy
 	}
 	return "fix the cause and apply again; completed steps are skipped"
 }

@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -71,7 +72,7 @@ func (s *Set) Observe(ctx context.Context) Observed {
 
 func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 	t := Target{Name: name, Address: address, Port: cmp.Or(s.TargetPort, endpoint.DefaultPort)}
-	observed, err := s.recorded(ctx, address)
+	observed, err := s.recordedInTime(ctx, address)
 	switch {
 	case err != nil:
 		t.Unreachable = err
@@ -94,6 +95,16 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 		t.NotReady = nil
 	}
 	return t
+}
+
+// recordedInTime is recorded with an end before that of ctx, so that others can still be asked about a machine that
+// hangs.
+func (s *Set) recordedInTime(ctx context.Context, address string) (r Replica, err error) {
+	err = host.InTime(ctx, address, func(ctx context.Context) (err error) {
+		r, err = s.recorded(ctx, address)
+		return err
+	})
+	return r, err
 }
 
 // Named returns the target of that name. If its machine cannot be observed, the port is that of

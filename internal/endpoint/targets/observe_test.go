@@ -104,3 +104,22 @@ func TestSupersededWait(t *testing.T) {
 		}
 	}
 }
+
+// TestHungTarget: a machine that hangs is named before the time of the caller has passed.
+func TestHungTarget(t *testing.T) {
+	s := NewObserver(nil, func(ctx context.Context, _ string) (Replica, error) {
+		<-ctx.Done()
+		return Replica{}, ctx.Err()
+	}).For(endpoint.Registration{
+		Kind: endpoint.External, ClusterID: "a", Address: "10.0.0.100", Hosts: map[string]string{"cp1": "10.0.0.11"},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := s.Replicas(ctx)
+	if ctx.Err() != nil || !errors.Is(err, host.ErrNoAnswer) || !strings.Contains(err.Error(), "10.0.0.11") {
+		t.Errorf("got %v, want that the machine does not answer", err)
+	}
+	if err := s.checkIssuer(ctx, nil); ctx.Err() != nil || err != nil {
+		t.Errorf("an endpoint that answers is refused, or waits for the machine: %v", err)
+	}
+}

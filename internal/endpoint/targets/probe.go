@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -89,26 +90,50 @@ func (s *Set) Answers(ctx context.Context) error {
 	return s.checkIssuer(ctx, chain)
 }
 
-// checkIssuer compares the issuer of the endpoint's certificate with that of the replicas.
-// A balancer that ends TLS shows its own: no client of the cluster would accept it.
+// checkIssuer compares the issuer of the endpoint's certificate with that of the first replica that answers.
+// A balancer that ends TLS shows its own: no client of the cluster would accept it. If no replica answers, the answer
+// of the endpoint is all there is.
 func (s *Set) checkIssuer(ctx context.Context, chain []*x509.Certificate) error {
-	for _, name := range slices.Sorted(maps.Keys(s.Hosts)) {
-		machine := s.machine(s.Hosts[name])
-		observed, err := s.recorded(ctx, machine.Address())
-		if err != nil || observed.Name != name {
-			continue
-		}
-		at := Target{Address: machine.Address(), Port: observed.Port}.At()
-		own, err := machine.ServingChain(ctx, at)
-		if err != nil && len(own) == 0 {
-			continue // the next one, or nobody: then the answer is all there is
-		}
-		if len(chain) == 0 || !sameIssuer(own[0], chain[0]) {
-			return fmt.Errorf("%w: %s shows a certificate of another issuer than %s", ErrTerminated, s.BaseURL(), at)
-		}
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	shown := make(chan servingCertificate, len(s.Hosts))
+	var all sync.WaitGroup
+	for name, address := range s.Hosts {
+		all.Go(func() {
+			if own, ok := s.certificateOf(ctx, name, address); ok {
+				shown <- own
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(shown)
+	}()
+	own, answered := <-shown
+	if answered && (len(chain) == 0 || !sameIssuer(own.certificate, chain[0])) {
+		return fmt.Errorf("%w: %s shows a certificate of another issuer than %s", ErrTerminated, s.BaseURL(), own.at)
 	}
 	return nil
+}
+
+// servingCertificate is what the API server at host:port shows.
+type servingCertificate struct {
+	at          string
+	certificate *x509.Certificate
+}
+
+// certificateOf returns what the API server of a target shows on its own machine, if that has the replica and answers.
+func (s *Set) certificateOf(ctx context.Context, name, address string) (own servingCertificate, ok bool) {
+	observed, err := s.recordedInTime(ctx, address)
+	if err != nil || observed.Name != name {
+		return servingCertificate{}, false
+	}
+	at := Target{Address: address, Port: observed.Port}.At()
+	chain, _ := s.machine(address).ServingChain(ctx, at) // which a server may show before it ends the handshake
+	if len(chain) == 0 {
+		return servingCertificate{}, false
+	}
+	return servingCertificate{at, chain[0]}, true
 }
 
 func sameIssuer(a, b *x509.Certificate) bool {
