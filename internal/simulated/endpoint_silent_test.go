@@ -46,8 +46,8 @@ func TestReadWithoutEndpoint(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !errors.Is(status.RotationErr, c.err) || status.Registered || !slices.Equal(status.Drift, c.others) ||
-			status.MachineID == "" {
+		if err != nil || !errors.Is(status.RotationErr, c.err) || status.Registered || status.MachineID == "" ||
+			!slices.Equal(status.Drift, c.others) {
 			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}

@@ -83,7 +83,8 @@ func (r *Registrar) registerAgain(ctx context.Context, name, address string) err
 	return registerAt(ctx, endpoints, name, address, unread)
 }
 
-// registerAt registers a replica at all endpoints, until ctx ends. It returns what has failed, with the errors of before.
+// registerAt registers a replica at all endpoints, until ctx ends. It returns what has failed, with the errors of
+// before.
 func registerAt(ctx context.Context, endpoints []Endpoint, name, address string, before []error) error {
 	failed := before
 	for _, e := range endpoints {

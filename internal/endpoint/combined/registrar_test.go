@@ -204,8 +204,8 @@ func TestRegisteredAtTheOthers(t *testing.T) {
 	f.expect(t, "b register cp2", "old register cp2")
 }
 
-// TestRotationOfThoseThatAnswer: an endpoint that does not say whether a replica is in rotation hides none at which it is
-// not.
+// TestRotationOfThoseThatAnswer: an endpoint that does not say whether a replica is in rotation hides none at which it
+// is not.
 func TestRotationOfThoseThatAnswer(t *testing.T) {
 	gone := errors.New("no answer")
 	want := []string{"endpoint b: out of rotation"}
@@ -342,8 +342,8 @@ func TestListedByEndpointsThatAreLeft(t *testing.T) {
 	}
 }
 
-// TestUndrainedEverywhere: an endpoint that is left and that the drain has skipped makes a refusal no other error, and one
-// at which the return to rotation fails keeps no other one drained.
+// TestUndrainedEverywhere: an endpoint that is left and that the drain has skipped makes a refusal no other error, and
+// one at which the return to rotation fails keeps no other one drained.
 func TestUndrainedEverywhere(t *testing.T) {
 	gone := fmt.Errorf("connect: %w", host.ErrUnreachable)
 	f := newFixture()
