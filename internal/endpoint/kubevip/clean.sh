@@ -1,16 +1,34 @@
 # Removes the endpoint from the machine, unless the machine has another one. kube-vip ends first. The record is
-# removed last, so that no other process begins before everything is done. Go sets unit.
+# removed last, so that no other process begins before everything is done. An address that somebody else gives to the
+# machine stays: the endpoint may never have got further than its registration. Go sets unit, and manifests, the paths of
+# static pods from which the address is taken over.
 until mkdir -p "$config" && lock; do :; done
 unless_other
+given=no # whether the machine may have the address from the endpoint
+if [ "$(whose)" = ours ]; then given=yes; fi
 rm -f "$config/registered"
 flush "$config"
 if systemctl cat "$unit" >/dev/null 2>&1; then
+  given=yes
   systemctl stop "$unit"
   systemctl reset-failed "$unit" 2>/dev/null || true
 fi
-for device in $(ip -o address show to "$vip/$length" | awk '{ print $2 }'); do
-  ip address delete "$vip/$length" dev "$device"
-done
+if [ -n "$(pods)" ]; then
+  # It has the address, or may get it. If a takeover has failed, the kubelet gets its manifest back.
+  given=no
+  for manifest in $manifests; do
+    former=$config/inherited/${manifest##*/}
+    if [ -e "$former" ] && [ ! -e "$manifest" ] && [ -d "${manifest%/*}" ]; then
+      mv "$former" "$manifest"
+      flush "$manifest" "${manifest%/*}"
+    fi
+  done
+fi
+if [ $given = yes ]; then
+  for device in $(ip -o address show to "$vip/$length" | awk '{ print $2 }'); do
+    ip address delete "$vip/$length" dev "$device"
+  done
+fi
 rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
 rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*
 systemctl daemon-reload

@@ -229,3 +229,67 @@ func TestApplyRestarts(t *testing.T) {
 		}
 	}
 }
+
+// TestCleanKeepsAnAddressOfOthers: the address goes with the endpoint that has given it. A registration that has failed
+// before has given none: a static pod of kube-vip, or somebody else, keeps the address. A pod that a failed takeover has
+// left running gets its manifest back, and one that was taken over does not.
+func TestCleanKeepsAnAddressOfOthers(t *testing.T) {
+	r := testSpec().Registration()
+	const manifest = "manifests/kube-vip.yaml"
+	for name, c := range map[string]struct {
+		recorded, unit, pod, inherited bool
+		held, returned                 bool
+	}{
+		"it was only attempted":           {pod: true, held: true},
+		"somebody else gives the address": {held: true},
+		"claimed, and the pod runs":       {recorded: true, unit: true, pod: true, held: true},
+		"its takeover has failed":         {recorded: true, unit: true, pod: true, inherited: true, held: true, returned: true},
+		"it was taken over":               {recorded: true, unit: true, inherited: true},
+		"its record is lost":              {unit: true},
+		"its unit is lost":                {recorded: true},
+	} {
+		dir, shell := withStandIns(t)
+		config := filepath.Join(dir, "config")
+		files := map[string]string{"held": "", "manifests/other.yaml": "", "etc/wants": "", "opt/x": ""}
+		if c.recorded {
+			files["config/endpoint.json"] = r.Record("cp1")
+		}
+		if c.unit {
+			files["unit"] = ""
+		}
+		if c.inherited {
+			files["config/inherited/kube-vip.yaml"] = "the pod"
+		}
+		for file, content := range files {
+			path := filepath.Join(dir, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		systemctl := "#!/bin/sh\n[ \"$1\" != cat ] || [ -e " + filepath.Join(dir, "unit") + " ]\n"
+		if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(systemctl), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		vars := variables(r)
+		vars["cluster"], vars["vip"], vars["replica"] = r.ClusterID, r.Address, "cp1"
+		vars["config"], vars["manifests"] = config, filepath.Join(dir, manifest)
+		pods := "pods() { :; }\n"
+		if c.pod {
+			pods = "pods() { echo 4711; }\n"
+		}
+		clean := strings.NewReplacer("/etc", dir+"/etc", "/opt", dir+"/opt", "/run", dir+"/run").Replace(string(cleanScript))
+		shell.Args = append(shell.Args, "-euc", string(host.Assignments(vars)+host.FlushFunction())+pods+
+			string(endpoint.OwnerFunctions())+clean)
+		if out, err := shell.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "ours\n") {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		there := func(file string) bool { _, err := os.Stat(filepath.Join(dir, file)); return err == nil }
+		if there("held") != c.held || there(manifest) != c.returned || there("config") {
+			t.Errorf("%s: the machine has the address: %v, the manifest: %v, the directory: %v", name, there("held"),
+				there(manifest), there("config"))
+		}
+	}
+}
