@@ -13,7 +13,8 @@ import (
 // attempted returns the endpoints that a replica leaves although its state never had them: an apply that failed, or was
 // cut off, has begun to register it there, and they are not wanted any more. The record on its machine names them,
 // because it is written before a replica registers. It is believed about the replica's own machine only, and never
-// about another cluster: a machine that was taken over may have written it.
+// about another cluster: a machine that was taken over may have written it. before are the endpoints of the state, and
+// after the wanted ones, which are none if the replica is deleted.
 func attempted(
 	s controlplane.Spec, observed controlplane.Recorded, before, after endpoint.Registration,
 ) []endpoint.Registration {
@@ -21,14 +22,13 @@ func attempted(
 	if err != nil || observed.ClusterID != s.Bundle.ClusterID || observed.Name != s.Name {
 		return nil
 	}
-	known := slices.Concat(before.All(), after.All())
+	known := slices.Concat(before.IDs(), after.IDs())
+	// A machine has one agent of DNS at most: it is that of the endpoint which is wanted.
+	keepsAgent := slices.ContainsFunc(after.All(), func(a endpoint.Registration) bool { return a.Kind == endpoint.DNS })
 	return slices.DeleteFunc(registration.All(), func(tried endpoint.Registration) bool {
 		onBalancers := tried.Kind == "" || tried.Kind == endpoint.HAProxy
 		return tried.ClusterID != s.Bundle.ClusterID || !onBalancers && tried.Hosts[s.Name] != s.Address ||
-			slices.ContainsFunc(known, func(k endpoint.Registration) bool {
-				// A machine has one agent of DNS at most: it is that of the endpoint which is wanted.
-				return k.ID() == tried.ID() || k.Kind == endpoint.DNS && tried.Kind == endpoint.DNS
-			})
+			slices.Contains(known, tried.ID()) || keepsAgent && tried.Kind == endpoint.DNS
 	})
 }
 
@@ -55,15 +55,19 @@ func (s *session) attemptedAt(
 	return out
 }
 
-// leaveAttempted makes a replica, which is created or deleted with the endpoints that its spec has, leave those of
-// attempted too: otherwise they would send requests to a replica that is gone, or that is not meant to have them.
-func (s *session) leaveAttempted(ctx context.Context, spec *controlplane.Spec) {
+// leaveAttempted makes a replica, which is created or deleted (gone) with the endpoints that its spec has, leave those
+// of attempted too: otherwise they would send requests to a replica that is gone, or that is not meant to have them.
+func (s *session) leaveAttempted(ctx context.Context, spec *controlplane.Spec, gone bool) {
 	at, err := registrationIn(spec.Registration)
 	own, ok := spec.Registrar.(registrar)
 	if err != nil || !ok {
 		return
 	}
-	spec.Registrar = leaving(own, spec.Name, at.ID(), s.attemptedAt(ctx, *spec, at, at))
+	after := at
+	if gone {
+		after = endpoint.Registration{}
+	}
+	spec.Registrar = leaving(own, spec.Name, at.ID(), s.attemptedAt(ctx, *spec, at, after))
 }
 
 // leaving returns the registrar of a replica that has its endpoints as before and leaves others.

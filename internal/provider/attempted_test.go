@@ -42,6 +42,14 @@ func TestAttempted(t *testing.T) {
 	}
 	stranger, unreadable := recorded(added), recorded(added)
 	stranger.Name, unreadable.Registration = "cp2", []byte("{")
+	name, otherName := at(endpoint.DNS, "api.example.com"), at(endpoint.DNS, "api.example.org")
+	for _, r := range []*endpoint.Registration{&name, &otherName} {
+		r.Zone = &endpoint.Zone{
+			Name: r.Address, Server: "10.0.0.53:53", TTL: 5 * time.Second, TSIGKey: "key", CheckInterval: time.Second,
+			CheckThreshold: 3,
+		}
+	}
+	moved := controlplane.Recorded{ClusterID: cluster, Name: "cp1", Registration: registrationText(otherName)}
 	both := first
 	both.Additional = []endpoint.Registration{added}
 	for name, c := range map[string]struct {
@@ -59,6 +67,12 @@ func TestAttempted(t *testing.T) {
 		"an unreadable record":     {unreadable, first, first, nil},
 		"names another machine":    {recorded(elsewhere), first, first, nil},
 		"names another cluster":    {recorded(other), first, first, nil},
+
+		"another name":                   {moved, name, name, nil}, // the agent is that of the wanted one
+		"another name, DNS given up":     {moved, name, first, []string{"dns api.example.org"}},
+		"another name, deleted":          {moved, name, endpoint.Registration{}, []string{"dns api.example.org"}},
+		"another name, deleted later":    {moved, otherName, endpoint.Registration{}, nil},
+		"a name added, which is deleted": {recorded(name), first, endpoint.Registration{}, []string{"dns api.example.com"}},
 	} {
 		var got []string
 		for _, each := range attempted(s, c.observed, c.before, c.after) {

@@ -118,7 +118,7 @@ func (r *replicaResource) ModifyPlan(
 }
 
 func (r *replicaResource) createOn(ctx context.Context, s controlplane.Spec) (controlplane.Status, error) {
-	r.session.leaveAttempted(ctx, &s)
+	r.session.leaveAttempted(ctx, &s, false)
 	return r.session.replicas.Create(ctx, s)
 }
 
@@ -157,7 +157,7 @@ func (r *replicaResource) deleteFrom(
 	if superseded() {
 		return nil
 	}
-	r.session.leaveAttempted(ctx, &s)
+	r.session.leaveAttempted(ctx, &s, true)
 	return r.session.replicas.Delete(ctx, s, controlplane.DeleteOptions{
 		Abandon:    r.session.abandon,
 		Superseded: superseded,
