@@ -2,7 +2,6 @@ package dns
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"net"
 	"net/netip"
@@ -69,14 +68,8 @@ func TestUnused(t *testing.T) {
 
 // TestRemoveUnused: an Update leaves no record, and so no drift, of a target without a replica.
 func TestRemoveUnused(t *testing.T) {
-	key := Key{Algorithm: "hmac-sha256", Secret: base64.StdEncoding.EncodeToString([]byte("a secret of this test"))}
-	primary := &primary{addresses: addresses(t, "10.0.0.11", "10.0.0.12")}
-	at := primary.start(t, key)
-	r := testRegistrar(map[string]Key{"api-key": key})
-	r.zone.around = nil
-	r.zone.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", at)
-	}
+	r, primary := withPrimary(t, nil, "10.0.0.11", "10.0.0.12")
+	r.zone.TTL = testSpec().Zone.TTL
 	seen := targets.Observed{
 		"cp1": {Name: "cp1", Address: "10.0.0.11", Replica: targets.Replica{Name: "cp1"}},
 		"cp2": {Name: "cp2", Address: "10.0.0.12", NotReady: errors.New("its machine has no replica")},

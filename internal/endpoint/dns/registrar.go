@@ -68,11 +68,21 @@ func (e *Endpoints) ForRecorded(registration endpoint.Registration, clusterName 
 
 // observe observes the targets. One whose address is not among the records gets no requests.
 func (r *Registrar) observe(ctx context.Context) (targets.Observed, error) {
+	return r.observeLeaving(ctx, "")
+}
+
+// observeLeaving is observe for a replica that leaves. While it has a record, it is one of the endpoint, whatever the
+// record on its machine names.
+func (r *Registrar) observeLeaving(ctx context.Context, name string) (targets.Observed, error) {
 	records, err := r.zone.records(ctx)
 	if err != nil {
 		return nil, r.problem("Records of endpoint "+r.Address+" not read", err)
 	}
-	return listed(r.Observe(ctx), records), ctx.Err()
+	seen := r.Observe(ctx)
+	if records.has(seen[name].Address) {
+		seen = r.WithMoved(ctx, seen, name)
+	}
+	return listed(seen, records), ctx.Err()
 }
 
 // listed marks the targets whose address is not among the records.
@@ -175,7 +185,7 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.zone.signs(); err != nil {
 		return r.problem("Replica "+name+" not drained at endpoint "+r.Address, err)
 	}
-	seen, err := r.observe(ctx)
+	seen, err := r.observeLeaving(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ type Target struct {
 	Replica       Replica // of this endpoint; its Name is "" if there is none
 	Other         string  // what else the machine has
 	Shared        bool    // that is another replica of this endpoint, and Replica is that one; only of Named
-	SameCluster   bool    // that is another replica of this cluster; only of Observe
+	SameCluster   bool    // that is another replica of this cluster, or Moved; only of Observe
+	Moved         bool    // that is the replica of this name, whose record does not name the endpoint; only of Observe
 	Foreign       bool    // the machine has an API server of this cluster that is not imported yet; only of Observe
 	NotReady      error   // why the target gets no requests, such as an answer of /readyz; nil if it does
 }
@@ -86,6 +87,9 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 		t.NotReady = errNoReplica
 	case !s.same(observed, name):
 		t.Other, t.SameCluster = describe(observed), observed.ClusterID == s.ClusterID
+		if t.Moved = t.SameCluster && observed.Name == name; t.Moved {
+			t.Port = observed.Port
+		}
 		t.NotReady = fmt.Errorf("its machine has %s", t.Other)
 	default:
 		t.Replica, t.Port = observed, observed.Port
@@ -122,6 +126,21 @@ func (s *Set) Named(ctx context.Context, name string) Target {
 		}
 	}
 	return t
+}
+
+// WithMoved returns the observed targets, of which that name is a replica of the endpoint also if it has Moved: the
+// record names the endpoints that it has after a change, which may have been cut off before it left this one.
+func (s *Set) WithMoved(ctx context.Context, seen Observed, name string) Observed {
+	t := seen[name]
+	if !t.Moved {
+		return seen
+	}
+	out := maps.Clone(seen)
+	out[name] = Target{
+		Name: name, Address: t.Address, Port: t.Port, NotReady: s.Probe(ctx, t),
+		Replica: Replica{Name: name, Port: t.Port, ClusterID: s.ClusterID},
+	}
+	return out
 }
 
 // Occupant returns the target of the replica that has the machine of a Shared one.

@@ -48,12 +48,17 @@ func TestForeignAPIServer(t *testing.T) {
 		"127.0.0.2": {Foreign: true, ClusterID: "a"},
 		"127.0.0.3": {},
 		"127.0.0.4": {Foreign: true, ClusterID: "b"}, // of another cluster
+		"127.0.0.5": {Name: "cp5", ClusterID: "a", Port: 8443, Endpoints: []string{"haproxy 10.0.0.100"}},
+		"127.0.0.6": {Name: "cp9", ClusterID: "a", Port: 8443, Endpoints: []string{"haproxy 10.0.0.100"}},
 	}
 	s := NewObserver(func(string) *host.Host { return pool.Host(host.Target{Address: "127.0.0.1"}) },
 		func(_ context.Context, address string) (Replica, error) { return recorded[address], nil }).For(
 		endpoint.Registration{
 			Kind: endpoint.External, Address: "10.0.0.100", ClusterID: "a", TargetPort: 7443,
-			Hosts: map[string]string{"cp1": "127.0.0.1", "cp2": "127.0.0.2", "cp3": "127.0.0.3", "cp4": "127.0.0.4"},
+			Hosts: map[string]string{
+				"cp1": "127.0.0.1", "cp2": "127.0.0.2", "cp3": "127.0.0.3", "cp4": "127.0.0.4", "cp5": "127.0.0.5",
+				"cp6": "127.0.0.6",
+			},
 		})
 	listed, err := s.Replicas(t.Context())
 	if err != nil || len(listed) != 2 || listed["cp2"] != "127.0.0.2:7443" {
@@ -62,6 +67,15 @@ func TestForeignAPIServer(t *testing.T) {
 	seen := s.Observe(t.Context())
 	if got := seen.members(); len(got) != 1 || seen["cp2"].Ready() || seen["cp2"].Member() || seen["cp4"].Other == "" {
 		t.Errorf("replicas of the endpoint are %v; %+v", got, seen["cp2"])
+	}
+	for _, name := range []string{"cp3", "cp5", "cp6"} { // cp5 has other endpoints by now, and leaves this one
+		got := s.WithMoved(t.Context(), seen, name)[name]
+		if got.Member() != (name == "cp5") || got.Member() && (got.At() != "127.0.0.5:8443" || got.Ready()) {
+			t.Errorf("%s leaves as %+v", name, got)
+		}
+	}
+	if seen["cp5"].Member() || !seen["cp5"].SameCluster {
+		t.Errorf("a replica of other endpoints is observed as %+v", seen["cp5"])
 	}
 	if s.Named(t.Context(), "cp2").Other != "" {
 		t.Error("its machine has another replica")
