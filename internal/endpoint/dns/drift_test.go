@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	miekg "github.com/miekg/dns"
 
@@ -69,7 +70,7 @@ func TestUnused(t *testing.T) {
 // TestRemoveUnused: an Update leaves no record, and so no drift, of a target without a replica.
 func TestRemoveUnused(t *testing.T) {
 	r, primary := withPrimary(t, nil, "10.0.0.11", "10.0.0.12")
-	r.zone.TTL = testSpec().Zone.TTL
+	r.zone.TTL, primary.ttl = testSpec().Zone.TTL, testSpec().Zone.TTL
 	seen := targets.Observed{
 		"cp1": {Name: "cp1", Address: "10.0.0.11", Replica: targets.Replica{Name: "cp1"}},
 		"cp2": {Name: "cp2", Address: "10.0.0.12", NotReady: errors.New("its machine has no replica")},
@@ -90,11 +91,12 @@ func TestRemoveUnused(t *testing.T) {
 	}
 }
 
-// primary is a stand-in for the primary name server of a zone: it knows the addresses of one name, and updates that
-// remove some.
+// primary is a stand-in for the primary name server of a zone: it knows the addresses of one name, and updates
+// of them.
 type primary struct {
 	mu        sync.Mutex
 	addresses []netip.Addr
+	ttl       time.Duration
 	changes   int
 }
 
@@ -121,11 +123,17 @@ func (p *primary) answer(w miekg.ResponseWriter, asked *miekg.Msg) {
 	reply := new(miekg.Msg).SetReply(asked)
 	reply.Authoritative = true
 	z := testZone(miekg.TypeA)
+	z.TTL = p.ttl
 	switch kind := asked.Question[0].Qtype; {
 	case asked.Opcode == miekg.OpcodeUpdate:
 		p.changes++
-		removed, _ := addressesIn(asked.Ns, z.host)
-		p.addresses = slices.DeleteFunc(p.addresses, func(a netip.Addr) bool { return slices.Contains(removed.Addresses, a) })
+		for _, rr := range asked.Ns { // of class NONE: to be deleted (RFC 2136, section 2.5.4)
+			changed, _ := addressesIn([]miekg.RR{rr}, z.host)
+			p.addresses = slices.DeleteFunc(p.addresses, func(a netip.Addr) bool { return slices.Contains(changed.Addresses, a) })
+			if rr.Header().Class == miekg.ClassINET {
+				p.addresses = append(p.addresses, changed.Addresses...)
+			}
+		}
 	case kind == miekg.TypeSOA:
 		soa, _ := miekg.NewRR("example.com. 5 IN SOA ns.example.com. admin.example.com. 1 1 1 1 1")
 		reply.Answer = []miekg.RR{soa}

@@ -27,6 +27,9 @@ type update struct{ add, remove []netip.Addr }
 
 // String describes the update.
 func (u update) String() string {
+	if len(u.remove) > 0 && len(u.add) > 0 {
+		return "DNS update, add " + addressList(u.add) + ", delete " + addressList(u.remove)
+	}
 	if len(u.remove) > 0 {
 		return "DNS update, delete " + addressList(u.remove)
 	}
@@ -43,14 +46,14 @@ func join(now recordSet, address netip.Addr) update {
 	return update{add: []netip.Addr{address}}
 }
 
-// leave returns the update that removes an address. last allows to remove the last one of own, the targets' addresses:
-// those of others lead nowhere.
-func leave(now recordSet, address netip.Addr, own map[netip.Addr]bool, last bool) (update, error) {
+// leave returns the update that removes an address. It does not remove the last one of own (errLastRecord), the targets'
+// addresses: those of others lead nowhere.
+func leave(now recordSet, address netip.Addr, own map[netip.Addr]bool) (update, error) {
 	another := func(a netip.Addr) bool { return a != address && own[a] }
 	switch {
 	case !slices.Contains(now.Addresses, address):
 		return update{}, nil
-	case !slices.ContainsFunc(now.Addresses, another) && !last:
+	case !slices.ContainsFunc(now.Addresses, another):
 		return update{}, fmt.Errorf("%w: %s", errLastRecord, address)
 	}
 	return update{remove: []netip.Addr{address}}, nil

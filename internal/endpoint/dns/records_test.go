@@ -30,31 +30,33 @@ func addresses(t *testing.T, texts ...string) []netip.Addr {
 	return out
 }
 
-// TestLeave: no update removes the last address, unless it may.
+// TestLeave: no update removes the last address of a target.
 func TestLeave(t *testing.T) {
 	one, two := netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("10.0.0.12")
 	own := map[netip.Addr]bool{one: true, two: true}
 	both, only := recordSet{Addresses: []netip.Addr{one, two}}, recordSet{Addresses: []netip.Addr{one}}
-	if u, err := leave(both, one, own, false); err != nil || len(u.remove) != 1 || u.remove[0] != one {
+	if u, err := leave(both, one, own); err != nil || len(u.remove) != 1 || u.remove[0] != one {
 		t.Errorf("leaving one of two: %+v, %v", u, err)
 	}
-	if u, err := leave(only, one, own, false); !errors.Is(err, errLastRecord) || !u.empty() {
+	if u, err := leave(only, one, own); !errors.Is(err, errLastRecord) || !u.empty() {
 		t.Errorf("leaving as the last: %+v, %v", u, err)
 	}
-	if u, err := leave(only, one, own, true); err != nil || u.empty() {
-		t.Errorf("leaving as the last, allowed: %+v, %v", u, err)
-	}
-	if u, err := leave(only, two, own, false); err != nil || !u.empty() {
+	if u, err := leave(only, two, own); err != nil || !u.empty() {
 		t.Errorf("leaving without a record: %+v, %v", u, err)
 	}
 	stranger := recordSet{Addresses: addresses(t, "10.0.0.11", "10.0.0.66")}
-	if u, err := leave(stranger, one, own, false); !errors.Is(err, errLastRecord) || !u.empty() {
+	if u, err := leave(stranger, one, own); !errors.Is(err, errLastRecord) || !u.empty() {
 		t.Errorf("leaving as the last, with a stranger's address: %+v, %v", u, err)
 	}
 	if text := (update{add: only.Addresses}).String(); text != "DNS update, add 10.0.0.11" {
 		t.Errorf("an update is described as %q", text)
 	}
 	if text := (update{remove: only.Addresses}).String(); text != "DNS update, delete 10.0.0.11" {
+		t.Errorf("an update is described as %q", text)
+	}
+	both.Addresses = []netip.Addr{two}
+	text := (update{add: both.Addresses, remove: only.Addresses}).String()
+	if text != "DNS update, add 10.0.0.12, delete 10.0.0.11" {
 		t.Errorf("an update is described as %q", text)
 	}
 	if u := join(only, one); !u.empty() {

@@ -136,8 +136,8 @@ func (r *Registrar) list(ctx context.Context, t targets.Target) error {
 	return r.zone.change(ctx, func(now recordSet) (update, error) { return join(now, ip), nil })
 }
 
-// unlist removes the record of a target, and returns when no client uses it any more. last allows to
-// remove the last record.
+// unlist removes the record of a target, and returns when no client uses it any more. last: it leaves for good, also with
+// the last record, see succeed.
 func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) error {
 	ip, err := netip.ParseAddr(t.Address)
 	if err != nil {
@@ -145,11 +145,20 @@ func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) err
 	}
 	removed, ttl := false, r.zone.TTL
 	err = r.zone.change(ctx, func(now recordSet) (update, error) {
-		wanted, err := leave(now, ip, r.targetAddresses(), last)
+		wanted, err := leave(now, ip, r.targetAddresses())
+		if last && errors.Is(err, errLastRecord) {
+			wanted, err = r.succeed(ctx, t.Name, ip)
+		}
 		removed = removed || !wanted.empty()
 		ttl = max(ttl, now.TTL) // of another version of the configuration
 		return wanted, err
 	})
+	if last && errors.Is(err, errLastRecord) {
+		problem.Progress(ctx, "replica %s leaves, and %s keeps its address (%s): it is the last one, and no other replica is "+
+			"ready to take its place; when one is in rotation again, an agent or an apply of the endpoint removes it", t.Name,
+			r.Address, t.Address)
+		return ctx.Err()
+	}
 	if err != nil || !removed && !errors.Is(t.NotReady, errNotListed) { // an apply that was cut off may have removed it
 		return err
 	}

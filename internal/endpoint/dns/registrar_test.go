@@ -3,7 +3,9 @@ package dns
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -51,5 +53,68 @@ func TestMovedReplicaIsDrained(t *testing.T) {
 		if got := addressList(zone.addresses); got != want {
 			t.Errorf("%s is there: after the drain of cp1, the records are %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestSucceed: the name has no address after the last replica only.
+func TestSucceed(t *testing.T) {
+	leaver := netip.MustParseAddr("10.0.0.11")
+	notReady := errors.New("not ready")
+	ready := targets.Target{Address: "10.0.0.12", Replica: targets.Replica{Name: "cp2"}}
+	failing, lost, gone := ready, ready, ready
+	failing.NotReady, lost.Unreachable = notReady, host.ErrUnreachable
+	gone.Replica, gone.NotReady = targets.Replica{}, notReady
+	for name, c := range map[string]struct {
+		other targets.Target
+		agent bool // of the other one
+		want  string
+	}{
+		"another one is ready, without a record": {ready, true, "DNS update, add 10.0.0.12, delete 10.0.0.11"},
+		"it leaves too":                          {ready, false, ""},
+		"it is not ready":                        {failing, true, ""},
+		"it cannot be observed":                  {lost, true, ""},
+		"there is none":                          {gone, true, "DNS update, delete 10.0.0.11"},
+	} {
+		own := targets.Target{Address: "10.0.0.11", Replica: targets.Replica{Name: "cp1"}, NotReady: notReady}
+		u, err := succeed("cp1", leaver, targets.Observed{"cp1": own, "cp2": c.other},
+			func(targets.Target) bool { return c.agent })
+		if kept := errors.Is(err, errLastRecord); kept != (c.want == "") || !kept && u.String() != c.want {
+			t.Errorf("%s: %s, %v, want %q", name, u, err, c.want)
+		}
+	}
+}
+
+// TestLastRecord: a replica that is deleted while it is not ready leaves its record if it is the last one, and another
+// replica exists.
+func TestLastRecord(t *testing.T) {
+	replica := func(name string) targets.Replica {
+		return targets.Replica{Name: name, ClusterID: "abc", Port: 6443, Endpoints: []string{"dns api.example.com"}}
+	}
+	for want, recorded := range map[string]map[string]targets.Replica{
+		"10.0.0.11": {"10.0.0.11": replica("cp1"), "10.0.0.12": replica("cp2")},
+		"":          {"10.0.0.11": replica("cp1")},
+	} {
+		for what, leave := range map[string]func(r *Registrar) error{
+			"DrainForDelete": func(r *Registrar) error { return r.DrainForDelete(t.Context(), "cp1", true) },
+			"Deregister":     func(r *Registrar) error { return r.Deregister(t.Context(), "cp1") },
+		} {
+			r, zone := withPrimary(t, recorded, "10.0.0.11")
+			if err := leave(r); err != nil {
+				t.Errorf("%s of one of %d: %v", what, len(recorded), err)
+			}
+			if got := addressList(zone.addresses); got != want {
+				t.Errorf("%s of one of %d: the records are %q, want %q", what, len(recorded), got, want)
+			}
+		}
+	}
+}
+
+// TestReplacedRecord: one update replaces the record, so that the name has an address at any time.
+func TestReplacedRecord(t *testing.T) {
+	r, zone := withPrimary(t, nil, "10.0.0.11")
+	both := addresses(t, "10.0.0.11", "10.0.0.12")
+	err := r.zone.change(t.Context(), func(recordSet) (update, error) { return update{add: both[1:], remove: both[:1]}, nil })
+	if got := addressList(zone.addresses); err != nil || got != "10.0.0.12" || zone.changes != 1 {
+		t.Errorf("the records are %s after %d changes, %v", got, zone.changes, err)
 	}
 }
