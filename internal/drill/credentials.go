@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Names of the files in runDir with the credentials of the drill's API server.
+// Names of the files in layout.DrillRunDir with the credentials of the drill's API server.
 const (
 	caFile   = "ca.crt"
 	certFile = "tls.crt"

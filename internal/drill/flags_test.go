@@ -9,6 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 )
 
 // TestFlags: the API server of a drill reads data and tokens with the files of the live one, and has none of
@@ -23,11 +24,11 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := a.drillFlags(runDir)
+	got := a.drillFlags(layout.DrillRunDir)
 	for _, want := range []string{
 		"--service-account-key-file=" + component.SAPub, "--service-account-signing-key-file=" + component.SAKey,
 		"--feature-gates=A=true", "--etcd-servers=unix://client:1", "--bind-address=127.0.0.1", "--anonymous-auth=false",
-		"--client-ca-file=" + runDir + "/ca.crt", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
+		"--client-ca-file=" + layout.DrillRunDir + "/ca.crt", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("without %s: %q", want, got)

@@ -23,9 +23,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// runDir has the files of a drill that are keys, or say how far it is: in memory.
-const runDir = "/run/kube-restore-drill"
-
 const (
 	// margin is the space in bytes that stays free beside the snapshot and its copy: the log segments of
 	// two servers, the member's and the drill's.
@@ -42,9 +39,6 @@ const (
 	peerURL = "http://127.0.0.1:2"
 	quota   = 16 << 30
 )
-
-//go:embed clear.sh
-var clearFunctions host.Script
 
 //go:embed start.sh
 var startScript host.Script
@@ -68,7 +62,7 @@ type place struct {
 // root is the directory in which a drill has its data, and the member its snapshots.
 func (p place) root() string { return layout.ArchiveRoot(p.dataDir) }
 
-func (p place) vars() map[string]string { return map[string]string{"root": p.root(), "run": runDir} }
+func (p place) vars() map[string]string { return machine.DrillVars(p.dataDir) }
 
 // examine reads where the programs are. It changes nothing.
 func examine(ctx context.Context, s Spec) (place, error) {
@@ -127,7 +121,7 @@ func (s Spec) start(ctx context.Context, at place, keys credentials) (started, e
 		vars[name] = value
 	}
 	out, err := s.Host.Run(ctx, host.Command{
-		Script: clearFunctions + machine.RestoreFunctions + startScript, Vars: vars, Stdin: strings.NewReader(stdin.String()),
+		Script: machine.DrillFunctions + machine.RestoreFunctions + startScript, Vars: vars, Stdin: strings.NewReader(stdin.String()),
 	})
 	if err != nil {
 		return started{}, cause(err)
@@ -155,12 +149,12 @@ func (s Spec) job(at place) host.Script {
 		vars[name] = value
 	}
 	return host.Assignments(vars) + machine.RestoreFunctions + jobScript +
-		"begin " + host.Words(at.api.drillFlags(runDir)...) + "\n"
+		"begin " + host.Words(at.api.drillFlags(layout.DrillRunDir)...) + "\n"
 }
 
 // clear removes everything of a drill from the machine.
 func (s Spec) clear(ctx context.Context, at place) error {
-	_, err := s.Host.Run(ctx, host.Command{Script: clearFunctions + "clear_up\n", Vars: at.vars()})
+	_, err := s.Host.Run(ctx, host.Command{Script: machine.DrillFunctions + "clear_up\n", Vars: at.vars()})
 	if err != nil {
 		return fmt.Errorf("remove what the restore drill has on %s, which the next drill does too: %w", s.label(), err)
 	}

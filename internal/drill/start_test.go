@@ -61,7 +61,7 @@ func drillIn(t *testing.T, dir, identity string) *exec.Cmd {
 		"reserve": "0", "memory_min": "0", "first_port": "36443", "limit": "3600", "tools": "/none",
 	})
 	command := exec.CommandContext(t.Context(), "sh", "-euc",
-		string(vars+clearFunctions+machine.RestoreFunctions+startScript))
+		string(vars+machine.DrillFunctions+machine.RestoreFunctions+startScript))
 	var stdin strings.Builder
 	for name, text := range map[string]string{"job.sh": "true", "tls.key": "key", "identity": identity} {
 		stdin.WriteString(name + " " + base64.StdEncoding.EncodeToString([]byte(text)) + "\n")

@@ -237,8 +237,9 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r machine.Repa
 		// A downgrade that this version gives up is known only now, because 3.5 does not report it.
 		return false, c.changeVersion(ctx, v, r)
 	}
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change,
-		machine.Action{Verb: machine.Start, Remount: r.Remount, Returns: r.Returns, Timers: r.Timers}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, machine.Action{
+		Verb: machine.Start, DataDir: c.s.Directory(), Remount: r.Remount, Returns: r.Returns, Timers: r.Timers,
+	}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.Label(), err)
 	}
 	if waiting, _ := c.turn.Others(); v == nil && waiting > 0 {

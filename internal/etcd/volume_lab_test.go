@@ -518,7 +518,15 @@ func (d *disks) movesFromLiving() {
 	s := d.at("cp4", "cp3")
 	lost := s
 	lost.LastMachine = d.machineID("cp1")
+	d.writes("cp3", "other-writer", "other")
+	d.refusesMove(s, "is still in use, and was not released")
+	d.sh("cp3", "systemctl stop other-writer; rm -r "+volumePlace+"/etcd-archive/other; "+
+		"grep -q '\"state\": \"member\"' "+volumePlace+"/"+volume.IdentityFile)
+	d.writes("cp3", "kube-restore-drill", "drill")
 	d.refusesMove(s, "attach it to this machine") // it was released
+	if state := d.sh("cp3", "systemctl is-active kube-restore-drill || true"); strings.TrimSpace(state) != "inactive" {
+		d.t.Errorf("the restore drill is %s", state)
+	}
 	if out := d.sh("cp3", "pgrep -x etcd || true; findmnt "+volumePlace+" || true"); out != "" {
 		d.t.Errorf("the machine that was left has %s", out)
 	}
@@ -539,6 +547,16 @@ func (d *disks) movesFromLiving() {
 	if out != "" {
 		d.t.Errorf("the machine that was left still has %s", out)
 	}
+}
+
+// writes starts a unit that writes to a directory beside the data, in a mount namespace like that of a restore drill.
+func (d *disks) writes(name, unit, dir string) {
+	d.t.Helper()
+	dir = volumePlace + "/etcd-archive/" + dir
+	d.sh(name, "mkdir -p "+dir+"; systemd-run --quiet --collect --unit="+unit+" "+
+		"--property=ProtectSystem=strict --property=ReadWritePaths="+volumePlace+"/etcd-archive "+
+		"/bin/sh -euc 'while sleep 0.1; do date >"+dir+"/written; done'\n"+
+		"timeout 30 sh -c 'until [ -s "+dir+"/written ]; do sleep 0.1; done'")
 }
 
 // movesFromDead: the machine that the member leaves does not answer. Its disk is as a power cut has left it.

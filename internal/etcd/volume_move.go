@@ -111,7 +111,9 @@ func (j *joining) move(ctx context.Context, v membership.View, next membership.J
 // startAction starts a member whose identity was just written. Its volume is mounted again, so that the identity is not
 // only in the log of the file system, which a machine that looks at the volume does not replay.
 func (s Spec) startAction(timers host.Script) machine.Action {
-	return machine.Action{Verb: machine.Start, Remount: s.Volume != nil, Timers: timers}
+	return machine.Action{
+		Verb: machine.Start, DataDir: s.Directory(), Remount: s.Volume != nil, Timers: timers,
+	}
 }
 
 // listedElsewhere reports whether the cluster lists the member that serves on its volume at another address.

@@ -39,6 +39,9 @@ const (
 // upgrade is incomplete.
 const RollbackUnitPath = ConfigDir + "/" + Unit + ".before"
 
+// DrillRunDir has the files of a restore drill that are keys, or say how far it is: in memory.
+const DrillRunDir = "/run/kube-restore-drill"
+
 // ArchiveRoot returns the directory next to the data directory. It contains the snapshots,
 // and the archives if it is on the same file system as the data.
 func ArchiveRoot(dataDir string) string { return dataDir + "-archive" }

@@ -111,15 +111,16 @@ func (a Action) verbScript() host.Script {
 		// The unit is stopped first, and the script waits for that, so a process that
 		// answers afterwards is the new one. The script does not wait for the start: a
 		// member of a new cluster is only ready together with the others.
-		var remount host.Script
+		var end, remount host.Script
 		if a.Remount {
+			end = a.endDrill()
 			remount = "systemctl stop " + volume.Unit + "\n" + volume.ScriptPath + " unmount\nsystemctl start " +
 				volume.Unit + "\n"
 		}
 		if a.Returns {
-			return runtimeFunctions() + "member_stop\n" + remount + "member_return\n"
+			return end + runtimeFunctions() + "member_stop\n" + remount + "member_return\n"
 		}
-		return runtimeFunctions() + "member_stop\n" + remount + "member_start\n"
+		return end + runtimeFunctions() + "member_stop\n" + remount + "member_start\n"
 	case Retire:
 		gone := []string{layout.EnvPath}
 		if !a.KeepRecord {
@@ -131,10 +132,10 @@ func (a Action) verbScript() host.Script {
 		if a.KeepRecord {
 			forget = keepRecordScript
 		}
-		return stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + forget +
+		return a.endDrill() + stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + forget +
 			host.Flush(a.removedFrom()...)
 	case Leave:
-		return a.Stage + stopTimers() + a.stopScript() + a.Volume
+		return a.endDrill() + a.Stage + stopTimers() + a.stopScript() + a.Volume
 	case LeaveRuntime:
 		return runtimeFunctions() + "member_leave\n"
 	case Stop:

@@ -285,7 +285,7 @@ func TestScripts(t *testing.T) {
 	}
 	// Data is removed only after the unit has stopped.
 	script = string(Action{Verb: Clear, DataDir: "/d", Wipe: true}.script())
-	if strings.Index(script, "systemctl stop") > strings.Index(script, "\nwipe\n") {
+	if strings.Index(script, "\nmember_stop_for_good\n") > strings.Index(script, "\nwipe\n") {
 		t.Error("data is removed before the unit is stopped")
 	}
 }

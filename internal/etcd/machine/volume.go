@@ -281,7 +281,9 @@ func (s Spec) leavingIdentity(f Observed, state volume.State) *volume.Identity {
 // LeaveAction stops the member on the machine f, and releases its volume.
 func (s Spec) LeaveAction(f Observed) Action {
 	left := s.leavingIdentity(f, volume.Released)
-	return Action{Verb: Leave, Stage: s.Volume.StageScript(left), Volume: s.Volume.ReleaseScript(left)}
+	return Action{
+		Verb: Leave, DataDir: s.Directory(), Stage: s.Volume.StageScript(left), Volume: s.Volume.ReleaseScript(left),
+	}
 }
 
 // ClearAction archives or wipes the data of the member, whose data stays on its volume, and removes the rest from the
