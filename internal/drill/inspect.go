@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,9 +64,14 @@ func (s Spec) inspect(ctx context.Context, at place, restored client.Survey, r *
 	if err := readSecrets(ctx, restored, resources); err != nil {
 		return err
 	}
-	if r.Objects, err = count(ctx, restored, resources, r.Revision); err != nil {
+	saved, unread, err := count(ctx, restored.Count, resources, r.Revision)
+	if err != nil {
 		return err
 	}
+	for name, c := range saved {
+		r.Objects[name] = c.Objects
+	}
+	s.leaveOut(ctx, unread, "this API server, which reaches no webhook", r)
 	if r.Saved == 0 {
 		last, err := restored.LastRenewal(ctx, r.Revision)
 		if err != nil {
@@ -73,7 +79,7 @@ func (s Spec) inspect(ctx context.Context, at place, restored client.Survey, r *
 		}
 		setSaved(r, last)
 	}
-	return s.compare(ctx, at, restored, resources, r)
+	return s.compare(ctx, at, restored, counted(resources, saved), r)
 }
 
 // readSecrets lets the API server decrypt every Secret with the keys that it was started with.
@@ -90,18 +96,46 @@ func readSecrets(ctx context.Context, restored client.Survey, resources []client
 	return errors.New("the API server of the drill serves no Secrets")
 }
 
+// counter counts the objects of a resource at a revision: see client.Survey.Count.
+type counter func(ctx context.Context, resource client.Resource, revision int64) (client.Count, error)
+
+// count counts the objects of resources by name. unread are the names of those whose objects only a conversion webhook
+// can read: it runs in the live cluster, and perhaps not even there.
 func count(
-	ctx context.Context, s client.Survey, resources []client.Resource, revision int64,
-) (map[string]int64, error) {
-	all := map[string]int64{}
+	ctx context.Context, counts counter, resources []client.Resource, revision int64,
+) (all map[string]client.Count, unread []string, err error) {
+	all = map[string]client.Count{}
 	for _, resource := range resources {
-		c, err := s.Count(ctx, resource, revision)
-		if err != nil {
-			return nil, err
+		c, err := counts(ctx, resource, revision)
+		switch {
+		case errors.Is(err, client.ErrConversion):
+			unread = append(unread, resource.Name)
+		case err != nil:
+			return nil, nil, err
+		default:
+			all[resource.Name] = c
 		}
-		all[resource.Name] = c.Objects
 	}
-	return all, nil
+	return all, unread, nil
+}
+
+// counted returns the resources that were counted.
+func counted(resources []client.Resource, counts map[string]client.Count) []client.Resource {
+	return slices.DeleteFunc(slices.Clone(resources), func(r client.Resource) bool {
+		_, is := counts[r.Name]
+		return !is
+	})
+}
+
+// leaveOut records the resources that an API server could not count, which fails no drill, and says why.
+func (s Spec) leaveOut(ctx context.Context, unread []string, server string, r *snapshot.Drill) {
+	if len(unread) == 0 {
+		return
+	}
+	r.Uncounted = append(r.Uncounted, unread...)
+	slices.Sort(r.Uncounted)
+	problem.Progress(ctx, "restore drill on %s: not counted by %s, because only a conversion webhook reads what is stored "+
+		"of them: %s", s.label(), server, strings.Join(unread, ", "))
 }
 
 // compare compares the objects with those of the live cluster, and lets the drill's API server verify a
@@ -129,12 +163,11 @@ func (s Spec) compare(
 			s.label(), problem.Line(err.Error()))
 		return nil
 	}
-	counts := map[string]client.Count{}
-	for _, resource := range resources {
-		if counts[resource.Name], err = live.Count(ctx, resource, 0); err != nil {
-			return fmt.Errorf("ask the live API server: %w", err)
-		}
+	counts, unread, err := count(ctx, live.Count, resources, 0)
+	if err != nil {
+		return fmt.Errorf("ask the live API server: %w", err)
 	}
+	s.leaveOut(ctx, unread, "the live API server, whose webhook does not answer", r)
 	if difference := differences(r.Objects, r.Revision, counts); difference != "" {
 		return errors.New(difference)
 	}

@@ -123,6 +123,12 @@ func (m drillModel) run(ctx context.Context, s *session, diags *diag.Diagnostics
 		return snapshot.Drill{}
 	}
 	result, err := drill.Run(ctx, chosen)
+	if len(result.Uncounted) > 0 {
+		diags.AddWarning("Custom resources not counted", "The restore drill has neither counted nor compared the objects of "+
+			"these resources, because only a conversion webhook of the cluster can read what is stored of them: "+
+			strings.Join(result.Uncounted, ", ")+". Their data is restored with the rest. A drill counts them when all of "+
+			"their objects are stored in the version that the API server prefers.")
+	}
 	if err != nil {
 		addError(diags, path.Root("peers"), "Restore drill failed", err)
 	}

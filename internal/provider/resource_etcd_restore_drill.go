@@ -111,7 +111,8 @@ func (r *drillResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"revision":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Revision up to which it has the data."},
 			"sha256":     computedResult("SHA-256 digest of its database, which etcd has appended to it."),
 			"objects": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "Number of " +
-				"objects in the snapshot by resource, such as `secrets` and `deployments.apps`, without events."},
+				"objects in the snapshot by resource, such as `secrets` and `deployments.apps`, without events, and without " +
+				"custom resources that only a conversion webhook of the cluster can read, which a warning names."},
 			"compared": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `objects` was compared with the " +
 				"live cluster: its numbers differ by no more than the changes that were written since. `false` if no live API " +
 				"server answered on the machine."},

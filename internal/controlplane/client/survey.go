@@ -105,7 +105,7 @@ type page struct {
 const surveyPage = 500
 
 // Count counts the objects of a resource at a revision of the store; 0 means now. The server reads one of
-// them, if it knows how many more there are.
+// them, if it knows how many more there are. The error is ErrConversion if it needs a webhook to read them.
 func (s Survey) Count(ctx context.Context, r Resource, revision int64) (Count, error) {
 	query := url.Values{}
 	if revision > 0 {
@@ -158,6 +158,13 @@ func (s Survey) each(ctx context.Context, r Resource, query url.Values, do func(
 // metadataOnly asks for objects without their content.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+// ErrConversion means that only a webhook could convert stored objects to the version that was asked for, and that it
+// has not done so.
+var ErrConversion = errors.New("its conversion webhook has not converted the stored objects")
+
+// conversionFailed is in the message of an API server about a conversion webhook (k8s.io/apiextensions-apiserver).
+const conversionFailed = "conversion webhook for "
+
 // page lists a page of a resource. A server that does not know the resource has none of it.
 func (s Survey) page(ctx context.Context, r Resource, limit int, query url.Values) (page, error) {
 	var p page
@@ -195,7 +202,11 @@ func (s Survey) get(ctx context.Context, path, accept string, into any) (status 
 	if json.Unmarshal(body, &refusal) != nil || refusal.Message == "" {
 		return response.StatusCode, fmt.Errorf("HTTP status %d", response.StatusCode)
 	}
-	return response.StatusCode, fmt.Errorf("HTTP status %d: %s", response.StatusCode, problem.Block(refusal.Message))
+	message := problem.Block(refusal.Message)
+	if response.StatusCode == http.StatusInternalServerError && strings.Contains(refusal.Message, conversionFailed) {
+		return response.StatusCode, fmt.Errorf("%w: %s", ErrConversion, message)
+	}
+	return response.StatusCode, fmt.Errorf("HTTP status %d: %s", response.StatusCode, message)
 }
 
 // Health returns Healthy, or why the server is not ready. It asks as an administrator: nobody else may ask every

@@ -39,10 +39,13 @@ type Drill struct {
 	RTO   float64            `json:"rto_seconds"` // from the start until the API server was ready
 	Steps map[string]float64 `json:"steps"`       // the seconds of each of DrillSteps
 
-	Objects   map[string]int64 `json:"objects"`   // by resource: "secrets", "deployments.apps"
-	Compared  bool             `json:"compared"`  // with the objects of the live cluster
-	Encrypted int64            `json:"encrypted"` // Secrets that were found encrypted, of those looked at
-	Tokens    bool             `json:"tokens"`    // a token that the live cluster issued was accepted
+	Objects map[string]int64 `json:"objects"` // by resource: "secrets", "deployments.apps"
+	// Uncounted are the resources that only a conversion webhook of the live cluster could read: not all of them are in
+	// Objects, and none was compared.
+	Uncounted []string `json:"uncounted,omitempty"`
+	Compared  bool     `json:"compared"`  // with the objects of the live cluster
+	Encrypted int64    `json:"encrypted"` // Secrets that were found encrypted, of those looked at
+	Tokens    bool     `json:"tokens"`    // a token that the live cluster issued was accepted
 }
 
 // DrillSources are where the snapshot of a drill comes from.
@@ -139,8 +142,13 @@ func (d Drill) validateSteps() error {
 }
 
 func (d Drill) validateObjects() error {
-	if len(d.Objects) > mostObjects {
+	if len(d.Objects) > mostObjects || len(d.Uncounted) > mostObjects {
 		return errors.New("it counts too many resources")
+	}
+	for _, resource := range d.Uncounted {
+		if !resourceForm.MatchString(resource) {
+			return fmt.Errorf("%s is not a resource", problem.Quote(resource))
+		}
 	}
 	for resource, n := range d.Objects {
 		if !resourceForm.MatchString(resource) || n < 0 {

@@ -14,9 +14,9 @@ func drilled() Drill {
 		Succeeded: true, LastSuccess: 1767323125, Source: "bucket", Snapshot: "20260102T030405Z-cp1.db", Saved: 1767323045,
 		Size:     286752,
 		Revision: 320, SHA256: strings.Repeat("7d", 32), RPO: 60, RTO: 12.5,
-		Steps:    map[string]float64{"fetch": 1, "apiserver": 11.5},
-		Objects:  map[string]int64{"secrets": 4, "leases.coordination.k8s.io": 2},
-		Compared: true, Encrypted: 4, Tokens: true,
+		Steps:     map[string]float64{"fetch": 1, "apiserver": 11.5},
+		Objects:   map[string]int64{"secrets": 4, "leases.coordination.k8s.io": 2},
+		Uncounted: []string{"crontabs.example.com"}, Compared: true, Encrypted: 4, Tokens: true,
 	}
 }
 
@@ -55,6 +55,7 @@ func TestDrillRecord(t *testing.T) {
 		"has a step that ends earlier": func(d *Drill) { d.Steps = map[string]float64{"etcd": -1} },
 		"counts no resource":           func(d *Drill) { d.Objects = map[string]int64{"a b": 1} },
 		"counts negative objects":      func(d *Drill) { d.Objects = map[string]int64{"pods": -1} },
+		"leaves out no resource":       func(d *Drill) { d.Uncounted = []string{"a\x1bb"} },
 		"has a long name of a member":  func(d *Drill) { d.Member = strings.Repeat("m", 65) },
 		"has a long problem": func(d *Drill) {
 			*d = bad
