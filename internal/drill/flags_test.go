@@ -28,7 +28,8 @@ func TestFlags(t *testing.T) {
 	for _, want := range []string{
 		"--service-account-key-file=" + component.SAPub, "--service-account-signing-key-file=" + component.SAKey,
 		"--feature-gates=A=true", "--etcd-servers=unix://client:1", "--bind-address=127.0.0.1", "--anonymous-auth=false",
-		"--client-ca-file=" + layout.DrillRunDir + "/ca.crt", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
+		"--client-ca-file=" + layout.DrillRunDir + "/ca.crt", "--advertise-address=192.0.2.1",
+		"--endpoint-reconciler-type=none",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("without %s: %q", want, got)

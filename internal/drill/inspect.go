@@ -29,9 +29,14 @@ const (
 // store). It tries again for ever.
 const undecryptable = "unable to transform key"
 
+// servingLimit limits the time until the API server is ready on a database of a size in bytes.
+func servingLimit(size int64) time.Duration {
+	return readyTime + time.Duration(size/readRate)*time.Second
+}
+
 // awaitServing waits until the API server is ready.
 func (s Spec) awaitServing(ctx context.Context, at place, size int64, api client.Survey) error {
-	end := time.Now().Add(readyTime + time.Duration(size/readRate)*time.Second)
+	end := time.Now().Add(servingLimit(size))
 	for asked := 1; ; asked++ {
 		health := api.Health(ctx)
 		if health == client.Healthy {
@@ -134,8 +139,8 @@ func (s Spec) leaveOut(ctx context.Context, unread []string, server string, r *s
 	}
 	r.Uncounted = append(r.Uncounted, unread...)
 	slices.Sort(r.Uncounted)
-	problem.Progress(ctx, "restore drill on %s: not counted by %s, because only a conversion webhook reads what is stored "+
-		"of them: %s", s.label(), server, strings.Join(unread, ", "))
+	problem.Progress(ctx, "restore drill on %s: not counted by %s, because only a conversion webhook reads what is "+
+		"stored of them: %s", s.label(), server, strings.Join(unread, ", "))
 }
 
 // compare compares the objects with those of the live cluster, and lets the drill's API server verify a

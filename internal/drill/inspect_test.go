@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // TestCount: resources that only a conversion webhook reads are left out, and any other failure is one.
@@ -29,5 +35,28 @@ func TestCount(t *testing.T) {
 	failures["nodes"] = errors.New("etcd has no leader")
 	if all, _, err := count(t.Context(), counts, resources, 5); !errors.Is(err, failures["nodes"]) {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestIdleLimit: the machine does not end the API server of a large database while the provider waits for it.
+func TestIdleLimit(t *testing.T) {
+	job, begins, found := strings.Cut(string(Spec{Bundle: &pki.Bundle{}}.job(place{})), "\nbegin ")
+	if !found {
+		t.Fatal("the script begins nothing")
+	}
+	for _, size := range []int64{0, 1 << 20, 8 << 30, quota} {
+		vars := host.Assignments(map[string]string{"size": strconv.FormatInt(size, 10)})
+		script := job + "\n" + string(vars) + "idle_limit\n"
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).Output()
+		if err != nil {
+			t.Fatalf("%v, before %s", err, begins)
+		}
+		seconds, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if idle := time.Duration(seconds) * time.Second; err != nil || idle != servingLimit(size)+unattended {
+			t.Errorf("with %d bytes, the API server ends after %s (%v), and may take %s", size, idle, err, servingLimit(size))
+		}
+	}
+	if limit := servingLimit(8 << 30); limit <= unattended || limit > longest {
+		t.Errorf("8 GiB get %s", limit)
 	}
 }

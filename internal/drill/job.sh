@@ -9,11 +9,15 @@ step() { # NAME: what was done since the last one
   begun=$now
 }
 
+# idle_limit prints after how many seconds the API server ends that nobody has ended. Large databases get more: it reads
+# $read_rate bytes in a second at least.
+idle_limit() { echo $((idle + size / read_rate)); }
+
 # serve_api starts the API server, and ends when it does, or when nobody has ended the drill for long.
 serve_api() {
   (cd "$work/run" && exec "$apiserver" "$@" >"$work/apiserver.log" 2>&1) &
   server=$!
-  (sleep "$idle" && kill "$server") &
+  (sleep "$(idle_limit)" && kill "$server") &
   mv "$run/report.part" "$run/report"
   wait "$server" || true
   fail "the API server ended: $(grep -E '^[EF][0-9]|rror' "$work/apiserver.log" | tail -n 3 | cut -c 1-400)"

@@ -32,7 +32,7 @@ const (
 	// firstPort is the first loopback port that is tried.
 	firstPort = 36443
 	// longest is the time after which the machine ends a drill by itself, and unattended that after
-	// which an API server ends that nobody has ended.
+	// which an API server ends that nobody has ended, from when it should be ready at the latest.
 	longest    = time.Hour
 	unattended = 15 * time.Minute
 	// peerURL is what the only member of the drill's cluster is called: nobody connects to it.
@@ -121,7 +121,8 @@ func (s Spec) start(ctx context.Context, at place, keys credentials) (started, e
 		vars[name] = value
 	}
 	out, err := s.Host.Run(ctx, host.Command{
-		Script: machine.DrillFunctions + machine.RestoreFunctions + startScript, Vars: vars, Stdin: strings.NewReader(stdin.String()),
+		Script: machine.DrillFunctions + machine.RestoreFunctions + startScript, Vars: vars,
+		Stdin: strings.NewReader(stdin.String()),
 	})
 	if err != nil {
 		return started{}, cause(err)
@@ -144,7 +145,8 @@ func (s Spec) job(at place) host.Script {
 	for name, value := range map[string]string{
 		"tools": at.tools, "name": s.Member, "peer": peerURL, "token": membership.NewToken(s.Bundle.ClusterID), "bump": "0",
 		"quota": strconv.Itoa(quota), "apiserver": at.api.program,
-		"idle": strconv.Itoa(int(unattended / time.Second)), "work": path.Join(at.root(), "drill"),
+		"idle": strconv.Itoa(int((servingLimit(0) + unattended) / time.Second)), "read_rate": strconv.Itoa(readRate),
+		"work": path.Join(at.root(), "drill"),
 	} {
 		vars[name] = value
 	}
