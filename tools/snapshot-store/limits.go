@@ -16,12 +16,20 @@ const (
 	longestHeader = 1 << 20
 )
 
+const (
+	// lockedInARow is how many objects in a row one run of prune finds locked before it goes on at another place.
+	lockedInARow = 20
+	// mostPlaces is at how many places one run of prune tries. If all objects are locked, it tries the product of both.
+	mostPlaces = 5
+)
+
 // Limits of what is done at once. Tests lower them.
 var (
 	// mostObjects is how many objects in the directory of a cluster are looked at at once. A snapshot has two.
 	mostObjects = 100_000
-	// mostRemoved is how many objects one run of prune removes, so that it ends within minutes.
-	mostRemoved = 5000
+	// mostTried is how many objects one run of prune tries to remove, so that it ends within minutes. One that is
+	// locked counts too.
+	mostTried = 5000
 )
 
 var errTooLong = errors.New("the server's answer is too long")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +19,8 @@ type pruned struct{ Kept, Removed, Locked int }
 var abandoned = 24 * time.Hour
 
 // prune removes what is older than the newest verified snapshots that are kept, the oldest first. If fewer are
-// verified, nothing is removed. A locked object stays, and is no failure. What one run leaves, the next ones remove.
+// verified, nothing is removed. A locked object stays, is no failure, and counts if this run has found it. What one run
+// leaves, the next ones remove.
 func (s *store) prune(ctx context.Context) (pruned, error) {
 	if s.Kept == 0 {
 		return pruned{}, errors.New("kept is 0: the bucket's own rules remove snapshots")
@@ -38,15 +41,51 @@ func (s *store) prune(ctx context.Context) (pruned, error) {
 		return result, err
 	}
 	result.Locked = locked
-	for _, v := range old {
-		if result.Removed >= mostRemoved {
-			break
+	err = removeOld(old, rand.IntN, func(v objectVersion) (bool, error) {
+		locked, err := s.remove(ctx, v)
+		switch {
+		case locked:
+			result.Locked++
+		case err == nil:
+			result.Removed++
 		}
-		if err := s.remove(ctx, v, &result); err != nil {
-			return result, err
-		}
+		return locked, err
+	})
+	if err != nil {
+		return result, err
 	}
 	return result, s.removeCut(ctx)
+}
+
+// removeOld removes versions, the oldest first, until it has tried mostTried. remove reports whether one is locked.
+// After lockedInARow of these it goes on at a random place among those that are left, at mostPlaces in all. Locks of
+// the oldest end first, unless a lock was shortened: what can be removed is then behind them, and would wait for their
+// locks if each run tried the same ones. random returns a number below its argument.
+func removeOld(
+	old []objectVersion, random func(int) int, remove func(objectVersion) (locked bool, err error),
+) error {
+	left, from, tries := slices.Clone(old), 0, mostTried
+	for range mostPlaces {
+		at := from
+		for row := 0; at < len(left) && row < lockedInARow; at++ {
+			if tries == 0 {
+				return nil
+			}
+			tries--
+			locked, err := remove(left[at])
+			if err != nil {
+				return err
+			}
+			if row++; !locked {
+				row = 0
+			}
+		}
+		if left = slices.Delete(left, from, at); len(left) == 0 {
+			return nil
+		}
+		from = random(max(1, len(left)-lockedInARow+1))
+	}
+	return nil
 }
 
 // oldestKept returns the key of the oldest snapshot that is kept, "" if there are not enough, and the
@@ -136,17 +175,16 @@ func unsupported(err error) bool {
 }
 
 // remove removes one version, unless it is locked.
-func (s *store) remove(ctx context.Context, v objectVersion, result *pruned) error {
-	err := s.client.RemoveObject(ctx, s.Bucket, v.key, minio.RemoveObjectOptions{VersionID: v.id})
+func (s *store) remove(ctx context.Context, v objectVersion) (locked bool, err error) {
+	err = s.client.RemoveObject(ctx, s.Bucket, v.key, minio.RemoveObjectOptions{VersionID: v.id})
 	switch {
 	case err == nil || minio.ToErrorResponse(err).Code == minio.NoSuchKey:
-		result.Removed++
+		return false, nil
 	case s.locked(ctx, v.key, v.id):
-		result.Locked++
+		return true, nil
 	default:
-		return failed(err, "%s was not removed", strings.TrimPrefix(v.key, s.directory()))
+		return false, failed(err, "%s was not removed", strings.TrimPrefix(v.key, s.directory()))
 	}
-	return nil
 }
 
 // locked reports whether a version is protected by object lock. Its headers say it; not every server

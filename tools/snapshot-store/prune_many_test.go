@@ -6,15 +6,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// removing is a directory that removes objects, and notes which ones it is asked to remove or about.
+// removing is a directory that removes objects that are not locked. It notes which ones it removes, which it refuses to
+// remove, and about which it is asked.
 type removing struct {
 	directory
-	removed, asked []string
+	locked                  map[string]bool
+	removed, refused, asked []string
 }
 
 func (r *removing) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -24,6 +27,13 @@ func (r *removing) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		answer(w, "VersioningConfiguration")
 	case q.URL.Query().Has("uploads"):
 		answer(w, "ListMultipartUploadsResult")
+	case q.Method == http.MethodDelete && r.locked[key]:
+		r.refused = append(r.refused, key)
+		w.WriteHeader(http.StatusForbidden)
+	case q.Method == http.MethodHead && r.locked[key]:
+		r.asked = append(r.asked, key)
+		w.Header().Set("X-Amz-Object-Lock-Retain-Until-Date", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 	case q.Method == http.MethodDelete:
 		r.removed = append(r.removed, key)
 		r.keys = slices.DeleteFunc(r.keys, func(k string) bool { return k == key })
@@ -88,9 +98,9 @@ func TestPruneLockedUnasked(t *testing.T) {
 
 // TestPruneBacklog: what one run does not look at or does not remove is left to the next ones, the oldest first.
 func TestPruneBacklog(t *testing.T) {
-	objects, removed := mostObjects, mostRemoved
-	mostObjects, mostRemoved = 50, 20
-	t.Cleanup(func() { mostObjects, mostRemoved = objects, removed })
+	objects, tried := mostObjects, mostTried
+	mostObjects, mostTried = 50, 20
+	t.Cleanup(func() { mostObjects, mostTried = objects, tried })
 	const day = 24 * time.Hour
 	r, st := newRemoving(t, nil)
 	r.old(st, 60, 300*day)
@@ -106,6 +116,97 @@ func TestPruneBacklog(t *testing.T) {
 	}
 	if got, err := st.prune(t.Context()); err != nil || got != (pruned{Kept: 2}) || len(r.keys) != 4 {
 		t.Errorf("nothing is left to remove: %+v, %v; %d objects stay", got, err, len(r.keys))
+	}
+}
+
+// TestPruneLockedTried: what is locked without object_lock in the configuration is tried only so often in one run, and
+// what is behind it is removed after some runs.
+func TestPruneLockedTried(t *testing.T) {
+	const day = 24 * time.Hour
+	lockAll := func(r *removing) {
+		r.locked = map[string]bool{}
+		for _, key := range r.keys {
+			r.locked[key] = true
+		}
+	}
+	t.Run("tries", func(t *testing.T) {
+		tried := mostTried
+		mostTried = 20
+		t.Cleanup(func() { mostTried = tried })
+		r, st := newRemoving(t, nil)
+		r.old(st, 60, 300*day)
+		lockAll(r)
+		got, err := st.prune(t.Context())
+		if want := (pruned{Kept: 2, Locked: 20}); err != nil || got != want || len(r.refused) != 20 {
+			t.Errorf("%+v, %v, %d refused, want %+v", got, st.explain(err), len(r.refused), want)
+		}
+	})
+	t.Run("all locked", func(t *testing.T) {
+		r, st := newRemoving(t, nil)
+		r.old(st, 200, 300*day)
+		lockAll(r)
+		got, err := st.prune(t.Context())
+		const most = lockedInARow * mostPlaces
+		if want := (pruned{Kept: 2, Locked: most}); err != nil || got != want || len(r.refused) != most {
+			t.Errorf("%+v, %v, %d refused, want %+v", got, st.explain(err), len(r.refused), want)
+		}
+	})
+	t.Run("shortened lock", func(t *testing.T) {
+		r, st := newRemoving(t, nil)
+		r.old(st, 100, 300*day)
+		lockAll(r)
+		r.old(st, 20, 200*day)
+		for run := 1; len(r.removed) < 40; run++ {
+			if run > 200 {
+				t.Fatalf("%d of 40 are removed", len(r.removed))
+			}
+			if _, err := st.prune(t.Context()); err != nil {
+				t.Fatal(st.explain(err))
+			}
+		}
+		if len(r.keys) != 204 {
+			t.Errorf("%d objects stay, want 204", len(r.keys))
+		}
+	})
+}
+
+// TestRemoveOld: nothing is tried twice in a run, and a few that are locked do not keep it from the others.
+func TestRemoveOld(t *testing.T) {
+	old := make([]objectVersion, 1000)
+	for n := range old {
+		old[n].key = strconv.Itoa(n)
+	}
+	var tried []string
+	run := func(locked func(n int) bool, random func(int) int) {
+		tried = nil
+		err := removeOld(old, random, func(v objectVersion) (bool, error) {
+			tried = append(tried, v.key)
+			n, err := strconv.Atoi(v.key)
+			return locked(n), err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := len(tried) - len(slices.Compact(slices.Sorted(slices.Values(tried)))); again > 0 {
+			t.Errorf("%d are tried twice", again)
+		}
+	}
+	first, last := func(int) int { return 0 }, func(n int) int { return n - 1 }
+	for name, c := range map[string]struct {
+		locked func(int) bool
+		random func(int) int
+		tried  int
+	}{
+		"none locked":            {func(int) bool { return false }, first, 1000},
+		"19 of 20 locked":        {func(n int) bool { return n%20 > 0 }, first, 1000},
+		"the first 30 locked":    {func(n int) bool { return n < 30 }, first, 1000},
+		"all locked, the oldest": {func(int) bool { return true }, first, 100},
+		"all locked, the newest": {func(int) bool { return true }, last, 100},
+		"the first 500 locked":   {func(n int) bool { return n < 500 }, func(n int) int { return n / 2 }, 580},
+	} {
+		if run(c.locked, c.random); len(tried) != c.tried {
+			t.Errorf("%s: %d are tried, want %d", name, len(tried), c.tried)
+		}
 	}
 }
 
