@@ -7,10 +7,11 @@
 mkdir -p "$packages_dir"
 exec 8>"$packages_dir/lock"
 flock 8
-again=''
 if [ -e "$packages_dir/installing" ]; then
-  again=yes
+  interrupted=yes
   units=$(printf '%s\n' $units | sort -u - "$packages_dir/installing")
+else
+  rm -f "$packages_dir/dpkg.log" "$packages_dir/wanted" "$packages_dir/before" # of one that was cut off at its end
 fi
 printf '%s\n' $units >"$packages_dir/installing.new"
 flush "$packages_dir/installing.new"
@@ -22,6 +23,12 @@ unmask() { [ -z "$units" ] || systemctl unmask --runtime --quiet $units; }
 trap unmask EXIT
 [ -z "$units" ] || systemctl mask --runtime --quiet $units
 
+if [ ! -e "$packages_dir/wanted" ]; then
+  present >"$packages_dir/before"
+  flush "$packages_dir/before" "$packages_dir"
+fi
+printf '%s\n' $packages >>"$packages_dir/wanted"
+flush "$packages_dir/wanted" "$packages_dir"
 if command -v apt-get >/dev/null; then
   apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold -o Dpkg::Options::="--log=$packages_dir/dpkg.log" --no-install-recommends "$@"; }
   get() { apt install $packages; }
@@ -32,16 +39,10 @@ if command -v apt-get >/dev/null; then
     [ -z "$damaged" ] || apt --reinstall install $damaged || true
     apt --fix-broken install || true
   }
-  [ -z "$again" ] || repair >"$packages_dir/log" 2>&1 # apt refuses to continue an interrupted run
+  [ -z "$interrupted" ] || repair >"$packages_dir/log" 2>&1 # apt refuses to continue an interrupted run
   get >"$packages_dir/log" 2>&1 || { apt update && get; } >"$packages_dir/log" 2>&1 ||
     { tail -n 20 "$packages_dir/log" >&2; exit 1; }
 else
-  if [ ! -e "$packages_dir/wanted" ]; then
-    rpm -qa --qf '%{NAME}\n' | sort -u >"$packages_dir/before"
-    flush "$packages_dir/before" "$packages_dir"
-  fi
-  printf '%s\n' $packages >>"$packages_dir/wanted"
-  flush "$packages_dir/wanted" "$packages_dir"
   if command -v dnf >/dev/null; then
     dnf -q -y --setopt=install_weak_deps=False install $packages >&2
   elif command -v yum >/dev/null; then
@@ -54,6 +55,8 @@ fi
 unmask
 trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
+# A reboot has ended the masks of an interrupted run, and a unit that was enabled by then runs.
+if [ -n "$interrupted" ] && [ -n "$units" ]; then systemctl stop --quiet $units 2>/dev/null || true; fi
 brought >"$packages_dir/installed.new"
 flush_packages # includes installed.new
 mv "$packages_dir/installed.new" "$packages_dir/installed"

@@ -42,11 +42,18 @@ unlocked() {
 # that nothing else requires by now: dpkg and rpm refuse to break another package. If the installation
 # was interrupted, these are the packages that it installed until then. The caller flushes.
 remove_packages() {
-  [ ! -s "$packages_dir/installing" ] || xargs -r systemctl unmask --runtime --quiet <"$packages_dir/installing"
+  if [ -e "$packages_dir/installing" ]; then
+    interrupted=yes
+    [ ! -s "$packages_dir/installing" ] || xargs -r systemctl unmask --runtime --quiet <"$packages_dir/installing"
+    # A removal that is cut off too leaves packages that are no longer on the machine, and still have to be purged.
+    brought >"$packages_dir/installed.new"
+    flush_packages # includes installed.new
+    mv "$packages_dir/installed.new" "$packages_dir/installed"
+  fi
   brought=$(removable)
   if [ -n "$brought" ]; then
     again=''
-    if [ -e "$packages_dir/installing" ] || [ -e "$packages_dir/purging" ]; then again=yes; fi
+    if [ -n "$interrupted" ] || [ -e "$packages_dir/purging" ]; then again=yes; fi
     : >"$packages_dir/purging"
     if command -v dpkg >/dev/null; then
       unlocked dpkg --force-remove-reinstreq --purge $brought || true

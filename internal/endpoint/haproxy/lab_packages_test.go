@@ -37,6 +37,12 @@ dpkg --audit | grep -q 'must be reinstalled'
 touch `+packages.HAProxy().InstallingPath())
 }
 
+// losePackageLog empties dpkg's log of an installation that was cut off, as a power cut can.
+func (f *fixture) losePackageLog() {
+	f.Helper()
+	f.shell("a", "cd "+packages.HAProxy().StateDir+"; grep -q ' install ' dpkg.log; : >dpkg.log")
+}
+
 // installConcurrently: what others install while this waits for the package manager's
 // lock is theirs, and stays when the endpoint goes.
 func (f *fixture) installConcurrently(create func(context.Context) error) {

@@ -48,6 +48,7 @@ func stepInstallAndPurge(f *fixture) {
 	f.cutOff("a", halfInstalled, create)
 	purge("delete with packages half installed")
 	f.cutOff("a", halfInstalled, create)
+	f.losePackageLog()
 	f.timed("create with packages half installed", func() error { return create(f.ctx) })
 	f.damagePackages()
 	f.timed("create with packages half unpacked", func() error { return create(f.ctx) })
