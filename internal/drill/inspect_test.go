@@ -40,8 +40,8 @@ func TestCount(t *testing.T) {
 
 // TestIdleLimit: the machine does not end the API server of a large database while the provider waits for it.
 func TestIdleLimit(t *testing.T) {
-	job, begins, found := strings.Cut(string(Spec{Bundle: &pki.Bundle{}}.job(place{})), "\nbegin ")
-	if !found {
+	job, begins, ok := strings.Cut(string(Spec{Bundle: &pki.Bundle{}}.job(place{})), "\nbegin ")
+	if !ok {
 		t.Fatal("the script begins nothing")
 	}
 	for _, size := range []int64{0, 1 << 20, 8 << 30, quota} {

@@ -165,8 +165,8 @@ echo "$@" >$machine/purged
 	return m
 }
 
-// TestPackagesWithoutLog: after a power cut, dpkg's status has what was installed, and its log may be empty. What others
-// have installed meanwhile is theirs.
+// TestPackagesWithoutLog: after a power cut, dpkg's status has what was installed, and its log may be empty. What
+// others have installed meanwhile is theirs.
 func TestPackagesWithoutLog(t *testing.T) {
 	const want = "haproxy\nkeepalived\nliblua\n"
 	purged := strings.ReplaceAll(want, "\n", " ")

@@ -129,7 +129,9 @@ func (p *primary) answer(w miekg.ResponseWriter, asked *miekg.Msg) {
 		p.changes++
 		for _, rr := range asked.Ns { // of class NONE: to be deleted (RFC 2136, section 2.5.4)
 			changed, _ := addressesIn([]miekg.RR{rr}, z.host)
-			p.addresses = slices.DeleteFunc(p.addresses, func(a netip.Addr) bool { return slices.Contains(changed.Addresses, a) })
+			p.addresses = slices.DeleteFunc(p.addresses, func(a netip.Addr) bool {
+				return slices.Contains(changed.Addresses, a)
+			})
 			if rr.Header().Class == miekg.ClassINET {
 				p.addresses = append(p.addresses, changed.Addresses...)
 			}

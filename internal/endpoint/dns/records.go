@@ -46,8 +46,8 @@ func join(now recordSet, address netip.Addr) update {
 	return update{add: []netip.Addr{address}}
 }
 
-// leave returns the update that removes an address. It does not remove the last one of own (errLastRecord), the targets'
-// addresses: those of others lead nowhere.
+// leave returns the update that removes an address. It does not remove the last one of own (errLastRecord), the
+// targets' addresses: those of others lead nowhere.
 func leave(now recordSet, address netip.Addr, own map[netip.Addr]bool) (update, error) {
 	another := func(a netip.Addr) bool { return a != address && own[a] }
 	switch {

@@ -136,8 +136,8 @@ func (r *Registrar) list(ctx context.Context, t targets.Target) error {
 	return r.zone.change(ctx, func(now recordSet) (update, error) { return join(now, ip), nil })
 }
 
-// unlist removes the record of a target, and returns when no client uses it any more. last: it leaves for good, also with
-// the last record, see succeed.
+// unlist removes the record of a target, and returns when no client uses it any more. last: it leaves for good, also
+// with the last record, see succeed.
 func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) error {
 	ip, err := netip.ParseAddr(t.Address)
 	if err != nil {
@@ -154,9 +154,9 @@ func (r *Registrar) unlist(ctx context.Context, t targets.Target, last bool) err
 		return wanted, err
 	})
 	if last && errors.Is(err, errLastRecord) {
-		problem.Progress(ctx, "replica %s leaves, and %s keeps its address (%s): it is the last one, and no other replica is "+
-			"ready to take its place; when one is in rotation again, an agent or an apply of the endpoint removes it", t.Name,
-			r.Address, t.Address)
+		problem.Progress(ctx, "replica %s leaves, and %s keeps its address (%s): it is the last one, and no other replica "+
+			"is ready to take its place; when one is in rotation again, an agent or an apply of the endpoint removes it",
+			t.Name, r.Address, t.Address)
 		return ctx.Err()
 	}
 	if err != nil || !removed && !errors.Is(t.NotReady, errNotListed) { // an apply that was cut off may have removed it

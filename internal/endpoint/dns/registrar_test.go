@@ -113,7 +113,9 @@ func TestLastRecord(t *testing.T) {
 func TestReplacedRecord(t *testing.T) {
 	r, zone := withPrimary(t, nil, "10.0.0.11")
 	both := addresses(t, "10.0.0.11", "10.0.0.12")
-	err := r.zone.change(t.Context(), func(recordSet) (update, error) { return update{add: both[1:], remove: both[:1]}, nil })
+	err := r.zone.change(t.Context(), func(recordSet) (update, error) {
+		return update{add: both[1:], remove: both[:1]}, nil
+	})
 	if got := addressList(zone.addresses); err != nil || got != "10.0.0.12" || zone.changes != 1 {
 		t.Errorf("the records are %s after %d changes, %v", got, zone.changes, err)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
-// succeed returns the update for a replica that leaves for good with the last record of a target, at address. The record
-// of another replica that is ready takes its place, and the name has none after the last replica only. If no other one
-// is ready, the record stays (errLastRecord). admit lets the agent of a replica add its record, and reports whether it
-// has one: a replica that leaves too has none.
+// succeed returns the update for a replica that leaves for good with the last record of a target, at address. The
+// record of another replica that is ready takes its place, and the name has none after the last replica only. If no
+// other one is ready, the record stays (errLastRecord). admit lets the agent of a replica add its record, and reports
+// whether it has one: a replica that leaves too has none.
 func succeed(
 	name string, address netip.Addr, seen targets.Observed, admit func(targets.Target) bool,
 ) (update, error) {

@@ -1,7 +1,7 @@
 # Removes the endpoint from the machine, unless the machine has another one. kube-vip ends first. The record is
 # removed last, so that no other process begins before everything is done. An address that somebody else gives to the
-# machine stays: the endpoint may never have got further than its registration. Go sets unit, and manifests, the paths of
-# static pods from which the address is taken over.
+# machine stays: the endpoint may never have got further than its registration. Go sets unit, and manifests, the paths
+# of static pods from which the address is taken over.
 until mkdir -p "$config" && lock; do :; done
 unless_other
 given=no # whether the machine may have the address from the endpoint

@@ -231,8 +231,8 @@ func TestApplyRestarts(t *testing.T) {
 }
 
 // TestCleanKeepsAnAddressOfOthers: the address goes with the endpoint that has given it. A registration that has failed
-// before has given none: a static pod of kube-vip, or somebody else, keeps the address. A pod that a failed takeover has
-// left running gets its manifest back, and one that was taken over does not.
+// before has given none: a static pod of kube-vip, or somebody else, keeps the address. A pod that a failed takeover
+// has left running gets its manifest back, and one that was taken over does not.
 func TestCleanKeepsAnAddressOfOthers(t *testing.T) {
 	r := testSpec().Registration()
 	const manifest = "manifests/kube-vip.yaml"
@@ -243,10 +243,12 @@ func TestCleanKeepsAnAddressOfOthers(t *testing.T) {
 		"it was only attempted":           {pod: true, held: true},
 		"somebody else gives the address": {held: true},
 		"claimed, and the pod runs":       {recorded: true, unit: true, pod: true, held: true},
-		"its takeover has failed":         {recorded: true, unit: true, pod: true, inherited: true, held: true, returned: true},
-		"it was taken over":               {recorded: true, unit: true, inherited: true},
-		"its record is lost":              {unit: true},
-		"its unit is lost":                {recorded: true},
+		"its takeover has failed": {
+			recorded: true, unit: true, pod: true, inherited: true, held: true, returned: true,
+		},
+		"it was taken over":  {recorded: true, unit: true, inherited: true},
+		"its record is lost": {unit: true},
+		"its unit is lost":   {recorded: true},
 	} {
 		dir, shell := withStandIns(t)
 		config := filepath.Join(dir, "config")
