@@ -112,6 +112,9 @@ func loseBundle(t *testing.T, w *workspace.Workspace) {
 		}
 		run("state", "rm", "kube_pki_bundle.this")
 		expectContains(t, refused(t, w), "PKI bundle would be a new one", "terraform state pull", "file:FILE")
+		// Terraform plans to create it also before it plans to destroy the rest.
+		expectContains(t, refused(t, w, "-destroy"), "terraform destroy -refresh=false")
+		expectContains(t, plan(t, w, "-destroy", "-refresh=false"), "will be destroyed")
 		var state struct {
 			Resources []struct {
 				Type      string

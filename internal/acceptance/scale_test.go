@@ -38,7 +38,7 @@ func testScale(t *testing.T, scalings ...scaling) {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	w := newStory(t, all...)
+	w := newStory(t, append(all, "cp4")...) // with the one that warnsOfEvenSizes plans
 	bare := fingerprints(t, all...)
 	there := []string{"cp1"}
 	choose(t, w, there...)

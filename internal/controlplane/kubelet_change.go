@@ -27,7 +27,7 @@ const (
 // kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
 	problems := append(programDrift(s, f), kubelet.ReadCredentials(f.Facts.Output).Problems(s.Bundle)...)
-	if changeCutOff(s, f) {
+	if changeCutOff(f) {
 		problems = append(problems, "kubelet: a change of its program was cut off, and has not ended")
 	}
 	if kubelet.Read(f.Facts.Output).Cordoned { // whether or not the kubelet still follows
@@ -40,9 +40,9 @@ func kubeletDrift(s Spec, f machine.Observed) []string {
 }
 
 // changeCutOff reports whether a change of the kubelet's program has not ended.
-func changeCutOff(s Spec, f machine.Observed) bool {
+func changeCutOff(f machine.Observed) bool {
 	_, kept := f.Facts.Files[kubelet.Former]
-	return s.ManageKubelet && kept
+	return kept
 }
 
 // programDrift describes how the program of the machine's kubelet differs from the wanted one.
@@ -102,7 +102,7 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	switch {
 	case len(programDrift(s, f)) > 0:
 		err = r.changeProgram(ctx, s, f)
-	case changeCutOff(s, f):
+	case changeCutOff(f):
 		err = errors.Join(settleKubelet(ctx, s), uncordon(ctx, s, f))
 	case kubelet.Read(f.Facts.Output).Cordoned:
 		err = uncordon(ctx, s, f)
@@ -117,14 +117,17 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 }
 
 // kubeletCurrent reports whether the machine has no kubelet of the cluster, or one with the credentials of the stage,
-// and whose node was not left cordoned by a change that was cut off.
+// and no change of its program was cut off, nor has left its node cordoned.
 func kubeletCurrent(ctx context.Context, s Spec) (bool, error) {
-	facts, err := s.Host.Observe(ctx, host.Query{Script: kubelet.CredentialsReport() + kubelet.IsCordoned()})
+	facts, err := s.Host.Observe(ctx, host.Query{
+		Files: []string{kubelet.Former}, Script: kubelet.CredentialsReport() + kubelet.IsCordoned(),
+	})
 	if err != nil {
 		return false, fmt.Errorf("observe the kubelet on %s: %w", s.Machine(), err)
 	}
 	renewed := len(kubelet.ReadCredentials(facts.Output).Problems(s.Bundle)) == 0
-	return renewed && !kubelet.Read(facts.Output).Cordoned, nil
+	_, cutOff := facts.Files[kubelet.Former]
+	return renewed && !cutOff && !kubelet.Read(facts.Output).Cordoned, nil
 }
 
 // renewKubelet gives the kubelet the credentials of the stage of a rotation, and restarts it. Containers keep running.
@@ -255,9 +258,11 @@ func startKubelet(ctx context.Context, s Spec) error {
 }
 
 // settleKubelet waits until the kubelet runs with the program of the version, and ends the change then. If it does not
-// stay up, it starts the former one.
+// stay up, it starts the former one. A kubelet that need not follow any more may have whatever program it has.
 func settleKubelet(ctx context.Context, s Spec) error {
-	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool { return len(kubelet.Drift(now, s.Version)) == 0 })
+	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool {
+		return !s.ManageKubelet || len(kubelet.Drift(now, s.Version)) == 0
+	})
 	if cause == nil {
 		_, cause = s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
 	}

@@ -99,8 +99,10 @@ func (s Spec) wasOn(m machine.Observed) bool {
 		(s.LastMachine == "" || s.LastMachine == m.Facts.MachineID)
 }
 
-// usesVolume reports whether a machine may write to the volume.
-func usesVolume(m machine.Observed) bool { return m.Running() || m.Volume.At != "" }
+// usesVolume reports whether a machine may write to the volume, also from another place or mount namespace.
+func usesVolume(m machine.Observed) bool {
+	return m.Running() || m.Volume.At != "" || m.Volume.Elsewhere != ""
+}
 
 // holder returns what is known of the machine that mounted the volume last.
 func (t *taking) holder() volume.Holder {

@@ -38,7 +38,12 @@ func (t *taking) release(ctx context.Context) error {
 	}
 	problem.Progress(ctx, "etcd %s: stopping on %s, and unmounting its volume there", t.s.Name, old.Address)
 	if _, err := t.cl.machine(t.s.Former).Change(ctx, host.Change{}, t.s.LeaveAction(old)); err != nil {
-		return fmt.Errorf("release the volume of %s on %s: %w", t.s.Label(), old.Address, err)
+		return &problem.Problem{
+			Summary: "Volume of etcd member " + t.s.Label() + " not released", Host: old.Address, Cause: err.Error(), Err: err,
+			Unchanged: "the data. The member may be stopped on " + old.Address + " by now.",
+			Next: "fix this there, then apply again: the member starts on " + t.s.Host.Address() +
+				" when its volume is free",
+		}
 	}
 	t.released = old.Address
 	return nil

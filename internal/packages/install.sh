@@ -11,7 +11,8 @@ if [ -e "$packages_dir/installing" ]; then
   interrupted=yes
   units=$(printf '%s\n' $units | sort -u - "$packages_dir/installing")
 else
-  rm -f "$packages_dir/dpkg.log" "$packages_dir/wanted" "$packages_dir/before" # of one that was cut off at its end
+  # Of one that was cut off at its end.
+  rm -f "$packages_dir/dpkg.log" "$packages_dir/wanted" "$packages_dir/before" "$packages_dir/boot"
 fi
 printf '%s\n' $units >"$packages_dir/installing.new"
 flush "$packages_dir/installing.new"
@@ -25,7 +26,8 @@ trap unmask EXIT
 
 if [ ! -e "$packages_dir/wanted" ]; then
   present >"$packages_dir/before"
-  flush "$packages_dir/before" "$packages_dir"
+  cat /proc/sys/kernel/random/boot_id >"$packages_dir/boot"
+  flush "$packages_dir/before" "$packages_dir/boot" "$packages_dir"
 fi
 printf '%s\n' $packages >>"$packages_dir/wanted"
 flush "$packages_dir/wanted" "$packages_dir"
@@ -56,11 +58,12 @@ unmask
 trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
 # A reboot has ended the masks of an interrupted run, and a unit that was enabled by then runs.
-if [ -n "$interrupted" ] && [ -n "$units" ]; then systemctl stop --quiet $units 2>/dev/null || true; fi
+if rebooted && [ -n "$units" ]; then systemctl stop --quiet $units 2>/dev/null || true; fi
 brought >"$packages_dir/installed.new"
 flush_packages # includes installed.new
 mv "$packages_dir/installed.new" "$packages_dir/installed"
 # The machine's own package log stays complete.
 if [ -e "$packages_dir/dpkg.log" ] && [ -e /var/log/dpkg.log ]; then cat "$packages_dir/dpkg.log" >>/var/log/dpkg.log; fi
-rm -f "$packages_dir/installing" "$packages_dir/dpkg.log" "$packages_dir/wanted" "$packages_dir/before" "$packages_dir/log"
+rm -f "$packages_dir/installing" "$packages_dir/dpkg.log" "$packages_dir/wanted" "$packages_dir/before" \
+  "$packages_dir/boot" "$packages_dir/log"
 flush "$packages_dir"

@@ -100,6 +100,9 @@ esac`,
 	// ended its masks.
 	m.write(m.dir, "systemctl", "#!"+filepath.Join(m.dir, "sh")+"\necho \"$@\" >>$machine/units\n")
 	m.write(m.state, "installing", "haproxy.service\n")
+	m.write(m.state, "wanted", "haproxy\n")
+	m.write(m.state, "before", "bash\npcre\n")
+	m.write(m.state, "boot", "the former\n")
 	m.run("units=\n" + installScript)
 	const masked = "mask --runtime --quiet haproxy.service\nunmask --runtime --quiet haproxy.service\n" +
 		"disable --quiet haproxy.service\n"
@@ -159,6 +162,7 @@ echo "$@" >$machine/purged
 	if text, err := os.ReadFile(filepath.Join(m.state, "dpkg.log")); err != nil || len(text) > 0 {
 		t.Fatalf("the log is %q, %v", text, err)
 	}
+	m.write(m.state, "boot", "the former\n")
 	// Meanwhile others install sshguard, which depends on nft, and with which apt recommends whois.
 	m.write(m.dir, "status", m.read("status")+"installed sshguard\ninstalled nft\ninstalled whois\n")
 	m.write(m.dir, "auto", m.read("auto")+"nft\nwhois\n")
@@ -201,6 +205,33 @@ func TestPackagesWithoutLog(t *testing.T) {
 			t.Errorf("the record is left: %v", err)
 		}
 	})
+}
+
+// TestPackagesAfterAFailure: what the user installs after an installation that has failed is the user's, because dpkg's
+// log is complete as long as the machine is not booted.
+func TestPackagesAfterAFailure(t *testing.T) {
+	m := aptMachine(t)
+	if err := os.Remove(filepath.Join(m.dir, "cut")); err != nil {
+		t.Fatal(err)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.write(m.state, "boot", string(boot))
+	m.write(m.dir, "systemctl", "#!"+filepath.Join(m.dir, "sh")+"\necho \"$@\" >>$machine/units\n")
+	m.write(m.dir, "status", strings.ReplaceAll(m.read("status"), "half-", ""))
+	if got := m.run("interrupted=yes\nbrought"); got != "" {
+		t.Errorf("brought %q, want nothing", got)
+	}
+	m.run("units=haproxy.service\n" + installScript)
+	if units := m.read("units"); strings.Contains(units, "stop") {
+		t.Errorf("units: %q, want that the user's is not stopped", units)
+	}
+	m.run(removeScript + "remove_packages")
+	if purged, err := os.ReadFile(filepath.Join(m.dir, "purged")); err == nil {
+		t.Errorf("purged %q", purged)
+	}
 }
 
 // TestPackagesOfDpkg: dpkg's own log tells what was new.

@@ -12,7 +12,7 @@ brought() {
     if command -v dpkg >/dev/null; then
       [ ! -e "$packages_dir/dpkg.log" ] ||
         awk '$3 == "install" { sub(/:.*/, "", $4); print $4 }' "$packages_dir/dpkg.log"
-      if [ -n "$interrupted" ] && [ -e "$packages_dir/wanted" ]; then unlogged; fi
+      if rebooted; then unlogged; fi
     elif [ -e "$packages_dir/wanted" ]; then
       came
     fi
@@ -23,6 +23,13 @@ brought() {
 # configuration files, and rpm flushes no file unless it is configured to.
 flush_packages() {
   sync -f / /usr /etc /var 2>/dev/null || sync
+}
+
+# rebooted: whether the machine was booted after the beginning of the installation that was interrupted. Without that,
+# dpkg's log is complete and units are still masked, and what is new beside them is somebody else's.
+rebooted() {
+  [ -n "$interrupted" ] && [ -e "$packages_dir/wanted" ] && [ -e "$packages_dir/boot" ] &&
+    [ "$(cat "$packages_dir/boot")" != "$(cat /proc/sys/kernel/random/boot_id)" ]
 }
 
 # present prints the packages that are on the machine, completely or in part.

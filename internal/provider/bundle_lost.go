@@ -79,5 +79,6 @@ func (s *session) refuseLostBundle(
 		"Cause: this resource belongs to the cluster %s, and the plan creates another PKI bundle, with new keys and another "+
 			"cluster ID. The kube_pki_bundle of the cluster is replaced, is not in the state, or is at another address in the "+
 			"configuration.\nUnchanged: nothing was changed.\nNext step: if it is at another address, add a moved block. If it "+
-			"is not in the state, %s. To create a cluster anew, destroy this one first.", name, next))
+			"is not in the state, %s. If the new bundle is another cluster's, create it with an apply of its own. To destroy "+
+			"this cluster without its kube_pki_bundle, use terraform destroy -refresh=false.", name, next))
 }

@@ -5,6 +5,7 @@
 # or an empty file if there was none.
 pod_program=/etc/systemd/system/kubelet.service.d/90-kube-program.conf
 pod_former=$pod_program.before
+pod_uptime=/proc/uptime
 
 # pod_kubelet_keep: keeps the drop-in before the change. What is kept stays until pod_kubelet_done.
 pod_kubelet_keep() {
@@ -36,12 +37,21 @@ pod_kubelet_back() {
   pod_kubelet_done
 }
 
+# pod_kubelet_fails: whether systemd starts the kubelet again and again, or has given up. One that was stopped by hand, or
+# that has run for a minute, does not fail, however often it was started before.
+pod_kubelet_fails() {
+  case $(systemctl show --property=ActiveState --value kubelet.service) in
+  failed | activating) return 0 ;;
+  active) ;;
+  *) return 1 ;;
+  esac
+  [ "$(systemctl show --property=NRestarts --value kubelet.service)" != 0 ] || return 1
+  systemctl show --property=ActiveEnterTimestampMonotonic --value kubelet.service |
+    awk 'NR == FNR { since = $1 / 1000000; next } { exit !($1 - since < 60) }' - "$pod_uptime"
+}
+
 # pod_kubelet_recover: takes back the change of an apply that was cut off, if the kubelet does not stay up since. Without it, no
 # pod would start, and no later step would find out.
 pod_kubelet_recover() {
-  [ -e "$pod_former" ] || return 0
-  if [ "$(systemctl show --property=ActiveState --value kubelet.service)" != active ] ||
-    [ "$(systemctl show --property=NRestarts --value kubelet.service)" != 0 ]; then
-    pod_kubelet_back
-  fi
+  if [ -e "$pod_former" ] && pod_kubelet_fails; then pod_kubelet_back; fi
 }

@@ -52,6 +52,7 @@ esac`,
   ;;
 *ActiveState*) cat "$STATE/kubelet" 2>/dev/null || echo active ;;
 *NRestarts*) cat "$STATE/restarts" 2>/dev/null || echo 0 ;;
+*ActiveEnterTimestampMonotonic*) echo 1000000000 ;; # 1000 s after the boot
 "restart kubelet.service") cat "$STATE/program" >"$STATE/runs" 2>/dev/null || : >"$STATE/runs" ;;
 *MainPID*) cat "$STATE/pid" 2>/dev/null || echo 0 ;;
 esac`,
@@ -75,7 +76,7 @@ func shellWith(t *testing.T, dir, pod string, with []string, script host.Script)
 		}
 	}
 	const places = "pod_manifests=$STATE/manifests\npod_logs=$STATE/logs\n" +
-		"pod_program=$STATE/program\npod_former=$STATE/program.before\n"
+		"pod_program=$STATE/program\npod_former=$STATE/program.before\npod_uptime=$STATE/uptime\n"
 	command := exec.Command("sh", "-euc", string(Functions()+places+script))
 	command.Env = []string{
 		"PATH=" + bin + ":/usr/bin:/bin", "STATE=" + dir, "ID=" + strings.Repeat("ab", 32), "POD=" + pod,
@@ -292,23 +293,26 @@ func TestPlaceAndStop(t *testing.T) {
 // kubelet does not stay up. What was there before the change is kept once, however often the change begins.
 func TestKubeletBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		former, active, restarts string
-		back                     bool
+		former, active, restarts, uptime string
+		back                             bool
 	}{
-		"it runs":                   {"former", "active", "0", false},
-		"it does not run":           {"former", "failed", "0", true},
-		"systemd starts it again":   {"former", "activating", "1", true},
-		"it runs for a moment":      {"former", "active", "2", true},
-		"there was no drop-in":      {"", "failed", "0", true},
-		"there was none, it runs":   {"", "active", "0", false},
-		"no change has been begun":  {"none", "failed", "5", false},
-		"no change, and it is well": {"none", "active", "0", false},
+		"it runs":                   {"former", "active", "0", "1003.5", false},
+		"it has failed":             {"former", "failed", "0", "1003.5", true},
+		"systemd starts it again":   {"former", "activating", "1", "1003.5", true},
+		"it runs for a moment":      {"former", "active", "2", "1003.5", true},
+		"it has run since":          {"former", "active", "2", "1060.5", false},
+		"it was stopped by hand":    {"former", "inactive", "0", "1003.5", false},
+		"there was no drop-in":      {"", "failed", "0", "1003.5", true},
+		"there was none, it runs":   {"", "active", "0", "1003.5", false},
+		"no change has been begun":  {"none", "failed", "5", "1003.5", false},
+		"no change, and it is well": {"none", "active", "0", "1003.5", false},
 	} {
 		dir := t.TempDir()
 		definition, program := dir+"/etcd.yaml", dir+"/program"
 		write(t, definition, string(example().Manifest()))
 		write(t, dir+"/kubelet", c.active+"\n")
 		write(t, dir+"/restarts", c.restarts+"\n")
+		write(t, dir+"/uptime", c.uptime+" 2000.00\n")
 		if c.former != "none" {
 			if c.former != "" {
 				write(t, program, c.former)

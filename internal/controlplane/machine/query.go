@@ -54,10 +54,10 @@ func Query(s component.Replica) host.Query {
 		}
 	}
 	konnectivityQuery(&q, s)
+	q.Files = append(q.Files, kubelet.Former)
 	q.Script = kubelet.CredentialsReport() + q.Script // the rest prints sections, which end with the next one
 	if s.ManageKubelet {
 		q.Contents = append(q.Contents, kubelet.DropIn)
-		q.Files = append(q.Files, kubelet.Former)
 		q.Script = kubelet.Report() + q.Script
 	} else {
 		q.Script = kubelet.IsCordoned() + q.Script // by a change that was cut off before the kubelet ceased to follow

@@ -67,11 +67,16 @@ func (e *Endpoints) Create(ctx context.Context, s Spec) (endpoint.Status, error)
 // Update is Create for an endpoint that exists. It also gives the records another time to live, and removes those of
 // targets without a replica.
 func (e *Endpoints) Update(ctx context.Context, before, s Spec) (endpoint.Status, error) {
+	r := e.For(s.Registration())
+	if before.Address == s.Address {
+		if err := r.removeLeft(ctx, e.For(before.Registration())); err != nil {
+			return endpoint.Status{}, notConverged(s, "changed", "", err)
+		}
+	}
 	status, err := e.converge(ctx, before.Zone.TTL, s, "changed")
 	if err != nil {
 		return status, err
 	}
-	r := e.For(s.Registration())
 	if status.Drift, err = r.removeUnused(ctx, r.Observe(ctx)); err != nil {
 		return endpoint.Status{}, notConverged(s, "changed", "", err)
 	}
@@ -225,6 +230,20 @@ func (r *Registrar) staleAddresses(
 		}
 	}
 	return stale, serving
+}
+
+// removeLeft removes the records of the targets that only the former registrar of the same name has, and on which no
+// API server is ready. A replica that could not be asked, or was the last one, has left its record there.
+func (r *Registrar) removeLeft(ctx context.Context, former *Registrar) error {
+	left := former.targetAddresses()
+	maps.DeleteFunc(left, func(a netip.Addr, _ bool) bool { return r.targetAddresses()[a] })
+	records, err := r.zone.records(ctx)
+	if err != nil || !slices.ContainsFunc(records.Addresses, func(a netip.Addr) bool { return left[a] }) {
+		return err
+	}
+	stale, _ := former.staleAddresses(former.Observe(ctx), func(t targets.Target) error { return former.Probe(ctx, t) })
+	maps.DeleteFunc(stale, func(a netip.Addr, _ bool) bool { return !left[a] })
+	return r.remove(ctx, stale)
 }
 
 // remove removes the records of these addresses.

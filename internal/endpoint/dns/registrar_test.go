@@ -120,3 +120,21 @@ func TestReplacedRecord(t *testing.T) {
 		t.Errorf("the records are %s after %d changes, %v", got, zone.changes, err)
 	}
 }
+
+// TestRemoveLeft: an endpoint that has other targets by now removes what a former one has left as the last record. An
+// address of nobody's stays, and is refused elsewhere.
+func TestRemoveLeft(t *testing.T) {
+	former, zone := withPrimary(t, nil, "10.0.0.11", "10.0.0.13", "10.0.0.99")
+	set := *former.Set
+	set.Hosts = map[string]string{"cp3": "10.0.0.13"}
+	now := *former
+	now.Set = &set
+	for range 2 {
+		if err := now.removeLeft(t.Context(), former); err != nil {
+			t.Error(err)
+		}
+		if got := addressList(zone.addresses); got != "10.0.0.13, 10.0.0.99" {
+			t.Errorf("the records are %s", got)
+		}
+	}
+}

@@ -40,7 +40,8 @@ touch `+packages.HAProxy().InstallingPath())
 // losePackageLog empties dpkg's log of an installation that was cut off, as a power cut can.
 func (f *fixture) losePackageLog() {
 	f.Helper()
-	f.shell("a", "cd "+packages.HAProxy().StateDir+"; grep -q ' install ' dpkg.log; : >dpkg.log")
+	f.shell("a", "cd "+packages.HAProxy().StateDir+"; grep -q ' install ' dpkg.log; : >dpkg.log; "+
+		"echo the former >boot")
 }
 
 // installConcurrently: what others install while this waits for the package manager's

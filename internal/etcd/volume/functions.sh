@@ -22,6 +22,21 @@ mounted_here() { awk -v at="$mount" '$5 == at { n = $3 } END { if (n) print n }'
 # in_place: reports whether the volume is what is mounted at $mount.
 in_place() { [ "$(mounted_here)" = "$(number_of "$volume")" ]; }
 
+# users_of_volume: prints "PID PLACE" for the mounts of the volume in other mount namespaces than this one, but those of
+# peek, which are read-only and short.
+users_of_volume() {
+  own=$(readlink /proc/self/ns/mnt)
+  { grep -sHE "^[0-9]+ [0-9]+ $(number_of "$volume") " /proc/[0-9]*/mountinfo || true; } |
+    { grep -v ' /run/kube-volume\.' || true; } | sed 's|^/proc/\([0-9]*\)/mountinfo:|\1 |' |
+    while read -r pid _ _ _ _ place how; do
+      [ "$(readlink "/proc/$pid/ns/mnt" 2>/dev/null)" = "$own" ] || printf '%s %s %s\n' "$pid" "$place" "$how"
+    done
+}
+
+# stuck_on_volume: prints the first of these that unmounting the volume here does not end, because nothing is propagated
+# to it.
+stuck_on_volume() { users_of_volume | grep -vE ' (shared|master):[0-9]+ ' | head -n 1 | cut -d ' ' -f 1,2; }
+
 # probe_volume sets $kind to what is on the volume: the type of its file system, "nothing", or something else.
 probe_volume() {
   status=0

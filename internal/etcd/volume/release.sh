@@ -1,15 +1,10 @@
 # Unmounts the volume, if it is mounted, after it has written its identity $identity. If the volume stays in use, it is
 # mounted as before and not released: the next attempt begins again.
 
-# in_use: prints a process in whose mount namespace the volume is still mounted, and where.
-in_use() {
-  grep -sHE "^[0-9]+ [0-9]+ $(number_of "$volume") " /proc/[0-9]*/mountinfo 2>/dev/null | head -n 1 |
-    sed 's|^/proc/\([0-9]*\)/mountinfo:[^ ]* [^ ]* [^ ]* [^ ]* \([^ ]*\) .*$|\1 has it mounted at \2|'
-}
-
 # refuse CAUSE: fails. The volume of a member that has left its cluster says so from now on, whatever still uses it.
 refuse() {
-  echo "the volume $volume is still in use, and was not released: $1" >&2
+  echo "the volume $volume is still in use, and was not released: $*" >&2
+  [ -n "$mounted" ] || exit 1
   in_place || mount_volume
   case $identity in
   *'"state": "released"'*)
@@ -27,9 +22,10 @@ unmount() {
     [ "$tries" -gt 0 ] || refuse "processes have files on it open: fuser -vm $mount lists them"
     sleep 1
   done
-  while user=$(in_use) && [ -n "$user" ]; do
+  while user=$(users_of_volume | head -n 1 | cut -d ' ' -f 1,2) && [ -n "$user" ]; do
     tries=$((tries - 1))
-    [ "$tries" -gt 0 ] || refuse "process $user, in its mount namespace: systemctl status ${user%% *} says what it is"
+    [ "$tries" -gt 0 ] || refuse "process ${user% *} has it mounted at ${user#* }, in its mount namespace: systemctl" \
+      "status ${user% *} says what it is"
     sleep 1
   done
 }
@@ -44,5 +40,5 @@ if find_volume && in_place; then
   fi
 fi
 systemctl stop etcd-volume.service 2>/dev/null || true
-[ -z "$mounted" ] || unmount
+if find_volume; then unmount; fi
 rmdir -- "$mount" 2>/dev/null || true

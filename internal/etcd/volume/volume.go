@@ -131,6 +131,9 @@ var searchScript host.Script
 //go:embed take.sh
 var takeScript host.Script
 
+//go:embed stage.sh
+var stageScript host.Script
+
 //go:embed release.sh
 var releaseScript host.Script
 
@@ -155,10 +158,8 @@ func (s Spec) TakeScript(fileSystem string, i Identity) host.Script {
 }
 
 // StageScript writes the identity that ReleaseScript will write beside the present one, if the volume is mounted. It
-// fails on a volume without space, before anything is stopped.
-func (s Spec) StageScript(i *Identity) host.Script {
-	return s.leaving(i) + `if find_volume && in_place && [ -n "$identity" ]; then stage_identity "$identity"; fi` + "\n"
-}
+// fails on a volume without space, or which a process would keep mounted, before anything is stopped.
+func (s Spec) StageScript(i *Identity) host.Script { return s.leaving(i) + stageScript }
 
 // ReleaseScript unmounts the volume, if it is mounted, after it has written its identity.
 func (s Spec) ReleaseScript(i *Identity) host.Script { return s.leaving(i) + releaseScript }
