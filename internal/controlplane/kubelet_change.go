@@ -102,8 +102,11 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	switch {
 	case len(programDrift(s, f)) > 0:
 		err = r.changeProgram(ctx, s, f)
-	case changeCutOff(f):
+	case changeCutOff(f) && s.ManageKubelet:
 		err = errors.Join(settleKubelet(ctx, s), uncordon(ctx, s, f))
+	case changeCutOff(f): // it keeps the program that it has
+		_, err = s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
+		err = errors.Join(err, uncordon(ctx, s, f))
 	case kubelet.Read(f.Facts.Output).Cordoned:
 		err = uncordon(ctx, s, f)
 	}
@@ -258,11 +261,9 @@ func startKubelet(ctx context.Context, s Spec) error {
 }
 
 // settleKubelet waits until the kubelet runs with the program of the version, and ends the change then. If it does not
-// stay up, it starts the former one. A kubelet that need not follow any more may have whatever program it has.
+// stay up, it starts the former one.
 func settleKubelet(ctx context.Context, s Spec) error {
-	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool {
-		return !s.ManageKubelet || len(kubelet.Drift(now, s.Version)) == 0
-	})
+	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool { return len(kubelet.Drift(now, s.Version)) == 0 })
 	if cause == nil {
 		_, cause = s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
 	}

@@ -7,8 +7,10 @@
 mkdir -p "$packages_dir"
 exec 8>"$packages_dir/lock"
 flock 8
+unmasked='' # whether units of packages that were installed may run
 if [ -e "$packages_dir/installing" ]; then
   interrupted=yes
+  if rebooted || grep -qs ' install ' "$packages_dir/dpkg.log"; then unmasked=yes; fi
   units=$(printf '%s\n' $units | sort -u - "$packages_dir/installing")
 else
   # Of one that was cut off at its end.
@@ -57,8 +59,8 @@ fi
 unmask
 trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
-# A reboot has ended the masks of an interrupted run, and a unit that was enabled by then runs.
-if rebooted && [ -n "$units" ]; then systemctl stop --quiet $units 2>/dev/null || true; fi
+# A reboot, or the end of a run that has failed, has ended the masks, and a unit that was enabled by then runs.
+if [ -n "$unmasked" ] && [ -n "$units" ]; then systemctl stop --quiet $units 2>/dev/null || true; fi
 brought >"$packages_dir/installed.new"
 flush_packages # includes installed.new
 mv "$packages_dir/installed.new" "$packages_dir/installed"

@@ -26,7 +26,7 @@ flush_packages() {
 }
 
 # rebooted: whether the machine was booted after the beginning of the installation that was interrupted. Without that,
-# dpkg's log is complete and units are still masked, and what is new beside them is somebody else's.
+# dpkg's log is complete, and what is new beside it is somebody else's.
 rebooted() {
   [ -n "$interrupted" ] && [ -e "$packages_dir/wanted" ] && [ -e "$packages_dir/boot" ] &&
     [ "$(cat "$packages_dir/boot")" != "$(cat /proc/sys/kernel/random/boot_id)" ]

@@ -33,8 +33,8 @@ pod_kubelet_back() {
   fi
   flush "${pod_program%/*}"
   systemctl daemon-reload
+  pod_kubelet_done # the drop-in is what it was: if this is cut off, systemd itself starts a kubelet that fails with it
   systemctl restart kubelet.service
-  pod_kubelet_done
 }
 
 # pod_kubelet_fails: whether systemd starts the kubelet again and again, or has given up. One that was stopped by hand, or

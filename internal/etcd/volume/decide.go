@@ -72,7 +72,8 @@ func Decide(w Want, o Observed, holder Holder) Decision {
 			"unmount it, or use another mount_path, then apply again")
 	case o.Elsewhere != "":
 		return refuse(fmt.Sprintf("the volume %s is mounted at %s", w.Spec.Name(), o.Elsewhere),
-			"unmount it there and remove what mounts it (fstab), then apply again")
+			"unmount it there and remove what mounts it (fstab), or, if only a process has it in a mount namespace of its "+
+				"own (/proc/*/mountinfo), stop that; then apply again")
 	}
 	if d := contents(w, o); d != nil {
 		return *d

@@ -22,20 +22,42 @@ mounted_here() { awk -v at="$mount" '$5 == at { n = $3 } END { if (n) print n }'
 # in_place: reports whether the volume is what is mounted at $mount.
 in_place() { [ "$(mounted_here)" = "$(number_of "$volume")" ]; }
 
-# users_of_volume: prints "PID PLACE" for the mounts of the volume in other mount namespaces than this one, but those of
-# peek, which are read-only and short.
+# users_of_volume: prints "PID PLACE HOW" for the mounts of the volume in other mount namespaces than this one, and
+# "here PLACE HOW" for those in this one that are not at $mount. Those of peek are read-only and short.
 users_of_volume() {
+  awk -v n="$(number_of "$volume")" -v at="$mount" '$3 == n && $5 != at {
+    $1 = $2 = $3 = $4 = ""; sub(/^ +/, ""); print "here " $0
+  }' /proc/self/mountinfo
   own=$(readlink /proc/self/ns/mnt)
   { grep -sHE "^[0-9]+ [0-9]+ $(number_of "$volume") " /proc/[0-9]*/mountinfo || true; } |
-    { grep -v ' /run/kube-volume\.' || true; } | sed 's|^/proc/\([0-9]*\)/mountinfo:|\1 |' |
-    while read -r pid _ _ _ _ place how; do
-      [ "$(readlink "/proc/$pid/ns/mnt" 2>/dev/null)" = "$own" ] || printf '%s %s %s\n' "$pid" "$place" "$how"
+    sed 's|^/proc/\([0-9]*\)/mountinfo:|\1 |' | while read -r pid _ _ _ _ place how; do
+      of=$(readlink "/proc/$pid/ns/mnt" 2>/dev/null) || continue # it has ended
+      [ "$of" != "$own" ] || continue
+      grep -qs ' /run/kube-volume\.' "/proc/$pid/mountinfo" || printf '%s %s %s\n' "$pid" "$place" "$how"
     done
 }
 
-# stuck_on_volume: prints the first of these that unmounting the volume here does not end, because nothing is propagated
-# to it.
-stuck_on_volume() { users_of_volume | grep -vE ' (shared|master):[0-9]+ ' | head -n 1 | cut -d ' ' -f 1,2; }
+# stuck_on_volume: prints the first of these that stays when etcd stops and $mount is unmounted: nothing is propagated
+# there.
+stuck_on_volume() {
+  users_of_volume | while read -r pid place how; do
+    case " $how" in *' master:'* | *' shared:'*) [ "$pid" = here ] || continue ;; esac
+    ! grep -qs '/etcd\.service$' "/proc/$pid/cgroup" || continue
+    printf '%s %s\n' "$pid" "$place"
+    break
+  done
+}
+
+# place_of USER: describes a line of these.
+place_of() {
+  case $1 in
+  here*) echo "it is also mounted at ${1#* }: unmount it there" ;;
+  *)
+    set -- "${1%% *}" "${1#* }"
+    echo "process $1 has it mounted at $2, in its mount namespace: systemctl status $1 says what it is"
+    ;;
+  esac
+}
 
 # probe_volume sets $kind to what is on the volume: the type of its file system, "nothing", or something else.
 probe_volume() {

@@ -21,10 +21,7 @@
       awk '{ printf "volume used %.0f\n", $1 * $2 }' ;;
     esac
   else
-    {
-      awk -v n="$(number_of "$volume")" '$3 == n { print $5 }' /proc/self/mountinfo
-      users_of_volume | cut -d ' ' -f 2
-    } | sed 's/^/volume elsewhere /' | head -n 1
+    users_of_volume | cut -d ' ' -f 2 | sed 's/^/volume elsewhere /' | head -n 1
     peek | sed 's/^/volume /'
   fi
 )

@@ -1,16 +1,11 @@
-# Unmounts the volume, if it is mounted, after it has written its identity $identity. If the volume stays in use, it is
-# mounted as before and not released: the next attempt begins again.
+# Unmounts the volume, if it is mounted, and writes its identity $identity: that it is released only when nothing uses it
+# any more, and that its member has left the cluster before, whatever uses it. If the volume stays in use, it is mounted
+# as before, and the next attempt begins again.
 
-# refuse CAUSE: fails. The volume of a member that has left its cluster says so from now on, whatever still uses it.
+# refuse CAUSE fails.
 refuse() {
-  echo "the volume $volume is still in use, and was not released: $*" >&2
-  [ -n "$mounted" ] || exit 1
-  in_place || mount_volume
-  case $identity in
-  *'"state": "released"'*)
-    if [ -n "$had" ]; then write_identity "$had"; else rm -f -- "$mount/kube-etcd-member.json"; fi
-    ;;
-  esac
+  echo "the volume $volume is still in use, and was not released: $1" >&2
+  [ -z "$mounted" ] || in_place || mount_volume
   exit 1
 }
 
@@ -24,21 +19,25 @@ unmount() {
   done
   while user=$(users_of_volume | head -n 1 | cut -d ' ' -f 1,2) && [ -n "$user" ]; do
     tries=$((tries - 1))
-    [ "$tries" -gt 0 ] || refuse "process ${user% *} has it mounted at ${user#* }, in its mount namespace: systemctl" \
-      "status ${user% *} says what it is"
+    [ "$tries" -gt 0 ] || refuse "$(place_of "$user")"
     sleep 1
   done
 }
 
-had=''
+released=''
+case $identity in *'"state": "released"'*) released=yes ;; esac
 mounted=''
 if find_volume && in_place; then
   mounted=yes
-  if [ -n "$identity" ]; then
-    had=$(sh -c "$look" look "$mount" | sed -n 's/^identity \([A-Za-z0-9+/=]*\)$/\1/p' | base64 -d)
-    write_identity "$identity"
-  fi
+  [ -z "$identity" ] || [ -n "$released" ] || write_identity "$identity"
 fi
 systemctl stop etcd-volume.service 2>/dev/null || true
-if find_volume; then unmount; fi
+if find_volume; then
+  unmount
+  if [ -n "$mounted" ] && [ -n "$released" ]; then
+    mount_volume
+    write_identity "$identity"
+    unmount
+  fi
+fi
 rmdir -- "$mount" 2>/dev/null || true

@@ -32,7 +32,7 @@ sleep() { :; }
 // TestRelease: a volume that a process has mounted after it was unmounted here, or that cannot be unmounted, is not
 // released, and the next attempt finds it as it was. One that would stay mounted is refused before anything stops.
 func TestRelease(t *testing.T) {
-	const slave, private = "4711 /srv rw master:1 - ext4", "4711 /srv rw - ext4"
+	const slave, private, elsewhere = "4711 /srv rw master:1 - ext4", "4711 /srv rw - ext4", "here /mnt rw shared:1 - ext4"
 	for name, c := range map[string]struct {
 		script     host.Script
 		unmounted  bool // before
@@ -45,12 +45,14 @@ func TestRelease(t *testing.T) {
 		"busy for a moment":           {releaseScript, false, "briefly", "", Released, "", Released},
 		"busy":                        {releaseScript, false, "busy", "", Released, "have files on it open", Member},
 		"in another namespace":        {releaseScript, false, "used", slave, Released, "4711 has it mounted at /srv", Member},
+		"at another place":            {releaseScript, false, "used", elsewhere, Released, "also mounted at /mnt", Member},
 		"of a member that left":       {releaseScript, false, "used", slave, Removed, "has it mounted at /srv", Removed},
 		"a member that left":          {releaseScript, false, "", "", Removed, "", Removed},
 		"busy, a member that left":    {releaseScript, false, "busy", "", Removed, "have files on it open", Removed},
 		"cut off while it was in use": {releaseScript, true, "used", slave, Released, "has it mounted at /srv", Member},
 		"cut off at the end":          {releaseScript, true, "", "", Released, "", Member},
-		"would stay mounted":          {stageScript, false, "used", private, Released, "would keep it", Member},
+		"would stay mounted":          {stageScript, false, "used", private, Released, "4711 has it mounted at", Member},
+		"stays at another place":      {stageScript, false, "used", elsewhere, Released, "also mounted at /mnt", Member},
 		"goes with the machine's":     {stageScript, false, "used", slave, Released, "", Member},
 		"is not mounted":              {stageScript, true, "used", private, Released, "", Member},
 	} {
