@@ -1,9 +1,10 @@
 # A change of the kubelet's program that can be taken back, by whoever comes after it was cut off: functions for sh,
 # coreutils and systemctl. The function flush must be defined.
 
+pod_kubelet_unit=kubelet.service
 # The drop-in that names the program of the kubelet, and what it was before a change of it that has not ended: a copy,
 # or an empty file if there was none.
-pod_program=/etc/systemd/system/kubelet.service.d/90-kube-program.conf
+pod_program=/etc/systemd/system/$pod_kubelet_unit.d/90-kube-program.conf
 pod_former=$pod_program.before
 pod_uptime=/proc/uptime
 
@@ -34,24 +35,24 @@ pod_kubelet_back() {
   flush "${pod_program%/*}"
   systemctl daemon-reload
   pod_kubelet_done # the drop-in is what it was: if this is cut off, systemd itself starts a kubelet that fails with it
-  systemctl restart kubelet.service
+  systemctl restart "$pod_kubelet_unit"
 }
 
-# pod_kubelet_fails: whether systemd starts the kubelet again and again, or has given up. One that was stopped by hand, or
-# that has run for a minute, does not fail, however often it was started before.
+# pod_kubelet_fails: whether systemd starts the kubelet again and again, or has given up. One that was stopped by hand,
+# or that has run for a minute, does not fail, however often it was started before.
 pod_kubelet_fails() {
-  case $(systemctl show --property=ActiveState --value kubelet.service) in
+  case $(systemctl show --property=ActiveState --value "$pod_kubelet_unit") in
   failed | activating) return 0 ;;
   active) ;;
   *) return 1 ;;
   esac
-  [ "$(systemctl show --property=NRestarts --value kubelet.service)" != 0 ] || return 1
-  systemctl show --property=ActiveEnterTimestampMonotonic --value kubelet.service |
+  [ "$(systemctl show --property=NRestarts --value "$pod_kubelet_unit")" != 0 ] || return 1
+  systemctl show --property=ActiveEnterTimestampMonotonic --value "$pod_kubelet_unit" |
     awk 'NR == FNR { since = $1 / 1000000; next } { exit !($1 - since < 60) }' - "$pod_uptime"
 }
 
-# pod_kubelet_recover: takes back the change of an apply that was cut off, if the kubelet does not stay up since. Without it, no
-# pod would start, and no later step would find out.
+# pod_kubelet_recover: takes back the change of an apply that was cut off, if the kubelet does not stay up since.
+# Without it, no pod would start, and no later step would find out.
 pod_kubelet_recover() {
   if [ -e "$pod_former" ] && pod_kubelet_fails; then pod_kubelet_back; fi
 }
