@@ -27,7 +27,7 @@ const (
 // kubeletDrift describes how the machine's kubelet and its node differ from what is wanted.
 func kubeletDrift(s Spec, f machine.Observed) []string {
 	problems := append(programDrift(s, f), kubelet.ReadCredentials(f.Facts.Output).Problems(s.Bundle)...)
-	if changeCutOff(f) {
+	if changeCutOff(f.Facts) {
 		problems = append(problems, "kubelet: a change of its program was cut off, and has not ended")
 	}
 	if kubelet.Read(f.Facts.Output).Cordoned { // whether or not the kubelet still follows
@@ -40,8 +40,8 @@ func kubeletDrift(s Spec, f machine.Observed) []string {
 }
 
 // changeCutOff reports whether a change of the kubelet's program has not ended.
-func changeCutOff(f machine.Observed) bool {
-	_, kept := f.Facts.Files[kubelet.Former]
+func changeCutOff(facts host.Facts) bool {
+	_, kept := facts.Files[kubelet.Former]
 	return kept
 }
 
@@ -102,11 +102,12 @@ func (r *Replicas) followKubelet(ctx context.Context, s Spec, now Status) (Statu
 	switch {
 	case len(programDrift(s, f)) > 0:
 		err = r.changeProgram(ctx, s, f)
-	case changeCutOff(f) && s.ManageKubelet:
-		err = errors.Join(settleKubelet(ctx, s), uncordon(ctx, s, f))
-	case changeCutOff(f): // it keeps the program that it has
-		_, err = s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
-		err = errors.Join(err, uncordon(ctx, s, f))
+	case changeCutOff(f.Facts):
+		end := settleKubelet
+		if !s.ManageKubelet { // it keeps the program that it has
+			end = endChange
+		}
+		err = errors.Join(end(ctx, s), uncordon(ctx, s, f))
 	case kubelet.Read(f.Facts.Output).Cordoned:
 		err = uncordon(ctx, s, f)
 	}
@@ -129,8 +130,7 @@ func kubeletCurrent(ctx context.Context, s Spec) (bool, error) {
 		return false, fmt.Errorf("observe the kubelet on %s: %w", s.Machine(), err)
 	}
 	renewed := len(kubelet.ReadCredentials(facts.Output).Problems(s.Bundle)) == 0
-	_, cutOff := facts.Files[kubelet.Former]
-	return renewed && !cutOff && !kubelet.Read(facts.Output).Cordoned, nil
+	return renewed && !changeCutOff(facts) && !kubelet.Read(facts.Output).Cordoned, nil
 }
 
 // renewKubelet gives the kubelet the credentials of the stage of a rotation, and restarts it. Containers keep running.
@@ -265,7 +265,7 @@ func startKubelet(ctx context.Context, s Spec) error {
 func settleKubelet(ctx context.Context, s Spec) error {
 	cause := awaitKubelet(ctx, s, func(now kubelet.State) bool { return len(kubelet.Drift(now, s.Version)) == 0 })
 	if cause == nil {
-		_, cause = s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
+		cause = endChange(ctx, s)
 	}
 	if !errors.Is(cause, errKubelet) {
 		return cause // what is not settled yet is settled later: see Keep
@@ -284,6 +284,12 @@ func settleKubelet(ctx context.Context, s Spec) error {
 			"does not know any more), then apply again.",
 		Detail: log,
 	}
+}
+
+// endChange ends a change of the kubelet's program, which it keeps.
+func endChange(ctx context.Context, s Spec) error {
+	_, err := s.Host.Run(ctx, host.Command{Script: kubelet.Stays()})
+	return err
 }
 
 // errKubelet means that a kubelet does not run.

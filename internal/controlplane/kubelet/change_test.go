@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // TestDrops: the flag that the new kubelet does not have is removed from kubeadm's file, which is replaced as a whole:
@@ -44,5 +46,14 @@ func TestDrops(t *testing.T) {
 	}
 	if left, err := filepath.Glob(flags + "?*"); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestPathsOfAChange: what the steps of a change keep and restore are the files that this package names.
+func TestPathsOfAChange(t *testing.T) {
+	script := string(staticpod.Functions()) + `echo "$pod_kubelet_unit $pod_program $pod_former"`
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc", script).CombinedOutput()
+	if want := Unit + " " + DropIn + " " + Former + "\n"; err != nil || string(out) != want {
+		t.Errorf("the scripts have %q, %v, want %q", out, err, want)
 	}
 }
