@@ -83,7 +83,7 @@ func (r *Registrar[R]) takeTurn(ctx context.Context, t targets.Target, m Machine
 	if err != nil {
 		return nil, err
 	}
-	if err := r.MayLeave(t.Name, r.inRotation(ctx), targets.ToReturn); err != nil {
+	if err := r.MayLeave(t.Name, r.inRotation(ctx, t.Name), targets.ToReturn); err != nil {
 		done()
 		return nil, err
 	}

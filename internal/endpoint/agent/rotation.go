@@ -33,7 +33,7 @@ func (r *Registrar[R]) leave(ctx context.Context, name string, how targets.Leavi
 	if err := r.Kind.Validate(r.Registration); err != nil {
 		return r.operationError("drained", name, err)
 	}
-	seen := r.inRotation(ctx)
+	seen := r.inRotation(ctx, name)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (r *Registrar[R]) Undrain(ctx context.Context, name string) error {
 }
 
 // inRotation observes all targets. One that is ready, and whose agent does not serve the address, is not ready for
-// requests.
-func (r *Registrar[R]) inRotation(ctx context.Context) targets.Observed {
-	return r.ObserveInRotation(ctx, func(ctx context.Context, t targets.Target) error {
+// requests. leaver is the replica that is to leave, or "".
+func (r *Registrar[R]) inRotation(ctx context.Context, leaver string) targets.Observed {
+	return r.ObserveInRotation(ctx, leaver, func(ctx context.Context, t targets.Target) error {
 		if t.Unreachable != nil {
 			return nil // other machines find it ready, and nobody can ask its agent
 		}
@@ -100,18 +100,18 @@ func (r *Registrar[R]) inRotation(ctx context.Context) targets.Observed {
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.
 func (r *Registrar[R]) OutOfRotation(ctx context.Context) (map[string]string, error) {
-	return r.inRotation(ctx).OutOfRotation(), ctx.Err()
+	return r.inRotation(ctx, "").OutOfRotation(), ctx.Err()
 }
 
 // Serving returns the replicas that get requests, now or when they hold the address, name → host:port.
 func (r *Registrar[R]) Serving(ctx context.Context) (map[string]string, error) {
-	return r.inRotation(ctx).Serving(), ctx.Err()
+	return r.inRotation(ctx, "").Serving(), ctx.Err()
 }
 
 // Health observes the targets. It never fails: what is wrong is in the result. The endpoint is not requested: this
 // computer may not be where clients are.
 func (r *Registrar[R]) Health(ctx context.Context) targets.Health {
-	h := targets.HealthOf(r.inRotation(ctx))
+	h := targets.HealthOf(r.inRotation(ctx, ""))
 	h.URL = r.BaseURL()
 	h.Silence = r.Kind.Silence(ctx, r, h)
 	return h

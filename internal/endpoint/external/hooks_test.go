@@ -33,6 +33,35 @@ func hooked(t *testing.T, script string) (*Registrar, targets.Target) {
 	return r, targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443}
 }
 
+// TestMovedReplicaIsDrained: the record on the machine does not name the endpoint any more, and the balancer has not
+// been told: an apply that moves the replica was cut off. Another replica's machine is left alone.
+func TestMovedReplicaIsDrained(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err == nil {
+		err = pool.Close() // no API server answers
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"cp1": true, "cp9": false} {
+		r, at := hooked(t, "touch ran")
+		ran := filepath.Join(filepath.Dir(r.Hooks.Drain[0]), "ran")
+		r.Hooks.Status, r.Hosts = nil, map[string]string{at.Name: at.Address}
+		r.Observer = targets.NewObserver(func(string) *host.Host { return pool.Host(host.Target{Address: at.Address}) },
+			func(context.Context, string) (targets.Replica, error) {
+				return targets.Replica{
+					Name: name, ClusterID: r.ClusterID, Port: 6443, Endpoints: []string{"haproxy 10.0.0.100"},
+				}, nil
+			})
+		if err := r.Drain(t.Context(), at.Name); err != nil {
+			t.Errorf("%s is there: %v", name, err)
+		}
+		if _, err := os.Stat(ran); (err == nil) != want {
+			t.Errorf("%s is there: the hook of cp1 has run: %v, want %v", name, err == nil, want)
+		}
+	}
+}
+
 // TestHookInput: a hook gets its arguments without a shell, and one line of JSON.
 func TestHookInput(t *testing.T) {
 	r, at := hooked(t, `cat; echo "$1"`)

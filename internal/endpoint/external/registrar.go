@@ -79,7 +79,7 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.registerOthers(ctx, name, seen); err != nil {
 		return r.hookError(name, "drained", err)
 	}
-	return r.drain(ctx, name, seen[name])
+	return r.drain(ctx, name, r.WithMoved(ctx, seen, name)[name])
 }
 
 // registerOthers runs the hook register for all other replicas that are ready, before one that is ready leaves: without
@@ -212,7 +212,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 // inRotation observes all targets. One that is ready, and that the balancer does not have in rotation by what the hook
 // status says, is not ready for requests.
 func (r *Registrar) inRotation(ctx context.Context) targets.Observed {
-	return r.ObserveInRotation(ctx, func(ctx context.Context, t targets.Target) error {
+	return r.ObserveInRotation(ctx, "", func(ctx context.Context, t targets.Target) error {
 		return outAtBalancer(r.status(ctx, t))
 	})
 }

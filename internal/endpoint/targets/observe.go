@@ -115,7 +115,7 @@ func (s *Set) recordedInTime(ctx context.Context, address string) (r Replica, er
 // the endpoint's targets.
 func (s *Set) Named(ctx context.Context, name string) Target {
 	t := Target{Name: name, Address: s.Hosts[name], Port: s.TargetPort}
-	switch observed, err := s.recorded(ctx, t.Address); {
+	switch observed, err := s.recordedInTime(ctx, t.Address); {
 	case err != nil || observed.Name == "":
 	case observed.ClusterID == s.ClusterID && observed.Name == name:
 		t.Port = observed.Port // also if it has left the endpoint: its record names those that it has now

@@ -74,6 +74,10 @@ func TestForeignAPIServer(t *testing.T) {
 			t.Errorf("%s leaves as %+v", name, got)
 		}
 	}
+	leaving := s.ObserveInRotation(t.Context(), "cp5", func(context.Context, Target) error { return nil })
+	if !leaving["cp5"].Member() || leaving["cp6"].Member() {
+		t.Errorf("cp5 leaves the endpoint as %+v, and cp6 is %+v", leaving["cp5"], leaving["cp6"])
+	}
 	if seen["cp5"].Member() || !seen["cp5"].SameCluster {
 		t.Errorf("a replica of other endpoints is observed as %+v", seen["cp5"])
 	}

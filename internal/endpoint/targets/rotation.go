@@ -65,10 +65,13 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 	return "", false
 }
 
-// ObserveInRotation observes all targets. For each replica that is ready, why says why it gets no requests all the
-// same. It is called for several targets at once, also for one whose machine cannot be observed.
-func (s *Set) ObserveInRotation(ctx context.Context, why func(ctx context.Context, t Target) error) Observed {
-	seen := s.Observe(ctx)
+// ObserveInRotation observes all targets. leaver is the replica that is to leave, see WithMoved, or "". For each replica
+// that is ready, why says why it gets no requests all the same. It is called for several targets at once, also for one
+// whose machine cannot be observed.
+func (s *Set) ObserveInRotation(
+	ctx context.Context, leaver string, why func(ctx context.Context, t Target) error,
+) Observed {
+	seen := s.WithMoved(ctx, s.Observe(ctx), leaver)
 	var (
 		mu  sync.Mutex
 		all sync.WaitGroup
