@@ -116,6 +116,15 @@ func register(ctx context.Context, s Spec) (Status, error) {
 	return seen, nil
 }
 
+// enterRotation registers a ready replica, and waits for agents that reach it only in rotation.
+func enterRotation(ctx context.Context, s Spec, agents agentsWait) (Status, error) {
+	seen, err := register(ctx, s)
+	if err == nil && agents.registered {
+		err = awaitAgents(ctx, s, agents)
+	}
+	return seen, err
+}
+
 // bringUp applies d, restarts the API server first and the others once it is ready, and returns
 // when all of them are ready. An upgrade requires that order, because no component may be newer
 // than the API server that it connects to. In a new cluster, the others would otherwise be
@@ -128,8 +137,10 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := awaitReady(ctx, s, d); err != nil {
 		return err
 	}
-	if err := awaitAgents(ctx, s, d.agents); err != nil {
-		return err
+	if !d.agents.registered {
+		if err := awaitAgents(ctx, s, d.agents); err != nil {
+			return err
+		}
 	}
 	return removeKonnectivity(ctx, s, d.konnectivity)
 }

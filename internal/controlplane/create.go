@@ -97,7 +97,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted b
 			return Status{}, false, err
 		}
 	}
-	status, err = register(ctx, s)
+	status, err = enterRotation(ctx, s, d.agents)
 	return status, false, err
 }
 

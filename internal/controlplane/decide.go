@@ -35,7 +35,7 @@ type changes struct {
 	// konnectivity are the files of a proxy server that is removed once the API server does not use
 	// it any more.
 	konnectivity []string
-	// agents says whether agents of the proxy server are waited for before the replica serves.
+	// agents says whether agents of the proxy server are waited for, and when.
 	agents   agentsWait
 	timers   host.Script             // what follows for the timer of the liveness probe
 	modes    map[string]fs.FileMode  // of files that are there with a narrower one, by path

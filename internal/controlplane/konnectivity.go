@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,14 +22,14 @@ import (
 // The proxy server (kube-konnectivity-server) runs whenever the API server of its replica does: it
 // starts before it, and is stopped or restarted only while the API server is down, so that
 // the replica is out of rotation. Agents authenticate with tokens, which the API server verifies, so
-// they return once it is ready. The replica enters rotation after that.
+// they return once it is ready. The replica enters rotation after that, unless the endpoint leads agents only to
+// replicas in rotation: then it enters rotation first.
 
 const (
-	// agentsReturn is how long agents may take to connect to a restarted proxy server that they were
+	// agentsReturn is how long agents may take to connect again to a proxy server that they were
 	// connected to. They try each second, and at most five seconds apart after failures.
 	agentsReturn = time.Minute
-	// agentsMayReturn is how long agents are waited for that may, or may not, be able to connect: they
-	// need a port that leads to this replica before it is in rotation.
+	// agentsMayReturn is how long agents are waited for that may, or may not, be able to connect.
 	agentsMayReturn = 30 * time.Second
 )
 
@@ -36,6 +37,29 @@ const (
 type agentsWait struct {
 	limit    time.Duration // 0 means that they are not
 	required bool          // without an agent, the change has failed
+	// registered: they reach the replica only in rotation, so they are waited for after it is registered. The change is
+	// not rolled back then, because the replica serves.
+	registered bool
+}
+
+// agentsBefore is what is known of agents before a change.
+type agentsBefore struct {
+	restarts     bool // the proxy server is restarted, or started
+	connected    bool // to the replica, at the port that it keeps
+	expected     bool // the first one may come: others have agents, or the replica was there before
+	reachDrained bool // as Registrar.AgentsReachDrained
+}
+
+// wait decides whether agents are waited for after a change for which the API server stops. A drain may end the
+// connections of those that do not reach a drained replica, also if the proxy server keeps running.
+func (b agentsBefore) wait() agentsWait {
+	switch {
+	case b.connected && (b.restarts || !b.reachDrained):
+		return agentsWait{limit: agentsReturn, required: true, registered: !b.reachDrained}
+	case b.restarts && b.expected:
+		return agentsWait{limit: agentsMayReturn, registered: !b.reachDrained}
+	}
+	return agentsWait{}
 }
 
 // konnectivityPaths returns the files of a proxy server that is not wanted and is on the machine.
@@ -107,17 +131,17 @@ func keepsAgentPort(s component.Replica, f machine.Observed) bool {
 // connected to this replica, they are required to return. A proxy server that is new waits for them if
 // they are connected to other replicas, or may be waiting for the first one.
 func (r *Replicas) agentsToAwait(ctx context.Context, s Spec, f machine.Observed, d changes) agentsWait {
-	if !d.restarts(component.KonnectivityServer) {
+	if s.Konnectivity == nil || !d.restarts(release.APIServer) {
 		return agentsWait{}
 	}
-	_, isThere := f.Facts.Files[f.Runtime().Path(component.KonnectivityServer)]
-	switch {
-	case isThere && s.client().HasAgents(ctx) && keepsAgentPort(s.Replica, f):
-		return agentsWait{limit: agentsReturn, required: true}
-	case f.Record.ClusterID != "" || r.othersHaveAgents(ctx, s):
-		return agentsWait{limit: agentsMayReturn}
+	before := agentsBefore{
+		restarts: d.restarts(component.KonnectivityServer), reachDrained: s.Registrar.AgentsReachDrained(),
 	}
-	return agentsWait{}
+	before.connected = keepsAgentPort(s.Replica, f) && s.client().HasAgents(ctx)
+	if before.restarts && !before.connected {
+		before.expected = f.Record.ClusterID != "" || r.othersHaveAgents(ctx, s)
+	}
+	return before.wait()
 }
 
 // othersHaveAgents reports whether agents are connected to another replica of the endpoint. What
@@ -152,19 +176,33 @@ func awaitAgents(ctx context.Context, s Spec, w agentsWait) error {
 	case err == nil:
 		problem.Progress(ctx, "%s: an agent is connected", s.Machine())
 		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("wait for agents of replica %s: %w", s.Machine(), err)
 	case !w.required && ctx.Err() == nil:
 		problem.Progress(ctx, "%s: no agent has connected within %s: until one does, the API server does not reach "+
 			"Services and Pods", s.Machine(), w.limit)
 		return nil
 	}
-	return &problem.Problem{
+	return withoutAgents(ctx, s, w, err)
+}
+
+// withoutAgents says that the agents that were connected have not returned.
+func withoutAgents(ctx context.Context, s Spec, w agentsWait, err error) error {
+	p := &problem.Problem{
 		Summary: "Control-plane replica is not ready", Host: s.Machine(),
-		Cause: fmt.Sprintf("agents were connected to %s before it was restarted, and none has connected again within %s: "+
+		Cause: fmt.Sprintf("agents were connected to %s before the change, and none has connected again within %s: "+
 			"the API server would not reach Services and Pods", component.KonnectivityServer, w.limit),
 		Next:   "check the log of the agents and the port that they connect to, then apply again.",
 		Detail: logs(ctx, s, []string{component.KonnectivityServer}),
 		Err:    err,
 	}
+	if w.registered {
+		p.Summary = "Control-plane replica has no agents"
+		p.Cause = fmt.Sprintf("agents were connected to %s before the change, and none has connected again within %s of "+
+			"rotation: the API server does not reach Services and Pods", component.KonnectivityServer, w.limit)
+		p.Unchanged = "the replica serves, and is in rotation; no other one is changed after it in this run."
+	}
+	return p
 }
 
 // removeKonnectivity stops the proxy server that is not wanted any more, and removes its files and

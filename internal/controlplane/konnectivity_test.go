@@ -1,9 +1,12 @@
 package controlplane
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
@@ -12,6 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // withKonnectivity returns a replica with a proxy server.
@@ -249,6 +253,86 @@ func TestKeepsAgentPort(t *testing.T) {
 	s.Konnectivity = nil
 	if keepsAgentPort(s.Replica, f) {
 		t.Error("a proxy server that is not wanted keeps its port")
+	}
+}
+
+// TestAgentsWait: agents that were connected are required to return before the replica is registered, or after that if
+// only a replica in rotation is reached. A drain of such a replica may end their connections too.
+func TestAgentsWait(t *testing.T) {
+	returning, first := agentsWait{limit: agentsReturn, required: true}, agentsWait{limit: agentsMayReturn}
+	after := func(w agentsWait) agentsWait { w.registered = true; return w }
+	for name, c := range map[string]struct {
+		before           agentsBefore
+		reached, rotated agentsWait
+	}{
+		"connected, restarted":     {agentsBefore{restarts: true, connected: true}, returning, after(returning)},
+		"connected, not restarted": {agentsBefore{connected: true}, agentsWait{}, after(returning)},
+		"expected, restarted":      {agentsBefore{restarts: true, expected: true}, first, after(first)},
+		"expected, not restarted":  {agentsBefore{expected: true}, agentsWait{}, agentsWait{}},
+		"none":                     {agentsBefore{restarts: true}, agentsWait{}, agentsWait{}},
+	} {
+		for reach, want := range map[bool]agentsWait{true: c.reached, false: c.rotated} {
+			c.before.reachDrained = reach
+			if got := c.before.wait(); got != want {
+				t.Errorf("%s, a drained replica is reached: %t: %+v, want %+v", name, reach, got, want)
+			}
+		}
+	}
+}
+
+// TestAgentsToAwait: a change of a replica that is there waits for agents that may come, after its registration if
+// they reach it only in rotation. One that stops nothing, or leaves no proxy server, waits for none.
+func TestAgentsToAwait(t *testing.T) {
+	s := withKonnectivity(t)
+	f := tunneled(t, s)
+	s.Host = unreachable(t).Host
+	f.Record.ClusterID = s.Bundle.ClusterID
+	both := changes{restart: []string{release.APIServer, component.KonnectivityServer}}
+	for _, announces := range []bool{false, true} {
+		s.Registrar = &recordingRegistrar{announces: announces}
+		r, want := NewReplicas(nil), agentsWait{limit: agentsMayReturn, registered: announces}
+		if got := r.agentsToAwait(t.Context(), s, f, both); got != want {
+			t.Errorf("announces %t: %+v, want %+v", announces, got, want)
+		}
+		if got := r.agentsToAwait(t.Context(), s, f, changes{}); got != (agentsWait{}) {
+			t.Errorf("announces %t, nothing stops: %+v", announces, got)
+		}
+		removed := s
+		removed.Konnectivity = nil
+		if got := r.agentsToAwait(t.Context(), removed, f, both); got != (agentsWait{}) {
+			t.Errorf("announces %t, removed: %+v", announces, got)
+		}
+	}
+}
+
+// TestAgentsDoNotReturn: agents that were connected and do not return fail a change, which says whether the replica is
+// in rotation. Agents that may come do not. A cancellation is not their failure.
+func TestAgentsDoNotReturn(t *testing.T) {
+	s := unreachable(t)
+	for _, c := range []struct {
+		w    agentsWait
+		want string
+	}{
+		{agentsWait{}, ""},
+		{agentsWait{limit: time.Millisecond}, ""},
+		{agentsWait{limit: time.Millisecond, registered: true}, ""},
+		{agentsWait{limit: time.Millisecond, required: true}, "the API server would not reach Services and Pods"},
+		{
+			agentsWait{limit: time.Millisecond, required: true, registered: true},
+			"Unchanged: the replica serves, and is in rotation",
+		},
+	} {
+		err := awaitAgents(t.Context(), s, c.w)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(cptest.Text(err), c.want) {
+			t.Errorf("%+v: %v, want %q", c.w, err, c.want)
+		}
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := awaitAgents(cancelled, s, agentsWait{limit: time.Minute, required: true})
+	var p *problem.Problem
+	if !errors.Is(err, context.Canceled) || errors.As(err, &p) {
+		t.Errorf("cancelled: %v", err)
 	}
 }
 

@@ -104,6 +104,7 @@ type recordingRegistrar struct {
 
 	balancers []host.LeaseTaker
 	unasked   error // no load balancer answers
+	announces bool  // the address leads only to replicas in rotation
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -160,6 +161,8 @@ func (r *recordingRegistrar) Undrain(context.Context, string) error {
 func (r *recordingRegistrar) Balancers() []host.LeaseTaker { return r.balancers }
 
 func (r *recordingRegistrar) LeavesByStopping() bool { return false }
+
+func (r *recordingRegistrar) AgentsReachDrained() bool { return !r.announces }
 
 func (r *recordingRegistrar) Deregister(_ context.Context, name string) error {
 	r.note("deregister")

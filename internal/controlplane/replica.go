@@ -61,6 +61,9 @@ type Registrar interface {
 	// LeavesByStopping reports whether a replica stays in rotation until its API server stops:
 	// Deregister changes nothing, and the load balancers notice that the replica is not ready.
 	LeavesByStopping() bool
+	// AgentsReachDrained reports whether the agents of konnectivity reach a replica through the endpoint while it is out
+	// of rotation: drained, or not registered yet. If not, a drain may also end the connections that they have.
+	AgentsReachDrained() bool
 }
 
 // Store is the etcd cluster of the replicas, as far as they depend on it.

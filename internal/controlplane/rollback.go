@@ -63,7 +63,7 @@ func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 			}
 		}
 	}
-	if d.restarts(component.KonnectivityServer) {
+	if d.restarts(component.KonnectivityServer) && s.Registrar.AgentsReachDrained() {
 		d.agents = agentsWait{limit: agentsMayReturn}
 	}
 	if err := bringUp(ctx, s, d); err != nil {

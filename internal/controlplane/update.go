@@ -173,7 +173,7 @@ func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Stat
 			return Status{}, err
 		}
 	}
-	return register(ctx, s)
+	return enterRotation(ctx, s, d.agents)
 }
 
 // withoutRollback adds to a failure why no rollback was possible.

@@ -93,6 +93,7 @@ func (alone) OutOfRotation(context.Context) (map[string]string, error)     { ret
 func (alone) Replicas(context.Context) (map[string]string, error)          { return nil, nil }
 func (alone) Balancers() []host.LeaseTaker                                 { return nil }
 func (alone) LeavesByStopping() bool                                       { return false }
+func (alone) AgentsReachDrained() bool                                     { return true }
 func (alone) Registered(context.Context, string, string) ([]string, error) { return nil, nil }
 
 // stage is a machine with a member and a replica, whose Secrets are encrypted.

@@ -72,6 +72,9 @@ func (r *Registrar[R]) Registered(ctx context.Context, name, address string) ([]
 // LeavesByStopping returns false: the agent stops serving the address before a replica stops.
 func (*Registrar[R]) LeavesByStopping() bool { return false }
 
+// AgentsReachDrained returns false: the address leads only to machines that serve it.
+func (*Registrar[R]) AgentsReachDrained() bool { return false }
+
 // operationError is nil if err is.
 func (r *Registrar[R]) operationError(what, name string, err error) error {
 	if err == nil {

@@ -31,6 +31,7 @@ type RegistrarOfOne interface {
 	Serving(ctx context.Context) (map[string]string, error)
 	Balancers() []host.LeaseTaker
 	LeavesByStopping() bool
+	AgentsReachDrained() bool
 }
 
 // Endpoint is one endpoint of a control plane.
@@ -322,4 +323,15 @@ func (r *Registrar) LeavesByStopping() bool {
 		}
 	}
 	return false
+}
+
+// AgentsReachDrained reports whether agents reach a replica that is out of rotation through each of the endpoints. The
+// endpoint of the agents is not known, and the wait for agents that cannot come would fail each change.
+func (r *Registrar) AgentsReachDrained() bool {
+	for _, e := range r.counted() {
+		if !e.Registrar.AgentsReachDrained() {
+			return false
+		}
+	}
+	return true
 }

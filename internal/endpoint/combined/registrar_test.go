@@ -22,6 +22,8 @@ type recording struct {
 	machines []host.LeaseTaker
 	refuse   map[string]error // by operation
 	stopping bool
+	// announces: its address leads only to replicas in rotation.
+	announces bool
 }
 
 func (r *recording) note(operation, name string) error {
@@ -59,6 +61,7 @@ func (r *recording) Replicas(context.Context) (map[string]string, error) {
 
 func (r *recording) Balancers() []host.LeaseTaker { return r.machines }
 func (r *recording) LeavesByStopping() bool       { return r.stopping }
+func (r *recording) AgentsReachDrained() bool     { return !r.announces }
 
 func (r *recording) Serving(context.Context) (map[string]string, error) {
 	serving := maps.Clone(r.listed)
@@ -402,5 +405,29 @@ func TestStateOfAllEndpoints(t *testing.T) {
 	f.b.stopping = true
 	if !r.LeavesByStopping() {
 		t.Error("one endpoint waits for the API server to stop")
+	}
+}
+
+// TestAgentsReachDrained: agents may use any of the endpoints, so each of them must lead to a replica that is out of
+// rotation. One at which nobody ever was in rotation does not count.
+func TestAgentsReachDrained(t *testing.T) {
+	for name, c := range map[string]struct {
+		alter func(f *fixture, r *Registrar)
+		want  bool
+	}{
+		"all":  {func(*fixture, *Registrar) {}, true},
+		"one":  {func(f *fixture, _ *Registrar) { f.b.announces = true }, false},
+		"left": {func(f *fixture, _ *Registrar) { f.old.announces = true }, false},
+		"attempted": {func(f *fixture, r *Registrar) {
+			f.old.announces, r.Left[0].Attempted = true, true
+		}, true},
+	} {
+		f := newFixture()
+		r := f.both()
+		r.Replica, r.Left = "cp1", []Endpoint{at(f.old)}
+		c.alter(f, r)
+		if got := r.AgentsReachDrained(); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }

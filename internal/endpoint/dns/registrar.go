@@ -303,6 +303,9 @@ func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 // LeavesByStopping returns false: a replica leaves with its record.
 func (*Registrar) LeavesByStopping() bool { return false }
 
+// AgentsReachDrained returns false: the name has the addresses of the replicas in rotation only.
+func (*Registrar) AgentsReachDrained() bool { return false }
+
 // Health observes the targets and the records. It never fails: what is wrong is in the result.
 func (r *Registrar) Health(ctx context.Context) targets.Health {
 	records, err := r.zone.records(ctx)

@@ -203,6 +203,9 @@ func (r *Registrar) operationError(what, name, detail string, err error) error {
 // LeavesByStopping returns false: the balancers take a replica out of rotation before it stops.
 func (*Registrar) LeavesByStopping() bool { return false }
 
+// AgentsReachDrained returns true: agents have a port with servers of its own (Konnectivity), which are not drained.
+func (*Registrar) AgentsReachDrained() bool { return true }
+
 // Balancers returns the machines of the registration, sorted by name.
 func (r *Registrar) Balancers() []host.LeaseTaker {
 	var machines []host.LeaseTaker
