@@ -29,6 +29,9 @@ const (
 	// agentsReturn is how long agents may take to connect again to a proxy server that they were
 	// connected to. They try each second, and at most five seconds apart after failures.
 	agentsReturn = time.Minute
+	// agentsFollow is added if they reach the replica only in rotation: a cache of the endpoint's name may lack its
+	// address for the longest time to live.
+	agentsFollow = time.Minute
 	// agentsMayReturn is how long agents are waited for that may, or may not, be able to connect.
 	agentsMayReturn = 30 * time.Second
 )
@@ -54,8 +57,10 @@ type agentsBefore struct {
 // connections of those that do not reach a drained replica, also if the proxy server keeps running.
 func (b agentsBefore) wait() agentsWait {
 	switch {
-	case b.connected && (b.restarts || !b.reachDrained):
-		return agentsWait{limit: agentsReturn, required: true, registered: !b.reachDrained}
+	case b.connected && !b.reachDrained:
+		return agentsWait{limit: agentsReturn + agentsFollow, required: true, registered: true}
+	case b.connected && b.restarts:
+		return agentsWait{limit: agentsReturn, required: true}
 	case b.restarts && b.expected:
 		return agentsWait{limit: agentsMayReturn, registered: !b.reachDrained}
 	}

@@ -260,14 +260,15 @@ func TestKeepsAgentPort(t *testing.T) {
 // only a replica in rotation is reached. A drain of such a replica may end their connections too.
 func TestAgentsWait(t *testing.T) {
 	returning, first := agentsWait{limit: agentsReturn, required: true}, agentsWait{limit: agentsMayReturn}
-	after := func(w agentsWait) agentsWait { w.registered = true; return w }
+	firstAfter := agentsWait{limit: agentsMayReturn, registered: true}
+	returningAfter := agentsWait{limit: agentsReturn + agentsFollow, required: true, registered: true}
 	for name, c := range map[string]struct {
 		before           agentsBefore
 		reached, rotated agentsWait
 	}{
-		"connected, restarted":     {agentsBefore{restarts: true, connected: true}, returning, after(returning)},
-		"connected, not restarted": {agentsBefore{connected: true}, agentsWait{}, after(returning)},
-		"expected, restarted":      {agentsBefore{restarts: true, expected: true}, first, after(first)},
+		"connected, restarted":     {agentsBefore{restarts: true, connected: true}, returning, returningAfter},
+		"connected, not restarted": {agentsBefore{connected: true}, agentsWait{}, returningAfter},
+		"expected, restarted":      {agentsBefore{restarts: true, expected: true}, first, firstAfter},
 		"expected, not restarted":  {agentsBefore{expected: true}, agentsWait{}, agentsWait{}},
 		"none":                     {agentsBefore{restarts: true}, agentsWait{}, agentsWait{}},
 	} {
