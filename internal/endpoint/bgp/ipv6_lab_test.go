@@ -74,8 +74,9 @@ func stepReboot6(f *fixture) {
 	f.Within(10*time.Second, "a", "b", "c")
 }
 
-// TestClosedConnections: ss selects the connections at the endpoint's address, of both families. Many
-// kernels cannot close them, so the selection is what can be tested everywhere.
+// TestClosedConnections: ss selects the connections at the endpoint's address, of both families: those of clients, and
+// those of konnectivity's agents at another port. Many kernels cannot close them, so the selection is what can be tested
+// everywhere.
 func TestClosedConnections(t *testing.T) {
 	if _, err := exec.LookPath("ss"); err != nil {
 		testrun.Missing(t, err)
@@ -84,24 +85,38 @@ func TestClosedConnections(t *testing.T) {
 	if match == nil {
 		t.Fatal("the script does not close connections with ss")
 	}
-	for _, address := range []string{"127.0.0.1", "::1"} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	other := connected(t, "127.0.0.1")
+	for _, address := range []string{"127.99.98.97", "::1"} {
+		api, agents := connected(t, address), connected(t, address)
+		script := exec.CommandContext(t.Context(), "sh", "-c", "ss --no-header --tcp --numeric "+match[1])
+		script.Env = append(script.Environ(), "prefix="+prefixOf(endpoint.Registration{Address: address}).String())
+		out, err := script.CombinedOutput()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v: %s", err, out)
 		}
-		defer listener.Close()
-		go func() { _ = http.Serve(listener, nil) }() //nolint:gosec // it only has to accept
-		connection, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+		selected := map[string]bool{}
+		for line := range strings.Lines(string(out)) {
+			selected[append(strings.Fields(line), "", "", "", "")[3]] = true
 		}
-		defer connection.Close()
-		r := endpoint.Registration{Address: address}
-		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		script := exec.CommandContext(t.Context(), "sh", "-c", "ss --no-header --tcp "+match[1])
-		script.Env = append(script.Environ(), "prefix="+prefixOf(r).String(), "port="+port)
-		if out, err := script.CombinedOutput(); err != nil || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("%s: ss selects %q, %v", address, out, err)
+		if !selected[api] || !selected[agents] || selected[other] {
+			t.Errorf("%s: ss selects %q, and not %s and %s alone", address, out, api, agents)
 		}
 	}
+}
+
+// connected returns the address and port of a server that has a connection.
+func connected(t *testing.T, address string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() { _ = http.Serve(listener, nil) }() //nolint:gosec // it only has to accept
+	connection, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return listener.Addr().String()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
@@ -26,7 +25,7 @@ func withdraw(ctx context.Context, r *registrar, t targets.Target, _ bool) error
 		return err
 	}
 	_, err := endpoint.RunOwned(ctx, r.Machine(t.Address), host.Command{Script: closeScript, Vars: map[string]string{
-		"prefix": prefixOf(r.Registration).String(), "port": strconv.Itoa(r.Port),
+		"prefix": prefixOf(r.Registration).String(),
 	}})
 	return err
 }
