@@ -14,6 +14,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	replica "github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -27,7 +28,8 @@ type machine struct {
 	listener net.Listener
 	servers  servers
 	front    atomic.Pointer[front]
-	listed   atomic.Pointer[pb.Member] // an additional member that its etcd lists; nil for none
+	agents   atomic.Pointer[func() bool] // whether its proxy server has one; nil for no
+	listed   atomic.Pointer[pb.Member]   // an additional member that its etcd lists; nil for none
 
 	mu    sync.Mutex
 	files map[string]file
@@ -195,6 +197,13 @@ const leaseMark = `exec 9>>"$leases/$name.lock"`
 // unconfined answers for a machine without firewalld and SELinux.
 func (*machine) unconfined(string, io.Reader, io.Writer) error { return nil }
 
+// finish ends the change of a replica, which cannot be rolled back any more.
+func (m *machine) finish(script string, _ io.Reader, _ io.Writer) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.act(script)
+}
+
 func kinds() []kind {
 	return []kind{
 		{"observe", "\nbasics\n", (*machine).observe},
@@ -206,6 +215,7 @@ func kinds() []kind {
 		{"reach", "# Prints whether this machine reaches the endpoint", (*machine).reach},
 		{"register", "enable health kube-apiserver/", (*machine).register},
 		{"lease", leaseMark, (*machine).lease},
+		{"finish", "rm -rf " + replica.KeptFilesDir, (*machine).finish},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
 	}
 }

@@ -24,12 +24,14 @@ const (
 	apiPort               = 6443
 	controllerManagerPort = 10257
 	schedulerPort         = 10259
+	proxyServerPort       = 8134 // of its health
 )
 
 // unitAt maps a port to the unit that listens on it.
 var unitAt = map[int]string{
 	etcdPort: "etcd.service", apiPort: "kube-apiserver.service",
 	controllerManagerPort: "kube-controller-manager.service", schedulerPort: "kube-scheduler.service",
+	proxyServerPort: "kube-konnectivity-server.service",
 }
 
 func (m *machine) listens(port int) bool {
@@ -76,6 +78,11 @@ func (m *machine) serveAt(port int, box *inbox) (stop func()) {
 		go func() { _ = server.Serve(box) }()
 		return server.Stop
 	}
+	if port == proxyServerPort {
+		server := &http.Server{Handler: http.HandlerFunc(m.answerProxyServer), ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(box) }()
+		return func() { _ = server.Close() }
+	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{m.fleet.own}}
 	if port == apiPort {
 		config = m.pair("/etc/kubernetes/pki/apiserver", "http/1.1")
@@ -112,6 +119,15 @@ func answerHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// answerProxyServer answers as a proxy server, which is ready while it has an agent.
+func (m *machine) answerProxyServer(w http.ResponseWriter, r *http.Request) {
+	if connected := m.agents.Load(); r.URL.Path == "/readyz" && (connected == nil || !(*connected)()) {
+		http.Error(w, "no agent", http.StatusInternalServerError)
+		return
+	}
+	answerHTTP(w, r)
 }
 
 // inbox is a net.Listener of connections that are passed to it.
