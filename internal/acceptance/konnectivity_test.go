@@ -11,6 +11,7 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -81,6 +82,7 @@ func TestKonnectivity(t *testing.T) {
 		{"replica replaced", s.replaced},
 		{"edited by hand", s.edited},
 		{"rolled back", s.rolledBack},
+		{"by BGP", s.byBGP},
 		{"removed", s.removed},
 	} {
 		if !t.Run(step.name, step.run) && s.agents.Name == "" {
@@ -302,6 +304,38 @@ func (s *konnectivityStory) rolledBack(t *testing.T) {
 	s.set(t, "/usr/local/lib/konnectivity-2/proxy-server", "0.002")
 	apply(t, s.w)
 	s.awaitAgents(t)
+}
+
+// byBGP: agents that reach a replica only in rotation connect again after a change of it, and the change is not rolled
+// back. The machine of the agent is the router, and the virtual IP stays.
+func (s *konnectivityStory) byBGP(t *testing.T) {
+	startRouter(t, s.worker.Machine)
+	extend(t, s.w, konnectivityVariables+fmt.Sprintf(`
+resource "kube_control_plane_endpoint" "announced" {
+  address = %q
+  pki     = kube_pki_bundle.this.bundle
+  bgp     = { asn = %d, targets = var.machines, peers = [{ address = %q, asn = %d, bfd = true }] }
+}
+`, services.Anycast, services.ReplicasASN, s.worker.Address, services.RouterASN))
+	override(t, s.w, konnectivityOverride+`
+resource "kube_control_plane_replica" "this" {
+  additional_endpoints = [kube_control_plane_endpoint.announced.registration]
+}
+`)
+	apply(t, s.w)
+	onMachine(t, s.worker.Machine, "systemctl stop agent")
+	through := s.agents.DeepCopy()
+	arguments := through.Spec.Template.Spec.Containers[0].Args
+	for i := range arguments {
+		arguments[i] = strings.ReplaceAll(arguments[i], vip, services.Anycast)
+	}
+	s.worker.startAgent(t, s.admin, *through, outputOf(t, s.w, "ca"))
+	s.awaitAgents(t)
+	for _, chance := range []string{"0.002", "0.003"} { // the second change restarts the API servers alone
+		s.set(t, "/usr/local/bin/proxy-server", chance)
+		apply(t, s.w)
+		s.awaitAgents(t)
+	}
 }
 
 // removed: without the setting, the API servers connect directly, and nothing of it is left.
