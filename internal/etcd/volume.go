@@ -72,7 +72,9 @@ func (t *taking) decide(ctx context.Context) (volume.Decision, error) {
 	if err := t.checkMachineIDs(); err != nil {
 		return volume.Decision{}, err
 	}
-	return volume.Decide(t.s.WantVolume(t.f, t.s.LastMachine, t.s.givesUpData()), t.f.Volume, t.holder()), nil
+	want := t.s.WantVolume(t.f, t.s.LastMachine, t.s.givesUpData())
+	want.LastID = t.s.LastID
+	return volume.Decide(want, t.f.Volume, t.holder()), nil
 }
 
 // givesUpData reports whether a restore is requested now that replaces the data of the member by that of another

@@ -3,8 +3,10 @@ package etcd
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
@@ -75,6 +77,34 @@ func TestHolder(t *testing.T) {
 		ta.f.Volume.Identity = c.identity
 		if got := ta.holder(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestVolumeOfAReplacedMember: a member that replaced another one on its machine has its name. If the volume of the
+// former one is attached again in place of its own, the volume is not taken.
+func TestVolumeOfAReplacedMember(t *testing.T) {
+	for _, inPlace := range []bool{false, true} {
+		cl, specs, machines := reimagedCluster(t)
+		s, m := specs["cp3"], machines["10.0.0.3"]
+		s.Restore, s.LastMachine, s.LastID = nil, m.facts.MachineID, "b"
+		identity := strings.Fields(m.unmounted)[2]
+		mount(t, s, m)
+		if !inPlace {
+			m.facts.Dirs = nil
+			m.facts.Output = "volume device /dev/sdb\nvolume number 8:16\nvolume kind ext4\nvolume readable\n" +
+				"volume identity " + identity + "\n"
+		}
+		record := m.facts.Files[layout.RecordPath]
+		record.Content = strings.ReplaceAll(record.Content, `"member_id": "3"`, `"member_id": "b"`)
+		m.facts.Files[layout.RecordPath] = record
+		err := cl.takeVolume(t.Context(), s)
+		if err == nil || !strings.Contains(err.Error(), "has the data of member 3, and the state has member b") ||
+			len(m.changes) > 0 {
+			t.Errorf("in place: %t: %v, after %d changes", inPlace, err, len(m.changes))
+		}
+		if s.LastID = "3"; inPlace && cl.takeVolume(t.Context(), s) != nil {
+			t.Error("the volume of the member in the state is refused")
 		}
 	}
 }

@@ -73,12 +73,22 @@ func (s Spec) identityFiles(f Observed, id ID) []host.File {
 	}}
 }
 
-// identityRepair returns the identity if the one on the mounted volume says something else.
+// identityRepair returns the identity if the one on the mounted volume says something else. That of another member
+// stays: it says whose the data is.
 func (s Spec) identityRepair(f Observed, id ID) []host.File {
-	if s.Volume == nil || f.Volume.Identity != nil && f.Volume.Identity.Same(s.VolumeIdentity(f, id)) {
+	i := f.Volume.Identity
+	if s.Volume == nil || i != nil && (i.Same(s.VolumeIdentity(f, id)) || namesOther(*i, id)) {
 		return nil
 	}
 	return s.identityFiles(f, id)
+}
+
+// namesOther reports whether an identity names another member than id. Identities of earlier versions may lack the etcd
+// cluster.
+func namesOther(i volume.Identity, id ID) bool {
+	cluster := membership.ParseID(i.EtcdCluster)
+	return i.Has() && (membership.ParseID(i.MemberID) != id.Member ||
+		cluster != 0 && id.Cluster != 0 && cluster != id.Cluster)
 }
 
 // volumeAfter returns the volume as it is once c is applied.
@@ -184,8 +194,17 @@ func (s Spec) WantVolume(f Observed, last string, restores bool) volume.Want {
 	}
 	return volume.Want{
 		Spec: *s.Volume, ClusterID: s.Bundle.ClusterID, Name: s.Name, MachineID: f.Facts.MachineID, Last: last,
-		Restores: restores,
+		Recorded: s.recordedMember(f), Data: f.Data, Restores: restores,
 	}
+}
+
+// recordedMember returns the member of the record, unless a restore, or data that is taken up, is about to give the
+// machine another one: the record is then written before the data and its identity.
+func (s Spec) recordedMember(f Observed) volume.Recorded {
+	if !f.RecordedAs(s) || f.MemberID() == 0 || f.Record.Restoring != "" || s.ArchivedDataDir != "" {
+		return volume.Recorded{}
+	}
+	return volume.Recorded{MemberID: f.Record.MemberID, EtcdCluster: f.Record.EtcdCluster}
 }
 
 // takenIdentity returns the identity of a volume that the machine takes: the member that it has is kept.

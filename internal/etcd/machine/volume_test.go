@@ -283,3 +283,59 @@ func TestStartOnVolume(t *testing.T) {
 		t.Error("a member with a unit, or without a volume, is on its volume only")
 	}
 }
+
+// TestIdentityOfAnotherMember: an identity that names another member than the machine does is drift, and stays.
+func TestIdentityOfAnotherMember(t *testing.T) {
+	s := onVolume(t)
+	id := ID{Member: 0xb, Cluster: 0xa}
+	own := s.VolumeIdentity(Observed{Facts: host.Facts{MachineID: thisMachine}}, id)
+	other, earlier, removed, unknown, older := own, own, own, own, own
+	other.MemberID, earlier.EtcdCluster, unknown.MemberID, older.EtcdCluster = "c", "c", "", ""
+	removed.MemberID, removed.State = "c", volume.Removed
+	for name, c := range map[string]struct {
+		identity *volume.Identity
+		written  bool
+	}{
+		"its own":              {&own, false},
+		"lost":                 {nil, true},
+		"another member's":     {&other, false},
+		"an earlier cluster's": {&earlier, false},
+		"a removed member's":   {&removed, true},
+		"no member's":          {&unknown, true},
+		"without a cluster":    {&older, true},
+	} {
+		f := has(s, c.identity, true)
+		if got := len(s.identityRepair(f, id)) > 0; got != c.written {
+			t.Errorf("%s: written: %t, want %t", name, got, c.written)
+		}
+		if drift := s.volumeDrift(f); (len(drift) > 0) != (name != "its own") {
+			t.Errorf("%s: drift %q", name, drift)
+		}
+	}
+}
+
+// TestRecordedMember: what a record says of a volume's data, and when that is about to change.
+func TestRecordedMember(t *testing.T) {
+	s := onVolume(t)
+	f := has(s, nil, true)
+	want := func(what string, s Spec, f Observed, want volume.Recorded) {
+		t.Helper()
+		if got := s.WantVolume(f, "", false).Recorded; got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	want("a record", s, f, volume.Recorded{MemberID: "b", EtcdCluster: "a"})
+	takesUp := s
+	takesUp.ArchivedDataDir = "/srv/etcd/archived"
+	want("data is taken up", takesUp, f, volume.Recorded{})
+	other := s
+	other.Name = "cp2"
+	want("another member's record", other, f, volume.Recorded{})
+	restoring, unknown := *f.Record, *f.Record
+	restoring.Restoring, unknown.MemberID = "one", "0"
+	f.Record = &restoring
+	want("a restore has begun", s, f, volume.Recorded{})
+	f.Record = &unknown
+	want("not established", s, f, volume.Recorded{})
+	want("no record", s, has(s, nil, false), volume.Recorded{})
+}

@@ -42,8 +42,24 @@ type Want struct {
 	// Last is the machine on which the member was last, by the state; "" if there is no state. A member with a state
 	// has data.
 	Last string
+	// LastID is the ID of the member by the state, in hex; "" if there is no state. A state may be older than the data,
+	// because an apply that was cut off has joined the member again: then Recorded has the other ID.
+	LastID   string
+	Recorded Recorded // by the machine; empty if there is no record, or if what it says is about to change
+	Data     bool     // the data directory on the machine has data of a member
 	// Restores says that a restore was requested that replaces this data.
 	Restores bool
+}
+
+// Recorded is a member by the record of a machine, in hex.
+type Recorded struct {
+	MemberID    string
+	EtcdCluster string // "" in records of earlier versions
+}
+
+// names reports whether the record is of the member in an identity.
+func (r Recorded) names(i Identity) bool {
+	return r.MemberID == i.MemberID && (r.EtcdCluster == "" || r.EtcdCluster == i.EtcdCluster)
 }
 
 // Decision is the next step, or a refusal.
@@ -154,6 +170,10 @@ func whose(w Want, o Observed, holder Holder) Decision {
 			"machine %s: it is not the newest copy of its data", w.Spec.Name(), since, i.MachineID,
 			w.Last), "attach the volume that the member used last; if it is lost, replace the member "+
 			"(terraform apply -replace=…)")
+	case w.otherMember(o) != "":
+		return refuse(fmt.Sprintf("the volume %s has the data of member %s, and %s", w.Spec.Name(), i.MemberID,
+			w.otherMember(o)), "attach the volume of this member. If it is attached, the state is older than its data: apply "+
+			"with a refresh while the cluster answers. If it is lost, replace the member (terraform apply -replace=…)")
 	case holder == Leaving:
 		return Decision{Action: Release}
 	case holder == Using:
@@ -168,6 +188,24 @@ func whose(w Want, o Observed, holder Holder) Decision {
 	return refuse(fmt.Sprintf("machine %s, which mounted the volume %s at %s, does not answer, so it may still write to "+
 		"it", i.MachineID, w.Spec.Name(), since), "make sure that it cannot write any more: it is deleted or powered off, "+
 		"or the volume is detached from it. Then set volume.fenced = true, and apply again")
+}
+
+// otherMember describes the member that the state or the machine has, if the volume has the data of another one:
+// members that replace each other have the same name, and the same machine. It returns "" if it has not.
+func (w Want) otherMember(o Observed) string {
+	i := *o.Identity
+	recorded := i.MachineID == w.MachineID && w.Recorded != (Recorded{}) // since this machine has had the volume
+	switch {
+	case !i.Has() || w.Restores || o.InPlace() && !w.Data:
+		return ""
+	case recorded && w.Recorded.names(i):
+		return ""
+	case w.LastID != "" && w.LastID != i.MemberID:
+		return "the state has member " + w.LastID
+	case w.LastID == "" && recorded:
+		return fmt.Sprintf("the machine records member %s of etcd cluster %q", w.Recorded.MemberID, w.Recorded.EtcdCluster)
+	}
+	return ""
 }
 
 // mounted returns what is left to do for a volume that may be mounted.

@@ -54,6 +54,9 @@ func TestDecide(t *testing.T) {
 		last   string
 		fenced bool
 		anew   bool
+		lastID string
+		record Recorded
+		empty  bool // its data directory is not there
 		want   Action
 		reason string
 	}{
@@ -158,10 +161,53 @@ func TestDecide(t *testing.T) {
 		"silent and fenced":              {o: attached(identity(there, Member)), last: there, fenced: true, want: Mount},
 		"silent, fenced, mounted here":   {o: inPlace(identity(there, Member)), last: there, fenced: true, want: Mount},
 		"silent, but it had released it": {o: attached(identity(there, Released)), want: Mount},
+
+		"own, by the state": {o: attached(identity(here, Member)), last: here, lastID: "b", want: Mount},
+		"of a member that was replaced": {
+			o: attached(identity(here, Member)), last: here, lastID: "c", record: Recorded{"c", "a"},
+			reason: "has the data of member b, and the state has member c",
+		},
+		"of a member that was replaced, in place": {
+			o: inPlace(identity(here, Member)), last: here, lastID: "c", record: Recorded{"c", "a"},
+			reason: "has the data of member b, and the state has member c",
+		},
+		"of a member that was replaced, without a record": {
+			o: attached(identity(there, Member)), last: there, lastID: "c", fenced: true, reason: "the state has member c",
+		},
+		"of a member that was replaced, where the replacement leaves": {
+			o: attached(identity(there, Member)), last: there, lastID: "c", holder: Leaving, reason: "the state has member c",
+		},
+		"of a member that was replaced, new state": {
+			o: attached(identity(here, Member)), record: Recorded{"c", "a"}, reason: "the machine records member c",
+		},
+		"of an earlier cluster, new state": {
+			o: attached(identity(here, Member)), record: Recorded{"b", "c"}, reason: "the machine records member b",
+		},
+		"of this member, new state, in a record of an earlier version": {
+			o: attached(identity(here, Member)), record: Recorded{MemberID: "b"}, want: Mount,
+		},
+		"of a member that was removed, new state": {
+			o: attached(identity(here, Removed)), record: Recorded{"c", "a"}, want: Mount,
+		},
+		"removed, and the state has another": {o: attached(identity(here, Removed)), last: here, lastID: "c", want: Mount},
+		"joined again, and the apply was cut off": {
+			o: inPlace(identity(here, Member)), last: here, lastID: "c", record: Recorded{"b", "a"}, want: Keep,
+		},
+		"joins again, and the apply was cut off before the record": {
+			o: inPlace(identity(here, Member)), last: here, lastID: "c", empty: true, want: Keep,
+		},
+		"the record is of a time before another machine had it": {
+			o: attached(identity(there, Released)), last: there, lastID: "c", record: Recorded{"b", "a"},
+			reason: "the state has member c",
+		},
+		"a restore replaces its data": {
+			o: inPlace(identity(here, Member)), last: here, lastID: "c", anew: true, want: Keep,
+		},
 	} {
 		w := Want{
 			Spec:      Spec{Device: "/dev/sdb", MountPath: "/srv/etcd", Fenced: c.fenced},
 			ClusterID: "c1", Name: "cp1", MachineID: here, Last: c.last, Restores: c.anew,
+			LastID: c.lastID, Recorded: c.record, Data: c.o.InPlace() && !c.empty,
 		}
 		got := Decide(w, c.o, c.holder)
 		if got.Action != c.want || !strings.Contains(got.Reason, c.reason) || (got.Reason == "") != (c.reason == "") ||
