@@ -12,11 +12,11 @@ import (
 )
 
 // misfits describes why restored data does not belong to the cluster of a bundle: the API
-// servers could not decrypt its secrets, or its workloads trust another certificate. Data
-// that says nothing about either is accepted.
+// servers could not decrypt its objects, or its workloads trust another certificate. Data
+// that says nothing about either is accepted, and so is a certificate that a plugin of KMS has encrypted.
 func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	var words []string
-	for _, value := range slices.Concat(data.Heads, data.Samples) {
+	for _, value := range slices.Concat(data.Heads, data.Samples, [][]byte{data.CA}) {
 		if err := b.Decrypts(value); err != nil && !slices.Contains(words, err.Error()) {
 			words = append(words, err.Error())
 		}
@@ -24,7 +24,8 @@ func misfits(b *pki.Bundle, data machine.Staged, otherCA bool) []string {
 	if otherCA {
 		return words
 	}
-	roots, known := certificatesIn(data.CA), certificatesIn([]byte(b.Known(pki.Kubernetes)))
+	ca, _ := b.Open(data.CA) // or it is in words
+	roots, known := certificatesIn(ca), certificatesIn([]byte(b.Known(pki.Kubernetes)))
 	if len(roots) > 0 && !shareOne(roots, known) {
 		words = append(words, fmt.Sprintf("the data is of a cluster whose root certificate %q is not in the bundle: after a "+
 			"rotation, or for another reason to use it, set accept_other_ca = true in restore", roots[0].Subject.CommonName))

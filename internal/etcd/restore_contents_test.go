@@ -1,9 +1,12 @@
 package etcd
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/nacl/secretbox"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -25,6 +28,14 @@ func TestMisfits(t *testing.T) {
 		return []byte("k8s\x00\n\x12ca.crt\x12" + b.Known(pki.Kubernetes) + "\x1a")
 	}
 	sealed := []byte("k8s:enc:secretbox:v1:key1:abcdefgh")
+	key := [32]byte{1}
+	b.Encryption = pki.Encryption{
+		Kind: pki.Secretbox, Resources: []string{"configmaps"}, Name: "key2", Key: base64.StdEncoding.EncodeToString(key[:]),
+	}
+	boxed := func(value []byte, name string, key [32]byte) []byte {
+		nonce := [24]byte{1}
+		return secretbox.Seal(append([]byte("k8s:enc:secretbox:v1:"+name+":"), nonce[:]...), value, &nonce, &key)
+	}
 	for _, c := range []struct {
 		name    string
 		data    machine.Staged
@@ -48,6 +59,20 @@ func TestMisfits(t *testing.T) {
 		{
 			name: "both", data: machine.Staged{CA: configMap(other), Samples: [][]byte{sealed}},
 			want: []string{`secretbox key "key1"`, "accept_other_ca"},
+		},
+		{name: "this cluster, with encrypted ConfigMaps", data: machine.Staged{CA: boxed(configMap(b), "key2", key)}},
+		{
+			name: "another cluster, with encrypted ConfigMaps",
+			data: machine.Staged{CA: boxed(configMap(other), "key2", key)}, want: []string{"accept_other_ca"},
+		},
+		{
+			name: "ConfigMaps with a key that was dropped", otherCA: true,
+			data: machine.Staged{CA: boxed(configMap(b), "key1", key)}, want: []string{`secretbox key "key1"`},
+		},
+		{
+			name: "ConfigMaps with another key of the same name",
+			data: machine.Staged{CA: boxed(configMap(b), "key2", [32]byte{2})},
+			want: []string{`another secretbox key named "key2"`},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,58 +23,69 @@ const headBytes = 48
 // Decrypts returns why the API servers of the bundle cannot read a value of etcd, or nil. A value
 // that is cut off after headBytes or less is judged by the name of its key alone.
 func (b *Bundle) Decrypts(value []byte) error {
+	_, err := b.Open(value)
+	return err
+}
+
+// Open returns the object in a value of etcd, or why the API servers of the bundle cannot read it. The object is nil if
+// only they can: the value is cut off, or encrypted by a plugin of KMS.
+func (b *Bundle) Open(value []byte) ([]byte, error) {
 	rest, encrypted := bytes.CutPrefix(value, []byte(encryptedPrefix))
 	if !encrypted {
-		return nil
+		return value, nil
 	}
 	parts := bytes.SplitN(rest, []byte(":"), 4)
 	if len(parts) < 4 || len(parts[2]) > longestKeyName {
-		return nil // cut off within the name
+		return nil, nil // cut off within the name
 	}
 	kind, name, content := string(parts[0]), string(parts[2]), parts[3]
 	for _, e := range b.Encryptions() {
 		if string(e.Kind) != kind || e.Name != name {
 			continue
 		}
-		if len(value) <= headBytes || e.opens(content) {
-			return nil
+		if len(value) <= headBytes {
+			return nil, nil
 		}
-		return fmt.Errorf("a secret is encrypted with another %s key named %q than that of the bundle", kind, name)
+		if object, ok := e.open(content); ok {
+			return object, nil
+		}
+		return nil, fmt.Errorf("an object is encrypted with another %s key named %q than that of the bundle", kind, name)
 	}
-	return fmt.Errorf("secrets are encrypted with the %s key %q, which the API servers of the bundle do not have", kind,
-		strings.ToValidUTF8(name, "?"))
+	return nil, fmt.Errorf("objects are encrypted with the %s key %q, which the API servers of the bundle do not have",
+		kind, strings.ToValidUTF8(name, "?"))
 }
 
-// opens reports whether the key decrypts a value. The plugin of KMS is not asked.
-func (e Encryption) opens(content []byte) bool {
+// open decrypts a value with the key. The plugin of KMS is not asked.
+func (e Encryption) open(content []byte) (object []byte, ok bool) {
 	key, err := base64.StdEncoding.DecodeString(e.Key)
 	switch {
 	case e.Kind == KMS:
-		return true
+		return nil, true
 	case err != nil || len(key) != encryptionKeyBytes:
-		return false
+		return nil, false
 	case e.Kind == Secretbox:
 		if len(content) < nonceBytes {
-			return false
+			return nil, false
 		}
-		_, ok := secretbox.Open(nil, content[nonceBytes:], (*[nonceBytes]byte)(content[:nonceBytes]),
+		return secretbox.Open(nil, content[nonceBytes:], (*[nonceBytes]byte)(content[:nonceBytes]),
 			(*[encryptionKeyBytes]byte)(key))
-		return ok
 	}
-	return opensCBC(key, content)
+	return openCBC(key, content)
 }
 
-// opensCBC decrypts the last block and checks its padding. Kubernetes' aescbc has no other check:
-// one of 256 wrong keys passes.
-func opensCBC(key, content []byte) bool {
+// openCBC decrypts a value and checks its padding. Kubernetes' aescbc has no other check: one of 256 wrong keys passes.
+func openCBC(key, content []byte) (object []byte, ok bool) {
 	block, err := aes.NewCipher(key)
 	size := aes.BlockSize
 	if err != nil || len(content) < 2*size || len(content)%size != 0 {
-		return false
+		return nil, false
 	}
-	last := make([]byte, size)
-	cipher.NewCBCDecrypter(block, content[len(content)-2*size:len(content)-size]).
-		CryptBlocks(last, content[len(content)-size:])
-	padding := int(last[size-1])
-	return padding >= 1 && padding <= size && bytes.Count(last[size-padding:], last[size-1:]) == padding
+	object = make([]byte, len(content)-size)
+	cipher.NewCBCDecrypter(block, content[:size]).CryptBlocks(object, content[size:])
+	end := object[len(object)-1:]
+	padding := int(end[0])
+	if padding < 1 || padding > size || bytes.Count(object[len(object)-padding:], end) != padding {
+		return nil, false
+	}
+	return object[:len(object)-padding], true
 }

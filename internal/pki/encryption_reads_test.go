@@ -69,10 +69,16 @@ func TestDecrypts(t *testing.T) {
 		{name: "cut off in the name", encryption: box, value: []byte("k8s:enc:secretbox:v1:ke")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := (&Bundle{Encryption: c.encryption}).Decrypts(c.value)
+			b := &Bundle{Encryption: c.encryption}
+			err := b.Decrypts(c.value)
 			if c.wantErr == "" {
 				if err != nil {
 					t.Error(err)
+				}
+				closed := bytes.HasPrefix(c.value, []byte(encryptedPrefix)) &&
+					(len(c.value) <= headBytes || c.encryption.Kind == KMS)
+				if object, _ := b.Open(c.value); closed != (object == nil) || !closed && string(object) != plainText {
+					t.Errorf("it opens as %q", object)
 				}
 				return
 			}

@@ -324,7 +324,7 @@ func (s *Staged) set(key, value string) (err error) {
 	case "reused":
 		s.Reused = true
 	case "ca":
-		s.CA = decode()
+		s.CA = bytes.TrimSuffix(decode(), []byte("\n")) // of etcdctl
 	case "head":
 		s.Heads = append(s.Heads, decode())
 	case "sample":

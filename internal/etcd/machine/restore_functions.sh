@@ -130,17 +130,39 @@ build() {
   fail "$snapshot cannot be restored by this version of etcd: $(tail -n 3 "$work/log" | cut -c 1-600)"
 }
 
-# report prints what tells whether the data fits the cluster: its root certificate, and how secrets are
-# encrypted. Only the beginning of encrypted values, and three whole ones, leave the machine.
+# see FILE KEY FLAG…: reads from the data into a file.
+see() {
+  seen=$1
+  shift
+  ask get "$@" >"$seen" 2>"$work/log" || fail "the restored data cannot be read: $(tail -n 1 "$work/log" | cut -c 1-600)"
+}
+
+# see_ca reads the ConfigMap with the root certificate into $work/ca, and makes $objects the prefix of what API servers
+# store: /registry, unless they run with another --etcd-prefix.
+see_ca() {
+  ca=configmaps/kube-system/kube-root-ca.crt
+  objects=/registry
+  see "$work/ca" "$objects/$ca" --print-value-only
+  [ ! -s "$work/ca" ] || return 0
+  see "$work/keys" '' --prefix --keys-only
+  other=$(sed -n "s|^\(/.*\)/$ca\$|\1|p" "$work/keys" | head -n 1)
+  rm "$work/keys"
+  [ -n "$other" ] || return 0
+  objects=$other
+  see "$work/ca" "$objects/$ca" --print-value-only
+}
+
+# report prints what tells whether the data fits the cluster: its root certificate, and how objects are encrypted. Only
+# the beginning of encrypted values, and three whole ones of a resource, leave the machine.
 report() {
   printf 'token %s\nsize %s\nsaved %s\nrevision %s\nbump %s\nkeys %s\n' "$token" "$size" "$saved" "$revision" "$bump" \
     "$(printf '%s' "$status" | sed -n 's/.*"totalKey":\([0-9]*\).*/\1/p')"
-  ask get /registry/configmaps/kube-system/kube-root-ca.crt --print-value-only >"$work/ca" 2>"$work/log" ||
-    fail "the restored data cannot be read: $(tail -n 1 "$work/log" | cut -c 1-600)"
+  see_ca
   printf 'ca %s\n' "$(base64 -w 0 "$work/ca")"
-  ask get /registry/secrets/ --prefix --limit=500 --write-out=json >"$work/secrets" 2>"$work/log" ||
-    fail "the restored data cannot be read: $(tail -n 1 "$work/log" | cut -c 1-600)"
-  tr ',' '\n' <"$work/secrets" |
-    sed -n 's/^"value":"\([^"]*\)".*/\1/p' | awk '
-      /^azhzOmVu/ { print "head " substr($0, 1, 64); if (n < 3 && length($0) < 65536) { n++; print "sample " $0 } }'
+  for resource in secrets configmaps; do
+    see "$work/values" "$objects/$resource/" --prefix --limit=500 --write-out=json
+    tr ',' '\n' <"$work/values" |
+      sed -n 's/^"value":"\([^"]*\)".*/\1/p' | awk '
+        /^azhzOmVu/ { print "head " substr($0, 1, 64); if (n < 3 && length($0) < 65536) { n++; print "sample " $0 } }'
+  done
 }

@@ -24,8 +24,8 @@ type lostMember struct {
 }
 
 // newLostMember runs etcd of a release that has been built, as one of three members of
-// which only it is left.
-func newLostMember(t *testing.T, version string) *lostMember {
+// which only it is left. prefix is that of what API servers store.
+func newLostMember(t *testing.T, version, prefix string) *lostMember {
 	t.Helper()
 	cached, err := os.UserCacheDir()
 	if err != nil {
@@ -48,13 +48,13 @@ cd run
 tools=$2
 c() { "$tools/etcdctl" --endpoints=unix://c:1 "$@" 2>/dev/null; }
 until c endpoint health >/dev/null; do sleep 0.1; done
-c put /registry/secrets/a/b k8s:enc:secretbox:v1:key1:abcdefghijklmnopqrstuvwxyz
-c put /registry/configmaps/kube-system/kube-root-ca.crt 'certificate, of the cluster'
+c put "$3/secrets/a/b" k8s:enc:secretbox:v1:key1:abcdefghijklmnopqrstuvwxyz
+c put "$3/configmaps/kube-system/kube-root-ca.crt" 'k8s:enc:secretbox:v1:key2:certificate, of the cluster'
 c snapshot save "$1/good.db"
 c put /registry/pods/late yes
 kill $!
 wait
-`, "sh", dir, m.tools).CombinedOutput()
+`, "sh", dir, m.tools, prefix).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -124,7 +124,7 @@ wait
 func TestStage(t *testing.T) {
 	for _, version := range []string{"3.6.16", "3.5.35"} {
 		t.Run(version, func(t *testing.T) {
-			m := newLostMember(t, version)
+			m := newLostMember(t, version, "/registry")
 			m.damaged(t)
 			m.fromSnapshot(t)
 			m.fromSurvivor(t)
@@ -136,7 +136,7 @@ func TestStage(t *testing.T) {
 // snapshot has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that etcd 3.5
 // serves it, and that etcd 3.6 serves it after an upgrade.
 func TestStageOfNewerRelease(t *testing.T) {
-	newer, older := newLostMember(t, "3.6.16"), newLostMember(t, "3.5.35")
+	newer, older := newLostMember(t, "3.6.16", "/registry"), newLostMember(t, "3.5.35", "/registry")
 	older.snapshot = newer.snapshot
 	older.fromSnapshot(t)
 	older.tools = newer.tools
@@ -197,10 +197,10 @@ func (m *lostMember) fromSnapshot(t *testing.T) {
 	if asked := m.systemd(); asked != "" {
 		t.Errorf("the member was touched: %s", asked)
 	}
-	if staged.Token != "prod-1" || staged.Revision != 3 || !strings.Contains(string(staged.CA), "of the cluster") ||
-		len(staged.Heads) != 1 || !strings.HasPrefix(string(staged.Samples[0]), "k8s:enc:secretbox:v1:key1:") {
+	if staged.Token != "prod-1" || staged.Revision != 3 {
 		t.Errorf("staged %+v", staged)
 	}
+	staged.reports(t)
 	if now := time.Now().UnixMilli(); staged.Revision+staged.Bump < now-60000 || staged.Revision+staged.Bump > now {
 		t.Errorf("revision %d grows by %d", staged.Revision, staged.Bump)
 	}
@@ -221,6 +221,26 @@ func (m *lostMember) fromSnapshot(t *testing.T) {
 	if err != nil || fixed.Bump != 0 {
 		t.Errorf("without a bump: %+v, %v", fixed, err)
 	}
+}
+
+// reports checks what is reported of the objects: how Secrets and ConfigMaps are encrypted, and the root certificate.
+func (s Staged) reports(t *testing.T) {
+	t.Helper()
+	const ca = "k8s:enc:secretbox:v1:key2:certificate, of the cluster"
+	if string(s.CA) != ca || len(s.Heads) != 2 || len(s.Samples) != 2 ||
+		!strings.HasPrefix(string(s.Samples[0]), "k8s:enc:secretbox:v1:key1:") || string(s.Samples[1]) != ca {
+		t.Errorf("staged %+v", s)
+	}
+}
+
+// TestStageOfAnotherPrefix: API servers may run with another --etcd-prefix. Their objects are looked for there.
+func TestStageOfAnotherPrefix(t *testing.T) {
+	m := newLostMember(t, "3.6.16", "/other/prefix")
+	staged, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": m.snapshot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	staged.reports(t)
 }
 
 // fromSurvivor keeps what is only in the log of a member, and leaves its data as it is. Once
