@@ -40,6 +40,9 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	if v != nil || f.HasMember() || f.HoldsVolume(s.Spec) && f.Volume.Identity.Has() {
 		cl.noteExists("a read of member " + s.Name)
 	}
+	if v != nil || f.Data {
+		cl.noteLost(v == nil)
+	}
 	if isGone(s, f, v) {
 		return Status{}, goneProblem(s, v)
 	}

@@ -31,6 +31,7 @@ type reimaged struct {
 	ran     int    // commands
 	staged  string // the key of what was staged
 	hasFile bool   // the snapshot of the restore
+	silent  error  // why it does not answer; nil: it does
 }
 
 func (m *reimaged) Address() string { return m.address }
@@ -38,6 +39,9 @@ func (m *reimaged) Address() string { return m.address }
 func (m *reimaged) Observe(_ context.Context, q host.Query) (host.Facts, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.silent != nil {
+		return host.Facts{}, m.silent
+	}
 	facts := m.facts
 	if q.Script == volume.SearchScript() {
 		facts.Output = m.unmounted

@@ -115,6 +115,7 @@ func (r *etcdMemberResource) ModifyPlan(
 	}
 	r.judgeVersion(ctx, *plan, *state, &resp.Diagnostics)
 	r.planRestore(ctx, *plan, *state, &resp.Diagnostics)
+	r.planLost(ctx, *plan, *state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 

@@ -31,9 +31,9 @@ func restoreSchema() schema.Attribute {
 			"settings for every member and apply all members together. The plan warns of what is lost. A cluster that serves " +
 			"is never restored, and every machine of `peers` must be reachable or listed in the provider's " +
 			"`abandon_unreachable_hosts`. The source is verified before anything changes: its hash and structure, that " +
-			"this version of etcd serves it, and that the bundle's keys decrypt its Secrets. Then the API servers on the " +
-			"members' machines stop, all members' data is archived, one member starts with the restored data as a new " +
-			"cluster, and the others join it. An interrupted restore continues with the next apply. Default: none. A " +
+			"this version of etcd serves it, and that the bundle's keys decrypt its Secrets and ConfigMaps. Then the API " +
+			"servers on the members' machines stop, all members' data is archived, one member starts with the restored data " +
+			"as a new cluster, and the others join it. An interrupted restore continues with the next apply. Default: none. A " +
 			"change of `id` on a cluster that serves is refused; removing it changes nothing. See [When everything is " +
 			"lost](../guides/restore.md).",
 		Attributes: map[string]schema.Attribute{
@@ -196,7 +196,7 @@ func restoreID(object types.Object) types.String {
 // restores remembers the restores that a run has warned of: each concerns all members.
 type restores struct {
 	mu   sync.Mutex
-	seen map[string]bool // by cluster and restore ID
+	seen map[string]bool // by cluster and restore ID, which is "" for a cluster that has lost its quorum
 }
 
 func (r *restores) first(key string) bool {
@@ -214,8 +214,7 @@ func (r *restores) first(key string) bool {
 // serves.
 func (r *etcdMemberResource) planRestore(ctx context.Context, plan, before etcdMemberModel, diags *diag.Diagnostics) {
 	id := restoreID(plan.Restore)
-	if !plan.restoreDue(before) || r.session == nil || r.session.pool == nil || plan.bundle == nil ||
-		!allKnown(plan.Name, plan.ClientURL, id) || !elementsKnown(ctx, plan.Peers) || r.session.versions.hasBegun() ||
+	if !plan.restoreDue(before) || id.IsUnknown() || !r.previews(ctx, plan) ||
 		!r.session.restores.first(plan.bundle.ClusterID+"/"+id.ValueString()) {
 		return
 	}
@@ -231,5 +230,29 @@ func (r *etcdMemberResource) planRestore(ctx context.Context, plan, before etcdM
 		addError(diags, path.Root("restore"), "Restore refused", err)
 	case text != "":
 		diags.AddAttributeWarning(path.Root("restore"), "etcd will be restored", text)
+	}
+}
+
+// previews reports whether a plan can ask the machines about the cluster of m.
+func (r *etcdMemberResource) previews(ctx context.Context, m etcdMemberModel) bool {
+	return r.session != nil && r.session.pool != nil && m.bundle != nil && allKnown(m.Name, m.ClientURL) &&
+		elementsKnown(ctx, m.Peers) && !r.session.versions.hasBegun()
+}
+
+// planLost warns of a cluster that has lost its quorum, if the plan does not restore it: what the members have is
+// otherwise known only when an apply has failed.
+func (r *etcdMemberResource) planLost(ctx context.Context, plan, before etcdMemberModel, diags *diag.Diagnostics) {
+	if plan.restoreDue(before) || !r.previews(ctx, plan) || !r.session.clusters.Lost(plan.bundle.ClusterID) ||
+		!r.session.restores.first(plan.bundle.ClusterID+"/") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	spec := r.spec(ctx, plan, diags)
+	if diags.HasError() {
+		return
+	}
+	if text := r.session.clusters.PreviewLost(ctx, spec); text != "" {
+		diags.AddWarning("etcd does not answer", text)
 	}
 }
