@@ -64,6 +64,15 @@ variable "snapshot_upload" {
   }
 }
 
+variable "snapshot_fetch" {
+  description = <<-EOT
+    Command that fetches the newest uploaded snapshot to the path in SNAPSHOT, for a restore drill every three weeks. Set it when the first snapshot is uploaded. Default: no drill.
+    Example: rclone copyto "backups:prod/$(rclone lsf backups:prod | sort | tail -n 1)" "$SNAPSHOT"
+  EOT
+  type        = string
+  default     = null
+}
+
 variable "snapshot_environment_file" {
   description = "File on each machine with the credentials of the storage, in lines NAME=VALUE. systemd reads it; Terraform never does. Default: none."
   type        = string

@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -41,7 +42,7 @@ func listen(t *testing.T, handler http.Handler) *httptest.Server {
 // operatorAddress is the first address of the lab's network.
 func operatorAddress() string { return shared.lab.Subnet.Masked().Addr().Next().String() }
 
-// storage simulates an object store. A client with the token may upload files.
+// storage simulates an object store. A client with the token may upload files, and get the newest one.
 type storage struct {
 	url, token, dir string
 }
@@ -55,10 +56,22 @@ func newStorage(t *testing.T) *storage {
 	return s
 }
 
-// ServeHTTP stores an uploaded file, once, under the last element of its path.
+// ServeHTTP stores an uploaded file, once, under the last element of its path, or returns the newest one.
 func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPut || r.Header.Get("Authorization") != "Bearer "+s.token {
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+s.token:
 		w.WriteHeader(http.StatusForbidden)
+		return
+	case r.Method == http.MethodGet:
+		newest, err := s.newest()
+		if err != nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		http.ServeFile(w, r, newest)
+		return
+	case r.Method != http.MethodPut:
+		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
 	content, err := io.ReadAll(r.Body)
@@ -72,14 +85,25 @@ func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
+// newest returns the path of the newest file.
+func (s *storage) newest() (string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err == nil && len(entries) == 0 {
+		err = errors.New("nothing was sent")
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(s.dir, entries[len(entries)-1].Name()), nil // their names begin with the time
+}
+
 // restores checks that the newest stored snapshot is complete, which etcdutl verifies by its
 // digest, and that it contains the stored data: in the clear except for Secrets.
 func restores(t *testing.T, s *storage) {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil || len(entries) == 0 {
-		t.Fatalf("nothing was sent: %v", err)
+	snapshot, err := s.newest()
+	if err != nil {
+		t.Fatal(err)
 	}
-	snapshot := filepath.Join(s.dir, entries[len(entries)-1].Name()) // their names begin with the time
 	etcdutl := filepath.Join(shared.components, "etcd-v3.6.16", "etcdutl")
 	restored := filepath.Join(t.TempDir(), "restored")
 	if out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "restore", snapshot, "--data-dir="+

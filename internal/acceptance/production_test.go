@@ -28,7 +28,7 @@ const (
 
 // TestProduction applies examples/production together with what its guide leaves to the
 // operator: a disk for etcd on each machine, an issuer of logins, storage for snapshots with
-// its credentials, a scraper. After the first snapshot is uploaded, the control plane is ready:
+// its credentials, a scraper. After the first snapshot is uploaded and restored by a drill, the control plane is ready:
 // every item of the review passes or is accepted, as far as this computer is fast enough. Then each of
 // the three is used: users log in, a
 // snapshot is restored from the storage alone, and encrypted data is not readable in it.
@@ -67,6 +67,7 @@ func TestProduction(t *testing.T) {
 	for _, name := range names {
 		t.Log(onMachine(t, shared.lab.Machine(name), documentedScript(t, "production", 1)))
 	}
+	restoreDrilled(t, w, remote)
 	review := awaitReady(t, w)
 	expectMissing(t, review)
 	expectContains(t, newUser(t, w).typeCommands(t, documentedScript(t, "production", 0)),
@@ -220,6 +221,19 @@ func configure(t *testing.T, w *workspace.Workspace, names []string, identity *a
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// restoreDrilled sets snapshot_fetch, as the guide says when the first snapshot is uploaded, so that the apply runs a
+// restore drill.
+func restoreDrilled(t *testing.T, w *workspace.Workspace, remote *storage) {
+	t.Helper()
+	if err := w.WriteJSON("drill.auto.tfvars.json", map[string]any{
+		"snapshot_fetch": `curl --fail --silent --show-error --header "Authorization: Bearer $BACKUP_TOKEN" ` +
+			`--output "$SNAPSHOT" "` + remote.url + `/newest"`,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, w)
 }
 
 // reviewNow refreshes. The warnings name exactly the items that neither pass nor are accepted, unless

@@ -72,6 +72,7 @@ func (r reviewData) evidence(now time.Time) readiness.Evidence {
 		e.Drill = &readiness.Drill{
 			Ended: time.Unix(d.Finished, 0), Succeeded: d.Succeeded, Problem: indented(d.Problem),
 			RTO: time.Duration(d.RTO * float64(time.Second)), RPO: time.Duration(d.RPO) * time.Second,
+			Compared: d.Compared,
 		}
 	}
 	if r.etcd.Silence != nil {

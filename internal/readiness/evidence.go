@@ -34,6 +34,7 @@ type Drill struct {
 	Problem   string        // why it failed
 	RTO       time.Duration // until an API server served the snapshot
 	RPO       time.Duration // the age of the snapshot; 0: not known
+	Compared  bool          // with the objects of the live cluster
 }
 
 // Member is one etcd member: its process, its disk, its database.

@@ -44,8 +44,9 @@ var absent = Answer{Status: 404}
 // ready returns a control plane that passes every item. The caller may change it.
 func ready() Evidence {
 	e := Evidence{
-		Now:  now,
-		Etcd: Etcd{Voters: 3, Healthy: 3},
+		Now:   now,
+		Etcd:  Etcd{Voters: 3, Healthy: 3},
+		Drill: &Drill{Ended: now.Add(-time.Hour), Succeeded: true, Compared: true},
 		Endpoint: Endpoint{
 			Address: "10.0.0.100", Balancers: 3, Holders: []string{"cp1"}, InRotation: []string{"cp1", "cp2", "cp3"},
 		},

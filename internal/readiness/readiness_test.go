@@ -128,11 +128,19 @@ func TestJudge(t *testing.T) {
 			scheduled(func([]*Scheduled) {})(e)
 			e.Members[0].Scheduled = nil
 		}, Warn, "not running on cp1"},
-		{"snapshots", "never restored", func(e *Evidence) { e.Drill = nil }, Pass, "no restore drill is recorded"},
+		{
+			"snapshots", "never restored", func(e *Evidence) { e.Drill = nil }, Warn,
+			"no restore drill is recorded (kube_etcd_restore_drill), so whether the uploaded",
+		},
+		{
+			"snapshots", "restored, but not compared", func(e *Evidence) { e.Drill.Compared = false }, Warn,
+			"succeeded in 0.0 s with a snapshot that was 0s old, but was not compared",
+		},
 		{
 			"snapshots", "restored", func(e *Evidence) {
 				e.Drill = &Drill{
 					Ended: now.Add(-30 * 24 * time.Hour), Succeeded: true, RTO: 12500 * time.Millisecond, RPO: time.Hour,
+					Compared: true,
 				}
 			}, Pass, "2026-10-23T12:00:00Z succeeded in 12.5 s with a snapshot that was 1h0m0s old",
 		},
@@ -143,7 +151,7 @@ func TestJudge(t *testing.T) {
 			e.Drill = &Drill{Ended: now.Add(5*time.Minute + time.Second), Succeeded: true}
 		}, Unknown, "in the future"},
 		{"snapshots", "restored by a clock that is ahead", func(e *Evidence) {
-			e.Drill = &Drill{Ended: now.Add(5 * time.Minute), Succeeded: true}
+			e.Drill = &Drill{Ended: now.Add(5 * time.Minute), Succeeded: true, Compared: true}
 		}, Pass, "succeeded"},
 		{"snapshots", "not restorable", func(e *Evidence) {
 			e.Drill = &Drill{Ended: now.Add(-time.Hour), Problem: "it is corrupt"}
@@ -407,6 +415,21 @@ func TestServerWords(t *testing.T) {
 		f := Judge(e)[at]
 		if f.Title != "Three or more API servers "+test.title || !strings.Contains(f.Remedy, test.argument+" the kube_") {
 			t.Errorf("%s: title %q, remedy %q", test.kind, f.Title, f.Remedy)
+		}
+	}
+}
+
+// TestDrillWithoutUploads: where the provider uploads no snapshots, another system may save and restore them.
+func TestDrillWithoutUploads(t *testing.T) {
+	for name, change := range map[string]func(*Member){
+		"no timer":   func(m *Member) { m.Scheduled = nil },
+		"no uploads": func(m *Member) { m.Scheduled = &Scheduled{} },
+	} {
+		e := ready()
+		e.Drill = nil
+		eachMember(change)(&e)
+		if v := judgeDrill(e); v.status != Pass || v.evidence != "no restore drill is recorded (kube_etcd_restore_drill)" {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }

@@ -22,12 +22,16 @@ func judgeSnapshots(e Evidence) verdict {
 	return verdict{worse(saved.status, drilled.status), saved.evidence + "; " + drilled.evidence}
 }
 
-// judgeDrill judges the last restore drill. None is no fault that machines show: a snapshot can be restored
-// elsewhere.
+// judgeDrill judges the last restore drill. Where snapshots are uploaded, there is something that a drill can restore.
+// Otherwise, none is no fault that machines show: another system saves snapshots, and may restore them elsewhere.
 func judgeDrill(e Evidence) verdict {
+	const none = "no restore drill is recorded (kube_etcd_restore_drill)"
 	d := e.Drill
-	if d == nil {
-		return pass("no restore drill is recorded (kube_etcd_restore_drill)")
+	switch {
+	case d == nil && slices.ContainsFunc(e.Members, uploads):
+		return warn("%s, so whether the uploaded snapshots can be restored is not known", none)
+	case d == nil:
+		return pass(none)
 	}
 	at := d.Ended.UTC().Format(time.RFC3339)
 	switch {
@@ -38,9 +42,16 @@ func judgeDrill(e Evidence) verdict {
 	case e.Now.Sub(d.Ended) > oldestDrill:
 		return warn("the last restore drill was at %s, more than %d days ago", at, int(oldestDrill.Hours()/24))
 	}
-	return pass("the restore drill of %s succeeded in %.1f s with a snapshot that was %s old", at, d.RTO.Seconds(),
+	text := fmt.Sprintf("the restore drill of %s succeeded in %.1f s with a snapshot that was %s old", at, d.RTO.Seconds(),
 		d.RPO.Round(time.Second))
+	if !d.Compared {
+		return warn("%s, but was not compared with the live cluster: no live API server answered on its machine", text)
+	}
+	return pass("%s", text)
 }
+
+// uploads reports whether the provider's own timer uploads snapshots from the machine of a member.
+func uploads(m Member) bool { return m.Scheduled != nil && m.Scheduled.Uploads }
 
 // judgeSaved judges the provider's own timer. Of other timers, machines show that they run, and not
 // whether a snapshot arrived elsewhere.
