@@ -131,9 +131,9 @@ func newDefragmentAction() action.Action {
 		name: "etcd_defragment",
 		description: "Releases the free pages of etcd's databases, one member at a time and the leader last. Leadership " +
 			"moves away from a member first, and a replica whose API server uses only that member leaves rotation, so " +
-			"that clients notice nothing. All members must be healthy. A member whose free share is below the limit is " +
-			"skipped. OpenTofu and older versions of Terraform have `maintenance.defragment` of `kube_etcd_member` " +
-			"instead.",
+			"that no client depends on it. Writes may wait for seconds meanwhile. All members must be healthy. A member " +
+			"whose free share is below the limit is skipped. OpenTofu and older versions of Terraform have " +
+			"`maintenance.defragment` of `kube_etcd_member` instead.",
 		attributes: map[string]schema.Attribute{
 			"pki": actionBundle(), "peers": actionPeers(), "endpoint": actionEndpoint(),
 			"additional_endpoints": actionAdditional(),

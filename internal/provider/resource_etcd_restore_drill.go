@@ -96,8 +96,9 @@ func (r *drillResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"ran_on":       computedResult("Name of the member on whose machine it ran."),
 			"completed_at": computedResult("When it ended, RFC 3339."),
 			"rto_seconds": schema.Float64Attribute{Computed: true, MarkdownDescription: "Time from its start until the API " +
-				"server was ready, in seconds: the sum of `steps`. With the low priority of a drill, it is an upper bound of " +
-				"what a restore takes."},
+				"server was ready, in seconds: the sum of `steps`. It is no bound of what a restore takes: the servers of a " +
+				"drill have a low priority, and their etcd does not flush its writes to the disk. A restore also stops API " +
+				"servers, archives the data of the members, and lets the other members join."},
 			"rpo_seconds": schema.Int64Attribute{Computed: true, MarkdownDescription: "Age of the snapshot when the drill " +
 				"started, in seconds; null if it is not known."},
 			"steps": schema.MapAttribute{Computed: true, ElementType: types.Float64Type, MarkdownDescription: "Seconds of " +
