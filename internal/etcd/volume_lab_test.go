@@ -331,6 +331,8 @@ func (d *disks) repairs(name, want, script string, restarts bool) {
 func (d *disks) drifts(name string) {
 	d.t.Helper()
 	identity := volumePlace + "/" + volume.IdentityFile
+	d.sh(name, "sed -i 's/\"member_id\": .*/\"member_id\": \"abc\",/' "+identity)
+	d.refusesMove(d.specs[name], "has the data of member abc")
 	d.repairs(name, volume.IdentityFile+" is missing", "rm "+identity, false)
 	const rename = "sed -i 's/\"name\": .*/\"name\": \"%s\",/' %s"
 	d.sh(name, fmt.Sprintf(rename, "other", identity))
