@@ -44,16 +44,22 @@ func TestExternalEndpoint(t *testing.T) {
 	t.Run("a balancer whose check has the wrong path", func(t *testing.T) {
 		startBalancer(t, services.HAProxy, lb, targetsOn("cp1"), "/no-such-path")
 		expectContains(t, refused(t, w), `Replica cp1 not in rotation at endpoint`,
-			`does not answer, although a replica is ready`, `checks them by HTTPS with the path /readyz`)
+			`does not answer, although a replica is ready`, `checks them by HTTPS with the path /readyz`,
+			`terraform untaint ADDRESS`)
 	})
 	t.Run("create", func(t *testing.T) {
 		startBalancer(t, services.HAProxy, lb, targetsOn("cp1"), "/readyz")
 		// The replica serves by now, and it is the only one.
-		expectContains(t, refused(t, w), "The plan replaces all control-plane replicas", "terraform untaint")
+		expectContains(t, refused(t, w), "The plan replaces all control-plane replicas", "terraform untaint ADDRESS")
+		const running = "systemctl show --property MainPID --value kube-apiserver.service"
+		before := onMachine(t, shared.lab.Machine("cp1"), running)
 		if _, err := w.Run(t.Context(), "untaint", inModule(replicaAddress("cp1"))); err != nil {
 			t.Fatal(err)
 		}
 		apply(t, w)
+		if now := onMachine(t, shared.lab.Machine("cp1"), running); now != before {
+			t.Errorf("the API server was restarted: it was the process %s, and is %s", before, now)
+		}
 		onMachine(t, shared.lab.Machine("cp1"), `grep -q -- '--shutdown-delay-duration=5s' `+
 			`/etc/systemd/system/kube-apiserver.service && test ! -e /etc/haproxy/kube`)
 	})

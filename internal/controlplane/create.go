@@ -98,7 +98,26 @@ func (r *Replicas) create(ctx context.Context, s Spec) (status Status, adopted b
 		}
 	}
 	status, err = enterRotation(ctx, s, d.agents)
-	return status, false, err
+	return status, false, notRegistered(s, err)
+}
+
+// notRegistered returns the failure of the step after which a replica exists: Terraform marks it as tainted, because a
+// provider cannot do otherwise, and would replace it. nil stays nil.
+func notRegistered(s Spec, err error) error {
+	if err == nil {
+		return nil
+	}
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		p = &problem.Problem{
+			Summary: "Control-plane replica not registered", Host: s.Machine(), Cause: err.Error(), Err: err,
+			Next: "fix the cause, then apply again",
+		}
+		err = p
+	}
+	p.Unchanged = "the replica, which runs and is in the state. Terraform marks it as tainted: the next apply replaces it."
+	p.Next = strings.TrimPrefix(strings.TrimSuffix(p.Next, ".")+"; "+problem.Untaint, "; ")
+	return err
 }
 
 // checkBarriers returns an error if clients would not reach the API server on its machine, or agents

@@ -126,7 +126,7 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 func (st *keepReason) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
 		Summary: "Last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err,
-		Next:  st.next,
+		Next:  st.next + " If Terraform replaces it because its create failed: " + problem.Untaint,
 		Cause: "no other replica serves, and " + st.why,
 	}
 	var refusal *problem.Problem

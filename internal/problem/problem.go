@@ -59,6 +59,9 @@ func unlabelled(text string) string { return label.ReplaceAllString(text, "  $0"
 // Nothing is the Unchanged text of a refusal that came before the first change.
 const Nothing = "nothing was changed."
 
+// Untaint is the next step for an object that a failed Create has left tainted and that is to be kept.
+const Untaint = "to keep it, run terraform untaint ADDRESS (its address in Terraform), and then apply."
+
 // Untouched reports whether err is a refusal before the first change, so that there
 // is nothing to record or to clean up.
 func Untouched(err error) bool {

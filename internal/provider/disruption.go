@@ -237,7 +237,7 @@ func (g *group) check(diags *diag.Diagnostics) {
 		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("none of the serving ones would remain: %s.", who),
 			moved+"use two applies, so that at least one keeps serving: change or replace some of them first (for "+
 				"example with -target), and the rest when these serve. To replace a single one, add another one "+
-				"first. One that is tainted and serves by now is kept with terraform untaint.")
+				"first. If one is tainted because its create failed, and serves by now: "+problem.Untaint)
 	case g.protected:
 		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("removing all of %s ends the cluster, and "+
 			"deletion_protection is enabled.", who), pki.AllowDeletion)
