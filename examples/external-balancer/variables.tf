@@ -9,8 +9,8 @@ variable "endpoint_address" {
 }
 
 variable "health_check" {
-  description = "How the balancer checks the machines: the time between two checks, and the number of failed ones after which it sends no more requests."
-  type        = object({ interval = optional(string, "2s"), threshold = optional(number, 3) })
+  description = "How the balancer checks the machines: the time between two checks, the number of failed ones after which it sends no more requests, and the number of successful ones after which it sends them (healthy_threshold; by default the same)."
+  type        = object({ interval = optional(string, "2s"), threshold = optional(number, 3), healthy_threshold = optional(number) })
   default     = {}
 }
 

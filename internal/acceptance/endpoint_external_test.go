@@ -219,6 +219,7 @@ func expectFed(t *testing.T, w *workspace.Workspace, names ...string) {
 	}
 	want = map[string]any{"targets": targets, "health_check": map[string]any{
 		"protocol": "HTTPS", "path": "/readyz", "tls_name": "kubernetes", "interval": "500ms", "threshold": 2.0,
+		"healthy_threshold": 2.0,
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the other resource has %v, want %v", got, want)

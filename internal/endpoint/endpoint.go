@@ -52,7 +52,10 @@ type Registration struct {
 	// DetectionTime is how long the endpoint sends requests to a replica that is not ready any
 	// more. Zero if the provider takes it out of rotation before.
 	DetectionTime time.Duration `json:"detection_time,omitempty"`
-	TargetPort    int           `json:"target_port,omitempty"` // of an external endpoint: the API servers' own
+	// HealthyTime is how long the endpoint sends no requests yet to a replica that has become ready. Zero is
+	// DetectionTime. Read it with EntryTime.
+	HealthyTime time.Duration `json:"healthy_time,omitempty"`
+	TargetPort  int           `json:"target_port,omitempty"` // of an external endpoint: the API servers' own
 	// ProbeFrom is the address of the machine from which the endpoint is probed. "" is this computer.
 	ProbeFrom string `json:"probe_from,omitempty"`
 	Zone      *Zone  `json:"zone,omitempty"` // of a dns endpoint; nil for other kinds
@@ -210,6 +213,9 @@ func (r Registration) Addresses() []string {
 	}
 	return append(first, r.Further...)
 }
+
+// EntryTime returns how long it takes until a replica that has become ready is in rotation.
+func (r Registration) EntryTime() time.Duration { return cmp.Or(r.HealthyTime, r.DetectionTime) }
 
 // LongestDetection returns the longest DetectionTime of all endpoints.
 func (r Registration) LongestDetection() time.Duration {

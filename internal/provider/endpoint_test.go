@@ -228,6 +228,53 @@ func TestImportExternal(t *testing.T) {
 	}
 }
 
+// TestHealthyThreshold: the registration has the time, the import reads the same again, and the balancer is told.
+func TestHealthyThreshold(t *testing.T) {
+	here, _ := twoClusters(t)
+	expectRegistration(t, here, map[string]any{
+		"address": "api.example.com", "port": int64(443), "external.targets": map[string]string{"cp1": "10.0.0.11"},
+		"external.target_port": int64(6443), "external.health_check.interval": "2s",
+		"external.health_check.threshold": int64(3), "external.health_check.healthy_threshold": int64(5),
+		"drain_timeout": "10s", "pki": bundleText(t, here),
+	}, endpoint.Registration{
+		Kind: endpoint.External, Address: "api.example.com", Port: 443, Hosts: map[string]string{"cp1": "10.0.0.11"},
+		DrainTimeout: 10 * time.Second, DetectionTime: 6 * time.Second, HealthyTime: 10 * time.Second, TargetPort: 6443,
+		ClusterID: here.ClusterID,
+	})
+}
+
+// TestBackendHealthyThreshold: the balancer is told a number in any case, and nothing while it is unknown.
+func TestBackendHealthyThreshold(t *testing.T) {
+	for name, c := range map[string]struct {
+		healthy types.Int64
+		want    types.Int64
+	}{
+		"null": {types.Int64Null(), types.Int64Value(3)}, "set": {types.Int64Value(5), types.Int64Value(5)},
+		"unknown": {types.Int64Unknown(), types.Int64Null()},
+	} {
+		state := importedState(t, endpointSchema(t.Context()), map[string]any{
+			"address": "api.example.com", "port": int64(443), "external.targets": map[string]string{"cp1": "10.0.0.11"},
+			"external.target_port": int64(6443), "external.health_check.interval": "2s",
+			"external.health_check.threshold": int64(3), "external.health_check.healthy_threshold": c.healthy,
+			"drain_timeout": "10s",
+		})
+		var m endpointModel
+		diags := state.Get(t.Context(), &m)
+		m.planRegistration(t.Context(), types.StringValue("a"), &diags)
+		if c.healthy.IsUnknown() {
+			if !m.Backend.IsUnknown() || !m.Registration.IsUnknown() {
+				t.Errorf("%s: backend %s, registration %s", name, m.Backend, m.Registration)
+			}
+			continue
+		}
+		var backend externalBackendModel
+		diags.Append(objectAs(t, m.Backend, &backend)...)
+		if diags.HasError() || !backend.HealthCheck.Healthy.Equal(c.want) {
+			t.Errorf("%s: %+v, %v", name, backend, diags)
+		}
+	}
+}
+
 // expectRegistration checks what follows from the arguments of an endpoint, and that the import from the registration
 // of one of its replicas gives the same again. It returns the registration.
 func expectRegistration(

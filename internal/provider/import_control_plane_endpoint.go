@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/dns"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/haproxy"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/kubevip"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -186,14 +187,15 @@ func importRegistration(i importer, registration endpoint.Registration) {
 	i.set("registration", object)
 }
 
-// importExternal sets the attribute external. The interval and the threshold are not known, only
-// their product: it is divided by the default threshold.
+// importExternal sets the attribute external. The interval and the thresholds are not known, only their products.
 func importExternal(i importer, registration endpoint.Registration) {
 	i.set("external.targets", registration.Hosts)
 	i.set("external.target_port", int64(registration.TargetPort))
 	i.set("external.probe_from", stringOrNull(registration.ProbeFrom))
-	i.set("external.health_check.interval", durationText(registration.DetectionTime/defaultCheckThreshold))
-	i.set("external.health_check.threshold", int64(defaultCheckThreshold))
+	check := external.HealthCheckOf(registration, defaultCheckThreshold)
+	i.set("external.health_check.interval", durationText(check.Interval))
+	i.set("external.health_check.threshold", int64(check.Threshold))
+	i.set("external.health_check.healthy_threshold", intOrNull(check.Healthy))
 }
 
 // importDNS sets the attribute dns.

@@ -167,6 +167,7 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		Kind:          stringOrNull(string(r.Kind)),
 		TargetPort:    intOrNull(r.TargetPort),
 		DetectionTime: durationText(r.DetectionTime),
+		HealthyTime:   durationText(r.HealthyTime),
 		ProbeFrom:     stringOrNull(r.ProbeFrom),
 		Hooks:         types.ObjectNull(hooksTypes), // no machine has them
 		Zone:          zoneObject(ctx, r.Zone, &diags),

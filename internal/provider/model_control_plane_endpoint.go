@@ -133,6 +133,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 		registration.Kind = types.StringValue(string(endpoint.External))
 		registration.Hosts, registration.TargetPort = arguments.Targets, arguments.TargetPort
 		registration.DetectionTime = durationText(spec.HealthCheck.DetectionTime())
+		registration.HealthyTime = durationText(spec.HealthCheck.HealthyTime())
 		registration.ProbeFrom, registration.Hooks = arguments.ProbeFrom, arguments.Hooks
 	}
 	if registration.Address6.IsUnknown() || !elementsKnown(ctx, registration.Further) || !allKnown(registration.Hosts) ||

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
@@ -27,6 +28,7 @@ type externalModel struct {
 type healthCheckModel struct {
 	Interval  types.String `tfsdk:"interval"`
 	Threshold types.Int64  `tfsdk:"threshold"`
+	Healthy   types.Int64  `tfsdk:"healthy_threshold"` // null is Threshold
 }
 
 // externalBackendModel is what an external balancer needs.
@@ -41,13 +43,14 @@ type backendHealthModel struct {
 	TLSName   types.String `tfsdk:"tls_name"`
 	Interval  types.String `tfsdk:"interval"`
 	Threshold types.Int64  `tfsdk:"threshold"`
+	Healthy   types.Int64  `tfsdk:"healthy_threshold"`
 }
 
 var externalBackendTypes = map[string]attr.Type{
 	"targets": types.MapType{ElemType: types.StringType},
 	"health_check": types.ObjectType{AttrTypes: map[string]attr.Type{
 		"protocol": types.StringType, "path": types.StringType, "tls_name": types.StringType,
-		"interval": types.StringType, "threshold": types.Int64Type,
+		"interval": types.StringType, "threshold": types.Int64Type, "healthy_threshold": types.Int64Type,
 	}},
 }
 
@@ -88,7 +91,9 @@ func (m externalModel) healthCheck(ctx context.Context, diags *diag.Diagnostics)
 	if err != nil {
 		addInvalid(diags, path.Root("external").AtName("health_check").AtName("interval"), "Invalid duration", err)
 	}
-	return external.HealthCheck{Interval: interval, Threshold: int(check.Threshold.ValueInt64())}
+	return external.HealthCheck{
+		Interval: interval, Threshold: int(check.Threshold.ValueInt64()), Healthy: int(check.Healthy.ValueInt64()),
+	}
 }
 
 // spec returns the part of the spec that the attribute describes.
@@ -120,6 +125,7 @@ func (m endpointModel) backend(ctx context.Context, diags *diag.Diagnostics) typ
 			Protocol: types.StringValue("HTTPS"), Path: types.StringValue(targets.HealthCheckPath),
 			TLSName: types.StringValue(servingName), Interval: durationText(spec.HealthCheck.Interval),
 			Threshold: types.Int64Value(int64(spec.HealthCheck.Threshold)),
+			Healthy:   types.Int64Value(int64(cmp.Or(spec.HealthCheck.Healthy, spec.HealthCheck.Threshold))),
 		},
 	})
 	diags.Append(more...)

@@ -35,6 +35,7 @@ type registrationModel struct {
 	Kind          types.String `tfsdk:"kind"` // null is haproxy
 	TargetPort    types.Int64  `tfsdk:"target_port"`
 	DetectionTime types.String `tfsdk:"detection_time"`
+	HealthyTime   types.String `tfsdk:"healthy_time"` // null is detection_time
 	ProbeFrom     types.String `tfsdk:"probe_from"`
 	Hooks         types.Object `tfsdk:"hooks"`
 	Zone          types.Object `tfsdk:"zone"`
@@ -82,6 +83,7 @@ var registrationTypes = map[string]attr.Type{
 	"kind":           types.StringType,
 	"target_port":    types.Int64Type,
 	"detection_time": types.StringType,
+	"healthy_time":   types.StringType,
 	"probe_from":     types.StringType,
 	"hooks":          types.ObjectType{AttrTypes: hooksTypes},
 	"zone":           types.ObjectType{AttrTypes: zoneTypes},
@@ -191,10 +193,15 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 	if err != nil {
 		addError(diags, attributePath("endpoint.drain_timeout"), "Invalid duration", err)
 	}
-	var detection time.Duration
+	var detection, healthy time.Duration
 	if !model.DetectionTime.IsNull() {
 		if detection, err = parseDuration(model.DetectionTime); err != nil {
 			addError(diags, attributePath("endpoint.detection_time"), "Invalid duration", err)
+		}
+	}
+	if !model.HealthyTime.IsNull() {
+		if healthy, err = parseDuration(model.HealthyTime); err != nil {
+			addError(diags, attributePath("endpoint.healthy_time"), "Invalid duration", err)
 		}
 	}
 	return endpoint.Registration{
@@ -209,6 +216,7 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		ClusterID:     model.ClusterID.ValueString(),
 		TargetPort:    int(model.TargetPort.ValueInt64()),
 		DetectionTime: detection,
+		HealthyTime:   healthy,
 		ProbeFrom:     model.ProbeFrom.ValueString(),
 		Hooks:         hooksOf(ctx, model.Hooks, diags),
 		Zone:          zoneOf(ctx, model.Zone, diags),

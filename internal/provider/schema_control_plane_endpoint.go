@@ -215,6 +215,8 @@ func endpointComputed() map[string]schema.Attribute {
 				},
 				"detection_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
 					"balancer sends requests to a replica that is not ready any more."},
+				"healthy_time": schema.StringAttribute{Computed: true, MarkdownDescription: "How long an external " +
+					"balancer sends no requests yet to a replica that has become ready. Null is `detection_time`."},
 				"probe_from": schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the machine from " +
 					"which an external endpoint is probed, or the name servers of a dns endpoint are asked."},
 				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica " +

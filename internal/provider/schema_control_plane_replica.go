@@ -192,6 +192,11 @@ func registrationArguments() map[string]schema.Attribute {
 				"more, such as `6s`. Default: none. `--shutdown-delay-duration` of the API server exceeds it. A " +
 				"change restarts the API servers, one replica at a time.",
 		},
+		"healthy_time": schema.StringAttribute{
+			Optional: true, Validators: []validator.String{durationValidator()},
+			MarkdownDescription: "How long an external balancer sends no requests yet to a replica that has become ready, " +
+				"such as `10s`. Default: `detection_time`. A change restarts nothing.",
+		},
 		"probe_from": schema.StringAttribute{
 			Optional: true, MarkdownDescription: "Address of the machine from which an external endpoint is probed, or " +
 				"the name servers of a dns endpoint are asked. Default: none.",

@@ -19,7 +19,9 @@ const (
 	defaultCheckThreshold = 3
 )
 
-var healthCheckTypes = map[string]attr.Type{"interval": types.StringType, "threshold": types.Int64Type}
+var healthCheckTypes = map[string]attr.Type{
+	"interval": types.StringType, "threshold": types.Int64Type, "healthy_threshold": types.Int64Type,
+}
 
 func externalSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
@@ -48,10 +50,12 @@ func externalSchema() schema.Attribute {
 				Optional: true, Computed: true,
 				Default: objectdefault.StaticValue(types.ObjectValueMust(healthCheckTypes, map[string]attr.Value{
 					"interval": types.StringValue(defaultCheckInterval), "threshold": types.Int64Value(defaultCheckThreshold),
+					"healthy_threshold": types.Int64Null(),
 				})),
 				MarkdownDescription: "How the balancer is set to check the targets. A stopping API server keeps serving " +
 					"for `interval` times `threshold` (at most one minute) and two seconds. Wrong values lose requests. " +
-					"Default: three checks, two seconds apart. A change restarts the API servers, one replica at a time.",
+					"Default: three checks, two seconds apart. A change of `interval` or `threshold` restarts the API servers, " +
+					"one replica at a time.",
 				Attributes: map[string]schema.Attribute{
 					"interval": schema.StringAttribute{
 						Optional: true, Computed: true, Default: stringdefault.StaticString(defaultCheckInterval),
@@ -63,7 +67,14 @@ func externalSchema() schema.Attribute {
 						Optional: true, Computed: true, Default: int64default.StaticInt64(defaultCheckThreshold),
 						Validators: []validator.Int64{int64validator.AtLeast(1)},
 						MarkdownDescription: "Failed checks in a row after which the balancer sends a target no more " +
-							"requests, and successful ones after which it sends them again. Default `3`.",
+							"requests. Default `3`.",
+					},
+					"healthy_threshold": schema.Int64Attribute{
+						Optional: true, Validators: []validator.Int64{int64validator.Between(1, 3000)},
+						MarkdownDescription: "Successful checks in a row after which the balancer sends a target requests. " +
+							"A change of a replica ends `interval` times `healthy_threshold` (at most five minutes) after it is " +
+							"ready, and only then the next one leaves rotation. Default: `threshold`. A change restarts nothing; " +
+							"replicas only record it.",
 					},
 				},
 			},
@@ -127,6 +138,9 @@ func externalBackendSchema() schema.Attribute {
 					"interval": text("As in `external.health_check`."),
 					"threshold": schema.Int64Attribute{
 						Computed: true, MarkdownDescription: "As in `external.health_check`.",
+					},
+					"healthy_threshold": schema.Int64Attribute{
+						Computed: true, MarkdownDescription: "As in `external.health_check`, or `threshold`.",
 					},
 				},
 			},

@@ -75,7 +75,7 @@ variable "endpoint" {
       textfile_directory = optional(string)
     }))
     external = optional(object({
-      health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3) }), {})
+      health_check = optional(object({ interval = optional(string, "2s"), threshold = optional(number, 3), healthy_threshold = optional(number) }), {})
       probe_from   = optional(string)
       hooks        = optional(object({ register = optional(list(string)), drain = optional(list(string)), deregister = optional(list(string)), status = optional(list(string)) }))
     }))

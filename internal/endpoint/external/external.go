@@ -23,11 +23,39 @@ import (
 type HealthCheck struct {
 	Interval  time.Duration // between two checks
 	Threshold int           // this many failed checks in a row take a target out of rotation
+	Healthy   int           // this many successful ones put it into rotation; 0 is Threshold
 }
 
 // DetectionTime is the longest time until the balancer sends no more requests to a target that is
 // not ready.
 func (h HealthCheck) DetectionTime() time.Duration { return h.Interval * time.Duration(h.Threshold) }
+
+// HealthyTime is the longest time until the balancer sends requests to a target that has become ready. Zero is
+// DetectionTime, also if both are the same: a registration has one form of the same meaning.
+func (h HealthCheck) HealthyTime() time.Duration {
+	if h.Healthy == h.Threshold {
+		return 0
+	}
+	return h.Interval * time.Duration(h.Healthy)
+}
+
+// HealthCheckOf returns a health check with the times of a registration, which does not have its interval. It has the
+// usual threshold, unless only another interval has both times as multiples: then the longest such one.
+func HealthCheckOf(r endpoint.Registration, usual int) HealthCheck {
+	interval := r.DetectionTime / time.Duration(usual)
+	if interval <= 0 || r.HealthyTime != 0 && (r.HealthyTime%interval != 0 || r.DetectionTime%interval != 0) {
+		interval = r.DetectionTime
+		for rest := r.HealthyTime; rest > 0; {
+			interval, rest = rest, interval%rest
+		}
+	}
+	if interval <= 0 {
+		return HealthCheck{Threshold: usual}
+	}
+	return HealthCheck{
+		Interval: interval, Threshold: int(r.DetectionTime / interval), Healthy: int(r.HealthyTime / interval),
+	}
+}
 
 // Spec is the wanted state of one endpoint.
 type Spec struct {
@@ -48,7 +76,7 @@ func (s Spec) Registration() endpoint.Registration {
 		Kind: endpoint.External, ClusterID: s.ClusterID, Address: s.Address, Hosts: s.Targets,
 		Port:         cmp.Or(s.Port, endpoint.DefaultPort),
 		DrainTimeout: s.DrainTimeout, DetectionTime: s.HealthCheck.DetectionTime(), ProbeFrom: s.ProbeFrom, Hooks: s.Hooks,
-		TargetPort: cmp.Or(s.TargetPort, endpoint.DefaultPort),
+		TargetPort: cmp.Or(s.TargetPort, endpoint.DefaultPort), HealthyTime: s.HealthCheck.HealthyTime(),
 	}
 }
 

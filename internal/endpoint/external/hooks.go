@@ -166,14 +166,18 @@ var errRotation = errors.New("the hook status reports another state than wanted"
 // waitForRotation returns when the balancer has taken the replica in or out: when the hook status
 // says so or, without it, when the balancer had the time to notice.
 func (r *Registrar) waitForRotation(ctx context.Context, t targets.Target, in bool) error {
+	notices := r.DetectionTime
+	if in {
+		notices = r.EntryTime()
+	}
 	if len(r.Hooks.Status) == 0 {
 		select {
-		case <-time.After(r.DetectionTime):
+		case <-time.After(notices):
 		case <-ctx.Done():
 		}
 		return ctx.Err()
 	}
-	return targets.WaitUntil(ctx, r.DetectionTime+hookTimeout, func(ctx context.Context) error {
+	return targets.WaitUntil(ctx, notices+hookTimeout, func(ctx context.Context) error {
 		status, _, err := r.status(ctx, t)
 		if err == nil && *status.InRotation != in {
 			err = fmt.Errorf("%w: in_rotation is %t (%s)", errRotation, *status.InRotation, problem.Line(status.Reason))

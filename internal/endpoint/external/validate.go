@@ -13,6 +13,9 @@ import (
 // maxDetectionTime limits the time that every stop of an API server takes.
 const maxDetectionTime = time.Minute
 
+// maxHealthyTime limits the time that every return of a replica to rotation takes.
+const maxHealthyTime = 5 * time.Minute
+
 // ValidateRegistration checks a registration that a machine has recorded.
 func ValidateRegistration(r endpoint.Registration) error {
 	_, probeErr := netip.ParseAddr(r.ProbeFrom)
@@ -21,7 +24,8 @@ func ValidateRegistration(r endpoint.Registration) error {
 	}
 	check := HealthCheck{Interval: r.DetectionTime, Threshold: 1}
 	return errors.Join(targets.ValidateAddress(r.Address), targets.Validate(r.Address, r.Hosts),
-		endpoint.ValidatePort(r.Port), endpoint.ValidatePort(r.TargetPort), ValidateHealthCheck(check), probeErr)
+		endpoint.ValidatePort(r.Port), endpoint.ValidatePort(r.TargetPort), ValidateHealthCheck(check),
+		validateHealthyTime(r.HealthyTime), probeErr)
 }
 
 // ValidateHealthCheck checks the balancer's settings.
@@ -34,6 +38,16 @@ func ValidateHealthCheck(h HealthCheck) error {
 	case h.DetectionTime() > maxDetectionTime:
 		return fmt.Errorf("the balancer takes %s to find out that a replica is not ready: each stop of an API server takes "+
 			"that long, and more than %s is not supported", h.DetectionTime(), maxDetectionTime)
+	case h.Healthy < 0:
+		return fmt.Errorf("healthy_threshold %d is less than 1", h.Healthy)
+	}
+	return validateHealthyTime(h.HealthyTime())
+}
+
+func validateHealthyTime(d time.Duration) error {
+	if d < 0 || d > maxHealthyTime {
+		return fmt.Errorf("the balancer takes %s to find out that a replica is ready: each change of a replica takes that "+
+			"long, and more than %s is not supported", d, maxHealthyTime)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ func TestValidate(t *testing.T) {
 		"slow check": {func(s *Spec) {
 			s.HealthCheck = HealthCheck{Interval: 30 * time.Second, Threshold: 3}
 		}, "each stop of an API server takes that long"},
+		"negative":      {func(s *Spec) { s.HealthCheck.Healthy = -1 }, "less than 1"},
+		"slow to enter": {func(s *Spec) { s.HealthCheck.Healthy = 200 }, "each change of a replica takes that long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := good
@@ -59,6 +61,8 @@ func TestValidateRegistration(t *testing.T) {
 		"port":        func(r *endpoint.Registration) { r.Port = 70000 },
 		"target port": func(r *endpoint.Registration) { r.TargetPort = -1 },
 		"detection":   func(r *endpoint.Registration) { r.DetectionTime = 300 * time.Hour },
+		"healthy":     func(r *endpoint.Registration) { r.HealthyTime = 300 * time.Hour },
+		"negative":    func(r *endpoint.Registration) { r.HealthyTime = -time.Second },
 		"probe":       func(r *endpoint.Registration) { r.ProbeFrom = "operator.example.com" },
 	} {
 		r := good

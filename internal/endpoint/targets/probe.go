@@ -31,8 +31,8 @@ const HealthCheckPath = "/readyz"
 const (
 	// probeTimeout limits one request of HealthCheckPath. Some of its checks wait for etcd.
 	probeTimeout = 5 * time.Second
-	// answerTimeout is how long an endpoint may take to answer, in addition to the detection
-	// time, when a replica is ready.
+	// answerTimeout is how long an endpoint may take to answer, in addition to the time until a
+	// replica that is ready is in rotation.
 	answerTimeout = 30 * time.Second
 )
 
@@ -70,7 +70,7 @@ func (s *Set) Resolves(ctx context.Context) error {
 
 // WaitUntilAnswers returns when the endpoint answers, or why it does not.
 func (s *Set) WaitUntilAnswers(ctx context.Context) error {
-	err := WaitUntil(ctx, s.DetectionTime+answerTimeout, s.Answers)
+	err := WaitUntil(ctx, s.EntryTime()+answerTimeout, s.Answers)
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%s does not answer, although a replica is ready: %w", s.BaseURL(), err)
 	}

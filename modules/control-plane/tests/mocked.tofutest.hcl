@@ -38,6 +38,7 @@ mock_provider "kube" {
         kind           = "haproxy"
         target_port    = 6443
         detection_time = "6s"
+        healthy_time   = "6s"
         probe_from     = ""
         hooks          = { register = [], drain = [], deregister = [], status = [] }
         zone = {

@@ -395,7 +395,7 @@ run "rejects_a_machine_at_the_endpoint_address" {
 run "external" {
   command = plan
   variables {
-    endpoint = { address = "api.example.com", external = { health_check = { interval = "1s", threshold = 4 }, probe_from = "10.0.0.9", hooks = { drain = ["./pool", "disable"] } } }
+    endpoint = { address = "api.example.com", external = { health_check = { interval = "1s", threshold = 4, healthy_threshold = 8 }, probe_from = "10.0.0.9", hooks = { drain = ["./pool", "disable"] } } }
     machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] }, etcd1 = { address = "10.0.0.21", roles = ["etcd"] } }
   }
   assert {
@@ -403,7 +403,7 @@ run "external" {
     error_message = "The targets are the machines with the role replica, and no machine needs the role balancer."
   }
   assert {
-    condition     = kube_control_plane_endpoint.this.external.health_check.threshold == 4 && kube_control_plane_endpoint.this.external.probe_from == "10.0.0.9" && kube_control_plane_endpoint.this.external.hooks.drain == tolist(["./pool", "disable"])
+    condition     = kube_control_plane_endpoint.this.external.health_check.threshold == 4 && kube_control_plane_endpoint.this.external.health_check.healthy_threshold == 8 && kube_control_plane_endpoint.this.external.probe_from == "10.0.0.9" && kube_control_plane_endpoint.this.external.hooks.drain == tolist(["./pool", "disable"])
     error_message = "The settings of the balancer reach the resource."
   }
   assert {

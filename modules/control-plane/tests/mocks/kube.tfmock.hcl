@@ -42,6 +42,7 @@ mock_resource "kube_control_plane_endpoint" {
       kind           = "haproxy"
       target_port    = 6443
       detection_time = "6s"
+      healthy_time   = "6s"
       probe_from     = ""
       hooks          = { register = [], drain = [], deregister = [], status = [] }
       zone = {
