@@ -23,7 +23,6 @@ const namespaceWait = 30 * time.Second
 type NodeBootstrap struct {
 	nodebootstrap.Settings
 	Registrar Registrar
-	Adopt     bool // take over objects of other field managers
 }
 
 // NodeBootstrapStatus is what was observed.
@@ -40,6 +39,7 @@ type existing struct {
 	current  map[string]any // nil if there is none
 	owned    bool
 	others   []string
+	unkept   error // why its fields cannot be kept
 }
 
 // ownedAlone reports whether the object exists, and nobody else manages it.
@@ -61,6 +61,7 @@ func observeObjects(ctx context.Context, api objectsAPI, s nodebootstrap.Setting
 		e := existing{wanted: object, unwanted: i >= wanted, current: current}
 		if current != nil {
 			e.owned, e.others = nodebootstrap.Owners(current)
+			e.wanted, e.unkept = s.Adopted(object, current)
 		}
 		out = append(out, e)
 	}
@@ -95,7 +96,11 @@ func objectDrift(current []existing) []string {
 			}
 			continue
 		}
-		out = append(out, e.wanted.Differences(e.current)...)
+		if e.unkept != nil {
+			out = append(out, e.unkept.Error())
+		} else {
+			out = append(out, e.wanted.Differences(e.current)...)
+		}
 		if e.current != nil && !e.owned {
 			out = append(out, fmt.Sprintf("%s is managed by %s alone", e.wanted.Label(), strings.Join(e.others, ", ")))
 		}
@@ -138,6 +143,9 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 		return NodeBootstrapStatus{}, untouched(err)
 	}
 	if err := mayTakeOver(current, s.Adopt); err != nil {
+		return NodeBootstrapStatus{}, err
+	}
+	if err := mayKeep(current); err != nil {
 		return NodeBootstrapStatus{}, err
 	}
 	after, err := applyObjects(ctx, api, s.Settings, current)
@@ -210,6 +218,25 @@ func mayTakeOver(current []existing, adopt bool) error {
 		Cause: "these exist already, and the provider has not applied them: " + strings.Join(foreign, "; "),
 		Next: "set adopt = true to take them over, which overwrites what differs from this resource; or leave them to " +
 			"whoever manages them, and remove this resource.",
+	}
+}
+
+// mayKeep refuses objects that adopt would have to overwrite as a whole.
+func mayKeep(current []existing) error {
+	var unkept []string
+	for _, e := range current {
+		if e.unkept != nil {
+			unkept = append(unkept, e.unkept.Error())
+		}
+	}
+	if len(unkept) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Configurations of kubeadm cannot be taken over", Attribute: "adopt", Unchanged: problem.Nothing,
+		Cause: strings.Join(unkept, "; "),
+		Next: "correct the ConfigMap (kubectl edit), or delete it: then the apply creates it with the provider's fields " +
+			"alone.",
 	}
 }
 

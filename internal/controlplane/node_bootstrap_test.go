@@ -3,10 +3,13 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // standInObjects keeps the objects of an API server in memory. before runs before each change.
@@ -37,6 +40,20 @@ func (s *standInObjects) Delete(_ context.Context, o nodebootstrap.Object, _ str
 	s.deleted = append(s.deleted, o.Label())
 	delete(s.all, o.Label())
 	return nil
+}
+
+// kubeadmHas sets the text of kubeadm-config, as kubeadm manages it.
+func (s *standInObjects) kubeadmHas(t *testing.T, objects []nodebootstrap.Object, text string) nodebootstrap.Object {
+	t.Helper()
+	for _, o := range objects {
+		if o.Label() == "ConfigMap kube-system/kubeadm-config" {
+			o.Fields = map[string]any{"data": map[string]any{"ClusterConfiguration": text}}
+			s.put(o, "kubeadm")
+			return o
+		}
+	}
+	t.Fatal("there is no kubeadm-config")
+	return nodebootstrap.Object{}
 }
 
 // put sets an object with the fields of its manifest, owned by a manager.
@@ -126,5 +143,47 @@ func TestDeletedForEver(t *testing.T) {
 	after, err := applyObjects(t.Context(), s, settings, observedIn(t, s, settings))
 	if err != nil || len(objectDrift(after)) == 0 || len(s.applied) > 2*len(objects) {
 		t.Errorf("applied %d times, drift %v: %v", len(s.applied), objectDrift(after), err)
+	}
+}
+
+// TestAdoptedConfiguration: kubeadm-config keeps what kubeadm has written beside the provider's fields. What is kept is
+// no drift, and one that cannot be kept is refused before the first change.
+func TestAdoptedConfiguration(t *testing.T) {
+	const header = "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: v1.35.1\n"
+	settings, s, objects := joined(t)
+	config := s.kubeadmHas(t, objects, header+"etcd: {external: {caFile: /ca.crt}}\n")
+	without := observedIn(t, s, settings)
+	if err := mayTakeOver(without, settings.Adopt); err == nil || !slices.Contains(objectDrift(without),
+		config.Label()+": ClusterConfiguration: etcd is set, but is not wanted") {
+		t.Errorf("without adopt: %v, %v", objectDrift(without), err)
+	}
+	settings.Adopt = true
+	current := observedIn(t, s, settings)
+	for _, difference := range objectDrift(current) {
+		if strings.Contains(difference, "etcd") {
+			t.Errorf("what is kept is drift: %s", difference)
+		}
+	}
+	if err := errors.Join(mayTakeOver(current, settings.Adopt), mayKeep(current)); err != nil {
+		t.Fatal(err)
+	}
+	after, err := applyObjects(t.Context(), s, settings, current)
+	if err != nil || !slices.Equal(s.applied, []string{config.Label()}) || len(objectDrift(after)) > 0 {
+		t.Errorf("applied %v, drift %v: %v", s.applied, objectDrift(after), err)
+	}
+	data, _ := s.all[config.Label()]["data"].(map[string]any)
+	if text, _ := data["ClusterConfiguration"].(string); !strings.Contains(text, "caFile: /ca.crt") ||
+		!strings.Contains(text, "kubernetesVersion: v1.36.3") {
+		t.Errorf("kubeadm-config is\n%s", text)
+	}
+
+	s.kubeadmHas(t, objects, header+"kind: Pod\n")
+	current = observedIn(t, s, settings)
+	err = mayKeep(current)
+	if !problem.Untouched(err) || !strings.Contains(err.Error(), config.Label()+": ClusterConfiguration cannot be kept") {
+		t.Errorf("a text that cannot be kept: %v", err)
+	}
+	if drift := objectDrift(current); len(drift) != 2 || !strings.Contains(drift[0], "cannot be kept") {
+		t.Errorf("a text that cannot be kept is the drift %v", drift)
 	}
 }

@@ -115,10 +115,21 @@ func (r *nodeBootstrapResource) ModifyPlan(
 		if otherCluster(r.session.prior(state.PKI), bundle) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
+		plan.warnNotKept(state, &resp.Diagnostics)
 	}
 	plan.fill(ctx, bundle, &resp.Diagnostics)
 	plan.Drift = noDrift()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// warnNotKept says what the objects lose when adopt is taken back.
+func (m *nodeBootstrapModel) warnNotKept(state nodeBootstrapModel, diags *diag.Diagnostics) {
+	if state.Adopt.ValueBool() && !m.Adopt.IsUnknown() && !m.Adopt.ValueBool() {
+		diags.AddAttributeWarning(path.Root("adopt"), "Fields of kubeadm's configuration are removed",
+			"Without adopt, the apply removes what kubeadm has written to kubeadm-config and kubelet-config and this "+
+				"resource does not set, such as etcd.external and certificatesDir: kubeadm certs and kubeadm upgrade read "+
+				"them.\nNext step: keep adopt = true.")
+	}
 }
 
 // refuseExternalCA rejects a bundle with which no worker can join.
@@ -169,7 +180,7 @@ func (m *nodeBootstrapModel) settings(
 		Version: m.Version.ValueString(), ClusterDomain: m.ClusterDomain.ValueString(),
 		ServiceCIDRs: stringsOf(ctx, m.ServiceCIDRs, diags), PodCIDRs: stringsOf(ctx, m.PodCIDRs, diags),
 		ClusterDNS: stringsOf(ctx, m.ClusterDNS, diags), KubeletConfig: m.KubeletConfig.ValueString(),
-		DiscoveryByFile: m.DiscoveryByFile.ValueBool(),
+		DiscoveryByFile: m.DiscoveryByFile.ValueBool(), Adopt: m.Adopt.ValueBool(),
 	}
 }
 
@@ -186,7 +197,7 @@ func (r *nodeBootstrapResource) spec(
 		return controlplane.NodeBootstrap{}
 	}
 	return controlplane.NodeBootstrap{
-		Settings: m.settings(ctx, bundle, diags), Adopt: m.Adopt.ValueBool(),
+		Settings:  m.settings(ctx, bundle, diags),
 		Registrar: r.session.registrars.For(decodeEndpoint(ctx, m.Endpoint, bundle, diags)),
 	}
 }

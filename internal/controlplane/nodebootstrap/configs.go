@@ -53,17 +53,21 @@ func (s Settings) DiscoveryFileOf(token string) string {
 // clusterConfiguration returns what kubeadm join and kubeadm upgrade node read on a worker. Without a version,
 // kubeadm would ask the internet for one.
 func (s Settings) clusterConfiguration() string {
+	return encoded(merged(map[string]any{"apiVersion": kubeadmVersion, "kind": "ClusterConfiguration"}, s.clusterFields()))
+}
+
+// clusterFields are those that the provider sets in a ClusterConfiguration. All versions of kubeadm's API have them.
+func (s Settings) clusterFields() map[string]any {
 	networking := map[string]any{
 		"dnsDomain": s.ClusterDomain, "serviceSubnet": strings.Join(s.ServiceCIDRs, ","),
 	}
 	if len(s.PodCIDRs) > 0 {
 		networking["podSubnet"] = strings.Join(s.PodCIDRs, ",")
 	}
-	return encoded(map[string]any{
-		"apiVersion": kubeadmVersion, "kind": "ClusterConfiguration",
+	return map[string]any{
 		"clusterName": s.Bundle.ClusterName, "controlPlaneEndpoint": s.Endpoint(),
 		"kubernetesVersion": "v" + s.Version, "networking": networking,
-	})
+	}
 }
 
 // kubeletConfiguration returns kubeadm's defaults (componentconfigs/kubelet.go) with the fields of the user.
@@ -80,16 +84,13 @@ func (s Settings) kubeletConfiguration() (string, error) {
 }
 
 func (s Settings) kubeletDefaults() (map[string]any, error) {
-	dns := make([]any, 0, len(s.ClusterDNS))
-	for _, address := range s.ClusterDNS {
-		dns = append(dns, address)
-	}
+	dns := s.ClusterDNS
 	if len(dns) == 0 {
 		address, err := DNSAddress(s.ServiceCIDRs)
 		if err != nil {
 			return nil, err
 		}
-		dns = append(dns, address)
+		dns = []string{address}
 	}
 	return map[string]any{
 		"apiVersion": kubeletVersion, "kind": kubeletKind,
@@ -100,10 +101,19 @@ func (s Settings) kubeletDefaults() (map[string]any, error) {
 		},
 		"authorization": map[string]any{"mode": "Webhook"},
 		"cgroupDriver":  "systemd",
-		"clusterDNS":    dns, "clusterDomain": s.ClusterDomain,
+		"clusterDNS":    listed(dns), "clusterDomain": s.ClusterDomain,
 		"healthzBindAddress": "127.0.0.1", "healthzPort": int64(10248),
 		"rotateCertificates": true, "staticPodPath": "/etc/kubernetes/manifests",
 	}, nil
+}
+
+// listed returns texts as a list of YAML.
+func listed(texts []string) []any {
+	out := make([]any, 0, len(texts))
+	for _, text := range texts {
+		out = append(out, text)
+	}
+	return out
 }
 
 // DNSAddress returns the address of the cluster's DNS Service: the tenth of the first range, as with kubeadm.

@@ -39,6 +39,9 @@ type Settings struct {
 	KubeletConfig string   // YAML: fields of a KubeletConfiguration that replace those of the default
 	// DiscoveryByFile leaves out what lets workers read cluster-info without credentials: they get DiscoveryFile.
 	DiscoveryByFile bool
+	// Adopt takes over objects of other field managers, and keeps the fields of their configurations that the provider
+	// does not set.
+	Adopt bool
 }
 
 // Endpoint returns the endpoint as HOST:PORT.
@@ -50,6 +53,8 @@ type Object struct {
 	Kind            string
 	Namespace, Name string
 	Fields          map[string]any // without apiVersion, kind and metadata
+
+	version string // resourceVersion of what Fields were merged with: another one is not overwritten
 }
 
 // Label identifies the object for people: "Role kube-system/NAME".
@@ -68,6 +73,9 @@ func (o Object) Manifest() map[string]any {
 	}
 	if o.Namespace != "" {
 		metadata["namespace"] = o.Namespace
+	}
+	if o.version != "" {
+		metadata["resourceVersion"] = o.version
 	}
 	version := "v1"
 	if o.Group != "" {

@@ -1,0 +1,104 @@
+package nodebootstrap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// configurations are the ConfigMaps whose text kubeadm and the provider share. Whatever the version of the text is, the
+// fields that the provider sets have the same form in it.
+var configurations = map[string]struct {
+	key, kind string
+	versions  []string
+}{
+	kubeadmConfig: {"ClusterConfiguration", "ClusterConfiguration", []string{"kubeadm.k8s.io/v1beta3", kubeadmVersion}},
+	kubeletConfig: {"kubelet", kubeletKind, []string{kubeletVersion}},
+}
+
+// Adopted returns how o is wanted where it exists as current. With Adopt, the configurations of kubeadm keep each field
+// that the provider does not set: kubeadm certs and upgrade follow etcd.external, certificatesDir and others. A text
+// that says all that is wanted is kept as it is, with its comments and with kubeadm's signature of it. The error says why
+// a text cannot be kept: nothing may be applied then.
+func (s Settings) Adopted(o Object, current map[string]any) (Object, error) {
+	c, shared := configurations[o.Name]
+	data, _ := current["data"].(map[string]any)
+	text, _ := data[c.key].(string)
+	if !s.Adopt || o.Resource != "configmaps" || !shared || strings.TrimSpace(text) == "" {
+		return o, nil
+	}
+	have, err := parseConfiguration(text, c.kind, c.versions)
+	if err != nil {
+		return o, fmt.Errorf("%s: %s cannot be kept: %w", o.Label(), c.key, err)
+	}
+	set, err := s.fieldsOf(o.Name)
+	if err != nil {
+		return o, err
+	}
+	wanted := merged(have, set)
+	if !reflect.DeepEqual(normal(have), normal(wanted)) {
+		text = encoded(wanted)
+	}
+	kept := configMap(o.Namespace, o.Name, c.key, text)
+	metadata, _ := current["metadata"].(map[string]any)
+	kept.version, _ = metadata["resourceVersion"].(string)
+	return kept, nil
+}
+
+// fieldsOf returns the fields that the provider sets in a configuration of kubeadm. kubeadm's defaults are none of them:
+// what kubeadm has written has its own.
+func (s Settings) fieldsOf(name string) (map[string]any, error) {
+	if name == kubeadmConfig {
+		return s.clusterFields(), nil
+	}
+	fields := map[string]any{"clusterDomain": s.ClusterDomain, "rotateCertificates": true}
+	if len(s.ClusterDNS) > 0 {
+		fields["clusterDNS"] = listed(s.ClusterDNS)
+	}
+	own, err := parseKubelet(s.KubeletConfig)
+	return merged(fields, own), err
+}
+
+// parseConfiguration reads a configuration of a known version. Numbers stay as they are written.
+func parseConfiguration(text, kind string, versions []string) (map[string]any, error) {
+	if severalDocuments(text) {
+		return nil, errors.New("it has more than one document")
+	}
+	var fields map[string]any
+	exact := func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }
+	if err := yaml.UnmarshalStrict([]byte(text), &fields, exact); err != nil {
+		return nil, fmt.Errorf("it is not a mapping in YAML: %s", problem.Line(err.Error()))
+	}
+	version, _ := fields["apiVersion"].(string)
+	if fields["kind"] != kind || !slices.Contains(versions, version) {
+		return nil, fmt.Errorf("it is not a %s of %s: its kind is %s, and its apiVersion %s", kind,
+			strings.Join(versions, " or "), quoted(fields["kind"]), quoted(fields["apiVersion"]))
+	}
+	return fields, nil
+}
+
+// severalDocuments reports whether something follows the first document of a YAML text.
+func severalDocuments(text string) bool {
+	begun := false
+	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		switch {
+		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "..."):
+			if begun {
+				return true
+			}
+		case strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#"):
+			begun = true
+		}
+	}
+	return false
+}
+
+// quoted shows a value of a text that somebody else has written.
+func quoted(value any) string { return problem.Quote(fmt.Sprint(value)) }
