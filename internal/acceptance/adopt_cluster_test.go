@@ -25,7 +25,26 @@ type adoptedCluster struct {
 	arguments     string // of API servers
 	kubelet       string // manage_kubelet
 	rotation      int
+	objects       bool   // kube_node_bootstrap manages what workers read
+	discovery     string // cluster-info as it was read last
 }
+
+// adoptedObjects takes over what kubeadm join reads, with a version.
+const adoptedObjects = `
+resource "kube_node_bootstrap" "this" {
+  pki       = kube_pki_bundle.this.bundle
+  endpoint  = kube_control_plane_endpoint.this.registration
+  version   = %q
+  pod_cidrs = ["10.244.0.0/16"]
+  adopt     = true
+
+  depends_on = [kube_control_plane_replica.this]
+}
+
+output "discovery_file" {
+  value = kube_node_bootstrap.this.discovery_file
+}
+`
 
 // TestAdoptCluster imports a control plane of three machines that an older kubeadm has created, and changes it: each
 // change is an apply that clients do not notice.
@@ -49,6 +68,7 @@ func TestAdoptCluster(t *testing.T) {
 	runSteps(t, s.names, []adoptedStep{
 		{"by kubeadm", s.byKubeadm},
 		{"imported", s.imported},
+		{"workers join", s.workersJoin},
 		{"a flag of the API servers", s.flagChanged},
 		{"certificates renewed", s.renewed},
 		{"authorities rotated", s.rotated},
@@ -116,9 +136,22 @@ resource "kube_control_plane_replica" "this" {
   extra_args    = { apiserver = { event-ttl = "2h"%[7]s } }
   extra_volumes = %[8]s
 
+  authentication = %[10]s
   manage_kubelet = %[9]s
 }
-`, s.rotation, address("cp4"), hooks, s.runtime, s.etcd, s.version, s.arguments, s.volumes(), s.kubelet))
+`, s.rotation, address("cp4"), hooks, s.runtime, s.etcd, s.version, s.arguments, s.volumes(), s.kubelet,
+		s.authentication()))
+	if s.objects {
+		extend(t, s.w, fmt.Sprintf(adoptedObjects, s.version))
+	}
+}
+
+// authentication is open for kubeadm join from the first change on that restarts the API servers.
+func (s *adoptedCluster) authentication() string {
+	if s.arguments == "" {
+		return "null"
+	}
+	return `{ anonymous_paths = ["` + infoPath + `"] }`
 }
 
 // volumes are those that kubeadm was given. Units have none.
@@ -189,9 +222,7 @@ func (s *adoptedCluster) imported(t *testing.T) {
 	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(ids))
 	admin := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/super-admin.conf")
 	clients := startLoad(t, admin, "cp2")
-	output := plan(t, s.w)
-	t.Log(output)
-	expectContains(t, output, "7 to import")
+	expectImportPlan(t, plan(t, s.w), s.names, s.names)
 	apply(t, s.w)
 	undisturbed(t, clients)
 	if now := s.processes(t); !reflect.DeepEqual(now, before) {
@@ -199,6 +230,37 @@ func (s *adoptedCluster) imported(t *testing.T) {
 	}
 	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
 	expectEmptyPlan(t, s.w)
+}
+
+// workersJoin takes over what kubeadm join reads. Nothing restarts.
+func (s *adoptedCluster) workersJoin(t *testing.T) {
+	before := s.processes(t)
+	s.objects = true
+	s.configure(t)
+	expectContains(t, plan(t, s.w), "1 to add, 0 to change, 0 to destroy")
+	apply(t, s.w)
+	if now := s.processes(t); !reflect.DeepEqual(now, before) {
+		t.Errorf("before the takeover:\n%v\nafter it:\n%v", before, now)
+	}
+	s.expectObjects(t)
+}
+
+// expectObjects expects in the ConfigMaps what the provider sets, and beside it what kubeadm was given.
+func (s *adoptedCluster) expectObjects(t *testing.T) {
+	t.Helper()
+	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
+	read := func(namespace, name, key string) string {
+		t.Helper()
+		return kubectl(t, s.w, admin, "get", "configmap", "-n", namespace, name, "-o", "jsonpath={.data."+key+"}")
+	}
+	expectContains(t, read("kube-system", "kubeadm-config", "ClusterConfiguration"), "kubernetesVersion: v"+s.version,
+		"controlPlaneEndpoint: "+address("cp4")+":6443", "certificatesDir: /etc/kubernetes/pki", "name: max-txn-ops",
+		"name: event-ttl")
+	expectContains(t, read("kube-system", "kubelet-config", "kubelet"), "cgroupDriver: cgroupfs", "failSwapOn: false")
+	s.discovery = read("kube-public", "cluster-info", "kubeconfig")
+	if want := outputOf(t, s.w, "discovery_file"); strings.TrimSpace(s.discovery) != strings.TrimSpace(want) {
+		t.Errorf("cluster-info is\n%s\nwant\n%s", s.discovery, want)
+	}
 }
 
 func (s *adoptedCluster) flagChanged(t *testing.T) {
@@ -231,6 +293,11 @@ func (s *adoptedCluster) rotated(t *testing.T) {
 		s.underLoad(t, func() { apply(t, s.w) })
 		s.kubeletsConnected(t)
 	}
+	before := s.discovery
+	if s.expectObjects(t); s.discovery == before {
+		t.Error("cluster-info has the former CA")
+	}
+	s.kubeadmWorks(t)
 }
 
 // kubeletsConnected: each kubelet renews the lease of its node.
@@ -271,6 +338,12 @@ func (s *adoptedCluster) upgraded(t *testing.T) {
 	s.version = release(t, "kubernetes-1.35")
 	s.configure(t)
 	s.underLoad(t, func() { apply(t, s.w) })
+	s.expectObjects(t)
+	kubeadm := filepath.Join(nodePrograms(t, "kubernetes-1.35-node"), "kubeadm")
+	for _, name := range s.names {
+		upload(t, shared.lab.Machine(name), kubeadm, "/usr/bin/kubeadm", "755")
+	}
+	s.kubeadmWorks(t)
 }
 
 // workload is what else runs on the nodes: a Deployment of which one Pod is always needed, and a Pod without a
@@ -333,11 +406,11 @@ func (s *adoptedCluster) kubeletsUpgraded(t *testing.T) {
 	kubectl(t, s.w, admin, "wait", "--for=delete", "pod", "-l", "app=web", "--timeout=2m")
 }
 
-// kubeadmWorks: kubeadm knows the certificates.
+// kubeadmWorks: on each machine.
 func (s *adoptedCluster) kubeadmWorks(t *testing.T) {
+	t.Helper()
 	for _, name := range s.names {
-		output := onMachine(t, shared.lab.Machine(name), "kubeadm certs check-expiration 2>&1")
-		expectContains(t, output, "apiserver-etcd-client", "scheduler.conf", "etcd-server")
+		kubeadmWorks(t, shared.lab.Machine(name), s.version, stackedCertificates...)
 	}
 }
 

@@ -72,6 +72,7 @@ func TestAdoptExternalEtcd(t *testing.T) {
 	runSteps(t, []string{"cp1", "cp3"}, []adoptedStep{
 		{"another machine's CA is refused", s.otherAuthority},
 		{"imported", s.imported},
+		{"workers join", s.workersJoin},
 		{"flags of both", s.flagsChanged},
 		{"the CA of etcd rotated", s.rotated},
 		{"everything encrypted", s.encrypted},
@@ -207,8 +208,7 @@ func (s *adoptedEtcd) imported(t *testing.T) {
 	s.identify(t)
 	s.imports(t, address("cp1")+","+address("cp3"))
 	output := plan(t, s.w)
-	t.Log(output)
-	expectContains(t, output, "3 to import")
+	expectImportPlan(t, output, []string{"cp3"}, []string{"cp1"})
 	if strings.Contains(output, "CA keys not imported") {
 		t.Error("a key is missing")
 	}
@@ -218,6 +218,35 @@ func (s *adoptedEtcd) imported(t *testing.T) {
 	}
 	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
 	expectEmptyPlan(t, s.w)
+	s.kubeadmWorks(t)
+}
+
+// workersJoin: kubeadm still knows that etcd is elsewhere, and expects no certificate of etcd on the machine.
+func (s *adoptedEtcd) workersJoin(t *testing.T) {
+	extend(t, s.w, fmt.Sprintf(adoptedObjects, s.version))
+	expectContains(t, plan(t, s.w), "1 to add, 0 to change, 0 to destroy")
+	apply(t, s.w)
+	s.expectExternal(t)
+	s.kubeadmWorks(t)
+}
+
+// kubeadmWorks: kubeadm lists no certificate of etcd, which is on other machines.
+func (s *adoptedEtcd) kubeadmWorks(t *testing.T) {
+	t.Helper()
+	first := shared.lab.Machine("cp1")
+	kubeadmWorks(t, first, s.version, "apiserver-kubelet-client", "scheduler.conf")
+	if listed := onMachine(t, first, "kubeadm certs check-expiration 2>&1"); strings.Contains(listed, "etcd-server") {
+		t.Errorf("kubeadm expects etcd on the machine:\n%s", listed)
+	}
+}
+
+// expectExternal expects in kubeadm-config what kubeadm was given.
+func (s *adoptedEtcd) expectExternal(t *testing.T) {
+	t.Helper()
+	admin := "--kubeconfig=" + writeFile(t, s.w, "admin.conf", outputOf(t, s.w, "kubeconfig"))
+	expectContains(t, kubectl(t, s.w, admin, "get", "configmap", "-n", "kube-system", "kubeadm-config", "-o",
+		"jsonpath={.data.ClusterConfiguration}"), "external:", "https://"+address("cp3")+":2379",
+		"certFile: /etc/kubernetes/pki/apiserver-etcd-client.crt", "name: event-ttl", "kubernetesVersion: v"+s.version)
 }
 
 func (s *adoptedEtcd) flagsChanged(t *testing.T) {
@@ -237,6 +266,8 @@ func (s *adoptedEtcd) rotated(t *testing.T) {
 		s.configure(t)
 		apply(t, s.w)
 	}
+	s.expectExternal(t)
+	s.kubeadmWorks(t)
 }
 
 // encrypted: the last stage of the rotation rewrites the Secrets that are in the clear. All have the key of kubeadm's

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab/services"
 )
 
@@ -74,5 +75,42 @@ func expectNoManifests(t *testing.T, names ...string) {
 		if left := onMachine(t, shared.lab.Machine(name), "ls -A /etc/kubernetes/manifests"); left != "" {
 			t.Errorf("manifests on %s: %s", name, left)
 		}
+	}
+}
+
+// stackedCertificates are what kubeadm certs check-expiration lists on a machine with stacked etcd.
+var stackedCertificates = []string{"apiserver-etcd-client", "scheduler.conf", "etcd-server"}
+
+// kubeadmWorks: the commands of kubeadm that operators know work on a machine. version is that of the control plane.
+func kubeadmWorks(t *testing.T, m *lab.Machine, version string, certificates ...string) {
+	t.Helper()
+	output := onMachine(t, m, "kubeadm certs check-expiration 2>&1")
+	t.Log(output)
+	expectContains(t, output, certificates...)
+	for _, line := range strings.Split(output, "\n") {
+		if strings.Contains(line, "MISSING") && !strings.Contains(line, "super-admin") {
+			t.Errorf("kubeadm misses a certificate: %s", line)
+		}
+	}
+	expectContains(t, onMachine(t, m, "kubeadm token create --ttl 5m && kubeadm token list"), "authentication")
+	expectContains(t, onMachine(t, m, "kubeadm upgrade plan --ignore-preflight-errors=all v"+version+" 2>&1"),
+		"Cluster version: "+version, "Target version: v"+version)
+}
+
+// expectImportPlan expects the plan of an import from kubeadm's machines: of the bundle, which is protected on the
+// machines and not in the configuration, and of members and replicas. The endpoint and the administrator's kubeconfig
+// are added. It says what their records miss, and what their next restart adds.
+func expectImportPlan(t *testing.T, output string, members, replicas []string) {
+	t.Helper()
+	t.Log(output)
+	text, imported := unfolded(output), 1+len(members)+len(replicas)
+	expectContains(t, text, fmt.Sprintf("%[1]d to import, 2 to add, %[1]d to change, 0 to destroy.", imported),
+		"is missing: kubeadm has created the member", "/etc/kubernetes/replica.json is missing",
+		"kube-scheduler --profiling=false", "Next step: set a flag in extra_args to keep another value.")
+	for _, name := range members {
+		expectContains(t, text, "etcd member "+name+" runs as kubeadm has configured it")
+	}
+	for _, name := range replicas {
+		expectContains(t, text, "Replica "+name+" runs as kubeadm has configured it")
 	}
 }

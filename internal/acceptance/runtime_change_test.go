@@ -60,15 +60,15 @@ func TestMoveRuntime(t *testing.T) {
 	expectRunBy(t, names, "etcd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service", "")
 
 	override(t, w, fmt.Sprintf(runtimeOverride, "static_pod"))
-	expectContains(t, plan(t, w), "Member moves to another runtime",
-		"the data directory and the keys stay those of the user etcd", "Replica moves to another runtime",
+	expectContains(t, unfolded(plan(t, w)), "Member moves to another runtime",
+		"the data directory and the member's certificates and keys are given to root", "Replica moves to another runtime",
 		"Root runs the pods")
 	applyOnly(t, w, `-target=kube_etcd_member.this["cp2"]`) // members with both runtimes
 	apply(t, w)
 	expectRunBy(t, names, "", "etcd kube-apiserver kube-controller-manager kube-scheduler")
 
 	override(t, w, fmt.Sprintf(runtimeOverride, "systemd"))
-	expectContains(t, plan(t, w), "given to the user etcd")
+	expectContains(t, unfolded(plan(t, w)), "the member's certificates and keys are given to the user etcd")
 	apply(t, w, "-parallelism=1")
 	expectRunBy(t, names, "etcd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service", "")
 	undisturbed(t, clients)

@@ -27,8 +27,8 @@ const (
 )
 
 // upgrades measures all upgrades in turn, each on a newly created control plane with the programs
-// of both releases on the machines. kubeadm's own upgrade is not included: it needs a kubelet on
-// each machine.
+// of both releases on the machines. kubeadm's own upgrade is a measurement of its own (kubeadm.go): it
+// needs a kubelet on each machine.
 func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	all := times{}
 	for round := range rounds {

@@ -51,8 +51,11 @@ func nodeBootstrapSchema(ctx context.Context) schema.Schema {
 	attributes["adopt"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 		MarkdownDescription: "Whether objects that exist already and that somebody else manages, such as kubeadm, are " +
-			"taken over and overwritten. Such objects stay when this resource is destroyed. Default `false`: they are " +
-			"refused before the first change. A change by itself changes no object.",
+			"taken over. `kubeadm-config` and `kubelet-config` then keep each field that this resource does not set, such " +
+			"as `etcd.external` and `certificatesDir`: such a field is no drift. In `kubelet-config`, kubeadm's defaults are " +
+			"not set, and a field that leaves `kubelet_config` keeps its value. The rest is overwritten. Such objects stay " +
+			"when this resource is destroyed. Default `false`: they are refused before the first change. Setting it back " +
+			"to `false` removes what was kept, and the plan warns.",
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,

@@ -6,11 +6,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
@@ -108,11 +111,11 @@ func (s *apiServer) file(t *testing.T, name, content string) string {
 // startAPIServer starts both and waits until the API server is ready.
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
-	return startAPIServerOf(t, "kubernetes")
+	return startAPIServerOf(t, "kubernetes", nil)
 }
 
-// startAPIServerOf is startAPIServer with another release of Kubernetes.
-func startAPIServerOf(t *testing.T, set string) *apiServer {
+// startAPIServerOf is startAPIServer with another release of Kubernetes, and with more flags of the API server.
+func startAPIServerOf(t *testing.T, set string, more map[string]string) *apiServer {
 	t.Helper()
 	if testing.Short() {
 		testrun.Elsewhere(t, "make test-unit runs it")
@@ -140,7 +143,7 @@ func startAPIServerOf(t *testing.T, set string) *apiServer {
 	if s.pair, err = s.bundle.Issue(component.SystemMasters(), time.Now(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	s.start(t, apiserver, map[string]string{
+	flags := map[string]string{
 		"etcd-servers": client, "bind-address": "127.0.0.1", "advertise-address": "127.0.0.1",
 		"secure-port": strconv.Itoa(s.port), "service-cluster-ip-range": "10.96.0.0/12",
 		"client-ca-file":     s.file(t, "ca.crt", s.bundle.Anchors(pki.Kubernetes)),
@@ -150,7 +153,9 @@ func startAPIServerOf(t *testing.T, set string) *apiServer {
 		"service-account-issuer":           "https://kubernetes.default.svc.cluster.local",
 		"service-account-key-file":         s.file(t, "sa.pub", s.bundle.PublicKeys()),
 		"service-account-signing-key-file": s.file(t, "sa.key", s.bundle.ServiceAccount.PrivateKey),
-	})
+	}
+	maps.Copy(flags, more)
+	s.start(t, apiserver, flags)
 	s.awaitReady(t)
 	return s
 }
@@ -200,14 +205,18 @@ func (s *apiServer) applied(t *testing.T) Applied {
 
 func (s *apiServer) objects(t *testing.T) []nodebootstrap.Object {
 	t.Helper()
-	all, err := nodebootstrap.Objects(nodebootstrap.Settings{
-		Bundle: s.bundle, Host: "127.0.0.1", Port: s.port, Version: s.version, ClusterDomain: "cluster.local",
-		ServiceCIDRs: []string{"10.96.0.0/12"},
-	})
+	all, err := nodebootstrap.Objects(s.adopting())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
+}
+
+func (s *apiServer) adopting() nodebootstrap.Settings {
+	return nodebootstrap.Settings{
+		Bundle: s.bundle, Host: "127.0.0.1", Port: s.port, Version: s.version, ClusterDomain: "cluster.local",
+		ServiceCIDRs: []string{"10.96.0.0/12"}, Adopt: true,
+	}
 }
 
 func get(t *testing.T, api Applied, o nodebootstrap.Object) map[string]any {
@@ -265,9 +274,38 @@ func TestApplied(t *testing.T) {
 		} else if len(differences) > 0 {
 			t.Logf("%s of kubeadm: %q", o.Label(), differences)
 		}
-		mustApply(ctx, t, api, o)
-		if owned, _ := nodebootstrap.Owners(get(t, api, o)); !owned || len(o.Differences(get(t, api, o))) > 0 {
+		kept, err := s.adopting().Adopted(o, current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustApply(ctx, t, api, kept)
+		taken := get(t, api, o)
+		if owned, _ := nodebootstrap.Owners(taken); !owned || len(kept.Differences(taken)) > 0 {
 			t.Errorf("%s is not taken over", o.Label())
+		}
+		expectKept(t, o, current, taken)
+	}
+}
+
+// expectKept: kubeadm-config has all fields of kubeadm after it was taken over.
+func expectKept(t *testing.T, o nodebootstrap.Object, before, after map[string]any) {
+	t.Helper()
+	if o.Label() != "ConfigMap kube-system/kubeadm-config" {
+		return
+	}
+	text := func(object map[string]any) map[string]any {
+		data, _ := object["data"].(map[string]any)
+		text, _ := data["ClusterConfiguration"].(string)
+		var fields map[string]any
+		if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+			t.Fatal(err)
+		}
+		return fields
+	}
+	had, has := text(before), text(after)
+	for _, name := range []string{"certificatesDir", "etcd", "imageRepository", "apiServer"} {
+		if !reflect.DeepEqual(had[name], has[name]) || name == "etcd" && has[name] == nil {
+			t.Errorf("%s: %s is %v, and was %v", o.Label(), name, has[name], had[name])
 		}
 	}
 }

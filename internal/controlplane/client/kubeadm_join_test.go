@@ -136,7 +136,7 @@ func TestKubeadmJoins(t *testing.T) {
 	testrun.Long(t)
 	for _, plane := range []string{"kubernetes-1.34", "kubernetes-1.35", "kubernetes"} {
 		t.Run(plane, func(t *testing.T) {
-			s := startJoinable(t, plane)
+			s := startJoinable(t, plane, nil)
 			for _, r := range joinReleases {
 				if !slices.Contains(r.planes, plane) {
 					continue
@@ -165,12 +165,12 @@ type joinable struct {
 	pins []string
 }
 
-func startJoinable(t *testing.T, set string) joinable {
+func startJoinable(t *testing.T, set string, flags map[string]string) joinable {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		testrun.Missing(t, "root privileges")
 	}
-	s := startAPIServerOf(t, set)
+	s := startAPIServerOf(t, set, flags)
 	api := s.applied(t)
 	for _, o := range s.objects(t) {
 		mustApply(t.Context(), t, api, o)
@@ -228,10 +228,10 @@ func kubeletLog(dir string) string {
 }
 
 // TestKubeadmRefused: tokens that have ended, also between the discovery and the kubelet's request, and a wrong pin,
-// are refused with the reason.
+// are refused with the reason. So are requests without credentials, where no anonymous path is open.
 func TestKubeadmRefused(t *testing.T) {
 	testrun.Long(t)
-	s := startJoinable(t, "kubernetes")
+	s := startJoinable(t, "kubernetes", nil)
 	const set = "kubernetes-1.34-node"
 	revoke := func(token nodebootstrap.Token) error {
 		return s.api.Delete(t.Context(), nodebootstrap.TokenObject(token.ID), "")
@@ -254,6 +254,21 @@ func TestKubeadmRefused(t *testing.T) {
 			}
 		})
 	}
+	t.Run("closed", func(t *testing.T) {
+		closed := startJoinable(t, "kubernetes", map[string]string{"anonymous-auth": "false"})
+		_, command := closed.token(t, time.Hour)
+		output, _, err := closed.join(t, joinRun{set: set, command: command + " --v=1", limit: 20 * time.Second})
+		if err == nil || !strings.Contains(output, "Unauthorized") {
+			t.Errorf("kubeadm joins without anonymous requests, or does not say why it waits: %v\n%s", err, output)
+		}
+		output, dir, err := closed.join(t, joinRun{set: set, command: command, limit: 20 * time.Second})
+		if err == nil || strings.Contains(output, "Unauthorized") {
+			t.Errorf("kubeadm says without --v=1 why it waits: %v\n%s", err, output)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "kubelet.conf")); err == nil {
+			t.Error("the worker has credentials")
+		}
+	})
 	t.Run("revoked in the middle", func(t *testing.T) {
 		token, command := s.token(t, time.Hour)
 		revoked := make(chan error, 1)
