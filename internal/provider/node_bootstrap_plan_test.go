@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/nodebootstrap"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -121,6 +124,24 @@ func TestTokenExpiry(t *testing.T) {
 		m.ExpiresAt = orNull(at)
 		if got := m.expired(now); got != want {
 			t.Errorf("a token until %q has expired: %v", at, got)
+		}
+	}
+}
+
+// TestAdoptTakenBack: a plan warns only when adopt is taken back, because the apply removes what was kept.
+func TestAdoptTakenBack(t *testing.T) {
+	is, isNot, unknown := types.BoolValue(true), types.BoolValue(false), types.BoolUnknown()
+	for _, test := range []struct {
+		before, after types.Bool
+		warned        bool
+	}{
+		{is, isNot, true}, {is, is, false}, {isNot, is, false}, {isNot, isNot, false}, {is, unknown, false},
+	} {
+		var diags diag.Diagnostics
+		plan := nodeBootstrapModel{Adopt: test.after}
+		plan.warnNotKept(nodeBootstrapModel{Adopt: test.before}, &diags)
+		if diags.HasError() || (diags.WarningsCount() == 1) != test.warned {
+			t.Errorf("from %s to %s: %v", test.before, test.after, diags)
 		}
 	}
 }

@@ -25,8 +25,8 @@ var configurations = map[string]struct {
 
 // Adopted returns how o is wanted where it exists as current. With Adopt, the configurations of kubeadm keep each field
 // that the provider does not set: kubeadm certs and upgrade follow etcd.external, certificatesDir and others. A text
-// that says all that is wanted is kept as it is, with its comments and with kubeadm's signature of it. The error says why
-// a text cannot be kept: nothing may be applied then.
+// that says all that is wanted is kept as it is, with its comments and with kubeadm's signature of it. The error says
+// why a text cannot be kept: nothing may be applied then.
 func (s Settings) Adopted(o Object, current map[string]any) (Object, error) {
 	c, shared := configurations[o.Name]
 	data, _ := current["data"].(map[string]any)
@@ -52,8 +52,8 @@ func (s Settings) Adopted(o Object, current map[string]any) (Object, error) {
 	return kept, nil
 }
 
-// fieldsOf returns the fields that the provider sets in a configuration of kubeadm. kubeadm's defaults are none of them:
-// what kubeadm has written has its own.
+// fieldsOf returns the fields that the provider sets in a configuration of kubeadm. kubeadm's defaults are not among
+// them: what kubeadm has written has its own.
 func (s Settings) fieldsOf(name string) (map[string]any, error) {
 	if name == kubeadmConfig {
 		return s.clusterFields(), nil

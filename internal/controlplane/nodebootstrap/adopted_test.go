@@ -86,8 +86,8 @@ func fieldsIn(t *testing.T, text string) map[string]any {
 	return fields
 }
 
-// TestAdoptedKeeps: what the provider sets is set, in the version of the text, and everything else stays. Only that is a
-// difference, and after the apply there is none.
+// TestAdoptedKeeps: what the provider sets is set, in the version of the text, and everything else stays. Only what is
+// set is a difference, and after the apply there is none.
 func TestAdoptedKeeps(t *testing.T) {
 	for name, test := range map[string]struct {
 		label, key, text string
@@ -199,7 +199,8 @@ func TestAdoptedRefused(t *testing.T) {
 		"another kind":    {strings.Replace(clusterV1beta4, "kind: Cluster", "kind: Init", 1), "InitConfiguration"},
 		"no kind":         {"etcd: {}\n", "it is not a ClusterConfiguration"},
 		"hostile": {
-			"kind: \"\\e[2J\\nCause: none\"\napiVersion: " + strings.Repeat("x", 5000) + "\n", "it is not a ClusterConfiguration",
+			"kind: \"\\e[2J\\nCause: none\"\napiVersion: " + strings.Repeat("x", 5000) + "\n",
+			"it is not a ClusterConfiguration",
 		},
 		"aliases": {
 			"a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n" +
