@@ -273,7 +273,7 @@ func (s *adoptedEtcd) rotated(t *testing.T) {
 // encrypted: the last stage of the rotation rewrites the Secrets that are in the clear. All have the key of kubeadm's
 // configuration, and are read.
 func (s *adoptedEtcd) encrypted(t *testing.T) {
-	const (
+	var (
 		plain = ctl + `etcdctl put /registry/secrets/default/plain '{"kind": "Secret", "apiVersion": "v1", ` +
 			`"metadata": {"name": "plain", "namespace": "default"}}'`
 		stored = ctl + `etcdctl get --prefix /registry/secrets/ --print-value-only |

@@ -104,7 +104,7 @@ func restores(t *testing.T, s *storage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcdutl := filepath.Join(shared.components, "etcd-v3.6.16", "etcdutl")
+	etcdutl := filepath.Join(shared.components, "etcd-v"+release(t, "etcd"), "etcdutl")
 	restored := filepath.Join(t.TempDir(), "restored")
 	if out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "restore", snapshot, "--data-dir="+
 		restored).CombinedOutput(); err != nil {

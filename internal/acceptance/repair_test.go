@@ -24,7 +24,7 @@ type repair struct {
 }
 
 // ctl is etcdctl on a machine.
-const ctl = `etcdctl() { /opt/kube/etcd/3.6.16/etcdctl --endpoints=https://127.0.0.1:2379 ` +
+var ctl = `etcdctl() { /opt/kube/etcd/` + pinned("etcd") + `/etcdctl --endpoints=https://127.0.0.1:2379 ` +
 	`--cacert=/etc/kubernetes/pki/etcd/ca.crt ` +
 	`--cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key "$@"; }
 `

@@ -157,15 +157,21 @@ func (s *upgradeStory) expectSaved(t *testing.T, from, to versions, before []str
 	}
 }
 
+// pinned returns the version of a set of programs.
+func pinned(set string) string {
+	version, err := build.Version(set)
+	if err != nil {
+		panic(err)
+	}
+	return version
+}
+
 // release returns the version of a set of components. They have to be built before the tests
 // begin, because the tests' network has no internet access.
 func release(t *testing.T, set string) string {
 	t.Helper()
 	machines(t)
-	version, err := build.Version(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := pinned(set)
 	product, _, _ := strings.Cut(set, "-")
 	if _, err := os.Stat(filepath.Join(shared.components, product+"-v"+version)); err != nil {
 		t.Fatalf("%v: make test-long builds what its tests need, bin/kube-lab build %s this one", err, set)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -29,11 +30,11 @@ func components() string {
 	if dir := os.Getenv("KUBE_COMPONENTS"); dir != "" {
 		return dir
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := cache.Dir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(cache, "terraform-provider-kube", "components")
+	return filepath.Join(dir, "components")
 }
 
 // TestOnMachines runs the package on machines with real systemd, sshd and etcd. It

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
@@ -23,18 +25,28 @@ type lostMember struct {
 	log                   string // what the script asked of systemd
 }
 
+// pinned returns the version of a set of programs.
+func pinned(t *testing.T, set string) string {
+	t.Helper()
+	version, err := build.Version(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
 // newLostMember runs etcd of a release that has been built, as one of three members of
 // which only it is left. prefix is that of what API servers store.
 func newLostMember(t *testing.T, version, prefix string) *lostMember {
 	t.Helper()
-	cached, err := os.UserCacheDir()
+	cached, err := cache.Dir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	m := &lostMember{
 		t: t, data: filepath.Join(dir, "etcd"), snapshot: filepath.Join(dir, "good.db"), log: filepath.Join(dir, "systemd"),
-		tools: filepath.Join(cached, "terraform-provider-kube", "components", "etcd-v"+version),
+		tools: filepath.Join(cached, "components", "etcd-v"+version),
 	}
 	if _, err := os.Stat(filepath.Join(m.tools, "etcd")); err != nil || os.Geteuid() != 0 {
 		testrun.Missing(t, "root, and a built etcd ", version)
@@ -122,7 +134,7 @@ wait
 // TestStage stages the data of each source with each release of etcd, and refuses damaged
 // ones without a trace.
 func TestStage(t *testing.T) {
-	for _, version := range []string{"3.6.16", "3.5.35"} {
+	for _, version := range []string{pinned(t, "etcd"), pinned(t, build.MinorBefore("etcd", 1))} {
 		t.Run(version, func(t *testing.T) {
 			m := newLostMember(t, version, "/registry")
 			m.damaged(t)
@@ -132,11 +144,12 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestStageOfNewerRelease stages a snapshot of etcd 3.6 with etcd 3.5. Neither etcdutl nor etcd 3.5 refuses it: a
-// snapshot has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that etcd 3.5
-// serves it, and that etcd 3.6 serves it after an upgrade.
+// TestStageOfNewerRelease stages a snapshot of etcd with the minor version before. Neither etcdutl nor the older etcd
+// refuses it: a snapshot has no cluster version, and etcd 3.5 ignores the storage version in it. So what counts is that
+// the older etcd serves it, and that the newer one serves it after an upgrade.
 func TestStageOfNewerRelease(t *testing.T) {
-	newer, older := newLostMember(t, "3.6.16", "/registry"), newLostMember(t, "3.5.35", "/registry")
+	newer := newLostMember(t, pinned(t, "etcd"), "/registry")
+	older := newLostMember(t, pinned(t, build.MinorBefore("etcd", 1)), "/registry")
 	older.snapshot = newer.snapshot
 	older.fromSnapshot(t)
 	older.tools = newer.tools
@@ -235,7 +248,7 @@ func (s Staged) reports(t *testing.T) {
 
 // TestStageOfAnotherPrefix: API servers may run with another --etcd-prefix. Their objects are looked for there.
 func TestStageOfAnotherPrefix(t *testing.T) {
-	m := newLostMember(t, "3.6.16", "/other/prefix")
+	m := newLostMember(t, pinned(t, "etcd"), "/other/prefix")
 	staged, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": m.snapshot})
 	if err != nil {
 		t.Fatal(err)
