@@ -95,9 +95,11 @@ func where(p cut.Point, log cut.Log) string {
 // that was cut nowhere has tested nothing, so it fails.
 func (t *track) result() Result {
 	var never, other []string
-	earlier, open := map[string]int{}, 0
+	earlier, open, gone := map[string]int{}, 0, 0
 	for _, p := range t.points {
 		switch {
+		case p.commit != "" && !p.exists():
+			gone++
 		case p.commit != "":
 			earlier[p.commit]++
 		case p.over():
@@ -108,10 +110,13 @@ func (t *track) result() Result {
 		}
 	}
 	summary := fmt.Sprintf("%d points of %d commands and requests: %d cut (%d before, %d during, %d after), %d never cut",
-		len(t.points), t.steps, t.cuts[cut.Before]+t.cuts[cut.During]+t.cuts[cut.After], t.cuts[cut.Before],
+		len(t.points)-gone, t.steps, t.cuts[cut.Before]+t.cuts[cut.During]+t.cuts[cut.After], t.cuts[cut.Before],
 		t.cuts[cut.During], t.cuts[cut.After], len(never))
 	for _, commit := range slices.Sorted(maps.Keys(earlier)) {
 		other = append(other, fmt.Sprintf("%d cut by earlier runs at commit %s", earlier[commit], short(commit)))
+	}
+	if gone > 0 {
+		other = append(other, fmt.Sprintf("%d points of earlier runs are no longer there", gone))
 	}
 	if open > 0 {
 		other = append(other, fmt.Sprintf("%d not tried", open))

@@ -39,6 +39,7 @@ type point struct {
 	cut      bool          // the process was ended there
 	failed   bool          // and what followed was wrong
 	commit   string        // at which it was cut in an earlier run of kube-lab; "" if it was not
+	here     bool          // an earlier run of kube-lab listed it at the present commit
 	selected bool          // by every
 }
 
@@ -86,6 +87,9 @@ func (c *cursor) remaining() int {
 	}
 	return n
 }
+
+// exists reports whether a run of the present commit has listed it.
+func (p *point) exists() bool { return p.here || p.step > 0 || p.cut || p.failed }
 
 func (p *point) over() bool { return p.cut || p.failed || p.commit != "" }
 

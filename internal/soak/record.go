@@ -28,11 +28,14 @@ type recordedPoint struct {
 	cut.Key
 	// Commit is the commit at which it was listed, or at which it was cut last.
 	Commit string `json:"commit"`
+	// Listed is the commit of the last run that listed it. "" says that a run of a later commit did not: the command or
+	// request is no longer there.
+	Listed string `json:"listed,omitempty"`
 	Cut    bool   `json:"cut"`              // and the next apply converged
 	Failed bool   `json:"failed,omitempty"` // it was cut, and the next apply did not converge
 }
 
-// Coverage is how many points of an operation a record has.
+// Coverage is how many points of an operation a record has, without those that are no longer there.
 type Coverage struct {
 	Operation string
 	Points    int
@@ -49,8 +52,12 @@ func ReadCoverage(path string) ([]Coverage, error) {
 	}
 	var all []Coverage
 	for _, track := range sortedKeys(r.Tracks) {
-		c, commits := Coverage{Operation: track, Points: len(r.Tracks[track])}, map[string]bool{}
+		c, commits := Coverage{Operation: track}, map[string]bool{}
 		for _, p := range r.Tracks[track] {
+			if p.Listed == "" {
+				continue
+			}
+			c.Points++
 			switch {
 			case p.Cut:
 				c.Cut++
@@ -107,6 +114,9 @@ func (r *record) String() string {
 		total := 0
 		commits := map[string]int{}
 		for _, p := range r.Tracks[track] {
+			if p.Listed == "" {
+				continue
+			}
 			if total++; p.Cut {
 				commits[p.Commit]++
 			}
@@ -145,7 +155,7 @@ func (r *record) load(track string) []*point {
 	}
 	var all []*point
 	for _, p := range r.Tracks[track] {
-		loaded := &point{at: cut.Point{Side: p.Side, Key: p.Key}}
+		loaded := &point{at: cut.Point{Side: p.Side, Key: p.Key}, here: p.Listed == r.commit}
 		if p.Cut {
 			loaded.commit = p.Commit
 		}
@@ -156,7 +166,9 @@ func (r *record) load(track string) []*point {
 	return all
 }
 
-// save writes the points of a track.
+// save writes the points of a track, after a run that was not interrupted has listed them. A point that was cut at
+// another commit and that no run of this commit has listed is kept as one that is no longer there: a later run may list
+// it again, as some points are reached only after an interruption.
 func (r *record) save(track string, points []*point) error {
 	if r == nil {
 		return nil
@@ -166,6 +178,9 @@ func (r *record) save(track string, points []*point) error {
 		saved := recordedPoint{Side: p.at.Side, Key: p.at.Key, Commit: r.commit, Cut: p.cut, Failed: p.failed}
 		if p.commit != "" {
 			saved.Commit, saved.Cut = p.commit, true
+		}
+		if p.exists() {
+			saved.Listed = r.commit
 		}
 		all = append(all, saved)
 	}

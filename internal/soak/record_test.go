@@ -61,6 +61,39 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestRenamedCommand: what was cut at a command that a later commit does not have any more does not count, and counts
+// again when a run of that commit reaches it after an interruption, also in the next run of kube-lab.
+func TestRenamedCommand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor.json")
+	run := func(commit string, runs ...[]string) (cut, points int, detail string) {
+		r := recordAt(t, path, commit)
+		c := (&Env{record: r}).newCursor("change")
+		tryAll(t, c, runs...)
+		if err := r.save("change", c.points); err != nil {
+			t.Fatal(err)
+		}
+		all, err := ReadCoverage(path)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		return all[0].Cut, all[0].Points, newTrack(operation{name: "change"}, c).result().Detail
+	}
+	if cut, points, _ := run("1111", []string{"x!", "old!"}); cut != 4 || points != 4 {
+		t.Errorf("%d of %d points are cut, want 4", cut, points)
+	}
+	cut, points, detail := run("2222", []string{"x!", "new!"})
+	if cut != 4 || points != 4 || !strings.Contains(detail, "2 points of earlier runs are no longer there") {
+		t.Errorf("after the command was renamed, %d of %d points are cut, want 4: %s", cut, points, detail)
+	}
+	// Only runs that are interrupted reach the old command again.
+	undisturbed := []string{"x!", "third!"}
+	for _, runs := range [][][]string{{undisturbed, {"x!", "old!", "third!"}}, {undisturbed}} {
+		if cut, points, _ := run("3333", runs...); cut != 6 || points != 6 {
+			t.Errorf("%d of %d points are cut, want 6", cut, points)
+		}
+	}
+}
+
 // TestCoverage: what a record of two commits says of its operations.
 func TestCoverage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cursor.json")
@@ -70,13 +103,13 @@ func TestCoverage(t *testing.T) {
 	points := func(commits ...string) (all []*point) {
 		for i, commit := range commits {
 			at := cut.Point{Side: cut.After, Key: cut.Key{Machine: "a", Command: "x", Occurrence: i + 1}}
-			all = append(all, &point{at: at, commit: commit})
+			all = append(all, &point{at: at, commit: commit, step: i + 1})
 		}
 		return all
 	}
 	r := recordAt(t, path, "2222222222222222")
-	failed := points("1111111111111111", "", "")
-	failed[1].failed = true
+	failed := points("1111111111111111", "", "", "1111111111111111")
+	failed[1].failed, failed[3].step = true, 0 // the last one is no longer there
 	for track, points := range map[string][]*point{"change": failed, "create": points("")} {
 		if err := r.save(track, points); err != nil {
 			t.Fatal(err)
@@ -111,8 +144,9 @@ func TestNoRecord(t *testing.T) {
 func TestRecordText(t *testing.T) {
 	at := cut.Key{Machine: "a", Command: "x", Occurrence: 1}
 	r := &record{path: "cursor.json", Tracks: map[string][]recordedPoint{"change": {
-		{Side: cut.Before, Key: at, Commit: "0123456789abcdef", Cut: true},
-		{Side: cut.After, Key: at, Commit: "fedcba9876543210-dirty"},
+		{Side: cut.Before, Key: at, Commit: "0123456789abcdef", Cut: true, Listed: "fedcba9876543210-dirty"},
+		{Side: cut.After, Key: at, Commit: "fedcba9876543210-dirty", Listed: "fedcba9876543210-dirty"},
+		{Side: cut.During, Key: at, Commit: "0123456789abcdef", Cut: true},
 	}}}
 	want := "soak: going on with the points that cursor.json does not have yet\n" +
 		"  change: 2 points, 1 cut at commit 0123456789ab\n"
