@@ -1,8 +1,11 @@
 package acceptance
 
 import (
+	"fmt"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,15 +14,33 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
 )
 
-// documentedRuns records which blocks of the documents each test has run.
+// documentedRuns records which blocks of the documents each test has run. A script that was made of a block has its
+// number in a comment, so that it is recorded where commands are run.
 var documentedRuns = struct {
 	sync.Mutex
-	byTest map[string][]string
+	numbered []string // by their numbers
+	byTest   map[string][]string
 }{byTest: map[string][]string{}}
 
+// blockNumber matches the comment of a script that was made of a block.
+var blockNumber = regexp.MustCompile(`(?m)^#block=(\d+)$`)
+
+// recordBlocks records the blocks of a script that the test has run, all of it without an error.
+func recordBlocks(t *testing.T, script string) {
+	t.Helper()
+	documentedRuns.Lock()
+	defer documentedRuns.Unlock()
+	for _, match := range blockNumber.FindAllStringSubmatch(script, -1) {
+		n, err := strconv.Atoi(match[1])
+		if err != nil || n >= len(documentedRuns.numbered) {
+			t.Fatalf("no block has the number %s", match[1])
+		}
+		documentedRuns.byTest[rootName(t)] = append(documentedRuns.byTest[rootName(t)], documentedRuns.numbered[n])
+	}
+}
+
 // documentedScript returns the n-th block of commands in a guide that is marked as run by this
-// test, and records that the test runs it. The test replaces names and addresses, and runs the
-// rest as it is written.
+// test. The test replaces names and addresses, and runs the rest as it is written.
 func documentedScript(t *testing.T, guide string, n int) string {
 	t.Helper()
 	file := path.Join("templates", "guides", guide+".md")
@@ -29,8 +50,8 @@ func documentedScript(t *testing.T, guide string, n int) string {
 	}
 	documentedRuns.Lock()
 	defer documentedRuns.Unlock()
-	documentedRuns.byTest[rootName(t)] = append(documentedRuns.byTest[rootName(t)], blocks[n].String())
-	return blocks[n].Text
+	documentedRuns.numbered = append(documentedRuns.numbered, blocks[n].String())
+	return fmt.Sprintf("#block=%d\n%s", len(documentedRuns.numbered)-1, blocks[n].Text)
 }
 
 // expectDocumentedRuns fails the test at its end if it has not run all blocks whose mark names
@@ -76,4 +97,18 @@ func documentedBlocks(t *testing.T, wanted func(markdown.Block) bool) []markdown
 func rootName(t *testing.T) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return name
+}
+
+// TestBlocksAreRecordedWhenRun: a block that was only read from its document has not been run.
+func TestBlocksAreRecordedWhenRun(t *testing.T) {
+	documentedRuns.Lock()
+	documentedRuns.numbered = append(documentedRuns.numbered, "guide.md:7", "guide.md:9")
+	n := len(documentedRuns.numbered)
+	documentedRuns.Unlock()
+	recordBlocks(t, fmt.Sprintf("cd /root\n#block=%d\necho '#block=%d'\n", n-1, n-2))
+	documentedRuns.Lock()
+	defer documentedRuns.Unlock()
+	if got := documentedRuns.byTest[t.Name()]; !slices.Equal(got, []string{"guide.md:9"}) {
+		t.Errorf("recorded are %q", got)
+	}
 }

@@ -163,6 +163,7 @@ func (f fleet) documented(t *testing.T, n int) {
 	if err != nil {
 		t.Fatalf("%s%v\n%s", script, err, out)
 	}
+	recordBlocks(t, script)
 	t.Log(out)
 }
 

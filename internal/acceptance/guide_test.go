@@ -134,5 +134,6 @@ func (u user) typeCommands(t *testing.T, script string) string {
 	if err != nil {
 		t.Fatalf("the guide's commands fail: %v", err)
 	}
+	recordBlocks(t, script)
 	return string(out)
 }

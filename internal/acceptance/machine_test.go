@@ -17,6 +17,7 @@ func onMachine(t *testing.T, m *lab.Machine, script string) string {
 	if err != nil {
 		t.Fatalf("on %s: %v", m.Name, err)
 	}
+	recordBlocks(t, script)
 	return out
 }
 
