@@ -90,7 +90,7 @@ func TestActions(t *testing.T) {
 	l := startLoad(t, outputOf(t, w, "kubeconfig"), names...)
 
 	t.Run("a trigger saves a snapshot before the resource exists", func(t *testing.T) {
-		applyOnly(t, w)
+		applyOnly(t, w, "an action that a plan does not show")
 		expectRequested(t, names, "before-migration", 1)
 	})
 	t.Run("snapshot", func(t *testing.T) {

@@ -278,7 +278,7 @@ resource "kube_etcd_member" "this" { early_renewal = "8759h59m" }
 resource "kube_control_plane_replica" "this" { early_renewal = "8759h59m" }
 `)
 	s.underLoad(t, func() {
-		applyOnly(t, s.w)
+		applyOnly(t, s.w, "the certificates it has issued are due at once")
 		write(t, file, "")
 		apply(t, s.w)
 	})

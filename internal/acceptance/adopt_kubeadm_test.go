@@ -340,7 +340,7 @@ func (s *adoptedStory) renewed(t *testing.T) {
 resource "kube_etcd_member" "this" { early_renewal = "8759h59m" }
 resource "kube_control_plane_replica" "this" { early_renewal = "8759h59m" }
 `)
-	applyOnly(t, s.w)
+	applyOnly(t, s.w, "the certificates it has issued are due at once")
 	write(t, file, "")
 	apply(t, s.w)
 	after := onMachine(t, s.machine, digests)

@@ -34,10 +34,10 @@ func (a alarms) halfUpgraded(t *testing.T) time.Time {
 	t.Helper()
 	a.configure(t, 0)
 	cause := time.Now()
-	applyOnly(t, a.w, `-target=module.control_plane.kube_etcd_member.this["cp1"]`)
+	applyOnly(t, a.w, "the rest follows", `-target=module.control_plane.kube_etcd_member.this["cp1"]`)
 	a.p.expectAlerts(t, cause, 6*time.Minute, "EtcdMixedVersions")
 	cause = time.Now()
-	applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
+	applyOnly(t, a.w, "the rest follows", `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
 	return cause
 }
 
@@ -46,7 +46,7 @@ func (a alarms) halfRotated(t *testing.T) time.Time {
 	t.Helper()
 	a.configure(t, 1)
 	cause := time.Now()
-	applyOnly(t, a.w, `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
+	applyOnly(t, a.w, "the rest follows", `-target=module.control_plane.kube_control_plane_replica.this["cp1"]`)
 	a.on(t, "cp1", `systemctl start kube-facts.service
 sed -i "s/^\(kube_rotation_since_timestamp_seconds.* \)[0-9]*$/\1$(date -d '-8 days' +%s)/" `+
 		"/var/lib/prometheus/node-exporter/kube_control_plane_replica.prom")

@@ -230,7 +230,7 @@ func (s *konnectivityStory) set(t *testing.T, program, chance string) {
 // serversRestarted: another program restarts the proxy servers, one replica at a time.
 func (s *konnectivityStory) serversRestarted(t *testing.T) {
 	s.set(t, "/usr/local/lib/konnectivity-2/proxy-server", "0.001")
-	s.during(t, "restart of the proxy servers", func() { applyOnly(t, s.w) })
+	s.during(t, "restart of the proxy servers", func() { applyOnly(t, s.w, "only the apply is observed") })
 	expectEmptyPlan(t, s.w)
 	for _, name := range s.names {
 		program := onMachine(t, shared.lab.Machine(name),
@@ -251,7 +251,7 @@ func (s *konnectivityStory) apiServersRestarted(t *testing.T) {
 		before[name] = pid(name)
 	}
 	s.set(t, "/usr/local/lib/konnectivity-2/proxy-server", "0.002")
-	s.during(t, "restart of the API servers", func() { applyOnly(t, s.w) })
+	s.during(t, "restart of the API servers", func() { applyOnly(t, s.w, "only the apply is observed") })
 	expectEmptyPlan(t, s.w)
 	for _, name := range s.names {
 		if pid(name) != before[name] {
@@ -263,7 +263,7 @@ func (s *konnectivityStory) apiServersRestarted(t *testing.T) {
 // replaced: a replica that is created has agents before it serves.
 func (s *konnectivityStory) replaced(t *testing.T) {
 	s.during(t, "replacement of a replica", func() {
-		applyOnly(t, s.w, `-replace=kube_control_plane_replica.this["cp2"]`)
+		applyOnly(t, s.w, "only the apply is observed", `-replace=kube_control_plane_replica.this["cp2"]`)
 	})
 	expectEmptyPlan(t, s.w)
 	s.awaitAgents(t)

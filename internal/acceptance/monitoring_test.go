@@ -41,7 +41,7 @@ func TestMonitoring(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w, bare := monitored(t, names, waitFactor)
 	applied := time.Now()
-	applyOnly(t, w)
+	applyOnly(t, w, "the time until targets are up is measured")
 	begun := time.Now()
 	newUser(t, w).typeCommands(t, documentedScript(t, "monitoring", 0))
 	p := startPrometheus(t, shared.lab.Machine("cp4"), filepath.Join(w.Dir, "prometheus"))

@@ -188,7 +188,7 @@ func (s *bootstrapStory) ephemeral(t *testing.T) {
 	if after := created(); after != before {
 		t.Errorf("a plan has created a token: %s Secrets created, before %s", after, before)
 	}
-	applyOnly(t, s.w)
+	applyOnly(t, s.w, "tokens are counted before the next plan")
 	if after := created(); after == before {
 		t.Errorf("no token was created: %s Secrets", after)
 	}

@@ -63,7 +63,7 @@ func TestMoveRuntime(t *testing.T) {
 	expectContains(t, unfolded(plan(t, w)), "Member moves to another runtime",
 		"the data directory and the member's certificates and keys are given to root", "Replica moves to another runtime",
 		"Root runs the pods")
-	applyOnly(t, w, `-target=kube_etcd_member.this["cp2"]`) // members with both runtimes
+	applyOnly(t, w, "the others follow", `-target=kube_etcd_member.this["cp2"]`) // members with both runtimes
 	apply(t, w)
 	expectRunBy(t, names, "", "etcd kube-apiserver kube-controller-manager kube-scheduler")
 

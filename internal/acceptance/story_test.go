@@ -58,6 +58,7 @@ func storyFrom(t *testing.T, names []string, dir string, fill func(*workspace.Wo
 			rebuildAll(t, l)
 		}
 	})
+	t.Cleanup(func() { expectPlanned(t, w) })
 	return w
 }
 
@@ -88,6 +89,7 @@ func makeWorkspace(t *testing.T) *workspace.Workspace {
 		t.Fatal(err)
 	}
 	detectRaces(t, w)
+	t.Cleanup(func() { expectPlanned(t, w) })
 	if err := w.Make(t.Context(), "control-plane", t.Output()); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ resource "kube_node_bootstrap" "this" {
 // resources plan what follows: nothing, and that it is gone.
 func (s *joinStory) endedTokens(t *testing.T) {
 	s.tokens(t, map[string]string{"first": "30m", "short": "10s", "revoked": "30m"})
-	applyOnly(t, s.w)
+	applyOnly(t, s.w, "a token expires before the next plan")
 	short, revoked := s.command(t, "short"), s.command(t, "revoked")
 	s.tokens(t, map[string]string{"first": "30m", "short": "10s"})
 	id := textOf(valuesOf(t, s.w, `kube_bootstrap_token.this["short"]`), "token_id")
@@ -83,7 +83,7 @@ func (s *joinStory) rotated(t *testing.T) {
 	for s.rotation < 3 {
 		s.rotation++
 		s.configure(t)
-		applyOnly(t, s.w)
+		applyOnly(t, s.w, "its plan follows")
 		expectEmptyPlan(t, s.w)
 		s.expectHeartbeat(t)
 		s.expectStreams(t, "first")
