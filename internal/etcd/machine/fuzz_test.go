@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -91,6 +92,25 @@ func FuzzReadStaged(f *testing.F) {
 		if err == nil && (got.Token == "" || strings.ContainsAny(got.Token, " ;$`'\"\n\x1b") || got.Size < 0 ||
 			got.Revision < 0 || got.Bump < 0 || got.Keys < 0 || got.Saved.IsZero()) {
 			t.Errorf("%q is parsed as %+v", output, got)
+		}
+	})
+}
+
+// FuzzParseEnvironment: a variable is of one line, and what was read is read from what is written of it.
+func FuzzParseEnvironment(f *testing.F) {
+	f.Add("ETCD_INITIAL_CLUSTER=cp1=https://10.0.0.11:2380\nETCD_INITIAL_CLUSTER_STATE=new\n")
+	f.Add("A\n=\n = b \r\nA=1\nA=2")
+	f.Fuzz(func(t *testing.T, text string) {
+		env := ParseEnvironment(text)
+		var b strings.Builder
+		for key, value := range env {
+			if strings.ContainsAny(key, "=\n") || strings.Contains(value, "\n") {
+				t.Errorf("%q is %q", key, value)
+			}
+			b.WriteString(key + "=" + value + "\n")
+		}
+		if again := ParseEnvironment(b.String()); !maps.Equal(again, env) {
+			t.Errorf("%q is read as %q", env, again)
 		}
 	})
 }

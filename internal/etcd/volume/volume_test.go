@@ -179,3 +179,22 @@ func TestReadUnmounted(t *testing.T) {
 		t.Errorf("unmounted %+v", unmounted)
 	}
 }
+
+// FuzzReadUnmounted: what a machine says names devices, and identities that can be written again.
+func FuzzReadUnmounted(f *testing.F) {
+	f.Add("unmounted /dev/sdb e30=\n")
+	f.Add("unmounted /dev/disk/by-id/scsi-0QEMU_etcd1 " +
+		base64.StdEncoding.EncodeToString(identity(there, Member).Content()))
+	f.Add("unmounted /dev/../etc/passwd e30=\nunmounted /dev/sdc\nmounted /dev/sdb e30=")
+	f.Fuzz(func(t *testing.T, output string) {
+		for _, u := range ReadUnmounted(output) {
+			if len(u.Device) <= 200 && ValidateDevice(u.Device) != nil || !strings.Contains(output, u.Device) {
+				t.Errorf("device %q", u.Device)
+			}
+			again, err := ReadIdentity(string(u.Identity.Content()))
+			if err != nil || !again.Same(u.Identity) {
+				t.Errorf("%+v is read as %+v, %v", u.Identity, again, err)
+			}
+		}
+	})
+}
