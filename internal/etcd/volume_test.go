@@ -109,6 +109,50 @@ func TestVolumeOfAReplacedMember(t *testing.T) {
 	}
 }
 
+// TestUsesVolume: a machine may write to the volume if etcd runs there, or if it has mounted the volume anywhere.
+func TestUsesVolume(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*machine.Observed)
+		want   bool
+	}{
+		"idle":              {func(*machine.Observed) {}, false},
+		"only attached":     {func(m *machine.Observed) { m.Volume.Device = "/dev/sdb" }, false},
+		"etcd runs":         {func(m *machine.Observed) { m.Unit.Active = "active" }, true},
+		"mounted":           {func(m *machine.Observed) { m.Volume.At = "8:16" }, true},
+		"mounted elsewhere": {func(m *machine.Observed) { m.Volume.Elsewhere = "/mnt" }, true},
+	} {
+		var m machine.Observed
+		c.change(&m)
+		if got := usesVolume(m); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestWasOn: a member was on the machine that records it or has its volume, and on no other than that of the state.
+func TestWasOn(t *testing.T) {
+	s := Spec{Spec: machine.Spec{Name: "cp3", Bundle: &pki.Bundle{ClusterID: "a"}}}
+	recorded := machine.Observed{Facts: host.Facts{MachineID: "m"}, Record: &machine.Record{Name: "cp3", ClusterID: "a"}}
+	other := recorded
+	other.Record = &machine.Record{Name: "cp9", ClusterID: "a"}
+	for name, c := range map[string]struct {
+		last    string
+		machine machine.Observed
+		want    bool
+	}{
+		"recorded there":                   {"m", recorded, true},
+		"no state says where it was":       {"", recorded, true},
+		"the state names another machine":  {"n", recorded, false},
+		"another member is recorded there": {"m", other, false},
+		"nothing is recorded there":        {"m", machine.Observed{Facts: recorded.Facts}, false},
+	} {
+		s.LastMachine = c.last
+		if got := s.wasOn(c.machine); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestLeaseOfAMovedMember: the lease is needed on the machine that a member moves to, not on the one it was on.
 func TestLeaseOfAMovedMember(t *testing.T) {
 	pool, err := host.NewPool(host.Config{})

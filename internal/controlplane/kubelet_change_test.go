@@ -1,0 +1,76 @@
+package controlplane
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
+)
+
+// TestCheckKubelet: before the first change, a kubelet that is to get another program and could not follow stops the
+// change. One that needs no change, or is installed by it, does not.
+func TestCheckKubelet(t *testing.T) {
+	s := testSpec(t)
+	s.ManageKubelet = true
+	own, local := kubelet.Artifact(s.Version).Path(), "https://"+s.Address+":6443"
+	file := kubelet.File(s.Version)
+	placed := map[string]host.FileState{kubelet.DropIn: {
+		Mode: file.Mode, Owner: file.Owner, Group: file.Group, SHA256: machine.Digest(file.Content),
+	}}
+	for name, c := range map[string]struct {
+		manages         bool
+		program, server string
+		files           map[string]host.FileState
+		installs        bool
+		drift, refused  string
+	}{
+		"as it should be":            {true, own, local, placed, false, "", ""},
+		"another program":            {true, "/usr/bin/kubelet", local, placed, false, "runs /usr/bin/kubelet", ""},
+		"its file is missing":        {true, own, local, nil, false, kubelet.DropIn, ""},
+		"both":                       {true, "/usr/bin/kubelet", local, nil, false, "runs /usr/bin/kubelet", ""},
+		"it cannot follow":           {true, own, "https://10.0.0.100:6443", nil, false, kubelet.DropIn, "10.0.0.100"},
+		"it need not follow":         {true, own, "https://10.0.0.100:6443", placed, false, "", ""},
+		"it is installed by it":      {true, own, "https://10.0.0.100:6443", nil, true, kubelet.DropIn, ""},
+		"it is not the provider's":   {false, "/usr/bin/kubelet", local, nil, false, "", ""},
+		"not followed, and it could": {false, own, "https://10.0.0.100:6443", nil, false, "", ""},
+	} {
+		s.ManageKubelet = c.manages
+		f := machine.Observed{NodeMissing: c.installs, Facts: host.Facts{
+			Files: c.files, Output: kubeletReport(c.program, s.Version, c.server),
+		}}
+		drift := programDrift(s, f)
+		if len(drift) > 1 || (len(drift) == 0) != (c.drift == "") || !strings.Contains(strings.Join(drift, ""), c.drift) {
+			t.Errorf("%s: its program differs in %q, want %q", name, drift, c.drift)
+		}
+		err := checkKubelet(s, f)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %v, want %q", name, err, c.refused)
+		}
+	}
+}
+
+// kubeletReport is what a machine says of its kubelet.
+func kubeletReport(program, version, server string) string {
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	return "kubelet\tactive\tactive\nkubelet\tstarted\t77\t0\nkubelet\tcommand\t" +
+		encoded("{ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet "+node.Arguments+" ; ignore_errors=no ; "+
+			"start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }\n") +
+		"\nkubelet\tprogram\t" + encoded(program+"\n") + "\nkubelet\tversion\t" + encoded("Kubernetes v"+version+"\n") +
+		"\nkubelet\tserver\t" + encoded(server) + "\n"
+}
+
+// TestChangeCutOff: the former file of the kubelet is there from the beginning of a change to its end.
+func TestChangeCutOff(t *testing.T) {
+	files := map[string]host.FileState{kubelet.DropIn: {}}
+	if changeCutOff(host.Facts{Files: files}) || changeCutOff(host.Facts{}) {
+		t.Error("a change is cut off without the former file")
+	}
+	files[kubelet.Former] = host.FileState{}
+	if !changeCutOff(host.Facts{Files: files}) {
+		t.Error("a change that was cut off is not noticed")
+	}
+}
