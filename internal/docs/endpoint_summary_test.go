@@ -18,7 +18,7 @@ func endpointSummary(run jsonfile.Run[soak.Result]) (string, error) {
 	rows := byName(run)
 	var b strings.Builder
 	b.WriteString(origin(run.Commit, run.Date) + "| endpoint | five changes: failed | longest gap | verdict " +
-		"| a machine loses its power: failed | longest without a write | verdict |\n" + strings.Repeat("|---", 7) + "|\n")
+		"| a machine is killed: failed | longest without a write | verdict |\n" + strings.Repeat("|---", 7) + "|\n")
 	for _, c := range compared {
 		cells, err := summaryCells(rows, c.kind)
 		if err != nil {

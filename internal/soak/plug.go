@@ -21,7 +21,8 @@ const (
 
 func plugScenario() Scenario { return Scenario{Name: "pulled plug", Run: pulledPlugs} }
 
-// plug is what is noticed when the machine with the virtual IP and etcd's leader loses its power.
+// plug is what is noticed when the machine with the virtual IP and etcd's leader is killed with its cable pulled: its
+// disk keeps what was written.
 type plug struct {
 	victim  string
 	address time.Duration // until connections to the virtual IP are accepted again

@@ -28,14 +28,14 @@ var figures = []struct{ row, file, title string }{
 	{"under load: a flag of the API servers", "flag-change.svg", "A flag of the API servers is changed"},
 	{"under load: rotation of everything: the next issues", "rotation.svg", "All authorities and keys are rotated: the next ones issue"},
 	{"upgrade: ", "upgrade.svg", "etcd and Kubernetes are upgraded by a minor version"},
-	{"endpoint external: a machine loses its power", "endpoint-external.svg", "external: a machine loses its power"},
-	{"endpoint external with hooks: a machine loses its power", "endpoint-external-hooks.svg", "external with hooks: a machine loses its power"},
-	{"endpoint dns: a machine loses its power", "endpoint-dns.svg", "dns: a machine loses its power"},
-	{"endpoint bgp: a machine loses its power", "endpoint-bgp.svg", "bgp: a machine loses its power"},
-	{"endpoint kube_vip: a machine loses its power", "endpoint-kube-vip.svg", "kube_vip: the machine with the address loses power"},
-	{"endpoint kube_vip by BGP: a machine loses its power", "endpoint-kube-vip-bgp.svg", "kube_vip by BGP: a machine loses its power"},
-	{"endpoint haproxy: a machine loses its power", "endpoint-haproxy.svg", "haproxy: the machine with the address loses power"},
-	{"dead machine", "dead-machine.svg", "The machine that holds the virtual IP and leads etcd loses power"},
+	{"endpoint external: a machine loses its power", "endpoint-external.svg", "external: a machine is killed"},
+	{"endpoint external with hooks: a machine loses its power", "endpoint-external-hooks.svg", "external with hooks: a machine is killed"},
+	{"endpoint dns: a machine loses its power", "endpoint-dns.svg", "dns: a machine is killed"},
+	{"endpoint bgp: a machine loses its power", "endpoint-bgp.svg", "bgp: a machine is killed"},
+	{"endpoint kube_vip: a machine loses its power", "endpoint-kube-vip.svg", "kube_vip: the machine with the address is killed"},
+	{"endpoint kube_vip by BGP: a machine loses its power", "endpoint-kube-vip-bgp.svg", "kube_vip by BGP: a machine is killed"},
+	{"endpoint haproxy: a machine loses its power", "endpoint-haproxy.svg", "haproxy: the machine with the address is killed"},
+	{"dead machine", "dead-machine.svg", "The machine that holds the virtual IP and leads etcd is killed"},
 }
 
 func main() {
