@@ -85,8 +85,7 @@ func TestAdoptExternalEtcd(t *testing.T) {
 func (s *adoptedEtcd) kubeadm(t *testing.T) {
 	first, balancer, member := shared.lab.Machine("cp1"), shared.lab.Machine("cp2"), shared.lab.Machine("cp3")
 	installNode(t, first, services.Kubelet)
-	installNode(t, member, aloneKubelet)
-	uploadText(t, member, "/var/lib/kubelet/config.yaml", aloneConfig)
+	installNode(t, member, "")
 	if err := services.InstallBalancers(t.Context(), balancer); err != nil {
 		t.Fatal(err)
 	}

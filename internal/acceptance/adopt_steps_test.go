@@ -2,8 +2,6 @@ package acceptance
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
@@ -17,22 +15,22 @@ type adoptedStep struct {
 }
 
 // createByKubeadm creates a control plane on the first machine, and lets the others join. settings are those of
-// kubeadm_init.sh and kubeadm_join.sh that all machines have.
+// services.Kubeadm.
 func createByKubeadm(t *testing.T, names []string, version, etcd, settings string, joined func(name string)) {
 	t.Helper()
-	first := shared.lab.Machine(names[0])
-	t.Log(onMachine(t, first, fmt.Sprintf("version=%s etcd=%s name=%s address=%s %s\n%s", version, etcd, names[0],
-		address(names[0]), settings, services.KubeadmInit)))
-	ticket := strings.Fields(onMachine(t, first, services.KubeadmTicket))
-	if len(ticket) != 3 {
-		t.Fatalf("kubeadm prints %q", ticket)
+	var machines []*lab.Machine
+	for _, name := range names {
+		machines = append(machines, shared.lab.Machine(name))
 	}
-	for _, name := range names[1:] {
-		t.Log(onMachine(t, shared.lab.Machine(name), fmt.Sprintf("name=%s address=%s %s token=%s hash=%s key=%s\n%s", name,
-			address(name), settings, ticket[0], ticket[1], ticket[2], services.KubeadmJoin)))
-		if joined != nil {
-			joined(name)
+	k := services.Kubeadm{Kubernetes: version, Etcd: etcd, Settings: settings}
+	if joined != nil {
+		k.Joined = func(_ context.Context, m *lab.Machine) error {
+			joined(m.Name)
+			return nil
 		}
+	}
+	if err := k.Create(t.Context(), machines, t.Output()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -16,7 +16,7 @@ func installNode(t *testing.T, m *lab.Machine, unit string) {
 }
 
 // installNodeOf makes the machine one whose kubelet can run a control plane: containerd, kubelet and kubeadm of a
-// release, a unit of the kubelet, which is not started, and the images of etcd, if it is not "", and of releases of
+// release, a unit of the kubelet, as in services.Node, which is not started, and the images of etcd, if it is not "", and of releases of
 // Kubernetes.
 func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releases ...string) {
 	t.Helper()
@@ -26,7 +26,7 @@ func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releas
 		t.Fatal(err)
 	}
 	n := services.Node{
-		Components: shared.components, Release: version, Pause: podImage, Unit: unit,
+		Components: shared.components, Release: version, Unit: unit,
 	}
 	if etcd != "" {
 		n.Etcd = release(t, etcd)

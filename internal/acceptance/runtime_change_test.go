@@ -6,34 +6,6 @@ import (
 	"testing"
 )
 
-// aloneKubelet is a unit and a configuration of a kubelet that runs static pods, and is no node of a cluster. It does
-// not remove images when the disk is nearly full: those of components that run as units are unused.
-const (
-	aloneKubelet = `[Unit]
-Description=kubelet
-After=containerd.service cgroups-writable.service
-[Service]
-ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
-Restart=always
-RestartSec=2
-[Install]
-WantedBy=multi-user.target
-`
-	aloneConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-cgroupDriver: cgroupfs
-failCgroupV1: false
-failSwapOn: false
-enableServer: false
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-staticPodPath: /etc/kubernetes/manifests
-imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}
-`
-)
-
 // runtimeOverride has the runtime of members and replicas.
 const runtimeOverride = `
 resource "kube_etcd_member" "this" { runtime = %[1]q }
@@ -49,9 +21,8 @@ func TestMoveRuntime(t *testing.T) {
 	for _, name := range names {
 		m := shared.lab.Machine(name)
 		rebuildAfter(t, m)
-		installNode(t, m, aloneKubelet)
-		uploadText(t, m, "/var/lib/kubelet/config.yaml", aloneConfig)
-		group.Go(func() { onMachine(t, m, "mkdir -p /etc/kubernetes/manifests && systemctl start kubelet") })
+		installNode(t, m, "")
+		group.Go(func() { onMachine(t, m, "systemctl start kubelet") })
 	}
 	group.Wait()
 	w := newStory(t, names...)

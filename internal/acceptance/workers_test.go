@@ -18,8 +18,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// podImage is the lab's only container image, whose program is /pod.
-const podImage = "registry.example.com/pod:1"
+// podImage is the lab's only container image of Pods.
+const podImage = services.PodImage
 
 // workerName is the machine that joins.
 const workerName = "cp4"

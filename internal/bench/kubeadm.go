@@ -26,8 +26,7 @@ const (
 	memory   = "memory of etcd and the three components on a machine"
 	overhead = "memory of kubelet, containerd and its shims on a machine"
 
-	node       = "kubernetes-1.36-node" // kubeadm and kubelet
-	pauseImage = "registry.example.com/pod:1"
+	node = "kubernetes-1.36-node" // kubeadm and kubelet
 )
 
 // before is what is created, and newer what it is upgraded to.
@@ -179,7 +178,7 @@ func (b *bench) prepareKubeadm(ctx context.Context) (kubeadmPlane, error) {
 		group.Go(func() error {
 			return services.InstallNode(within, m, services.Node{
 				Components: components, Release: release, Kubernetes: []string{k.before, k.after}, Etcd: k.etcd,
-				Pause: pauseImage, Unit: services.Kubelet,
+				Unit: services.Kubelet,
 			})
 		})
 	}
@@ -201,30 +200,9 @@ func (b *bench) prepareKubeadm(ctx context.Context) (kubeadmPlane, error) {
 
 // create creates the control plane on the first machine, and joins the others one after the other.
 func (k kubeadmPlane) create(ctx context.Context) error {
-	first := k.first(few)[0]
-	vars := func(m *lab.Machine) map[string]string {
-		return map[string]string{
-			"name": m.Name, "address": m.Address.String(), "endpoint": k.balancer.Address.String(),
-			"version": k.before, "etcd": k.etcd,
-		}
-	}
-	if err := run(ctx, first, with(vars(first), services.KubeadmInit)); err != nil {
+	by := services.Kubeadm{Kubernetes: k.before, Etcd: k.etcd, Settings: "endpoint=" + k.balancer.Address.String()}
+	if err := by.Create(ctx, k.first(few), io.Discard); err != nil {
 		return err
-	}
-	ticket, err := first.Run(ctx, services.KubeadmTicket)
-	if err != nil {
-		return fmt.Errorf("on %s: %w", first.Name, err)
-	}
-	words := strings.Fields(ticket)
-	if len(words) != 3 {
-		return fmt.Errorf("kubeadm prints %q", ticket)
-	}
-	for _, m := range k.first(few)[1:] {
-		join := vars(m)
-		join["token"], join["hash"], join["key"] = words[0], words[1], words[2]
-		if err := run(ctx, m, with(join, services.KubeadmJoin)); err != nil {
-			return err
-		}
 	}
 	return k.serves(ctx)
 }

@@ -2,7 +2,6 @@ package services
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"maps"
 	"os"
@@ -13,25 +12,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
-
-// Scripts of kubeadm. The first lines of each describe it.
-var (
-	//go:embed kubeadm_init.sh
-	KubeadmInit string
-	//go:embed kubeadm_join.sh
-	KubeadmJoin string
-	//go:embed kubeadm_balancers.sh
-	KubeadmBalancers string
-	//go:embed kubeadm_restart.sh
-	KubeadmRestart string // sets $address before
-)
-
-// KubeadmTicket prints what KubeadmJoin needs, on the machine of KubeadmInit: a token, the digest of the authority's
-// key, and the key of the uploaded certificates.
-const KubeadmTicket = `kubeadm token create --ttl 30m 2>/dev/null
-openssl x509 -in /etc/kubernetes/pki/ca.crt -noout -pubkey | openssl pkey -pubin -outform DER | sha256sum |
-  cut -d ' ' -f 1
-kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml 2>/dev/null | tail -n 1`
 
 // Kubelet is the unit of the packages of Kubernetes (kubelet.service and 10-kubeadm.conf).
 const Kubelet = `[Unit]
@@ -50,19 +30,49 @@ RestartSec=2
 WantedBy=multi-user.target
 `
 
+// kubeletAlone is a unit and a configuration of a kubelet that runs static pods, and is no node of a cluster. It does
+// not remove images when the disk is nearly full: those of components that run as units are unused.
+const (
+	kubeletAlone = `[Unit]
+Description=kubelet
+After=containerd.service cgroups-writable.service
+[Service]
+ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
+Restart=always
+RestartSec=2
+[Install]
+WantedBy=multi-user.target
+`
+	kubeletAloneConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+failCgroupV1: false
+failSwapOn: false
+enableServer: false
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+staticPodPath: /etc/kubernetes/manifests
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 1Mi, nodefs.available: 1%, imagefs.available: 1%}
+`
+)
+
+// PodImage is the lab's only image of Pods. Its program is /pod, which is also the pause of a Pod.
+const PodImage = "registry.example.com/pod:1"
+
 // Node is a machine whose kubelet can run a control plane.
 type Node struct {
 	Components string   // the directory of built components
 	Release    string   // of kubelet and kubeadm, which must have been built
 	Kubernetes []string // releases whose images the machine gets
 	Etcd       string   // the same; "" for none
-	Pause      string   // name of the image of the lab's Pods
-	Unit       string   // of the kubelet, which is enabled and not started
+	Unit       string   // of the kubelet, which is enabled and not started; "": that of a kubelet that runs alone
 }
 
 // InstallNode makes the machine anew, with containerd, kubelet, kubeadm and images.
 func InstallNode(ctx context.Context, m *lab.Machine, n Node) error {
-	if err := m.RebuildForContainers(ctx, n.Pause); err != nil {
+	if err := m.RebuildForContainers(ctx, PodImage); err != nil {
 		return err
 	}
 	for _, name := range []string{"kubeadm", "kubelet"} {
@@ -73,9 +83,17 @@ func InstallNode(ctx context.Context, m *lab.Machine, n Node) error {
 	if err := n.importImages(ctx, m); err != nil {
 		return err
 	}
+	unit := n.Unit
+	if unit == "" {
+		unit = kubeletAlone
+		if _, err := run(ctx, m, "mkdir -p /etc/kubernetes/manifests /var/lib/kubelet\n"+
+			"cat >/var/lib/kubelet/config.yaml <<'EOF'\n"+kubeletAloneConfig+"EOF"); err != nil {
+			return err
+		}
+	}
 	enable := m.SSH(ctx, "cat >/etc/systemd/system/kubelet.service && systemctl daemon-reload && "+
 		"systemctl enable --quiet kubelet")
-	enable.Stdin = strings.NewReader(n.Unit)
+	enable.Stdin = strings.NewReader(unit)
 	if out, err := enable.CombinedOutput(); err != nil {
 		return fmt.Errorf("install the kubelet on %s: %w: %s", m.Name, err, out)
 	}
@@ -90,7 +108,7 @@ func (n Node) importImages(ctx context.Context, m *lab.Machine) error {
 	}
 	defer os.RemoveAll(dir)
 	archive := filepath.Join(dir, "image.tar")
-	if err := build.PodImage(ctx, n.Pause, archive); err != nil {
+	if err := build.PodImage(ctx, PodImage, archive); err != nil {
 		return err
 	}
 	if err := importImage(ctx, m, archive); err != nil {
