@@ -37,6 +37,10 @@ var soaked = []struct{ row, change string }{
 	{"under load: scale down to three", "from five machines to three"},
 	{"under load: scale down to one", "from three machines to one; the holder of the virtual IP leaves"},
 	{"under load: scale up to three", "from one machine to three"},
+	{"adopted: a flag of the API servers", "a control plane of kubeadm: the first change of a flag after its import"},
+	{"adopted: renewal of all certificates", "a control plane of kubeadm: all certificates are renewed"},
+	{"runtime: units to pods", "all three machines move from units to static pods"},
+	{"runtime: pods to units", "all three machines move from static pods to units"},
 }
 
 // TestSoakTable checks that the tables of the guide are made of the results in images/soak.json.

@@ -14,6 +14,11 @@ const cleanupTimeout = 10 * time.Second
 
 // converged returns the differences from the state after an undisturbed operation, or nil.
 func (s *sweep) converged(ctx context.Context, o operation) error {
+	if o.machines > 0 && s.settled != nil {
+		if err := s.settled(ctx, s.machines(o.machines)); err != nil {
+			return err
+		}
+	}
 	text, changes, err := s.work.Plan(ctx, append(o.repeatedArguments(), "-out=converged.tfplan")...)
 	if err != nil {
 		return err
@@ -28,6 +33,11 @@ func (s *sweep) converged(ctx context.Context, o operation) error {
 	}
 	if o.machines > 0 && s.more != nil {
 		if err := s.more(ctx, s.machines(o.machines)); err != nil {
+			return err
+		}
+	}
+	if o.check != nil {
+		if err := o.check(ctx); err != nil {
 			return err
 		}
 	}

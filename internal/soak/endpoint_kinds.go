@@ -25,6 +25,9 @@ import (
 type endpointKind struct {
 	name    string
 	example string // in examples: its variable machines are addresses by name
+	// changed is the endpoint of the example after a change of its settings, which concerns the machines too: a balancer
+	// that notices later makes API servers stop later.
+	changed string
 	// start starts what others run on a machine of its own, and sets the variables of the example.
 	start func(ctx context.Context, a *surroundings) error
 	// reached waits until clients reach the machines of all replicas, as far as those that surround the control
@@ -120,27 +123,55 @@ func endpointKinds() []endpointKind {
 	return []endpointKind{
 		{
 			name: "haproxy", example: "stacked", start: startNothing, reached: heldByOne, held: true, away: addressBack,
+			changed: `{ address = var.endpoint_address, metrics = { address = "0.0.0.0" } }`,
 		},
 		{
 			name: "external", example: "external-balancer", start: startHAProxy, reached: balanced, away: pinged,
+			changed: `{
+				address  = var.endpoint_address
+				external = { health_check = { interval = "3s", threshold = 2 }, hooks = var.hooks }
+			}`,
 		},
 		{
 			name: "external with hooks", example: "external-balancer", start: startNginx, reached: balanced, away: pinged,
+			changed: `{
+				address = var.endpoint_address
+				external = {
+					health_check = { interval = "3s", threshold = 2 }
+					hooks        = { for action, command in var.hooks : action => concat(command, ["again"]) }
+				}
+			}`,
 		},
 		{
 			name: "dns", example: "dns-endpoint", start: startNameServers, reached: resolved, away: pinged,
+			changed: `{
+				address = var.endpoint_name
+				dns = {
+					zone = var.zone, server = var.name_server, name_servers = var.name_servers, tsig_key = var.tsig_key
+					ttl  = "6s"
+				}
+			}`,
 		},
 		{
 			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: awayFor(detectedByBFD),
-			excuse: load.Rerouted(mostEnded),
+			excuse:  load.Rerouted(mostEnded),
+			changed: `{ address = var.endpoint_address, bgp = { asn = var.asn, peers = var.peers, hold_time = "4s" } }`,
 		},
 		{
 			name: "kube_vip", example: "kube-vip-endpoint", start: startKubeVIP, reached: heldByOne, held: true,
 			away: awayFor(leaseTaken), excuse: load.Moved(mostEnded),
+			changed: `{
+				address  = var.endpoint_address
+				kube_vip = { sha256 = var.kube_vip_sha256, lease_duration = "6s" }
+			}`,
 		},
 		{
 			name: "kube_vip by BGP", example: "kube-vip-bgp-endpoint", start: startKubeVIPAndRouter, reached: routed,
 			away: awayFor(holdTimeOver), excuse: load.Rerouted(mostEnded),
+			changed: `{
+				address  = var.endpoint_address
+				kube_vip = { mode = "bgp", asn = var.asn, peers = var.peers, hold_time = "4s", sha256 = var.kube_vip_sha256 }
+			}`,
 		},
 	}
 }
@@ -148,9 +179,9 @@ func endpointKinds() []endpointKind {
 func startNothing(context.Context, *surroundings) error { return nil }
 
 // targets returns what a balancer sends requests to: every machine, also those that have no replica yet.
-func (a *surroundings) targets() map[string]string {
+func (f fleet) targets() map[string]string {
 	all := map[string]string{}
-	for _, m := range a.machines {
+	for _, m := range f {
 		all[m.Name] = net.JoinHostPort(m.Address.String(), "6443")
 	}
 	return all
@@ -161,7 +192,7 @@ func startHAProxy(ctx context.Context, a *surroundings) error {
 		return err
 	}
 	a.setExternal(nil)
-	return services.HAProxy.Start(ctx, a.server, a.targets(), "/readyz")
+	return services.HAProxy.Start(ctx, a.server, a.machines.targets(), "/readyz")
 }
 
 func startNginx(ctx context.Context, a *surroundings) error {

@@ -99,6 +99,7 @@ func (h *hunt) collect(ctx context.Context, when string) error {
 	}
 	for _, file := range written {
 		h.add(when, file.incomplete())
+		h.add(when, file.foreign())
 		h.add(when, file.truncated(programs))
 	}
 	return nil

@@ -9,12 +9,15 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/secretscan"
+	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
 )
 
 // keyFiles returns all files with private keys, with the machine in front of the path.
@@ -37,8 +40,8 @@ func (f fleet) keyFiles(ctx context.Context) ([]secretscan.KeyFile, error) {
 	return all, nil
 }
 
-// keyDirs are the directories in which the provider may store private keys.
-var keyDirs = []string{"/etc/kubernetes/"}
+// keyDirs are the directories in which the provider may store private keys, and a kubelet that of its certificate.
+var keyDirs = []string{"/etc/kubernetes/", "/var/lib/kubelet/pki/"}
 
 // misplacedKey returns what is wrong with where a private key is, or "".
 func misplacedKey(file secretscan.KeyFile) string {
@@ -117,13 +120,38 @@ func (w writtenFile) truncated(source string) string {
 	return fmt.Sprintf("%s: %s has %d bytes, not %d", w.machine, w.path, w.size, info.Size())
 }
 
+// staged matches names of staged files: those of package host, and those of scripts for static pods.
+var staged = regexp.MustCompile(`^\..*(\.kube-.*|\.kube|\.started)$`)
+
+// marks matches empty files: that a replica is in rotation, that it is stopped, that a component returns to the
+// manifest that somebody else has written.
+var marks = regexp.MustCompile(`^(/etc/kube-endpoint-[a-z-]+/registered|/etc/kubernetes/replica\.paused|` +
+	`/etc/.*/\.[a-z-]+\.returns)$`)
+
+// foreign returns that a file is where the kubelet reads manifests and is none of a component, or "". The kubelet
+// ignores staged files there.
+func (w writtenFile) foreign() string {
+	name, component := path.Base(w.path), strings.TrimSuffix(path.Base(w.path), ".yaml")
+	if path.Dir(w.path) != staticpod.Directory || staged.MatchString(name) {
+		return ""
+	}
+	var pod struct {
+		Kind     string
+		Metadata struct{ Name string }
+	}
+	if err := yaml.Unmarshal([]byte(w.text), &pod); err != nil || pod.Kind != "Pod" || pod.Metadata.Name != component ||
+		component == name || !slices.Contains(controlPlaneComponents, component) {
+		return fmt.Sprintf("%s: %s is not the manifest of a component", w.machine, w.path)
+	}
+	return ""
+}
+
 // incomplete returns why a file is not complete, or "". Staged files are not expected to be: they
-// are leftovers, which clean looks for. The mark that a replica is in rotation is empty.
+// are leftovers, which clean looks for. Marks are empty.
 func (w writtenFile) incomplete() string {
 	name := path.Base(w.path)
 	switch {
-	case strings.HasPrefix(name, ".") && strings.Contains(name, ".kube-"), strings.HasSuffix(name, "lock"),
-		name == "registered" && strings.HasPrefix(w.path, "/etc/kube-endpoint-"):
+	case staged.MatchString(name), strings.HasSuffix(name, "lock"), marks.MatchString(w.path):
 		return ""
 	case w.size == 0:
 		return fmt.Sprintf("%s: %s is empty", w.machine, w.path)

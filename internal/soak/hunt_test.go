@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,12 @@ func TestIncomplete(t *testing.T) {
 		{"/etc/kube-endpoint-bgp/bird.conf", "router id 10.0.0.11;\nprotocol bgp { }\n", ""},
 		{"/etc/kube-endpoint-bgp/bird.conf", "router id 10.0", "its last line does not end"},
 		{"/etc/kubernetes/pki/.ca.key.kube-12-0123456789abcdef", "", ""},
+		{"/etc/kubernetes/manifests/.etcd.yaml.kube", "apiVersion: v", ""},
+		{"/etc/kubernetes/manifests/etcd.yaml", "apiVersion: v1\nkind: \"Po", "is not complete"},
+		{"/etc/kubernetes/replica.pods/.kube-apiserver.started", "", ""},
+		{"/etc/kubernetes/replica.pods/inherited/.kube-apiserver.returns", "", ""},
+		{"/etc/kubernetes/replica.pods/inherited/kube-apiserver.yaml", "", "is empty"},
+		{"/etc/kubernetes/replica.paused", "", ""},
 	} {
 		file := writtenFile{machine: "cp1", path: c.path, size: len(c.text), text: c.text}
 		got := file.incomplete()
@@ -72,6 +79,57 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestForeign: where the kubelet reads manifests is nothing but manifests of the components.
+func TestForeign(t *testing.T) {
+	const manifest = "kind: Pod\nmetadata:\n  name: etcd\n"
+	for _, c := range []struct {
+		path, text string
+		right      bool
+	}{
+		{"/etc/kubernetes/manifests/etcd.yaml", manifest, true},
+		{"/etc/kubernetes/manifests/.etcd.yaml.kube", "kind: P", true},
+		{"/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\n", false},
+		{"/etc/kubernetes/manifests/etcd.yaml", "", false},
+		{"/etc/kubernetes/manifests/etcd.yaml.before", manifest, false},
+		{"/etc/kubernetes/manifests/kube-apiserver.yaml", manifest, false},
+		{"/etc/kubernetes/manifests/etcd", manifest, false},
+		{"/etc/kubernetes/manifests/.etcd.yaml", manifest, false},
+		{"/etc/etcd/etcd.yaml", manifest, true},
+		{"/etc/etcd/member.json", "{}\n", true},
+	} {
+		if got := (writtenFile{machine: "cp1", path: c.path, text: c.text}).foreign(); (got == "") != c.right {
+			t.Errorf("%s with %q: %q", c.path, c.text, got)
+		}
+	}
+}
+
+// TestLeftoversScript runs the script for a directory instead of those of a machine.
+func TestLeftoversScript(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{
+		".etcd.yaml.kube", ".kube-apiserver.started", ".ca.key.kube-12-0123456789abcdef", "replica.paused", "etcd.before",
+		"etcd.yaml", ".kube-apiserver.returns", "member.json",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := strings.NewReplacer("/etc /opt /usr/local /var/lib /root /run", dir, "/etc/etcd", dir, "/etc/kubernetes", dir).
+		Replace(leftoversScript)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.Fields(strings.ReplaceAll(string(out), dir+"/", ""))
+	slices.Sort(listed)
+	want := []string{
+		".ca.key.kube-12-0123456789abcdef", ".etcd.yaml.kube", ".kube-apiserver.started", "etcd.before", "replica.paused",
+	}
+	if got := slices.Compact(listed); !slices.Equal(got, want) {
+		t.Errorf("the script prints %q, want %q", got, want)
+	}
+}
+
 func TestMisplacedKey(t *testing.T) {
 	for _, c := range []struct {
 		file  secretscan.KeyFile
@@ -81,6 +139,8 @@ func TestMisplacedKey(t *testing.T) {
 		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o640}, true},
 		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o644}, false},
 		{secretscan.KeyFile{Path: "cp1 /tmp/ca.key", Mode: 0o600}, false},
+		{secretscan.KeyFile{Path: "cp1 /var/lib/kubelet/pki/kubelet-client-current.pem", Mode: 0o600}, true},
+		{secretscan.KeyFile{Path: "cp1 /var/lib/kubelet/config.yaml", Mode: 0o600}, false},
 	} {
 		if got := misplacedKey(c.file); (got == "") != c.right {
 			t.Errorf("%v: %q", c.file, got)

@@ -99,14 +99,20 @@ func encryptionAt(n int) map[string]any {
 // newControlPlaneSweep returns a sweep for operations of the example. The whole control plane
 // must serve after each of them.
 func newControlPlaneSweep(ctx context.Context, e *Env) (*sweep, error) {
+	s, err := controlPlaneSweep(e, "")
+	if err != nil {
+		return nil, err
+	}
+	return s, s.begin(ctx)
+}
+
+// controlPlaneSweep returns the same before it begins, with files in addition to the example.
+func controlPlaneSweep(e *Env, added string) (*sweep, error) {
 	root, err := build.Checkout()
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSweep(ctx, e, os.DirFS(filepath.Join(root, "examples", "control-plane")))
-	if err != nil {
-		return nil, err
-	}
+	s := &sweep{env: e, config: os.DirFS(filepath.Join(root, "examples", "control-plane")), added: added}
 	s.more = s.serving
 	return s, nil
 }
@@ -120,7 +126,8 @@ func (s *sweep) serving(ctx context.Context, used fleet) error {
 	}
 	want := fmt.Sprintf("told %[1]s\nuses %[1]s\n", strings.Join(slices.Sorted(slices.Values(names)), " "))
 	for _, m := range used {
-		out, err := m.Run(ctx, with(map[string]string{"address": m.Address.String(), "vip": s.work.VIP()}, servingScript))
+		out, err := m.Run(ctx, with(map[string]string{"address": m.Address.String(), "vip": s.work.VIP()},
+			componentsScript+servingScript))
 		if err != nil {
 			return fmt.Errorf("%s does not serve: %w", m.Name, err)
 		}

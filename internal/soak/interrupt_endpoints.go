@@ -15,8 +15,13 @@ func interruptEndpointScenarios() []Scenario {
 	return all
 }
 
-// interrupt creates a control plane of two, makes three of them, replaces a replica, goes back, and destroys it.
-// Each operation is cut at its own points.
+// change is the override of the example by which settings of the endpoint change.
+func (k endpointKind) change() string {
+	return "module \"control_plane\" {\n  endpoint = " + k.changed + "\n}\n"
+}
+
+// interrupt creates a control plane of two, makes three of them, changes settings of the endpoint, replaces a replica,
+// goes back to two, and destroys it. Each operation is cut at its own points.
 func (k endpointKind) interrupt(ctx context.Context, e *Env) ([]Result, error) {
 	here := *e
 	here.Dir = k.dir(e)
@@ -46,11 +51,12 @@ func (k endpointKind) interrupt(ctx context.Context, e *Env) ([]Result, error) {
 	return s.run(ctx,
 		e.track(operation{name: k.row("create"), machines: 2}),
 		e.track(operation{name: k.row("scale up"), machines: 3}),
+		e.track(operation{name: k.row("change"), machines: 3, override: k.change()}),
 		e.track(operation{
-			name: k.row("replace"), machines: 3,
+			name: k.row("replace"), machines: 3, override: k.change(),
 			once: []string{fmt.Sprintf("-replace=module.control_plane.kube_control_plane_replica.this[%q]", machineNames[1])},
 		}),
-		e.track(operation{name: k.row("scale down"), machines: 2, afterHealthInterval: true}),
+		e.track(operation{name: k.row("scale down"), machines: 2, override: k.change(), afterHealthInterval: true}),
 		e.track(operation{name: k.row("destroy"), afterHealthInterval: true}),
 	)
 }

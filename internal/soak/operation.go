@@ -25,6 +25,10 @@ type operation struct {
 	// variables returns the variables in addition to the machines. n is the number of the operation
 	// since the machines were bare, for an operation that must change something each time.
 	variables func(n int) map[string]any
+	// override is a part of the configuration that the operation and the next plans have in addition; "": none.
+	override string
+	// check returns what is wrong after it, in addition to the checks of the sweep; nil: nothing else is checked.
+	check func(ctx context.Context) error
 	// once are arguments that the apply after an interruption must not repeat.
 	once []string
 }

@@ -16,10 +16,14 @@ var (
 	membersScript string
 	//go:embed scripts/healthy.sh
 	healthyScript string
+	//go:embed scripts/components.sh
+	componentsScript string
 	//go:embed scripts/serving.sh
 	servingScript string
 	//go:embed scripts/part.sh
 	partScript string
+	//go:embed scripts/runs.sh
+	runsScript string
 	//go:embed scripts/running.sh
 	runningScript string
 	//go:embed scripts/restarts.sh

@@ -34,6 +34,15 @@ func newSite(ctx context.Context, e *Env) (*site, error) { return newSiteWith(ct
 
 // newSiteWith creates one with additional variables of the example.
 func newSiteWith(ctx context.Context, e *Env, variables map[string]any) (*site, error) {
+	s, err := openSite(ctx, e, variables)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.resize(ctx, len(machineNames))
+}
+
+// openSite returns one before its first apply.
+func openSite(ctx context.Context, e *Env, variables map[string]any) (*site, error) {
 	root, err := build.Checkout()
 	if err != nil {
 		return nil, err
@@ -47,7 +56,7 @@ func newSiteWith(ctx context.Context, e *Env, variables map[string]any) (*site, 
 	}
 	s := &site{env: e, work: w, variables: map[string]any{"drain_timeout": "5s"}}
 	maps.Copy(s.variables, variables)
-	return s, s.resize(ctx, len(machineNames))
+	return s, nil
 }
 
 // resize scales it to the first n machines.

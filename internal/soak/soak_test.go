@@ -35,6 +35,17 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestBuilds: what scenarios need in addition can be built.
+func TestBuilds(t *testing.T) {
+	for _, s := range Scenarios() {
+		for _, name := range s.Builds {
+			if !slices.Contains(build.Names(), name) {
+				t.Errorf("%s: package build knows nothing called %q", s.Name, name)
+			}
+		}
+	}
+}
+
 func TestTrack(t *testing.T) {
 	track := newTrack(operation{name: "join"}, &cursor{})
 	commands := []string{"observe", "observe"}

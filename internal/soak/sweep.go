@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
@@ -20,7 +21,10 @@ const pointTime = 10 * time.Minute
 type sweep struct {
 	env    *Env
 	config fs.FS                              // the *.tf files
+	added  string                             // name of addedFiles; "": none
 	more   func(context.Context, fleet) error // checks in addition to etcd's; may be nil
+	// settled waits, before the plan, for what follows an apply by itself on the machines in use; may be nil.
+	settled func(context.Context, fleet) error
 	// surround starts what others run beside the control plane, and returns variables for it; may be nil.
 	surround       func(context.Context) (map[string]any, error)
 	variables      map[string]any // of surround
@@ -43,6 +47,9 @@ func newSweep(ctx context.Context, e *Env, config fs.FS) (*sweep, error) {
 
 // variablesFile comes after the file of the lab, which has an endpoint_address too.
 const variablesFile = "site.auto.tfvars.json"
+
+// overrideFile is for the override of an operation.
+const overrideFile = "operation_override.tf"
 
 // begin records the bare machines, and starts without a state.
 func (s *sweep) begin(ctx context.Context) error {
@@ -67,6 +74,11 @@ func (s *sweep) begin(ctx context.Context) error {
 	s.work.Program = "internal/soak/provider"
 	if err := s.work.MakeFrom(ctx, s.config, io.Discard); err != nil {
 		return err
+	}
+	if s.added != "" {
+		if err := addTo(s.env.Dir, s.added); err != nil {
+			return err
+		}
 	}
 	return s.seal()
 }
@@ -191,6 +203,9 @@ func (s *sweep) describe(t *track) error {
 	variables["machines"] = addresses(s.machines(t.machines))
 	if t.variables != nil {
 		maps.Copy(variables, t.variables(s.operations))
+	}
+	if err := os.WriteFile(filepath.Join(s.env.Dir, overrideFile), []byte(t.override), 0o600); err != nil {
+		return fmt.Errorf("describe %s: %w", t.name, err)
 	}
 	return s.work.WriteJSON(variablesFile, variables)
 }

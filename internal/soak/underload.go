@@ -69,12 +69,32 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	var results []Result
-	criteria := load.Unnoticed()
 	for _, c := range changes {
 		before, err := s.holder(ctx)
 		if err != nil {
 			return results, err
 		}
+		judgement, err := s.unnoticed(ctx, "under load", c)
+		if err != nil {
+			return results, err
+		}
+		after, err := s.holder(ctx)
+		if err != nil {
+			return results, err
+		}
+		if after.Name != before.Name { // this ends the connections through it
+			judgement[0].Detail += fmt.Sprintf("; the virtual IP moved from %s to %s", before.Name, after.Name)
+		}
+		results = append(results, judgement...)
+	}
+	return results, nil
+}
+
+// unnoticed makes changes that clients must not notice, each with its own clients.
+func (s *site) unnoticed(ctx context.Context, prefix string, all ...change) ([]Result, error) {
+	var results []Result
+	criteria := load.Unnoticed()
+	for _, c := range all {
 		report, err := s.during(ctx, criteria, func() error { return c.do(ctx, s) })
 		if err == nil {
 			err = s.checkConverged(ctx)
@@ -82,15 +102,7 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", c.name, err)
 		}
-		after, err := s.holder(ctx)
-		if err != nil {
-			return results, err
-		}
-		judgement := loadResults("under load: "+c.name, report, criteria)
-		if after.Name != before.Name { // this ends the connections through it
-			judgement[0].Detail += fmt.Sprintf("; the virtual IP moved from %s to %s", before.Name, after.Name)
-		}
-		results = append(results, judgement...)
+		results = append(results, loadResults(prefix+": "+c.name, report, criteria)...)
 	}
 	return results, nil
 }

@@ -1,0 +1,3 @@
+resource "kube_etcd_member" "this" {
+  restore = var.restore
+}
