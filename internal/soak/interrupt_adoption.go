@@ -46,7 +46,7 @@ func (s *sweep) adopt(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	imported := operation{name: "adoption: import", machines: 1, variables: adoptedWith(nil)}
+	imported := operation{name: "adoption: import", machines: 1, variables: adoptedWith(map[string]string{})}
 	if err := s.reachEnd(ctx, uninterrupted(imported)); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func staticPodLoadScenarios() []Scenario {
 
 // adoptedUnderLoad changes a control plane of three that kubeadm has created and the provider has imported.
 func adoptedUnderLoad(ctx context.Context, e *Env) ([]Result, error) {
-	machines := fleet(e.Lab.Machines())
+	machines := fleet(e.Lab.Machines()[:len(machineNames)])
 	variables, err := createByKubeadm(ctx, e, machines, true)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func renewEarly(ctx context.Context, s *site) error {
 
 // runtimeUnderLoad moves a control plane of three from units to static pods, and back.
 func runtimeUnderLoad(ctx context.Context, e *Env) ([]Result, error) {
-	machines := fleet(e.Lab.Machines())
+	machines := fleet(e.Lab.Machines()[:len(machineNames)])
 	if err := installKubelets(ctx, machines); err != nil {
 		return nil, err
 	}
