@@ -16,8 +16,8 @@ func installNode(t *testing.T, m *lab.Machine, unit string) {
 }
 
 // installNodeOf makes the machine one whose kubelet can run a control plane: containerd, kubelet and kubeadm of a
-// release, a unit of the kubelet, as in services.Node, which is not started, and the images of etcd, if it is not "", and of releases of
-// Kubernetes.
+// release, a unit of the kubelet, as in services.Node, which is not started, and the images of etcd, if it is not "",
+// and of releases of Kubernetes.
 func installNodeOf(t *testing.T, m *lab.Machine, unit, node, etcd string, releases ...string) {
 	t.Helper()
 	nodePrograms(t, node) // they are there

@@ -114,8 +114,9 @@ func TestLeftoversScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := strings.NewReplacer("/etc /opt /usr/local /var/lib /root /run", dir, "/etc/etcd", dir, "/etc/kubernetes", dir).
-		Replace(leftoversScript)
+	elsewhere := strings.NewReplacer("/etc /opt /usr/local /var/lib /root /run", dir, "/etc/etcd", dir,
+		"/etc/kubernetes", dir)
+	script := elsewhere.Replace(leftoversScript)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
 	if err != nil {
 		t.Fatal(err)

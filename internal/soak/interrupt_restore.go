@@ -24,8 +24,8 @@ func restoreScenarios() []Scenario {
 	}
 }
 
-// cutRestore is the scenario of restores, each after the same loss: of members alone, or of a whole control plane, whose
-// API servers stop meanwhile.
+// cutRestore is the scenario of restores, each after the same loss: of members alone, or of a whole control plane,
+// whose API servers stop meanwhile.
 func cutRestore(of, name string, source map[string]any, lose func(*sweep, context.Context) error) Scenario {
 	run := func(ctx context.Context, e *Env) ([]Result, error) {
 		begin, variables := newEtcdSweep, restoring(source)

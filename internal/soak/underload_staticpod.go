@@ -62,7 +62,9 @@ func runtimeUnderLoad(ctx context.Context, e *Env) ([]Result, error) {
 	if err := s.resize(ctx, len(machines)); err != nil {
 		return nil, err
 	}
-	return s.unnoticed(ctx, "runtime", change{"units to pods", moving(byStaticPod)}, change{"pods to units", moving(bySystemd)})
+	return s.unnoticed(ctx, "runtime",
+		change{"units to pods", moving(byStaticPod)},
+		change{"pods to units", moving(bySystemd)})
 }
 
 func moving(runtime string) func(context.Context, *site) error {

@@ -31,16 +31,17 @@ kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml 2>/de
 
 // Kubeadm is what kubeadm creates a control plane of, on machines with a kubelet.
 type Kubeadm struct {
-	Kubernetes, Etcd string                                          // versions
-	Settings         string                                          // of KubeadmInit and KubeadmJoin that all machines have
-	Joined           func(ctx context.Context, m *lab.Machine) error // after each machine but the first; may be nil
+	Kubernetes, Etcd string // versions
+	Settings         string // of KubeadmInit and KubeadmJoin that all machines have
+	// Joined is called after each machine but the first; nil: nothing is.
+	Joined func(ctx context.Context, m *lab.Machine) error
 }
 
 // Create creates the control plane on the first machine, and lets the others join. What kubeadm prints goes to log.
 func (k Kubeadm) Create(ctx context.Context, machines []*lab.Machine, log io.Writer) error {
 	first := machines[0]
-	out, err := run(ctx, first, fmt.Sprintf("version=%s etcd=%s name=%s address=%s %s\n%s", k.Kubernetes, k.Etcd, first.Name,
-		first.Address, k.Settings, KubeadmInit))
+	out, err := run(ctx, first, fmt.Sprintf("version=%s etcd=%s name=%s address=%s %s\n%s", k.Kubernetes, k.Etcd,
+		first.Name, first.Address, k.Settings, KubeadmInit))
 	if err != nil {
 		return err
 	}
@@ -57,8 +58,8 @@ func (k Kubeadm) Create(ctx context.Context, machines []*lab.Machine, log io.Wri
 		return fmt.Errorf("kubeadm on %s prints %q", first.Name, ticket)
 	}
 	for _, m := range machines[1:] {
-		out, err := run(ctx, m, fmt.Sprintf("name=%s address=%s %s token=%s hash=%s key=%s\n%s", m.Name, m.Address, k.Settings,
-			ticket[0], ticket[1], ticket[2], KubeadmJoin))
+		out, err := run(ctx, m, fmt.Sprintf("name=%s address=%s %s token=%s hash=%s key=%s\n%s", m.Name, m.Address,
+			k.Settings, ticket[0], ticket[1], ticket[2], KubeadmJoin))
 		if err != nil {
 			return err
 		}
