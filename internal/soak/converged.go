@@ -14,8 +14,8 @@ const cleanupTimeout = 10 * time.Second
 
 // converged returns the differences from the state after an undisturbed operation, or nil.
 func (s *sweep) converged(ctx context.Context, o operation) error {
-	if o.machines > 0 && s.settled != nil {
-		if err := s.settled(ctx, s.machines(o.machines)); err != nil {
+	if o.machines > 0 && s.stable != nil {
+		if err := s.stable(ctx, s.machines(o.machines)); err != nil {
 			return err
 		}
 	}

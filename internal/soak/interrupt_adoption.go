@@ -23,7 +23,7 @@ func cutAdoption(name string, before func(*sweep, context.Context) error) Scenar
 		if err != nil {
 			return nil, err
 		}
-		s.order, s.more, s.settled = machineNames[:1], nil, s.answering
+		s.order, s.more, s.stable = machineNames[:1], nil, s.answering
 		s.surround = func(ctx context.Context) (map[string]any, error) { return createByKubeadm(ctx, e, s.all(), false) }
 		changed := operation{
 			name: "adoption: " + name, machines: 1,

@@ -23,8 +23,8 @@ type sweep struct {
 	config fs.FS                              // the *.tf files
 	added  string                             // name of addedFiles; "": none
 	more   func(context.Context, fleet) error // checks in addition to etcd's; may be nil
-	// settled waits, before the plan, for what follows an apply by itself on the machines in use; may be nil.
-	settled func(context.Context, fleet) error
+	// stable waits, before the plan, for what follows an apply by itself on the machines in use; may be nil.
+	stable func(context.Context, fleet) error
 	// surround starts what others run beside the control plane, and returns variables for it; may be nil.
 	surround       func(context.Context) (map[string]any, error)
 	variables      map[string]any // of surround
