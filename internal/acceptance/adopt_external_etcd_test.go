@@ -122,48 +122,50 @@ func (s *adoptedEtcd) kubeadm(t *testing.T) {
 		address("cp1"), address("cp2"), address("cp3"), script)))
 }
 
+// guide returns the configuration of the guide. Its machines of etcd are cp3 alone.
+func (s *adoptedEtcd) guide(t *testing.T) adoption {
+	t.Helper()
+	return adoptionOf(t, adoptionGuide(t), adoptedIn(address("cp2"), s.version, s.etcd),
+		etcdMachines, fmt.Sprintf("{ cp3 = %q }", address("cp3")), etcdBundle, fmt.Sprintf("%q", s.bundleFrom("cp3")))
+}
+
+// What the guide says of machines of etcd, apart from those of the control plane.
+const (
+	etcdMachines = `{ etcd1 = "10.0.0.21", etcd2 = "10.0.0.22", etcd3 = "10.0.0.23" }`
+	etcdBundle   = `"10.0.0.11,10.0.0.21"`
+)
+
+// bundleFrom is the ID of the bundle, whose key of etcd's CA is on a machine.
+func (s *adoptedEtcd) bundleFrom(name string) string { return address("cp1") + "," + address(name) }
+
+// configure writes the configuration of the guide, with the stages of rotations, and with what this kubeadm was given
+// beyond that.
 func (s *adoptedEtcd) configure(t *testing.T) {
 	t.Helper()
-	override(t, s.w, fmt.Sprintf(`
+	s.guide(t).write(t, s.w)
+	rotation := ""
+	if s.rotation > 0 || s.encryption > 2 {
+		rotation = fmt.Sprintf(`
 resource "kube_pki_bundle" "this" {
-  cluster_name        = "kubernetes"
-  key_algorithm       = "RSA-2048"
-  deletion_protection = false
-  rotation            = { etcd = %[1]d, encryption = %[8]d }
-  encryption          = { provider = "secretbox", resources = ["secrets"] }
+  rotation = { etcd = %d, encryption = %d }
 }
-
-resource "kube_control_plane_endpoint" "this" {
-  address        = %[2]q
-  haproxy        = null
-  ca_certificate = null
-  external       = { targets = var.machines }
-}
-
+`, s.rotation, s.encryption)
+	}
+	override(t, s.w, fmt.Sprintf(`%[1]s
 resource "kube_etcd_member" "this" {
-  for_each   = { cp3 = %[3]q }
-  peers      = { cp3 = %[3]q }
-  runtime    = "static_pod"
-  version    = %[4]q
-  extra_args = { snapshot-count = "10000"%[5]s }
+  extra_args = { snapshot-count = "10000"%[2]s }
 }
 
 resource "kube_control_plane_replica" "this" {
-  etcd          = [for member in kube_etcd_member.this : member.client_url]
-  runtime       = "static_pod"
-  version       = %[6]q
-  service_cidrs = ["10.96.0.0/12"]
-  pod_cidrs     = ["10.244.0.0/16"]
-  extra_args    = { apiserver = { event-ttl = "2h"%[7]s } }
+  extra_args    = { apiserver = { event-ttl = "2h"%[3]s } }
   extra_volumes = { apiserver = {
-    enc = { host_path = %[9]q, mount_path = %[9]q, read_only = true, path_type = "DirectoryOrCreate" }
+    enc = { host_path = %[4]q, mount_path = %[4]q, read_only = true, path_type = "DirectoryOrCreate" }
     extra = {
       host_path = "/srv/extra", mount_path = "/srv/mounted", read_only = true, path_type = "DirectoryOrCreate"
     }
   } }
 }
-`, s.rotation, address("cp2"), address("cp3"), s.etcd, s.member, s.version, s.apiServer,
-		s.encryption, encryptedFrom))
+`, rotation, s.member, s.apiServer, encryptedFrom))
 }
 
 // identify copies the certificate of the Kubernetes CA to the machine of the member, as the guide says.
@@ -171,15 +173,6 @@ func (s *adoptedEtcd) identify(t *testing.T) {
 	t.Helper()
 	const path = "/etc/kubernetes/pki/ca.crt"
 	uploadText(t, shared.lab.Machine("cp3"), path, onMachine(t, shared.lab.Machine("cp1"), "cat "+path))
-}
-
-// imports writes import blocks. bundle is the ID of the bundle.
-func (s *adoptedEtcd) imports(t *testing.T, bundle string) {
-	t.Helper()
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(map[string]string{
-		"kube_pki_bundle.this": bundle, `kube_etcd_member.this["cp3"]`: address("cp3"),
-		`kube_control_plane_replica.this["cp1"]`: address("cp1"),
-	}))
 }
 
 func (s *adoptedEtcd) processes(t *testing.T) map[string]map[string]string {
@@ -193,7 +186,7 @@ func (s *adoptedEtcd) processes(t *testing.T) map[string]map[string]string {
 // otherAuthority: a machine without etcd has no key of its CA.
 func (s *adoptedEtcd) otherAuthority(t *testing.T) {
 	s.configure(t)
-	s.imports(t, address("cp1")+","+address("cp2"))
+	importFrom(t, s.w, replaced(t, s.guide(t).imports, s.bundleFrom("cp3"), s.bundleFrom("cp2")))
 	text, _, err := s.w.Plan(t.Context())
 	if err == nil {
 		t.Fatalf("it was imported:\n%s", text)
@@ -205,7 +198,7 @@ func (s *adoptedEtcd) otherAuthority(t *testing.T) {
 func (s *adoptedEtcd) imported(t *testing.T) {
 	before := s.processes(t)
 	s.identify(t)
-	s.imports(t, address("cp1")+","+address("cp3"))
+	importFrom(t, s.w, s.guide(t).imports)
 	output := plan(t, s.w)
 	expectImportPlan(t, output, []string{"cp3"}, []string{"cp1"})
 	if strings.Contains(output, "CA keys not imported") {

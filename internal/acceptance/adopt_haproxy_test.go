@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -62,59 +61,42 @@ func (s *adoptedHAProxy) kubeadm(t *testing.T) {
 	createByKubeadm(t, s.names, s.version, s.etcd, fmt.Sprintf("endpoint=%s port=%d", vip, balancedPort), nil)
 }
 
-// configure writes the configuration of the control plane.
+// guide returns the configuration of the guide, as its steps change it.
+func (s *adoptedHAProxy) guide(t *testing.T) adoption {
+	t.Helper()
+	return adoptionOf(t, handOverStep(t, adoptionGuide(t), s.step), adoptedIn(vip, s.version, s.etcd))
+}
+
+// handOverStep returns the blocks of the guide as one of its steps changes them: the value of hand_over, or "" for the
+// last one.
+func handOverStep(t *testing.T, blocks []string, step string) []string {
+	t.Helper()
+	if step != "" {
+		return []string{blocks[0], replaced(t, blocks[1], `hand_over = "prepare"`, fmt.Sprintf("hand_over = %q", step))}
+	}
+	former, others, ok := strings.Cut(blocks[1], "\n}\n\n")
+	if !ok || !strings.HasPrefix(former, `resource "kube_control_plane_endpoint" "former"`) {
+		t.Fatalf("the guide does not begin with the former endpoint:\n%s", blocks[1])
+	}
+	return []string{blocks[0], replaced(t, others, `, inherit = true, hand_over = "prepare"`, "",
+		"  additional_endpoints = [kube_control_plane_endpoint.prod.registration]\n", "",
+		"kube_control_plane_endpoint.former.registration", "kube_control_plane_endpoint.prod.registration")}
+}
+
+// configure writes the configuration of the guide, with what this kubeadm was given beyond that.
 func (s *adoptedHAProxy) configure(t *testing.T) {
 	t.Helper()
-	former, endpoints, inherit := "", "kube_control_plane_endpoint.this.registration", ""
-	additional := "null"
-	if s.step != "" {
-		former = fmt.Sprintf(`
-resource "kube_control_plane_endpoint" "former" {
-  address  = %q
-  port     = %d
-  pki      = kube_pki_bundle.this.bundle
-  external = { targets = var.machines }
-
-  lifecycle { create_before_destroy = true }
-}
-`, vip, balancedPort)
-		additional, endpoints = "["+endpoints+"]", "kube_control_plane_endpoint.former.registration"
-		inherit = fmt.Sprintf(", inherit = true, hand_over = %q", s.step)
-	}
-	write(t, filepath.Join(s.w.Dir, "former.tf"), former)
+	s.guide(t).write(t, s.w)
 	override(t, s.w, fmt.Sprintf(`
-resource "kube_pki_bundle" "this" {
-  cluster_name        = "kubernetes"
-  key_algorithm       = "RSA-2048"
-  deletion_protection = false
-}
-
-resource "kube_control_plane_endpoint" "this" {
-  address        = %[1]q
-  port           = %[2]d
-  haproxy        = { hosts = var.machines%[3]s }
-  ca_certificate = null
-}
-
 resource "kube_etcd_member" "this" {
-  endpoint   = %[4]s
-  runtime    = "static_pod"
-  version    = %[6]q
   extra_args = { snapshot-count = "10000", max-txn-ops = "200" }
 }
 
 resource "kube_control_plane_replica" "this" {
-  endpoint             = %[4]s
-  additional_endpoints = %[5]s
-
-  runtime       = "static_pod"
-  version       = %[7]q
-  service_cidrs = ["10.96.0.0/12"]
-  pod_cidrs     = ["10.244.0.0/16"]
-  extra_args    = { apiserver = { event-ttl = "2h"%[8]s } }
-  extra_volumes = %[9]s
+  extra_args    = { apiserver = { event-ttl = "2h"%s } }
+  extra_volumes = %s
 }
-`, vip, balancedPort, inherit, endpoints, additional, s.etcd, s.version, s.arguments, s.volumes()))
+`, s.arguments, s.volumes()))
 }
 
 // unnoticedBy applies the configuration while clients of kubeadm's administrator work, and expects that no component
@@ -151,14 +133,9 @@ func (s *adoptedHAProxy) expectFormer(t *testing.T, want string) {
 func (s *adoptedHAProxy) prepared(t *testing.T) {
 	s.step = "prepare"
 	s.configure(t)
-	ids := map[string]string{"kube_pki_bundle.this": address("cp1")}
-	for _, name := range s.names {
-		ids[fmt.Sprintf("kube_etcd_member.this[%q]", name)] = address(name)
-		ids[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)] = address(name)
-	}
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(ids))
+	importFrom(t, s.w, s.guide(t).imports)
 	s.unnoticedBy(t)
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
+	importFrom(t, s.w, "")
 	expectEmptyPlan(t, s.w)
 	s.expectFormer(t, "active active enabled enabled")
 }

@@ -19,7 +19,7 @@ import (
 // kube-vip elect the holder.
 type adoptedKubeVIP struct {
 	adoptedCluster
-	lease string // lease_name of the endpoint
+	lease string // lease_name of the endpoint; "" for that of the guide
 }
 
 // kubeVIPManifest writes the static pod, as kube-vip's guide for kubeadm says. $conf is the kubeconfig that it uses.
@@ -32,6 +32,7 @@ sed "s#path: /etc/kubernetes/admin.conf#path: $conf#" /tmp/kube-vip.yaml >/etc/k
 // over, machine by machine, and no component restarts.
 func TestAdoptKubeVIP(t *testing.T) {
 	machines(t)
+	testrun.Supplied(t, supplied.KubeVIP) // without it, nothing of this can be tested
 	s := &adoptedKubeVIP{adoptedCluster: adoptedCluster{
 		names: []string{"cp1", "cp2", "cp3"}, version: release(t, "kubernetes-1.35"), etcd: release(t, "etcd"),
 		runtime: "static_pod",
@@ -88,49 +89,33 @@ func (s *adoptedKubeVIP) kubeadm(t *testing.T) {
 	}
 }
 
-// configure writes the configuration of the control plane.
+// at are the values of the lab.
+func (s *adoptedKubeVIP) at() adoptedAt {
+	return adoptedIn(vip, s.version, s.etcd)
+}
+
+// configure writes the configuration of the guide, with what this kubeadm was given beyond that.
 func (s *adoptedKubeVIP) configure(t *testing.T) {
 	t.Helper()
-	override(t, s.w, fmt.Sprintf(`
-resource "kube_pki_bundle" "this" {
-  cluster_name        = "kubernetes"
-  key_algorithm       = "RSA-2048"
-  deletion_protection = false
-}
-
+	adoptionOf(t, adoptionGuide(t), s.at()).write(t, s.w)
+	lease := ""
+	if s.lease != "" {
+		lease = fmt.Sprintf(`
 resource "kube_control_plane_endpoint" "this" {
-  address        = %[1]q
-  haproxy        = null
-  ca_certificate = null
-  kube_vip       = { targets = var.machines, lease_name = %[2]s }
+  kube_vip = { targets = var.machines, lease_name = %s }
 }
-
+`, s.lease)
+	}
+	override(t, s.w, fmt.Sprintf(`%s
 resource "kube_etcd_member" "this" {
-  endpoint   = kube_control_plane_endpoint.this.registration
-  runtime    = "static_pod"
-  version    = %[3]q
   extra_args = { snapshot-count = "10000", max-txn-ops = "200" }
 }
 
 resource "kube_control_plane_replica" "this" {
-  runtime       = "static_pod"
-  version       = %[4]q
-  service_cidrs = ["10.96.0.0/12"]
-  pod_cidrs     = ["10.244.0.0/16"]
-  extra_args    = { apiserver = { event-ttl = "2h"%[5]s } }
-  extra_volumes = %[6]s
+  extra_args    = { apiserver = { event-ttl = "2h"%s } }
+  extra_volumes = %s
 }
-`, vip, s.lease, s.etcd, s.version, s.arguments, s.volumes()))
-}
-
-// ids are what is imported, apart from the endpoint.
-func (s *adoptedKubeVIP) ids() map[string]string {
-	ids := map[string]string{"kube_pki_bundle.this": address("cp1")}
-	for _, name := range s.names {
-		ids[fmt.Sprintf("kube_etcd_member.this[%q]", name)] = address(name)
-		ids[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)] = address(name)
-	}
-	return ids
+`, lease, s.arguments, s.volumes()))
 }
 
 // podRuns defines runs: whether the kube-vip of a static pod runs, which has its settings in its environment.
@@ -161,7 +146,7 @@ func (s *adoptedKubeVIP) expectPods(t *testing.T, names ...string) {
 func (s *adoptedKubeVIP) otherLease(t *testing.T) {
 	s.lease = "null"
 	s.configure(t)
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(s.ids()))
+	importFrom(t, s.w, adoptionOf(t, adoptionGuide(t)[:1], s.at()).imports) // without the endpoint
 	before := s.processes(t)
 	expectContains(t, refused(t, s.w), "elects by another Lease", "plndr-cp-lock", "kube_vip.lease_name")
 	s.expectPods(t, s.names...)
@@ -172,11 +157,9 @@ func (s *adoptedKubeVIP) otherLease(t *testing.T) {
 
 // changedAtOnce: no API server stops while a static pod sends clients to it.
 func (s *adoptedKubeVIP) changedAtOnce(t *testing.T) {
-	s.lease, s.arguments = `"plndr-cp-lock"`, ", goaway-chance = \"0\""
+	s.lease, s.arguments = "", ", goaway-chance = \"0\""
 	s.configure(t)
-	ids := s.ids()
-	ids["kube_control_plane_endpoint.this"] = address("cp1")
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(ids))
+	importFrom(t, s.w, adoptionOf(t, adoptionGuide(t), s.at()).imports)
 	before := s.processes(t)
 	expectContains(t, refused(t, s.w), "apply without other changes first")
 	if now := s.processes(t); !reflect.DeepEqual(now, before) {
@@ -220,7 +203,7 @@ func (s *adoptedKubeVIP) takenOver(t *testing.T) {
 		onMachine(t, shared.lab.Machine(name), "systemctl is-active kube-endpoint-kube-vip; "+
 			"grep -q plndr-cp-lock /etc/kube-endpoint-kube-vip/inherited/kube-vip.yaml")
 	}
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), "")
+	importFrom(t, s.w, "")
 	expectEmptyPlan(t, s.w)
 }
 

@@ -120,25 +120,18 @@ spec:
 `,
 }
 
-// configure writes the configuration of the control plane.
+// guide returns the configuration of the guide.
+func (s *adoptedStory) guide(t *testing.T) adoption {
+	t.Helper()
+	return adoptionOf(t, adoptionGuide(t), adoptedIn(address("cp2"), s.version, s.etcd))
+}
+
+// configure writes the configuration of the guide, with what this kubeadm was given beyond that.
 func (s *adoptedStory) configure(t *testing.T) {
 	t.Helper()
+	s.guide(t).write(t, s.w)
 	override(t, s.w, fmt.Sprintf(`
-resource "kube_pki_bundle" "this" {
-  cluster_name  = "kubernetes"
-  key_algorithm = "RSA-2048"
-}
-
-resource "kube_control_plane_endpoint" "this" {
-  address  = %q
-  haproxy  = null
-
-  ca_certificate = null
-  external = { targets = var.machines }
-}
-
 resource "kube_etcd_member" "this" {
-  version = %q
   extra_args = {
     snapshot-count = "10000"
     max-txn-ops    = "200"
@@ -147,27 +140,25 @@ resource "kube_etcd_member" "this" {
 }
 
 resource "kube_control_plane_replica" "this" {
-  version       = %q
-  service_cidrs = ["10.96.0.0/12"]
-  pod_cidrs     = ["10.244.0.0/16"]
-  extra_args    = { apiserver = { event-ttl = "2h"%s } }
+  extra_args = { apiserver = { event-ttl = "2h"%s } }
 }
-`, address("cp2"), s.etcd, s.member, s.version, s.apiServer))
+`, s.member, s.apiServer))
 	pods := filepath.Join(s.w.Dir, "pods_override.tf")
 	if s.units {
-		write(t, pods, "")
+		write(t, pods, `
+resource "kube_etcd_member" "this" { runtime = "systemd" }
+resource "kube_control_plane_replica" "this" { runtime = "systemd" }
+`)
 		return
 	}
 	write(t, pods, fmt.Sprintf(`
 resource "kube_etcd_member" "this" {
-  runtime = "static_pod"
-  patch   = <<-EOT
+  patch = <<-EOT
 %s
   EOT
 }
 
 resource "kube_control_plane_replica" "this" {
-  runtime       = "static_pod"
   extra_volumes = {
     apiserver = {
       extra = {
@@ -246,10 +237,7 @@ func (s *adoptedStory) createRefused(t *testing.T) {
 // imported: the plan says what differs, and nothing restarts.
 func (s *adoptedStory) imported(t *testing.T) {
 	before := s.processes(t)
-	at := address("cp1")
-	write(t, filepath.Join(s.w.Dir, "imports.tf"), importBlocks(map[string]string{
-		"kube_pki_bundle.this": at, `kube_etcd_member.this["cp1"]`: at, `kube_control_plane_replica.this["cp1"]`: at,
-	}))
+	importFrom(t, s.w, s.guide(t).imports)
 	expectImportPlan(t, plan(t, s.w), []string{"cp1"}, []string{"cp1"})
 	s.expectRestarted(t, before)
 	apply(t, s.w)

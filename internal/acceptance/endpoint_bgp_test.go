@@ -129,6 +129,7 @@ func (a announced) life(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run("healthy", func(t *testing.T) { expectReportedHealthy(t, w) })
 	t.Run("imported", func(t *testing.T) { reimported(t, w, "cp2") })
 	t.Run("an autonomous system that the router does not accept", func(t *testing.T) {
 		r.write(t, w, services.ReplicasASN+9, names...)
@@ -171,6 +172,7 @@ func (a announced) life(t *testing.T) {
 		t.FailNow()
 	}
 	apply(t, w, "-destroy")
+	passes(t, w)
 	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), "rm -f "+services.KubeVIPPath)
 	}

@@ -112,6 +112,7 @@ func TestDNSEndpoint(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run("healthy", func(t *testing.T) { expectReportedHealthy(t, w) })
 	t.Run("an API server that stops", func(t *testing.T) { dnsStoppedServer(t, w, n) })
 	t.Run("an address of somebody else", func(t *testing.T) { dnsStranger(t, w, n) })
 	t.Run("a dead machine", func(t *testing.T) { dnsDeadMachine(t, w, n) })
@@ -137,6 +138,7 @@ func TestDNSEndpoint(t *testing.T) {
 	onMachine(t, shared.lab.Machine("cp3"),
 		"! command -v nsupdate || { echo the packages of the agent are left; exit 1; }")
 	apply(t, w, "-destroy")
+	passes(t, w)
 	n.expect(t)
 	expectBare(t, bare, "cp1", "cp2")
 }

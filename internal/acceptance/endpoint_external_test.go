@@ -140,6 +140,7 @@ done`)
 	})
 	t.Run("a balancer that ends TLS", func(t *testing.T) { endsTLS(t, w, lb) })
 	apply(t, w, "-destroy")
+	passes(t, w)
 	expectBare(t, bare, "cp1", "cp2", "cp3")
 }
 
@@ -177,6 +178,7 @@ func behind(t *testing.T, w *workspace.Workspace, use func(names ...string), txn
 	use("cp1", "cp2", "cp3")
 	apply(t, w)
 	expectFed(t, w, "cp1", "cp2", "cp3")
+	expectReportedHealthy(t, w)
 	// Only members change: each takes the replica on its machine out of rotation.
 	override(t, w, fmt.Sprintf(`
 module "control_plane" {

@@ -2,10 +2,12 @@ package acceptance
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/supplied"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -43,7 +45,6 @@ func TestKubeVIPFailover(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3"}
 	testrun.Supplied(t, supplied.KubeVIP)
 	tree := checkout(t)
-	var table strings.Builder
 	for _, way := range waysToHold {
 		ok := t.Run(way.name, func(t *testing.T) {
 			w := storyIn(t, all, tree, way.example)
@@ -57,14 +58,13 @@ func TestKubeVIPFailover(t *testing.T) {
 					logHolders(t)
 				}
 			})
-			measureFailover(t, w, way, &table, all)
+			measureFailover(t, w, way, all)
 			apply(t, w, "-destroy")
 		})
 		if !ok {
 			t.FailNow()
 		}
 	}
-	t.Logf("what clients notice, 50 new connections a second:\n%s", table.String())
 }
 
 func logHolders(t *testing.T) {
@@ -75,20 +75,27 @@ func logHolders(t *testing.T) {
 	}
 }
 
-func measureFailover(t *testing.T, w *workspace.Workspace, way heldBy, table *strings.Builder, all []string) {
+func measureFailover(t *testing.T, w *workspace.Workspace, way heldBy, all []string) {
 	t.Helper()
-	memory := ""
+	memory := jsonfile.Figure{Name: way.name + ": resident memory on each machine", Unit: "MiB"}
 	for _, name := range all {
-		memory += " " + strings.TrimSpace(onMachine(t, shared.lab.Machine(name), memoryScript(way.units)))
+		n, err := strconv.Atoi(strings.TrimSpace(onMachine(t, shared.lab.Machine(name), memoryScript(way.units))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory.Values = append(memory.Values, n)
 	}
-	fmt.Fprintf(table, "%s: resident memory in MiB on each machine:%s\n", way.name, memory)
+	t.Log(memory)
+	testrun.Record(t, memory)
 	f := startFresh(t, "https://"+vip+":6443")
 	note := func(event string, limit time.Duration, do func(m *lab.Machine), undo func(m *lab.Machine)) {
 		t.Helper()
 		m := holder(t, all...)
 		report := f.during(t, 60*time.Second, func() { do(m) })
-		fmt.Fprintf(table, "%s: %s: %s\n", way.name, event, report)
 		t.Logf("%s: %s", event, report)
+		name := way.name + ": " + event
+		testrun.Record(t, jsonfile.Milliseconds(name, limit, report.longest))
+		testrun.Record(t, jsonfile.Figure{Name: name + ": failed requests", Values: []int{report.failed}})
 		if report.longest > limit {
 			t.Errorf("%s: no request succeeded for %s", event, report.longest)
 		}

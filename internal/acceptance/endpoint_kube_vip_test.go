@@ -189,6 +189,7 @@ systemd-analyze security --no-pager kube-endpoint-kube-vip | tail -n 1`)
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run("healthy", func(t *testing.T) { expectReportedHealthy(t, w) })
 	t.Run("another setting", func(t *testing.T) {
 		main := filepath.Join(w.Dir, "main.tf")
 		text, err := os.ReadFile(main)
@@ -287,6 +288,7 @@ journalctl --no-pager -o cat -n 20 -u kube-endpoint-kube-vip | grep 'kube-vip se
 		t.FailNow()
 	}
 	apply(t, w, "-destroy")
+	passes(t, w)
 	for _, name := range all {
 		onMachine(t, shared.lab.Machine(name), "rm "+services.KubeVIPPath)
 	}

@@ -188,6 +188,7 @@ func TestMoveEndpoint(t *testing.T) {
 	expectEmptyPlan(t, w)
 	undisturbed(t, atVIP)
 	apply(t, w, "-destroy")
+	passes(t, w)
 	expectBare(t, m.bare, m.names...)
 }
 
@@ -209,7 +210,7 @@ func TestMoveAddress(t *testing.T) {
 	awaitHolder(t, "cp4")
 	m.handOver = ""
 	m.use(vip, "balancer")
-	undisturbed(t, clients)
+	t.Run("to the balancer", func(t *testing.T) { undisturbed(t, clients) })
 	m.withoutHAProxy()
 	expectEmptyPlan(t, w)
 	if t.Failed() {
@@ -232,7 +233,7 @@ func TestMoveAddress(t *testing.T) {
 	awaitHolder(t, m.names...)
 	m.handOver = ""
 	m.use(vip, "virtual_ip")
-	undisturbed(t, clients)
+	t.Run("from the balancer", func(t *testing.T) { undisturbed(t, clients) })
 	if at := both(); at != "" {
 		t.Errorf("%s was on two machines at once: %s", vip, at)
 	}

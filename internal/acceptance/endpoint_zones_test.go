@@ -100,5 +100,6 @@ func TestThreeZones(t *testing.T) {
 		t.FailNow()
 	}
 	apply(t, w, "-destroy")
+	passes(t, w)
 	expectBare(t, bare, names...)
 }

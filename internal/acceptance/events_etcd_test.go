@@ -58,5 +58,6 @@ type: Normal
 		t.Error("the other etcd has no namespaces")
 	}
 	apply(t, w, "-destroy")
+	passes(t, w)
 	expectBare(t, bare, all...)
 }

@@ -146,6 +146,14 @@ func healthNow(t *testing.T, w *workspace.Workspace, args ...string) health {
 	return h
 }
 
+// expectReportedHealthy expects that the data source of an example reports a healthy control plane.
+func expectReportedHealthy(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	if h := healthNow(t, w); !h.Healthy || len(h.Issues) > 0 {
+		t.Errorf("%s: %q", h.Summary, h.Issues)
+	}
+}
+
 // answerOf reads the result of a data source from the state.
 func answerOf(t *testing.T, w *workspace.Workspace, kind string, answer any) {
 	t.Helper()

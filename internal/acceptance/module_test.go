@@ -88,7 +88,8 @@ func storyIn(t *testing.T, names []string, tree, folder string) *workspace.Works
 	})
 }
 
-// passes runs the tests of a configuration.
+// passes runs the tests of a configuration. They create and destroy a control plane in a state of their own, so its
+// machines must be free.
 func passes(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	out, err := w.Run(t.Context(), "test", "-no-color")

@@ -16,11 +16,6 @@ import (
 
 // workersConfig lets workers join. The computer has cgroups v1 and no swap limits.
 const workersConfig = `
-variable "tokens" {
-  type    = map(string)
-  default = {}
-}
-
 resource "kube_node_bootstrap" "this" {
   pki            = kube_pki_bundle.this.bundle
   endpoint       = kube_control_plane_endpoint.this.registration
@@ -30,6 +25,14 @@ resource "kube_node_bootstrap" "this" {
   kubelet_config = yamlencode({ cgroupDriver = "cgroupfs", failSwapOn = false })
 
   depends_on = [kube_control_plane_replica.this]
+}
+` + tokensConfig
+
+// tokensConfig has bootstrap tokens for a kube_node_bootstrap, and what workers get to know.
+const tokensConfig = `
+variable "tokens" {
+  type    = map(string)
+  default = {}
 }
 
 resource "kube_bootstrap_token" "this" {
@@ -42,12 +45,12 @@ resource "kube_bootstrap_token" "this" {
   depends_on = [kube_node_bootstrap.this]
 }
 
-output "join" {
+output "joins" {
   value     = { for name, token in kube_bootstrap_token.this : name => token.join_command }
   sensitive = true
 }
 
-output "join_file" {
+output "join_files" {
   value     = { for name, token in kube_bootstrap_token.this : name => token.discovery_file }
   sensitive = true
 }
@@ -56,6 +59,13 @@ output "discovery_file" {
   value = kube_node_bootstrap.this.discovery_file
 }
 `
+
+// workersByGuide returns the configuration of the guide "Join workers" that this test applies. It replaces prod by
+// this, as in the examples, and the pairs of the test.
+func workersByGuide(t *testing.T, pairs ...string) string {
+	t.Helper()
+	return replaced(t, strings.Join(documentedConfigurations(t, "workers"), "\n"), append(pairs, ".prod", ".this")...)
+}
 
 // openDiscovery opens cluster-info to everybody, as kubeadm join needs it.
 const openDiscovery = `
@@ -158,17 +168,11 @@ func (s *bootstrapStory) repaired(t *testing.T) {
 	}
 }
 
-// ephemeralToken logs in with the token in the apply, and keeps who it was.
-const ephemeralToken = `
-ephemeral "kube_bootstrap_token" "this" {
-  pki        = kube_pki_bundle.this.bundle
-  endpoint   = kube_control_plane_endpoint.this.registration
-  apply_time = timestamp()
-}
-
+// ephemeralUse logs in with the token of the guide in the apply, and keeps who it was.
+const ephemeralUse = `
 resource "terraform_data" "join" {
   provisioner "local-exec" {
-    environment = { TOKEN = ephemeral.kube_bootstrap_token.this.token }
+    environment = { TOKEN = ephemeral.kube_bootstrap_token.join.token }
     command     = <<-EOT
       curl -s -k -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -d '{}' \
         -o ${path.module}/who ${kube_control_plane_endpoint.this.url}/apis/authentication.k8s.io/v1/selfsubjectreviews
@@ -178,7 +182,7 @@ resource "terraform_data" "join" {
 `
 
 func (s *bootstrapStory) ephemeral(t *testing.T) {
-	extend(t, s.w, workersConfig+ephemeralToken)
+	extend(t, s.w, workersConfig+workersByGuide(t)+ephemeralUse)
 	created := func() string {
 		return onMachine(t, shared.lab.Machine("cp1"), `grep -c '"verb":"create".*"resource":"secrets".*"kube-system"' `+
 			`/var/log/kube-apiserver/audit.log || true`)

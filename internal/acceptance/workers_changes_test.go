@@ -11,7 +11,8 @@ import (
 	core "k8s.io/api/core/v1"
 )
 
-// configure writes the settings that the story changes.
+// configure writes the settings that the story changes. authentication is that of the guide. The computer has cgroups
+// v1 and no swap limits.
 func (s *joinStory) configure(t *testing.T) {
 	t.Helper()
 	rotation := "null"
@@ -20,6 +21,10 @@ func (s *joinStory) configure(t *testing.T) {
 			s.rotation)
 	}
 	balancers, replicas := "", ""
+	authentication := guideBlock(t, "workers", "hcl", "anonymous_paths")
+	if s.refuses {
+		authentication = ""
+	}
 	if s.tunnel {
 		balancers = `
 resource "kube_control_plane_endpoint" "this" {
@@ -37,8 +42,8 @@ resource "kube_pki_bundle" "this" {
 }
 
 resource "kube_control_plane_replica" "this" {
-  authentication  = { anonymous_paths = ["/api/v1/namespaces/kube-public/configmaps/cluster-info"] }
   verify_kubelets = %t
+  %s
   %s
 }
 
@@ -47,7 +52,7 @@ resource "kube_node_bootstrap" "this" {
     cgroupDriver = "cgroupfs", failSwapOn = false, failCgroupV1 = false, serverTLSBootstrap = %t
   })
 }
-`, rotation, s.serving, replicas, s.serving))
+`, rotation, s.serving, authentication, replicas, s.serving))
 }
 
 // endedTokens: kubeadm refuses a token that has expired, and one that was revoked after it was handed out. Both
@@ -117,8 +122,8 @@ func (s *joinStory) upgraded(t *testing.T) {
 // renew does what the guide says between the second and the third stage.
 func (s *joinStory) renew(t *testing.T) {
 	t.Helper()
-	uploadText(t, s.node, "/etc/kubernetes/bootstrap-kubelet.conf", s.ofToken(t, "join_file", "first"))
-	t.Log(onMachine(t, s.node, documentedScript(t, "workers", 1)))
+	uploadText(t, s.node, "/etc/kubernetes/bootstrap-kubelet.conf", s.ofToken(t, "join_files", "first"))
+	t.Log(onMachine(t, s.node, documentedScript(t, "workers", 3)))
 	s.approve(t)
 	await(t, "the API server does not accept the kubelet", func() bool {
 		_, err := s.kubectl(t, "logs", "first")

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ const workerName = "cp4"
 // joinStory is a control plane with one worker, which stock kubeadm joins.
 type joinStory struct {
 	w        *workspace.Workspace
+	user     user
 	names    []string          // of the control plane's machines
 	version  string            // of the control plane
 	issued   map[string]string // the bootstrap tokens, by name with their validity
@@ -34,21 +37,22 @@ type joinStory struct {
 	newer    string            // the directory of kubeadm and kubelet of the release as which the worker joins again
 	admin    credentials
 	node     *lab.Machine
+	refuses  bool // API servers refuse requests without credentials, also for cluster-info
 	serving  bool // kubelets have certificates of the cluster, and API servers verify them
 	rotation int  // generation of all authorities and of the keys of service accounts
 	tunnel   bool // API servers reach kubelets through an agent
 }
 
-// TestJoinWorkers: kubeadm and kubelet 1.34 as they are released join a machine with the token and the pin of the
-// join command, and before, where API servers refuse requests without credentials, with the token's file. Its Pods run,
-// with logs and exec through the API server, also when that verifies kubelets, and also through a tunnel where API
-// servers do not reach the kubelet. The worker stays through a rotation of all authorities, an upgrade by a minor,
-// restarts, a scale-up, the loss of the machine with the virtual IP, and then joins as 1.36. Tokens that have ended are
-// refused with the reason.
+// TestJoinWorkers follows the guide literally, with its configuration and its commands: kubeadm and kubelet 1.34 as
+// they are released join a machine with the join command, and before, where API servers refuse requests without
+// credentials, with the token's file. Its Pods run, with logs and exec through the API server, also when that verifies
+// kubelets, and also through a tunnel where API servers do not reach the kubelet. The worker stays through a rotation
+// of all authorities, an upgrade by a minor, restarts, a scale-up, the loss of the machine with the virtual IP, and
+// then joins as 1.36. Tokens that have ended are refused with the reason.
 func TestJoinWorkers(t *testing.T) {
 	s := &joinStory{
 		names: []string{"cp1"}, joins: "kubernetes-1.34-node", newer: nodePrograms(t, "kubernetes-1.36-node"),
-		version: release(t, "kubernetes-1.35"),
+		version: release(t, "kubernetes-1.35"), refuses: true,
 	}
 	s.w = newStory(t, append(s.names, workerName)...)
 	choose(t, s.w, s.names...)
@@ -58,7 +62,8 @@ func TestJoinWorkers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	extend(t, s.w, workersConfig)
+	s.user = newUser(t, s.w)
+	extend(t, s.w, workersByGuide(t, `"prod"`, `"this"`, `"1.36.3"`, "var.kubernetes_version")+tokensConfig)
 	for _, step := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -118,7 +123,7 @@ func (s *joinStory) tokens(t *testing.T, tokens map[string]string) {
 // command returns the join command of a token.
 func (s *joinStory) command(t *testing.T, token string) string {
 	t.Helper()
-	return s.ofToken(t, "join", token)
+	return s.ofToken(t, "joins", token)
 }
 
 // ofToken returns what an output says of a token.
@@ -138,6 +143,7 @@ func (s *joinStory) ofToken(t *testing.T, output, token string) string {
 // closed: without the anonymous path, the apply says that workers cannot join, and so does the API server.
 func (s *joinStory) closed(t *testing.T) {
 	s.tokens(t, map[string]string{"first": "30m"})
+	s.configure(t)
 	apply(t, s.w)
 	output, _, err := s.w.Plan(t.Context())
 	if err != nil {
@@ -153,6 +159,7 @@ func (s *joinStory) closed(t *testing.T) {
 
 // opened: with the anonymous path, cluster-info is what discovery_file says, without a token.
 func (s *joinStory) opened(t *testing.T) {
+	s.refuses = false
 	s.configure(t)
 	apply(t, s.w)
 	nobody := credentials{tls: &tls.Config{RootCAs: s.admin.tls.RootCAs, MinVersion: tls.VersionTLS12}}
@@ -179,14 +186,25 @@ func (s *joinStory) install(t *testing.T, programs string) {
 // joinedByFile: kubeadm joins with the token's file while API servers refuse requests without credentials. Then the
 // machine leaves again.
 func (s *joinStory) joinedByFile(t *testing.T) {
-	uploadText(t, s.node, "/root/discovery.conf", s.ofToken(t, "join_file", "first"))
-	s.runJoin(t, "kubeadm join --discovery-file /root/discovery.conf")
+	uploadText(t, s.node, "/root/discovery.conf", s.ofToken(t, "join_files", "first"))
+	s.runJoin(t, documentedScript(t, "workers", 0))
 	s.admin.must(t, endpointURL, "DELETE", "/api/v1/nodes/"+workerName, nil, nil)
 	t.Log(onMachine(t, s.node, "kubeadm reset --force; rm /root/discovery.conf"))
 }
 
-// joined: kubeadm joins the machine, to its end, and the node becomes ready.
-func (s *joinStory) joined(t *testing.T) { s.join(t, "first", "") }
+// joined: the command of the guide prints one like that of the guide. With it, kubeadm joins the machine, to its end,
+// and the node becomes ready.
+func (s *joinStory) joined(t *testing.T) {
+	command, shown := typedIn(documentedScript(t, "workers", 1))
+	join := strings.TrimSpace(s.user.typeCommands(t, command))
+	like := regexp.MustCompile("^" + replaced(t, regexp.QuoteMeta(strings.TrimSpace(shown)),
+		regexp.QuoteMeta("10.0.0.100"), regexp.QuoteMeta(vip), regexp.QuoteMeta("f3k8qp.8kd0s4vkq2m1w7xz"),
+		"[a-z0-9]{6}[.][a-z0-9]{16}", "…", "[0-9a-f]{64}") + "$")
+	if !like.MatchString(join) {
+		t.Fatalf("the guide shows\n%s\nand the command prints\n%s", shown, join)
+	}
+	s.runJoin(t, join)
+}
 
 // join runs the join command of a token, with more arguments.
 func (s *joinStory) join(t *testing.T, token, more string) {
@@ -197,11 +215,14 @@ func (s *joinStory) join(t *testing.T, token, more string) {
 func (s *joinStory) runJoin(t *testing.T, command string) {
 	t.Helper()
 	began := time.Now()
-	output, err := s.node.Run(t.Context(), "timeout 120 "+command)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	output, err := s.node.Run(ctx, command)
 	t.Logf("kubeadm join after %.1f s:\n%s", time.Since(began).Seconds(), output)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, onMachine(t, s.node, "journalctl -u kubelet -n 60 --no-pager"))
 	}
+	recordBlocks(t, command)
 	expectContains(t, output, "This node has joined the cluster")
 	s.expectReady(t)
 	t.Logf("ready after %.1f s", time.Since(began).Seconds())

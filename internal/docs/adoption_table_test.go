@@ -1,10 +1,7 @@
 package docs
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,13 +63,7 @@ func adoptionCells(results []load.Observation, step string) (failed, gap string)
 // TestAdoptionFigures checks that the table of the guide is made of the results in images/adoption.json. With -update
 // it writes the table.
 func TestAdoptionFigures(t *testing.T) {
-	run, err := jsonfile.ReadRun[load.Observation](filepath.Join(root(t), "images", "adoption.json"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if err == nil && !cleanCommit.MatchString(run.Commit) {
-		t.Errorf("the figures are of commit %q: want the hash of one without other changes", run.Commit)
-	}
+	run := recordedRun[load.Observation](t, "adoption.json")
 	replaceTable(t, "templates/guides/adopt-kubeadm.md", "adoption", adoptionTable(run))
 }
 

@@ -25,14 +25,14 @@ var (
 
 // TestConfigurations validates each configuration in the documents, and each example
 // that docs/ includes, with the CLI and the provider's schema. testdata/base.tf
-// completes a part of a resource. A block that is marked as illustrative is skipped. A
-// block that is marked with a file must be in that file.
+// completes a part of a resource; in a block that a test applies, resources are whole. A block that is marked as
+// illustrative is skipped. A block that is marked with a file must be in that file.
 func TestConfigurations(t *testing.T) {
 	base, err := os.ReadFile(filepath.Join("testdata", "base.tf"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, _ := sections(string(base))
+	whole, _ := markdown.Sections(string(base))
 	cli := newCLI(t)
 	shown := slices.DeleteFunc(configurations(t), func(b markdown.Block) bool { return illustrative.MatchString(b.Mark) })
 	if len(shown) == 0 {
@@ -44,8 +44,22 @@ func TestConfigurations(t *testing.T) {
 			expectInFile(t, b, file[1])
 			continue
 		}
-		t.Run(b.String(), func(t *testing.T) { cli.expectValid(t, completed(whole, sectionsOf(t, b))) })
+		t.Run(b.String(), func(t *testing.T) {
+			parts, base := sectionsOf(t, b), whole
+			if b.RunBy() != nil { // a test applies it as it stands
+				base = withoutResources(whole, parts)
+			}
+			cli.expectValid(t, completed(base, parts))
+		})
 	}
+}
+
+// withoutResources returns the sections of base without the resources that a block shows.
+func withoutResources(base, shown []markdown.Section) []markdown.Section {
+	return slices.DeleteFunc(slices.Clone(base), func(b markdown.Section) bool {
+		return strings.HasPrefix(b.Head, "resource ") &&
+			slices.ContainsFunc(shown, func(s markdown.Section) bool { return s.Head == b.Head })
+	})
 }
 
 // configurations returns the HCL blocks in documents, and the example files that docs/
@@ -80,11 +94,11 @@ func configurations(t *testing.T) []markdown.Block {
 }
 
 // sectionsOf returns the sections of a block. The mark names the section of a fragment.
-func sectionsOf(t *testing.T, b markdown.Block) []section {
+func sectionsOf(t *testing.T, b markdown.Block) []markdown.Section {
 	t.Helper()
 	inner := within.FindStringSubmatch(b.Mark)
 	if inner == nil {
-		out, loose := sections(b.Text)
+		out, loose := markdown.Sections(b.Text)
 		loose = slices.DeleteFunc(loose, func(line string) bool { return strings.HasPrefix(line, "#") })
 		if len(loose) > 0 {
 			t.Fatalf("these lines are in no section, and no mark names one: %q", loose)
@@ -99,7 +113,7 @@ func sectionsOf(t *testing.T, b markdown.Block) []section {
 	for line := range strings.Lines(b.Text) {
 		body = append(body, "  "+strings.TrimRight(line, "\n"))
 	}
-	return []section{{head, body}}
+	return []markdown.Section{{Head: head, Body: body}}
 }
 
 // expectInFile fails unless a file contains these lines, with any indentation.

@@ -17,8 +17,10 @@ import (
 func endpointSummary(run jsonfile.Run[soak.Result]) (string, error) {
 	rows := byName(run)
 	var b strings.Builder
-	b.WriteString(origin(run.Commit, run.Date) + "| endpoint | five changes: failed | longest gap | verdict " +
-		"| a machine is killed: failed | longest without a write | verdict |\n" + strings.Repeat("|---", 7) + "|\n")
+	b.WriteString(origin(run.Commit, run.Date) + victimNote(rows) +
+		"| endpoint | five changes: failed | longest gap | limit | verdict " +
+		"| a machine is killed with its cable pulled: failed | longest without a write | limit | verdict |\n" +
+		strings.Repeat("|---", 9) + "|\n")
 	for _, c := range compared {
 		cells, err := summaryCells(rows, c.kind)
 		if err != nil {
@@ -32,7 +34,7 @@ func endpointSummary(run jsonfile.Run[soak.Result]) (string, error) {
 // summaryCells returns the cells of a kind behind its name.
 func summaryCells(rows map[string]soak.Result, kind string) ([]string, error) {
 	prefix := "endpoint " + kind + ": "
-	changes, outage := []string{notMeasured, notMeasured, notMeasured}, []string{notMeasured, notMeasured, notMeasured}
+	changes, outage := slices.Repeat([]string{notMeasured}, 4), slices.Repeat([]string{notMeasured}, 4)
 	all, longest, err := changesIn(rows, prefix)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,8 @@ func summaryCells(rows map[string]soak.Result, kind string) ([]string, error) {
 		}
 	}
 	if !slices.Contains(all, nil) {
-		changes = []string{failedCell(sum), fmt.Sprintf("%.2f s", longest.Seconds()), verdictCell(verdict)}
+		limit := limitCell(rows[prefix+endpointOperations[0].operation].Criteria, "request")
+		changes = []string{failedCell(sum), fmt.Sprintf("%.2f s", longest.Seconds()), limit, verdictCell(verdict)}
 	}
 	seen, err := observedIn(rows, prefix+lostPower)
 	if err == nil && seen != nil {
@@ -59,7 +62,8 @@ func summaryCells(rows map[string]soak.Result, kind string) ([]string, error) {
 			writes = max(writes, client.Writes.Gap.Length)
 		}
 		outage = []string{
-			failedCell(seen.Requests()), fmt.Sprintf("%.2f s", writes.Seconds()), verdictCell(rows[prefix+lostPower].Verdict),
+			failedCell(seen.Requests()), fmt.Sprintf("%.2f s", writes.Seconds()),
+			limitCell(rows[prefix+lostPower].Criteria, "write"), verdictCell(rows[prefix+lostPower].Verdict),
 		}
 	}
 	return append(changes, outage...), err
@@ -74,8 +78,9 @@ func TestEndpointSummary(t *testing.T) {
 	}
 	for _, want := range []string{
 		"records: 0123abc. Date: 2026-01-02.\n",
-		"| `bgp` | 20 of 1000 (8 excused) | 0.50 s | **not met** | 60 of 200 (2 excused) | 1.80 s | ",
-		"| `kube_vip` | not measured | not measured | not measured | not measured | not measured | not measured |\n",
+		"| `bgp` | 20 of 1000 (8 excused) | 0.50 s | 0.50 s, none failed | **not met** | 60 of 200 (2 excused) | " +
+			"1.80 s | 2.60 s, 130 failed of each client | ",
+		"| `kube_vip` " + strings.Repeat("| not measured ", 8) + "|\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
@@ -85,7 +90,8 @@ func TestEndpointSummary(t *testing.T) {
 		run.Results[i].Verdict = soak.Met
 	}
 	got, err = endpointSummary(run)
-	if err != nil || !strings.Contains(got, "| 0.50 s | met | 60 of 200 (2 excused) | 1.80 s | met |\n") {
+	if err != nil || !strings.Contains(got, "| 0.50 s, none failed | met | 60 of 200 (2 excused) | 1.80 s | 2.60 s, ") ||
+		strings.Contains(got, "not met") {
 		t.Errorf("all criteria are met: %v\n%s", err, got)
 	}
 }

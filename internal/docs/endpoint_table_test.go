@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,11 +41,11 @@ var endpointOperations = []struct{ operation, column string }{
 const lostPower = "a machine loses its power"
 
 // endpointHeader are the columns behind those of endpointOperations, up to what is not measured.
-const endpointHeader = " longest gap of these | power loss: failed | longest without a read " +
-	"| longest without a write | destroy | plot | needs | cannot |"
+const endpointHeader = " longest gap of these | limit | power loss: failed | longest without a read " +
+	"| longest without a write | limit | dead machine listed for | destroy | plot | needs | cannot |"
 
 // measuredCells is how many cells of a row are measured.
-var measuredCells = len(endpointOperations) + 7
+var measuredCells = len(endpointOperations) + 10
 
 // plotOf returns the name of the file that tools/plots draws for a kind of endpoint.
 func plotOf(kind string) string {
@@ -66,7 +67,7 @@ func byName(run jsonfile.Run[soak.Result]) map[string]soak.Result {
 func endpointTable(run jsonfile.Run[soak.Result]) (string, error) {
 	rows := byName(run)
 	var b strings.Builder
-	b.WriteString(origin(run.Commit, run.Date) + "| kind | create |")
+	b.WriteString(origin(run.Commit, run.Date) + victimNote(rows) + "| kind | create |")
 	for _, o := range endpointOperations {
 		b.WriteString(" " + o.column + " |")
 	}
@@ -98,7 +99,9 @@ func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
 	}
 	if !slices.Contains(all, nil) {
 		rest[0] = fmt.Sprintf("%.2f s", longest.Seconds())
+		rest[1] = limitCell(rows[prefix+endpointOperations[0].operation].Criteria, "request")
 	}
+	rest[6] = listedCell(rows[prefix+lostPower], kind)
 	seen, err := observedIn(rows, prefix+lostPower)
 	if err != nil || seen == nil {
 		return cells, err
@@ -107,13 +110,63 @@ func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
 	for _, client := range seen.Clients {
 		reads, writes = max(reads, client.Reads.Gap.Length), max(writes, client.Writes.Gap.Length)
 	}
-	copy(rest[1:], []string{
+	copy(rest[2:], []string{
 		failedCell(seen.Requests()), fmt.Sprintf("%.2f s", reads.Seconds()), fmt.Sprintf("%.2f s", writes.Seconds()),
+		limitCell(rows[prefix+lostPower].Criteria, "write"),
 	})
 	if len(rows[prefix+lostPower].Series) > 0 {
 		cells[measuredCells-1] = fmt.Sprintf("[%s](%s)", plotOf(kind), rawImages+plotOf(kind))
 	}
 	return cells, nil
+}
+
+// victimNote says how the machine that was killed was chosen in files that do not record it.
+func victimNote(rows map[string]soak.Result) string {
+	for _, c := range compared {
+		if r, ok := rows["endpoint "+c.kind+": "+lostPower]; ok && r.Chosen == "" {
+			return "In this run, the machine that was killed was the one with the address, if one machine has it. For the " +
+				"other kinds it was always the same one, whoever was connected to it.\n\n"
+		}
+	}
+	return ""
+}
+
+var (
+	longestWithout = regexp.MustCompile(`^no client of the API is without a successful (\w+) for more than (\S+)$`)
+	mostFailed     = regexp.MustCompile(`^at most (\d+) requests of each client of the API fail$`)
+)
+
+// limitCell returns how long a client may be without a success of a kind, and how many of its requests may fail that
+// are not excused: load.Criteria in words, as the file has them.
+func limitCell(criteria []string, kind string) string {
+	longest, failed := notMeasured, "none failed"
+	for _, words := range criteria {
+		if m := longestWithout.FindStringSubmatch(words); m != nil && m[1] == kind {
+			if limit, err := time.ParseDuration(m[2]); err == nil {
+				longest = fmt.Sprintf("%.2f s", limit.Seconds())
+			}
+		}
+		if m := mostFailed.FindStringSubmatch(words); m != nil {
+			failed = m[1] + " failed of each client"
+		}
+	}
+	if longest == notMeasured {
+		return longest
+	}
+	return longest + ", " + failed
+}
+
+// listedCell returns how long a dead machine was listed, with the limit.
+func listedCell(r soak.Result, kind string) string {
+	if soak.ListedFor(kind) == 0 {
+		return "–"
+	}
+	for _, f := range r.Figures {
+		if f.Name == soak.ListedFigure && len(f.Values) > 0 {
+			return fmt.Sprintf("%.2f s (limit %.2f s)", float64(f.Worst())/1000, float64(f.Limit)/1000)
+		}
+	}
+	return notMeasured
 }
 
 // changesIn returns what clients observed during each of endpointOperations, nil for one that is not there, and the
@@ -176,18 +229,31 @@ func TestEndpointTable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"records: 0123abc. Date: 2026-01-02.\n",
-		"| kind | create | 1 → 3 | 3 → 5 | 5 → 3 | a flag | replaced | longest gap of these | power loss: failed |",
+		"| kind | create | 1 → 3 | 3 → 5 | 5 → 3 | a flag | replaced | longest gap of these | limit | power loss: failed |",
 		"| `bgp` | 41 s | 0 of 200 | 2 of 200 (2 excused) | 4 of 200 (2 excused) | 6 of 200 (2 excused) | " +
 			"8 of 200 (2 excused) | " +
-			"0.50 s | 60 of 200 (2 excused) | 1.20 s | 1.80 s | **failed** | [endpoint-bgp.svg](" + rawImages +
+			"0.50 s | 0.50 s, none failed | 60 of 200 (2 excused) | 1.20 s | 1.80 s | 2.60 s, 130 failed of each client | " +
+			"1.24 s (limit 2.00 s) | **failed** | [endpoint-bgp.svg](" + rawImages +
 			"endpoint-bgp.svg) | routers that speak BGP | ",
 		"| `kube_vip` | not measured | 0 of 200 | 2 of 200 (2 excused) " + strings.Repeat("| not measured ", 9) +
-			"| one layer-2 network, ",
-		"| `dns` " + strings.Repeat("| not measured ", 12) + "| a zone",
+			"| – | not measured | not measured | one layer-2 network, ",
+		"| `dns` " + strings.Repeat("| not measured ", 15) + "| a zone",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
+	}
+	if strings.Contains(got, "whoever was connected") {
+		t.Errorf("the file records why the machine was killed:\n%s", got)
+	}
+	older := slices.Clone(run.Results)
+	for i := range older {
+		older[i].Chosen, older[i].Figures = "", nil
+	}
+	before, err := endpointTable(jsonfile.Run[soak.Result]{Commit: run.Commit, Results: older})
+	if err != nil || !strings.Contains(before, "whoever was connected to it.\n\n|") ||
+		!strings.Contains(before, "130 failed of each client | not measured |") {
+		t.Errorf("an older file: %v\n%s", err, before)
 	}
 	header, _, _ := strings.Cut(got[strings.Index(got, "| kind"):], "\n")
 	for line := range strings.Lines(got[strings.Index(got, "| kind"):]) {
@@ -214,7 +280,10 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 			{Name: "fresh", All: of(failed, excused, reads), Reads: of(failed, excused, reads), Writes: of(0, 0, writes/2)},
 		}}
 		return []soak.Result{
-			{Name: name, Tried: 200, Passed: 200 - 2*(failed-excused), Observed: []load.Summary{seen}},
+			{
+				Name: name, Tried: 200, Passed: 200 - 2*(failed-excused), Observed: []load.Summary{seen},
+				Criteria: load.Unnoticed().Words(),
+			},
 			{Name: name + ": no gap over 500ms", Tried: 2, Passed: 2, Detail: "longest 500 ms at 1.000 s"},
 		}
 	}
@@ -227,8 +296,14 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 		}
 	}
 	lost := result("endpoint bgp: "+lostPower, 30, 1, 1200*time.Millisecond, 1800*time.Millisecond)
-	lost[0].Series = []load.Series{{Name: "kept"}}
-	seconds := func(n int) []soak.Figure { return []soak.Figure{{Name: "the apply", Unit: "s", Values: []int{n}}} }
+	lost[0].Series, lost[0].Chosen = []load.Series{{Name: "kept"}}, "the kept connection leads to it"
+	outage := load.Unnoticed()
+	outage.MostFailed, outage.Longest = 130, load.Gaps{Reads: 2600 * time.Millisecond, Writes: 2600 * time.Millisecond}
+	lost[0].Criteria = outage.Words()
+	lost[0].Figures = []jsonfile.Figure{jsonfile.Milliseconds(soak.ListedFigure, 2*time.Second, 1240*time.Millisecond)}
+	seconds := func(n int) []jsonfile.Figure {
+		return []jsonfile.Figure{{Name: "the apply", Unit: "s", Values: []int{n}}}
+	}
 	run.Results = append(run.Results, lost...)
 	run.Results = append(run.Results,
 		soak.Result{Name: "endpoint bgp: create", Tried: 1, Passed: 1, Figures: seconds(41)},

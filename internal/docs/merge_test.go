@@ -8,100 +8,73 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/markdown"
 )
 
-// section is a top-level block of a Terraform file, formatted by "terraform fmt".
-type section struct {
-	head string // such as: resource "kube_etcd_member" "prod"
-	body []string
-}
-
-var (
-	opening   = regexp.MustCompile(`^([a-z_]+(?: "[^"]+")*) \{(.*)$`)
-	attribute = regexp.MustCompile(`^ {2}(\w+) +=`)
-)
-
-// sections returns the sections of a text. loose are the lines in no section, such as
-// the attributes of a fragment.
-func sections(text string) (out []section, loose []string) {
-	var open *section
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		begin := opening.FindStringSubmatch(line)
-		switch {
-		case open != nil && line == "}":
-			out, open = append(out, *open), nil
-		case open != nil:
-			open.body = append(open.body, line)
-		case begin != nil && strings.HasSuffix(begin[2], "}"): // in one line
-			inner := strings.TrimSpace(strings.TrimSuffix(begin[2], "}"))
-			out = append(out, section{begin[1], []string{"  " + inner}})
-		case begin != nil:
-			open = &section{head: begin[1]}
-		case strings.TrimSpace(line) != "":
-			loose = append(loose, line)
-		}
-	}
-	return out, loose
-}
+// attribute matches a line of a section that sets an attribute.
+var attribute = regexp.MustCompile(`^ {2}(\w+) +=`)
 
 // foreign matches sections of other providers, which are not validated.
 var foreign = regexp.MustCompile(`^(provider "|(resource|data|ephemeral) ")([a-z0-9_]+)`)
 
-func (s section) foreign() bool {
-	of := foreign.FindStringSubmatch(s.head)
+// ofOthers reports whether the section is of another provider.
+func ofOthers(s markdown.Section) bool {
+	of := foreign.FindStringSubmatch(s.Head)
 	return of != nil && of[3] != "kube" && !strings.HasPrefix(of[3], "kube_")
 }
 
 // completed merges a configuration of a document into a base: a section in both is the
 // document's, plus the attributes of the base that it leaves out. Each attribute of
 // the base is one line.
-func completed(base, snippet []section) string {
-	var out []section
+func completed(base, snippet []markdown.Section) string {
+	var out []markdown.Section
 	for _, b := range base {
-		at := slices.IndexFunc(snippet, func(s section) bool { return s.head == b.head })
+		at := slices.IndexFunc(snippet, func(s markdown.Section) bool { return s.Head == b.Head })
 		switch {
 		case at < 0:
 			out = append(out, b)
-		case b.head != "terraform": // a terraform block is never partial
+		case b.Head != "terraform": // a terraform block is never partial
 			set := map[string]bool{}
-			for _, line := range snippet[at].body {
+			for _, line := range snippet[at].Body {
 				if name := attribute.FindStringSubmatch(line); name != nil {
 					set[name[1]] = true
 				}
 			}
-			left := slices.DeleteFunc(slices.Clone(b.body), func(line string) bool {
+			left := slices.DeleteFunc(slices.Clone(b.Body), func(line string) bool {
 				name := attribute.FindStringSubmatch(line)
 				return name != nil && set[name[1]]
 			})
-			out = append(out, section{b.head, left})
+			out = append(out, markdown.Section{Head: b.Head, Body: left})
 		}
 	}
 	return render(out, snippet)
 }
 
-// render writes all sections. Sections with the same head become one.
-func render(base, snippet []section) string {
-	bodies := map[string][]string{}
-	var heads []string
+// render writes all sections. Sections with the same name become one.
+func render(base, snippet []markdown.Section) string {
+	merged := map[string]markdown.Section{}
+	var names []string
 	for _, s := range slices.Concat(base, snippet) {
-		if s.foreign() {
+		if ofOthers(s) {
 			continue
 		}
-		if _, there := bodies[s.head]; !there {
-			heads = append(heads, s.head)
+		name := s.Name()
+		if _, there := merged[name]; !there {
+			names = append(names, name)
 		}
-		bodies[s.head] = append(bodies[s.head], s.body...)
+		merged[name] = markdown.Section{Head: s.Head, Body: slices.Concat(merged[name].Body, s.Body)}
 	}
 	var text strings.Builder
-	for _, head := range heads {
-		fmt.Fprintf(&text, "%s {\n%s\n}\n", head, strings.Join(bodies[head], "\n"))
+	for _, name := range names {
+		text.WriteString(merged[name].String())
 	}
 	return text.String()
 }
 
 func TestCompleted(t *testing.T) {
-	base, _ := sections("terraform {\n  a = 1\n}\n\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  size = 1\n}\n")
+	base, _ := markdown.Sections(
+		"terraform {\n  a = 1\n}\n\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  size = 1\n}\n")
 	for name, c := range map[string]struct{ snippet, want string }{
 		"nothing": {"", "terraform {\n  a = 1\n}\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  size = 1\n}\n"},
 		"a part": {
@@ -109,12 +82,17 @@ func TestCompleted(t *testing.T) {
 			"terraform {\n  a = 1\n}\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  # …\n" +
 				"  size = {\n    name = 2\n  }\n}\n",
 		},
+		"imports": {
+			"import {\n  to = kube_x.a\n}\nimport {\n  to = kube_x.b\n}\n",
+			"terraform {\n  a = 1\n}\nresource \"kube_x\" \"prod\" {\n  name = \"n\"\n  size = 1\n}\n" +
+				"import {\n  to = kube_x.a\n}\nimport {\n  to = kube_x.b\n}\n",
+		},
 		"in one line, beside another provider's": {
 			"resource \"kube_x\" \"prod\" { name = \"m\" }\nprovider \"other\" {\n  b = 1\n}\nterraform {\n  c = 1\n}\n",
 			"resource \"kube_x\" \"prod\" {\n  size = 1\n  name = \"m\"\n}\nterraform {\n  c = 1\n}\n",
 		},
 	} {
-		snippet, loose := sections(c.snippet)
+		snippet, loose := markdown.Sections(c.snippet)
 		if got := completed(base, snippet); got != c.want || loose != nil {
 			t.Errorf("%s: got\n%s\nwant\n%s\nand %q is in no section", name, got, c.want, loose)
 		}

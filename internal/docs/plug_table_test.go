@@ -47,7 +47,7 @@ func endpointsRun(dir string) (jsonfile.Run[soak.Result], error) {
 
 // plugTable returns the table of pulled plugs.
 func plugTable(run jsonfile.Run[soak.Result]) string {
-	measured := map[string]soak.Figure{}
+	measured := map[string]jsonfile.Figure{}
 	for _, r := range run.Results {
 		if strings.HasPrefix(r.Name, "pulled plug: ") {
 			for _, f := range r.Figures {
@@ -80,12 +80,12 @@ func plugTable(run jsonfile.Run[soak.Result]) string {
 func TestPlugTable(t *testing.T) {
 	run := jsonfile.Run[soak.Result]{Commit: "0123abc", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	run.Results = []soak.Result{
-		{Name: "pulled plug: the virtual IP", Figures: []soak.Figure{
+		{Name: "pulled plug: the virtual IP", Figures: []jsonfile.Figure{
 			{Name: "connections to the virtual IP", Values: []int{700, 500, 900}},
 			{Name: "of it until keepalived has elected", Values: []int{450}},
 		}},
-		{Name: "pulled plug: writes", Figures: []soak.Figure{{Name: "the first write", Values: []int{2400, 1000}}}},
-		{Name: "under load: nothing", Figures: []soak.Figure{{Name: "failed requests", Values: []int{1}}}},
+		{Name: "pulled plug: writes", Figures: []jsonfile.Figure{{Name: "the first write", Values: []int{2400, 1000}}}},
+		{Name: "under load: nothing", Figures: []jsonfile.Figure{{Name: "failed requests", Values: []int{1}}}},
 	}
 	got := plugTable(run)
 	for _, want := range []string{

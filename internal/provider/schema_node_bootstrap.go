@@ -54,7 +54,7 @@ func nodeBootstrapSchema(ctx context.Context) schema.Schema {
 			"taken over. `kubeadm-config` and `kubelet-config` then keep each field that this resource does not set, such " +
 			"as `etcd.external` and `certificatesDir`: such a field is no drift. In `kubelet-config`, kubeadm's defaults are " +
 			"not set, and a field that leaves `kubelet_config` keeps its value. The rest is overwritten. Such objects stay " +
-			"when this resource is destroyed. Default `false`: they are refused before the first change. Setting it back " +
+			"when this resource is destroyed. Default `false`: they are refused before the first change. A change back " +
 			"to `false` removes what was kept, and the plan warns.",
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{

@@ -35,6 +35,7 @@ type endpointKind struct {
 	reached func(ctx context.Context, a *surroundings, replicas fleet) error
 	held    bool          // one machine has the address, and is the one that loses its power
 	away    time.Duration // how long clients may be without an answer when a machine is dead
+	listed  time.Duration // how long a dead machine may be listed (ListedFor)
 	excuse  []load.Excuse // in addition to those of every change
 }
 
@@ -104,6 +105,10 @@ const (
 	// answer), and has opened another one. Where a connection leads to the dead machine itself, or a balancer keeps it
 	// open, nothing else ends it.
 	pinged = 50 * time.Second
+	// recordRemoved: the agents of the others ask every check_interval (1 s), remove the record at the third failure, and
+	// resolvers keep it for the TTL of 5 s. The rest is for a request to a dead machine, which waits for its timeout, and
+	// for name servers that get the update from the primary server.
+	recordRemoved = 30 * time.Second
 )
 
 // awayFor returns how long clients may be without an answer when the address leads to a living machine after a time.
@@ -144,6 +149,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "dns", example: "dns-endpoint", start: startNameServers, reached: resolved, away: pinged,
+			listed: recordRemoved,
 			changed: `{
 				address = var.endpoint_name
 				dns = {
@@ -154,7 +160,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "bgp", example: "bgp-endpoint", start: startRouter, reached: routed, away: awayFor(detectedByBFD),
-			excuse:  load.Rerouted(mostEnded),
+			listed: 2 * detectedByBFD, excuse: load.Rerouted(mostEnded),
 			changed: `{ address = var.endpoint_address, bgp = { asn = var.asn, peers = var.peers, hold_time = "4s" } }`,
 		},
 		{
@@ -167,7 +173,7 @@ func endpointKinds() []endpointKind {
 		},
 		{
 			name: "kube_vip by BGP", example: "kube-vip-bgp-endpoint", start: startKubeVIPAndRouter, reached: routed,
-			away: awayFor(holdTimeOver), excuse: load.Rerouted(mostEnded),
+			away: awayFor(holdTimeOver), listed: holdTimeOver + time.Second, excuse: load.Rerouted(mostEnded),
 			changed: `{
 				address  = var.endpoint_address
 				kube_vip = { mode = "bgp", asn = var.asn, peers = var.peers, hold_time = "4s", sha256 = var.kube_vip_sha256 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
-	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -114,7 +112,7 @@ func (s *endpointSite) create(ctx context.Context) ([]Result, error) {
 func (r *Result) took(begun time.Time) {
 	seconds := int(time.Since(begun).Round(time.Second).Seconds())
 	r.Detail = fmt.Sprintf("%d s", seconds)
-	r.Figures = []Figure{{Name: "the apply", Unit: "s", Values: []int{seconds}}}
+	r.Figures = []jsonfile.Figure{{Name: "the apply", Unit: "s", Values: []int{seconds}}}
 }
 
 // endpointChange is a change that clients must not notice, as far as the kind of endpoint permits.
@@ -158,45 +156,6 @@ func (s *endpointSite) measure(ctx context.Context, c endpointChange) ([]Result,
 		err = s.checkConverged(ctx)
 	}
 	return loadResults(s.kind.row(c.name), report, criteria), err
-}
-
-// loseOne powers a machine off while clients work, and on again: the one that has the address, if one has. Its member
-// leads etcd, which is the worst case for each kind.
-func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
-	victim := s.machine("cp3")
-	if s.kind.held {
-		var err error
-		if victim, err = s.holder(ctx); err != nil {
-			return nil, err
-		}
-	}
-	three := s.three()
-	at := slices.IndexFunc(three, func(m *lab.Machine) bool { return m.Name == victim.Name })
-	if err := three.lead(ctx, at); err != nil {
-		return nil, err
-	}
-	c := outage()
-	c.MostFailed = int(float64(c.Rate) * s.kind.away.Seconds())
-	c.Longest = load.Gaps{Reads: s.kind.away, Writes: s.kind.away}
-	report, err := s.during(ctx, c, func() error {
-		return s.powerCycle(ctx, victim, max(s.kind.away, 10*time.Second))
-	})
-	if err == nil {
-		err = eventually(ctx, time.Minute, time.Second, s.checkConverged)
-	}
-	r := Result{
-		Name: s.kind.row("a machine loses its power"), Criteria: c.Words(), Violated: load.Verdict(report, c),
-		Observed: []load.Summary{report.Summary()},
-		Series:   report.Series(), Detail: countsOf(report),
-	}
-	var gaps []string
-	for _, client := range report.Clients {
-		r.count(client.Reads.Gap.Length <= s.kind.away && client.Writes.Gap.Length <= s.kind.away)
-		gaps = append(gaps, fmt.Sprintf("%s: %d ms without a read, %d ms without a write", client.Name,
-			client.Reads.Gap.Length.Milliseconds(), client.Writes.Gap.Length.Milliseconds()))
-	}
-	r.Detail = strings.Join(append(gaps, r.Detail), "; ")
-	return []Result{r}, err
 }
 
 // destroy destroys everything, and looks for what is left.

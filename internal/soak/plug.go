@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 )
 
 // Limits for a pulled plug, each for the worst of all times.
@@ -89,8 +91,8 @@ func inMilliseconds(d time.Duration) string {
 }
 
 // PlugFigures returns the figures of pulled plugs without a value: what is measured, in order.
-func PlugFigures() []Figure {
-	var all []Figure
+func PlugFigures() []jsonfile.Figure {
+	var all []jsonfile.Figure
 	for _, r := range plugResults(nil) {
 		all = append(all, r.Figures...)
 	}
@@ -102,29 +104,30 @@ func plugResults(all []plug) []Result {
 	address := Result{Name: fmt.Sprintf("pulled plug: the virtual IP is back within %s", plugAddressBack)}
 	writes := Result{Name: fmt.Sprintf("pulled plug: the first write through it within %s", plugWritesBack)}
 	refused := Result{Name: "pulled plug: nothing is refused by those that survive"}
-	back := Figure{Name: "connections to the virtual IP", Unit: "ms", Limit: int(plugAddressBack.Milliseconds())}
-	holders := Figure{Name: "of it until keepalived has elected", Unit: "ms"}
-	read := Figure{Name: "the first read", Unit: "ms"}
-	written := Figure{Name: "the first write", Unit: "ms", Limit: int(plugWritesBack.Milliseconds())}
-	leaders := Figure{Name: "of it until etcd has elected", Unit: "ms"}
-	refusals, failures := Figure{Name: "refused requests and connections"}, Figure{Name: "failed requests"}
+	back := jsonfile.Milliseconds("connections to the virtual IP", plugAddressBack)
+	holders := jsonfile.Milliseconds("of it until keepalived has elected", 0)
+	read := jsonfile.Milliseconds("the first read", 0)
+	written := jsonfile.Milliseconds("the first write", plugWritesBack)
+	leaders := jsonfile.Milliseconds("of it until etcd has elected", 0)
+	refusals := jsonfile.Figure{Name: "refused requests and connections"}
+	failures := jsonfile.Figure{Name: "failed requests"}
 	for _, p := range all {
 		address.count(p.address <= plugAddressBack)
 		writes.count(p.writes <= plugWritesBack)
 		refused.count(p.refused == 0)
-		back.add(p.address)
-		read.add(p.reads)
-		written.add(p.writes)
+		back.Add(p.address)
+		read.Add(p.reads)
+		written.Add(p.writes)
 		refusals.Values, failures.Values = append(refusals.Values, p.refused), append(failures.Values, p.failed)
 		if p.elected.address > 0 {
-			holders.add(p.elected.address)
+			holders.Add(p.elected.address)
 		}
 		if p.elected.etcd > 0 {
-			leaders.add(p.elected.etcd)
+			leaders.Add(p.elected.etcd)
 		}
 	}
-	address.Figures, writes.Figures = []Figure{back, holders, read}, []Figure{written, leaders}
-	refused.Figures = []Figure{refusals, failures}
+	address.Figures, writes.Figures = []jsonfile.Figure{back, holders, read}, []jsonfile.Figure{written, leaders}
+	refused.Figures = []jsonfile.Figure{refusals, failures}
 	results := []Result{address, writes, refused}
 	for i := range results {
 		results[i].Detail = spreads(results[i].Figures)
@@ -135,11 +138,8 @@ func plugResults(all []plug) []Result {
 	return results
 }
 
-// add adds a time in milliseconds.
-func (f *Figure) add(d time.Duration) { f.Values = append(f.Values, int(d.Milliseconds())) }
-
 // spreads describes figures on one line.
-func spreads(all []Figure) string {
+func spreads(all []jsonfile.Figure) string {
 	var texts []string
 	for _, f := range all {
 		texts = append(texts, f.Name+": "+spread(f.Values, f.Unit))

@@ -2,7 +2,6 @@ package soak
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -18,6 +17,8 @@ type Result struct {
 	Detail string `json:"detail"`
 	// Scenario is the name of the scenario.
 	Scenario string `json:"scenario,omitempty"`
+	// Chosen is why the machine that lost its power was this one.
+	Chosen string `json:"chosen,omitempty"`
 	// Criteria are what must hold, in words.
 	Criteria []string `json:"criteria,omitempty"`
 	// Violated are the criteria that do not hold, in words.
@@ -27,24 +28,10 @@ type Result struct {
 	// Observed are the figures of clients, for each time that they ran.
 	Observed []load.Summary `json:"observed,omitempty"`
 	// Figures are values of each time that something was done.
-	Figures []Figure `json:"figures,omitempty"`
+	Figures []jsonfile.Figure `json:"figures,omitempty"`
 	// Series is what clients observed over time, if there were any; tools/plots draws it.
 	Series []load.Series `json:"series,omitempty"`
 }
-
-// Figure is one value of each time that something was done, in order. Values that are unknown are left out.
-type Figure struct {
-	Name   string `json:"name"`
-	Unit   string `json:"unit,omitempty"`
-	Limit  int    `json:"limit,omitempty"` // for the worst; 0: none
-	Values []int  `json:"values"`
-}
-
-// Median returns the value in the middle, the lower one of two. There must be a value.
-func (f Figure) Median() int { return slices.Sorted(slices.Values(f.Values))[(len(f.Values)-1)/2] }
-
-// Worst returns the largest value. There must be a value.
-func (f Figure) Worst() int { return slices.Max(f.Values) }
 
 // Verdict is whether criteria are met.
 type Verdict string

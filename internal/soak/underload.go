@@ -109,12 +109,17 @@ func (s *site) unnoticed(ctx context.Context, prefix string, all ...change) ([]R
 
 // during runs act with clients on the control plane.
 func (s *site) during(ctx context.Context, c load.Criteria, act func() error) (load.Report, error) {
+	return s.duringLoad(ctx, c, func(*load.Load) error { return act() })
+}
+
+// duringLoad is during for what depends on the clients.
+func (s *site) duringLoad(ctx context.Context, c load.Criteria, act func(*load.Load) error) (load.Report, error) {
 	l, err := s.load(ctx, c)
 	if err != nil {
 		return load.Report{}, err
 	}
 	_ = load.Sleep(ctx, quietTime) // the next step detects the end of ctx
-	failure := act()
+	failure := act(l)
 	_ = load.Sleep(ctx, quietTime)
 	report, err := l.Stop(ctx)
 	fmt.Fprintln(s.env.Log, report)

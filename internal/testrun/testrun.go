@@ -17,7 +17,7 @@ const (
 )
 
 // Missing skips a test because this computer lacks something. With KUBE_TEST_REQUIRE=1 it
-// fails the test instead: make setup provides everything that the tests need.
+// fails the test instead: a make target provides everything that its tests need.
 func Missing(t testing.TB, what ...any) {
 	t.Helper()
 	text := fmt.Sprint(what...)

@@ -75,8 +75,8 @@ func stepReboot6(f *fixture) {
 }
 
 // TestClosedConnections: ss selects the connections at the endpoint's address, of both families: those of clients, and
-// those of konnectivity's agents at another port. Many kernels cannot close them, so the selection is what can be tested
-// everywhere.
+// those of konnectivity's agents at another port. Many kernels cannot close them, so the selection is what can be
+// tested everywhere.
 func TestClosedConnections(t *testing.T) {
 	if _, err := exec.LookPath("ss"); err != nil {
 		testrun.Missing(t, err)

@@ -230,8 +230,8 @@ func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 // LeavesByStopping returns true: a replica is in rotation while it is ready.
 func (*Registrar) LeavesByStopping() bool { return true }
 
-// AgentsReachDrained returns true: the balancer passes the port of agents on after a check of that port. Hooks are about
-// the port of the API.
+// AgentsReachDrained returns true: the balancer passes the port of agents on after a check of that port. Hooks are
+// about the port of the API.
 func (*Registrar) AgentsReachDrained() bool { return true }
 
 func (r *Registrar) notInRotationError(name string, err error) error {

@@ -65,9 +65,9 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 	return "", false
 }
 
-// ObserveInRotation observes all targets. leaver is the replica that is to leave, see WithMoved, or "". For each replica
-// that is ready, why says why it gets no requests all the same. It is called for several targets at once, also for one
-// whose machine cannot be observed.
+// ObserveInRotation observes all targets. leaver is the replica that is to leave, see WithMoved, or "". For each
+// replica that is ready, why says why it gets no requests all the same. It is called for several targets at once, also
+// for one whose machine cannot be observed.
 func (s *Set) ObserveInRotation(
 	ctx context.Context, leaver string, why func(ctx context.Context, t Target) error,
 ) Observed {

@@ -17,6 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
@@ -190,13 +191,14 @@ func (s *Stage) Within(limit time.Duration, names ...string) time.Duration {
 	return time.Since(started)
 }
 
-// After does something to a machine and logs how long it takes until only the others have a route.
+// After does something to a machine, and logs and records how long it takes until only the others have a route.
 func (s *Stage) After(event string, limit time.Duration, do func() error, others ...string) {
 	s.Helper()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	took := s.Within(limit, others...)
 	s.Logf("%s: the route is gone after %d ms", event, took.Milliseconds())
+	testrun.Record(s.T, jsonfile.Milliseconds(s.Whole.Name()+": "+event, limit, took))
 	s.Must(<-done)
 }
 
