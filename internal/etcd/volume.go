@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/volume"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -74,7 +75,21 @@ func (t *taking) decide(ctx context.Context) (volume.Decision, error) {
 	}
 	want := t.s.WantVolume(t.f, t.s.LastMachine, t.s.givesUpData())
 	want.LastID = t.s.LastID
+	if i := t.f.Volume.Identity; i != nil && i.Has() && want.LastID != "" && i.MemberID != want.LastID {
+		if v, err := t.cl.view(ctx, t.s); err == nil && ofData(v, i.MemberID, want.LastID) {
+			want.LastID = i.MemberID
+		}
+	}
 	return volume.Decide(want, t.f.Volume, t.holder()), nil
+}
+
+// ofData reports whether the cluster contradicts a state that names another member than the data on a volume: it lists
+// the member of the data, or that of the state is not there or has no data. An apply that has joined the member again
+// was cut off or failed. The join archives data of a member that is not listed, and never starts it.
+func ofData(v membership.View, ofVolume, ofState string) bool {
+	_, listed := v.Member(membership.ParseID(ofVolume))
+	last, there := v.Member(membership.ParseID(ofState))
+	return listed || !there || !last.Started()
 }
 
 // givesUpData reports whether a restore is requested now that replaces the data of the member by that of another

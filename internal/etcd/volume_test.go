@@ -109,6 +109,25 @@ func TestVolumeOfAReplacedMember(t *testing.T) {
 	}
 }
 
+// TestOfData: a state that names another member than the data on its volume is older than the data, unless its member
+// has started and the other one is not listed.
+func TestOfData(t *testing.T) {
+	started, learner := membership.Member{ID: 0xc, ClientURLs: []string{"https://10.0.0.3:2379"}}, membership.Member{ID: 0xc}
+	for name, c := range map[string]struct {
+		members []membership.Member
+		want    bool
+	}{
+		"the member of the state has started":   {[]membership.Member{started}, false},
+		"it has no data yet":                    {[]membership.Member{learner}, true},
+		"it is not there":                       {nil, true},
+		"the cluster has the one with the data": {[]membership.Member{started, {ID: 0xb}}, true},
+	} {
+		if got := ofData(membership.View{Members: c.members}, "b", "c"); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestUsesVolume: a machine may write to the volume if etcd runs there, or if it has mounted the volume anywhere.
 func TestUsesVolume(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -48,7 +48,8 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	r.Issues = len(c.Files) > 0
 	id := f.identity(v, entry)
 	if f.Volume.InPlace() && !f.Volume.ReadOnly {
-		r.Change.Files = append(r.Change.Files, s.identityRepair(f, id)...)
+		proven := entry != nil && entry.Healthy && f.Running()
+		r.Change.Files = append(r.Change.Files, s.identityRepair(f, id, proven)...)
 	}
 	// The record is the last file: it confirms the files before it.
 	if len(c.Files) > 0 || !f.recordFits(s, id) {

@@ -74,10 +74,10 @@ func (s Spec) identityFiles(f Observed, id ID) []host.File {
 }
 
 // identityRepair returns the identity if the one on the mounted volume says something else. That of another member
-// stays: it says whose the data is.
-func (s Spec) identityRepair(f Observed, id ID) []host.File {
+// stays, because it says whose the data is, unless the member is proven: it runs on the data, and the cluster lists it.
+func (s Spec) identityRepair(f Observed, id ID, proven bool) []host.File {
 	i := f.Volume.Identity
-	if s.Volume == nil || i != nil && (i.Same(s.VolumeIdentity(f, id)) || namesOther(*i, id)) {
+	if s.Volume == nil || i != nil && (i.Same(s.VolumeIdentity(f, id)) || !proven && namesOther(*i, id)) {
 		return nil
 	}
 	return s.identityFiles(f, id)
@@ -195,13 +195,13 @@ func (s Spec) WantVolume(f Observed, last string, restores bool) volume.Want {
 	return volume.Want{
 		Spec: *s.Volume, ClusterID: s.Bundle.ClusterID, Name: s.Name, MachineID: f.Facts.MachineID, Last: last,
 		Recorded: s.recordedMember(f), Data: f.Data, Restores: restores,
+		Changes: f.Record != nil && (f.Record.Restoring != "" || s.ArchivedDataDir != ""),
 	}
 }
 
-// recordedMember returns the member of the record, unless a restore, or data that is taken up, is about to give the
-// machine another one: the record is then written before the data and its identity.
+// recordedMember returns the member of the record, if it is that of s.
 func (s Spec) recordedMember(f Observed) volume.Recorded {
-	if !f.RecordedAs(s) || f.MemberID() == 0 || f.Record.Restoring != "" || s.ArchivedDataDir != "" {
+	if !f.RecordedAs(s) || f.MemberID() == 0 {
 		return volume.Recorded{}
 	}
 	return volume.Recorded{MemberID: f.Record.MemberID, EtcdCluster: f.Record.EtcdCluster}

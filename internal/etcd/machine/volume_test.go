@@ -305,8 +305,11 @@ func TestIdentityOfAnotherMember(t *testing.T) {
 		"without a cluster":    {&older, true},
 	} {
 		f := has(s, c.identity, true)
-		if got := len(s.identityRepair(f, id)) > 0; got != c.written {
+		if got := len(s.identityRepair(f, id, false)) > 0; got != c.written {
 			t.Errorf("%s: written: %t, want %t", name, got, c.written)
+		}
+		if got := len(s.identityRepair(f, id, true)) > 0; got != (name != "its own") {
+			t.Errorf("%s, and the member runs on the data: written: %t", name, got)
 		}
 		if drift := s.volumeDrift(f); (len(drift) > 0) != (name != "its own") {
 			t.Errorf("%s: drift %q", name, drift)
@@ -327,14 +330,20 @@ func TestRecordedMember(t *testing.T) {
 	want("a record", s, f, volume.Recorded{MemberID: "b", EtcdCluster: "a"})
 	takesUp := s
 	takesUp.ArchivedDataDir = "/srv/etcd/archived"
-	want("data is taken up", takesUp, f, volume.Recorded{})
+	want("data is taken up", takesUp, f, volume.Recorded{MemberID: "b", EtcdCluster: "a"})
 	other := s
 	other.Name = "cp2"
 	want("another member's record", other, f, volume.Recorded{})
 	restoring, unknown := *f.Record, *f.Record
 	restoring.Restoring, unknown.MemberID = "one", "0"
+	if s.WantVolume(f, "", false).Changes || !takesUp.WantVolume(f, "", false).Changes {
+		t.Error("the record is ahead of the data, or data that is taken up is not")
+	}
 	f.Record = &restoring
-	want("a restore has begun", s, f, volume.Recorded{})
+	want("a restore has begun", s, f, volume.Recorded{MemberID: "b", EtcdCluster: "a"})
+	if !s.WantVolume(f, "", false).Changes {
+		t.Error("a restore has begun, and the record is not ahead of the data")
+	}
 	f.Record = &unknown
 	want("not established", s, f, volume.Recorded{})
 	want("no record", s, has(s, nil, false), volume.Recorded{})

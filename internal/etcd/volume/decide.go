@@ -45,8 +45,11 @@ type Want struct {
 	// LastID is the ID of the member by the state, in hex; "" if there is no state. A state may be older than the data,
 	// because an apply that was cut off has joined the member again: then Recorded has the other ID.
 	LastID   string
-	Recorded Recorded // by the machine; empty if there is no record, or if what it says is about to change
-	Data     bool     // the data directory on the machine has data of a member
+	Recorded Recorded // by the machine; empty if there is no record
+	// Changes says that the record is written before the data and its identity, so that it may be ahead of them: a restore
+	// is under way, or data is taken up.
+	Changes bool
+	Data    bool // the data directory on the machine has data of a member
 	// Restores says that a restore was requested that replaces this data.
 	Restores bool
 }
@@ -57,9 +60,10 @@ type Recorded struct {
 	EtcdCluster string // "" in records of earlier versions
 }
 
-// names reports whether the record is of the member in an identity.
+// names reports whether the record is of the member in an identity, which may lack the etcd cluster as well.
 func (r Recorded) names(i Identity) bool {
-	return r.MemberID == i.MemberID && (r.EtcdCluster == "" || r.EtcdCluster == i.EtcdCluster)
+	return r.MemberID == i.MemberID &&
+		(r.EtcdCluster == "" || i.EtcdCluster == "" || r.EtcdCluster == i.EtcdCluster)
 }
 
 // Decision is the next step, or a refusal.
@@ -173,7 +177,7 @@ func whose(w Want, o Observed, holder Holder) Decision {
 	case w.otherMember(o) != "":
 		return refuse(fmt.Sprintf("the volume %s has the data of member %s, and %s", w.Spec.Name(), i.MemberID,
 			w.otherMember(o)), "attach the volume of this member. If it is attached, the state is older than its data: apply "+
-			"with a refresh while the cluster answers. If it is lost, replace the member (terraform apply -replace=…)")
+			"while the cluster answers. If it is lost, replace the member (terraform apply -replace=…)")
 	case holder == Leaving:
 		return Decision{Action: Release}
 	case holder == Using:
@@ -202,7 +206,7 @@ func (w Want) otherMember(o Observed) string {
 		return ""
 	case w.LastID != "" && w.LastID != i.MemberID:
 		return "the state has member " + w.LastID
-	case w.LastID == "" && recorded:
+	case w.LastID == "" && recorded && !w.Changes:
 		return fmt.Sprintf("the machine records member %s of etcd cluster %q", w.Recorded.MemberID, w.Recorded.EtcdCluster)
 	}
 	return ""

@@ -38,6 +38,12 @@ func inPlace(i *Identity) Observed {
 	return o
 }
 
+// withoutCluster is an identity that an earlier version has written.
+func withoutCluster(i *Identity) *Identity {
+	i.EtcdCluster = ""
+	return i
+}
+
 func TestDecide(t *testing.T) {
 	stranger, other := identity(there, Member), identity(there, Member)
 	stranger.ClusterID, other.Name = "c2", "cp2"
@@ -57,6 +63,7 @@ func TestDecide(t *testing.T) {
 		lastID string
 		record Recorded
 		empty  bool // its data directory is not there
+		ahead  bool // the record is written before the data
 		want   Action
 		reason string
 	}{
@@ -200,6 +207,15 @@ func TestDecide(t *testing.T) {
 			o: attached(identity(there, Released)), last: there, lastID: "c", record: Recorded{"b", "a"},
 			reason: "the state has member c",
 		},
+		"a survivor was restored, and the apply was cut off": {
+			o: inPlace(identity(here, Member)), last: here, lastID: "c", record: Recorded{"b", "a"}, ahead: true, want: Keep,
+		},
+		"a restore has begun, and there is no state": {
+			o: inPlace(identity(here, Member)), record: Recorded{"d", "e"}, ahead: true, want: Keep,
+		},
+		"this member, in an identity of an earlier version": {
+			o: attached(withoutCluster(identity(here, Member))), record: Recorded{"b", "a"}, want: Mount,
+		},
 		"a restore replaces its data": {
 			o: inPlace(identity(here, Member)), last: here, lastID: "c", anew: true, want: Keep,
 		},
@@ -207,7 +223,7 @@ func TestDecide(t *testing.T) {
 		w := Want{
 			Spec:      Spec{Device: "/dev/sdb", MountPath: "/srv/etcd", Fenced: c.fenced},
 			ClusterID: "c1", Name: "cp1", MachineID: here, Last: c.last, Restores: c.anew,
-			LastID: c.lastID, Recorded: c.record, Data: c.o.InPlace() && !c.empty,
+			LastID: c.lastID, Recorded: c.record, Data: c.o.InPlace() && !c.empty, Changes: c.ahead,
 		}
 		got := Decide(w, c.o, c.holder)
 		if got.Action != c.want || !strings.Contains(got.Reason, c.reason) || (got.Reason == "") != (c.reason == "") ||
