@@ -131,7 +131,7 @@ func waitOut(ctx context.Context, s Spec, d time.Duration) {
 
 // returnHeld returns the replica to rotation when it is ready.
 func returnHeld(ctx context.Context, s Spec, components []string) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout+time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, returnTimeout)
 	defer cancel()
 	if err := startAndRegister(ctx, s, components); err != nil {
 		return withRotationState(fmt.Errorf("return replica %s: %w", s.Machine(), err),

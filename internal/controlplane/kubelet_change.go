@@ -229,7 +229,7 @@ func (r *Replicas) changeKubelet(ctx context.Context, s Spec, f machine.Observed
 		failed = startKubelet(ctx, s)
 	}
 	// What was stopped returns also if this is interrupted, as after Hold.
-	returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout+2*time.Minute)
+	returning, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	defer cancel()
 	started := member.Start(returning)
 	if started == nil {

@@ -23,7 +23,10 @@ import (
 
 const (
 	// readyTimeout is kubeadm's timeout for a control-plane component.
-	readyTimeout  = 4 * time.Minute
+	readyTimeout = 4 * time.Minute
+	// returnTimeout limits the start of a replica and its return to rotation. It includes what balancers need to find out
+	// that it is ready, one endpoint after the other.
+	returnTimeout = readyTimeout + 5*time.Minute
 	pollInterval  = 150 * time.Millisecond
 	watchInterval = 2 * time.Second
 	// loopRestarts is how often a component may exit before it counts as crash-looping. Once or

@@ -19,7 +19,7 @@ import (
 
 // rollbackTimeout limits a rollback. A rollback has its own context, because it is needed most
 // when the caller's time is up.
-const rollbackTimeout = readyTimeout + 2*time.Minute
+const rollbackTimeout = returnTimeout
 
 // rollBack reverts a change after which the replica did not become ready. It restores the unit
 // files, waits until the replica is ready, and puts it back into rotation. It returns the

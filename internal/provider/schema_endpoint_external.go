@@ -72,7 +72,7 @@ func externalSchema() schema.Attribute {
 					"healthy_threshold": schema.Int64Attribute{
 						Optional: true, Validators: []validator.Int64{int64validator.Between(1, 3000)},
 						MarkdownDescription: "Successful checks in a row after which the balancer sends a target requests. " +
-							"A change of a replica ends `interval` times `healthy_threshold` (at most five minutes) after it is " +
+							"A change of a replica ends `interval` times `healthy_threshold` (at most two minutes) after it is " +
 							"ready, and only then the next one leaves rotation. Default: `threshold`. A change restarts nothing; " +
 							"replicas only record it.",
 					},

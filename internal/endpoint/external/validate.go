@@ -14,7 +14,7 @@ import (
 const maxDetectionTime = time.Minute
 
 // maxHealthyTime limits the time that every return of a replica to rotation takes.
-const maxHealthyTime = 5 * time.Minute
+const maxHealthyTime = 2 * time.Minute
 
 // ValidateRegistration checks a registration that a machine has recorded.
 func ValidateRegistration(r endpoint.Registration) error {
