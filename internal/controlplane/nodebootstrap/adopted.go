@@ -8,10 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
+
+// formerVersion is the version of kubeadm's API before kubeadmVersion.
+const formerVersion = "kubeadm.k8s.io/v1beta3"
 
 // configurations are the ConfigMaps whose text kubeadm and the provider share. Whatever the version of the text is, the
 // fields that the provider sets have the same form in it.
@@ -19,7 +23,7 @@ var configurations = map[string]struct {
 	key, kind string
 	versions  []string
 }{
-	kubeadmConfig: {"ClusterConfiguration", "ClusterConfiguration", []string{"kubeadm.k8s.io/v1beta3", kubeadmVersion}},
+	kubeadmConfig: {"ClusterConfiguration", "ClusterConfiguration", []string{formerVersion, kubeadmVersion}},
 	kubeletConfig: {"kubelet", kubeletKind, []string{kubeletVersion}},
 }
 
@@ -34,7 +38,7 @@ func (s Settings) Adopted(o Object, current map[string]any) (Object, error) {
 	if !s.Adopt || o.Resource != "configmaps" || !shared || strings.TrimSpace(text) == "" {
 		return o, nil
 	}
-	have, err := parseConfiguration(text, c.kind, c.versions)
+	have, err := parseConfiguration(text, c.kind, s.readBy(c.versions))
 	if err != nil {
 		return o, fmt.Errorf("%s: %s cannot be kept: %w", o.Label(), c.key, err)
 	}
@@ -50,6 +54,15 @@ func (s Settings) Adopted(o Object, current map[string]any) (Object, error) {
 	metadata, _ := current["metadata"].(map[string]any)
 	kept.version, _ = metadata["resourceVersion"].(string)
 	return kept, nil
+}
+
+// readBy returns those versions of a configuration that kubeadm of s.Version reads: since 1.37, v1beta3 is none of them
+// (kubernetes/kubernetes#136016).
+func (s Settings) readBy(versions []string) []string {
+	if v, err := version.ParseSemantic(s.Version); err != nil || v.LessThan(version.MajorMinor(1, 37)) {
+		return versions
+	}
+	return slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == formerVersion })
 }
 
 // fieldsOf returns the fields that the provider sets in a configuration of kubeadm. kubeadm's defaults are not among

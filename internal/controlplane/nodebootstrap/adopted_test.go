@@ -223,6 +223,20 @@ func TestAdoptedRefused(t *testing.T) {
 	}
 }
 
+// TestAdoptedFormerVersion: a text that kubeadm of the wanted version does not read any more is refused.
+func TestAdoptedFormerVersion(t *testing.T) {
+	for version, want := range map[string]bool{"1.36.9": true, "1.37.0": false, "1.40.1": false} {
+		s := adopting(t)
+		o := find(t, objects(t, s), clusterLabel)
+		s.Version = version
+		for text, kept := range map[string]bool{clusterV1beta3: want, clusterV1beta4: true} {
+			if _, err := s.Adopted(o, heldBy("ClusterConfiguration", text)); (err == nil) != kept {
+				t.Errorf("%s: %v for\n%s", version, err, text)
+			}
+		}
+	}
+}
+
 // TestAdoptedNothingToKeep: without adopt, and without a text, the provider's own objects are wanted. So are all other
 // objects.
 func TestAdoptedNothingToKeep(t *testing.T) {
