@@ -48,6 +48,7 @@ func TestAdoptKubeadm(t *testing.T) {
 
 // TestAdoptOlderKubeadm imports control planes of older releases of kubeadm, each with an etcd of its time.
 func TestAdoptOlderKubeadm(t *testing.T) {
+	machines(t)
 	for _, from := range []kubeadmRelease{
 		{"kubernetes-1.32", "kubernetes-1.32-node", "etcd-3.5"},
 		{"kubernetes-1.33", "kubernetes-1.33-node", "etcd-3.5"},

@@ -307,8 +307,10 @@ func (s *konnectivityStory) rolledBack(t *testing.T) {
 }
 
 // byBGP: agents that reach a replica only in rotation connect again after a change of it, and the change is not rolled
-// back. The machine of the agent is the router, and the virtual IP stays.
+// back. The machine of the agent is the router, and balances the virtual IP meanwhile: the API servers of replicas that
+// announce an address listen on all addresses of their machines.
 func (s *konnectivityStory) byBGP(t *testing.T) {
+	s.balancedElsewhere(t, "")
 	startRouter(t, s.worker.Machine)
 	extend(t, s.w, konnectivityVariables+fmt.Sprintf(`
 resource "kube_control_plane_endpoint" "announced" {
@@ -317,12 +319,7 @@ resource "kube_control_plane_endpoint" "announced" {
   bgp     = { asn = %d, targets = var.machines, peers = [{ address = %q, asn = %d, bfd = true }] }
 }
 `, services.Anycast, services.ReplicasASN, s.worker.Address, services.RouterASN))
-	override(t, s.w, konnectivityOverride+`
-resource "kube_control_plane_replica" "this" {
-  additional_endpoints = [kube_control_plane_endpoint.announced.registration]
-}
-`)
-	apply(t, s.w)
+	s.balancedElsewhere(t, "additional_endpoints = [kube_control_plane_endpoint.announced.registration]")
 	onMachine(t, s.worker.Machine, "systemctl stop agent")
 	through := s.agents.DeepCopy()
 	arguments := through.Spec.Template.Spec.Containers[0].Args
@@ -336,6 +333,24 @@ resource "kube_control_plane_replica" "this" {
 		apply(t, s.w)
 		s.awaitAgents(t)
 	}
+	s.balancedElsewhere(t, "")
+	extend(t, s.w, konnectivityVariables)
+	apply(t, s.w)
+}
+
+// balancedElsewhere applies an override in which the machine of the agent balances. argument is one of the replicas.
+func (s *konnectivityStory) balancedElsewhere(t *testing.T, argument string) {
+	t.Helper()
+	override(t, s.w, fmt.Sprintf(`
+resource "kube_control_plane_endpoint" "this" {
+  haproxy = { hosts = { %s = %q }, konnectivity = { targets = var.machines } }
+}
+resource "kube_control_plane_replica" "this" {
+  konnectivity = { program = var.program }
+  %s
+}
+`, s.worker.Name, s.worker.Address, argument))
+	apply(t, s.w)
 }
 
 // removed: without the setting, the API servers connect directly, and nothing of it is left.

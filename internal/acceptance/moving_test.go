@@ -42,8 +42,8 @@ func TestMoveFromKubeadm(t *testing.T) {
 
 	issuer := s.user.typeCommands(t, documentedScript(t, "moving", 0))
 	expectContains(t, issuer, "https://kubernetes.default.svc.cluster.local")
-	onMachine(t, former, documentedScript(t, "moving", 1))
-	onMachine(t, former, documentedScript(t, "moving", 2))
+	onMachine(t, former, "set -e\n"+documentedScript(t, "moving", 1))
+	onMachine(t, former, "set -e\n"+documentedScript(t, "moving", 2))
 	s.copyFromOld(t, "/root/old.db", "old/old.db")
 	if err := former.PowerOff(t.Context()); err != nil { // and so the address is free
 		t.Fatal(err)

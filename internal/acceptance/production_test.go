@@ -65,7 +65,7 @@ func TestProduction(t *testing.T) {
 	admin := "--kubeconfig=" + writeFile(t, w, "admin.conf", text)
 	storeTexts(t, w, admin)
 	for _, name := range names {
-		t.Log(onMachine(t, shared.lab.Machine(name), documentedScript(t, "production", 1)))
+		t.Log(onMachine(t, shared.lab.Machine(name), "set -e\n"+documentedScript(t, "production", 1)))
 	}
 	restoreDrilled(t, w, remote)
 	review := awaitReady(t, w)

@@ -123,7 +123,7 @@ func (s *joinStory) upgraded(t *testing.T) {
 func (s *joinStory) renew(t *testing.T) {
 	t.Helper()
 	uploadText(t, s.node, "/etc/kubernetes/bootstrap-kubelet.conf", s.ofToken(t, "join_files", "first"))
-	t.Log(onMachine(t, s.node, documentedScript(t, "workers", 3)))
+	t.Log(onMachine(t, s.node, "set -e\n"+documentedScript(t, "workers", 3)))
 	s.approve(t)
 	await(t, "the API server does not accept the kubelet", func() bool {
 		_, err := s.kubectl(t, "logs", "first")

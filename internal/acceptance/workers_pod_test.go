@@ -92,7 +92,7 @@ func (s *joinStory) verified(t *testing.T) {
 		t.Errorf("a kubelet that the cluster does not know is accepted: %v: %s", err, text)
 	}
 	t.Logf("kubectl logs before the kubelet has a certificate of the cluster: %s", text)
-	t.Log(onMachine(t, s.node, documentedScript(t, "workers", 2)))
+	t.Log(onMachine(t, s.node, "set -e\n"+documentedScript(t, "workers", 2)))
 	s.approve(t)
 	await(t, "the API server does not accept the kubelet", func() bool {
 		_, err := s.kubectl(t, "logs", "first")
