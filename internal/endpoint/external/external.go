@@ -87,10 +87,13 @@ func (s Spec) validate() error {
 
 // Endpoints creates registrars and does the endpoints' own operations. They change nothing
 // on any machine.
-type Endpoints struct{ observer *targets.Observer }
+type Endpoints struct {
+	observer *targets.Observer
+	entries  *entries
+}
 
 // New returns Endpoints.
-func New(observer *targets.Observer) *Endpoints { return &Endpoints{observer} }
+func New(observer *targets.Observer) *Endpoints { return &Endpoints{observer, newEntries()} }
 
 // Create checks that the address can be resolved and, if replicas serve already, that the endpoint
 // answers.

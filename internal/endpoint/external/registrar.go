@@ -15,11 +15,14 @@ import (
 
 // Registrar implements the interface of package controlplane for an external endpoint. It changes
 // nothing: the balancer's own health checks, or hooks, put a replica into rotation and take it out.
-type Registrar struct{ *targets.Set }
+type Registrar struct {
+	*targets.Set
+	entries *entries
+}
 
 // For returns the registrar of one registration.
 func (e *Endpoints) For(registration endpoint.Registration) *Registrar {
-	return &Registrar{e.observer.For(registration)}
+	return &Registrar{e.observer.For(registration), e.entries}
 }
 
 // Register returns when the replica is ready, the balancer has had the time to find out, and the
@@ -45,6 +48,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err := r.WaitUntilAnswers(ctx); err != nil {
 		return r.notInRotationError(name, err)
 	}
+	r.entries.set(r.ID(), name, time.Now().Add(-r.EntryTime()))
 	problem.Progress(ctx, "replica %s is ready, and %s answers", name, r.BaseURL())
 	return nil
 }
@@ -69,17 +73,31 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err := r.requireHooks(name, "drained"); err != nil {
 		return err
 	}
-	seen := countedFor(name, r.inRotation(ctx))
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := r.MayLeave(name, seen, how); err != nil {
+	seen, err := r.mayLeave(ctx, name, how)
+	if err != nil {
 		return err
 	}
 	if err := r.registerOthers(ctx, name, seen); err != nil {
 		return r.hookError(name, "drained", err)
 	}
+	r.entries.set(r.ID(), name, time.Time{})
 	return r.drain(ctx, name, r.WithMoved(ctx, seen, name)[name])
+}
+
+// mayLeave returns the targets if a replica may leave rotation. The others that are ready are in rotation then.
+func (r *Registrar) mayLeave(ctx context.Context, name string, how targets.Leaving) (targets.Observed, error) {
+	for {
+		seen := countedFor(name, r.inRotation(ctx))
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.MayLeave(name, seen, how); err != nil {
+			return nil, err
+		}
+		if waited, err := r.awaitEntries(ctx, name, seen); err != nil || !waited {
+			return seen, err
+		}
+	}
 }
 
 // registerOthers runs the hook register for all other replicas that are ready, before one that is ready leaves: without
@@ -212,9 +230,11 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 // inRotation observes all targets. One that is ready, and that the balancer does not have in rotation by what the hook
 // status says, is not ready for requests.
 func (r *Registrar) inRotation(ctx context.Context) targets.Observed {
-	return r.ObserveInRotation(ctx, "", func(ctx context.Context, t targets.Target) error {
+	seen := r.ObserveInRotation(ctx, "", func(ctx context.Context, t targets.Target) error {
 		return outAtBalancer(r.status(ctx, t))
 	})
+	r.entries.observed(r.ID(), seen)
+	return seen
 }
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.
