@@ -112,7 +112,8 @@ func TestVolumeOfAReplacedMember(t *testing.T) {
 // TestOfData: a state that names another member than the data on its volume is older than the data, unless its member
 // has started and the other one is not listed.
 func TestOfData(t *testing.T) {
-	started, learner := membership.Member{ID: 0xc, ClientURLs: []string{"https://10.0.0.3:2379"}}, membership.Member{ID: 0xc}
+	learner := membership.Member{ID: 0xc}
+	started := membership.Member{ID: 0xc, ClientURLs: []string{"https://10.0.0.3:2379"}}
 	for name, c := range map[string]struct {
 		members []membership.Member
 		want    bool

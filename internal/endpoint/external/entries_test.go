@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/targets"
 )
 
-// TestAwaitEntries: a replica leaves only when the balancer had the time to notice that the others are ready, since this
-// process has seen it or has registered them. The hook status makes that needless.
+// TestAwaitEntries: a replica leaves only when the balancer had the time to notice that the others are ready, since
+// this process has seen it or has registered them. The hook status makes that needless.
 func TestAwaitEntries(t *testing.T) {
 	const entry = 10 * time.Second
 	replica := targets.Replica{Name: "x"}
