@@ -76,16 +76,12 @@ func TestEndpointSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
+	expectRows(t, got,
 		"records: 0123abc. Date: 2026-01-02.\n",
-		"| `bgp` | 20 of 1000 (8 excused) | 0.50 s | 0.50 s, none failed | **not met** | 60 of 200 (2 excused) | " +
+		"| `bgp` | 20 of 1000 (8 excused) | 0.50 s | 0.50 s, none failed | **not met** | 60 of 200 (2 excused) | "+
 			"1.80 s | 2.60 s, 130 failed of each client | ",
-		"| `kube_vip` " + strings.Repeat("| not measured ", 8) + "|\n",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the table lacks %q:\n%s", want, got)
-		}
-	}
+		"| `kube_vip` "+strings.Repeat("| not measured ", 8)+"|\n",
+	)
 	for i := range run.Results {
 		run.Results[i].Verdict = soak.Met
 	}

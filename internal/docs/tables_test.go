@@ -43,6 +43,16 @@ func measuredRun() (measured, older jsonfile.Run[soak.Result]) {
 	return measured, older
 }
 
+// expectRows expects that a table has these rows, or parts of rows.
+func expectRows(t *testing.T, got string, rows ...string) {
+	t.Helper()
+	for _, want := range rows {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q:\n%s", want, got)
+		}
+	}
+}
+
 func TestTables(t *testing.T) {
 	measured, older := measuredRun()
 	unknown := strings.Repeat("| not measured ", 5)
@@ -98,14 +108,10 @@ func TestRestoreCells(t *testing.T) {
 			{RestoreCell: cells[0], Seconds: 12.34, LostRevisions: 3, Informer: 0.5}, {RestoreCell: cells[1], Refused: true},
 		},
 	})
-	for _, want := range []string{
+	expectRows(t, got,
 		"records: 0123abc. Date: not measured.",
 		"| 3.5 | none survives | a snapshot | 12.3 s | 3 | 0.5 s |\n",
 		"| 3.5 | none survives | a snapshot, truncated | refused before anything changes | – | – |\n",
 		"| 3.6 | one survives | the survivor that has most | not measured | not measured | not measured |\n",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the table lacks %q:\n%s", want, got)
-		}
-	}
+	)
 }
