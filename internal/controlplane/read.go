@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
@@ -17,6 +18,9 @@ import (
 // restartTimeout is how long an apply waits for a component that ended after it was ready. systemd starts it after
 // two seconds.
 const restartTimeout = 30 * time.Second
+
+// readRestartTimeout is the same for a read, which must report a component that ends again and again.
+const readRestartTimeout = 8 * time.Second
 
 // Read observes the replica. It returns ErrGone if it does not exist, and
 // host.ErrUnreachable or host.ErrNoAnswer if the machine cannot be reached or hangs. An endpoint that does not say
@@ -32,7 +36,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 		defer close(queried)
 		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.ServingAddress())
 	}()
-	status, f, err := observeStatus(ctx, s)
+	status, f, err := observeUntil(ctx, s, readRestartTimeout, isStarted)
 	<-queried
 	switch {
 	case err != nil:
@@ -83,29 +87,43 @@ func observeStatus(ctx context.Context, s Spec) (Status, machine.Observed, error
 // that systemd restarts: kube-scheduler and kube-controller-manager answer that they are healthy until they have
 // not renewed their lease for ten seconds, and then end. Their API server's own restart can take as long.
 func observeReady(ctx context.Context, s Spec) (Status, error) {
-	deadline := time.Now().Add(restartTimeout)
+	status, _, err := observeUntil(ctx, s, restartTimeout, isUp)
+	return status, err
+}
+
+// observeUntil observes the replica until an observation is enough, at most for the given time. It returns the last
+// observation.
+func observeUntil(ctx context.Context, s Spec, limit time.Duration, enough func(machine.Observed, Status) bool) (
+	Status, machine.Observed, error,
+) {
+	deadline := time.Now().Add(limit)
 	for {
 		status, f, err := observeStatus(ctx, s)
-		if err != nil || isUp(f, status) || time.Now().After(deadline) {
-			return status, err
+		if err != nil || enough(f, status) || time.Now().After(deadline) {
+			return status, f, err
 		}
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return Status{}, ctx.Err()
+			return Status{}, machine.Observed{}, ctx.Err()
 		}
 	}
 }
 
 // isUp reports whether all components are ready, and none has ended and waits for its next start.
 func isUp(f machine.Observed, status Status) bool {
+	return isStarted(f, status) &&
+		!slices.ContainsFunc(status.Components, func(c Component) bool { return !c.Healthy })
+}
+
+// isStarted reports whether no component has ended and waits for its next start. kube-scheduler and
+// kube-controller-manager end when they lose their lease, as after a slow election of etcd: a plan of just then would
+// report drift that is gone two seconds later.
+func isStarted(f machine.Observed, status Status) bool {
 	by := f.Runtime()
-	for _, c := range status.Components {
-		if !c.Healthy || by.State(f.Facts, c.Name).Sub == "auto-restart" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(status.Components, func(c Component) bool {
+		return by.State(f.Facts, c.Name).Sub == "auto-restart"
+	})
 }
 
 // status combines the observations. The registrar reports whether the replica is registered.

@@ -42,14 +42,16 @@ func TestIsUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		observed machine.Observed
 		health   []string
-		want     bool
+		up       bool
+		started  bool
 	}{
-		"all ready":                      {converged(t, s), []string{healthy, healthy, healthy}, true},
-		"one is not":                     {converged(t, s), []string{healthy, healthy, "does not answer"}, false},
-		"one has ended after its answer": {restarting, []string{healthy, healthy, healthy}, false},
+		"all ready":                      {converged(t, s), []string{healthy, healthy, healthy}, true, true},
+		"one is not":                     {converged(t, s), []string{healthy, healthy, "does not answer"}, false, true},
+		"one has ended after its answer": {restarting, []string{healthy, healthy, healthy}, false, false},
 	} {
-		if got := isUp(c.observed, status(s, c.observed, c.health, cptest.Now)); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		status := status(s, c.observed, c.health, cptest.Now)
+		if up, started := isUp(c.observed, status), isStarted(c.observed, status); up != c.up || started != c.started {
+			t.Errorf("%s: up: %t, started: %t", name, up, started)
 		}
 	}
 }
