@@ -48,8 +48,7 @@ func adoptionCells(results []load.Observation, step string) (failed, gap string)
 		if o.Name != "TestAdoptCluster/"+step {
 			continue
 		}
-		r := o.Observed.Requests()
-		sum.Tried, sum.Failed, sum.Excused = sum.Tried+r.Tried, sum.Failed+r.Failed, sum.Excused+r.Excused
+		sum = sum.Plus(o.Observed.Requests())
 		for _, client := range o.Observed.Clients {
 			longest = max(longest, client.All.Gap.Length)
 		}
@@ -57,7 +56,7 @@ func adoptionCells(results []load.Observation, step string) (failed, gap string)
 	if sum.Tried == 0 {
 		return notMeasured, notMeasured
 	}
-	return failedCell(sum), fmt.Sprintf("%.2f s", longest.Seconds())
+	return failedCell(sum), gapCell(longest)
 }
 
 // TestAdoptionFigures checks that the table of the guide is made of the results in images/adoption.json. With -update

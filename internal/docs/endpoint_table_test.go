@@ -41,11 +41,11 @@ var endpointOperations = []struct{ operation, column string }{
 const lostPower = "a machine loses its power"
 
 // endpointHeader are the columns behind those of endpointOperations, up to what is not measured.
-const endpointHeader = " longest gap of these | limit | power loss: failed | longest without a read " +
-	"| longest without a write | limit | dead machine listed for | destroy | plot | needs | cannot |"
+const endpointHeader = " longest gap of these | of a watch | limit | power loss: failed | longest without a read " +
+	"| without a write | without an event | limit | dead machine listed for | destroy | plot | needs | cannot |"
 
 // measuredCells is how many cells of a row are measured.
-var measuredCells = len(endpointOperations) + 10
+var measuredCells = len(endpointOperations) + 12
 
 // plotOf returns the name of the file that tools/plots draws for a kind of endpoint.
 func plotOf(kind string) string {
@@ -98,10 +98,12 @@ func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
 		}
 	}
 	if !slices.Contains(all, nil) {
-		rest[0] = fmt.Sprintf("%.2f s", longest.Seconds())
-		rest[1] = limitCell(rows[prefix+endpointOperations[0].operation].Criteria, "request")
+		copy(rest, []string{
+			gapCell(longest.request), gapCell(longest.watch),
+			limitCell(rows[prefix+endpointOperations[0].operation].Criteria, "request"),
+		})
 	}
-	rest[6] = listedCell(rows[prefix+lostPower], kind)
+	rest[8] = listedCell(rows[prefix+lostPower], kind)
 	seen, err := observedIn(rows, prefix+lostPower)
 	if err != nil || seen == nil {
 		return cells, err
@@ -110,8 +112,8 @@ func endpointCells(rows map[string]soak.Result, kind string) ([]string, error) {
 	for _, client := range seen.Clients {
 		reads, writes = max(reads, client.Reads.Gap.Length), max(writes, client.Writes.Gap.Length)
 	}
-	copy(rest[2:], []string{
-		failedCell(seen.Requests()), fmt.Sprintf("%.2f s", reads.Seconds()), fmt.Sprintf("%.2f s", writes.Seconds()),
+	copy(rest[3:], []string{
+		failedCell(seen.Requests()), gapCell(reads), gapCell(writes), gapCell(seen.WatchGap.Length),
 		limitCell(rows[prefix+lostPower].Criteria, "write"),
 	})
 	if len(rows[prefix+lostPower].Series) > 0 {
@@ -169,20 +171,24 @@ func listedCell(r soak.Result, kind string) string {
 	return notMeasured
 }
 
-// changesIn returns what clients observed during each of endpointOperations, nil for one that is not there, and the
-// longest gap of them.
-func changesIn(rows map[string]soak.Result, prefix string) (all []*load.Summary, longest time.Duration, err error) {
+// gaps are the longest times without a successful request of a client, and without an event of a watch.
+type gaps struct{ request, watch time.Duration }
+
+// changesIn returns what clients observed during each of endpointOperations, nil for one that is not there, and their
+// longest gaps.
+func changesIn(rows map[string]soak.Result, prefix string) (all []*load.Summary, longest gaps, err error) {
 	for _, o := range endpointOperations {
 		seen, err := observedIn(rows, prefix+o.operation)
 		if err != nil {
-			return nil, 0, err
+			return nil, gaps{}, err
 		}
 		all = append(all, seen)
 		if seen == nil {
 			continue
 		}
+		longest.watch = max(longest.watch, seen.WatchGap.Length)
 		for _, client := range seen.Clients {
-			longest = max(longest, client.All.Gap.Length)
+			longest.request = max(longest.request, client.All.Gap.Length)
 		}
 	}
 	return all, longest, nil
@@ -211,14 +217,26 @@ func observedIn(rows map[string]soak.Result, name string) (*load.Summary, error)
 	return &r.Observed[0], nil
 }
 
-// failedCell returns how many requests failed, and how many of them for a known reason.
+// failedCell returns how many requests failed, and how many of them for a known reason or because the connection was
+// refused. Repeated ones have not failed: the HTTP library has sent them again.
 func failedCell(r load.Requests) string {
 	text := fmt.Sprintf("%d of %d", r.Failed, r.Tried)
-	if r.Excused > 0 {
-		text += fmt.Sprintf(" (%d excused)", r.Excused)
+	var parts []string
+	for _, p := range []struct {
+		count int
+		what  string
+	}{{r.Excused, "excused"}, {r.Refused, "refused"}, {r.Repeated, "repeated"}} {
+		if p.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.what))
+		}
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
 	}
 	return text
 }
+
+func gapCell(gap time.Duration) string { return fmt.Sprintf("%.2f s", gap.Seconds()) }
 
 // TestEndpointTable checks the table of a run that was recorded as make soak records it.
 func TestEndpointTable(t *testing.T) {
@@ -229,15 +247,17 @@ func TestEndpointTable(t *testing.T) {
 	}
 	expectRows(t, got,
 		"records: 0123abc. Date: 2026-01-02.\n",
-		"| kind | create | 1 → 3 | 3 → 5 | 5 → 3 | a flag | replaced | longest gap of these | limit | power loss: failed |",
+		"| kind | create | 1 → 3 | 3 → 5 | 5 → 3 | a flag | replaced | longest gap of these | of a watch | limit "+
+			"| power loss: failed |",
 		"| `bgp` | 41 s | 0 of 200 | 2 of 200 (2 excused) | 4 of 200 (2 excused) | 6 of 200 (2 excused) | "+
 			"8 of 200 (2 excused) | "+
-			"0.50 s | 0.50 s, none failed | 60 of 200 (2 excused) | 1.20 s | 1.80 s | 2.60 s, 130 failed of each client | "+
+			"0.50 s | 0.60 s | 0.50 s, none failed | 60 of 200 (2 excused) | 1.20 s | 1.80 s | 1.90 s | "+
+			"2.60 s, 130 failed of each client | "+
 			"1.24 s (limit 2.00 s) | **failed** | [endpoint-bgp.svg]("+rawImages+
 			"endpoint-bgp.svg) | routers that speak BGP | ",
-		"| `kube_vip` | not measured | 0 of 200 | 2 of 200 (2 excused) "+strings.Repeat("| not measured ", 9)+
+		"| `kube_vip` | not measured | 0 of 200 | 2 of 200 (2 excused) "+strings.Repeat("| not measured ", 11)+
 			"| – | not measured | not measured | one layer-2 network, ",
-		"| `dns` "+strings.Repeat("| not measured ", 15)+"| a zone",
+		"| `dns` "+strings.Repeat("| not measured ", 17)+"| a zone",
 	)
 	if strings.Contains(got, "whoever was connected") {
 		t.Errorf("the file records why the machine was killed:\n%s", got)
@@ -271,7 +291,8 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 		of := func(failed, excused int, gap time.Duration) load.Requests {
 			return load.Requests{Tried: 100, Failed: failed, Excused: excused, Gap: load.Gap{Length: gap}}
 		}
-		seen := load.Summary{Clients: []load.ClientSummary{
+		watch := load.Gap{Length: max(reads, writes) + 100*time.Millisecond}
+		seen := load.Summary{WatchGap: watch, Clients: []load.ClientSummary{
 			{Name: "kept", All: of(failed, excused, writes), Reads: of(0, 0, reads/2), Writes: of(failed, excused, writes)},
 			{Name: "fresh", All: of(failed, excused, reads), Reads: of(failed, excused, reads), Writes: of(0, 0, writes/2)},
 		}}

@@ -19,19 +19,18 @@ var movedAddress = []struct{ step, move string }{
 // movedAddressTable returns the table of what clients notice when the same address moves.
 func movedAddressTable(run jsonfile.Run[load.Observation]) string {
 	var b strings.Builder
-	b.WriteString(origin(run.Commit, run.Date) + "| move | requests that failed | repeated | longest gap | limit |\n" +
-		"|---|---|---|---|---|\n")
+	b.WriteString(origin(run.Commit, run.Date) + "| move | requests that failed | longest gap | limit |\n" +
+		"|---|---|---|---|\n")
 	for _, m := range movedAddress {
-		failed, repeated, longest, limit := notMeasured, notMeasured, notMeasured, notMeasured
+		failed, longest, limit := notMeasured, notMeasured, notMeasured
 		for _, o := range run.Results {
 			if o.Name != "TestMoveAddress/"+strings.ReplaceAll(m.step, " ", "_") {
 				continue
 			}
 			sum := o.Observed.Requests()
-			failed, repeated = failedCell(sum), fmt.Sprint(sum.Repeated)
-			longest, limit = fmt.Sprintf("%.2f s", sum.Gap.Length.Seconds()), limitCell(o.Criteria, "request")
+			failed, longest, limit = failedCell(sum), gapCell(sum.Gap.Length), limitCell(o.Criteria, "request")
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.move, failed, repeated, longest, limit)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", m.move, failed, longest, limit)
 	}
 	return b.String()
 }
@@ -57,8 +56,8 @@ func TestMovedAddressTable(t *testing.T) {
 	}})
 	expectRows(t, got,
 		"records: 0123abc. Date: not measured.\n",
-		"| from `haproxy` to the balancer | 3 of 150 (3 excused) | 3 | 1.21 s | 5.00 s, none failed |\n",
-		"| from the balancer to `haproxy` | not measured | not measured | not measured | not measured |\n",
+		"| from `haproxy` to the balancer | 3 of 150 (3 excused, 3 repeated) | 1.21 s | 5.00 s, none failed |\n",
+		"| from the balancer to `haproxy` | not measured | not measured | not measured |\n",
 	)
 	text := sourceOf(t, "internal/acceptance/endpoint_move_test.go")
 	for _, m := range movedAddress {
