@@ -84,10 +84,14 @@ func kubernetesNode(name, folder string) set {
 }
 
 // kubernetesTests returns the set of the end-to-end tests of a release, which run on this computer against any control
-// plane. They import more than its components, so their module is a separate one.
+// plane, and of the program of the image that most of their Pods have. They import more than its components, so their
+// module is a separate one.
 func kubernetesTests(name, folder string) set {
 	s := kubernetesPrograms(name, folder, nil)
-	s.programs = []program{{name: "e2e.test", pkg: "k8s.io/kubernetes/test/e2e", test: true}}
+	s.programs = []program{
+		{name: "e2e.test", pkg: "k8s.io/kubernetes/test/e2e", test: true},
+		{name: "agnhost", pkg: "k8s.io/kubernetes/test/images/agnhost"},
+	}
 	return s
 }
 

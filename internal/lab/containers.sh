@@ -15,7 +15,7 @@ version = 2
 CONFIG
 cat > /etc/cni/net.d/10-lab.conflist <<'CONFIG'
 {"cniVersion": "0.4.0", "name": "lab", "plugins": [
-  {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false,
+  {"type": "bridge", "bridge": "cni0", "isDefaultGateway": true, "ipMasq": false,
    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}
 ]}
