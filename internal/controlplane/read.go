@@ -36,7 +36,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 		defer close(queried)
 		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.ServingAddress())
 	}()
-	status, f, err := observeUntil(ctx, s, readRestartTimeout, isStarted)
+	status, f, err := observeUntil(ctx, s, host.AnswerLimit(ctx, readRestartTimeout), isStarted)
 	<-queried
 	switch {
 	case err != nil:

@@ -145,7 +145,7 @@ func limitCell(criteria []string, kind string) string {
 	for _, words := range criteria {
 		if m := longestWithout.FindStringSubmatch(words); m != nil && m[1] == kind {
 			if limit, err := time.ParseDuration(m[2]); err == nil {
-				longest = fmt.Sprintf("%.2f s", limit.Seconds())
+				longest = gapCell(limit)
 			}
 		}
 		if m := mostFailed.FindStringSubmatch(words); m != nil {
@@ -217,21 +217,22 @@ func observedIn(rows map[string]soak.Result, name string) (*load.Summary, error)
 	return &r.Observed[0], nil
 }
 
-// failedCell returns how many requests failed, and how many of them for a known reason or because the connection was
-// refused. Repeated ones have not failed: the HTTP library has sent them again.
+// failedCell returns how many requests failed, and how many of them are excused or were refused. Repeated ones are
+// counted apart, as in load.Requests.String, which also has the counts that are zero.
 func failedCell(r load.Requests) string {
 	text := fmt.Sprintf("%d of %d", r.Failed, r.Tried)
 	var parts []string
-	for _, p := range []struct {
-		count int
-		what  string
-	}{{r.Excused, "excused"}, {r.Refused, "refused"}, {r.Repeated, "repeated"}} {
-		if p.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.what))
-		}
+	if r.Excused > 0 {
+		parts = append(parts, fmt.Sprintf("%d excused", r.Excused))
+	}
+	if r.Refused > 0 {
+		parts = append(parts, fmt.Sprintf("%d refused", r.Refused))
 	}
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	if r.Repeated > 0 {
+		text += fmt.Sprintf(", %d repeated", r.Repeated)
 	}
 	return text
 }

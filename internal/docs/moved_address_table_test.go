@@ -56,7 +56,7 @@ func TestMovedAddressTable(t *testing.T) {
 	}})
 	expectRows(t, got,
 		"records: 0123abc. Date: not measured.\n",
-		"| from `haproxy` to the balancer | 3 of 150 (3 excused, 3 repeated) | 1.21 s | 5.00 s, none failed |\n",
+		"| from `haproxy` to the balancer | 3 of 150 (3 excused), 3 repeated | 1.21 s | 5.00 s, none failed |\n",
 		"| from the balancer to `haproxy` | not measured | not measured | not measured |\n",
 	)
 	text := sourceOf(t, "internal/acceptance/endpoint_move_test.go")

@@ -21,7 +21,7 @@ func InTime(ctx context.Context, address string, ask func(ctx context.Context) e
 
 // Within is InTime with another limit than a minute.
 func Within(ctx context.Context, limit time.Duration, address string, ask func(ctx context.Context) error) error {
-	allowed := answerLimit(ctx, limit)
+	allowed := AnswerLimit(ctx, limit)
 	asking, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
 	err := ask(asking)
@@ -35,8 +35,8 @@ func Within(ctx context.Context, limit time.Duration, address string, ask func(c
 	return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, allowed.Round(time.Second))
 }
 
-// answerLimit returns how long one machine may take to answer: longest at most.
-func answerLimit(ctx context.Context, longest time.Duration) time.Duration {
+// AnswerLimit returns how long one machine may take to answer: longest at most, and two thirds of the time that is left.
+func AnswerLimit(ctx context.Context, longest time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return longest

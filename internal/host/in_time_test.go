@@ -69,14 +69,14 @@ func TestInTimeWithoutConnection(t *testing.T) {
 
 // TestAnswerLimit: a third of the time is left for the caller.
 func TestAnswerLimit(t *testing.T) {
-	if got := answerLimit(t.Context(), longestAnswer); got != longestAnswer {
+	if got := AnswerLimit(t.Context(), longestAnswer); got != longestAnswer {
 		t.Errorf("without a deadline: %v", got)
 	}
 	for left, want := range map[time.Duration]time.Duration{
 		30 * time.Second: 20 * time.Second, time.Minute: 40 * time.Second, time.Hour: longestAnswer,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), left)
-		if got := answerLimit(ctx, longestAnswer); got > want || got < want-time.Second {
+		if got := AnswerLimit(ctx, longestAnswer); got > want || got < want-time.Second {
 			t.Errorf("%v left: %v, want %v", left, got, want)
 		}
 		cancel()
