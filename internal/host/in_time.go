@@ -35,7 +35,7 @@ func Within(ctx context.Context, limit time.Duration, address string, ask func(c
 	return fmt.Errorf("%s on %s: %w: it had %s", ObserveSummary, address, ErrNoAnswer, allowed.Round(time.Second))
 }
 
-// AnswerLimit returns how long one machine may take to answer: longest at most, and two thirds of the time that is left.
+// AnswerLimit returns how long one machine may take to answer: longest at most, and two thirds of the time left.
 func AnswerLimit(ctx context.Context, longest time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
