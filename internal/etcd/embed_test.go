@@ -459,7 +459,7 @@ func (m *testMachine) start() error {
 	}
 	m.files[layout.StartNote] = host.File{Path: layout.StartNote, Content: []byte(note), Mode: 0o644}
 	if m.late == 0 {
-		m.server, err = startEtcd(config)
+		m.server, err = m.startEtcd(config)
 		return err
 	}
 	m.observing = true
@@ -467,7 +467,7 @@ func (m *testMachine) start() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.observing = false
-		if m.server, err = startEtcd(config); err != nil {
+		if m.server, err = m.startEtcd(config); err != nil {
 			m.t.Error(err)
 		}
 	})
@@ -476,14 +476,12 @@ func (m *testMachine) start() error {
 
 // startEtcd starts etcd, and again while the members that it joins have not decided the cluster's version, which takes
 // them a moment after the first start. etcd exits then, and systemd starts it again.
-func startEtcd(config *embed.Config) (*embed.Etcd, error) {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		server, err := embed.StartEtcd(config)
-		if err == nil || !strings.Contains(err.Error(), "incompatible with current running cluster") ||
-			time.Now().After(deadline) {
-			return server, err
-		}
-	}
+func (m *testMachine) startEtcd(config *embed.Config) (server *embed.Etcd, err error) {
+	_, _ = wait.Until(m.t.Context(), 100*time.Millisecond, 10*time.Second, func() (bool, error) {
+		server, err = embed.StartEtcd(config)
+		return err == nil || !strings.Contains(err.Error(), "incompatible with current running cluster"), nil
+	})
+	return server, err
 }
 
 func (m *testMachine) config(args, env map[string]string) (*embed.Config, error) {
