@@ -23,7 +23,7 @@ import (
 type Source struct {
 	Snapshot        string // a path on the machine
 	Fetch           string // commands that bring the snapshot to the machine
-	EnvironmentFile string // on the machine, for Fetch; "": none
+	EnvironmentFile string // on the machine, for Fetch; "": none. The bucket has that of the upload
 	Identity        string // of age, for a bucket with encrypted snapshots; "": none
 }
 

@@ -56,6 +56,7 @@ type place struct {
 	api         apiServer
 	lastSuccess int64  // of the recorded drill; 0: none
 	bucket      bool   // the member uploads its snapshots to a bucket
+	environment string // the file with the variables of that upload, such as a proxy; "": none
 	newest      string // the name of the newest snapshot on the machine; "": none
 }
 
@@ -75,8 +76,8 @@ func examine(ctx context.Context, s Spec) (place, error) {
 	}
 	definition := unit.Path(release.APIServer)
 	facts, err := s.Host.Observe(ctx, host.Query{
-		Contents: []string{definition, layout.DrillPath}, Files: []string{snapshot.StorePath, pod.Path(release.APIServer)},
-		Dirs: snapshot.Dirs(at.DataDir),
+		Contents: []string{definition, layout.DrillPath, snapshot.TimerPath, snapshot.ServicePath},
+		Files:    []string{snapshot.StorePath, pod.Path(release.APIServer)}, Dirs: snapshot.Dirs(at.DataDir),
 	})
 	if err != nil {
 		return place{}, err
@@ -90,6 +91,9 @@ func examine(ctx context.Context, s Spec) (place, error) {
 	}
 	p := place{dataDir: at.DataDir, tools: at.Tools, newest: snapshot.Newest(facts.Dirs)}
 	_, p.bucket = facts.Files[snapshot.StorePath]
+	if settings := snapshot.SettingsIn(facts.Files); settings != nil {
+		p.environment = settings.EnvironmentFile
+	}
 	if p.api, err = apiServerIn(file.Content); err != nil {
 		return place{}, fmt.Errorf("read %s: %w", definition, err)
 	}
@@ -111,23 +115,30 @@ func (s Spec) start(ctx context.Context, at place, keys credentials) (started, e
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&stdin, "%s %s\n", name, base64.StdEncoding.EncodeToString([]byte(files[name])))
 	}
-	vars := at.vars()
-	for name, value := range map[string]string{
-		"kind": s.Source.kind(), "snapshot": s.Source.Snapshot, "commands": s.Source.Fetch,
-		"environment": s.Source.EnvironmentFile, "config": snapshot.StorePath, "data": at.dataDir,
-		"reserve": strconv.Itoa(margin), "memory_min": strconv.Itoa(minimumMemory), "first_port": strconv.Itoa(firstPort),
-		"limit": strconv.Itoa(int(longest / time.Second)), "tools": at.tools,
-	} {
-		vars[name] = value
-	}
 	out, err := s.Host.Run(ctx, host.Command{
-		Script: machine.DrillFunctions + machine.RestoreFunctions + startScript, Vars: vars,
+		Script: machine.DrillFunctions + machine.RestoreFunctions + startScript, Vars: s.startVars(at),
 		Stdin: strings.NewReader(stdin.String()),
 	})
 	if err != nil {
 		return started{}, cause(err)
 	}
 	return readStarted(out)
+}
+
+// startVars returns the variables of start.sh. A snapshot in the bucket is fetched with the environment of its upload.
+func (s Spec) startVars(at place) map[string]string {
+	environment := s.Source.EnvironmentFile
+	if s.Source.kind() == "" {
+		environment = at.environment
+	}
+	vars := at.vars()
+	maps.Copy(vars, map[string]string{
+		"kind": s.Source.kind(), "snapshot": s.Source.Snapshot, "commands": s.Source.Fetch, "environment": environment,
+		"config": snapshot.StorePath, "data": at.dataDir, "reserve": strconv.Itoa(margin),
+		"memory_min": strconv.Itoa(minimumMemory), "first_port": strconv.Itoa(firstPort),
+		"limit": strconv.Itoa(int(longest / time.Second)), "tools": at.tools,
+	})
+	return vars
 }
 
 // cause returns what the script on the machine has printed, or err.

@@ -100,7 +100,7 @@ bring() {
 start_unit() {
   # shellcheck disable=SC2046 # words without spaces
   systemd-run --quiet --collect --unit="$unit" $(modest) --property=PrivateNetwork=yes --property=ProtectSystem=strict \
-    --property=ReadWritePaths="$root $run" --property=PrivateTmp=yes --property=NoNewPrivileges=yes \
+    --property=ReadWritePaths="$work $run" --property=PrivateTmp=yes --property=NoNewPrivileges=yes \
     --property=CapabilityBoundingSet="CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH" --property=LimitNOFILE=65536 \
     --property=RuntimeMaxSec="$limit" --property=TimeoutStopSec=20 --property=KillMode=mixed \
     --property=ExecStopPost="+/bin/rm -rf -- $work $run/tls.key" /bin/sh -eu "$run/job.sh"

@@ -42,7 +42,7 @@ esac
 }
 
 // drillIn prepares start.sh for a drill with a snapshot from the bucket, in a directory with standIns.
-func drillIn(t *testing.T, dir, identity string) *exec.Cmd {
+func drillIn(t *testing.T, dir, identity, environment string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat("/usr/lib/systemd/systemd-socket-proxyd"); err != nil {
 		testrun.Missing(t, "systemd-socket-proxyd")
@@ -57,7 +57,7 @@ func drillIn(t *testing.T, dir, identity string) *exec.Cmd {
 	}
 	vars := host.Assignments(map[string]string{
 		"root": filepath.Join(dir, "archive"), "run": filepath.Join(dir, "run"), "kind": "bucket", "snapshot": "",
-		"commands": "", "environment": "", "config": filepath.Join(dir, "config"), "data": filepath.Join(dir, "data"),
+		"commands": "", "environment": environment, "config": filepath.Join(dir, "config"), "data": filepath.Join(dir, "data"),
 		"reserve": "0", "memory_min": "0", "first_port": "36443", "limit": "3600", "tools": "/none",
 	})
 	command := exec.CommandContext(t.Context(), "sh", "-euc",
@@ -105,7 +105,7 @@ func filesWith(text string, dirs ...string) string {
 func TestKilledWhileFetching(t *testing.T) {
 	dir := t.TempDir()
 	const identity = "AGE-SECRET-KEY-1TEST"
-	command := drillIn(t, dir, identity+"\n")
+	command := drillIn(t, dir, identity+"\n", "")
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,11 +142,38 @@ func TestKilledWhileFetching(t *testing.T) {
 	}
 }
 
+// TestDrillEnvironment: a snapshot in the bucket is fetched with the variables of its upload, which may name a proxy.
+// Fetch commands have those of the drill.
+func TestDrillEnvironment(t *testing.T) {
+	at := place{dataDir: "/var/lib/etcd", environment: "/etc/upload.env"}
+	for want, source := range map[string]Source{
+		"/etc/upload.env": {},
+		"/root/drill.env": {Fetch: "true", EnvironmentFile: "/root/drill.env"},
+		"":                {Fetch: "true"},
+	} {
+		if got := (Spec{Source: source}).startVars(at)["environment"]; got != want {
+			t.Errorf("%+v: the environment is %q, want %q", source, got, want)
+		}
+	}
+	dir := t.TempDir()
+	command := drillIn(t, dir, "", "/etc/upload.env")
+	if err := os.WriteFile(filepath.Join(dir, "go-on"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if asked := read(t, filepath.Join(dir, "asked")); !strings.Contains(asked,
+		"--property=EnvironmentFile=/etc/upload.env --setenv=SNAPSHOT=") {
+		t.Errorf("the snapshot is fetched without the environment:\n%s", asked)
+	}
+}
+
 // TestGuardOfADrill: the guard of an earlier drill is ended before this one has data, and this one's when the unit
 // runs, which then removes the data itself.
 func TestGuardOfADrill(t *testing.T) {
 	dir := t.TempDir()
-	command := drillIn(t, dir, "")
+	command := drillIn(t, dir, "", "")
 	if err := os.WriteFile(filepath.Join(dir, "go-on"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +204,7 @@ func TestGuardOfADrill(t *testing.T) {
 // TestFailedFetch: a drill whose snapshot is not fetched says so, goes no further, and leaves nothing.
 func TestFailedFetch(t *testing.T) {
 	dir := t.TempDir()
-	command := drillIn(t, dir, "")
+	command := drillIn(t, dir, "", "")
 	if err := os.WriteFile(filepath.Join(dir, "refused"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -159,6 +160,10 @@ func (cl *cluster) resumeAll(ctx context.Context, specs map[string]Spec, s obser
 // seed returns the member whose machine the data is restored on. Unless the restore names a survivor, that is the
 // machine on which an earlier run has staged the data: the snapshot may have been archived with the members' data.
 func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error) {
+	specs = maps.Clone(specs)
+	for name, s := range specs {
+		specs[name] = identified(s)
+	}
 	one := anyOf(specs)
 	refuse := func(cause, next string) (Spec, error) {
 		return Spec{}, refusal(notRestored, one, nil, cause, problem.Nothing, next)
@@ -183,6 +188,20 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 			"copy the snapshot to the machine of one member, and apply all members together")
 	}
 	return seed, err
+}
+
+// identified returns the member with the content of its restore's file identified. If the file cannot be read, it has no
+// identity, so nothing is staged of it; stage reports why.
+func identified(s Spec) Spec {
+	if s.Restore.File == "" {
+		return s
+	}
+	r := *s.Restore
+	if id, err := snapshot.FileID(r.File); err == nil {
+		r.FileID = id
+	}
+	s.Restore = &r
+	return s
 }
 
 // firstWith returns the first member, by name, on whose machine something is there, or the first of all.

@@ -62,8 +62,28 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
+// stagedOn returns the machine on which an earlier run has made the data that the restore of s would use again.
+func (cl *cluster) stagedOn(ctx context.Context, s Spec, o observation) (m machine.Observed, there bool) {
+	known := cl.machines()
+	s = identified(s)
+	for _, m := range o.sorted() {
+		if !m.Reached() || m.Staged == "" {
+			continue
+		}
+		s.DataDir = m.DataDir
+		if is, err := machine.IsStaged(ctx, cl.machine(known[m.Address].host), s.Spec); err == nil && is {
+			return m, true
+		}
+	}
+	return machine.Observed{}, false
+}
+
 // previewSource describes the snapshot, if it can be found without changing anything.
 func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation, survivors []survivor) []string {
+	if m, there := cl.stagedOn(ctx, s, o); there {
+		return []string{"An earlier apply has already made its data on " + m.Label() + ", which is used again. If the source " +
+			"has another snapshot by now, set another id to use it."}
+	}
 	switch r := s.Restore; {
 	case r.Member != "":
 		return cl.previewSurvivor(ctx, s, o, survivors)
@@ -121,7 +141,7 @@ func (cl *cluster) previewSurvivor(ctx context.Context, s Spec, o observation, s
 		if !m.Reached() {
 			continue
 		}
-		has, err := machine.NewestSnapshot(ctx, cl.machine(known[m.Address].host), s.Spec)
+		has, err := machine.NewestSnapshot(ctx, cl.machine(known[m.Address].host), m.DataDir)
 		if err == nil && has != nil && (newest == nil || has.Saved.After(newest.Saved)) {
 			at, newest = m, has
 		}

@@ -47,8 +47,8 @@ const (
 		"machine whose member has a bucket (`snapshots.s3`), otherwise that with the newest snapshot; with `fetch`, the " +
 		"first by name."
 	drillSnapshot = "Absolute path of a snapshot on the machine. Conflicts with `fetch`. Default: the newest one in the " +
-		"bucket of the member (`snapshots.s3`), or without a bucket, the newest one on the machine, which does not prove " +
-		"that uploaded ones can be fetched."
+		"bucket of the member (`snapshots.s3`), fetched with the variables of `snapshots.environment_file`, or without a " +
+		"bucket, the newest one on the machine, which does not prove that uploaded ones can be fetched."
 	drillFetch = "Commands that fetch the newest snapshot to the path in their variable `SNAPSHOT`: the counterpart of " +
 		"`snapshots.upload`. They run with `/bin/sh -eu` as root, for at most an hour, with the variables of " +
 		"`environment_file`. Put secrets there. Default: none."
@@ -69,7 +69,8 @@ func (m drillModel) validateDrill(diags *diag.Diagnostics) {
 	case set(m.Snapshot) && set(m.Fetch):
 		refuse("fetch", "snapshot and fetch exclude each other: the drill restores one snapshot")
 	case set(m.EnvironmentFile) && !set(m.Fetch) && !m.Fetch.IsUnknown():
-		refuse("environment_file", "environment_file is for fetch, which is not set")
+		refuse("environment_file", "environment_file is for fetch, which is not set: a snapshot in the bucket is fetched with "+
+			"the snapshots.environment_file of the member")
 	case set(m.IdentityFile) && (set(m.Snapshot) || set(m.Fetch)):
 		refuse("identity_file", "identity_file is for the bucket of the member: snapshot and fetch bring what is not "+
 			"encrypted")

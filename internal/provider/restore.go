@@ -58,7 +58,8 @@ func restoreSchema() schema.Attribute {
 			"bucket": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{checked("snapshot in the bucket", validateStored)},
 				MarkdownDescription: "Snapshot in the bucket of `snapshots.s3`: `newest` for the newest verified one, or a name " +
-					"as `kube-snapshot-store list` shows it. The machine of one member fetches it. Default: none.",
+					"as `kube-snapshot-store list` shows it. The machine of one member fetches it, with the variables of " +
+					"`snapshots.environment_file`. Default: none.",
 			},
 			"identity_file": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
@@ -143,7 +144,8 @@ func validateRestore(object, snapshots types.Object, diags *diag.Diagnostics) {
 	}
 	attributes := object.Attributes()
 	if !attributes["environment_file"].IsNull() && attributes["fetch"].IsNull() {
-		addInvalid(diags, at.AtName("environment_file"), "Invalid restore", fmt.Errorf("environment_file is for fetch only"))
+		addInvalid(diags, at.AtName("environment_file"), "Invalid restore", fmt.Errorf("environment_file is for fetch "+
+			"only: a snapshot in the bucket is fetched with snapshots.environment_file"))
 	}
 	if !attributes["identity_file"].IsNull() && attributes["bucket"].IsNull() {
 		addInvalid(diags, at.AtName("identity_file"), "Invalid restore", fmt.Errorf("identity_file is for bucket only"))

@@ -152,6 +152,9 @@ func fileDrift(s Spec, f Observed) []string {
 	for _, version := range s.SnapshotMember().LeftPrograms(f.Facts) {
 		words = append(words, fmt.Sprintf("%s %s is installed, and nothing uses it", snapshot.StoreProduct, version))
 	}
+	if f.Data && f.Staged != "" {
+		words = append(words, f.Staged+" is left of a restore that was not completed")
+	}
 	if f.Pending {
 		words = append(words, layout.EnvPath+" was not removed: the start of the member was not completed")
 	}

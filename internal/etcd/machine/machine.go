@@ -132,8 +132,8 @@ func (a Action) verbScript() host.Script {
 		if a.KeepRecord {
 			forget = keepRecordScript
 		}
-		return a.endDrill() + stopTimers() + a.stopScript() + a.dataScript() + a.Volume + clearScript() + forget +
-			host.Flush(a.removedFrom()...)
+		return a.endDrill() + stopTimers() + a.stopScript() + a.dataScript() + dropStaged + a.Volume + clearScript() +
+			forget + host.Flush(a.removedFrom()...)
 	case Leave:
 		return a.endDrill() + a.Stage + stopTimers() + a.stopScript() + a.Volume
 	case LeaveRuntime:

@@ -41,6 +41,9 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	files, remove, timers := s.repairTimers(f.Facts)
 	r.Change.Files, r.Change.Remove = append(r.Change.Files, files...), append(r.Change.Remove, remove...)
 	r.Timers = timers
+	if f.Data {
+		r.Timers += f.dropStaged()
+	}
 	c, err := Certificates(s, f, now)
 	if err != nil {
 		return Repair{}, err

@@ -33,10 +33,14 @@ type Restore struct {
 	Bucket          string // a snapshot in the member's bucket, or NewestInBucket
 	IdentityFile    string // of age, on the operator's computer, for Bucket; "": none
 	Fetch           string // commands that bring the snapshot to a machine
-	EnvironmentFile string // on the machine, for Fetch; "": none
+	EnvironmentFile string // on the machine, for Fetch; "": none. Bucket has that of the upload
 	Bump            int64  // by how much the revision grows; BumpAutomatically
 	AcceptOlder     bool   // use Member even if another survivor may know more
 	AcceptOtherCA   bool   // use data of a cluster with other certificates
+
+	// FileID tells the content of File from other content at the same path: see snapshot.FileID. It is no part of the
+	// configuration.
+	FileID string
 
 	// Silent has the members whose machines did not answer when the members' data was archived: address → name. It is no
 	// part of the configuration.
@@ -86,10 +90,11 @@ func (r Restore) kind() string {
 	return "fetch"
 }
 
-// key identifies what was staged: another source under the same ID is staged again.
+// key identifies what was staged: another source under the same ID is staged again. What has the path Snapshot on a
+// machine, what is the newest in a bucket and what Fetch brings may change without another key.
 func (r Restore) key() string {
 	return Digest([]byte(strings.Join([]string{
-		r.ID, r.Member, r.Snapshot, r.File, r.Bucket, r.Fetch, r.EnvironmentFile, strconv.FormatInt(r.Bump, 10),
+		r.ID, r.Member, r.Snapshot, r.File + r.FileID, r.Bucket, r.Fetch, r.EnvironmentFile, strconv.FormatInt(r.Bump, 10),
 	}, "\x00")))
 }
 
@@ -142,8 +147,12 @@ type Staged struct {
 
 // String describes the restored data.
 func (s Staged) String() string {
-	return fmt.Sprintf("revision %d, %s, saved %s", s.Revision, membership.Bytes(s.Size),
+	text := fmt.Sprintf("revision %d, %s, saved %s", s.Revision, membership.Bytes(s.Size),
 		s.Saved.UTC().Format(time.RFC3339))
+	if s.Reused {
+		text += ", made by an earlier apply"
+	}
+	return text
 }
 
 // ID returns the identity of the only member of the restored cluster.
@@ -209,6 +218,29 @@ func Unstage(ctx context.Context, m Machine, s Spec, made Staged) error {
 		Script: ArchiveFunctions + stagedFunctions + dropScript, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
 	})
 	return err
+}
+
+// dropStaged is the script that removes all that restores have staged for the data directory $data.
+const dropStaged host.Script = `for root in "$data-archive" "$data/archive"; do
+  rm -rf -- "$root/restoring" "$root"/restoring.*
+  rmdir "$root" 2>/dev/null || true
+done
+`
+
+// DropStaged removes what restores have staged on the machine f: one of them is complete.
+func DropStaged(ctx context.Context, m Machine, f Observed) error {
+	if _, err := m.Run(ctx, host.Command{Script: dropStaged, Vars: map[string]string{"data": f.DataDir}}); err != nil {
+		return fmt.Errorf("remove what restores have staged on %s: %w", f.Label(), err)
+	}
+	return nil
+}
+
+// dropStaged returns the commands that remove what a restore that was given up has staged on the machine; "" for none.
+func (f Observed) dropStaged() host.Script {
+	if f.Staged == "" {
+		return ""
+	}
+	return host.Assignments(map[string]string{"data": f.DataDir}) + dropStaged
 }
 
 // stagedKeys returns the paths of which one is there if a restore has made its data, and has not put it in place: the

@@ -50,12 +50,11 @@ room() {
 bytes() { du -c -B1 --apparent-size "$@" | tail -n 1 | cut -f 1; }
 
 # fetch FAILURE FLAG…: runs $commands as the service $fetcher, like the upload of scheduled snapshots, with the input of
-# fetch. What they bring may not fill the disk. The service of a run that was cut off is stopped first. systemd would
+# fetch. What they bring may not fill the disk. The service of a run that was cut off was stopped before. systemd would
 # replace ${…} in the commands, so they are in a variable. FAILURE begins the message if they fail.
 fetch() {
   failure=$1
   shift
-  systemctl stop "$fetcher" 2>/dev/null || true
   most=$(($(df -B1 --output=avail "$root" | tail -n 1) - reserve))
   set -- --quiet --wait --pipe --collect --unit="$fetcher" --property=RuntimeMaxSec=1h --property=UMask=0077 \
     --property=LimitFSIZE="$most" "$@"

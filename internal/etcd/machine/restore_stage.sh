@@ -11,8 +11,12 @@ fetcher=etcd-restore-fetch.service
 survivor=''
 made=''
 
+# end_fetch ends what still brings a snapshot, also for a run that was cut off.
+end_fetch() { systemctl stop "$fetcher" 2>/dev/null || true; }
+
 cleanup() {
   halt
+  end_fetch
   rm -rf "$work" "$received" "$received.part"
   [ -z "$made" ] || rmdir "$root" 2>/dev/null || true
   if [ -n "$survivor" ]; then systemctl start --no-block etcd.service || true; fi
@@ -75,6 +79,7 @@ main() {
   trap cleanup EXIT
   trap 'exit 1' HUP INT TERM
   [ -e "$stage/key" ] || rm -rf "$stage"
+  end_fetch
   rm -rf "$work"
   mkdir "$work"
   case $kind in

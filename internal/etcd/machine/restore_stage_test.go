@@ -207,7 +207,7 @@ func (m *lostMember) fromSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked := m.systemd(); asked != "" {
+	if asked := m.systemd(); strings.Contains(asked, "etcd.service") {
 		t.Errorf("the member was touched: %s", asked)
 	}
 	if staged.Token != "prod-1" || staged.Revision != 3 {
@@ -233,6 +233,25 @@ func (m *lostMember) fromSnapshot(t *testing.T) {
 	fixed, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": m.snapshot, "bump": "0"})
 	if err != nil || fixed.Bump != 0 {
 		t.Errorf("without a bump: %+v, %v", fixed, err)
+	}
+}
+
+// TestStageEndsItsFetch: what a restore that fails or is interrupted fetches does not go on, and neither does what an
+// earlier one has left.
+func TestStageEndsItsFetch(t *testing.T) {
+	m := newLostMember(t, pinned(t, "etcd"), "/registry")
+	if _, err := m.stage(map[string]string{"kind": "fetch", "commands": "exit 4"}); err == nil {
+		t.Fatal("commands that fail have fetched something")
+	}
+	const end = "stop etcd-restore-fetch.service\n"
+	if asked := m.systemd(); asked != end+end {
+		t.Errorf("with commands that fail, systemd was asked %q, once before it and once after it", asked)
+	}
+	if _, err := m.stage(map[string]string{"kind": "snapshot", "snapshot": m.snapshot}); err != nil {
+		t.Fatal(err)
+	}
+	if asked := m.systemd(); !strings.HasPrefix(asked, end) {
+		t.Errorf("before another source, systemd was asked %q", asked)
 	}
 }
 

@@ -1,12 +1,21 @@
 package machine
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 const report = "token prod-0011\nsize 20512\nsaved 1700000000\nrevision 41\nbump 1000000000\nkeys 3\nca \n"
@@ -100,6 +109,125 @@ func TestRestoredRecord(t *testing.T) {
 	s.Restore = &Restore{ID: "two", Member: "cp1"}
 	if !f.RestoreDue(s) || done.recordFitsRestore(s) {
 		t.Error("another restore is not due")
+	}
+}
+
+// recorder is a machine that only writes down the last command.
+type recorder struct {
+	Machine
+	last host.Command
+}
+
+func (r *recorder) Run(_ context.Context, c host.Command) (string, error) {
+	r.last = c
+	return report, nil
+}
+
+// TestStageEnvironment: a snapshot in the bucket is fetched with the variables of its upload, which may name a proxy.
+// Fetch commands have those of the restore.
+func TestStageEnvironment(t *testing.T) {
+	s := scheduledAt(t)
+	s.Snapshots.Upload, s.Snapshots.S3 = "", &snapshot.S3{}
+	for want, r := range map[string]Restore{
+		s.Snapshots.EnvironmentFile: {ID: "one", Bucket: NewestInBucket},
+		"/root/restore.env":         {ID: "one", Fetch: "true", EnvironmentFile: "/root/restore.env"},
+		"":                          {ID: "one", Fetch: "true"},
+	} {
+		s.Restore = &r
+		var m recorder
+		if _, err := Stage(t.Context(), &m, s, "prod-0011", nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.last.Vars["environment"]; got != want {
+			t.Errorf("%s: the environment is %q, want %q", r.Source(), got, want)
+		}
+	}
+}
+
+// TestStagedLeftovers: what a restore that was given up has staged beside the data of a member is drift, which a repair
+// and a removal undo. It stays while it may be the last data.
+func TestStagedLeftovers(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	s.Bundle = etcdtest.Bundle(t)
+	data := s.Directory()
+	key := layout.ArchiveRoot(data) + "/restoring/key"
+	facts := host.Facts{
+		Files: map[string]host.FileState{key: {}}, Dirs: map[string][]string{data: {"member"}},
+	}
+	repaired := func(facts host.Facts) string {
+		t.Helper()
+		r, err := Repairs(s, Interpret("cp1", "10.0.0.11", data, facts, nil), nil, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(r.Timers)
+	}
+	drift := strings.Join(fileDrift(s, Interpret("cp1", "10.0.0.11", data, facts, nil)), "\n")
+	if !strings.Contains(drift, "/var/lib/etcd-archive/restoring is left of a restore") {
+		t.Errorf("the drift is %s", drift)
+	}
+	if !strings.Contains(repaired(facts), string(dropStaged)) {
+		t.Error("a repair leaves it")
+	}
+	if script := s.ArchiveAction(Clear, false).script(); !strings.Contains(string(script), string(dropStaged)) {
+		t.Error("a removal leaves it")
+	}
+	facts.Dirs = nil
+	if drift := fileDrift(s, Interpret("cp1", "10.0.0.11", data, facts, nil)); strings.Contains(
+		strings.Join(drift, "\n"), "is left of a restore") || strings.Contains(repaired(facts), string(dropStaged)) {
+		t.Errorf("without a member's data, it is removed, and the drift is %q", drift)
+	}
+
+	root := t.TempDir()
+	for _, dir := range []string{
+		"etcd-archive/restoring/member", "etcd-archive/restoring.former/member", "etcd-archive/restoring.part",
+		"etcd-archive/cp1-20260102T030405Z/member", "etcd/archive/restoring/member", "etcd/member",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dropped := host.Assignments(map[string]string{"data": filepath.Join(root, "etcd")}) + dropStaged
+	if out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(dropped)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), "find", root, "-mindepth", "2", "-printf", "%P\n").Output()
+	if got := strings.Join(slices.Sorted(slices.Values(strings.Fields(string(out)))), " "); err != nil ||
+		got != "etcd-archive/cp1-20260102T030405Z etcd-archive/cp1-20260102T030405Z/member etcd/member" {
+		t.Errorf("after that, there are %s, %v", got, err)
+	}
+}
+
+// TestNewestQuestion: the snapshots of a member are beside its data directory, also if that is a mount point, and
+// the last one of a destroyed member is in its archive, on the disk of the data.
+func TestNewestQuestion(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "etcd")
+	newest := func() string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "sh", "-euc",
+			string(host.Assignments(map[string]string{"data": data})+newestQuestion)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := archivedSnapshotIn(string(out))
+		if err != nil || got == nil {
+			t.Fatalf("read %q, %v", out, err)
+		}
+		return strings.TrimPrefix(got.Path, data)
+	}
+	for i, name := range []string{
+		"-archive/scheduled/a.db", "-archive/requested/b.db", "/archive/cp1-20260102T030405Z/snapshot.db",
+		"-archive/upgrades/c.db", "-archive/cp1-20260102T030405Z/snapshot.db",
+	} {
+		at := time.Unix(1700000000+int64(i), 0)
+		err := errors.Join(os.MkdirAll(filepath.Dir(data+name), 0o700), os.WriteFile(data+name, nil, 0o600),
+			os.Chtimes(data+name, at, at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := newest(); got != name {
+			t.Errorf("the newest is %s, want %s", got, name)
+		}
 	}
 }
 

@@ -75,10 +75,10 @@ func snapshotFileIn(output string) (*SnapshotFile, error) {
 	return file, nil
 }
 
-// newestQuestion prints the path and the time of the newest snapshot in the archive: a scheduled or requested one, one
-// from before an upgrade, or the last one of a destroyed cluster.
-const newestQuestion host.Script = `for file in "$root"/scheduled/*.db "$root"/upgrades/*.db "$root"/requested/*.db \
-  "$root"/*/snapshot.db; do
+// newestQuestion prints the path and the time of the newest snapshot of $data: a scheduled or requested one, one from
+// before an upgrade, or the last one of a destroyed cluster. Only the last is on the disk of the data.
+const newestQuestion host.Script = `for file in "$data-archive"/scheduled/*.db "$data-archive"/upgrades/*.db \
+  "$data-archive"/requested/*.db "$data-archive"/*/snapshot.db "$data/archive"/*/snapshot.db; do
   [ ! -f "$file" ] || [ -L "$file" ] || stat -c '%Y %n' -- "$file"
 done | sort -n | tail -n 1
 `
@@ -89,11 +89,9 @@ type ArchivedSnapshot struct {
 	Saved time.Time
 }
 
-// NewestSnapshot finds the newest snapshot in the archive of a member's machine; nil if there is none.
-func NewestSnapshot(ctx context.Context, m Machine, s Spec) (*ArchivedSnapshot, error) {
-	facts, err := m.Observe(ctx, host.Query{
-		Script: ArchiveFunctions + newestQuestion, Vars: archiveVars(s.Directory(), s.Name, s.archives()),
-	})
+// NewestSnapshot finds the newest snapshot in the archives of a data directory; nil if there is none.
+func NewestSnapshot(ctx context.Context, m Machine, dataDir string) (*ArchivedSnapshot, error) {
+	facts, err := m.Observe(ctx, host.Query{Script: newestQuestion, Vars: map[string]string{"data": dataDir}})
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,24 @@ func ReadLocal(ctx context.Context, file string, limit time.Duration) (Local, er
 	return l, nil
 }
 
+// FileID tells snapshots at the same path apart: by the size, and by the hash that etcd appends, which is not checked.
+func FileID(file string) (string, error) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = opened.Close() }() // it was only read
+	info, err := opened.Stat()
+	if err != nil {
+		return "", err
+	}
+	end := make([]byte, sha256.Size)
+	if _, err := opened.ReadAt(end, max(0, info.Size()-sha256.Size)); err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return fmt.Sprintf("%d-%x", info.Size(), end), nil
+}
+
 // verifyHash checks the SHA-256 that etcd appends to a snapshot, as restore_functions.sh does.
 func verifyHash(ctx context.Context, file io.Reader, size int64) error {
 	switch size % page {

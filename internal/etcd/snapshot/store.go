@@ -74,11 +74,12 @@ func (m Member) Artifacts() []host.Artifact {
 }
 
 // FetchVars returns the variables with which a script gets a snapshot from the bucket of m: the program, its
-// configuration, and the name of the snapshot, "" for the newest verified one. The configuration may not be on
-// the machine yet.
+// configuration, the file with its environment, which may name a proxy, and the name of the snapshot, "" for the newest
+// verified one. The configuration may not be on the machine yet.
 func (m Member) FetchVars(name string) map[string]string {
 	return map[string]string{
 		"store": storeProgram(m.StoreVersion).Path(), "store_config": string(m.renderStore()), "stored": name,
+		"environment": m.Settings.EnvironmentFile,
 	}
 }
 
@@ -110,9 +111,6 @@ done
 rmdir ` + host.Words(storeRoot, path.Dir(storeRoot)) + " 2>/dev/null || true\n" +
 		host.Flush(storeRoot, path.Dir(storeRoot))
 }
-
-// StoreRemoved lists the directories that RemovePrograms changes.
-func StoreRemoved() []string { return []string{storeRoot} }
 
 // renderStore renders the configuration of the program.
 func (m Member) renderStore() []byte {

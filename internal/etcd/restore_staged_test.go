@@ -1,0 +1,94 @@
+package etcd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// copyTo copies the snapshot of the fleet to a file on this computer.
+func (f *lostFleet) copyTo(file string) {
+	f.t.Helper()
+	text, err := os.ReadFile(f.machine("cp1").at(f.snapshot))
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// preview returns what a plan says.
+func (f *lostFleet) preview() string {
+	f.t.Helper()
+	plan, err := f.coordinator().PreviewRestore(f.context(), f.specs["cp2"])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return plan
+}
+
+// left returns what restores have left on the machines.
+func (f *lostFleet) left() (all []string) {
+	f.t.Helper()
+	for _, name := range trio {
+		left, err := filepath.Glob(f.machine(name).at(layout.ArchiveRoot(layout.DefaultDataDir)) + "/restoring*")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		all = append(all, left...)
+	}
+	return all
+}
+
+// TestStagedForAnotherFile: a restore from a file was cut off when the members' data was archived. The next apply uses
+// the data that is there only if the file is the same one, and the plan says so. Nothing of either is left.
+func TestStagedForAnotherFile(t *testing.T) {
+	t.Parallel()
+	f := newLostFleet(t)
+	file := filepath.Join(t.TempDir(), "snapshot.db")
+	later := filepath.Join(t.TempDir(), "later.db")
+	f.copyTo(file)
+	f.save("cp1")
+	f.copyTo(later)
+	f.empty(trio...)
+	f.request(machine.Restore{ID: "one", File: file})
+	dying := f.coordinator()
+	dying.machine = func(h *host.Host) machine.Machine { return unplaced{f.machines[h.Address()]} }
+	for name, err := range f.update(dying) {
+		if err == nil {
+			t.Errorf("%s was updated by a process that has ended", name)
+		}
+	}
+	const again = "An earlier apply has already made its data on cp1"
+	if plan := f.preview(); !strings.Contains(plan, again) {
+		t.Errorf("the plan of the same restore is %s", plan)
+	}
+	if err := os.Rename(later, file); err != nil {
+		t.Fatal(err)
+	}
+	if plan := f.preview(); strings.Contains(plan, again) || !strings.Contains(plan, ", up to revision 4.") {
+		t.Errorf("the plan with another file is %s", plan)
+	}
+
+	// Of a restore on another machine that was given up.
+	other := f.machine("cp2").at(layout.ArchiveRoot(layout.DefaultDataDir)) + "/restoring"
+	for _, dir := range []string{other, other + ".part"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(other+"/key", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.mustUpdate("restore")
+	f.serves("restored", "later")
+	if left := f.left(); len(left) > 0 {
+		t.Errorf("restores have left %q", left)
+	}
+}
