@@ -210,6 +210,10 @@ func (st *stage) cutOff() {
 	st.begin()
 	st.succeeds(Source{})
 	st.begin()
+	if out := st.run("nsenter --mount --target=$(systemctl show --property=MainPID --value kube-restore-drill.service) " +
+		"touch /var/lib/etcd-archive/scheduled/x 2>&1 || true"); !strings.Contains(out, "Read-only file system") {
+		st.Errorf("the unit may write to the directory of scheduled snapshots: %s", out)
+	}
 	st.run("systemctl kill --signal=KILL kube-restore-drill.service\n" +
 		"for unit in kube-restore-drill.service kube-restore-drill-door.socket; do\n" +
 		"  until systemctl show --property=ActiveState --value $unit | grep -qx -e inactive -e failed; do sleep 0.1; done\n" +

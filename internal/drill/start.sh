@@ -96,13 +96,18 @@ bring() {
   [ -f "$received" ] || fail "the fetch commands have not written the file in their variable SNAPSHOT"
 }
 
-# start_unit starts the scratch servers. ExecStopPost removes their data, however the unit ends.
+# others prints what else is in $root.
+others() { find "$root" -mindepth 1 -maxdepth 1 ! -path "$work" -name '[A-Za-z0-9]*' ! -name '*[!A-Za-z0-9._-]*'; }
+
+# start_unit starts the scratch servers. ExecStopPost removes their data, however the unit ends. They may write to $root,
+# and to nothing else in it: a path that may be written is a mount in the unit, also for ExecStopPost of systemd 252,
+# which could not remove $work then.
 start_unit() {
   # shellcheck disable=SC2046 # words without spaces
   systemd-run --quiet --collect --unit="$unit" $(modest) --property=PrivateNetwork=yes --property=ProtectSystem=strict \
-    --property=ReadWritePaths="$work $run" --property=PrivateTmp=yes --property=NoNewPrivileges=yes \
-    --property=CapabilityBoundingSet="CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH" --property=LimitNOFILE=65536 \
-    --property=RuntimeMaxSec="$limit" --property=TimeoutStopSec=20 --property=KillMode=mixed \
+    --property=ReadWritePaths="$root $run" --property=ReadOnlyPaths="$(others)" --property=PrivateTmp=yes \
+    --property=NoNewPrivileges=yes --property=CapabilityBoundingSet="CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH" \
+    --property=LimitNOFILE=65536 --property=RuntimeMaxSec="$limit" --property=TimeoutStopSec=20 --property=KillMode=mixed \
     --property=ExecStopPost="+/bin/rm -rf -- $work $run/tls.key" /bin/sh -eu "$run/job.sh"
   end "$guard.timer"
 }

@@ -210,6 +210,7 @@ func (r *storeRig) fetch() {
 }
 
 // restoredByTwo loses the member, and restores it from the bucket by two processes at once: one fetches the snapshot.
+// Before that, a process whose proxy does not answer restores nothing.
 func (r *storeRig) restoredByTwo() {
 	r.t.Helper()
 	r.ctl("cp1", "put /registry/pods/a saved")
@@ -222,17 +223,26 @@ func (r *storeRig) restoredByTwo() {
 	if err := os.WriteFile(file, []byte(r.identity.String()+"\n"), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	var both sync.WaitGroup
-	for range 2 {
+	restore := func(settings snapshot.Settings) (Status, error) {
 		p := newProcess(r.t, r.lab, r.spec.Bundle)
 		s := r.spec
-		s.Host = p.specs["cp1"].Host
+		s.Host, s.Snapshots = p.specs["cp1"].Host, &settings
 		s.Peers = map[string]*host.Host{"cp1": s.Host}
 		s.Restore = &machine.Restore{
 			ID: "lost", Bucket: machine.NewestInBucket, IdentityFile: file, Bump: machine.BumpAutomatically,
 		}
+		return p.clusters.Update(r.t.Context(), s)
+	}
+	r.sh("cp1", "echo HTTPS_PROXY=http://127.0.0.1:1 >/root/proxy.env")
+	proxied := *r.spec.Snapshots
+	proxied.EnvironmentFile = "/root/proxy.env"
+	if _, err := restore(proxied); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		r.t.Errorf("with a proxy that does not answer: %v", err)
+	}
+	var both sync.WaitGroup
+	for range 2 {
 		both.Go(func() {
-			if status, err := p.clusters.Update(r.t.Context(), s); err != nil || !status.Healthy || len(status.Drift) > 0 {
+			if status, err := restore(*r.spec.Snapshots); err != nil || !status.Healthy || len(status.Drift) > 0 {
 				r.t.Errorf("restored as %+v, %v", status, err)
 			}
 		})
@@ -244,7 +254,7 @@ func (r *storeRig) restoredByTwo() {
 	}
 	fetches := r.sh("cp1", "journalctl --no-pager -u etcd-restore-fetch.service | "+
 		"grep -c 'Started etcd-restore-fetch' || true; ls -d /var/lib/etcd-archive/restoring* 2>/dev/null || true")
-	if strings.TrimSpace(fetches) != "1" {
+	if strings.TrimSpace(fetches) != "2" { // one of them through the proxy
 		r.t.Errorf("fetched, and left: %s", fetches)
 	}
 }
