@@ -226,3 +226,32 @@ func TestRefused(t *testing.T) {
 type testSpec struct{ r endpoint.Registration }
 
 func (s testSpec) Registration() endpoint.Registration { return s.r }
+
+// TestUnobservedAgent: a machine whose agent cannot be asked counts as out, and does not leave for that reason. If nobody
+// reaches the machine, what the other machines find counts.
+func TestUnobservedAgent(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err == nil {
+		err = pool.Close() // no machine answers
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := targets.NewObserver(func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }, nil).
+		For(testRegistration())
+	r := &Registrar[testReport]{Set: set, Kind: testKind()}
+	r.Kind.Query = func(endpoint.Registration, netip.Addr) host.Query { return host.Query{} }
+	seen := targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443, Replica: targets.Replica{Name: "cp1"}}
+	if err := r.outOfRotation(t.Context(), seen); !errors.Is(err, targets.ErrUnknown) {
+		t.Errorf("its agent is not observed: %v", err)
+	}
+	seen.NotReady = r.outOfRotation(t.Context(), seen)
+	err = r.MayLeave(t.Context(), "cp1", targets.Observed{"cp1": seen}, targets.ForGood, r.outOfRotation)
+	if refusal := (*endpoint.Refusal)(nil); !errors.As(err, &refusal) || !refusal.LastServing() {
+		t.Errorf("the last replica leaves: %v", err)
+	}
+	seen.Unreachable = host.ErrUnreachable
+	if err := r.outOfRotation(t.Context(), seen); err != nil {
+		t.Errorf("its machine is not reached: %v", err)
+	}
+}

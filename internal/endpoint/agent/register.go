@@ -83,7 +83,8 @@ func (r *Registrar[R]) takeTurn(ctx context.Context, t targets.Target, m Machine
 	if err != nil {
 		return nil, err
 	}
-	if err := r.MayLeave(t.Name, r.inRotation(ctx, t.Name), targets.ToReturn); err != nil {
+	err = r.MayLeave(ctx, t.Name, r.inRotation(ctx, t.Name), targets.ToReturn, r.outOfRotation)
+	if err != nil {
 		done()
 		return nil, err
 	}

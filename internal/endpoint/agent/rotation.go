@@ -37,7 +37,7 @@ func (r *Registrar[R]) leave(ctx context.Context, name string, how targets.Leavi
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := r.MayLeave(name, seen, how); err != nil {
+	if err := r.MayLeave(ctx, name, seen, how, r.outOfRotation); err != nil {
 		return err
 	}
 	t, known := seen[name]
@@ -86,16 +86,19 @@ func (r *Registrar[R]) Undrain(ctx context.Context, name string) error {
 // inRotation observes all targets. One that is ready, and whose agent does not serve the address, is not ready for
 // requests. leaver is the replica that is to leave, or "".
 func (r *Registrar[R]) inRotation(ctx context.Context, leaver string) targets.Observed {
-	return r.ObserveInRotation(ctx, leaver, func(ctx context.Context, t targets.Target) error {
-		if t.Unreachable != nil {
-			return nil // other machines find it ready, and nobody can ask its agent
-		}
-		m := r.ObserveMachine(ctx, t.Address)
-		if m.Err != nil {
-			return m.Err
-		}
-		return r.Kind.OutOfRotation(r.Registration, t.Name, m)
-	})
+	return r.ObserveInRotation(ctx, leaver, r.outOfRotation)
+}
+
+// outOfRotation returns why the agent of a target that is ready does not let clients reach it, or nil.
+func (r *Registrar[R]) outOfRotation(ctx context.Context, t targets.Target) error {
+	if t.Unreachable != nil {
+		return nil // other machines find it ready, and nobody can ask its agent
+	}
+	m := r.ObserveMachine(ctx, t.Address)
+	if m.Err != nil {
+		return fmt.Errorf("%w: %w", targets.ErrUnknown, m.Err)
+	}
+	return r.Kind.OutOfRotation(r.Registration, t.Name, m)
 }
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.

@@ -96,6 +96,18 @@ func listed(seen targets.Observed, records recordSet) targets.Observed {
 	return seen
 }
 
+// unlisted returns why a target that is ready gets no requests, or nil.
+func (r *Registrar) unlisted(ctx context.Context, t targets.Target) error {
+	records, err := r.zone.records(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", targets.ErrUnknown, err)
+	case !records.has(t.Address):
+		return errNotListed
+	}
+	return nil
+}
+
 // Register returns when the replica is ready, its agent runs, and all name servers have its
 // address. address is IP:port.
 func (r *Registrar) Register(ctx context.Context, name, address string) error {
@@ -198,7 +210,7 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 	if err != nil {
 		return err
 	}
-	if err := r.MayLeave(name, seen, how); err != nil {
+	if err := r.MayLeave(ctx, name, seen, how, r.unlisted); err != nil {
 		return err
 	}
 	t := seen[name]

@@ -134,31 +134,18 @@ func (r *Registrar) status(ctx context.Context, t targets.Target) (status hookSt
 	return status, true, nil
 }
 
-// Why a replica that is ready gets no requests.
-var (
-	errOut     = errors.New("the balancer has it out of rotation")
-	errUnknown = errors.New("it is not known whether the balancer has it in rotation")
-)
+// errOut is why a replica that is ready gets no requests.
+var errOut = errors.New("the balancer has it out of rotation")
 
 // outAtBalancer returns why a replica that is ready gets no requests, by the result of status, or nil.
 func outAtBalancer(status hookStatus, known bool, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", errUnknown, err)
+		return fmt.Errorf("%w: %w", targets.ErrUnknown, err)
 	case known && !*status.InRotation:
 		return fmt.Errorf("%w (%s)", errOut, problem.Line(status.Reason))
 	}
 	return nil
-}
-
-// countedFor returns the targets as they count when one of them leaves: of what is not known, it counts as in rotation,
-// so that it may not leave as the last one, and the others count as out.
-func countedFor(leaver string, seen targets.Observed) targets.Observed {
-	if t, ok := seen[leaver]; ok && errors.Is(t.NotReady, errUnknown) {
-		t.NotReady = nil
-		seen[leaver] = t
-	}
-	return seen
 }
 
 var errRotation = errors.New("the hook status reports another state than wanted")

@@ -133,7 +133,7 @@ func TestMayLeaveByStatus(t *testing.T) {
 	in, out, lost, none := outAtBalancer(hookStatus{InRotation: &yes}, true, nil),
 		outAtBalancer(hookStatus{InRotation: &no, Reason: "disabled"}, true, nil),
 		outAtBalancer(hookStatus{}, true, fails), outAtBalancer(hookStatus{}, false, nil)
-	if in != nil || none != nil || !errors.Is(out, errOut) || !errors.Is(lost, errUnknown) || !errors.Is(lost, fails) {
+	if in != nil || none != nil || !errors.Is(out, errOut) || !errors.Is(lost, targets.ErrUnknown) || !errors.Is(lost, fails) {
 		t.Fatalf("%v, %v, %v, %v", in, none, out, lost)
 	}
 	r, _ := hooked(t, "")
@@ -155,7 +155,7 @@ func TestMayLeaveByStatus(t *testing.T) {
 			"cp1": {Name: "cp1", Replica: replica, NotReady: c.leaver},
 			"cp2": {Name: "cp2", Replica: replica, NotReady: c.other},
 		}
-		err := r.MayLeave("cp1", countedFor("cp1", seen), c.how)
+		err := r.MayLeave(t.Context(), "cp1", seen, c.how, r.outOfRotation)
 		var refusal *endpoint.Refusal
 		if errors.As(err, &refusal) != c.refused || c.refused && refusal.LastServing() != c.last {
 			t.Errorf("%s: %v", name, err)

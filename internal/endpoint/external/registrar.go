@@ -87,11 +87,11 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 // mayLeave returns the targets if a replica may leave rotation. The others that are ready are in rotation then.
 func (r *Registrar) mayLeave(ctx context.Context, name string, how targets.Leaving) (targets.Observed, error) {
 	for {
-		seen := countedFor(name, r.inRotation(ctx))
+		seen := r.inRotation(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := r.MayLeave(name, seen, how); err != nil {
+		if err := r.MayLeave(ctx, name, seen, how, r.outOfRotation); err != nil {
 			return nil, err
 		}
 		if waited, err := r.awaitEntries(ctx, name, seen); err != nil || !waited {
@@ -230,11 +230,14 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 // inRotation observes all targets. One that is ready, and that the balancer does not have in rotation by what the hook
 // status says, is not ready for requests.
 func (r *Registrar) inRotation(ctx context.Context) targets.Observed {
-	seen := r.ObserveInRotation(ctx, "", func(ctx context.Context, t targets.Target) error {
-		return outAtBalancer(r.status(ctx, t))
-	})
+	seen := r.ObserveInRotation(ctx, "", r.outOfRotation)
 	r.entries.observed(r.ID(), seen)
 	return seen
+}
+
+// outOfRotation returns why a target that is ready gets no requests by what the hook status says, or nil.
+func (r *Registrar) outOfRotation(ctx context.Context, t targets.Target) error {
+	return outAtBalancer(r.status(ctx, t))
 }
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.

@@ -77,7 +77,7 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 	switch {
 	case err != nil:
 		t.Unreachable = err
-		t.NotReady = err
+		t.NotReady = s.probeAgain(ctx, t)
 	case observed.Foreign && observed.ClusterID == s.ClusterID:
 		t.Foreign, t.NotReady = true, s.Probe(ctx, t)
 	case observed.Foreign:
@@ -94,9 +94,6 @@ func (s *Set) observeTarget(ctx context.Context, name, address string) Target {
 	default:
 		t.Replica, t.Port = observed, observed.Port
 		t.NotReady = s.Probe(ctx, t)
-	}
-	if t.Unreachable != nil && s.probeThroughOthers(ctx, t) == nil {
-		t.NotReady = nil
 	}
 	return t
 }

@@ -140,11 +140,29 @@ func sameIssuer(a, b *x509.Certificate) bool {
 	return bytes.Equal(a.RawIssuer, b.RawIssuer) && bytes.Equal(a.AuthorityKeyId, b.AuthorityKeyId)
 }
 
+// probeError is why a probe has failed. The next one may succeed.
+type probeError struct{ error }
+
+func (e *probeError) Unwrap() error { return e.error }
+
 // Probe returns why the target's API server is not ready, or nil. The request is made on its
 // own machine.
 func (s *Set) Probe(ctx context.Context, t Target) error {
-	_, err := get(ctx, s.machine(t.Address).Dial, "https://"+t.At())
-	return err
+	if _, err := get(ctx, s.machine(t.Address).Dial, "https://"+t.At()); err != nil {
+		return &probeError{err}
+	}
+	return nil
+}
+
+// probeAgain returns why an observed target is not ready by now, or nil.
+func (s *Set) probeAgain(ctx context.Context, t Target) error {
+	if t.Unreachable == nil {
+		return s.Probe(ctx, t)
+	}
+	if s.probeThroughOthers(ctx, t) == nil {
+		return nil
+	}
+	return t.Unreachable
 }
 
 // probeThroughOthers is Probe for a machine that is not reached by SSH: its API server may

@@ -2,10 +2,23 @@ package targets
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"sync"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// ErrUnknown is why a replica that is ready counts as out of rotation, unless it is the one that leaves.
+var ErrUnknown = errors.New("it is not known whether it is in rotation")
+
+const (
+	// probesAgain is how often a replica is probed again that may leave only because its probe has failed.
+	probesAgain = 3
+	probePause  = time.Second
 )
 
 // Leaving says why a replica leaves rotation.
@@ -18,16 +31,29 @@ const (
 	AsLast                  // for a removal: another one must be ready, unless there is no other
 )
 
-// MayLeave returns the refusal if a replica may not leave rotation, or nil. A replica that is not
-// ready itself may always leave.
-func (s *Set) MayLeave(name string, seen Observed, how Leaving) error {
-	why, last := mayLeave(name, seen, how)
-	if why == "" {
+// MayLeave returns the refusal if a replica may not leave rotation, or nil. A replica that is not ready itself may
+// always leave; one whose probe has failed is probed again before. For one that is ready then, why says why it gets no
+// requests all the same.
+func (s *Set) MayLeave(
+	ctx context.Context, name string, seen Observed, how Leaving, why func(ctx context.Context, t Target) error,
+) error {
+	seen, err := settled(ctx, name, seen, how, func(ctx context.Context, t Target) Target {
+		t.NotReady = s.probeAgain(ctx, t)
+		if t.Ready() {
+			t.NotReady = why(ctx, t)
+		}
+		return t
+	})
+	if err != nil {
+		return err
+	}
+	cause, last := mayLeave(name, seen, how)
+	if cause == "" {
 		return nil
 	}
 	return &endpoint.Refusal{Last: last, Problem: &problem.Problem{
 		Summary:   "Replica " + name + " not taken out of rotation at endpoint " + s.Address,
-		Cause:     why,
+		Cause:     cause,
 		Unchanged: problem.Nothing,
 		Next:      "bring the other back, or destroy it if it is gone (its state is below), then apply again",
 		Detail:    seen.Table(),
@@ -37,7 +63,7 @@ func (s *Set) MayLeave(name string, seen Observed, how Leaving) error {
 // mayLeave returns why a replica may not leave rotation, and whether the reason is that no other
 // one serves.
 func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
-	if leaver := seen[name]; !leaver.Member() || !leaver.Ready() {
+	if leaver := seen[name]; !leaver.Member() || !leaver.Ready() && !errors.Is(leaver.NotReady, ErrUnknown) {
 		return "", false
 	}
 	others, ready := 0, 0
@@ -63,6 +89,39 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 		return "another replica is not ready, and at most one may be out of rotation", false
 	}
 	return "", false
+}
+
+// settled returns the targets when the observation of the replica that leaves is certain enough, see doubtful. again
+// observes it again.
+func settled(
+	ctx context.Context, name string, seen Observed, how Leaving, again func(ctx context.Context, t Target) Target,
+) (Observed, error) {
+	for tries := 0; tries < probesAgain && doubtful(name, seen, how); tries++ {
+		select {
+		case <-time.After(probePause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		seen = maps.Clone(seen)
+		seen[name] = again(ctx, seen[name])
+	}
+	return seen, ctx.Err()
+}
+
+// doubtful reports whether a replica may leave only because its probe has failed, which one late answer is enough for.
+// A refused connection is certain.
+func doubtful(name string, seen Observed, how Leaving) bool {
+	leaver := seen[name]
+	var failed *probeError
+	if leaver.Ready() || errors.Is(leaver.NotReady, host.ErrRefused) ||
+		leaver.Unreachable == nil && !errors.As(leaver.NotReady, &failed) {
+		return false
+	}
+	leaver.NotReady = nil
+	ready := maps.Clone(seen)
+	ready[name] = leaver
+	why, _ := mayLeave(name, ready, how)
+	return why != ""
 }
 
 // ObserveInRotation observes all targets. leaver is the replica that is to leave, see WithMoved, or "". For each

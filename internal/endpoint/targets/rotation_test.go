@@ -1,9 +1,14 @@
 package targets
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // TestMayLeave: at most one replica is out of rotation, the last one stays, and one that is
@@ -18,6 +23,7 @@ func TestMayLeave(t *testing.T) {
 	foreign := Target{Foreign: true}
 	foreignOut := Target{Foreign: true, NotReady: down}
 	other := Target{NotReady: errNoReplica, Other: "replica of another endpoint"}
+	unknown := Target{Replica: Replica{Name: "x"}, NotReady: fmt.Errorf("%w: %w", ErrUnknown, down)}
 	for _, c := range []struct {
 		name   string
 		leaver Target
@@ -42,6 +48,9 @@ func TestMayLeave(t *testing.T) {
 		{"as the last, the only one", ready, []Target{empty}, AsLast, "", false},
 		{"as the last, another one out", ready, []Target{notReady}, AsLast, "last replica that is ready", true},
 		{"not ready itself", notReady, []Target{notReady}, ToReturn, "", false},
+		{"not known itself", unknown, []Target{notReady}, AsLast, "last replica that is ready", true},
+		{"not known itself, another one ready", unknown, []Target{ready}, ForGood, "", false},
+		{"for a restart, another one not known", ready, []Target{unknown}, ToReturn, "last replica that is ready", true},
 		{"has no replica", empty, []Target{ready}, ForGood, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,5 +66,53 @@ func TestMayLeave(t *testing.T) {
 	}
 	if why, _ := mayLeave("unknown", Observed{"a": ready}, ForGood); why != "" {
 		t.Errorf("a replica that is not a target may not leave: %s", why)
+	}
+}
+
+// TestLeaverIsProbedAgain: a replica whose probe has failed, and that could not leave if it were ready, leaves only when
+// it has failed again and again. What is certain is not asked again.
+func TestLeaverIsProbedAgain(t *testing.T) {
+	slow, refused := &probeError{errors.New("deadline exceeded")}, &probeError{fmt.Errorf("dial: %w", host.ErrRefused)}
+	drained, unknown := errors.New("it was taken out of rotation"), fmt.Errorf("%w: broken pipe", ErrUnknown)
+	for name, c := range map[string]struct {
+		leaver  Target
+		other   error // why another replica is not ready
+		how     Leaving
+		answers []error // of the leaver, when it is probed again
+		asked   int
+		refused bool
+	}{
+		"late once":          {Target{NotReady: slow}, slow, ToReturn, []error{nil}, 1, true},
+		"late for good":      {Target{NotReady: slow}, slow, ToReturn, []error{slow, slow, slow}, 3, false},
+		"ready at the end":   {Target{NotReady: slow}, slow, AsLast, []error{slow, slow, nil}, 3, true},
+		"drained, and late":  {Target{NotReady: slow}, slow, ToReturn, []error{drained}, 1, false},
+		"unknown, and late":  {Target{NotReady: slow}, slow, ToReturn, []error{slow, unknown}, 2, true},
+		"the others serve":   {Target{NotReady: slow}, nil, ToReturn, nil, 0, false},
+		"refused":            {Target{NotReady: refused}, slow, ToReturn, nil, 0, false},
+		"late, then refused": {Target{NotReady: slow}, slow, ForGood, []error{refused}, 1, false},
+		"drained":            {Target{NotReady: drained}, slow, ToReturn, nil, 0, false},
+		"ready":              {Target{}, slow, ToReturn, nil, 0, true},
+		"unreachable":        {Target{NotReady: drained, Unreachable: drained}, slow, ForGood, []error{nil}, 1, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c.leaver.Replica = Replica{Name: "cp1"}
+			seen := Observed{"cp1": c.leaver, "cp2": {Replica: Replica{Name: "cp2"}, NotReady: c.other}}
+			asked := 0
+			settled, err := settled(t.Context(), "cp1", seen, c.how, func(_ context.Context, leaver Target) Target {
+				leaver.NotReady = c.answers[asked]
+				asked++
+				return leaver
+			})
+			why, _ := mayLeave("cp1", settled, c.how)
+			if err != nil || asked != c.asked || (why != "") != c.refused {
+				t.Errorf("%s: probed again %d times, %q, %v", name, asked, why, err)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	late := Observed{"cp1": {Replica: Replica{Name: "cp1"}, NotReady: slow}}
+	if _, err := settled(ctx, "cp1", late, ForGood, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after an interruption: %v", err)
 	}
 }
