@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -90,12 +91,31 @@ func actionEndpointArguments() map[string]actionschema.Attribute {
 	return map[string]actionschema.Attribute{
 		"address": actionschema.StringAttribute{Required: true, MarkdownDescription: "The endpoint's address."},
 		"hooks": actionschema.SingleNestedAttribute{
-			Optional: true, MarkdownDescription: "As in `external` of the endpoint. Default: none.",
+			Optional: true, Validators: []validator.Object{returningHooks{}},
+			MarkdownDescription: "As in `external` of the endpoint. Default: none.",
 			Attributes: map[string]actionschema.Attribute{
 				"register": command("register"), "drain": command("drain"), "deregister": command("deregister"),
 				"status": command("status"),
 			},
 		},
+	}
+}
+
+// returningHooks refuses hooks by which a replica leaves rotation and does not return.
+type returningHooks struct{}
+
+func (returningHooks) Description(context.Context) string { return "drain requires register" }
+
+func (v returningHooks) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+func (returningHooks) ValidateObject(
+	ctx context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse,
+) {
+	if !elementsKnown(ctx, req.ConfigValue) {
+		return
+	}
+	if err := external.ValidateHooks(hooksOf(ctx, req.ConfigValue, &resp.Diagnostics)); err != nil {
+		addInvalid(&resp.Diagnostics, req.Path, "Invalid hooks", err)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint/external"
@@ -219,4 +221,54 @@ func listOf(
 	list, more := types.ListValueFrom(ctx, types.ObjectType{AttrTypes: of}, objects)
 	diags.Append(more...)
 	return list
+}
+
+// TestHooksReturn: a hook that drains needs one that registers, wherever hooks are an argument.
+func TestHooksReturn(t *testing.T) {
+	const drained = "drain without register"
+	drain, register := []string{"./pool", "disable"}, []string{"./pool", "add"}
+	at := func(hooks map[string]any) map[string]any {
+		return map[string]any{"address": "api.example.com", "hooks": hooks}
+	}
+	p := serve(t)
+	validate := func(kind string, config map[string]any) string {
+		if of := p.schemas.ResourceSchemas[kind]; of != nil {
+			return validated(t, kind, config)
+		}
+		server, ok := p.server.(tfprotov6.ProviderServerWithActions) //nolint:staticcheck // ProviderServer lacks it
+		if !ok {
+			t.Fatal("the provider has no actions")
+		}
+		of := p.schemas.ActionSchemas[kind].Schema.ValueType()
+		resp, err := server.ValidateActionConfig(t.Context(), &tfprotov6.ValidateActionConfigRequest{
+			ActionType: kind, Config: dynamic(t, of, valueOf(t, of, config)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return textOfDiagnostics(resp.Diagnostics)
+	}
+	for name, c := range map[string]struct {
+		hooks   map[string]any
+		refused bool
+	}{
+		"drain":    {map[string]any{"drain": drain}, true},
+		"no drain": {map[string]any{"register": register}, false},
+		"both":     {map[string]any{"drain": drain, "register": register}, false},
+		"unknown":  {map[string]any{"drain": drain, "register": tftypes.UnknownValue}, false},
+		"empty":    {map[string]any{"drain": drain, "register": []string{}}, true},
+	} {
+		external := map[string]any{"targets": map[string]any{"cp1": "10.0.0.11"}, "hooks": c.hooks}
+		for kind, config := range map[string]map[string]any{
+			"kube_control_plane_endpoint": {"address": "api.example.com", "external": external},
+			"kube_control_plane_replica":  {"endpoint": at(c.hooks)},
+			"kube_etcd_member":            {"additional_endpoints": []any{at(c.hooks)}},
+			"kube_control_plane_drain":    {"endpoint": at(c.hooks)},
+			"kube_etcd_defragment":        {"additional_endpoints": []any{at(c.hooks)}},
+		} {
+			if got := validate(kind, config); strings.Contains(got, drained) != c.refused {
+				t.Errorf("%s, %s: %s", kind, name, got)
+			}
+		}
+	}
 }

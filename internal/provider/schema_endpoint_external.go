@@ -101,12 +101,12 @@ func hooksSchema(description string) schema.Attribute {
 		}
 	}
 	return schema.SingleNestedAttribute{
-		Optional: true, MarkdownDescription: description,
+		Optional: true, Validators: []validator.Object{returningHooks{}}, MarkdownDescription: description,
 		Attributes: map[string]schema.Attribute{
 			"register": command("Puts a replica that is ready into rotation, also after a drain. Without `status`, it is " +
 				"run for all other replicas before one is drained, in case a drain was cut off."),
 			"drain": command("Takes a replica out of rotation for new connections before it stops, and returns when " +
-				"that is done. If it fails, `register` is run and nothing is stopped."),
+				"that is done. If it fails, `register` is run and nothing is stopped. Requires `register`."),
 			"deregister": command("Removes a replica that is deleted, before it stops. If another replica has its " +
 				"machine by then, `register` is run for that one afterwards."),
 			"status": command("Writes `{\"in_rotation\": true}` or `{\"in_rotation\": false, \"reason\": \"…\"}`. It is " +

@@ -82,7 +82,7 @@ func (s Spec) Registration() endpoint.Registration {
 
 func (s Spec) validate() error {
 	return errors.Join(targets.ValidateAddress(s.Address), targets.Validate(s.Address, s.Targets),
-		ValidateHealthCheck(s.HealthCheck))
+		ValidateHealthCheck(s.HealthCheck), ValidateHooks(s.Hooks))
 }
 
 // Endpoints creates registrars and does the endpoints' own operations. They change nothing

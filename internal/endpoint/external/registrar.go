@@ -104,7 +104,7 @@ func (r *Registrar) mayLeave(ctx context.Context, name string, how targets.Leavi
 // the hook status, nobody knows whether a drain that was cut off has left one of them out. It returns when the balancer
 // had the time to notice.
 func (r *Registrar) registerOthers(ctx context.Context, leaver string, seen targets.Observed) error {
-	blind := len(r.Hooks.Drain) > 0 && len(r.Hooks.Register) > 0 && len(r.Hooks.Status) == 0
+	blind := len(r.Hooks.Drain) > 0 && len(r.Hooks.Status) == 0
 	if !blind || seen.Serving()[leaver] == "" {
 		return nil
 	}

@@ -44,6 +44,16 @@ func ValidateHealthCheck(h HealthCheck) error {
 	return validateHealthyTime(h.HealthyTime())
 }
 
+// ValidateHooks checks that a replica that is drained returns to rotation.
+func ValidateHooks(h endpoint.Hooks) error {
+	if len(h.Drain) > 0 && len(h.Register) == 0 {
+		return errors.New("drain without register: a replica that was drained would never return to rotation, and a change " +
+			"of all replicas would leave none; if the balancer takes them back by itself, set register to a command that " +
+			"does nothing, such as true")
+	}
+	return nil
+}
+
 func validateHealthyTime(d time.Duration) error {
 	if d < 0 || d > maxHealthyTime {
 		return fmt.Errorf("the balancer takes %s to find out that a replica is ready: each change of a replica takes that "+

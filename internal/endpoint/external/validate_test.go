@@ -33,6 +33,7 @@ func TestValidate(t *testing.T) {
 		"slow check": {func(s *Spec) {
 			s.HealthCheck = HealthCheck{Interval: 30 * time.Second, Threshold: 3}
 		}, "each stop of an API server takes that long"},
+		"no way back":   {func(s *Spec) { s.Hooks.Drain = []string{"./pool"} }, "drain without register"},
 		"negative":      {func(s *Spec) { s.HealthCheck.Healthy = -1 }, "less than 1"},
 		"slow to enter": {func(s *Spec) { s.HealthCheck.Healthy = 200 }, "each change of a replica takes that long"},
 	} {

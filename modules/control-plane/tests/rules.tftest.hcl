@@ -395,7 +395,7 @@ run "rejects_a_machine_at_the_endpoint_address" {
 run "external" {
   command = plan
   variables {
-    endpoint = { address = "api.example.com", external = { health_check = { interval = "1s", threshold = 4, healthy_threshold = 8 }, probe_from = "10.0.0.9", hooks = { drain = ["./pool", "disable"] } } }
+    endpoint = { address = "api.example.com", external = { health_check = { interval = "1s", threshold = 4, healthy_threshold = 8 }, probe_from = "10.0.0.9", hooks = { register = ["./pool", "add"], drain = ["./pool", "disable"] } } }
     machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica"] }, etcd1 = { address = "10.0.0.21", roles = ["etcd"] } }
   }
   assert {
