@@ -38,7 +38,8 @@ start() {
     --vip="$vip" --vipSubnet="$length" --interface="$device" --namespace=kube-system --leaseName="$lease" \
     --leaseDuration="$duration" --leaseRenewDuration="$renew" --leaseRetry="$retry" --nodeName="$name" \
     --k8sConfigPath="$CREDENTIALS_DIRECTORY/kubeconfig" --prometheusHTTPServer= &
-  child=$! born=$(date +%s) written='' moved=$(date +%s) lived=no
+  clock
+  child=$! born=$now written='' moved=$now lived=no
   echo "$child" >"$run/pid"
 }
 
@@ -49,25 +50,34 @@ again() {
   [ "$code" = 200 ] && read_holder
 }
 
-# clock: sets now, in seconds that no change of the time affects.
-clock() {
-  read -r now _ </proc/uptime
-  now=${now%.*}
+# release_lease: lets another machine get the Lease, by compare-and-swap (resourceVersion). What kube-vip had sent before
+# it was killed may still change it.
+release_lease() {
+  for _ in 1 2 3 4 5; do
+    if again; then
+      [ "$holder" = "$name" ] || return 0
+      sed 's/"holderIdentity": *"[^"]*"/"holderIdentity":""/' "$run/lease.json" >"$run/released.json"
+      ! again --request PUT --header 'Content-Type: application/json' --data-binary "@$run/released.json" || return 0
+    fi
+    clock
+    [ "$now" -lt "$limit" ] || return 1
+    sleep 0.2
+  done
+  return 1
 }
 
 # give: lets another machine take the address before this one drops it, so that connections find either. A
 # kube-vip that is terminated drops the address first, and nobody has it until another one tries to get the
-# Lease. The Lease is released by compare-and-swap (resourceVersion). Neighbors learn the new holder from its ARP
-# announcements, which are 0.5 seconds apart. Connections that are left here are closed while this machine can
-# still tell their clients. It waits for one and a half $retry at most, which systemd's limits allow (WatchdogSec and
-# TimeoutStopSec), also if the API server of this machine stops answering.
+# Lease. Neighbors learn the new holder from its ARP announcements, which are 0.5 seconds apart. Connections that are
+# left here are closed while this machine can still tell their clients, also if the Lease cannot be released. It waits
+# for one and a half $retry at most, which systemd's limits allow (WatchdogSec and TimeoutStopSec), also if the API server
+# of this machine stops answering.
 give() {
   [ -n "$(devices)" ] && again && [ "$holder" = "$name" ] || return 0
   kill -KILL "$child"
-  sed 's/"holderIdentity": *"[^"]*"/"holderIdentity":""/' "$run/lease.json" >"$run/released.json"
-  again --request PUT --header 'Content-Type: application/json' --data-binary "@$run/released.json" || return 0
   clock
   limit=$((now + retry * 3 / 2 + 2))
+  release_lease || limit=$now
   while [ "$now" -lt "$limit" ]; do
     sleep 0.1
     if again && [ -n "$holder" ] && [ "$holder" != "$name" ]; then
@@ -160,13 +170,13 @@ inherit() {
 # hangs from its start is not killed again and again.
 hangs() {
   count=$(sed -n 's/^wchar: //p' "/proc/$child/io" 2>/dev/null) || count=''
-  clock=$(date +%s)
+  clock
   if [ -z "$count" ] || [ "$count" != "$written" ]; then
-    [ $((clock - born)) -le $((retry + 5)) ] || lived=yes
-    written=$count moved=$clock
+    [ $((now - born)) -le $((retry + 5)) ] || lived=yes
+    written=$count moved=$now
     return 1
   fi
-  [ "$lived" = yes ] && [ $((clock - moved)) -ge $((2 * duration)) ]
+  [ "$lived" = yes ] && [ $((now - moved)) -ge $((2 * duration)) ]
 }
 
 case $1 in

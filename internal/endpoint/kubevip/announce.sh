@@ -22,8 +22,9 @@ start() {
     --nodeName="$name" --localAS="$asn" --bgpRouterID="$router_id" --sourceIP="$own" --bgpHoldTimer="$hold" \
     --bgpKeepAliveInterval="$keepalive" --config-file="$CREDENTIALS_DIRECTORY/$peers" \
     --k8sConfigPath="$run/kubeconfig" --prometheusHTTPServer="127.0.0.1:$metrics" &
+  clock
   # shellcheck disable=SC2034 # supervise.sh reads it
-  child=$! born=$(date +%s) silent=0 lived=no
+  child=$! born=$now silent=0 lived=no
   echo "$child" >"$run/pid"
 }
 

@@ -88,93 +88,163 @@ func TestAddressIsHeld(t *testing.T) {
 	}
 }
 
-// electionStandIns are those of an agent with a Lease, which is the file $server. kube-vip holds the address.
+// electionStandIns are those of an agent with a Lease, which is the file $server. kube-vip holds the address. Each line
+// of the file $conflicts is a change of the Lease that is refused.
 var electionStandIns = map[string]string{
-	"curl": `while [ $# -gt 0 ]; do
+	"curl": `code=200 change=
+while [ $# -gt 0 ]; do
   case $1 in
   --output) out=$2 ;;
   --write-out) form=$2 ;;
-  --data-binary) cp "${2#@}" "$server" ;;
+  --data-binary) change=${2#@} ;;
   esac
   shift
 done
+if [ -n "$change" ] && [ -s "$conflicts" ]; then
+  sed -i 1d "$conflicts"
+  code=409
+elif [ -n "$change" ]; then
+  cp "$change" "$server"
+fi
 cp "$server" "$out"
-case $form in *' ') printf '200 200 ' ;; *) printf 200 ;; esac`,
+case $form in *' ') printf '200 200 ' ;; *) printf $code ;; esac`,
 	"kube-vip": `: >"$address_file"; exec sleep 60`,
 	"ss":       `echo disconnect >>"$calls"`,
 }
 
-// TestHandOverIsFinished runs the agent of an endpoint with a Lease. It has begun to give the address away when it is
-// told to end, as by a drain: the address stays until another machine has it.
-func TestHandOverIsFinished(t *testing.T) {
+// elected is the agent of an endpoint with a Lease, which runs in a directory with stand-ins.
+type elected struct {
+	t     *testing.T
+	dir   string
+	shell *exec.Cmd
+	ended chan error
+}
+
+func lease(holder string) string { return `{"spec":{"holderIdentity":"` + holder + `"}}` + "\n" }
+
+// startElected starts the agent of cp1, and returns when its machine has the address.
+func startElected(t *testing.T, conflicts int) elected {
+	t.Helper()
 	s := testSpec()
 	s.LeaseDuration = 30 * time.Second
-	dir, agent := withStandIns(t, "agent", "run")
-	s.Program = filepath.Join(dir, "kube-vip")
+	dir, shell := withStandIns(t, "agent", "run")
+	e := elected{t, dir, shell, make(chan error, 1)}
+	s.Program = e.at("kube-vip")
 	text := renderAgent(s.Registration(), "cp1", netip.MustParseAddr("10.0.0.11"), "eth0")
 	text = strings.NewReplacer(runDir, dir, configDir, dir).Replace(text)
-	lease := func(holder string) string { return `{"spec":{"holderIdentity":"` + holder + `"}}` + "\n" }
-	at := func(name string) string { return filepath.Join(dir, name) }
-	write := func(name, content string, mode fs.FileMode) {
-		t.Helper()
-		if err := os.WriteFile(at(name+".new"), []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(at(name+".new"), at(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, script := range electionStandIns {
-		write(name, "#!/bin/sh\n"+script+"\n", 0o755)
+		e.write(name, "#!/bin/sh\n"+script+"\n", 0o755)
 	}
 	for name, content := range map[string]string{
 		"agent": text, "registered": "", "kubeconfig": "", "server": lease("cp1"),
+		"conflicts": strings.Repeat("409\n", conflicts),
 	} {
-		write(name, content, 0o600)
+		e.write(name, content, 0o600)
 	}
-	agent.Env = append(agent.Env, "server="+at("server"))
-	agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := agent.Start(); err != nil {
+	shell.Env = append(shell.Env, "server="+e.at("server"), "conflicts="+e.at("conflicts"))
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- agent.Wait() }()
-	t.Cleanup(func() { _ = syscall.Kill(-agent.Process.Pid, syscall.SIGKILL) })
-	await := func(what string, seen func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !seen(); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never seen: %s", what)
-			}
+	go func() { e.ended <- shell.Wait() }()
+	t.Cleanup(func() { _ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) })
+	e.await("the address", e.held)
+	return e
+}
+
+func (e elected) at(name string) string { return filepath.Join(e.dir, name) }
+
+func (e elected) write(name, content string, mode fs.FileMode) {
+	e.t.Helper()
+	if err := os.WriteFile(e.at(name+".new"), []byte(content), mode); err != nil {
+		e.t.Fatal(err)
+	}
+	if err := os.Rename(e.at(name+".new"), e.at(name)); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e elected) read(name string) string {
+	text, _ := os.ReadFile(e.at(name))
+	return string(text)
+}
+
+func (e elected) held() bool { _, err := os.Stat(e.at("held")); return err == nil }
+
+func (e elected) await(what string, seen func() bool) {
+	e.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !seen(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			e.t.Fatalf("never seen: %s", what)
 		}
 	}
-	held := func() bool { _, err := os.Stat(at("held")); return err == nil }
-	await("the address", held)
-	if err := os.Remove(at("registered")); err != nil {
-		t.Fatal(err)
+}
+
+// drain takes the replica out of rotation, which the agent sees.
+func (e elected) drain() {
+	e.t.Helper()
+	if err := os.Remove(e.at("registered")); err != nil {
+		e.t.Fatal(err)
 	}
-	await("the released Lease", func() bool {
-		text, _ := os.ReadFile(at("server"))
-		return string(text) == lease("")
-	})
-	if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+}
+
+// TestHandOverIsFinished runs the agent of an endpoint with a Lease. It has begun to give the address away when it is
+// told to end, as by a drain: the address stays until another machine has it. The Lease was changed twice meanwhile, by
+// what its kube-vip had sent before.
+func TestHandOverIsFinished(t *testing.T) {
+	e := startElected(t, 2)
+	e.drain()
+	e.await("the released Lease", func() bool { return e.read("server") == lease("") })
+	if err := e.shell.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Second)
-	if !held() {
+	if !e.held() {
 		t.Error("the address is gone before another machine has it")
 	}
-	write("server", lease("cp2"), 0o600)
+	e.write("server", lease("cp2"), 0o600)
 	select {
-	case err := <-ended:
+	case err := <-e.ended:
 		if err != nil {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the agent does not end")
 	}
-	if calls, _ := os.ReadFile(at("calls")); held() || string(calls) != "disconnect\n" {
-		t.Errorf("after the hand-over, the address is held: %v, and connections were closed by %q", held(), calls)
+	if calls := e.read("calls"); e.held() || calls != "disconnect\n" {
+		t.Errorf("after the hand-over, the address is held: %v, and connections were closed by %q", e.held(), calls)
+	}
+}
+
+// TestHandOverFails: the Lease is never released. The machine drops the address all the same, and tells its clients.
+func TestHandOverFails(t *testing.T) {
+	e := startElected(t, 100)
+	e.drain()
+	e.await("the end of the address", func() bool { return !e.held() })
+	if calls := e.read("calls"); calls != "disconnect\n" || e.read("server") != lease("cp1") {
+		t.Errorf("connections were closed by %q, and the Lease is %s", calls, e.read("server"))
+	}
+}
+
+// TestHang: a kube-vip that writes nothing for twice as long as its Lease lasts hangs. A step of the time of day is no
+// such time.
+func TestHang(t *testing.T) {
+	text := renderAgent(testSpec().Registration(), "cp1", netip.MustParseAddr("10.0.0.11"), "eth0")
+	_, shell := withStandIns(t, "-euc", text+`
+date() { command date --date='1 day' "$@"; }
+tell() { if hangs; then echo hangs; else echo lives; fi; }
+sleep 60 &
+child=$!
+clock
+born=$now moved=$now lived=yes
+tell
+tell
+clock() { now=$((moved + 2 * duration)); }
+tell
+kill $child
+`, "agent", "none")
+	if out, err := shell.CombinedOutput(); err != nil || string(out) != "lives\nlives\nhangs\n" {
+		t.Errorf("%s%v", out, err)
 	}
 }
 

@@ -17,6 +17,12 @@ drop() {
 
 alive() { [ -n "$child" ] && kill -0 "$child" 2>/dev/null; }
 
+# clock: sets now, in seconds that no change of the time affects.
+clock() {
+  read -r now _ </proc/uptime
+  now=${now%.*}
+}
+
 # expected: whether the program is the one that the endpoint names.
 expected() {
   if [ -n "$sha256" ] && ! echo "$sha256  $program" | sha256sum --check --status; then
@@ -43,7 +49,8 @@ disconnect() { ss --no-header --kill --tcp state connected src "$source" >/dev/n
 # ended: what follows when kube-vip has ended by itself. One that ends at once is not started again at once.
 ended() {
   echo "<4>kube-vip has ended"
-  if [ $(($(date +%s) - born)) -lt 5 ]; then rest=4; fi
+  clock
+  if [ $((now - born)) -lt 5 ]; then rest=4; fi
   child=''
   rm -f "$run/pid"
 }
