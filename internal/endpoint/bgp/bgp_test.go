@@ -299,6 +299,15 @@ func TestRenderPrograms(t *testing.T) {
 	}
 }
 
+// TestAddressIsTriedAgain: a machine whose network comes later than its unit waits gets the address all the same.
+func TestAddressIsTriedAgain(t *testing.T) {
+	for _, line := range []string{"StartLimitIntervalSec=0\n", "Restart=on-failure\n", "RestartSec=5s\n"} {
+		if unit := renderAddressUnit(); !strings.Contains(unit, line) {
+			t.Errorf("the unit has no %q:\n%s", line, unit)
+		}
+	}
+}
+
 // TestPeersByTarget: a peer that is limited to the targets of its zone has no session with the others.
 func TestPeersByTarget(t *testing.T) {
 	zoneA := endpoint.Peer{Address: "10.0.0.1", ASN: 64513, Targets: []string{"cp1", "cp2"}}

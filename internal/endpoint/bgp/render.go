@@ -159,8 +159,8 @@ func renderAddress(r endpoint.Registration, own netip.Addr) string {
 	})+agent.Address+addressScript)
 }
 
-// renderAddressUnit renders the unit that gives the machine the address at boot. It changes how the
-// machine answers for the address on its network, so /proc/sys is writable.
+// renderAddressUnit renders the unit that gives the machine the address at boot, also if the network is later than
+// address.sh waits. It changes how the machine answers for the address on its network, so /proc/sys is writable.
 func renderAddressUnit() string {
 	section := systemd.UnitSection{
 		Description:   "Address of the Kubernetes control-plane endpoint",
@@ -172,6 +172,8 @@ RemainAfterExit=yes
 RuntimeDirectory=%[1]s
 ExecStart=/bin/sh %[2]s up
 ExecStop=/bin/sh %[2]s down
+Restart=on-failure
+RestartSec=5s
 CapabilityBoundingSet=CAP_NET_ADMIN
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 RestrictRealtime=yes
