@@ -82,8 +82,8 @@ func externalSchema() schema.Attribute {
 				"Each is a program with its arguments, and runs without a shell. It reads one line of JSON from its " +
 				"standard input: `action`, `cluster_id`, `endpoint` (`address`, `port`) and `replica` (`name`, `address`, " +
 				"`port`). It must allow to be repeated, and runs up to three times if it fails; its standard error is in " +
-				"the error. It has the drain timeout and 30 seconds. Default: none. A change registers the " +
-				"replicas again and restarts nothing."),
+				"the error. It has the drain timeout and 30 seconds, and then ends with the programs that it has started. " +
+				"Default: none. A change registers the replicas again and restarts nothing."),
 			"probe_from": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{ipValidator()},
 				MarkdownDescription: "Address of a machine from which the endpoint is probed, if the computer that runs " +

@@ -91,19 +91,23 @@ func (r *Registrar) announcedHook(
 }
 
 func (r *Registrar) attemptHook(ctx context.Context, command []string, input []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.DrainTimeout+hookTimeout)
+	late := fmt.Errorf("it did not end within %s", r.DrainTimeout+hookTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.DrainTimeout+hookTimeout, late)
 	defer cancel()
 	hook := exec.CommandContext(ctx, command[0], command[1:]...)
+	endWithChildren(hook)
 	hook.Stdin = bytes.NewReader(append(input, '\n'))
-	output, errors := &limited{}, &limited{}
-	hook.Stdout, hook.Stderr = output, errors
+	output, complaint := &limited{}, &limited{}
+	hook.Stdout, hook.Stderr = output, complaint
 	hook.WaitDelay = time.Second
 	err := hook.Run()
 	switch {
+	case errors.Is(context.Cause(ctx), late):
+		return nil, late
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("it did not end within %s", r.DrainTimeout+hookTimeout)
-	case err != nil && errors.Len() > 0:
-		return nil, fmt.Errorf("%w: %s", err, problem.Line(errors.String()))
+		return nil, fmt.Errorf("it was interrupted: %w", context.Cause(ctx))
+	case err != nil && complaint.Len() > 0:
+		return nil, fmt.Errorf("%w: %s", err, problem.Line(complaint.String()))
 	}
 	return output.Bytes(), err
 }

@@ -3,9 +3,11 @@ package external
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +94,45 @@ func TestHookFails(t *testing.T) {
 	_, err = r.runHook(ctx, "drain", r.Hooks.Drain, at)
 	if err == nil || time.Since(start) > 10*time.Second {
 		t.Errorf("a hook that hangs ends with %v after %s", err, time.Since(start))
+	}
+}
+
+// TestHookIsEnded: a hook whose time is over, or that is interrupted, ends with the programs that it has started.
+func TestHookIsEnded(t *testing.T) {
+	for want, cause := range map[string]error{
+		"it did not end within 5s":              nil,
+		"it was interrupted: the user ended it": errors.New("the user ended it"),
+	} {
+		r, _ := hooked(t, "sleep 60 >alive & wait")
+		r.DrainTimeout = 5*time.Second - hookTimeout
+		path := filepath.Join(filepath.Dir(r.Hooks.Drain[0]), "alive")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := r.attemptHook(ctx, r.Hooks.Drain, nil)
+			ended <- err
+		}()
+		alive, err := os.Open(path) // when sleep has begun
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer alive.Close()
+		if cause != nil {
+			cancel(cause)
+		}
+		if err := <-ended; err == nil || err.Error() != want {
+			t.Errorf("the hook ends with %v, want %s", err, want)
+		}
+		if err := alive.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := alive.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: a program of the hook goes on: %v", want, err)
+		}
 	}
 }
 
