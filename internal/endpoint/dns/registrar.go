@@ -238,7 +238,8 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 // undoTimeout limits Undrain after a failed drain, whose context may have ended.
 const undoTimeout = time.Minute
 
-// Undrain puts the record of a replica back, if its agent is still there.
+// Undrain lets the agent of a replica add the record again, if it is still there, and adds it at once if the replica is
+// ready.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	t := r.Named(ctx, name)
 	if t.Address == "" {
@@ -246,12 +247,20 @@ func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	}
 	there, err := r.release(ctx, t)
 	if err == nil && there {
-		err = r.list(ctx, t)
+		err = r.relist(ctx, t)
 	}
 	if err != nil {
 		return r.problem("Replica "+name+" not returned to rotation at endpoint "+r.Address, err)
 	}
 	return nil
+}
+
+// relist adds the record of a target that is ready. Its agent adds that of another one when it is.
+func (r *Registrar) relist(ctx context.Context, t targets.Target) error {
+	if r.Probe(ctx, t) != nil {
+		return ctx.Err()
+	}
+	return r.list(ctx, t)
 }
 
 // Deregister removes the agent and the record of a replica. A machine that cannot be reached keeps

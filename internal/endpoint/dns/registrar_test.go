@@ -56,6 +56,17 @@ func TestMovedReplicaIsDrained(t *testing.T) {
 	}
 }
 
+// TestNotReadyIsNotListed: a replica that is not ready gets no record when its drain is undone.
+func TestNotReadyIsNotListed(t *testing.T) {
+	r, zone := withPrimary(t, nil, "10.0.0.12")
+	if err := r.relist(t.Context(), targets.Target{Name: "cp1", Address: "10.0.0.11", Port: 6443}); err != nil {
+		t.Error(err)
+	}
+	if got := addressList(zone.addresses); got != "10.0.0.12" {
+		t.Errorf("the records are %s", got)
+	}
+}
+
 // TestSucceed: the name has no address after the last replica only.
 func TestSucceed(t *testing.T) {
 	leaver := netip.MustParseAddr("10.0.0.11")
