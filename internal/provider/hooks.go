@@ -191,29 +191,25 @@ func (m replicaModel) warnHooks(ctx context.Context, s *session, diags *diag.Dia
 	}
 }
 
-// knowHooks notes the hooks of endpoints of the bundle's cluster for this run. Two kinds of endpoint may have the same
-// address while one takes over, and only an external one has hooks.
+// knowHooks notes the hooks of endpoints of the bundle's cluster for this run. That there are none says nothing: an
+// address alone is accepted too, and the replica's record says whether its endpoint has hooks. Two kinds of endpoint may
+// have the same address while one takes over, and only an external one has hooks.
 func (s *session) knowHooks(
 	ctx context.Context, endpoints []types.Object, bundle *pki.Bundle, diags *diag.Diagnostics,
 ) {
 	if bundle == nil {
 		return
 	}
-	known := map[string]endpoint.Hooks{}
 	for _, object := range endpoints {
 		if object.IsNull() || !elementsKnown(ctx, object) {
 			continue
 		}
 		var model memberEndpointModel
 		diags.Append(object.As(ctx, &model, basetypes.ObjectAsOptions{})...)
-		at, hooks := model.Address.ValueString(), hooksOf(ctx, model.Hooks, diags)
-		if _, listed := known[at]; hooks.Any() || !listed {
-			known[at] = hooks
+		if hooks := hooksOf(ctx, model.Hooks, diags); hooks.Any() {
+			s.registrars.know(endpoint.Registration{
+				Kind: endpoint.External, Address: model.Address.ValueString(), ClusterID: bundle.ClusterID, Hooks: hooks,
+			})
 		}
-	}
-	for at, hooks := range known {
-		s.registrars.know(endpoint.Registration{
-			Kind: endpoint.External, Address: at, ClusterID: bundle.ClusterID, Hooks: hooks,
-		})
 	}
 }

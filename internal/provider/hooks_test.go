@@ -68,6 +68,8 @@ func TestRecordedHooks(t *testing.T) {
 	var diags diag.Diagnostics
 	know := func(objects ...types.Object) { s.knowHooks(t.Context(), objects, bundle, &diags) }
 	expect("not known", endpoint.Hooks{}, true)
+	know(memberEndpoint("api.example.com"))
+	expect("a member names the address alone", endpoint.Hooks{}, true)
 	know(memberEndpoint("other.example.com", "/bin/true"))
 	know(types.ObjectNull(memberEndpoint("").AttributeTypes(t.Context())))
 	expect("those of another endpoint are known", endpoint.Hooks{}, true)
@@ -79,7 +81,9 @@ func TestRecordedHooks(t *testing.T) {
 	know(memberEndpoint("api.example.com", hooks.Drain...), memberEndpoint("api.example.com"))
 	expect("balancers have the same address", hooks, true)
 	know(memberEndpoint("api.example.com"))
-	expect("the configuration has none any more", endpoint.Hooks{}, false)
+	expect("another member names the address alone", hooks, true)
+	s.registrars.know(endpoint.Registration{Kind: endpoint.External, Address: "api.example.com", ClusterID: "abc"})
+	expect("the configuration of a replica has none any more", endpoint.Hooks{}, false)
 	if diags.HasError() {
 		t.Error(diags)
 	}

@@ -191,7 +191,8 @@ func (r *Registrar) requireHooks(name, what string) error {
 		Summary: "Replica " + name + " not " + what + " at endpoint " + r.Address,
 		Cause:   errHooksUnknown.Error(), Err: errHooksUnknown,
 		Next: "set endpoint of kube_etcd_member (or of the action) to the registration of the " +
-			"kube_control_plane_endpoint, or to its address and hooks, then apply again",
+			"kube_control_plane_endpoint, or to its address and hooks, then apply again; if the endpoint has no hooks any " +
+			"more, apply that change first, which registers the replicas without them",
 	}
 }
 
