@@ -192,8 +192,8 @@ func (m replicaModel) warnHooks(ctx context.Context, s *session, diags *diag.Dia
 }
 
 // knowHooks notes the hooks of endpoints of the bundle's cluster for this run. That there are none says nothing: an
-// address alone is accepted too, and the replica's record says whether its endpoint has hooks. Two kinds of endpoint may
-// have the same address while one takes over, and only an external one has hooks.
+// address alone is accepted too, and the replica's record says whether its endpoint has hooks. Two kinds of endpoint
+// may have the same address while one takes over, and only an external one has hooks.
 func (s *session) knowHooks(
 	ctx context.Context, endpoints []types.Object, bundle *pki.Bundle, diags *diag.Diagnostics,
 ) {

@@ -227,8 +227,8 @@ type testSpec struct{ r endpoint.Registration }
 
 func (s testSpec) Registration() endpoint.Registration { return s.r }
 
-// TestUnobservedAgent: a machine whose agent cannot be asked counts as out, and does not leave for that reason. If nobody
-// reaches the machine, what the other machines find counts.
+// TestUnobservedAgent: a machine whose agent cannot be asked counts as out, and does not leave for that reason. If
+// nobody reaches the machine, what the other machines find counts.
 func TestUnobservedAgent(t *testing.T) {
 	pool, err := host.NewPool(host.Config{})
 	if err == nil {

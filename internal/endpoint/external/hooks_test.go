@@ -174,7 +174,8 @@ func TestMayLeaveByStatus(t *testing.T) {
 	in, out, lost, none := outAtBalancer(hookStatus{InRotation: &yes}, true, nil),
 		outAtBalancer(hookStatus{InRotation: &no, Reason: "disabled"}, true, nil),
 		outAtBalancer(hookStatus{}, true, fails), outAtBalancer(hookStatus{}, false, nil)
-	if in != nil || none != nil || !errors.Is(out, errOut) || !errors.Is(lost, targets.ErrUnknown) || !errors.Is(lost, fails) {
+	if in != nil || none != nil || !errors.Is(out, errOut) || !errors.Is(lost, targets.ErrUnknown) ||
+		!errors.Is(lost, fails) {
 		t.Fatalf("%v, %v, %v, %v", in, none, out, lost)
 	}
 	r, _ := hooked(t, "")

@@ -69,8 +69,8 @@ func TestMayLeave(t *testing.T) {
 	}
 }
 
-// TestLeaverIsProbedAgain: a replica whose probe has failed, and that could not leave if it were ready, leaves only when
-// it has failed again and again. What is certain is not asked again.
+// TestLeaverIsProbedAgain: a replica whose probe has failed, and that could not leave if it were ready, leaves only
+// when it has failed again and again. What is certain is not asked again.
 func TestLeaverIsProbedAgain(t *testing.T) {
 	slow, refused := &probeError{errors.New("deadline exceeded")}, &probeError{fmt.Errorf("dial: %w", host.ErrRefused)}
 	drained, unknown := errors.New("it was taken out of rotation"), fmt.Errorf("%w: broken pipe", ErrUnknown)
