@@ -37,7 +37,7 @@ const (
 func (s *Set) MayLeave(
 	ctx context.Context, name string, seen Observed, how Leaving, why func(ctx context.Context, t Target) error,
 ) error {
-	seen, err := settled(ctx, name, seen, how, func(ctx context.Context, t Target) Target {
+	seen, err := confirm(ctx, name, seen, how, func(ctx context.Context, t Target) Target {
 		t.NotReady = s.probeAgain(ctx, t)
 		if t.Ready() {
 			t.NotReady = why(ctx, t)
@@ -91,9 +91,9 @@ func mayLeave(name string, seen Observed, how Leaving) (why string, last bool) {
 	return "", false
 }
 
-// settled returns the targets when the observation of the replica that leaves is certain enough, see doubtful. again
+// confirm returns the targets when the observation of the replica that leaves is certain enough, see doubtful. again
 // observes it again.
-func settled(
+func confirm(
 	ctx context.Context, name string, seen Observed, how Leaving, again func(ctx context.Context, t Target) Target,
 ) (Observed, error) {
 	for tries := 0; tries < probesAgain && doubtful(name, seen, how); tries++ {

@@ -98,12 +98,12 @@ func TestLeaverIsProbedAgain(t *testing.T) {
 			c.leaver.Replica = Replica{Name: "cp1"}
 			seen := Observed{"cp1": c.leaver, "cp2": {Replica: Replica{Name: "cp2"}, NotReady: c.other}}
 			asked := 0
-			settled, err := settled(t.Context(), "cp1", seen, c.how, func(_ context.Context, leaver Target) Target {
+			confirmed, err := confirm(t.Context(), "cp1", seen, c.how, func(_ context.Context, leaver Target) Target {
 				leaver.NotReady = c.answers[asked]
 				asked++
 				return leaver
 			})
-			why, _ := mayLeave("cp1", settled, c.how)
+			why, _ := mayLeave("cp1", confirmed, c.how)
 			if err != nil || asked != c.asked || (why != "") != c.refused {
 				t.Errorf("%s: probed again %d times, %q, %v", name, asked, why, err)
 			}
@@ -112,7 +112,7 @@ func TestLeaverIsProbedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	late := Observed{"cp1": {Replica: Replica{Name: "cp1"}, NotReady: slow}}
-	if _, err := settled(ctx, "cp1", late, ForGood, nil); !errors.Is(err, context.Canceled) {
+	if _, err := confirm(ctx, "cp1", late, ForGood, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after an interruption: %v", err)
 	}
 }
