@@ -28,11 +28,17 @@ var sharedFiles = []string{
 }
 
 // readBy are the files that only one component reads.
-var readBy = map[string]string{
-	component.EncryptionConfigPath:  release.APIServer,
-	component.ControllerManagerConf: release.ControllerManager,
-	component.SchedulerConf:         release.Scheduler,
-}
+var readBy = func() map[string]string {
+	by := map[string]string{
+		component.EncryptionConfigPath:  release.APIServer,
+		component.ControllerManagerConf: release.ControllerManager,
+		component.SchedulerConf:         release.Scheduler,
+	}
+	for _, file := range component.SettingPaths() {
+		by[file] = release.APIServer
+	}
+	return by
+}()
 
 // inheritedInputs are the files whose change restarts an inherited component.
 func inheritedInputs(c component.Component) []string {

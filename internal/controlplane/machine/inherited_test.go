@@ -128,3 +128,30 @@ func TestTakesOverOtherEncryption(t *testing.T) {
 		}
 	}
 }
+
+// TestInheritedStartNote: a setting of the API server that has changed since the takeover is nothing that the other
+// inherited components have read.
+func TestInheritedStartNote(t *testing.T) {
+	report := ""
+	for _, name := range release.Components() {
+		text, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report += "pod\tcontainer\t" + name + "\t" + strings.Repeat("ab", 32) + "\tRUNNING\t7\t\nreplica\t" + name +
+			"\tplaced\nreplica\t" + name + "\tinherited\t" + base64.StdEncoding.EncodeToString(text) + "\n"
+	}
+	for _, file := range component.SettingPaths() {
+		f := Interpret(host.Facts{
+			Output: "pod\truntime\tctr\npod\tkubelet\tactive\n" + report,
+			Files:  map[string]host.FileState{file: {SHA256: "now"}, component.CACert: {SHA256: "ca"}},
+		})
+		f.Record.Inherited = map[string]string{file: "before", component.CACert: "ca"}
+		for _, name := range release.Components() {
+			err := StaleProcess(f, []string{name})
+			if (err != nil) != (name == release.APIServer) {
+				t.Errorf("%s of %s: %v", file, name, err)
+			}
+		}
+	}
+}
