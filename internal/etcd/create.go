@@ -20,7 +20,7 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	defer cl.countJoining(s.PeerURL(), -1)
 	cl.creating(s.Name)
 	var status Status
-	err := checkPatch(s)
+	err := checkPod(s)
 	if err == nil {
 		err = cl.takeVolume(ctx, s)
 	}
@@ -34,15 +34,18 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	return status, err
 }
 
-// checkPatch returns an error before the first change if the manifest cannot have the patch.
-func checkPatch(s Spec) error {
-	err := s.CheckPatch()
+// checkPod returns an error before the first change if the manifest cannot have the image or the patch.
+func checkPod(s Spec) error {
+	attribute, err := "image", s.CheckImage()
+	if err == nil {
+		attribute, err = "patch", s.CheckPatch()
+	}
 	if err == nil {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "Invalid patch", Attribute: "patch", Host: s.Label(), Cause: err.Error(), Unchanged: problem.Nothing,
-		Next: "correct the patch, then apply again", Err: err,
+		Summary: "Invalid " + attribute, Attribute: attribute, Host: s.Label(), Cause: err.Error(),
+		Unchanged: problem.Nothing, Next: "correct the " + attribute + ", then apply again", Err: err,
 	}
 }
 

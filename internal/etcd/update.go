@@ -28,7 +28,7 @@ func replaced(s Spec, f machine.Observed, v *membership.View) bool {
 // does not reload.
 func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
-	if err := checkPatch(s); err != nil {
+	if err := checkPod(s); err != nil {
 		return Status{}, err
 	}
 	if err := cl.takeVolume(ctx, s); err != nil {

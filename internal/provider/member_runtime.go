@@ -31,8 +31,9 @@ func imageSchema() schema.StringAttribute {
 		Optional:   true,
 		Validators: []validator.String{checked("image", machine.ValidateImage)},
 		MarkdownDescription: "Image of etcd for `runtime = \"static_pod\"`, with a tag or a digest. Its etcd must be of " +
-			"`version`. Default: kubeadm's, such as `" + machine.DefaultImage("3.6.16") + "`. The machine pulls it before " +
-			"anything is stopped, unless it has it. A change restarts the members one at a time, the leader last.",
+			"`version`: a tag that names another one is refused. Default: kubeadm's, such as `" +
+			machine.DefaultImage("3.6.16") + "`. The machine pulls it before anything is stopped, unless it has it. A change " +
+			"restarts the members one at a time, the leader last.",
 	}
 }
 
@@ -71,6 +72,11 @@ func (m etcdMemberModel) validateRuntime(diags *diag.Diagnostics) {
 				`patch is used by runtime = "static_pod" only.`+"\nNext step: omit patch, or set runtime.")
 		}
 		return
+	}
+	spec := machine.Spec{Runtime: machine.StaticPod, Version: m.Version.ValueString(), Image: m.Image.ValueString()}
+	if err := spec.CheckImage(); err != nil && !m.Version.IsUnknown() {
+		diags.AddAttributeError(path.Root("image"), "Image of another version",
+			err.Error()+"\nNext step: change image and version together, or omit image.")
 	}
 	for name, v := range map[string]attr.Value{
 		"volume": m.Volume, "restore": m.Restore, "resources": m.Resources, "archived_data_dir": m.Archived,

@@ -31,12 +31,25 @@ func TestValidateRuntime(t *testing.T) {
 		model etcdMemberModel
 		want  string
 	}{
-		"a unit":                 {etcdMemberModel{Volume: object, Liveness: types.BoolValue(true)}, ""},
-		"a unit, in words":       {etcdMemberModel{Runtime: types.StringValue("systemd")}, ""},
-		"not known yet":          {etcdMemberModel{Runtime: types.StringUnknown(), Image: types.StringValue("a:1")}, ""},
-		"a unit with a patch":    {etcdMemberModel{Patch: types.StringValue("{}")}, "patch is used by runtime"},
-		"a unit with an image":   {etcdMemberModel{Image: types.StringValue("a:1")}, "image is used by runtime"},
-		"a pod":                  {etcdMemberModel{Runtime: pod, Image: types.StringValue("a:1"), Volume: none}, ""},
+		"a unit":               {etcdMemberModel{Volume: object, Liveness: types.BoolValue(true)}, ""},
+		"a unit, in words":     {etcdMemberModel{Runtime: types.StringValue("systemd")}, ""},
+		"not known yet":        {etcdMemberModel{Runtime: types.StringUnknown(), Image: types.StringValue("a:1")}, ""},
+		"a unit with a patch":  {etcdMemberModel{Patch: types.StringValue("{}")}, "patch is used by runtime"},
+		"a unit with an image": {etcdMemberModel{Image: types.StringValue("a:1")}, "image is used by runtime"},
+		"a pod":                {etcdMemberModel{Runtime: pod, Image: types.StringValue("a:1"), Volume: none}, ""},
+		"a pod, image of another version": {
+			etcdMemberModel{Runtime: pod, Version: types.StringValue("3.6.16"), Image: types.StringValue("r/etcd:3.7.0-0")},
+			`image "r/etcd:3.7.0-0" is of etcd 3.7.0, and version is 3.6.16`,
+		},
+		"a pod, image of the version": {
+			etcdMemberModel{Runtime: pod, Version: types.StringValue("3.6.16"), Image: types.StringValue("r/etcd:3.6.16-0")}, "",
+		},
+		"a pod, version not known yet": {
+			etcdMemberModel{Runtime: pod, Version: types.StringUnknown(), Image: types.StringValue("r/etcd:3.7.0-0")}, "",
+		},
+		"a pod, image not known yet": {
+			etcdMemberModel{Runtime: pod, Version: types.StringValue("3.6.16"), Image: types.StringUnknown()}, "",
+		},
 		"a pod, not known yet":   {etcdMemberModel{Runtime: pod, Restore: types.ObjectUnknown(nil)}, ""},
 		"a pod with a volume":    {etcdMemberModel{Runtime: pod, Volume: object}, "volume is not supported"},
 		"a pod with a restore":   {etcdMemberModel{Runtime: pod, Restore: object}, "restore is not supported"},

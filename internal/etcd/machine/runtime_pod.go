@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -62,6 +63,16 @@ func (s Spec) CheckPatch() error {
 		return nil
 	}
 	return s.pod().ValidatePatch(s.Patch)
+}
+
+// CheckImage returns why the pod of s cannot have its image: its tag names another version of etcd, which the rules for
+// upgrades would not see. An image whose tag names no version may have any.
+func (s Spec) CheckImage() error {
+	version := versionOfImage(s.Image)
+	if _, _, err := release.Parse(version); s.Runtime != StaticPod || err != nil || version == s.Version {
+		return nil
+	}
+	return fmt.Errorf("image %q is of etcd %s, and version is %s", s.Image, version, s.Version)
 }
 
 // ContainerImage returns the image of the member.

@@ -261,3 +261,34 @@ func TestValidateImage(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckImage: the tag of an image must not name another version than the one that the upgrade rules see. What names
+// none is left to the user.
+func TestCheckImage(t *testing.T) {
+	const digest = "@sha256:0123"
+	for image, ok := range map[string]bool{
+		"":                                      true,
+		"registry.k8s.io/etcd:3.6.16-0":         true,
+		"quay.io/coreos/etcd:v3.6.16":           true,
+		"example.com:5000/etcd" + digest:        true,
+		"example.com:5000/etcd:stable":          true,
+		"example.com/etcd:3.7":                  true,
+		"example.com/etcd:1.0.4":                true,
+		"example.com/etcd:3.6.16-0" + digest:    true,
+		"registry.k8s.io/etcd:3.6.17-0":         false,
+		"quay.io/coreos/etcd:v3.7.0":            false,
+		"example.com:5000/etcd:3.5.35-0":        false,
+		"example.com:5000/etcd:3.5.35" + digest: false,
+		"example.com/etcd:3.6.15-debian-12-r1":  false,
+		"registry.k8s.io/etcd:3.6.160-0":        false,
+	} {
+		s := Spec{Version: "3.6.16", Image: image, Runtime: StaticPod}
+		if err := s.CheckImage(); (err == nil) != ok {
+			t.Errorf("%q: %v", image, err)
+		}
+		s.Runtime = Systemd
+		if err := s.CheckImage(); err != nil {
+			t.Errorf("%q of a unit: %v", image, err)
+		}
+	}
+}
