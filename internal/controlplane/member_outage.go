@@ -41,9 +41,12 @@ func (o *Outage) Open() (end func()) {
 // Otherwise its API server would fail every request in the meantime, on connections that
 // clients keep. A replica with other members stays, and so does a replica that does not serve.
 // An unreachable machine does not prevent the change; an API server whose readiness is unknown
-// does.
+// does. An API server of kubeadm that is not taken over cannot be drained, so one that serves prevents the change.
 func (o *Outage) Begins(ctx context.Context) error {
 	s, state, err := o.member.dependentReplica(ctx)
+	if err == nil && state.kubeadms != nil {
+		return spareKubeadms(ctx, *state.kubeadms)
+	}
 	if s == nil || err != nil || !state.running {
 		return err
 	}
@@ -61,6 +64,20 @@ func (o *Outage) Begins(ctx context.Context) error {
 	o.pause(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
 	return stopForReturn(lock.context(ctx), *s)
+}
+
+// spareKubeadms returns an error if a replica of kubeadm serves. One whose readiness is unknown is not known to serve.
+func spareKubeadms(ctx context.Context, s Spec) error {
+	if serving, err := checkServing(ctx, s); err != nil || !serving {
+		return nil //nolint:nilerr // see above
+	}
+	return &problem.Problem{
+		Summary: "etcd member not stopped", Host: s.Host.Address(), Unchanged: problem.Nothing,
+		Cause: "it is the only member of the API server on its machine, which serves, and is one of kubeadm that is not " +
+			"taken over: nothing drains it",
+		Next: "import the replica of the machine too (kube_control_plane_replica), and apply with what the member has now; " +
+			"then apply this change.",
+	}
 }
 
 // stopForReturn stops the components until startAndRegister starts them again. The mark lets any

@@ -1,16 +1,19 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/pod"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -42,6 +45,8 @@ type stackedStatus struct {
 	running bool // its API server runs
 	orphan  bool // its only etcd member is on the same machine and does not run
 	absent  bool // the machine is reachable and has no replica
+	// kubeadms is a replica of kubeadm that runs, is not taken over, and has no other member; nil if there is none.
+	kubeadms *Spec
 }
 
 // recoveryTimeout is how long an API server may take to reconnect to its member by itself. The
@@ -104,6 +109,9 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	_, state.paused = facts.Files[by.PausedPath()]
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		state.absent = err == nil && r.ClusterID == "" && !machine.Interpret(facts).HasForeignAPIServer()
+		if err == nil && r.ClusterID == "" {
+			state.kubeadms = b.kubeadms(facts)
+		}
 		return nil, state, nil
 	}
 	_, pod := facts.Files[machine.EtcdManifest] // the kubelet runs the member
@@ -120,6 +128,25 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 		},
 		Host: b.Host, Registrar: registrar,
 	}, state, nil
+}
+
+// kubeadms returns stackedStatus.kubeadms for a machine without a record.
+func (b StackedMember) kubeadms(facts host.Facts) *Spec {
+	now := pod.Read(facts.Output, release.APIServer)
+	if now.Inherited == nil || now.Unit.Active != "active" {
+		return nil
+	}
+	flags := now.Inherited.Flags
+	if at := flags["etcd-servers"]; at != b.EtcdURL && !component.IsLoopbackURL(at) {
+		return nil
+	}
+	port, err := strconv.Atoi(cmp.Or(flags["secure-port"], strconv.Itoa(component.DefaultPort)))
+	if err != nil {
+		return nil
+	}
+	return &Spec{Host: b.Host, Replica: component.Replica{
+		Address: b.Host.Address(), Bundle: b.Bundle, Port: port, Runtime: component.StaticPod,
+	}}
 }
 
 // allOnMachine reports whether all client URLs are on one machine.
