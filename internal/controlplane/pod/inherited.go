@@ -88,6 +88,12 @@ func RepositoryOf(p staticpod.Inherited) string {
 // Lost describes what of a manifest of kubeadm a definition of the provider cannot have.
 func Lost(p staticpod.Inherited) []string {
 	words := slices.Clone(p.Other)
+	mounts := map[string]int{}
+	for _, m := range foreign(p) {
+		if mounts[m.Name]++; mounts[m.Name] == 2 {
+			words = append(words, "the volume "+problem.Quote(m.Name)+", which is mounted more than once")
+		}
+	}
 	if err := component.ValidateVolumes(VolumesOf(p)); err != nil {
 		words = append(words, err.Error())
 	}
@@ -95,13 +101,16 @@ func Lost(p staticpod.Inherited) []string {
 }
 
 // VolumesOf returns the volumes that kubeadm was told to add; nil if there are none.
-func VolumesOf(p staticpod.Inherited) map[string]component.Volume {
+func VolumesOf(p staticpod.Inherited) map[string]component.Volume { return volumesIn(foreign(p)) }
+
+// foreign returns the mounts that neither kubeadm nor the provider gives a component.
+func foreign(p staticpod.Inherited) []staticpod.Mount {
 	known := append(slices.Clone(staticpod.Trusted), component.PKIDir, component.ControllerManagerConf,
 		component.SchedulerConf)
 	if p.Name == release.ControllerManager {
 		known = append(known, flexVolumes)
 	}
-	return volumesIn(p.Foreign(known...))
+	return p.Foreign(known...)
 }
 
 // flexVolumes is what kubeadm mounts for plugins of the long deprecated kind FlexVolume.

@@ -66,3 +66,30 @@ func TestExtraVolumes(t *testing.T) {
 		t.Error("a name that Kubernetes refuses")
 	}
 }
+
+// TestLostMounts: a volume that is mounted twice cannot be carried, because it has one mount_path. Of one that the
+// provider mounts too, the other mount can.
+func TestLostMounts(t *testing.T) {
+	twice := []staticpod.Mount{
+		{Name: "extra", Path: "/srv/extra", At: "/srv/a"}, {Name: "extra", Path: "/srv/extra", At: "/srv/b"},
+	}
+	for name, c := range map[string]struct {
+		mounts []staticpod.Mount
+		want   []string
+	}{
+		"once":  {twice[:1], nil},
+		"twice": {twice, []string{`the volume "extra", which is mounted more than once`}},
+		"thrice": {
+			append(twice, staticpod.Mount{Name: "extra", Path: "/srv/extra"}),
+			[]string{`the volume "extra", which is mounted more than once`},
+		},
+		"the provider's too": {[]staticpod.Mount{
+			{Name: "k8s-certs", Path: component.PKIDir}, {Name: "k8s-certs", Path: component.PKIDir, At: "/srv/pki"},
+		}, nil},
+	} {
+		got := Lost(staticpod.Inherited{Name: release.APIServer, Mounts: c.mounts})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
