@@ -1,9 +1,13 @@
 package pod
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
@@ -21,9 +25,7 @@ func addVolumes(own []staticpod.Mount, volumes map[string]component.Volume) []st
 		at[v.MountPath] = true
 	}
 	for _, m := range own {
-		if _, taken := volumes[m.Name]; taken {
-			m.Name += ownSuffix
-		}
+		m.Name = ownName(m, own, volumes)
 		if !at[m.Path] {
 			all = append(all, m)
 		}
@@ -37,6 +39,25 @@ func addVolumes(own []staticpod.Mount, volumes map[string]component.Volume) []st
 		all = append(all, m)
 	}
 	return all
+}
+
+// ownName returns the name of a mount of the provider. One that is no DNS label, or that another volume has, is made of
+// the digest of the path instead.
+func ownName(m staticpod.Mount, own []staticpod.Mount, volumes map[string]component.Volume) string {
+	name := m.Name
+	if _, taken := volumes[name]; taken {
+		name += ownSuffix
+	}
+	_, taken := volumes[name]
+	for _, other := range own { // of two files, the first one keeps the name
+		first := m.Type == "File" && (other.Type != "File" || other.Path < m.Path)
+		taken = taken || other.Name == m.Name && first
+	}
+	if taken || len(validation.IsDNS1123Label(name)) > 0 {
+		digest := sha256.Sum256([]byte(m.Path))
+		return fmt.Sprintf("file-%x", digest[:5])
+	}
+	return name
 }
 
 // volumesOf returns the mounts with the given names as volumes; nil if there are none.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/staticpod"
@@ -90,6 +92,42 @@ func TestLostMounts(t *testing.T) {
 		got := Lost(staticpod.Inherited{Name: release.APIServer, Mounts: c.mounts})
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestMountNames: a mount of a file has its name if that is a DNS label that no other mount has.
+func TestMountNames(t *testing.T) {
+	long := strings.Repeat("l", 60) + ".conf"
+	volumes := map[string]component.Volume{
+		"files": {HostPath: "/srv/a", MountPath: "/srv/a"}, "files-own": {HostPath: "/srv/b", MountPath: "/srv/b"},
+		"taken-conf": {HostPath: "/srv/c", MountPath: "/srv/c"},
+	}
+	at := func(names ...string) string {
+		var all []string
+		for _, name := range names {
+			all = append(all, component.KubernetesDir+"/"+name)
+		}
+		return strings.Join(all, ",")
+	}
+	c := component.Component{Name: release.APIServer, Volumes: volumes, Flags: map[string]string{
+		"some-file": at("a.conf", "a-conf", "ca-certs", "Upper.conf", "under_score.conf", ".hidden", long, "taken.conf",
+			"files/mine"),
+	}}
+	got, names := map[string]string{}, map[string]bool{}
+	for _, m := range mounts(c) {
+		if names[m.Name] || len(validation.IsDNS1123Label(m.Name)) > 0 {
+			t.Errorf("%s is mounted as %q", m.Path, m.Name)
+		}
+		names[m.Name], got[m.Path] = true, m.Name
+	}
+	for file, want := range map[string]string{
+		at("a-conf"): "a-conf", at("a.conf"): "file-f50ee026e3", at("ca-certs"): "file-0b7a9cd6d8", trusted: "ca-certs",
+		at("Upper.conf"): "file-", at("under_score.conf"): "file-", at(".hidden"): "file-", at(long): "file-",
+		at("taken.conf"): "taken-conf-own", at("files"): "file-", "/srv/a": "files", "/srv/b": "files-own",
+	} {
+		if name := got[file]; name != want && (want != "file-" || !strings.HasPrefix(name, want) || len(name) != 15) {
+			t.Errorf("%s is mounted as %q, want %q", file, name, want)
 		}
 	}
 }
