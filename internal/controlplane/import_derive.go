@@ -14,6 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/timer"
 )
@@ -29,8 +30,7 @@ func deriveImport(
 		flags[name] = definition.Flags
 	}
 	out := Imported{
-		ManageKubelet: r.Runtime == component.StaticPod && files[kubelet.DropIn].Content != "",
-		ClusterID:     r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
+		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: configured.EarlyRenewal, Settings: configured.Settings,
 		EtcdURLs:     splitList(flags[release.APIServer]["etcd-servers"]),
 		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),
@@ -40,6 +40,12 @@ func deriveImport(
 			configured.ExtraArgs[release.APIServer][component.KubeletCAFlag] == "",
 	}
 	out.Runtime = r.Runtime
+	switch {
+	case configured.ManageKubelet != nil:
+		out.ManageKubelet = *configured.ManageKubelet
+	case r.Runtime == component.StaticPod:
+		out.ManageKubelet = files[kubelet.DropIn].Content != "" && !node.Recorded(files)
+	}
 	if at := definitions[release.APIServer].ImageRepository; at != component.DefaultImageRepository {
 		out.ImageRepository = at
 	}

@@ -10,10 +10,13 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/kubelet"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/runtime"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/node"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -32,7 +35,8 @@ func machineOf(t *testing.T, s Spec) host.Facts {
 		files[file.Path] = host.FileState{Content: string(file.Content)}
 	}
 	for _, c := range component.Of(s.Replica) {
-		files[unit.Path(c.Name)] = host.FileState{Content: string(unit.File(c).Content)}
+		definition := runtime.Of(s.Replica).Definition(c)
+		files[definition.Path] = host.FileState{Content: string(definition.Content)}
 	}
 	return host.Facts{Files: files, Dirs: map[string][]string{}}
 }
@@ -154,6 +158,49 @@ func TestImportReadsBack(t *testing.T) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
 			}
 		})
+	}
+}
+
+// TestImportManageKubelet: the record says whether the kubelet follows. Without it, the drop-in of the kubelet says so,
+// unless it came with a kubelet that the provider has installed.
+func TestImportManageKubelet(t *testing.T) {
+	query := machine.ImportQuery()
+	if !slices.Contains(query.Files, node.RecordPath) || !slices.Contains(query.Contents, kubelet.DropIn) {
+		t.Error("the machine is not asked")
+	}
+	for name, c := range map[string]struct {
+		recorded, older, placed, installed bool
+		want                               bool
+	}{
+		"manages":                             {recorded: true, placed: true, want: true},
+		"manages, installed":                  {recorded: true, placed: true, installed: true, want: true},
+		"manages, the drop-in was removed":    {recorded: true, want: true},
+		"installed":                           {placed: true, installed: true},
+		"has managed":                         {placed: true},
+		"does not manage":                     {},
+		"without its record":                  {older: true, placed: true, want: true},
+		"installed, without its record":       {older: true, placed: true, installed: true},
+		"does not manage, without its record": {older: true},
+	} {
+		s := testSpec(t)
+		s.Registration, s.Runtime = json.RawMessage(`{"address":"10.0.0.100"}`), component.StaticPod
+		s.ManageKubelet = c.recorded
+		facts := machineOf(t, s)
+		if c.older {
+			r := machine.NewRecord(s.Replica, nil)
+			r.Configured = nil
+			facts.Files[machine.RecordPath] = host.FileState{Content: string(r.File().Content)}
+		}
+		if c.placed {
+			facts.Files[kubelet.DropIn] = host.FileState{Content: string(kubelet.File(s.Version).Content)}
+		}
+		if c.installed {
+			facts.Files[node.RecordPath] = host.FileState{}
+		}
+		got, err := imported(s.Host, facts, EndpointReader{At: endpointIn})
+		if err != nil || got.ManageKubelet != c.want {
+			t.Errorf("%s: %v, %v", name, got.ManageKubelet, err)
+		}
 	}
 }
 

@@ -134,7 +134,8 @@ func ImportQuery() host.Query {
 	q := host.Query{
 		Contents: slices.Concat(component.SettingPaths(), FactsPaths,
 			[]string{RecordPath, FilesListPath, component.APIServerCert, LivenessTimerPath, kubelet.DropIn}),
-		Dirs: []string{ManifestDir},
+		Files: []string{node.RecordPath},
+		Dirs:  []string{ManifestDir},
 		// A replica of kubeadm has no record.
 		Script: plainKubeconfigScript(),
 	}

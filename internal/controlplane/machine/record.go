@@ -51,14 +51,21 @@ type Configured struct {
 	PodCIDRs     []string                     `json:"pod_cidrs"`
 	EarlyRenewal time.Duration                `json:"early_renewal"`
 	Settings     json.RawMessage              `json:"settings,omitempty"` // Spec.Settings
+	// ManageKubelet is that of static pods. The machine alone does not say it: a kubelet that has followed, or that was
+	// installed, keeps its drop-in.
+	ManageKubelet *bool `json:"manage_kubelet,omitempty"`
 }
 
 func configuredOf(s component.Replica) *Configured {
 	names := slices.Clone(s.ExtraSANs)
 	slices.Sort(names)
-	return &Configured{
+	c := Configured{
 		ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
 	}
+	if s.Runtime == component.StaticPod {
+		c.ManageKubelet = &s.ManageKubelet
+	}
+	return &c
 }
 
 // IsComplete reports whether r contains what an import of s needs. If it does not, that is
