@@ -39,7 +39,7 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 	return status, err
 }
 
-// withReplica returns the failure of a step that follows the creation of a replica: that changed something.
+// withReplica returns the failure of a step that follows the creation or a change of a replica: that changed something.
 func withReplica(err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) && p.Unchanged == problem.Nothing {

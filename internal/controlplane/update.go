@@ -27,6 +27,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	status, err := r.stages(held.Context(ctx), s)
 	if err == nil {
 		status, err = r.followKubelet(held.Context(ctx), s, status)
+		err = withReplica(err)
 	}
 	if err == nil {
 		r.inProgress.forget(s)
