@@ -35,7 +35,8 @@ type NodeBootstrapStatus struct {
 // existing is an object as wanted and as it is.
 type existing struct {
 	wanted   nodebootstrap.Object
-	unwanted bool           // of earlier settings
+	unwanted bool           // of earlier settings, or of kubeadm
+	deleted  bool           // by an apply: it is there, unwanted, and the provider's alone or adopted
 	current  map[string]any // nil if there is none
 	owned    bool
 	others   []string
@@ -62,6 +63,7 @@ func observeObjects(ctx context.Context, api objectsAPI, s nodebootstrap.Setting
 		if current != nil {
 			e.owned, e.others = nodebootstrap.Owners(current)
 			e.wanted, e.unkept = s.Adopted(object, current)
+			e.deleted = e.unwanted && (s.Adopt || e.ownedAlone())
 		}
 		out = append(out, e)
 	}
@@ -91,7 +93,7 @@ func objectDrift(current []existing) []string {
 	var out []string
 	for _, e := range current {
 		if e.unwanted {
-			if e.ownedAlone() {
+			if e.deleted {
 				out = append(out, e.wanted.Label()+" exists, but is not wanted")
 			}
 			continue
@@ -159,7 +161,7 @@ func (r *Replicas) ApplyNodeBootstrap(ctx context.Context, s NodeBootstrap) (Nod
 // then is not taken over. The role of a binding cannot be changed, so a binding to another role is replaced.
 func applyObject(ctx context.Context, api objectsAPI, e existing) error {
 	switch {
-	case e.unwanted && !e.ownedAlone(), !e.unwanted && e.owned && len(e.wanted.Differences(e.current)) == 0:
+	case e.unwanted && !e.deleted, !e.unwanted && e.owned && len(e.wanted.Differences(e.current)) == 0:
 		return nil
 	case e.unwanted:
 		problem.Progress(ctx, "deleting %s", e.wanted.Label())

@@ -187,3 +187,59 @@ func TestAdoptedConfiguration(t *testing.T) {
 		t.Errorf("a text that cannot be kept is the drift %v", drift)
 	}
 }
+
+// TestAdoptedDiscovery: what lets everybody read cluster-info is deleted when workers get a file, also if kubeadm has
+// created it, with adopt. Without that, or in a destroy, what others manage stays.
+func TestAdoptedDiscovery(t *testing.T) {
+	for name, c := range map[string]struct {
+		managers       []string
+		adopt, deletes bool
+	}{
+		"the provider's":       {[]string{nodebootstrap.FieldManager}, false, true},
+		"kubeadm's":            {[]string{"kubeadm"}, false, false},
+		"kubeadm's, adopted":   {[]string{"kubeadm"}, true, true},
+		"of both":              {[]string{"kubeadm", nodebootstrap.FieldManager}, false, false},
+		"of both, adopted":     {[]string{"kubeadm", nodebootstrap.FieldManager}, true, true},
+		"there is none, adopt": {nil, true, false},
+	} {
+		settings, s, _ := joined(t)
+		settings.DiscoveryByFile, settings.Adopt = true, c.adopt
+		left := nodebootstrap.Unwanted(settings)
+		for _, o := range left {
+			s.put(o, "")
+			var fields []any
+			for _, manager := range c.managers {
+				fields = append(fields, map[string]any{
+					"manager": manager, "fieldsV1": map[string]any{"f:data": map[string]any{}},
+				})
+			}
+			metadata, _ := s.all[o.Label()]["metadata"].(map[string]any)
+			if metadata["managedFields"] = fields; fields == nil {
+				delete(s.all, o.Label())
+			}
+		}
+		want := 0
+		if c.deletes {
+			want = len(left)
+		}
+		current := observedIn(t, s, settings)
+		if drift := objectDrift(current); len(drift) != want {
+			t.Errorf("%s: drift %q", name, drift)
+		}
+		after, err := applyObjects(t.Context(), s, settings, current)
+		if err != nil || len(s.deleted) != want || len(objectDrift(after)) > 0 {
+			t.Errorf("%s: deleted %q, drift %q: %v", name, s.deleted, objectDrift(after), err)
+		}
+	}
+	settings, s, _ := joined(t)
+	settings.DiscoveryByFile, settings.Adopt = true, true
+	for _, o := range nodebootstrap.Unwanted(settings) {
+		s.put(o, "kubeadm")
+	}
+	_, err := deleteObjects(t.Context(), s, observedIn(t, s, settings), func() bool { return false })
+	if err != nil || slices.ContainsFunc(s.deleted, func(label string) bool {
+		return strings.Contains(label, "bootstrap-signer-clusterinfo")
+	}) {
+		t.Errorf("a destroy deletes %q: %v", s.deleted, err)
+	}
+}

@@ -46,7 +46,7 @@ func nodeBootstrapSchema(ctx context.Context) schema.Schema {
 			"--discovery-file`) instead of reading `cluster-info` from the API server without credentials. " +
 			"With `false`, every replica must have `" + nodebootstrap.ClusterInfoPath + "` in " +
 			"`authentication.anonymous_paths`. Default `false`. A change creates or deletes the role that allows everybody to " +
-			"read `cluster-info`.",
+			"read `cluster-info`. That of somebody else, such as kubeadm, is deleted with `adopt` only.",
 	}
 	attributes["adopt"] = schema.BoolAttribute{
 		Optional: true, Computed: true, Default: booldefault.StaticBool(false),
