@@ -57,8 +57,9 @@ func drillIn(t *testing.T, dir, identity, environment string) *exec.Cmd {
 	}
 	vars := host.Assignments(map[string]string{
 		"root": filepath.Join(dir, "archive"), "run": filepath.Join(dir, "run"), "kind": "bucket", "snapshot": "",
-		"commands": "", "environment": environment, "config": filepath.Join(dir, "config"), "data": filepath.Join(dir, "data"),
-		"reserve": "0", "memory_min": "0", "first_port": "36443", "limit": "3600", "tools": "/none",
+		"commands": "", "environment": environment, "config": filepath.Join(dir, "config"),
+		"data": filepath.Join(dir, "data"), "reserve": "0", "memory_min": "0", "first_port": "36443", "limit": "3600",
+		"tools": "/none",
 	})
 	command := exec.CommandContext(t.Context(), "sh", "-euc",
 		string(vars+machine.DrillFunctions+machine.RestoreFunctions+startScript))

@@ -190,8 +190,8 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 	return seed, err
 }
 
-// identified returns the member with the content of its restore's file identified. If the file cannot be read, it has no
-// identity, so nothing is staged of it; stage reports why.
+// identified returns the member with the content of its restore's file identified. If the file cannot be read, it has
+// no identity, so nothing is staged of it; stage reports why.
 func identified(s Spec) Spec {
 	if s.Restore.File == "" {
 		return s

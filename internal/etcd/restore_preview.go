@@ -81,8 +81,8 @@ func (cl *cluster) stagedOn(ctx context.Context, s Spec, o observation) (m machi
 // previewSource describes the snapshot, if it can be found without changing anything.
 func (cl *cluster) previewSource(ctx context.Context, s Spec, o observation, survivors []survivor) []string {
 	if m, there := cl.stagedOn(ctx, s, o); there {
-		return []string{"An earlier apply has already made its data on " + m.Label() + ", which is used again. If the source " +
-			"has another snapshot by now, set another id to use it."}
+		return []string{"An earlier apply has already made its data on " + m.Label() + ", which is used again. If the " +
+			"source has another snapshot by now, set another id to use it."}
 	}
 	switch r := s.Restore; {
 	case r.Member != "":

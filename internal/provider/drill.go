@@ -69,8 +69,8 @@ func (m drillModel) validateDrill(diags *diag.Diagnostics) {
 	case set(m.Snapshot) && set(m.Fetch):
 		refuse("fetch", "snapshot and fetch exclude each other: the drill restores one snapshot")
 	case set(m.EnvironmentFile) && !set(m.Fetch) && !m.Fetch.IsUnknown():
-		refuse("environment_file", "environment_file is for fetch, which is not set: a snapshot in the bucket is fetched with "+
-			"the snapshots.environment_file of the member")
+		refuse("environment_file", "environment_file is for fetch, which is not set: a snapshot in the bucket is fetched "+
+			"with the snapshots.environment_file of the member")
 	case set(m.IdentityFile) && (set(m.Snapshot) || set(m.Fetch)):
 		refuse("identity_file", "identity_file is for the bucket of the member: snapshot and fetch bring what is not "+
 			"encrypted")
