@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -330,7 +331,18 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a machine.Actio
 	if a.Verb == machine.SaveSnapshot {
 		return m.snapshot(a)
 	}
-	return host.Applied{}, m.do(a)
+	return host.Applied{}, errors.Join(m.do(a), m.dropStaged(string(a.Timers)))
+}
+
+var dropped = regexp.MustCompile(`(?s)data=(/[a-z0-9/]+)\n.*/restoring`)
+
+// dropStaged removes what restores have staged if a script does.
+func (m *testMachine) dropStaged(script string) error {
+	data := dropped.FindStringSubmatch(script)
+	if data == nil {
+		return nil
+	}
+	return os.RemoveAll(m.at(layout.ArchiveRoot(data[1])) + "/restoring")
 }
 
 // snapshot saves the database and prints what the script prints.

@@ -42,7 +42,7 @@ func TestRetiredForRestore(t *testing.T) {
 
 	// When the restore is done, only the machines of peers say it, until their members join.
 	seed.Peers = map[string]*host.Host{"cp1": specs["cp1"].Host, "cp2": specs["cp2"].Host}
-	if err := cl.forgetRetired(t.Context(), seed, cl.observeAll(t.Context(), seed)); err != nil {
+	if err := cl.forgetRetired(t.Context(), seed); err != nil {
 		t.Fatal(err)
 	}
 	s = cl.observeCluster(t.Context(), seed)

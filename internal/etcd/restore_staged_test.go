@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,12 +79,7 @@ func TestStagedForAnotherFile(t *testing.T) {
 
 	// Of a restore on another machine that was given up.
 	other := f.machine("cp2").at(layout.ArchiveRoot(layout.DefaultDataDir)) + "/restoring"
-	for _, dir := range []string{other, other + ".part"} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(other+"/key", nil, 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(other, 0o700), os.WriteFile(other+"/key", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	f.mustUpdate("restore")

@@ -269,11 +269,11 @@ func (cl *cluster) completeRestore(
 		err = clients.ForgetAPIServers(ctx, seed.Host.Address())
 	}
 	if err == nil { // before the restore is recorded as done: it would not be continued
-		machines := cl.observeAll(ctx, seed)
-		err = errors.Join(cl.forgetRetired(ctx, seed, machines), cl.dropStaged(ctx, seed, machines))
+		err = cl.forgetRetired(ctx, seed)
 	}
 	if err == nil {
-		_, err = cl.machine(seed.Host).Change(ctx, machine.RestoredChange(seed.Spec, id, pairs), machine.Action{})
+		_, err = cl.machine(seed.Host).Change(ctx, machine.RestoredChange(seed.Spec, id, pairs),
+			machine.RestoredAction(seed.Spec))
 	}
 	if err != nil {
 		return Status{}, unfinished(seed, err)
@@ -286,12 +286,12 @@ func (cl *cluster) completeRestore(
 
 // forgetRetired removes the records of retired members from the machines that are not in peers. Those of the others say
 // until their members join that there was data.
-func (cl *cluster) forgetRetired(ctx context.Context, seed Spec, machines []machine.Observed) error {
+func (cl *cluster) forgetRetired(ctx context.Context, seed Spec) error {
 	retired, peers := map[string]machine.Observed{}, map[string]bool{}
 	for _, address := range hostAddresses(seed.Peers) {
 		peers[address] = true
 	}
-	for _, m := range machines {
+	for _, m := range cl.observeAll(ctx, seed) {
 		if m.Retired() != "" && m.Record.ClusterID == seed.Bundle.ClusterID && !peers[m.Address] {
 			retired[m.Address] = m
 		}
@@ -299,22 +299,6 @@ func (cl *cluster) forgetRetired(ctx context.Context, seed Spec, machines []mach
 	known := cl.machines()
 	return eachOf(retired, func(address string, m machine.Observed) error {
 		return machine.ForgetRetired(ctx, cl.machine(known[address].host), m)
-	})
-}
-
-// dropStaged removes what this restore and earlier ones have staged, on all machines of the cluster that answer: later,
-// it would look like the last data of a cluster.
-func (cl *cluster) dropStaged(ctx context.Context, seed Spec, machines []machine.Observed) error {
-	staged := map[string]machine.Observed{}
-	for _, m := range machines {
-		own := m.Address == seed.Host.Address()
-		if m.Reached() && m.Foreign(seed.Bundle.ClusterID, m.DataDir) == "" && (own || m.Staged != "") {
-			staged[m.Address] = m
-		}
-	}
-	known := cl.machines()
-	return eachOf(staged, func(address string, m machine.Observed) error {
-		return machine.DropStaged(ctx, cl.machine(known[address].host), m)
 	})
 }
 

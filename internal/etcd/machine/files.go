@@ -103,7 +103,9 @@ func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change ho
 		}
 	}
 	_, change.Remove, timers = s.repairTimers(facts)
-	timers += f.dropStaged()
+	if f.Staged != "" {
+		timers += dropStaged(f.DataDir)
+	}
 	change.Files = append(change.Files, c.Files...)
 	change.Files = append(change.Files, s.identityFiles(f, id)...)
 	change.Files = append(change.Files,

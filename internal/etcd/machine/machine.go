@@ -132,7 +132,7 @@ func (a Action) verbScript() host.Script {
 		if a.KeepRecord {
 			forget = keepRecordScript
 		}
-		return a.endDrill() + stopTimers() + a.stopScript() + a.dataScript() + dropStaged + a.Volume + clearScript() +
+		return a.endDrill() + stopTimers() + a.stopScript() + a.dataScript() + dropAllScript + a.Volume + clearScript() +
 			forget + host.Flush(a.removedFrom()...)
 	case Leave:
 		return a.endDrill() + a.Stage + stopTimers() + a.stopScript() + a.Volume

@@ -41,8 +41,8 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	files, remove, timers := s.repairTimers(f.Facts)
 	r.Change.Files, r.Change.Remove = append(r.Change.Files, files...), append(r.Change.Remove, remove...)
 	r.Timers = timers
-	if f.Data {
-		r.Timers += f.dropStaged()
+	if f.Data && f.Staged != "" {
+		r.Timers += dropStaged(f.DataDir)
 	}
 	c, err := Certificates(s, f, now)
 	if err != nil {

@@ -220,27 +220,16 @@ func Unstage(ctx context.Context, m Machine, s Spec, made Staged) error {
 	return err
 }
 
-// dropStaged is the script that removes all that restores have staged for the data directory $data.
-const dropStaged host.Script = `for root in "$data-archive" "$data/archive"; do
+// dropAllScript removes all that restores have staged for the data directory $data.
+const dropAllScript host.Script = `for root in "$data-archive" "$data/archive"; do
   rm -rf -- "$root/restoring" "$root"/restoring.*
   rmdir "$root" 2>/dev/null || true
 done
 `
 
-// DropStaged removes what restores have staged on the machine f: one of them is complete.
-func DropStaged(ctx context.Context, m Machine, f Observed) error {
-	if _, err := m.Run(ctx, host.Command{Script: dropStaged, Vars: map[string]string{"data": f.DataDir}}); err != nil {
-		return fmt.Errorf("remove what restores have staged on %s: %w", f.Label(), err)
-	}
-	return nil
-}
-
-// dropStaged returns the commands that remove what a restore that was given up has staged on the machine; "" for none.
-func (f Observed) dropStaged() host.Script {
-	if f.Staged == "" {
-		return ""
-	}
-	return host.Assignments(map[string]string{"data": f.DataDir}) + dropStaged
+// dropStaged returns the commands that remove what restores have staged for a data directory.
+func dropStaged(dataDir string) host.Script {
+	return host.Assignments(map[string]string{"data": dataDir}) + dropAllScript
 }
 
 // stagedKeys returns the paths of which one is there if a restore has made its data, and has not put it in place: the
@@ -309,6 +298,9 @@ func StartRestoredChange(s Spec, f Observed, c Issued, id ID) (change host.Chang
 func RestoredChange(s Spec, id ID, pairs map[string]string) host.Change {
 	return host.Change{Files: []host.File{recordFile(s, id, pairs)}, Remove: []string{layout.EnvPath}}
 }
+
+// RestoredAction returns the action that follows RestoredChange: what this restore and earlier ones have staged goes.
+func RestoredAction(s Spec) Action { return Action{Timers: dropStaged(s.Directory())} }
 
 // longestSample is that of restore_stage.sh, decoded.
 const longestSample = 1 << 20

@@ -166,15 +166,15 @@ func TestStagedLeftovers(t *testing.T) {
 	if !strings.Contains(drift, "/var/lib/etcd-archive/restoring is left of a restore") {
 		t.Errorf("the drift is %s", drift)
 	}
-	if !strings.Contains(repaired(facts), string(dropStaged)) {
+	if !strings.Contains(repaired(facts), string(dropAllScript)) {
 		t.Error("a repair leaves it")
 	}
-	if script := s.ArchiveAction(Clear, false).script(); !strings.Contains(string(script), string(dropStaged)) {
+	if script := s.ArchiveAction(Clear, false).script(); !strings.Contains(string(script), string(dropAllScript)) {
 		t.Error("a removal leaves it")
 	}
 	facts.Dirs = nil
 	if drift := fileDrift(s, Interpret("cp1", "10.0.0.11", data, facts, nil)); strings.Contains(
-		strings.Join(drift, "\n"), "is left of a restore") || strings.Contains(repaired(facts), string(dropStaged)) {
+		strings.Join(drift, "\n"), "is left of a restore") || strings.Contains(repaired(facts), string(dropAllScript)) {
 		t.Errorf("without a member's data, it is removed, and the drift is %q", drift)
 	}
 
@@ -187,7 +187,7 @@ func TestStagedLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dropped := host.Assignments(map[string]string{"data": filepath.Join(root, "etcd")}) + dropStaged
+	dropped := dropStaged(filepath.Join(root, "etcd"))
 	if out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(dropped)).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

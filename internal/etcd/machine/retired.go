@@ -44,9 +44,11 @@ func (f Observed) Retired() string {
 	return f.Record.Restoring
 }
 
-// ForgetRetired removes the record of a machine whose member was retired for a restore and does not join.
+// ForgetRetired removes the record of a machine whose member was retired for a restore and does not join, and what
+// restores have staged there.
 func ForgetRetired(ctx context.Context, m Machine, f Observed) error {
-	if _, err := m.Change(ctx, host.Change{Remove: []string{layout.RecordPath}}, Action{}); err != nil {
+	if _, err := m.Change(ctx, host.Change{Remove: []string{layout.RecordPath}},
+		Action{Timers: dropStaged(f.DataDir)}); err != nil {
 		return fmt.Errorf("remove %s on %s: %w", layout.RecordPath, f.Label(), err)
 	}
 	return nil

@@ -17,6 +17,7 @@ func TestValidate(t *testing.T) {
 		"a,b=c": "DNS name", strings.Repeat("a", 64): "DNS name", strings.Repeat("a", 63): "",
 		"cp1.example.com": "", "ip-10-0-0-1.ec2.internal": "", "cp1.": "DNS name", ".cp1": "DNS name", "a..b": "DNS name",
 		"cp1.-a": "DNS name", "10.0.0.11": "DNS name", "..": "DNS name", "1": "", "cp1.part": "",
+		"restoring": "is reserved", "restoring.example.com": "is reserved", "restoring-1": "",
 		strings.Repeat("a", 60) + ".com": "", strings.Repeat("a", 61) + ".com": "DNS name",
 	} {
 		etcdtest.WantError(t, "name "+name, ValidateName(name), want)
