@@ -44,8 +44,8 @@ func (o *Outage) Open() (end func()) {
 // does. An API server of kubeadm that is not taken over cannot be drained, so one that serves prevents the change.
 func (o *Outage) Begins(ctx context.Context) error {
 	s, state, err := o.member.dependentReplica(ctx)
-	if err == nil && state.kubeadms != nil {
-		return spareKubeadms(ctx, *state.kubeadms)
+	if err == nil && state.foreign != nil {
+		return refuseForeign(ctx, *state.foreign)
 	}
 	if s == nil || err != nil || !state.running {
 		return err
@@ -66,8 +66,8 @@ func (o *Outage) Begins(ctx context.Context) error {
 	return stopForReturn(lock.context(ctx), *s)
 }
 
-// spareKubeadms returns an error if a replica of kubeadm serves. One whose readiness is unknown is not known to serve.
-func spareKubeadms(ctx context.Context, s Spec) error {
+// refuseForeign returns an error if a replica of kubeadm serves. One whose readiness is unknown is not known to serve.
+func refuseForeign(ctx context.Context, s Spec) error {
 	if serving, err := checkServing(ctx, s); err != nil || !serving {
 		return nil //nolint:nilerr // see above
 	}

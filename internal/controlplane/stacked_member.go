@@ -45,8 +45,8 @@ type stackedStatus struct {
 	running bool // its API server runs
 	orphan  bool // its only etcd member is on the same machine and does not run
 	absent  bool // the machine is reachable and has no replica
-	// kubeadms is a replica of kubeadm that runs, is not taken over, and has no other member; nil if there is none.
-	kubeadms *Spec
+	// foreign is a replica of kubeadm that runs, is not taken over, and has no other member; nil if there is none.
+	foreign *Spec
 }
 
 // recoveryTimeout is how long an API server may take to reconnect to its member by itself. The
@@ -110,7 +110,7 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		state.absent = err == nil && r.ClusterID == "" && !machine.Interpret(facts).HasForeignAPIServer()
 		if err == nil && r.ClusterID == "" {
-			state.kubeadms = b.kubeadms(facts)
+			state.foreign = b.foreignReplica(facts)
 		}
 		return nil, state, nil
 	}
@@ -130,8 +130,8 @@ func (b StackedMember) replica(ctx context.Context) (s *Spec, state stackedStatu
 	}, state, nil
 }
 
-// kubeadms returns stackedStatus.kubeadms for a machine without a record.
-func (b StackedMember) kubeadms(facts host.Facts) *Spec {
+// foreignReplica returns stackedStatus.foreign for a machine without a record.
+func (b StackedMember) foreignReplica(facts host.Facts) *Spec {
 	now := pod.Read(facts.Output, release.APIServer)
 	if now.Inherited == nil || now.Unit.Active != "active" {
 		return nil

@@ -12,13 +12,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestKubeadmsOnMember: an API server of kubeadm depends on the member of its machine if it has no other one, and runs.
-func TestKubeadmsOnMember(t *testing.T) {
+// TestForeignReplicaOnMember: an API server of kubeadm depends on the member of its machine if it has no other one, and
+// runs.
+func TestForeignReplicaOnMember(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "staticpod", "testdata", "kubeadm", "kube-apiserver.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeadms := string(text)
+	manifest := string(text)
 	b := StackedMember{
 		Host: testHost(t, host.Config{}, "10.0.0.11"), EtcdURL: component.MemberURL("10.0.0.11"),
 		Bundle: &pki.Bundle{},
@@ -28,20 +29,20 @@ func TestKubeadmsOnMember(t *testing.T) {
 		manifest, state string
 		port            int
 	}{
-		"runs": {kubeadms, "RUNNING", 6443},
+		"runs": {manifest, "RUNNING", 6443},
 		"with the address of the machine": {
-			strings.Replace(kubeadms, local, "--etcd-servers="+b.EtcdURL, 1), "RUNNING", 6443,
+			strings.Replace(manifest, local, "--etcd-servers="+b.EtcdURL, 1), "RUNNING", 6443,
 		},
 		"at another port": {
-			strings.Replace(kubeadms, "--secure-port=6443", "--secure-port=7443", 1), "RUNNING", 7443,
+			strings.Replace(manifest, "--secure-port=6443", "--secure-port=7443", 1), "RUNNING", 7443,
 		},
 		"with more members": {
-			strings.Replace(kubeadms, local, local+",https://10.0.0.12:2379", 1), "RUNNING", 0,
+			strings.Replace(manifest, local, local+",https://10.0.0.12:2379", 1), "RUNNING", 0,
 		},
 		"with another member": {
-			strings.Replace(kubeadms, local, "--etcd-servers=https://10.0.0.12:2379", 1), "RUNNING", 0,
+			strings.Replace(manifest, local, "--etcd-servers=https://10.0.0.12:2379", 1), "RUNNING", 0,
 		},
-		"has ended": {kubeadms, "EXITED", 0},
+		"has ended": {manifest, "EXITED", 0},
 		"is none":   {"", "RUNNING", 0},
 	} {
 		facts := host.Facts{Output: "pod\truntime\tctr\npod\tkubelet\tactive\npod\tanswers\tkube-apiserver\n" +
@@ -52,7 +53,7 @@ func TestKubeadmsOnMember(t *testing.T) {
 				base64.StdEncoding.EncodeToString([]byte(c.manifest)) + "\n"
 		}
 		port := 0
-		if s := b.kubeadms(facts); s != nil {
+		if s := b.foreignReplica(facts); s != nil {
 			port = s.Port
 		}
 		if port != c.port {
