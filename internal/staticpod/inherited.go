@@ -374,6 +374,7 @@ func (p Inherited) PatchWith(mounts []Mount) Patch {
 		pod["containers"] = containers
 	}
 	container, _ := containers[0].(object)
+	volumes := map[string]bool{} // one that is mounted twice is defined once: Kubernetes refuses another of its name
 	for _, m := range mounts {
 		source := object{"path": m.Path}
 		if m.Type != "" {
@@ -383,7 +384,10 @@ func (p Inherited) PatchWith(mounts []Mount) Patch {
 		if m.ReadOnly {
 			at["readOnly"] = true
 		}
-		add(pod, "volumes", object{"name": m.Name, "hostPath": source})
+		if !volumes[m.Name] {
+			add(pod, "volumes", object{"name": m.Name, "hostPath": source})
+		}
+		volumes[m.Name] = true
 		add(container, "volumeMounts", at)
 	}
 	return patchOf(fields)

@@ -1,6 +1,7 @@
 package staticpod
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -210,6 +211,30 @@ func TestFlagsDiffer(t *testing.T) {
 		if strings.Join(words, "\n") != c.words {
 			t.Errorf("%s: %q, want %q", name, words, c.words)
 		}
+	}
+}
+
+// TestPatchWith: a volume that is mounted twice is defined once, and mounted twice.
+func TestPatchWith(t *testing.T) {
+	p := Inherited{Name: "etcd"}
+	patch := p.PatchWith([]Mount{
+		{Name: "extra", Path: "/srv/extra"}, {Name: "extra", Path: "/srv/extra", At: "/extra", ReadOnly: true},
+	})
+	var pod struct {
+		Spec struct {
+			Containers []struct{ VolumeMounts []struct{ MountPath string } }
+			Volumes    []struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal([]byte(patch), &pod); err != nil {
+		t.Fatal(err)
+	}
+	if v := pod.Spec.Volumes; len(v) != 1 || v[0].Name != "extra" {
+		t.Errorf("the volumes are %v", v)
+	}
+	mounts := pod.Spec.Containers[0].VolumeMounts
+	if len(mounts) != 2 || mounts[0].MountPath != "/srv/extra" || mounts[1].MountPath != "/extra" {
+		t.Errorf("the mounts are %v", mounts)
 	}
 }
 

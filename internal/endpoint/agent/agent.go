@@ -52,7 +52,7 @@ type Kind[R any] struct {
 	Files func(r endpoint.Registration, name string, own netip.Addr, m Machine[R]) []host.File
 
 	// OutOfRotation returns why the agent does not let clients reach the machine, or nil.
-	OutOfRotation func(r endpoint.Registration, name string, m Machine[R]) error
+	OutOfRotation func(r endpoint.Registration, m Machine[R]) error
 	// Lacks lists what the agent needs, and the machine does not have.
 	Lacks func(r endpoint.Registration, m Machine[R]) []string
 	// Differs lists how the agent differs from one that has just been started.
@@ -60,7 +60,7 @@ type Kind[R any] struct {
 	// Silent lists what the agent cannot reach, although the replica is in rotation. It may be nil.
 	Silent func(r endpoint.Registration, name string, m Machine[R]) []string
 	// Restarts reports whether writing these files would interrupt an agent that may have clients.
-	Restarts func(r endpoint.Registration, name string, m Machine[R], wanted []host.File) bool
+	Restarts func(r endpoint.Registration, m Machine[R], wanted []host.File) bool
 
 	// Prepare checks a machine that is not of another endpoint, installs packages on it, and observes it again.
 	Prepare func(ctx context.Context, r *Registrar[R], t targets.Target, m Machine[R]) (Machine[R], error)

@@ -56,7 +56,7 @@ func testKind() Kind[testReport] {
 		Files: func(endpoint.Registration, string, netip.Addr, Machine[testReport]) []host.File {
 			return []host.File{{Path: "/opt/kube/test/agent", Mode: 0o755}}
 		},
-		OutOfRotation: func(_ endpoint.Registration, _ string, m Machine[testReport]) error {
+		OutOfRotation: func(_ endpoint.Registration, m Machine[testReport]) error {
 			if m.Report.out {
 				return errOut
 			}

@@ -34,7 +34,7 @@ func (r *Registrar[R]) WaitUntilAnnounced(
 			return m.Err
 		}
 		lines = silent(m)
-		if why := r.Kind.OutOfRotation(r.Registration, t.Name, m); why != nil {
+		if why := r.Kind.OutOfRotation(r.Registration, m); why != nil {
 			first = time.Time{}
 			if len(lines) > 0 {
 				why = fmt.Errorf("%w: %s", why, strings.Join(lines, "; "))

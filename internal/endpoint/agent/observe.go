@@ -110,7 +110,7 @@ func (k Kind[R]) Drift(r endpoint.Registration, name string, own netip.Addr, m M
 		differences = append(differences, endpoint.UnitDrift(unit, m.Facts.Units[unit])...)
 	}
 	differences = append(differences, k.Differs(r, m)...)
-	if why := k.OutOfRotation(r, name, m); why != nil {
+	if why := k.OutOfRotation(r, m); why != nil {
 		differences = append(differences, "out of rotation: "+why.Error())
 	}
 	if k.Silent != nil {

@@ -76,7 +76,7 @@ func (r *Registrar[R]) takeTurn(ctx context.Context, t targets.Target, m Machine
 	if err != nil {
 		return nil, err
 	}
-	if !r.Kind.Restarts(r.Registration, t.Name, m, r.Kind.Files(r.Registration, t.Name, own, m)) {
+	if !r.Kind.Restarts(r.Registration, m, r.Kind.Files(r.Registration, t.Name, own, m)) {
 		return func() {}, nil
 	}
 	done, err = r.turns.Take(ctx, r.Registration)

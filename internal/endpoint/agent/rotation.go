@@ -98,7 +98,7 @@ func (r *Registrar[R]) outOfRotation(ctx context.Context, t targets.Target) erro
 	if m.Err != nil {
 		return fmt.Errorf("%w: %w", targets.ErrUnknown, m.Err)
 	}
-	return r.Kind.OutOfRotation(r.Registration, t.Name, m)
+	return r.Kind.OutOfRotation(r.Registration, m)
 }
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.

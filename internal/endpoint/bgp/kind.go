@@ -57,7 +57,7 @@ func kind(passwords map[string]string) agent.Kind[report] {
 		Files: func(r endpoint.Registration, name string, own netip.Addr, m machine) []host.File {
 			return files(At(r, name), own, m.Facts, passwords)
 		},
-		OutOfRotation: func(r endpoint.Registration, _ string, m machine) error { return outOfRotation(m, r) },
+		OutOfRotation: outOfRotation,
 		Lacks:         lacks,
 		Differs:       differs,
 		Silent: func(r endpoint.Registration, name string, m machine) []string {
@@ -66,10 +66,7 @@ func kind(passwords map[string]string) agent.Kind[report] {
 			}
 			return silentPeers(m, At(r, name))
 		},
-		Restarts: func(r endpoint.Registration, _ string, m machine, wanted []host.File) bool {
-			return reconfigures(m, r, wanted)
-		},
-		Prepare: prepare, Enter: waitUntilAnnounced, Leave: withdraw, Next: nextStep,
+		Restarts: reconfigures, Prepare: prepare, Enter: waitUntilAnnounced, Leave: withdraw, Next: nextStep,
 		Silence: func(_ context.Context, _ *registrar, h targets.Health) string { return agent.NotAnnounced(h) },
 	}
 }

@@ -46,7 +46,7 @@ var (
 
 // outOfRotation returns why routers send no requests to the machine, or nil. All sessions of its bird
 // count: the machine may have other peers than r until its replica is changed.
-func outOfRotation(m machine, r endpoint.Registration) error {
+func outOfRotation(r endpoint.Registration, m machine) error {
 	established, exported := 0, 0
 	for _, s := range m.Report.Sessions {
 		if s.established() {
@@ -115,6 +115,6 @@ func differs(_ endpoint.Registration, m machine) []string {
 // reconfigures reports whether Register would interrupt a machine that announces the address. apply.sh reloads bird
 // for its configuration, and sessions that differ, such as with another autonomous system, may not come up. For every
 // other file it restarts a unit, and the address is withdrawn until the health check announces it again.
-func reconfigures(m machine, r endpoint.Registration, wanted []host.File) bool {
-	return outOfRotation(m, r) == nil && m.Rewrites(wanted)
+func reconfigures(r endpoint.Registration, m machine, wanted []host.File) bool {
+	return outOfRotation(r, m) == nil && m.Rewrites(wanted)
 }

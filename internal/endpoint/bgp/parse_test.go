@@ -99,7 +99,7 @@ func TestOutOfRotation(t *testing.T) {
 				Owner:  endpoint.ReadOwner(r.Record("cp1")),
 				Report: parseReport(c.alter(healthy), testPrefix),
 			}
-			if err := outOfRotation(m, r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := outOfRotation(r, m); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("out of rotation because %v, want %v", err, c.want)
 			}
 			if silent := silentPeers(m, r); len(silent) != c.peers {
@@ -110,7 +110,7 @@ func TestOutOfRotation(t *testing.T) {
 	stranger := r
 	stranger.ClusterID = strings.Repeat("f", 32)
 	m := machine{Owner: endpoint.ReadOwner(stranger.Record("cp1")), Report: parseReport(healthy, testPrefix)}
-	if err := outOfRotation(m, r); !errors.Is(err, endpoint.ErrOther) {
+	if err := outOfRotation(r, m); !errors.Is(err, endpoint.ErrOther) {
 		t.Errorf("a machine of another cluster: %v", err)
 	}
 }
@@ -216,7 +216,7 @@ func TestReconfigures(t *testing.T) {
 	for _, f := range wanted {
 		m.Facts.Files[f.Path] = host.FileState{SHA256: sum(f.Content), Mode: f.Mode, Owner: "root", Group: "root"}
 	}
-	if reconfigures(m, r, wanted) {
+	if reconfigures(r, m, wanted) {
 		t.Error("a machine with the wanted files waits")
 	}
 	drained := m
@@ -226,10 +226,10 @@ func TestReconfigures(t *testing.T) {
 	} {
 		as := m.Facts.Files[path]
 		m.Facts.Files[path] = host.FileState{SHA256: sum([]byte("old")), Mode: as.Mode, Owner: "root", Group: "root"}
-		if !reconfigures(m, r, wanted) {
+		if !reconfigures(r, m, wanted) {
 			t.Errorf("a machine with the former %s does not wait", path)
 		}
-		if reconfigures(drained, r, wanted) {
+		if reconfigures(r, drained, wanted) {
 			t.Errorf("a machine that announces nothing waits with the former %s", path)
 		}
 		m.Facts.Files[path] = as

@@ -160,7 +160,8 @@ func renderAddress(r endpoint.Registration, own netip.Addr) string {
 }
 
 // renderAddressUnit renders the unit that gives the machine the address at boot, also if the network is later than
-// address.sh waits. It changes how the machine answers for the address on its network, so /proc/sys is writable.
+// address.sh waits. It changes how the machine answers for the address on its network, so /proc/sys is writable. What it
+// has changed before it fails is undone too.
 func renderAddressUnit() string {
 	section := systemd.UnitSection{
 		Description:   "Address of the Kubernetes control-plane endpoint",
@@ -171,7 +172,7 @@ Type=oneshot
 RemainAfterExit=yes
 RuntimeDirectory=%[1]s
 ExecStart=/bin/sh %[2]s up
-ExecStop=/bin/sh %[2]s down
+ExecStopPost=/bin/sh %[2]s down
 Restart=on-failure
 RestartSec=5s
 CapabilityBoundingSet=CAP_NET_ADMIN

@@ -23,7 +23,8 @@ ask() {
   esac
   if [ $known = yes ]; then
     read_holder
-    printf '%s %s\n' "$(date +%s)" "${holder:--}" >"$run/seen"
+    clock
+    echo "$now $strangers" >"$run/seen"
   fi
 }
 
@@ -200,13 +201,14 @@ run)
   while :; do
     ask
     if [ $ready = yes ]; then failures=0; else failures=$((failures < 3 ? failures + 1 : 3)); fi
-    # Another holder and this machine have the address: kube-vip hangs, or could not remove it.
+    # Another machine holds the Lease, and this one has the address: kube-vip hangs, or could not remove it. When the
+    # holder changes, that is so for a moment.
     if [ -n "$holder" ] && [ "$holder" != "$name" ] && [ -n "$(devices)" ]; then
       strangers=$((strangers + 1))
       if [ $strangers -ge 2 ]; then
         echo "<4>$holder holds the Lease, and this machine has the address: removed"
         if alive; then kill -KILL "$child"; fi
-        child='' strangers=0
+        child=''
         drop
       fi
     else

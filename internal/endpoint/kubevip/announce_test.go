@@ -153,7 +153,7 @@ func TestAnnouncing(t *testing.T) {
 	} {
 		m := announcing(r)
 		c.alter(&m)
-		if err := outOfRotation(r, "cp1", m); !errors.Is(err, c.out) || (err == nil) != (c.out == nil) {
+		if err := outOfRotation(r, m); !errors.Is(err, c.out) || (err == nil) != (c.out == nil) {
 			t.Errorf("%s: out of rotation because %v, want %v", name, err, c.out)
 		}
 		if got := kind(testPasswords).Drift(r, "cp1", testOwn, m); !slices.Equal(got, c.drift) {

@@ -38,7 +38,7 @@ func waitUntilHeld(ctx context.Context, r *registrar, t targets.Target) error {
 		seen := r.ObserveMachines(ctx)
 		if m := seen[t.Name]; m.Err != nil {
 			return m.Err
-		} else if why := outOfRotation(r.Registration, t.Name, m); why != nil {
+		} else if why := outOfRotation(r.Registration, m); why != nil {
 			return why
 		}
 		return held(ctx, r, t, seen)

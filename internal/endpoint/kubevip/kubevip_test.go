@@ -145,23 +145,23 @@ address
 program
 credential
 running
-lease cp1
+lease
 `
 
 func TestParseReport(t *testing.T) {
 	want := report{
 		Device: "eth0", Network: netip.MustParsePrefix("10.0.0.0/24"), Registered: true, Address: true, Program: true,
-		Credential: true, Running: true, Lease: true, Holder: "cp1",
+		Credential: true, Running: true, Lease: true,
 	}
 	if got := parseReport(healthy, testOwn); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	want = report{Lease: true, Digest: true, Stale: true, Replaced: true}
-	if got := parseReport("digest\nstale\nreplaced\nlease -\n", testOwn); !reflect.DeepEqual(got, want) {
+	if got := parseReport("digest\nstale\nreplaced\nlease\n", testOwn); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	hostile := "own eth0;id 24\nown eth0 33\nown eth0 -1\nown eth0 x\nown eth0\nown eth0 24 x\nregistered no\n" +
-		"lease \x1b[2J\nlease a b\nlease\nlease $(id)\nunknown\n"
+		"lease \x1b[2J\nlease a b\nlease $(id)\nstranger 1\nunknown\n"
 	if got := parseReport(hostile, testOwn); !reflect.DeepEqual(got, report{}) {
 		t.Errorf("%+v", got)
 	}
@@ -178,8 +178,7 @@ func FuzzParseReport(f *testing.F) {
 	f.Add("own \x1b[2J 24\nlease \x1b[2J\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		r := parseReport(text, testOwn)
-		if r.Device != "" && !interfaceForm.MatchString(r.Device) || r.Holder != "" && !holderForm.MatchString(r.Holder) ||
-			r.Device != "" && !r.Network.IsValid() {
+		if r.Device != "" && (!interfaceForm.MatchString(r.Device) || !r.Network.IsValid()) {
 			t.Errorf("%q is parsed as %+v", text, r)
 		}
 	})
@@ -210,20 +209,18 @@ func TestOutOfRotation(t *testing.T) {
 		alter func(*machine)
 		want  error
 	}{
-		"the holder":        {func(*machine) {}, nil},
-		"another holder":    {func(m *machine) { m.Report.Address, m.Report.Holder = false, "cp2" }, nil},
-		"no holder":         {func(m *machine) { m.Report.Holder = "" }, nil},
-		"a stranger":        {func(m *machine) { m.Report.Holder = "cp2" }, errStranger},
-		"drained":           {func(m *machine) { m.Report.Registered = false }, agent.ErrDrained},
-		"kube-vip is down":  {func(m *machine) { m.Report.Running = false }, errNotRunning},
-		"no Lease":          {func(m *machine) { m.Report.Lease = false }, errNoLease},
-		"another endpoint":  {func(m *machine) { m.Owner.Address = "10.0.0.101" }, endpoint.ErrOther},
-		"it has no address": {func(m *machine) { m.Report.Address = false }, nil},
+		"the holder":       {func(*machine) {}, nil},
+		"another holder":   {func(m *machine) { m.Report.Address = false }, nil},
+		"a stranger":       {func(m *machine) { m.Report.Stranger = true }, errStranger},
+		"drained":          {func(m *machine) { m.Report.Registered = false }, agent.ErrDrained},
+		"kube-vip is down": {func(m *machine) { m.Report.Running = false }, errNotRunning},
+		"no Lease":         {func(m *machine) { m.Report.Lease = false }, errNoLease},
+		"another endpoint": {func(m *machine) { m.Owner.Address = "10.0.0.101" }, endpoint.ErrOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := registered(r)
 			c.alter(&m)
-			if err := outOfRotation(r, "cp1", m); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := outOfRotation(r, m); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("out of rotation because %v, want %v", err, c.want)
 			}
 		})
@@ -338,7 +335,7 @@ func TestRestarts(t *testing.T) {
 	} {
 		m := registered(r)
 		c.alter(&m)
-		if got := restarts(r, "cp1", m, wanted); got != c.want {
+		if got := restarts(r, m, wanted); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

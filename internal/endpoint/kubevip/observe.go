@@ -50,11 +50,11 @@ func commands(r endpoint.Registration) []string {
 var (
 	errNotRunning = errors.New("kube-vip does not run on its machine")
 	errNoLease    = errors.New("its machine cannot read the endpoint's Lease")
-	errStranger   = errors.New("its machine has the endpoint's address, and another one holds the Lease")
+	errStranger   = errors.New("its machine has the endpoint's address and cannot remove it, and another one holds the Lease")
 )
 
-// outOfRotation returns why the machine cannot become the holder of the address, or nil. name is of the replica.
-func outOfRotation(r endpoint.Registration, name string, m machine) error {
+// outOfRotation returns why the machine cannot become the holder of the address, or nil.
+func outOfRotation(r endpoint.Registration, m machine) error {
 	switch {
 	case m.Owner.Other(r):
 		return fmt.Errorf("%w: %s", endpoint.ErrOther, m.Owner)
@@ -68,7 +68,7 @@ func outOfRotation(r endpoint.Registration, name string, m machine) error {
 		return notAnnounced(m)
 	case !m.Report.Lease:
 		return errNoLease
-	case m.Report.Address && m.Report.Holder != "" && m.Report.Holder != name:
+	case m.Report.Stranger:
 		return errStranger
 	}
 	return nil
@@ -107,8 +107,8 @@ func device(m machine, r endpoint.Registration) string {
 }
 
 // restarts reports whether Register would restart kube-vip on a machine that may hold the address.
-func restarts(r endpoint.Registration, name string, m machine, wanted []host.File) bool {
-	if outOfRotation(r, name, m) != nil {
+func restarts(r endpoint.Registration, m machine, wanted []host.File) bool {
+	if outOfRotation(r, m) != nil {
 		return false
 	}
 	if isCandidate(r, m) {

@@ -23,7 +23,7 @@ type report struct {
 	Foreign    bool              // somebody else runs a kube-vip for the address
 	Replaced   bool              // it runs a program that was replaced since
 	Lease      bool              // the agent reads the Lease
-	Holder     string            // of the Lease; "" if nobody holds it
+	Stranger   bool              // another machine holds the Lease, and the agent cannot remove the address from this one
 	Sessions   []netip.Addr      // the peers with an established session
 	Neighbors  neighbors.Answers // for the endpoint's address; empty if the replica is in rotation
 }
@@ -34,7 +34,7 @@ func parseReport(text string, own netip.Addr) report {
 	flags := map[string]*bool{
 		"registered": &r.Registered, "address": &r.Address, "program": &r.Program, "digest": &r.Digest,
 		"credential": &r.Credential, "stale": &r.Stale, "running": &r.Running, "replaced": &r.Replaced,
-		"foreign": &r.Foreign,
+		"foreign": &r.Foreign, "lease": &r.Lease, "stranger": &r.Stranger,
 	}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -51,10 +51,6 @@ func parseReport(text string, own netip.Addr) report {
 			if peer, err := netip.ParseAddrPort(words[1]); err == nil && peer.Addr().Zone() == "" {
 				r.Sessions = append(r.Sessions, peer.Addr())
 			}
-		case len(words) == 2 && words[0] == "lease" && words[1] == "-":
-			r.Lease, r.Holder = true, ""
-		case len(words) == 2 && words[0] == "lease" && holderForm.MatchString(words[1]):
-			r.Lease, r.Holder = true, words[1]
 		}
 	}
 	return r

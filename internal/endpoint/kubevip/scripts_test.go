@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,12 +19,12 @@ import (
 )
 
 // standIns are programs that change this computer, or need what it has not. $address_file exists while the address is
-// there.
+// there, and $address_file.kept while it cannot be removed.
 var standIns = map[string]string{
 	"ip": `case $* in
 *'address show'*) [ ! -e "$address_file" ] || echo '1: lo inet6 fd00:200::1/128 scope global' ;;
 *'address replace'*) : >"$address_file" ;;
-*'address delete'*) rm -f "$address_file" ;;
+*'address delete'*) [ -e "$address_file.kept" ] || rm -f "$address_file" ;;
 esac`,
 	"curl":           "echo 200",
 	"systemd-notify": ":",
@@ -223,6 +224,43 @@ func TestHandOverFails(t *testing.T) {
 	e.await("the end of the address", func() bool { return !e.held() })
 	if calls := e.read("calls"); calls != "disconnect\n" || e.read("server") != lease("cp1") {
 		t.Errorf("connections were closed by %q, and the Lease is %s", calls, e.read("server"))
+	}
+}
+
+// state returns what state.sh prints on the machine.
+func (e elected) state() []string {
+	e.t.Helper()
+	vars := variables(testSpec().Registration())
+	vars["own"], vars["vip"], vars["program"], vars["sha256"] = "10.0.0.11", testSpec().Address, e.at("kube-vip"), ""
+	vars["config"], vars["run"], vars["metrics"] = e.dir, e.dir, ""
+	state := exec.CommandContext(e.t.Context(), "/bin/sh", "-euc",
+		string(host.Assignments(vars))+"pods() { :; }\n"+string(stateScript))
+	state.Env = e.shell.Env
+	out, err := state.CombinedOutput()
+	if err != nil {
+		e.t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Fields(string(out))
+}
+
+// TestStranger: another machine holds the Lease while this one has the address. The agent removes it, so this is
+// reported only if it cannot: when the holder changes, it is so for a moment.
+func TestStranger(t *testing.T) {
+	e := startElected(t, 0)
+	e.write("kube-vip", "#!/bin/sh\nexec sleep 60\n", 0o755) // the next one does not get the Lease
+	e.write("held.kept", "", 0o600)
+	if e.await("the Lease", func() bool { return slices.Contains(e.state(), "lease") }); slices.Contains(e.state(), "stranger") {
+		t.Error("the holder is reported")
+	}
+	e.write("server", lease("cp2"), 0o600)
+	e.await("an address that cannot be removed", func() bool { return slices.Contains(e.state(), "stranger") })
+	if err := os.Remove(e.at("held.kept")); err != nil {
+		t.Fatal(err)
+	}
+	e.await("the end of the address", func() bool { return !e.held() })
+	e.await("the end of the report", func() bool { return !slices.Contains(e.state(), "stranger") })
+	if state := e.state(); !slices.Contains(state, "lease") {
+		t.Errorf("the machine says %q", state)
 	}
 }
 

@@ -23,11 +23,18 @@ case $pid in
   fi
   ;;
 esac
-# What the agent has seen of the Lease, unless it was long ago.
-if read -r at holder 2>/dev/null <"$run/seen"; then
-  case $at in
+# When the agent has read the Lease, in seconds that no change of the time affects, and how often it has seen that
+# another machine holds it while this one has the address: it removes the address the second time.
+if read -r at strangers 2>/dev/null <"$run/seen"; then
+  case $at$strangers in
   '' | *[!0-9]*) ;;
-  *) if [ $(($(date +%s) - at)) -le 10 ]; then echo "lease $holder"; fi ;;
+  *)
+    read -r now _ </proc/uptime
+    if [ $((${now%.*} - at)) -le 10 ]; then
+      echo lease
+      if [ "${strangers:-0}" -ge 4 ]; then echo stranger; fi
+    fi
+    ;;
   esac
 fi
 if [ -n "$metrics" ]; then

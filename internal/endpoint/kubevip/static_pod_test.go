@@ -113,10 +113,10 @@ func TestInherit(t *testing.T) {
 	s.LeaseName = "plndr-cp-lock"
 	r := s.Registration()
 	pod := podMachine(r, manifest)
-	if err := outOfRotation(r, "cp1", pod); err != nil {
+	if err := outOfRotation(r, pod); err != nil {
 		t.Errorf("the machine is out of rotation: %v", err)
 	}
-	if !restarts(r, "cp1", pod, nil) {
+	if !restarts(r, pod, nil) {
 		t.Error("the address is taken over on all machines at once")
 	}
 	if err := requirements(pod, r); err != nil {
@@ -130,7 +130,7 @@ func TestInherit(t *testing.T) {
 	}
 	ended := podMachine(r, manifest)
 	ended.Report.Foreign = false
-	if err := outOfRotation(r, "cp1", ended); err == nil {
+	if err := outOfRotation(r, ended); err == nil {
 		t.Error("a static pod that does not run is in rotation")
 	}
 	another := podMachine(r, with("address", "10.0.0.101"))
