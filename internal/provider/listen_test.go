@@ -13,7 +13,7 @@ import (
 )
 
 // TestListen: an API server that listens on all addresses shares no port with HAProxy on the same machine, whoever
-// requires it.
+// requires it. A replica is one of the targets, on the same machine.
 func TestListen(t *testing.T) {
 	haproxyAt := func(port int, hosts ...string) endpoint.Registration {
 		r := endpoint.Registration{Address: "10.0.0.100", Port: port, DrainTimeout: time.Second, Hosts: map[string]string{}}
@@ -26,6 +26,8 @@ func TestListen(t *testing.T) {
 		Kind: endpoint.External, Address: "10.0.0.200", Port: 6443, TargetPort: 6443, DrainTimeout: time.Second,
 		DetectionTime: time.Second, Hosts: map[string]string{"cp1": "10.0.0.11"},
 	}
+	renamed, moved := external, external
+	renamed.Hosts, moved.Hosts = map[string]string{"cp1.": "10.0.0.11"}, map[string]string{"cp1": "10.0.0.12"}
 	for _, c := range []struct {
 		name       string
 		listen     string // "" is null
@@ -39,9 +41,11 @@ func TestListen(t *testing.T) {
 		{"another port", "all", haproxyAt(443, "10.0.0.11"), nil, ""},
 		{"other machines", "all", haproxyAt(6443, "10.0.0.21"), nil, ""},
 		{"a balancer of the platform", "all", external, nil, ""},
+		{"no target", "", renamed, nil, `endpoint: Cause: none of the targets of the endpoint 10.0.0.200 is called "cp1"`},
+		{"another machine", "", moved, nil, `endpoint: Cause: the endpoint 10.0.0.200 has the target "cp1" at 10.0.0.12`},
 		{"of another endpoint", "all", external, []endpoint.Registration{haproxyAt(6443, "10.0.0.11")}, "listen: "},
 	} {
-		values := map[string]any{"host.address": "10.0.0.11", "port": int64(6443)}
+		values := map[string]any{"name": "cp1", "host.address": "10.0.0.11", "port": int64(6443)}
 		if c.listen != "" {
 			values["listen"] = c.listen
 		}

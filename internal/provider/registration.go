@@ -125,15 +125,17 @@ func (m replicaModel) registration(ctx context.Context, diags *diag.Diagnostics)
 // additional returns the additional endpoints.
 func (m replicaModel) additional() []types.Object { return objectsIn(m.AdditionalEndpoints) }
 
-// validateEndpoints checks the endpoints of a replica against each other.
+// validateEndpoints checks the endpoints of a replica against each other, and that it is one of their targets.
 func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnostics) {
-	if m.AdditionalEndpoints.IsNull() && m.Listen.IsNull() || !elementsKnown(ctx, m.Endpoint) ||
-		!elementsKnown(ctx, m.AdditionalEndpoints) {
+	if !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
 		return
 	}
 	registration := m.registration(ctx, diags)
 	if diags.HasError() {
 		return
+	}
+	for _, each := range registration.All() {
+		m.validateTarget(each, diags)
 	}
 	if err := registration.ValidateAdditional(); err != nil {
 		addInvalid(diags, path.Root("additional_endpoints"), "Invalid endpoints", err)
@@ -153,6 +155,25 @@ func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnos
 				"machine, %s, and HAProxy of the endpoint %s uses that port on the same machine: set another port, or let "+
 				"other machines balance", each.Port, why, each.Address))
 		}
+	}
+}
+
+// validateTarget checks that the replica is a target of one of its endpoints. It could not be in rotation there, and a
+// drain would not find it.
+func (m replicaModel) validateTarget(at endpoint.Registration, diags *diag.Diagnostics) {
+	address := addressOf(m.Host)
+	if cmp.Or(at.Kind, endpoint.HAProxy) == endpoint.HAProxy || !allKnown(address, m.Name) {
+		return
+	}
+	name := m.Name.ValueString()
+	switch listed := at.Hosts[name]; listed {
+	case address.ValueString():
+	case "":
+		addInvalid(diags, path.Root("endpoint"), "Replica is no target", fmt.Errorf("none of the targets of the endpoint %s is "+
+			"called %q: add the replica there by this name", at.Address, name))
+	default:
+		addInvalid(diags, path.Root("endpoint"), "Replica is no target", fmt.Errorf("the endpoint %s has the target %q at "+
+			"%s, and the replica is on %s: let both be the same machine", at.Address, name, listed, address.ValueString()))
 	}
 }
 

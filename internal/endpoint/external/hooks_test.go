@@ -55,6 +55,10 @@ func TestMovedReplicaIsDrained(t *testing.T) {
 					Name: name, ClusterID: r.ClusterID, Port: 6443, Endpoints: []string{"haproxy 10.0.0.100"},
 				}, nil
 			})
+		// Whether it may leave is decided about the same replica.
+		if is := r.inRotation(t.Context(), at.Name)[at.Name].Member(); is != want {
+			t.Errorf("%s is there: cp1 is one of the endpoint's: %v, want %v", name, is, want)
+		}
 		if err := r.Drain(t.Context(), at.Name); err != nil {
 			t.Errorf("%s is there: %v", name, err)
 		}
@@ -178,7 +182,8 @@ func TestMayLeaveByStatus(t *testing.T) {
 		!errors.Is(lost, fails) {
 		t.Fatalf("%v, %v, %v, %v", in, none, out, lost)
 	}
-	r, _ := hooked(t, "")
+	r, at := hooked(t, "")
+	r.Hosts = map[string]string{at.Name: at.Address}
 	for name, c := range map[string]struct {
 		leaver, other error
 		how           targets.Leaving

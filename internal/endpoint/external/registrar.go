@@ -81,13 +81,13 @@ func (r *Registrar) leave(ctx context.Context, name string, how targets.Leaving)
 		return r.hookError(name, "drained", err)
 	}
 	r.entries.set(r.ID(), name, time.Time{})
-	return r.drain(ctx, name, r.WithMoved(ctx, seen, name)[name])
+	return r.drain(ctx, name, seen[name])
 }
 
 // mayLeave returns the targets if a replica may leave rotation. The others that are ready are in rotation then.
 func (r *Registrar) mayLeave(ctx context.Context, name string, how targets.Leaving) (targets.Observed, error) {
 	for {
-		seen := r.inRotation(ctx)
+		seen := r.inRotation(ctx, name)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -229,9 +229,9 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 }
 
 // inRotation observes all targets. One that is ready, and that the balancer does not have in rotation by what the hook
-// status says, is not ready for requests.
-func (r *Registrar) inRotation(ctx context.Context) targets.Observed {
-	seen := r.ObserveInRotation(ctx, "", r.outOfRotation)
+// status says, is not ready for requests. leaver is the replica that is to leave, or "".
+func (r *Registrar) inRotation(ctx context.Context, leaver string) targets.Observed {
+	seen := r.ObserveInRotation(ctx, leaver, r.outOfRotation)
 	r.entries.observed(r.ID(), seen)
 	return seen
 }
@@ -243,12 +243,12 @@ func (r *Registrar) outOfRotation(ctx context.Context, t targets.Target) error {
 
 // OutOfRotation returns the replicas that get no requests, name → host:port.
 func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
-	return r.inRotation(ctx).OutOfRotation(), ctx.Err()
+	return r.inRotation(ctx, "").OutOfRotation(), ctx.Err()
 }
 
 // Serving returns the replicas that get requests, name → host:port.
 func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
-	return r.inRotation(ctx).Serving(), ctx.Err()
+	return r.inRotation(ctx, "").Serving(), ctx.Err()
 }
 
 // LeavesByStopping returns true: a replica is in rotation while it is ready.

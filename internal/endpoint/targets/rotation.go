@@ -33,10 +33,19 @@ const (
 
 // MayLeave returns the refusal if a replica may not leave rotation, or nil. A replica that is not ready itself may
 // always leave; one whose probe has failed is probed again before. For one that is ready then, why says why it gets no
-// requests all the same.
+// requests all the same. A replica that is no target does not leave to return.
 func (s *Set) MayLeave(
 	ctx context.Context, name string, seen Observed, how Leaving, why func(ctx context.Context, t Target) error,
 ) error {
+	if how == ToReturn && s.Hosts[name] == "" {
+		return &endpoint.Refusal{Problem: &problem.Problem{
+			Summary:   "Replica " + name + " not taken out of rotation at endpoint " + s.Address,
+			Cause:     "it could not return: none of the endpoint's targets has its name",
+			Unchanged: problem.Nothing,
+			Next:      "add it to the targets of the endpoint by this name, then apply again",
+			Err:       ErrNotATarget,
+		}}
+	}
 	seen, err := confirm(ctx, name, seen, how, func(ctx context.Context, t Target) Target {
 		t.NotReady = s.probeAgain(ctx, t)
 		if t.Ready() {

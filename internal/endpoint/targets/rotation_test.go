@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -66,6 +67,18 @@ func TestMayLeave(t *testing.T) {
 	}
 	if why, _ := mayLeave("unknown", Observed{"a": ready}, ForGood); why != "" {
 		t.Errorf("a replica that is not a target may not leave: %s", why)
+	}
+}
+
+// TestNoTargetLeavesToReturn: a replica that the targets do not have by its name, as after a renamed key, would restart
+// while clients are sent to it. It may be removed.
+func TestNoTargetLeavesToReturn(t *testing.T) {
+	s := NewObserver(nil, nil).For(endpoint.Registration{Address: "10.0.0.100", Hosts: map[string]string{"a": "10.0.0.11"}})
+	for how, refused := range map[Leaving]bool{ToReturn: true, ForGood: false, AsLast: false} {
+		err := s.MayLeave(t.Context(), "cp1", Observed{"a": {Replica: Replica{Name: "a"}}}, how, nil)
+		if errors.Is(err, ErrNotATarget) != refused || (err != nil) != refused {
+			t.Errorf("%d: %v", how, err)
+		}
 	}
 }
 
