@@ -164,6 +164,10 @@ const MovingHint = "; if they move to another endpoint in this apply, set create
 const ForgetHint = "; if another resource manages this endpoint now, take this one out of the state, which changes " +
 	"nothing on machines: terraform state rm, or a removed block with destroy = false"
 
+// OtherHint is for the error of an endpoint whose machines have another one of its kind.
+const OtherHint = "if the other endpoint is of the same cluster, move by way of one of another kind (guide \"Topologies\", " +
+	"Moving to another endpoint); if it is of another cluster, destroy that one first"
+
 // MaxAdditional limits the endpoints of one control plane.
 const MaxAdditional = 4
 
@@ -172,7 +176,7 @@ func (r Registration) ValidateAdditional() error {
 	if len(r.Additional) > MaxAdditional {
 		return fmt.Errorf("there are %d additional endpoints, and at most %d are supported", len(r.Additional), MaxAdditional)
 	}
-	seen, ofKind := map[string]bool{}, map[Kind]bool{}
+	seen, ofKind, balancers := map[string]bool{}, map[Kind]bool{}, map[string]bool{}
 	for _, each := range r.All() {
 		switch {
 		case each.Address == "":
@@ -183,7 +187,9 @@ func (r Registration) ValidateAdditional() error {
 			return fmt.Errorf("the additional endpoint %s belongs to the cluster %q, and the first one to %q", each.ID(),
 				each.ClusterID, r.ClusterID)
 		case each.Kind == KubeVIP && ofKind[KubeVIP]:
-			return errors.New("a machine can be a candidate for one endpoint by kube-vip only, and there are two")
+			return errors.New("a machine can be a candidate for one endpoint by kube-vip only, and there are two" + byWayOf)
+		case each.Kind == BGP && ofKind[BGP]:
+			return errors.New("a machine can announce the address of one endpoint by BGP only, and there are two" + byWayOf)
 		case each.Kind == DNS && ofKind[DNS]:
 			return errors.New("the records of a machine can be guarded in one name only, and there are two endpoints by DNS: " +
 				"let other records lead to that name (CNAME)")
@@ -192,9 +198,25 @@ func (r Registration) ValidateAdditional() error {
 		}
 		seen[each.ID()] = true
 		ofKind[each.Kind] = true
+		if cmp.Or(each.Kind, HAProxy) != HAProxy {
+			continue
+		}
+		for _, address := range each.Hosts {
+			if balancers[address] {
+				return fmt.Errorf("the machine %s can balance for one endpoint only, and there are two: give one of them several "+
+					"addresses (additional_addresses), or other hosts%s", address, byWayOf)
+			}
+		}
+		for _, address := range each.Hosts {
+			balancers[address] = true
+		}
 	}
 	return nil
 }
+
+// byWayOf is for two endpoints of a kind on the same machines.
+const byWayOf = ". To move from one to the other, use one of another kind in between (guide \"Topologies\", Moving to " +
+	"another endpoint)"
 
 // AdditionalAddresses returns the further addresses of the endpoint itself, and those of the additional endpoints.
 func (r Registration) AdditionalAddresses() []string {

@@ -8,7 +8,10 @@ import (
 )
 
 func TestSeveralEndpoints(t *testing.T) {
-	inside := Registration{Address: "10.0.0.100", Address6: "fd00::100", Port: 6443, ClusterID: "a"}
+	inside := Registration{
+		Address: "10.0.0.100", Address6: "fd00::100", Port: 6443, ClusterID: "a",
+		Hosts: map[string]string{"lb1": "10.0.0.1", "lb2": "10.0.0.2"},
+	}
 	outside := Registration{Kind: External, Address: "api.example.com", ClusterID: "a", DetectionTime: 6 * time.Second}
 	announced := Registration{Kind: BGP, Address: "10.200.0.1", ClusterID: "a"}
 	both := inside
@@ -22,18 +25,24 @@ func TestSeveralEndpoints(t *testing.T) {
 	if both.OnMachines() || !(Registration{Address: "x", Additional: []Registration{announced}}).OnMachines() {
 		t.Error("OnMachines is not that of bgp")
 	}
+	haproxy := inside
+	haproxy.Kind = HAProxy // what "" means
+	beside, apart := inside, inside
+	beside.Address, beside.Hosts = "10.0.0.101", map[string]string{"lb": "10.0.0.2"}
+	apart.Address, apart.Hosts = "10.0.0.101", map[string]string{"lb1": "10.0.0.3"}
+	foreign, nested, named, renamed := outside, outside, outside, outside
+	named.Kind, renamed.Kind, renamed.Address = DNS, DNS, "api.example.org"
+	both.Additional = append(both.Additional, apart)
 	if err := both.ValidateAdditional(); err != nil {
 		t.Error(err)
 	}
-	haproxy := inside
-	haproxy.Kind = HAProxy // what "" means
-	foreign, nested, named, renamed := outside, outside, outside, outside
-	named.Kind, renamed.Kind, renamed.Address = DNS, DNS, "api.example.org"
 	foreign.ClusterID = "b"
 	nested.Additional = []Registration{announced}
 	for want, additional := range map[string][]Registration{
 		"listed twice":               {outside, outside},
 		"one name only":              {named, renamed},
+		"by BGP only":                {announced, {Kind: BGP, Address: "10.200.0.2", ClusterID: "a"}},
+		"balance for one endpoint":   {beside},
 		"haproxy 10.0.0.100 is":      {haproxy},
 		"belongs to the cluster":     {foreign},
 		"has additional endpoints":   {nested},

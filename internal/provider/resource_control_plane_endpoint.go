@@ -230,6 +230,7 @@ func (r *endpointResource) ModifyPlan(
 				path.Root("kube_vip"))
 		}
 		warnMoved(ctx, *plan, *state, &resp.Diagnostics)
+		plan.checkChange(ctx, *state, &resp.Diagnostics)
 		if plan.affectsMachine(ctx, *state, r.session) {
 			plan.planUpdate()
 		} else {

@@ -65,7 +65,8 @@ func endpointArguments() map[string]schema.Attribute {
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port at the address. Default `6443`. With `haproxy`, it may be the same port that the " +
-				"replicas use on their own addresses; with `dns`, `bgp` and `kube_vip`, it has to be. A change reloads HAProxy.",
+				"replicas use on their own addresses; with `dns`, `bgp` and `kube_vip`, it has to be. A change reloads " +
+				"HAProxy; it is refused with `dns`, `bgp` and `kube_vip`, whose replicas could not follow one after the other.",
 		},
 		"haproxy":  haproxySchema(),
 		"external": externalSchema(),

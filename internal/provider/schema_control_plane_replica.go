@@ -220,7 +220,7 @@ func replicaNetwork() map[string]schema.Attribute {
 			Validators: []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port of the API server on the machine's own address. Default `6443`. A " +
 				"change takes the replicas out of rotation and restarts all three components, one replica at a " +
-				"time.",
+				"time. With an endpoint of the kind `dns`, `bgp` or `kube_vip`, it cannot be changed.",
 		},
 		"listen": schema.StringAttribute{
 			Optional: true, Validators: []validator.String{stringvalidator.OneOf(listenAll)},

@@ -76,8 +76,8 @@ func (e *Endpoints[S, R]) converge(ctx context.Context, s S, what string) (endpo
 			Summary: "Endpoint " + r.Address + " not " + what, Attribute: r.text().Attribute + ".targets",
 			Cause:     "targets belong to another endpoint, see below: " + r.text().Taken,
 			Unchanged: problem.Nothing,
-			Next: "destroy the replicas of the other endpoint first, or use other targets; if its cluster is gone for good, " +
-				"run on the machine: systemctl disable --now " + strings.Join(r.Kind.Units, " ") + "; rm -r " + r.Kind.ConfigDir,
+			Next: "use other targets; " + endpoint.OtherHint + ", or, if that cluster is gone for good, run on the machine: " +
+				"systemctl disable --now " + strings.Join(r.Kind.Units, " ") + "; rm -r " + r.Kind.ConfigDir,
 			Detail: strings.Join(others, "\n"),
 		}
 	}
