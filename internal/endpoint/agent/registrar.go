@@ -63,7 +63,7 @@ func (r *Registrar[R]) Registered(ctx context.Context, name, address string) ([]
 		return nil, r.operationError("observed", name, m.Err)
 	}
 	differences := r.Kind.Drift(r.Registration, name, own, m)
-	if err := r.Probe(ctx, t); err != nil {
+	if err := r.Readiness(ctx, t); err != nil {
 		differences = append(differences, "not ready: "+problem.Line(err.Error()))
 	}
 	return differences, ctx.Err()

@@ -300,7 +300,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 		return nil, r.problem("Replica "+name+" not looked up at endpoint "+r.Address, err)
 	}
 	var differences []string
-	if err := r.Probe(ctx, t); err != nil {
+	if err := r.Readiness(ctx, t); err != nil {
 		differences = append(differences, "not ready: "+problem.Line(err.Error()))
 	} else if !records.has(t.Address) {
 		differences = append(differences, "out of rotation: "+errNotListed.Error())

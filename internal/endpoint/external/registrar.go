@@ -215,7 +215,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	} else if err != nil {
 		return nil, r.notInRotationError(name, err)
 	}
-	if err := r.Probe(ctx, t); err != nil {
+	if err := r.Readiness(ctx, t); err != nil {
 		return []string{"not ready: " + problem.Line(err.Error())}, ctx.Err()
 	}
 	status, known, err := r.status(ctx, t)

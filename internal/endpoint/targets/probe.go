@@ -154,6 +154,25 @@ func (s *Set) Probe(ctx context.Context, t Target) error {
 	return nil
 }
 
+// Readiness is Probe for what a plan shows: one answer that is late is no drift. A hang is, which takes two probes.
+func (s *Set) Readiness(ctx context.Context, t Target) error {
+	return unlessLate(ctx, func() error { return s.Probe(ctx, t) })
+}
+
+// unlessLate probes again if the first answer was late.
+func unlessLate(ctx context.Context, probe func() error) error {
+	err := probe()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	select {
+	case <-time.After(probePause):
+		return probe()
+	case <-ctx.Done():
+		return err
+	}
+}
+
 // probeAgain returns why an observed target is not ready by now, or nil.
 func (s *Set) probeAgain(ctx context.Context, t Target) error {
 	if t.Unreachable == nil {

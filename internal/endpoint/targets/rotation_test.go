@@ -82,6 +82,26 @@ func TestNoTargetLeavesToReturn(t *testing.T) {
 	}
 }
 
+// TestUnlessLate: what is certain is not asked again.
+func TestUnlessLate(t *testing.T) {
+	late, refused := &probeError{fmt.Errorf("Get: %w", context.DeadlineExceeded)}, &probeError{host.ErrRefused}
+	for name, c := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"ready": {[]error{nil}, nil}, "late once": {[]error{late, nil}, nil}, "a hang": {[]error{late, late}, late},
+		"refused": {[]error{refused}, refused}, "late, then refused": {[]error{late, refused}, refused},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			err := unlessLate(t.Context(), func() error { asked++; return c.answers[asked-1] })
+			if asked != len(c.answers) || !errors.Is(err, c.want) {
+				t.Errorf("%s: %v after %d", name, err, asked)
+			}
+		})
+	}
+}
+
 // TestLeaverIsProbedAgain: a replica whose probe has failed, and that could not leave if it were ready, leaves only
 // when it has failed again and again. What is certain is not asked again.
 func TestLeaverIsProbedAgain(t *testing.T) {
