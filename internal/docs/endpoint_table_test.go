@@ -300,7 +300,7 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 		return []soak.Result{
 			{
 				Name: name, Tried: 200, Passed: 200 - 2*(failed-excused), Observed: []load.Summary{seen},
-				Criteria: load.Unnoticed().Words(),
+				Criteria: load.Unnoticed().Words(true),
 			},
 			{Name: name + ": no gap over 500ms", Tried: 2, Passed: 2, Detail: "longest 500 ms at 1.000 s"},
 		}
@@ -317,7 +317,7 @@ func endpointRun(t *testing.T) jsonfile.Run[soak.Result] {
 	lost[0].Series, lost[0].Chosen = []load.Series{{Name: "kept"}}, "the kept connection leads to it"
 	outage := load.Unnoticed()
 	outage.MostFailed, outage.Longest = 130, load.Gaps{Reads: 2600 * time.Millisecond, Writes: 2600 * time.Millisecond}
-	lost[0].Criteria = outage.Words()
+	lost[0].Criteria = outage.Words(true)
 	lost[0].Figures = []jsonfile.Figure{jsonfile.Milliseconds(soak.ListedFigure, 2*time.Second, 1240*time.Millisecond)}
 	seconds := func(n int) []jsonfile.Figure {
 		return []jsonfile.Figure{{Name: "the apply", Unit: "s", Values: []int{n}}}

@@ -47,7 +47,7 @@ func TestMovedAddressTable(t *testing.T) {
 	criteria := load.Unnoticed()
 	criteria.Longest.Any = 5 * time.Second
 	got := movedAddressTable(jsonfile.Run[load.Observation]{Commit: "0123abc", Results: []load.Observation{
-		{Name: "TestMoveAddress/to_the_balancer", Criteria: criteria.Words(), Observed: load.Summary{
+		{Name: "TestMoveAddress/to_the_balancer", Criteria: criteria.Words(true), Observed: load.Summary{
 			Clients: []load.ClientSummary{
 				{All: load.Requests{Tried: 100, Failed: 3, Excused: 3, Repeated: 2, Gap: load.Gap{Length: time.Second}}},
 				{All: load.Requests{Tried: 50, Repeated: 1, Gap: load.Gap{Length: 1210 * time.Millisecond}}},

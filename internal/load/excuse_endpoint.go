@@ -1,5 +1,10 @@
 package load
 
+import (
+	"fmt"
+	"time"
+)
+
 // Rerouted excuses requests and openings of watches behind a router that spreads connections. When a route is
 // withdrawn, it sends the packets of existing connections to another machine, which resets them.
 func Rerouted(most int) []Excuse {
@@ -25,3 +30,12 @@ func endedFor(most int, reason string) []Excuse {
 
 // ended are the errors of connections that another machine does not know.
 var ended = []string{"connection reset by peer", "EOF", "connection refused", "force closed"}
+
+// Away excuses openings of watches while nothing answers at an address, for at most that long. A watch pauses between
+// two openings, which bounds how many there are.
+func Away(longest time.Duration) Excuse {
+	return Excuse{
+		Operation: WatchOpening, Most: int(longest / reopenPause),
+		Reason: fmt.Sprintf("nothing may answer for %s; the next attempt must miss no event", longest),
+	}
+}

@@ -64,6 +64,20 @@ func TestExcusedIsCountedAsFailed(t *testing.T) {
 	}
 }
 
+// TestAway: no more openings are excused than a watch can try while nothing answers.
+func TestAway(t *testing.T) {
+	e := Criteria{}.Excusing(Away(2 * time.Second)).excusing(WatchOpening)
+	excused := 0
+	for range 30 {
+		if e.excuse(syscall.EHOSTUNREACH) != "" {
+			excused++
+		}
+	}
+	if excused != 20 {
+		t.Errorf("%d openings are excused, want 20", excused)
+	}
+}
+
 func TestExcuseInWords(t *testing.T) {
 	e := Excuse{Operation: APIRequest, Kinds: []string{"HTTP 500"}, Texts: []string{"a", "b"}, Most: 2, Reason: "it stops"}
 	const want = `requests to the API that fail with HTTP 500 and the text "a" or "b", at most 2: it stops`

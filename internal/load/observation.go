@@ -11,5 +11,5 @@ type Observation struct {
 
 // Observation returns what r says of the named change.
 func (r Report) Observation(name string, c Criteria) Observation {
-	return Observation{Name: name, Criteria: c.Words(), Violated: Verdict(r, c), Observed: r.Summary()}
+	return Observation{Name: name, Criteria: c.Words(r.Etcd != nil), Violated: Verdict(r, c), Observed: r.Summary()}
 }

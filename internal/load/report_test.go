@@ -53,8 +53,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestVerdictOfOutage: a limit applies to each client, also to the one that keeps its connection, and
-// what has no limit is not judged.
+// TestVerdictOfOutage: a limit applies to each client, also to the one that keeps its connection. A gap without a limit
+// is not judged, and missed events always are.
 func TestVerdictOfOutage(t *testing.T) {
 	c := Criteria{Rate: 50, MostFailed: 10, Longest: Gaps{Reads: 2 * time.Second, Writes: 3 * time.Second}}
 	r := good()
@@ -62,37 +62,47 @@ func TestVerdictOfOutage(t *testing.T) {
 		r.Clients[i].All.Failed, r.Clients[i].All.Gap.Length = 10, time.Minute
 		r.Clients[i].Reads.Gap.Length, r.Clients[i].Writes.Gap.Length = 2*time.Second, 3*time.Second
 	}
-	r.Watches[0].Gap.Length, r.Watches[0].Failed = time.Minute, 1
+	r.Watches[0].Gap.Length = time.Minute
 	if violated := Verdict(r, c); len(violated) > 0 {
 		t.Errorf("at the limits: %q", violated)
 	}
+	r.Watches[0].Openings, r.Watches[0].Failed, r.Watches[0].Repeated = Requests{Tried: 3, Failed: 2, Excused: 1}, 1, 1
+	r.Watches[0].Missed = []string{"a"}
 	r.Clients[0].All.Failed, r.Clients[0].Reads.Gap.Length, r.Clients[0].Writes.Gap.Length = 11, 2001*time.Millisecond,
 		3001*time.Millisecond
 	violated := Verdict(r, c)
 	for i, want := range []string{
 		"kept: 11 of 100 failed", "kept: no successful read for 2001 ms", "kept: no successful write for 3001 ms",
+		"watch own 1: openings: 2 of 3 failed (1 excused", "watch own 1: 1 errors in its streams",
+		"watch own 1: of 100 events 1 missed, 1 repeated",
 	} {
-		if len(violated) != 3 || !strings.HasPrefix(violated[i], want) {
+		if len(violated) != 6 || !strings.HasPrefix(violated[i], want) {
 			t.Errorf("want %q, got %q", want, violated)
 		}
 	}
 }
 
 func TestWords(t *testing.T) {
-	words := strings.Join(Unnoticed().Words(), "\n")
+	words := strings.Join(Unnoticed().Words(true), "\n")
 	for _, want := range []string{
 		"50 requests per second", "no request of a client of the API fails",
 		"without a successful request for more than 500ms",
 		"excused are writes into etcd that fail with gRPC Unavailable, at most 60: a member", "and the members of etcd agree",
+		"no watch is without an event for more than 500ms", "no watch misses an event", "no write into etcd fails",
 	} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the words lack %q:\n%s", want, words)
 		}
 	}
 	outage := Criteria{MostFailed: 10, Longest: Gaps{Reads: time.Second}}
-	if words := strings.Join(outage.Words(), "\n"); !strings.Contains(words, "at most 10 requests") ||
-		!strings.Contains(words, "without a successful read for more than 1s") || strings.Contains(words, "event") {
+	if words := strings.Join(outage.Words(true), "\n"); !strings.Contains(words, "at most 10 requests") ||
+		!strings.Contains(words, "without a successful read for more than 1s") ||
+		strings.Contains(words, "without an event") || !strings.Contains(words, "no watch misses an event") {
 		t.Errorf("%s", words)
+	}
+	if words := strings.Join(Unnoticed().Words(false), "\n"); strings.Contains(words, "etcd fail") ||
+		strings.Contains(words, "agree") || !strings.Contains(words, "no acknowledged write is lost") {
+		t.Errorf("without a direct writer:\n%s", words)
 	}
 }
 

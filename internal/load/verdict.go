@@ -15,10 +15,8 @@ func Verdict(r Report, c Criteria) []string {
 	if r.Etcd != nil && r.Etcd.Writes.Unexcused() > 0 {
 		v.violate("%s: %s: %s", r.Etcd.Name, r.Etcd.Writes, join(r.Etcd.Errors))
 	}
-	if c.Longest.Events > 0 {
-		for _, w := range r.Watches {
-			v.watch(w, c)
-		}
+	for _, w := range r.Watches {
+		v.watch(w, c)
 	}
 	v.writes(r)
 	return v.violations

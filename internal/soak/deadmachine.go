@@ -27,14 +27,19 @@ func deadMachineScenario() Scenario { return Scenario{Name: "dead machine", Run:
 // connections and on the kept one. Of each client may fail what it sends while the virtual IP may
 // be away.
 func outage() load.Criteria {
+	return outageOf(addressBack, load.Gaps{Reads: addressBack, Writes: writesBack})
+}
+
+// outageOf is outage for an address that is away for at most that long.
+func outageOf(away time.Duration, longest load.Gaps) load.Criteria {
 	c := load.Unnoticed()
-	c.MostFailed = c.Rate * int(addressBack/time.Second)
-	c.Longest = load.Gaps{Reads: addressBack, Writes: writesBack}
+	c.MostFailed = int(float64(c.Rate) * away.Seconds())
+	c.Longest = longest
 	c.Excuses = []load.Excuse{{
 		Operation: load.EtcdWrite,
 		Reason: "the member that is dead leads etcd, so that writes wait for an election, and etcd's client sends a part " +
 			"of them to it until it detects that it is dead",
-	}}
+	}, load.Away(away)}
 	return c
 }
 
@@ -62,7 +67,7 @@ func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
 // criteria.
 func outageResults(reports []load.Report, c load.Criteria) []Result {
 	address := Result{
-		Name: fmt.Sprintf("dead machine: the virtual IP answers within %s", addressBack), Criteria: c.Words(),
+		Name: fmt.Sprintf("dead machine: the virtual IP answers within %s", addressBack), Criteria: c.Words(true),
 	}
 	writes := Result{Name: fmt.Sprintf("dead machine: and takes writes within %s", writesBack)}
 	fails := Result{Name: fmt.Sprintf("dead machine: at most %d requests of each client fail", c.MostFailed)}
@@ -71,10 +76,7 @@ func outageResults(reports []load.Report, c load.Criteria) []Result {
 	answered, written, failures := map[string][]time.Duration{}, map[string][]time.Duration{}, map[string][]int{}
 	for n, report := range reports {
 		address.Series = report.Series()
-		address.Observed = append(address.Observed, report.Summary())
-		for _, violated := range load.Verdict(report, c) {
-			address.Violated = append(address.Violated, fmt.Sprintf("time %d: %s", n+1, violated))
-		}
+		address.judge(n+1, report, c)
 		for _, client := range report.Clients {
 			name := client.Name
 			answered[name] = append(answered[name], client.Reads.Gap.Length)
@@ -84,8 +86,7 @@ func outageResults(reports []load.Report, c load.Criteria) []Result {
 			writes.count(client.Writes.Gap.Length <= c.Longest.Writes)
 			fails.count(client.All.Unexcused() <= c.MostFailed)
 		}
-		kept.count(len(report.Lost()) == 0 && report.HashesAgree())
-		kept.Detail += fmt.Sprintf("%d acknowledged, %d lost. ", report.Acknowledged(), len(report.Lost()))
+		kept.countWrites(report)
 		requests, etcd = requests.Plus(report.Requests()), etcd.Plus(report.EtcdWrites())
 		openings = openings.Plus(report.Openings())
 	}
@@ -104,6 +105,20 @@ func byClient(times map[string][]time.Duration) string {
 		all = append(all, fmt.Sprintf("%s: longest %s, mean %s", name, longest(times[name]), mean(times[name])))
 	}
 	return strings.Join(all, "; ")
+}
+
+// judge adds what clients observed the n-th time, with the verdict of all criteria.
+func (r *Result) judge(n int, report load.Report, c load.Criteria) {
+	r.Observed = append(r.Observed, report.Summary())
+	for _, violated := range load.Verdict(report, c) {
+		r.Violated = append(r.Violated, fmt.Sprintf("time %d: %s", n, violated))
+	}
+}
+
+// countWrites counts a time as passed if no acknowledged write is lost, and the members agree.
+func (r *Result) countWrites(report load.Report) {
+	r.count(len(report.Lost()) == 0 && report.HashesAgree())
+	r.Detail += fmt.Sprintf("%d acknowledged, %d lost. ", report.Acknowledged(), len(report.Lost()))
 }
 
 func (r *Result) count(passed bool) {

@@ -65,10 +65,7 @@ func (s *endpointSite) loseOne(ctx context.Context) ([]Result, error) {
 
 // outage returns the criteria for the loss of a machine.
 func (k endpointKind) outage() load.Criteria {
-	c := outage()
-	c.MostFailed = int(float64(c.Rate) * k.away.Seconds())
-	c.Longest = load.Gaps{Reads: k.away, Writes: k.away}
-	return c
+	return outageOf(k.away, load.Gaps{Reads: k.away, Writes: k.away})
 }
 
 // chooseVictim returns the machine that the kept client depends on, when its member leads etcd and clients have not
@@ -142,7 +139,7 @@ func (s *endpointSite) loseMachine(ctx context.Context, victim *lab.Machine) (li
 // lossResult returns what clients observed of the loss of a machine.
 func (k endpointKind) lossResult(lost loss, report load.Report, c load.Criteria) Result {
 	r := Result{
-		Name: k.row("a machine loses its power"), Criteria: c.Words(), Violated: load.Verdict(report, c),
+		Name: k.row("a machine loses its power"), Criteria: c.Words(true), Violated: load.Verdict(report, c),
 		Observed: []load.Summary{report.Summary()}, Series: report.Series(), Chosen: hasKept,
 	}
 	if k.held {

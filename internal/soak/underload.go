@@ -136,7 +136,7 @@ func loadResults(name string, r load.Report, c load.Criteria) []Result {
 	requests := Result{
 		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Requests().Unexcused(),
 		Detail:   fmt.Sprintf("%.0f s, sent at most %d ms late; %s", r.Took.Seconds(), r.Late.Milliseconds(), countsOf(r)),
-		Criteria: c.Words(), Violated: load.Verdict(r, c), Observed: []load.Summary{r.Summary()}, Series: r.Series(),
+		Criteria: c.Words(true), Violated: load.Verdict(r, c), Observed: []load.Summary{r.Summary()}, Series: r.Series(),
 	}
 	gaps := Result{
 		Name: fmt.Sprintf("%s: no gap over %s", name, c.Longest.Any), Detail: "longest " + r.LongestGap().String(),

@@ -63,7 +63,7 @@ func TestLoadResults(t *testing.T) {
 		r := loadResults("change", report, load.Unnoticed())[0]
 		r.conclude("under load")
 		if r.Passed != c.passed || r.Verdict != c.want || len(r.Observed) != 1 || !slices.Equal(r.Criteria,
-			load.Unnoticed().Words()) {
+			load.Unnoticed().Words(true)) {
 			t.Errorf("%s: %+v", c.name, r)
 		}
 	}
