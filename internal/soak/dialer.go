@@ -69,22 +69,29 @@ func (d *dialer) stop() []dial {
 	return d.dials
 }
 
-// longestOutage returns the longest time from the last success before a failure to the next success.
-// Without a failure, it is 0: a late attempt is no outage.
+func (d dial) ended() time.Time { return d.begun.Add(d.took) }
+
+// longestOutage returns the longest time from the last success before a failure, or from the first attempt, to the next
+// success, or to the end of the last attempt. Without a failure, it is 0: a late attempt is no outage.
 func longestOutage(dials []dial) time.Duration {
+	if len(dials) == 0 {
+		return 0
+	}
 	var longest time.Duration
-	var last time.Time
-	failing := false
+	last, failing := dials[0].begun, false
 	for _, d := range dials {
 		switch {
 		case d.err != nil:
 			failing = true
-		case failing && !last.IsZero():
-			longest = max(longest, d.begun.Add(d.took).Sub(last))
+		case failing:
+			longest = max(longest, d.ended().Sub(last))
 			fallthrough
 		default:
 			failing, last = false, d.begun
 		}
+	}
+	if failing {
+		longest = max(longest, dials[len(dials)-1].ended().Sub(last))
 	}
 	return longest
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
 // Limits for a pulled plug, each for the worst of all times.
@@ -34,6 +35,7 @@ type plug struct {
 	failed  int       // requests of all clients
 	refused int       // of them, and connections: whoever had the address answered that it does not serve
 	load    string
+	report  load.Report
 }
 
 // pulledPlugs powers off the machine with the virtual IP and etcd's leader, many times. Connections
@@ -62,11 +64,11 @@ func (s *site) pullPlug(ctx context.Context) (plug, error) {
 	}
 	p := plug{victim: victim.Name, load: computerLoad()}
 	dialer := startDialer(ctx, net.JoinHostPort(s.work.VIP(), "6443"))
-	report, err := s.lose(ctx, outage())
+	p.report, err = s.lose(ctx, outage())
 	dials := dialer.stop()
 	p.address, p.refused = longestOutage(dials), refusals(dials)
-	p.failed = report.Failed()
-	for _, client := range report.Clients {
+	p.failed = p.report.Failed()
+	for _, client := range p.report.Clients {
 		p.reads, p.writes = max(p.reads, client.Reads.Gap.Length), max(p.writes, client.Writes.Gap.Length)
 		p.refused += client.All.Refused + client.DialsRefused
 	}
@@ -99,11 +101,17 @@ func PlugFigures() []jsonfile.Figure {
 	return all
 }
 
-// plugResults returns the three promises with all figures, and each time in the detail.
+// plugResults returns the four promises with all figures, and each time in the detail. The first result has the verdict
+// of all criteria of an outage.
 func plugResults(all []plug) []Result {
-	address := Result{Name: fmt.Sprintf("pulled plug: the virtual IP is back within %s", plugAddressBack)}
+	c := outage()
+	address := Result{
+		Name:     fmt.Sprintf("pulled plug: the virtual IP is back within %s", plugAddressBack),
+		Criteria: append([]string{"every attempt passes"}, c.Words(true)...),
+	}
 	writes := Result{Name: fmt.Sprintf("pulled plug: the first write through it within %s", plugWritesBack)}
 	refused := Result{Name: "pulled plug: nothing is refused by those that survive"}
+	kept := Result{Name: "pulled plug: no acknowledged write is lost"}
 	back := jsonfile.Milliseconds("connections to the virtual IP", plugAddressBack)
 	holders := jsonfile.Milliseconds("of it until keepalived has elected", 0)
 	read := jsonfile.Milliseconds("the first read", 0)
@@ -111,7 +119,9 @@ func plugResults(all []plug) []Result {
 	leaders := jsonfile.Milliseconds("of it until etcd has elected", 0)
 	refusals := jsonfile.Figure{Name: "refused requests and connections"}
 	failures := jsonfile.Figure{Name: "failed requests"}
-	for _, p := range all {
+	for n, p := range all {
+		address.judge(n+1, p.report, c)
+		kept.countWrites(p.report)
 		address.count(p.address <= plugAddressBack)
 		writes.count(p.writes <= plugWritesBack)
 		refused.count(p.refused == 0)
@@ -135,7 +145,7 @@ func plugResults(all []plug) []Result {
 	for _, p := range all {
 		results[0].Detail += "\n" + p.String()
 	}
-	return results
+	return append(results, kept)
 }
 
 // spreads describes figures on one line.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,8 +28,11 @@ func TestLongestOutage(t *testing.T) {
 		"the longer of two": {
 			[]dial{at(0, nil), at(20, lost), at(40, nil), at(60, lost), at(80, refused), at(100, nil)}, out, 1,
 		},
-		"it never was there":   {[]dial{at(0, lost), at(20, nil)}, 0, 0},
-		"refused all the time": {[]dial{at(0, refused), at(20, refused)}, 0, 2},
+		"not there at first": {[]dial{at(0, lost), at(20, lost), at(60, nil)}, out, 0},
+		"it does not come back": {
+			[]dial{at(0, lost), at(20, nil), at(40, nil), at(60, lost), at(100, lost)}, out, 0,
+		},
+		"refused all the time": {[]dial{at(0, refused), at(60, refused)}, out, 2},
 	} {
 		if got, n := longestOutage(c.dials), refusals(c.dials); got != c.want || n != c.refused {
 			t.Errorf("%s: %s and %d refused, want %s and %d", name, got, n, c.want, c.refused)
@@ -65,10 +69,11 @@ func TestPlugResults(t *testing.T) {
 			victim: "cp1", address: time.Duration(400+n) * time.Millisecond, reads: time.Second,
 			writes: time.Duration(1000+n) * time.Millisecond, load: "1.0 on 2 processors",
 			elected: elections{time.Duration(300+n) * time.Millisecond, time.Duration(900+n) * time.Millisecond},
+			report:  clientsReport(),
 		})
 	}
 	for _, r := range plugResults(all) {
-		if r.Tried != 4 || r.Passed != 4 {
+		if r.Tried != 4 || r.Passed != 4 || len(r.Violated) > 0 {
 			t.Errorf("within the limits: %+v", r)
 		}
 	}
@@ -85,6 +90,16 @@ func TestPlugResults(t *testing.T) {
 		if first, _, _ := strings.Cut(r.Detail, "\n"); first != want || r.Tried != 4 || r.Passed != 3 {
 			t.Errorf("%+v, want %q", r, want)
 		}
+	}
+	all[2].report.Clients[0].Lost = []string{"x"}
+	if kept := plugResults(all)[3]; kept.Tried != 4 || kept.Passed != 3 {
+		t.Errorf("a lost write: %+v", kept)
+	}
+	all[2].report.Watches[0].Missed = []string{"x"}
+	if first := plugResults(all)[0]; len(first.Violated) != 2 || len(first.Observed) != 4 || !strings.HasPrefix(
+		first.Violated[0], "time 3: watch own 1: of 100 events 1 missed") || !slices.Contains(first.Criteria,
+		"no acknowledged write is lost, and the members of etcd agree") {
+		t.Errorf("violated: %q, %q", first.Violated, first.Criteria)
 	}
 	if f := plugResults(all)[1].Figures; len(f) != 2 || f[0].Worst() != 3200 || f[0].Median() != 1001 ||
 		f[0].Limit != 2000 || len(f[1].Values) != 3 {
