@@ -55,3 +55,22 @@ func sourcesOf(t *testing.T) string {
 	}
 	return joint.ReplaceAllString(all.String(), "")
 }
+
+// value matches what a message has of one machine: names, numbers, paths, quoted values and states of units.
+var value = regexp.MustCompile(`\S*[\d/."]\S*|--\S+|kube-\S+|inactive`)
+
+// TestDriftInReadme checks that the provider says what the README shows of a plan with drift.
+func TestDriftInReadme(t *testing.T) {
+	sources, count := sourcesOf(t), 0
+	for _, line := range regexp.MustCompile(`(?m)^ +- "(.*)",$`).FindAllStringSubmatch(documents(t)["README.md"], -1) {
+		count++
+		for _, fragment := range value.Split(line[1], -1) {
+			if !strings.Contains(sources, strings.TrimSpace(fragment)) {
+				t.Errorf("README.md shows %q, and no source contains %q", line[1], fragment)
+			}
+		}
+	}
+	if count != 4 {
+		t.Errorf("README.md shows %d lines of drift, want 4", count)
+	}
+}
