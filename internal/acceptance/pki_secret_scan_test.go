@@ -125,12 +125,8 @@ func (h *secretScan) sampleStates(modified map[string]time.Time) {
 func (h *secretScan) collect(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		m, keys := shared.lab.Machine(name), 0
-		files, err := secretscan.ParseKeys(onMachine(t, m, secretscan.KeysScript))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, file := range files {
+		keys := 0
+		for _, file := range keysOn(t, name) {
 			keys += h.search.AddFile(name+" "+file.Path, file.Text)
 		}
 		if keys < 10 { // kubeadm's table lists as many

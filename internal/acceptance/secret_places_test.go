@@ -21,12 +21,8 @@ func placesOn(t *testing.T, names []string, secrets map[string]string) map[strin
 	t.Helper()
 	all := map[string][]string{}
 	for _, name := range names {
-		files, err := secretscan.ParseKeys(onMachine(t, shared.lab.Machine(name), secretscan.KeysScript))
-		if err != nil {
-			t.Fatal(err)
-		}
 		all[name+" keys"] = nil
-		for _, file := range files {
+		for _, file := range keysOn(t, name) {
 			all[name+" keys"] = append(all[name+" keys"], file.Path)
 		}
 		slices.Sort(all[name+" keys"])
@@ -35,6 +31,21 @@ func placesOn(t *testing.T, names []string, secrets map[string]string) map[strin
 		}
 	}
 	return all
+}
+
+// keysOn returns the files with private keys on a machine, and expects that only their owner can use them.
+func keysOn(t *testing.T, name string) []secretscan.KeyFile {
+	t.Helper()
+	files, err := secretscan.ParseKeys(onMachine(t, shared.lab.Machine(name), secretscan.KeysScript))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, file := range files {
+		if file.Exposed() {
+			t.Errorf("%s: %s has a private key and the mode %o", name, file.Path, file.Mode)
+		}
+	}
+	return files
 }
 
 // collectBundle collects what the scan has to know: the keys on machines, and those of the bundle, which is not sealed.

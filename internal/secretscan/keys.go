@@ -20,6 +20,9 @@ type KeyFile struct {
 	Text string
 }
 
+// Exposed reports whether others than the owner can read, change or execute the file.
+func (f KeyFile) Exposed() bool { return f.Mode&0o077 != 0 }
+
 // ParseKeys parses the output of KeysScript.
 func ParseKeys(out string) ([]KeyFile, error) {
 	var all []KeyFile

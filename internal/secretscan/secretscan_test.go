@@ -61,7 +61,8 @@ func TestKeysScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := ParseKeys(string(out))
-	if err != nil || len(files) != 1 || files[0].Path != filepath.Join(dir, "ca.key") || files[0].Mode != 0o640 {
+	if err != nil || len(files) != 1 || files[0].Path != filepath.Join(dir, "ca.key") || files[0].Mode != 0o640 ||
+		!files[0].Exposed() {
 		t.Errorf("the script prints %q, %v", out, err)
 	}
 }

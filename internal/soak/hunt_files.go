@@ -46,8 +46,8 @@ var keyDirs = []string{"/etc/kubernetes/", "/var/lib/kubelet/pki/"}
 // misplacedKey returns what is wrong with where a private key is, or "".
 func misplacedKey(file secretscan.KeyFile) string {
 	machine, name, _ := strings.Cut(file.Path, " ")
-	if file.Mode&0o007 != 0 {
-		return fmt.Sprintf("%s: every user can read or change %s, which has a private key: mode %o", machine, name,
+	if file.Exposed() {
+		return fmt.Sprintf("%s: others than the owner can use %s, which has a private key: mode %o", machine, name,
 			file.Mode)
 	}
 	for _, dir := range keyDirs {

@@ -137,7 +137,9 @@ func TestMisplacedKey(t *testing.T) {
 		right bool
 	}{
 		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o600}, true},
-		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o640}, true},
+		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o400}, true},
+		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o640}, false},
+		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o620}, false},
 		{secretscan.KeyFile{Path: "cp1 /etc/kubernetes/pki/ca.key", Mode: 0o644}, false},
 		{secretscan.KeyFile{Path: "cp1 /tmp/ca.key", Mode: 0o600}, false},
 		{secretscan.KeyFile{Path: "cp1 /var/lib/kubelet/pki/kubelet-client-current.pem", Mode: 0o600}, true},
