@@ -37,7 +37,7 @@ func endpointScenarios() []Scenario {
 func (k endpointKind) life(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := k.newSite(ctx, e)
 	if errors.Is(err, errNoKubeVIP) {
-		return []Result{{Name: k.row("create"), Detail: err.Error()}}, nil
+		return []Result{skippedResult(k.row("create"), err)}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (k endpointKind) interrupt(ctx context.Context, e *Env) ([]Result, error) {
 	s.more = func(ctx context.Context, used fleet) error { return k.reached(ctx, around, used) }
 	err = s.begin(ctx)
 	if errors.Is(err, errNoKubeVIP) {
-		return []Result{{Name: "interrupted: " + k.row("create"), Detail: err.Error()}}, nil
+		return []Result{skippedResult("interrupted: "+k.row("create"), err)}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ type Result struct {
 	Tried  int    `json:"tried"`
 	Passed int    `json:"passed"`
 	Detail string `json:"detail"`
+	// Skipped is why nothing was tried, if that is no failure.
+	Skipped string `json:"skipped,omitempty"`
 	// Scenario is the name of the scenario.
 	Scenario string `json:"scenario,omitempty"`
 	// Chosen is why the machine that lost its power was this one.
@@ -68,14 +70,31 @@ func incompleteResult(name string, err error) Result {
 	return Result{Name: name, Tried: 1, Detail: "incomplete: " + err.Error()}
 }
 
+// skippedResult is the result of a scenario that lacks what this project does not build.
+func skippedResult(name string, reason error) Result {
+	return Result{Name: name, Skipped: reason.Error()}
+}
+
+// failed counts the results that are not met. One without an attempt shows nothing, unless it says that it was skipped.
 func failed(results []Result) int {
 	n := 0
 	for _, r := range results {
-		if r.Passed < r.Tried || len(r.Violated) > 0 {
+		if r.Skipped == "" && (r.Tried == 0 || r.Passed < r.Tried || len(r.Violated) > 0) {
 			n++
 		}
 	}
 	return n
+}
+
+// skipped lists what was skipped, and why, one on each line.
+func skipped(results []Result) string {
+	text := ""
+	for _, r := range results {
+		if r.Skipped != "" {
+			text += fmt.Sprintf("skipped: %s: %s\n", r.Name, r.Skipped)
+		}
+	}
+	return text
 }
 
 // Table formats results in columns. It shows only the first line of a detail.

@@ -111,7 +111,7 @@ func runAll(
 			break
 		}
 	}
-	fmt.Fprint(out, Table(run.Results))
+	fmt.Fprint(out, Table(run.Results), skipped(run.Results))
 	if n := failed(run.Results); n > 0 {
 		return fmt.Errorf("%w: see %d of %d lines", errFailed, n, len(run.Results))
 	}

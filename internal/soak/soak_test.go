@@ -101,9 +101,14 @@ func TestResults(t *testing.T) {
 		{Name: "good", Tried: 2, Passed: 2, Detail: "fine"},
 		{Name: "bad", Tried: 3, Passed: 1, Detail: "first line\nsecond line"},
 		incompleteResult("worse", errors.New("no machines")),
+		{Name: "nothing was tried", Detail: "all accidents came too late"},
+		skippedResult("left out", errNoKubeVIP),
 	}
-	if n := failed(results); n != 2 {
-		t.Errorf("%d have failed, want 2", n)
+	if n := failed(results); n != 3 {
+		t.Errorf("%d have failed, want 3", n)
+	}
+	if got := skipped(results); got != "skipped: left out: KUBE_VIP is not set to the path of kube-vip\n" {
+		t.Errorf("skipped are %q", got)
 	}
 	table := Table(results)
 	if !strings.Contains(table, "bad") || !strings.Contains(table, "first line") ||

@@ -29,13 +29,15 @@ func TestConclude(t *testing.T) {
 		{Result{Tried: 2, Passed: 2}, Met},
 		{Result{Tried: 2, Passed: 1}, NotMet},
 		{Result{}, NotMeasured},
+		{skippedResult("x", errNoKubeVIP), NotMeasured},
 		{Result{Tried: 2, Passed: 2, Violated: []string{"too slow"}}, NotMet},
 		{incompleteResult("x", errFailed), NotMet},
 	} {
 		r := c.result
 		r.conclude("some")
 		if r.Verdict != c.verdict || r.Scenario != "some" || len(r.Criteria) != 1 ||
-			(r.Verdict == NotMet) != (len(r.Violated) > 0) || (failed([]Result{r}) == 1) != (r.Verdict == NotMet) {
+			(r.Verdict == NotMet) != (len(r.Violated) > 0) ||
+			(failed([]Result{r}) == 1) != (r.Verdict != Met && r.Skipped == "") {
 			t.Errorf("%+v, want %s", r, c.verdict)
 		}
 	}
