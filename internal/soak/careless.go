@@ -150,7 +150,7 @@ func (c *careless) end(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx) // writes are read back even if the run is cancelled
 	report, err := c.load.Stop(ctx)
 	fmt.Fprintf(c.env.Log, "%v\n%v\n", report, err)
-	c.tally.recordWrites(report)
+	c.tally.recordWrites(report, err)
 }
 
 // describe writes the configuration of a layout. moved maps old keys to new ones.

@@ -19,6 +19,7 @@ type tally struct {
 	dead, stuck     []string
 	acknowledged    int
 	lost            int
+	wrongEvents     int           // missed, repeated or out of order
 	requests        load.Requests // to the API
 	openings        load.Requests // of watches
 	etcdWrites      load.Requests
@@ -57,9 +58,17 @@ func (t *tally) recordRecovery(what string, err error) {
 	}
 }
 
-// recordWrites adds what the clients of one cluster observed. The gap is that of the API, if
-// there is one: a client of etcd is served by each member in turn.
-func (t *tally) recordWrites(r load.Report) {
+// recordWrites adds what the clients of one cluster observed. err is why their writes could not be read back. The gap is
+// that of the API, if there is one: a client of etcd is served by each member in turn. Wrong events are no failure: the
+// only API server may restart, and forgets the events of before.
+func (t *tally) recordWrites(r load.Report, err error) {
+	if err == nil && !r.HashesAgree() {
+		err = fmt.Errorf("%v", r.Hashes)
+	}
+	if err != nil {
+		t.recordCluster("at the end", err)
+	}
+	t.wrongEvents += r.Summary().WrongEvents
 	t.acknowledged += r.Acknowledged()
 	t.lost += len(r.Lost())
 	t.requests, t.openings = t.requests.Plus(r.Requests()), t.openings.Plus(r.Openings())
@@ -73,8 +82,8 @@ func (t *tally) recordWrites(r load.Report) {
 }
 
 func (t *tally) results() []Result {
-	summary := fmt.Sprintf("%d steps: %s; %d writes acknowledged, %d lost; longest gap %s",
-		t.steps, counts(t.endings), t.acknowledged, t.lost, t.gap.Round(time.Millisecond))
+	summary := fmt.Sprintf("%d steps: %s; %d writes acknowledged, %d lost; %d events missed, repeated or out of order; "+
+		"longest gap %s", t.steps, counts(t.endings), t.acknowledged, t.lost, t.wrongEvents, t.gap.Round(time.Millisecond))
 	summary += "; " + operations(t.requests, t.etcdWrites, t.openings)
 	t.alive.Detail = strings.Join(append([]string{summary}, t.dead...), "\n")
 	if t.lost > 0 {

@@ -22,14 +22,17 @@ func TestTally(t *testing.T) {
 	c.recordRecovery("step 2", errors.New("no way on"))
 	direct := load.Client{Acknowledged: 40}
 	direct.Writes.Gap.Length, direct.Writes.Tried, direct.Writes.Failed = 300*time.Millisecond, 42, 2
-	c.recordWrites(load.Report{Etcd: &direct})
+	agree := clientsReport().Hashes
+	watches := []load.Watch{{Missed: []string{"a"}, Repeated: 1, Disordered: 2}}
+	c.recordWrites(load.Report{Etcd: &direct, Hashes: agree, Watches: watches}, nil)
 	r := c.results()
 	if r[0].Tried != 3 || r[0].Passed != 2 || r[1].Tried != 2 || r[1].Passed != 1 {
 		t.Errorf("the results are %+v", r)
 	}
 	for i, rows := range [][]string{
 		{
-			"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms; " +
+			"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; 4 events missed, repeated or out of " +
+				"order; longest gap 300ms; " +
 				"writes into etcd: 2 of 42 failed (0 excused, 0 refused), 0 repeated",
 			"step 3: another etcd cluster is served",
 		},
@@ -41,8 +44,16 @@ func TestTally(t *testing.T) {
 			}
 		}
 	}
+	differ := &load.Hashes{Members: []load.MemberHash{{Name: "cp1", Hash: 1}, {Name: "cp2", Hash: 2}}}
+	c.recordWrites(load.Report{Etcd: &direct, Hashes: differ}, nil)
+	c.recordWrites(load.Report{Etcd: &direct}, errors.New("no member answers"))
+	r = c.results()
+	if r[0].Tried != 5 || r[0].Passed != 2 || !strings.Contains(r[0].Detail, "at the end: ETCD'S MEMBERS DIFFER") ||
+		!strings.Contains(r[0].Detail, "at the end: no member answers") {
+		t.Errorf("members differ, and writes are not read back: %+v", r[0])
+	}
 	direct.Lost = []string{"/kube-load/a"}
-	c.recordWrites(load.Report{Etcd: &direct})
+	c.recordWrites(load.Report{Etcd: &direct, Hashes: agree}, nil)
 	if r := c.results(); r[0].Passed != 0 {
 		t.Errorf("a write is lost: %+v", r[0])
 	}
