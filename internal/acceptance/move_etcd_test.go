@@ -61,13 +61,16 @@ func rearrange(t *testing.T, all []string, steps []arrangement) {
 	override(t, w, fmt.Sprintf(movable, release(t, "kubernetes")))
 	arrange(t, w, front, steps[0])
 	apply(t, w)
-	for _, next := range steps[1:] {
+	for n, next := range steps[1:] {
 		t.Run(next.name, func(t *testing.T) {
-			criteria := load.Unnoticed()
+			criteria := load.Unnoticed().Excusing(droppedWrites...)
 			if next.leaves {
 				criteria = criteria.Excusing(stoppedMembers)
 			}
-			l := startClients(t, load.Config{Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: criteria})
+			l := startClients(t, load.Config{
+				Kubeconfig: outputOf(t, w, "kubeconfig"), Criteria: criteria,
+				Etcd: directWriter(t, steps[n].etcdOn[0], all),
+			})
 			arrange(t, w, front, next)
 			apply(t, w)
 			undisturbed(t, l)
