@@ -41,6 +41,14 @@ func Terraform(ctx context.Context) (string, error) {
 	return Tofu(ctx)
 }
 
+// RealTerraform returns the path of an installed terraform or, if there is none, of the one built here.
+func RealTerraform(ctx context.Context) (string, error) {
+	if installed, err := exec.LookPath("terraform"); err == nil {
+		return installed, nil
+	}
+	return Set(ctx, "terraform")
+}
+
 // Tofu returns the path of the OpenTofu built here.
 func Tofu(ctx context.Context) (string, error) { return Set(ctx, "tofu") }
 

@@ -64,9 +64,9 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("terraform", func(t *testing.T) {
-		terraform, err := exec.LookPath("terraform")
+		terraform, err := build.RealTerraform(t.Context())
 		if err != nil {
-			testrun.Elsewhere(t, "terraform is not installed: the release is installed by OpenTofu only")
+			t.Fatal(err)
 		}
 		install(t, made, terraform, "registry.terraform.io")
 	})

@@ -58,9 +58,9 @@ func (t *tally) recordRecovery(what string, err error) {
 	}
 }
 
-// recordWrites adds what the clients of one cluster observed. err is why their writes could not be read back. The gap is
-// that of the API, if there is one: a client of etcd is served by each member in turn. Wrong events are no failure: the
-// only API server may restart, and forgets the events of before.
+// recordWrites adds what the clients of one cluster observed. err is why their writes could not be read back. The gap
+// is that of the API, if there is one: a client of etcd is served by each member in turn. Wrong events are no failure:
+// the only API server may restart, and forgets the events of before.
 func (t *tally) recordWrites(r load.Report, err error) {
 	if err == nil && !r.HashesAgree() {
 		err = fmt.Errorf("%v", r.Hashes)
