@@ -168,9 +168,12 @@ pod_copy() {
   flush "$2"
 }
 
+# pod_inherited NAME: whether the component has a manifest that somebody else has written.
+pod_inherited() { [ -e "$pod_manifests/$1.yaml" ] && ! grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml"; }
+
 # pod_keep NAME DIRECTORY: keeps the manifest that somebody else has written, before it is taken away.
 pod_keep() {
-  [ -e "$pod_manifests/$1.yaml" ] && ! grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml" || return 0
+  pod_inherited "$1" || return 0
   (umask 077 && mkdir -p -- "$2")
   pod_copy "$pod_manifests/$1.yaml" "$2" "$1"
 }
@@ -179,11 +182,11 @@ pod_keep() {
 # has written, before another runtime takes it over. Without a manifest, what was noted before stays.
 pod_mark() {
   [ -e "$pod_manifests/$1.yaml" ] || return 0
-  if grep -q KUBE_STARTED_WITH "$pod_manifests/$1.yaml"; then
-    rm -f -- "$2/.$1.returns"
-  else
+  if pod_inherited "$1"; then
     (umask 077 && mkdir -p -- "$2" && : >"$2/.$1.returns")
     flush "$2"
+  else
+    rm -f -- "$2/.$1.returns"
   fi
 }
 

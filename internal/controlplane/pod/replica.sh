@@ -49,8 +49,10 @@ replica_return() {
   rm -f -- "$replica_inherited/.$1.returns"
 }
 
-# replica_resume NAME: starts a component from whatever it ran from before replica_leave.
+# replica_resume NAME: starts a component from whatever it ran from before replica_leave. One that was not stopped is
+# stopped first: it goes on with the manifest that it has.
 replica_resume() {
+  ! pod_inherited "$1" || replica_leave "$1"
   if pod_returns "$1" "$replica_inherited"; then replica_return "$1"; else replica_start "$1"; fi
 }
 

@@ -197,6 +197,15 @@ func TestScriptsInherit(t *testing.T) {
 	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
 		t.Errorf("placed by the return: %v\n%s", err, placed)
 	}
+	// One that was not stopped, as by a pause that was cut off, is started again from the same manifest.
+	before = s.await("active")
+	s.run("replica_resume kube-scheduler")
+	if after := s.await("active"); after == before {
+		t.Error("a resume did not start it again")
+	}
+	if placed, err := os.ReadFile(manifest); err != nil || string(placed) != text {
+		t.Errorf("placed by a resume of what was not stopped: %v\n%s", err, placed)
+	}
 	// One that runs from the provider's manifest resumes from it.
 	s.run("replica_start kube-scheduler; replica_leave kube-scheduler; replica_resume kube-scheduler")
 	s.await("active")

@@ -57,8 +57,9 @@ member_pause() {
   member_stop
 }
 
-# member_resume: starts the member from whatever it ran from before member_pause.
+# member_resume: starts the member from whatever it ran from before member_pause, also if that has not stopped it.
 member_resume() {
+  ! member_is_pod || ! pod_inherited "$member_pod" || member_pause
   if member_is_pod && pod_returns "$member_pod" "$member_inherited"; then
     member_return
   else

@@ -541,6 +541,38 @@ func TestKeepsInheritedManifest(t *testing.T) {
 	}
 }
 
+// TestResumesInheritedManifest: a member that was not stopped, as by a pause that was cut off, goes on with the manifest
+// that it has.
+func TestResumesInheritedManifest(t *testing.T) {
+	kubeadm, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", "etcd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := podSpec(t).pod().Manifest()
+	for name, placed := range map[string][]byte{"kubeadm's": kubeadm, "the provider's": own} {
+		dir := t.TempDir()
+		for file, text := range map[string][]byte{"manifests/etcd.yaml": placed, "definition": own} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := runtimeFunctions() + "pod_manifests=" + host.Words(dir+"/manifests") + "\nmember_unit_file=" +
+			host.Words(dir+"/unit") + "\nmember_definition=" + host.Words(dir+"/definition") + "\nmember_inherited=" +
+			host.Words(dir+"/inherited") + "\nmember_own() { :; }\nmember_guard() { :; }\npod_kubelet_recover() { :; }\n" +
+			"pod_stop() { echo stop; rm -f -- \"$pod_manifests/$1.yaml\"; }\nmember_resume\n"
+		out, err := exec.Command("sh", "-euc", string(script)).CombinedOutput()
+		if err != nil || string(out) != "stop\n" {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+		if now, err := os.ReadFile(dir + "/manifests/etcd.yaml"); err != nil || string(now) != string(placed) {
+			t.Errorf("%s: it goes on with another manifest, %v\n%s", name, err, now)
+		}
+	}
+}
+
 // TestMemberOwn runs the script that gives data and keys to the user of what runs the member.
 func TestMemberOwn(t *testing.T) {
 	dir := t.TempDir()
