@@ -158,7 +158,13 @@ func issue(s component.Replica, f machine.Observed, now time.Time) ([]host.File,
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, c.Files(pair)...)
+		both := c.Files(pair)
+		if f.TakesOver(s) && len(machine.CertificateProblems(s, c, f.WithKeyOf(c), now)) == 0 {
+			// Only the key is invalid, so it comes last: after a takeover that is cut off in between, it still is, and the
+			// record that ties the two together does not exist yet.
+			slices.Reverse(both)
+		}
+		files = append(files, both...)
 	}
 	for _, k := range component.Kubeconfigs(s) {
 		if len(machine.KubeconfigProblems(s, k, f, now)) == 0 {

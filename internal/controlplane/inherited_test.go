@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -287,6 +288,51 @@ func TestInheritedForms(t *testing.T) {
 	open.Files[component.KeyPath(component.APIServerCert)] = state
 	if d, err = decide(s.Replica, machine.Interpret(open), now); err != nil || !d.writes(component.APIServerCert) {
 		t.Errorf("a key that a group can read is kept, %v", err)
+	}
+}
+
+// TestTakeoverCutOff: a takeover that issues certificates and is cut off between any two files leaves nothing that the
+// next one takes for a pair of kubeadm.
+func TestTakeoverCutOff(t *testing.T) {
+	files := kubeadmMachine(t)
+	s := inheritedSpec(t, files)
+	certificate, key := component.APIServerCert, component.KeyPath(component.APIServerCert)
+	now := time.Now()
+	for name, c := range map[string]struct {
+		at   time.Time
+		edit func(files map[string]host.FileState)
+	}{
+		"due": {now.AddDate(0, 0, 360), func(map[string]host.FileState) {}},
+		"an open key": {now, func(files map[string]host.FileState) {
+			state := files[key]
+			state.Mode = 0o640
+			files[key] = state
+		}},
+		"no key":         {now, func(files map[string]host.FileState) { delete(files, key) }},
+		"no certificate": {now, func(files map[string]host.FileState) { delete(files, certificate) }},
+	} {
+		before := inheritedFacts(files)
+		c.edit(before.Files)
+		decided := func(at host.Facts) changes {
+			t.Helper()
+			d, err := decide(s.Replica, machine.Interpret(at), c.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		all := len(decided(before).files)
+		for i := range all {
+			cut := decided(before)
+			cut.files, cut.remove = cut.files[:i], nil
+			at := before
+			at.Files = maps.Clone(before.Files)
+			at = written(at, cut)
+			at = written(at, decided(at))
+			if _, err := tls.X509KeyPair([]byte(at.Files[certificate].Content), []byte(at.Files[key].Content)); err != nil {
+				t.Errorf("%s: after %d of %d files, they are no pair: %v", name, i, all, err)
+			}
+		}
 	}
 }
 

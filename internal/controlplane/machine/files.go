@@ -126,6 +126,17 @@ func (f Observed) Widened(s component.Replica) Observed {
 	return f
 }
 
+// WithKeyOf returns f as it would be with a key of c that nobody else can read.
+func (f Observed) WithKeyOf(c component.Certificate) Observed {
+	key := component.KeyPath(c.Path)
+	files := maps.Clone(f.Facts.Files)
+	state := files[key]
+	state.Mode, state.Owner, state.Group = component.SecretMode, c.Owner, c.Owner
+	files[key] = state
+	f.Facts.Files = files
+	return f
+}
+
 // issuedFileProblems compares an issued file with the record of what was issued.
 func (f Observed) issuedFileProblems(path string, state host.FileState, public bool, owner string) []string {
 	var problems []string

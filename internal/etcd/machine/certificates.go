@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -141,11 +142,7 @@ func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
 				return Issued{}, fmt.Errorf("issue certificate %s for %s: %w", l.Name, s.Label(), err)
 			}
 			text = pair.Certificate
-			out.Files = append(out.Files,
-				host.File{
-					Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: s.owner(), Group: s.owner(),
-				},
-				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: s.owner(), Group: s.owner()})
+			out.Files = append(out.Files, pairFiles(s, l, f, pair, now)...)
 			out.Pairs[l.Name] = pairDigest(Digest([]byte(pair.Certificate)), Digest([]byte(pair.PrivateKey)))
 		}
 		info, err := pki.Inspect(text)
@@ -157,6 +154,26 @@ func Certificates(s Spec, f Observed, now time.Time) (Issued, error) {
 		}
 	}
 	return out, nil
+}
+
+// pairFiles returns the files of a pair. The one that makes it invalid comes last, so a pair of which only the other
+// was renamed into place stays invalid, also in a takeover: until it has written the record, nothing ties the two
+// together.
+func pairFiles(s Spec, l pki.Leaf, f Observed, pair pki.KeyPair, now time.Time) []host.File {
+	certificate := host.File{
+		Path: CertificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: s.owner(), Group: s.owner(),
+	}
+	key := host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: s.owner(), Group: s.owner()}
+	state := f.Facts.Files[key.Path]
+	state.Mode, state.Owner = key.Mode, key.Owner
+	files := map[string]host.FileState{}
+	maps.Copy(files, f.Facts.Files)
+	files[key.Path] = state
+	f.Facts.Files = files
+	if len(pairProblems(s, l, f, now)) == 0 {
+		return []host.File{certificate, key}
+	}
+	return []host.File{key, certificate}
 }
 
 // Expiry returns the earliest expiry of a member's certificates among the observed files

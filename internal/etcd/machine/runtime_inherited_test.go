@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"io/fs"
 	"maps"
@@ -49,7 +50,9 @@ func inheritedFacts(t *testing.T, s Spec) host.Facts {
 		facts.Files[CertificatePath(l)] = host.FileState{
 			Content: pair.Certificate, SHA256: Digest([]byte(pair.Certificate)), Mode: 0o644, Owner: "root",
 		}
-		facts.Files[keyPath(l)] = host.FileState{SHA256: Digest([]byte(pair.PrivateKey)), Mode: 0o600, Owner: "root"}
+		facts.Files[keyPath(l)] = host.FileState{
+			Content: pair.PrivateKey, SHA256: Digest([]byte(pair.PrivateKey)), Mode: 0o600, Owner: "root",
+		}
 	}
 	facts.Dirs[ArtifactDir(s.Version)] = []string{"etcd", "etcdctl", "etcdutl"}
 	return facts
@@ -183,6 +186,69 @@ func TestInheritedModes(t *testing.T) {
 		want := c.certificate != 0o644 || c.key != 0o600
 		if drifts := strings.Contains(driftOf(s, facts), "has mode"); drifts != want {
 			t.Errorf("%s: drift %v, want %v", name, drifts, want)
+		}
+	}
+}
+
+// TestTakeoverCutOff: a takeover that issues certificates and is cut off between any two files leaves nothing that the
+// next one takes for a pair of kubeadm.
+func TestTakeoverCutOff(t *testing.T) {
+	s, now := inheritedSpec(t), time.Now()
+	var err error
+	if s.Bundle, err = pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	server := leaves(s)[0]
+	mode := func(path string, mode fs.FileMode) func(map[string]host.FileState) {
+		return func(files map[string]host.FileState) {
+			state := files[path]
+			state.Mode = mode
+			files[path] = state
+		}
+	}
+	for name, c := range map[string]struct {
+		at   time.Time
+		edit func(files map[string]host.FileState)
+	}{
+		"due":                 {now.AddDate(0, 0, 360), func(map[string]host.FileState) {}},
+		"an open key":         {now, mode(keyPath(server), 0o640)},
+		"an open certificate": {now, mode(CertificatePath(server), 0o664)},
+		"no key":              {now, func(files map[string]host.FileState) { delete(files, keyPath(server)) }},
+		"no certificate":      {now, func(files map[string]host.FileState) { delete(files, CertificatePath(server)) }},
+		"a key of a user": {now, func(files map[string]host.FileState) {
+			state := files[keyPath(server)]
+			state.Owner = "joe"
+			files[keyPath(server)] = state
+		}},
+	} {
+		before := inheritedFacts(t, s)
+		c.edit(before.Files)
+		repaired := func(at host.Facts, upTo int) (host.Facts, int) {
+			t.Helper()
+			r, err := Repairs(s, Interpret(s.Name, "10.0.0.11", s.Directory(), at, nil), healthy(s), c.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at.Files = maps.Clone(at.Files)
+			for i, file := range r.Change.Files {
+				if upTo < 0 || i < upTo {
+					at.Files[file.Path] = host.FileState{
+						Content: string(file.Content), SHA256: Digest(file.Content), Mode: file.Mode, Owner: OrRoot(file.Owner),
+					}
+				}
+			}
+			return at, len(r.Change.Files)
+		}
+		_, all := repaired(before, 0)
+		for i := range all {
+			cut, _ := repaired(before, i)
+			after, _ := repaired(cut, -1)
+			for _, l := range leaves(s) {
+				certificate, key := after.Files[CertificatePath(l)].Content, after.Files[keyPath(l)].Content
+				if _, err := tls.X509KeyPair([]byte(certificate), []byte(key)); err != nil {
+					t.Errorf("%s: after %d of %d files, %s is no pair: %v", name, i, all, l.Name, err)
+				}
+			}
 		}
 	}
 }
