@@ -68,6 +68,11 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	if cause := f.UnhealthyInherited(s.Spec, v, time.Now()); cause != "" {
+		return Status{}, refusal("etcd member not taken over", s, v, cause, problem.Nothing,
+			"make the member healthy with kubeadm: if its certificates are the cause, kubeadm certs renew etcd-server and "+
+				"kubeadm certs renew etcd-peer, then restart its static pod. Then apply again")
+	}
 	if err := checkMachine(s, f); err != nil && !f.RecordLost(s.Spec, v) {
 		return Status{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -176,6 +177,19 @@ func (f Observed) NotTakenOver(s Spec) string {
 	}
 	return layout.CAPath + " on " + f.Label() + " has other authorities than the bundle: take the member over first, " +
 		"and rotate the etcd CA with a later apply"
+}
+
+// UnhealthyInherited describes why an inherited member cannot be taken over yet: the cluster does not vouch for it. It
+// returns "" if it does, or if the member is managed.
+func (f Observed) UnhealthyInherited(s Spec, v *membership.View, now time.Time) string {
+	if !f.TakesOver() || f.RecordLost(s, v) {
+		return ""
+	}
+	words := []string{"kubeadm has created the member on the machine, and the cluster does not list it as healthy"}
+	for _, l := range []pki.Leaf{pki.EtcdServer(s.Name, s.Host.Address()), pki.EtcdPeer(s.Name, s.Host.Address())} {
+		words = append(words, s.Bundle.Check(l, f.Facts.Files[CertificatePath(l)].Content, now)...)
+	}
+	return strings.Join(words, "; ")
 }
 
 // inheritedVersion returns the version in kubeadm's manifest; "" if there is none.

@@ -429,6 +429,39 @@ func TestInheritedWithAnotherCA(t *testing.T) {
 	}
 }
 
+// TestInheritedUnhealthy: only a member that the cluster lists as healthy is taken over, and the reason names the
+// certificates that have expired.
+func TestInheritedUnhealthy(t *testing.T) {
+	s, now := inheritedSpec(t), time.Now()
+	sick := healthy(s)
+	sick.Members[0].Healthy = false
+	recorded := takenOver(t, s, inheritedFacts(t, s))
+	for name, c := range map[string]struct {
+		facts host.Facts
+		v     *membership.View
+		at    time.Time
+		want  []string
+	}{
+		"healthy":        {inheritedFacts(t, s), healthy(s), now, nil},
+		"taken over":     {recorded, sick, now, nil},
+		"unhealthy":      {inheritedFacts(t, s), sick, now, []string{"does not list"}},
+		"nobody answers": {inheritedFacts(t, s), nil, now, []string{"does not list"}},
+		"expired": {
+			inheritedFacts(t, s), nil, now.AddDate(2, 0, 0), []string{"does not list", "etcd/server", "etcd/peer", "expired"},
+		},
+	} {
+		got := Interpret(s.Name, "10.0.0.11", s.Directory(), c.facts, nil).UnhealthyInherited(s, c.v, c.at)
+		if (got == "") != (c.want == nil) {
+			t.Errorf("%s: %q", name, got)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+	}
+}
+
 // TestInheritedOtherwise: a takeover changes neither the runtime nor the version.
 func TestInheritedOtherwise(t *testing.T) {
 	s := inheritedSpec(t)
