@@ -1,9 +1,12 @@
 package controlplane
 
 import (
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -231,6 +234,21 @@ func TestInheritedReplica(t *testing.T) {
 	}
 }
 
+// pkcs1 returns an RSA public key in its older form.
+func pkcs1(t *testing.T, text string) string {
+	t.Helper()
+	block, _ := pem.Decode([]byte(text))
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, ok := key.(*rsa.PublicKey)
+	if !ok {
+		t.Fatalf("the key is a %T", key)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(of)}))
+}
+
 // TestInheritedForms: CAs with a text before them, as openssl writes it, and narrower modes, as benchmarks of security
 // ask for, are taken over like those of kubeadm.
 func TestInheritedForms(t *testing.T) {
@@ -240,6 +258,9 @@ func TestInheritedForms(t *testing.T) {
 		files[file] = text + files[file]
 	}
 	s := inheritedSpec(t, files)
+	files[component.SAPub] = "Public-Key: (2048 bit)\n" + pkcs1(t, files[component.SAPub])
+	files[component.SAKey] = strings.TrimSpace(files[component.SAKey])
+	files[component.CAKey] += "\n"
 	facts := inheritedFacts(files)
 	for file, mode := range map[string]fs.FileMode{
 		component.APIServerCert: 0o600, component.KeyPath(component.APIServerCert): 0o400, component.SchedulerConf: 0o400,
@@ -613,8 +634,13 @@ func TestInheritedReplicaRefused(t *testing.T) {
 	}{
 		"policy":     {s, with(component.AuditPolicyPath, "rules: []"), component.AuditPolicyPath},
 		"other keys": {s, with(component.SAPub, "x"), component.SAPub + " is there with other content"},
-		"other CA":   {other, files, "is not exactly the authority of the bundle"},
-		"kubeconfig": {s, with(component.SchedulerConf, files[component.AdminConf]), component.SchedulerConf},
+		"two public keys": {
+			s, with(component.SAPub, files[component.SAPub]+files[component.SAPub]),
+			component.SAPub + " is there with other content",
+		},
+		"another private key": {s, with(component.SAKey, files[component.CAKey]), component.SAKey},
+		"other CA":            {other, files, "is not exactly the authority of the bundle"},
+		"kubeconfig":          {s, with(component.SchedulerConf, files[component.AdminConf]), component.SchedulerConf},
 	} {
 		err := checkChangeable(c.s, machine.Interpret(inheritedFacts(c.files)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -644,6 +670,20 @@ func TestInheritedReplicaRefused(t *testing.T) {
 		_, text, _ = strings.Cut(text, component.SchedulerConf) // that of the controller-manager is due as well
 		if !strings.Contains(text, c.want) || strings.Contains(text, c.never) {
 			t.Errorf("%s: %q, want %q and not %q", name, text, c.want, c.never)
+		}
+	}
+	for name, edit := range map[string]func(*host.FileState){
+		"an open kubeconfig":      func(state *host.FileState) { state.Mode = 0o640 },
+		"a kubeconfig of a user":  func(state *host.FileState) { state.Owner = "joe" },
+		"a kubeconfig of a group": func(state *host.FileState) { state.Group, state.Mode = "staff", 0o640 },
+	} {
+		facts := inheritedFacts(files)
+		state := facts.Files[component.SchedulerConf]
+		edit(&state)
+		facts.Files[component.SchedulerConf] = state
+		text := cptest.Text(checkChangeable(s, machine.Interpret(facts)))
+		if !strings.Contains(text, "chown root:root and chmod 0600") || strings.Contains(text, reissue) {
+			t.Errorf("%s: %q", name, text)
 		}
 	}
 	api := machine.ManifestDir + "/kube-apiserver.yaml"

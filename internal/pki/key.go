@@ -112,6 +112,32 @@ func parsePublicKey(text string) (crypto.PublicKey, error) {
 	return key, nil
 }
 
+// PublicKeysIn returns the public keys (DER) of a PEM text, which may have each of them in either form of openssl.
+func PublicKeysIn(text string) ([]string, error) {
+	var out []string
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return out, nil
+		}
+		var key crypto.PublicKey
+		var err error
+		if block.Type == "RSA PUBLIC KEY" {
+			key, err = x509.ParsePKCS1PublicKey(block.Bytes)
+		} else {
+			key, err = x509.ParsePKIXPublicKey(block.Bytes)
+		}
+		if err != nil {
+			return nil, errors.New("public key cannot be decoded")
+		}
+		der, err := x509.MarshalPKIXPublicKey(key)
+		if err != nil {
+			return nil, errors.New("public key cannot be encoded")
+		}
+		out = append(out, string(der))
+	}
+}
+
 // samePublicKey compares by value. Every public key type of the standard library has Equal.
 func samePublicKey(a, b crypto.PublicKey) bool {
 	key, ok := a.(interface{ Equal(crypto.PublicKey) bool })

@@ -128,11 +128,16 @@ func (f Observed) Widened(s component.Replica) Observed {
 
 // WithKeyOf returns f as it would be with a key of c that nobody else can read.
 func (f Observed) WithKeyOf(c component.Certificate) Observed {
-	key := component.KeyPath(c.Path)
-	files := maps.Clone(f.Facts.Files)
-	state := files[key]
+	state := f.Facts.Files[component.KeyPath(c.Path)]
 	state.Mode, state.Owner, state.Group = component.SecretMode, c.Owner, c.Owner
-	files[key] = state
+	return f.with(component.KeyPath(c.Path), state)
+}
+
+// with returns f with another state of a file.
+func (f Observed) with(path string, state host.FileState) Observed {
+	files := map[string]host.FileState{}
+	maps.Copy(files, f.Facts.Files)
+	files[path] = state
 	f.Facts.Files = files
 	return f
 }

@@ -87,14 +87,37 @@ func (f Observed) StartNote(by runtime.Runtime, name string) map[string]string {
 	return by.StartNote(f.Facts, name)
 }
 
-// means reports whether a file on the machine has what the provider writes there in another form: certificates with a
-// text before them, as openssl writes it, or an encryption configuration that was written by hand.
+// means reports whether a file on the machine has what the provider writes there in another form: certificates or
+// public keys with a text before them, as openssl writes it, a private key with other newlines at its end, or an
+// encryption configuration that was written by hand.
 func (f Observed) means(s component.Replica, want host.File) bool {
-	have := f.Facts.Files[want.Path].Content
-	if want.Path == component.EncryptionConfigPath {
+	have := f.Facts.Files[want.Path]
+	switch {
+	case want.Path == component.EncryptionConfigPath:
 		return component.SameEncryption(f.encryption[want.Path], s.Bundle)
+	case want.Path == component.SAPub:
+		return samePublicKeys(have.Content, string(want.Content))
+	case want.Path == component.SAKey || want.Path == component.CAKey:
+		return sameLines(have.SHA256, string(want.Content))
 	}
-	return path.Ext(want.Path) == ".crt" && sameCertificates(have, string(want.Content))
+	return path.Ext(want.Path) == ".crt" && sameCertificates(have.Content, string(want.Content))
+}
+
+// sameLines reports whether a digest is that of a text with none or two newlines at its end. An import reads a file
+// without its last newlines, and no key is read to compare it.
+func sameLines(digest, text string) bool {
+	text = strings.TrimRight(text, "\n")
+	return digest == Digest([]byte(text)) || digest == Digest([]byte(text+"\n\n"))
+}
+
+// samePublicKeys reports whether two texts have the same public keys in the same order, and any.
+func samePublicKeys(a, b string) bool {
+	have, err := pki.PublicKeysIn(a)
+	if err != nil {
+		return false
+	}
+	want, err := pki.PublicKeysIn(b)
+	return err == nil && len(want) > 0 && slices.Equal(have, want)
 }
 
 // sameCertificates reports whether two texts have the same certificates in the same order, and any.
@@ -272,19 +295,28 @@ func takeOverProblems(s component.Replica, f Observed) []string {
 // kubeconfigProblem returns why a takeover cannot keep the kubeconfig of a component, which reads it at its start only,
 // and what to do, or "". Only a certificate is renewed: kubeadm keeps the rest of such a file, also in an upgrade.
 func kubeconfigProblem(s component.Replica, k component.Kubeconfig, f Observed, now time.Time) string {
-	problems := KubeconfigProblems(s, k, f, now)
-	if len(problems) == 0 {
-		return ""
+	access, others := "", f // others is f with the mode and the owner that the file should have
+	if state, there := f.Facts.Files[k.Path]; there {
+		access = accessProblem(state, false, k.Owner)
+		state.Mode, state.Owner, state.Group = component.SecretMode, k.Owner, k.Owner
+		others = f.with(k.Path, state)
 	}
 	young := s
 	young.EarlyRenewal = time.Nanosecond // a certificate may live shorter than early_renewal
-	if lasting := KubeconfigProblems(young, k, f, f.issuedAt(k)); len(lasting) > 0 {
+	if lasting := KubeconfigProblems(young, k, others, f.issuedAt(k)); len(lasting) > 0 {
 		return fmt.Sprintf("%s; %s reads it at its start only: on one machine at a time, move the file away, run "+
 			"kubeadm init phase kubeconfig %s with a configuration whose localAPIEndpoint is this machine, and restart the "+
 			"static pod", lasting[0], readBy[k.Path], strings.TrimSuffix(path.Base(k.Path), ".conf"))
 	}
-	return problems[0] + "; it is read at the start only, so it is changed by a later apply: renew it with kubeadm, or " +
-		"set a shorter early_renewal, until the replica is taken over"
+	if access != "" {
+		return fmt.Sprintf("%s %s: run chown %s:%s and chmod %04o on it; whoever could read it may have its key: renew it "+
+			"after the takeover, by a longer early_renewal", k.Path, access, k.Owner, k.Owner, component.SecretMode)
+	}
+	if problems := KubeconfigProblems(s, k, f, now); len(problems) > 0 {
+		return problems[0] + "; it is read at the start only, so it is changed by a later apply: renew it with kubeadm, or " +
+			"set a shorter early_renewal, until the replica is taken over"
+	}
+	return ""
 }
 
 // issuedAt returns when the certificate of a kubeconfig was issued: then, nothing was wrong with its age.
