@@ -226,10 +226,8 @@ func removeKonnectivity(ctx context.Context, s Spec, paths []string) error {
 // removeKonnectivityScript removes the unit file last but for the user: while it is there, the next
 // apply repeats the script.
 func removeKonnectivityScript(by runtime.Runtime) host.Script {
-	name := host.Words(component.KonnectivityServer)
 	return by.StopOf([]string{component.KonnectivityServer}) + host.Discard(component.KonnectivityFiles()...) +
-		"if id -u " + name + " >/dev/null 2>&1; then userdel " + name + "; fi\n" +
-		"if getent group " + name + " >/dev/null; then groupdel " + name + "; fi\n" +
+		host.RemoveUsers(component.KonnectivityServer) +
 		host.Discard(by.Path(component.KonnectivityServer)) + by.Forget() +
 		host.Flush(append(by.Directories(), component.PKIDir, component.KubernetesDir,
 			"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")...)

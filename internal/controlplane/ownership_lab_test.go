@@ -224,7 +224,7 @@ func (st *stage) isCleanedAfterACut() {
 	}
 	d.files = d.files[:len(d.files)-1] // all except the record
 	for _, name := range release.Components() {
-		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
+		st.run("useradd --system --no-create-home --comment terraform-provider-kube --shell /usr/sbin/nologin " + name)
 	}
 	if _, err := st.spec.Host.Apply(st.ctx,
 		host.Change{

@@ -83,7 +83,7 @@ func applyScript(c Change, token string, digestBytes int) string {
 	var b strings.Builder
 	call := func(words ...string) { b.WriteString(shellescape.QuoteCommand(words) + "\n") }
 	b.WriteString(withoutComments(flushFunction + stagingFunctions + applyFunctions))
-	fmt.Fprintf(&b, "token=%s\nids='' same='' dir_states='' file_states=''\n", token)
+	fmt.Fprintf(&b, "token=%s comment=%s\nids='' same='' dir_states='' file_states=''\n", token, accountComment)
 	for _, u := range c.Users {
 		call(append([]string{"user", u.Name}, u.Groups...)...)
 	}

@@ -64,7 +64,8 @@ user() {
   group "$name"
   if ! getent passwd "$name" >/dev/null; then
     flush_accounts
-    useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --gid "$name" "$name" ||
+    useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --comment "$comment" \
+      --gid "$name" "$name" ||
       getent passwd "$name" >/dev/null || fail "cannot create user $name"
   fi
   [ $# -gt 0 ] || return 0

@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/base64"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,6 +153,26 @@ func TestInheritedStartNote(t *testing.T) {
 			if (err != nil) != (name == release.APIServer) {
 				t.Errorf("%s of %s: %v", file, name, err)
 			}
+		}
+	}
+}
+
+// TestCleanKeepsAccounts: a user that an administrator has created stays when the replica is removed.
+func TestCleanKeepsAccounts(t *testing.T) {
+	s := componenttest.Stacked(t)
+	s.Runtime = component.StaticPod
+	_, script, _ := strings.Cut(string(cleanScript(s, nil)), "for user in ")
+	script, _, _ = strings.Cut(script, "\ndone\n")
+	for comment, want := range map[string]string{
+		"terraform-provider-kube": "userdel kube-scheduler\ngroupdel kube-scheduler\n", "": "", "an administrator": "",
+	} {
+		const accounts = "getent() { case $* in 'passwd kube-scheduler') echo \"$2:x:990:990:$comment:/:/bin/sh\" ;; " +
+			"*kube-scheduler) ;; *) return 2 ;; esac; }\nid() { getent passwd \"$2\"; }\n" +
+			"userdel() { echo userdel \"$@\"; }\ngroupdel() { echo groupdel \"$@\"; }\n"
+		run := exec.Command("sh", "-euc", accounts+"for user in "+script+"\ndone\n")
+		run.Env = []string{"comment=" + comment, "PATH=/usr/bin:/bin"}
+		if out, err := run.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%q: %s, %v; want %s", comment, out, err, want)
 		}
 	}
 }

@@ -194,13 +194,10 @@ if [ -d ` + installRoot + `/kubernetes ]; then # the kubelet stays, and what it 
   find ` + installRoot + `/kubernetes -depth -type d -empty -delete
 fi
 if [ -d ` + component.AuditLogDir + ` ]; then chown -hR root:root ` + component.AuditLogDir + `; fi
-for user in ` + host.Words(component.Names()...) + `; do
-  if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
-  if getent group "$user" >/dev/null; then groupdel "$user"; fi
-done
-` + host.Flush(append(runtime.Of(s).Directories(), component.FilesDir, component.PKIDir, component.KubernetesDir,
-		installRoot, component.AuditLogDir, path.Dir(component.AuditLogDir),
-		"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")...)
+` + host.RemoveUsers(component.Names()...) +
+		host.Flush(append(runtime.Of(s).Directories(), component.FilesDir, component.PKIDir, component.KubernetesDir,
+			installRoot, component.AuditLogDir, path.Dir(component.AuditLogDir),
+			"/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc")...)
 }
 
 // ForgetScript returns a script that removes the records of a replica of which nothing else is left, and directories

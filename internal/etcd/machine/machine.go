@@ -200,8 +200,8 @@ func leafFiles() []string {
 }
 
 // clearScript removes what Create has installed. It removes directories only if they
-// contain nothing else, and the user only if it has no processes left. The record stays until forgetScript: as long as
-// it exists, an interrupted removal is recognized.
+// contain nothing else, and the user only if Create has created it and it has no processes left. The record stays until
+// forgetScript: as long as it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
 	files := append(leafFiles(), layout.UnitPath, UnitLink.Path, layout.CAPath, volume.UnitPath)
 	return clearTimers() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
@@ -209,8 +209,8 @@ rmdir -p ` + layout.PKIDir + ` 2>/dev/null || true
 rm -rf /opt/kube/` + layout.Product + ` /opt/kube/` + snapshot.StoreProduct + `
 rmdir /opt/kube 2>/dev/null || true
 systemctl daemon-reload
-if getent passwd ` + layout.User + ` >/dev/null; then userdel ` + layout.User + ` 2>/dev/null || true; fi
-if getent group ` + layout.User + ` >/dev/null; then groupdel ` + layout.User + ` 2>/dev/null || true; fi
+{
+` + host.RemoveUsers(layout.User) + `} 2>/dev/null || true
 `
 }
 

@@ -312,6 +312,23 @@ func TestPodBelongsToRoot(t *testing.T) {
 	}
 }
 
+// TestClearKeepsAccounts: a user that an administrator has created, as for a hardened kubeadm, stays when the member is
+// removed.
+func TestClearKeepsAccounts(t *testing.T) {
+	_, script, _ := strings.Cut(string(clearScript()), "systemctl daemon-reload\n")
+	for comment, want := range map[string]string{
+		"terraform-provider-kube": "userdel etcd\ngroupdel etcd\n", "": "", "etcd user": "",
+	} {
+		const accounts = "getent() { [ \"$1\" != passwd ] || echo \"etcd:x:990:990:$comment:/nonexistent:/bin/false\"; }\n" +
+			"userdel() { echo userdel \"$@\"; }\ngroupdel() { echo groupdel \"$@\"; }\n"
+		run := exec.Command("sh", "-euc", accounts+script)
+		run.Env = []string{"comment=" + comment, "PATH=/usr/bin:/bin"}
+		if out, err := run.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%q: %s, %v; want %s", comment, out, err, want)
+		}
+	}
+}
+
 // TestOwnerOfRuntime: keys of the other runtime are kept. The start under the new runtime gives them to its user.
 func TestOwnerOfRuntime(t *testing.T) {
 	s := inheritedSpec(t)
@@ -640,8 +657,8 @@ func TestKeepsInheritedManifest(t *testing.T) {
 	}
 }
 
-// TestResumesInheritedManifest: a member that was not stopped, as by a pause that was cut off, goes on with the manifest
-// that it has.
+// TestResumesInheritedManifest: a member that was not stopped, as by a pause that was cut off, goes on with the
+// manifest that it has.
 func TestResumesInheritedManifest(t *testing.T) {
 	kubeadm, err := os.ReadFile(filepath.Join("..", "..", "staticpod", "testdata", "kubeadm", "etcd.yaml"))
 	if err != nil {

@@ -223,7 +223,7 @@ func TestScripts(t *testing.T) {
 		},
 		{"clear, archived", Action{Verb: Clear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5}, []string{
 			"\narchive\n",
-			"userdel etcd",
+			"for user in etcd;",
 		}, []string{"\nwipe\n"}},
 		{
 			"clear, wiped",
