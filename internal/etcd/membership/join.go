@@ -52,10 +52,12 @@ type JoiningMember struct {
 // There are two invariants. Data is only ever started under the member ID it was written
 // under. And an ID whose data is gone is never started again but removed first (an emptied
 // member under its old ID makes the leader panic or loses votes it has given:
-// etcd-io/etcd#10254, #21178). A voter is removed only if it is known to be dead.
+// etcd-io/etcd#10254, #21178). A voter is removed only if it is known to be dead. The data of
+// a voter that serves is not archived on the word of its record, which may be an older one.
 func NextJoinStep(v View, s JoiningMember) JoinStep {
 	entry, listed := v.ByPeerURL(s.PeerURL)
-	if serves := listed && entry.Healthy && s.Running; s.Data && s.Earlier != "" && !serves {
+	serves := listed && entry.Healthy && s.Running // as this entry, whatever its record says
+	if s.Data && s.Earlier != "" && !serves {
 		return JoinStep{Kind: JoinArchive, Reason: s.Earlier}
 	}
 	if !listed {
@@ -65,8 +67,10 @@ func NextJoinStep(v View, s JoiningMember) JoinStep {
 		if there, elsewhere := v.Member(s.MemberID); elsewhere {
 			return elsewhereStep(v, there, s)
 		}
-		return JoinStep{Kind: JoinArchive, Reason: fmt.Sprintf("it belongs to member %x, which is no longer in the cluster",
-			s.MemberID)}
+		if !serves || entry.Learner {
+			return JoinStep{Kind: JoinArchive, Reason: fmt.Sprintf("it belongs to member %x, which is no longer in the cluster",
+				s.MemberID)}
+		}
 	}
 	if entry.Name != "" && entry.Name != s.Name && (entry.Healthy || s.Data) {
 		return JoinStep{Kind: JoinRefuse, ID: entry.ID, Reason: fmt.Sprintf("the cluster lists %s as member %q, not %q",

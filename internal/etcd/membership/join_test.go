@@ -112,6 +112,21 @@ func TestNextJoinStep(t *testing.T) {
 		{"data of an earlier cluster, not listed", three, earlier, JoinStep{Kind: JoinArchive}},
 		{"it serves, whatever its data looks like", clusterOf("Lhhh"), earlier, JoinStep{Kind: JoinEstablish, ID: 4}},
 		{
+			"it serves, and its record is of a former cluster", clusterOf("Lhhh"),
+			edit(earlier, func(s *JoiningMember) { s.MemberID = 77 }),
+			JoinStep{Kind: JoinEstablish, ID: 4},
+		},
+		{
+			"established, and its record is of a former cluster", clusterOf("Lhhh"),
+			edit(earlier, func(s *JoiningMember) { s.MemberID, s.Pending = 77, false }),
+			JoinStep{Kind: JoinDone, ID: 4},
+		},
+		{
+			"it does not answer, and its record is of a removed member", silent,
+			edit(running, func(s *JoiningMember) { s.MemberID = 77 }),
+			JoinStep{Kind: JoinArchive},
+		},
+		{
 			"established and stopped", dead, edit(running, func(s *JoiningMember) { s.Running, s.Pending = false, false }),
 			JoinStep{Kind: JoinStart, ID: 4},
 		},
