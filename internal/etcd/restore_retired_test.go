@@ -23,7 +23,8 @@ func TestRetiredForRestore(t *testing.T) {
 	s := cl.observeCluster(t.Context(), seed)
 	for _, name := range trio {
 		m := s.of(specs[name])
-		if m.Retired() != "one" || m.Data || m.Record.Name != name || m.Record.Restored != "" || m.Record.ID() != 0 {
+		if m.Retired() != "one" || m.Data || m.Record.Name != name || m.Record.Restored != "zero" ||
+			m.Record.ID() != 0 {
 			t.Errorf("%s: data %t, recorded as %+v", name, m.Data, m.Record)
 		}
 	}
@@ -61,6 +62,18 @@ func (m unplaced) Change(ctx context.Context, c host.Change, a machine.Action) (
 	return m.testMachine.Change(ctx, c, a)
 }
 
+// cutBeforePlace applies by a process that ends before it puts restored data in place.
+func (f *lostFleet) cutBeforePlace() {
+	f.t.Helper()
+	dying := f.coordinator()
+	dying.machine = func(h *host.Host) machine.Machine { return unplaced{f.machines[h.Address()]} }
+	for name, err := range f.update(dying) {
+		if err == nil {
+			f.t.Errorf("%s was updated by a process that has ended", name)
+		}
+	}
+}
+
 // TestRestoreSeedLost: a restore was cut off when the members' data was archived, and the machine with the staged data
 // is lost. An apply without the restore makes no empty cluster of the machines that are left.
 func TestRestoreSeedLost(t *testing.T) {
@@ -69,13 +82,7 @@ func TestRestoreSeedLost(t *testing.T) {
 	f := newLostFleet(t)
 	f.empty("cp1", "cp2")
 	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
-	dying := f.coordinator()
-	dying.machine = func(h *host.Host) machine.Machine { return unplaced{f.machines[h.Address()]} }
-	for name, err := range f.update(dying) {
-		if err == nil {
-			t.Errorf("%s was updated by a process that has ended", name)
-		}
-	}
+	f.cutBeforePlace()
 	f.wipe("cp1")
 	if err := os.RemoveAll(f.machine("cp1").at(layout.ArchiveRoot(layout.DefaultDataDir))); err != nil {
 		t.Fatal(err)
@@ -86,4 +93,28 @@ func TestRestoreSeedLost(t *testing.T) {
 	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
 	f.mustUpdate("restore again")
 	f.serves("restored", "saved")
+}
+
+// TestRestoreReverted: a restore was cut off when the members' data was archived, and the configuration says again what
+// it said before: an earlier restore, which was done. That one is not done again.
+func TestRestoreReverted(t *testing.T) {
+	testrun.Long(t)
+	t.Parallel()
+	f := newLostFleet(t)
+	f.empty(trio...)
+	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
+	f.mustUpdate("restore")
+	f.put("/registry/pods/a", "newer")
+	f.empty("cp1", "cp2")
+	f.request(machine.Restore{ID: "two", Member: "cp3"})
+	f.cutBeforePlace()
+	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
+	if plan := f.preview(); plan != "" {
+		t.Errorf("the plan of the earlier restore is %s", plan)
+	}
+	f.refuses("a restore was begun and not completed")
+	f.neverEmpty("an apply with the earlier restore")
+	f.request(machine.Restore{ID: "two", Member: "cp3"})
+	f.mustUpdate("the restore that was cut off")
+	f.serves("restored", "newer")
 }

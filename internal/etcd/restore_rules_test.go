@@ -104,6 +104,14 @@ func TestDecideRestore(t *testing.T) {
 			machines: []machine.Observed{blank("cp1"), retired("cp2", "one")}, want: restoreRun,
 		},
 		{
+			name:     "members were retired for it, after another one",
+			machines: []machine.Observed{blank("cp1"), recorded("cp2", "zero", "one", false)}, want: restoreRun,
+		},
+		{
+			name:     "done before, and members were retired for a later one",
+			machines: []machine.Observed{blank("cp1"), recorded("cp2", "one", "two", false)}, want: restoreDone,
+		},
+		{
 			name: "former data is back on a machine whose member was retired for it", machines: []machine.Observed{
 				blank("cp1"), withData(retired("cp2", "one")),
 			}, want: restoreResume,

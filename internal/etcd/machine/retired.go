@@ -27,11 +27,12 @@ func RetireForRestore(ctx context.Context, m Machine, s Spec, f Observed) error 
 }
 
 // retiredRecord returns the record of a member whose data is archived. It has no ID any more; its other files stay, so
-// their generation and the configuration do too.
+// their generation and the configuration do too. So does the restore that was done before, which is not done again.
 func retiredRecord(s Spec, f Observed) Record {
 	m := Record{ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name, Restoring: s.RestoreID()}
 	if was := f.Record; was != nil {
 		m.Generation, m.SnapshotsKept, m.Configured = was.Generation, was.SnapshotsKept, was.Configured
+		m.Restored = was.Restored
 	}
 	return m
 }

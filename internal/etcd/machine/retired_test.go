@@ -8,16 +8,18 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestRetiredRecord: a member that is archived for a restore keeps what its files are of, and no ID.
+// TestRetiredRecord: a member that is archived for a restore keeps what its files are of and which restore was done
+// before, and no ID.
 func TestRetiredRecord(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
 	s.Restore = &Restore{ID: "two"}
 	was := s.record(ID{Member: 1, Cluster: 2}, map[string]string{"etcd/peer": strings.Repeat("a", 64)})
 	was.Generation, was.Restored = 3, "one"
+	restored := map[string]string{"recorded": "one"}
 	for name, f := range map[string]Observed{"recorded": {Record: &was}, "not recorded": {}} {
 		m, err := ReadRecord(string(encodeRecord(retiredRecord(s, f)).Content))
 		if err != nil || m.ClusterID != s.Bundle.ClusterID || m.Name != s.Name || m.ID() != 0 || m.EtcdCluster != "" ||
-			m.Restored != "" || m.Restoring != "two" || len(m.Pairs) > 0 {
+			m.Restored != restored[name] || m.Restoring != "two" || len(m.Pairs) > 0 {
 			t.Errorf("%s: %+v, %v", name, m, err)
 			continue
 		}
