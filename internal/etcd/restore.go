@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -190,15 +192,18 @@ func (cl *cluster) seed(ctx context.Context, specs map[string]Spec) (Spec, error
 	return seed, err
 }
 
-// identified returns the member with the content of its restore's file identified. If the file cannot be read, it has
-// no identity, so nothing is staged of it; stage reports why.
+// identified returns the member with the content of its restore's file identified. If this computer does not have the
+// file, what was staged of it is used. If the file cannot be read, nothing is staged of it; stage reports why.
 func identified(s Spec) Spec {
 	if s.Restore.File == "" {
 		return s
 	}
 	r := *s.Restore
-	if id, err := snapshot.FileID(r.File); err == nil {
+	switch id, err := snapshot.FileID(r.File); {
+	case err == nil:
 		r.FileID = id
+	case errors.Is(err, fs.ErrNotExist):
+		r.FileID = machine.AnyContent
 	}
 	s.Restore = &r
 	return s

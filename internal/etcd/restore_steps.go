@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -264,6 +265,10 @@ func (cl *cluster) completeRestore(
 	}
 	if alarms := membership.Disarmable(v.WithQuota(seed.Quota())); len(alarms) > 0 {
 		err = disarmOrphans(ctx, clients, cl.pace, v, alarms)
+	}
+	if entry, _ := v.Member(id.Member); err == nil && !slices.Contains(entry.PeerURLs, seed.PeerURL()) {
+		// Its data was made at another address. The others can only join it at its own.
+		err = clients.UpdatePeerURL(ctx, seed.Host.Address(), id.Member, seed.PeerURL())
 	}
 	if err == nil {
 		err = clients.ForgetAPIServers(ctx, seed.Host.Address())

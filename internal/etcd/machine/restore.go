@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/base64"
@@ -38,14 +39,17 @@ type Restore struct {
 	AcceptOlder     bool   // use Member even if another survivor may know more
 	AcceptOtherCA   bool   // use data of a cluster with other certificates
 
-	// FileID tells the content of File from other content at the same path: see snapshot.FileID. It is no part of the
-	// configuration.
+	// FileID tells the content of File from other content at the same path: see snapshot.FileID. AnyContent stands for
+	// that of a file which this computer does not have. It is no part of the configuration.
 	FileID string
 
 	// Silent has the members whose machines did not answer when the members' data was archived: address → name. It is no
 	// part of the configuration.
 	Silent map[string]string
 }
+
+// AnyContent is the FileID of a file that is not there: what was staged from its path is used, and nothing else can be.
+const AnyContent = "any"
 
 // BumpAutomatically lets the revision grow until it exceeds every one that a client can
 // have seen: to the milliseconds since 1970. etcd would have to write a thousand times a
@@ -98,6 +102,14 @@ func (r Restore) key() string {
 	}, "\x00")))
 }
 
+// source is the key of what was staged for a computer that does not have File.
+func (r Restore) source() string {
+	if r.File != "" {
+		r.FileID = AnyContent
+	}
+	return r.key()
+}
+
 var restoreIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
 
 // ValidateRestoreID accepts what the record of a member can contain.
@@ -133,6 +145,7 @@ var receiveScript host.Script
 // Staged is data that etcd has been seen to serve and that is not the member's yet.
 type Staged struct {
 	Token    string // of the new cluster
+	Peer     string // the peer URL of its only member; "": that of the member now
 	Size     int64  // of the snapshot, in bytes
 	Saved    time.Time
 	Revision int64 // of the snapshot
@@ -157,9 +170,10 @@ func (s Staged) String() string {
 
 // ID returns the identity of the only member of the restored cluster.
 func (s Staged) ID(spec Spec) ID {
+	peer := cmp.Or(s.Peer, spec.PeerURL())
 	return ID{
-		Member:  membership.StaticMemberID(spec.PeerURL(), s.Token),
-		Cluster: membership.StaticClusterID([]string{spec.PeerURL()}, s.Token),
+		Member:  membership.StaticMemberID(peer, s.Token),
+		Cluster: membership.StaticClusterID([]string{peer}, s.Token),
 	}
 }
 
@@ -186,7 +200,7 @@ func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte
 		bump = strconv.FormatInt(r.Bump, 10)
 	}
 	for name, value := range map[string]string{
-		"kind": r.kind(), "key": r.key(), "snapshot": r.Snapshot, "commands": r.Fetch, "environment": r.EnvironmentFile,
+		"kind": r.kind(), "key": r.key(), "source": r.source(), "snapshot": r.Snapshot, "commands": r.Fetch, "environment": r.EnvironmentFile,
 		"tools": ArtifactDir(s.Version), "name": s.Name, "peer": s.PeerURL(), "token": token, "bump": bump,
 		"quota": strconv.FormatInt(s.Quota(), 10), "reserve": strconv.Itoa(snapshot.Reserve),
 	} {
@@ -256,6 +270,8 @@ func staged(dataDir string, facts host.Facts) string {
 const StagedQuestion host.Script = `for staged in "$root/restoring" "$root/restoring.former"; do
   if [ ! -e "$data/member" ] && [ -d "$staged/member" ] && [ -e "$staged/key" ]; then
     cat "$staged/key"
+    echo
+    [ ! -e "$staged/source" ] || cat "$staged/source"
     echo
   fi
 done
@@ -335,6 +351,12 @@ func (s *Staged) set(key, value string) (err error) {
 		if s.Token = initialToken(value); s.Token == "" {
 			return errors.New("not a token")
 		}
+	case "peer":
+		if address := membership.HostInURL(value); host.CheckAddressForm(address) != nil ||
+			membership.PeerURL(address) != value {
+			return errors.New("not a peer URL")
+		}
+		s.Peer = value
 	case "size":
 		s.Size = number()
 	case "saved":

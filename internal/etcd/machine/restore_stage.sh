@@ -1,8 +1,8 @@
 # Makes the data of a restored cluster's only member in $root/restoring, and proves that the etcd which will
 # run serves it. Nothing else on the machine changes, except that a survivor without quorum is stopped while
 # its data is copied. $root is the archive's directory (archive.sh), on the file system of the data.
-# $kind is "member", "snapshot", "file", "bucket" or "fetch"; $key identifies the restore; $snapshot and $commands are
-# its source, or $stored in the bucket of $store_config, which the program $store gets ("" is the newest verified
+# $kind is "member", "snapshot", "file", "bucket" or "fetch"; $key identifies the restore, and $source does without the
+# content of a file; $snapshot and $commands are its source, or $stored in the bucket of $store_config, which the program $store gets ("" is the newest verified
 # snapshot) with the age identity on standard input. restore_functions.sh and restore_staged.sh have the rest.
 work=$stage.part
 received=$stage.received
@@ -62,7 +62,10 @@ build_copy() {
 }
 
 # staged reports whether what is wanted is staged.
-staged() { [ -d "$stage/member" ] && [ "$(cat "$stage/key" 2>/dev/null)" = "$key" ]; }
+staged() {
+  [ -d "$stage/member" ] && [ -e "$stage/key" ] || return 1
+  [ "$(cat "$stage/key")" = "$key" ] || [ "$(cat "$stage/source" 2>/dev/null)" = "$key" ]
+}
 
 main() {
   umask 077
@@ -110,11 +113,13 @@ main() {
   fi
   serve "$work/data"
   report >"$work/report"
+  printf 'peer %s\n' "$peer" >>"$work/report"
   halt
   printf '%s' "$key" >"$work/key"
+  printf '%s' "$source" >"$work/source"
   keep
   mkdir "$stage"
-  mv "$work/data/member" "$work/report" "$stage/"
+  mv "$work/data/member" "$work/report" "$work/source" "$stage/"
   [ -z "$made" ] || : >"$stage/made" # the directory of archives
   sync
   # The key is last: it says that the rest is complete.

@@ -78,7 +78,7 @@ func (m *lostMember) stage(vars map[string]string) (Staged, error) {
 	m.t.Helper()
 	all := archiveVars(m.data, "cp1", 3)
 	for name, value := range map[string]string{
-		"key": "k1", "snapshot": "", "commands": "", "environment": "", "tools": m.tools, "name": "cp1",
+		"key": "k1", "source": "s1", "snapshot": "", "commands": "", "environment": "", "tools": m.tools, "name": "cp1",
 		"peer": "https://10.0.0.11:2380", "token": "prod-1", "bump": "auto", "quota": "8589934592", "reserve": "1000",
 	} {
 		all[name] = value
@@ -210,7 +210,7 @@ func (m *lostMember) fromSnapshot(t *testing.T) {
 	if asked := m.systemd(); strings.Contains(asked, "etcd.service") {
 		t.Errorf("the member was touched: %s", asked)
 	}
-	if staged.Token != "prod-1" || staged.Revision != 3 {
+	if staged.Token != "prod-1" || staged.Revision != 3 || staged.Peer != "https://10.0.0.11:2380" {
 		t.Errorf("staged %+v", staged)
 	}
 	staged.reports(t)
@@ -330,10 +330,10 @@ func (m *lostMember) replaced(t *testing.T, last Staged) {
 			t.Errorf("%s: staged are %q, %v; want %q", what, got, err, want)
 		}
 	}
-	is("after a source that failed", "k1")
+	is("after a source that failed", "k1 s1")
 	again := func(what, key string, vars map[string]string) Staged {
 		t.Helper()
-		vars["key"] = key
+		vars["key"], vars["source"] = key, "s"+key[1:]
 		got, err := m.stage(vars)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -344,22 +344,25 @@ func (m *lostMember) replaced(t *testing.T, last Staged) {
 	if got := again("another source", "k2", snapshot()); got.Reused || got.Revision != 3 {
 		t.Errorf("another source: %+v", got)
 	}
-	is("after another source", "k2 k1")
+	is("after another source", "k2 s2 k1 s1")
 	if got := again("the other source again", "k2", snapshot()); !got.Reused {
 		t.Errorf("the other source again: %+v", got)
 	}
 	if got := again("a third source", "k3", snapshot()); got.Reused {
 		t.Errorf("a third source: %+v", got)
 	}
-	is("after a third source", "k3 k1")
+	is("after a third source", "k3 s3 k1 s1")
 	m.restores(t, stagedFunctions+dropScript)
-	is("after the third was refused", "k1")
+	is("after the third was refused", "k1 s1")
 	again("another source", "k2", snapshot())
 	if got := again("the first source again", "k1", map[string]string{"kind": "member"}); !got.Reused ||
 		got.Token != last.Token {
 		t.Errorf("the first source again: %+v", got)
 	}
-	is("after the first source again", "k1")
+	is("after the first source again", "k1 s1")
+	if got := again("without the content of its file", "s1", map[string]string{"kind": "file"}); !got.Reused {
+		t.Errorf("without the content of its file: %+v", got)
+	}
 	again("another source", "k2", snapshot())
 	if err := os.Rename(filepath.Join(root, "restoring"), filepath.Join(root, "restoring.gone")); err != nil {
 		t.Fatal(err)

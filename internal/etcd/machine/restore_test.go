@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -37,13 +38,25 @@ func TestReadStaged(t *testing.T) {
 	if got, err = ReadStaged(report + "reused yes\n"); err != nil || !got.Reused {
 		t.Errorf("read %+v, %v", got, err)
 	}
+	s := specAt(t, "10.0.0.11")
+	if got.ID(s) != (Staged{Token: got.Token, Peer: s.PeerURL()}).ID(s) {
+		t.Error("without a peer URL, the data is not that of the member")
+	}
+	for _, peer := range []string{"https://10.0.0.9:2380", "https://[fd00::9]:2380"} {
+		at, err := ReadStaged(report + "peer " + peer + "\n")
+		if err != nil || at.Peer != peer || at.ID(s).Member != membership.StaticMemberID(peer, "prod-0011") ||
+			at.ID(s).Cluster != membership.StaticClusterID([]string{peer}, "prod-0011") {
+			t.Errorf("read %+v, %v", at, err)
+		}
+	}
 	for _, line := range strings.SplitAfter(report, "\n")[:6] {
 		if _, err := ReadStaged(strings.ReplaceAll(report, line, "")); err == nil {
 			t.Errorf("a report without %q is accepted", line)
 		}
 	}
 	for old, bad := range map[string]string{
-		"prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "1000000000": "0x10",
+		"ca \n": "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380", "revision": "peer\nrevision",
+		"token": "peer http://10.0.0.9:2380\ntoken", "prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "1000000000": "0x10",
 	} {
 		if _, err := ReadStaged(strings.Replace(report, old, bad, 1)); err == nil {
 			t.Errorf("%q is accepted for %q", bad, old)
@@ -265,6 +278,24 @@ func TestRestoreKey(t *testing.T) {
 	}
 	if len(keys) != len(all) {
 		t.Errorf("%d keys for %d restores", len(keys), len(all))
+	}
+}
+
+// TestRestoreKeyWithoutContent: what was staged from a file is used on a computer that does not have the file.
+func TestRestoreKeyWithoutContent(t *testing.T) {
+	file := Restore{ID: "a", File: "/x", FileID: "32-ff"}
+	absent := Restore{ID: "a", File: "/x", FileID: AnyContent}
+	unreadable := Restore{ID: "a", File: "/x"}
+	if file.source() != absent.key() || absent.source() != absent.key() {
+		t.Error("without the file, its data is not used")
+	}
+	if file.key() == absent.key() || unreadable.key() == absent.key() || unreadable.key() == file.key() {
+		t.Error("another content has the same key")
+	}
+	for _, r := range []Restore{{ID: "a", Member: "x"}, {ID: "a", Snapshot: "/x"}, {ID: "a", Fetch: "true"}} {
+		if r.source() != r.key() {
+			t.Errorf("%s has no file", r.Source())
+		}
 	}
 }
 
