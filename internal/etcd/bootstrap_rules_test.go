@@ -60,7 +60,9 @@ func TestDecideStart(t *testing.T) {
 	starting.Data, starting.Unit = false, host.UnitState{Active: "activating"}
 
 	staged := blank("cp2")
-	staged.Staged = "/var/lib/etcd-archive/restoring"
+	staged.Staged, staged.Leftovers = "/var/lib/etcd-archive/restoring", "/var/lib/etcd-archive/restoring"
+	partly := blank("cp2") // nothing was archived for it yet
+	partly.Leftovers = "/var/lib/etcd-archive/restoring.part"
 
 	for _, c := range []struct {
 		name              string
@@ -77,6 +79,10 @@ func TestDecideStart(t *testing.T) {
 		{
 			name: "a restore was cut off", machines: []machine.Observed{blank("cp1"), staged, blank("cp3")}, want: startRefuse,
 			reason: "/var/lib/etcd-archive/restoring on " + staged.Label(),
+		},
+		{
+			name:     "a restore was cut off before its data was complete",
+			machines: []machine.Observed{blank("cp1"), partly, blank("cp3")}, want: startBootstrap,
 		},
 		{
 			name:     "a restore was cut off beside a bootstrap",

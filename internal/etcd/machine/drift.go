@@ -152,9 +152,6 @@ func fileDrift(s Spec, f Observed) []string {
 	for _, version := range s.SnapshotMember().LeftPrograms(f.Facts) {
 		words = append(words, fmt.Sprintf("%s %s is installed, and nothing uses it", snapshot.StoreProduct, version))
 	}
-	if f.Data && f.Staged != "" {
-		words = append(words, f.Staged+" is left of a restore that was not completed")
-	}
 	if f.Pending {
 		words = append(words, layout.EnvPath+" was not removed: the start of the member was not completed")
 	}
@@ -195,6 +192,9 @@ func memberDrift(s Spec, f Observed, entry *membership.Member) []string {
 		return nil
 	}
 	var words []string
+	if f.Data && f.Leftovers != "" { // while no member answers, a restore may be making it
+		words = append(words, f.Leftovers+" is left of a restore that was not completed")
+	}
 	if entry.Version != "" && entry.Version != s.Version {
 		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
 	}

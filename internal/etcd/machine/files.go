@@ -103,7 +103,7 @@ func NewMemberChange(s Spec, f Observed, c Issued, id ID, env string) (change ho
 		}
 	}
 	_, change.Remove, timers = s.repairTimers(facts)
-	if f.Staged != "" {
+	if f.Leftovers != "" {
 		timers += dropStaged(f.DataDir)
 	}
 	change.Files = append(change.Files, c.Files...)

@@ -32,6 +32,7 @@ type Observed struct {
 	Initial   []string
 	EmptyLog  bool   // New, and the raft log has no entry: the member has acknowledged nothing
 	Staged    string // where a restore has made its data, which is not in place yet; "": nowhere
+	Leftovers string // something that a restore has left, complete or not; "": nothing
 	// Unit is the state of what runs the member. That of a static pod is in systemd's terms.
 	Unit    host.UnitState
 	Pod     staticpod.State   // empty unless the query asked for it
@@ -102,7 +103,7 @@ func Interpret(name, address, dataDir string, facts host.Facts, err error) Obser
 	if err != nil {
 		return f
 	}
-	f.Staged = staged(dataDir, facts)
+	f.Staged, f.Leftovers = staged(dataDir, facts), leftovers(dataDir, facts)
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
 	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = ReadRecord(file.Content)
@@ -261,6 +262,9 @@ func (f Observed) After(s Spec, c host.Change) Observed {
 		facts.Dirs = map[string][]string{}
 	}
 	facts.Dirs[s.Directory()] = []string{"member"}
+	for _, root := range archiveRoots(s.Directory()) {
+		delete(facts.Dirs, root)
+	}
 	facts.Dirs[ArtifactDir(s.Version)] = nil
 	for _, dir := range s.SnapshotMember().StoreDirs() {
 		delete(facts.Dirs, dir)

@@ -22,7 +22,7 @@ func Query(s Spec) host.Query {
 	}
 	q.Contents = append(q.Contents, snapshot.Paths...)
 	q.Files = append(append(q.Files, returnsPath, s.Directory()), stagedKeys(s.Directory())...)
-	q.Dirs = append(q.Dirs, s.SnapshotMember().StoreDirs()...)
+	q.Dirs = append(append(q.Dirs, archiveRoots(s.Directory())...), s.SnapshotMember().StoreDirs()...)
 	q.Script, q.Vars = s.SnapshotMember().Questions()
 	q.Script += s.podQuestions() + s.raftLogQuestion()
 	s.askForVolume(&q)

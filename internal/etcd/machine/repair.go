@@ -41,7 +41,7 @@ func Repairs(s Spec, f Observed, v *membership.View, now time.Time) (Repair, err
 	files, remove, timers := s.repairTimers(f.Facts)
 	r.Change.Files, r.Change.Remove = append(r.Change.Files, files...), append(r.Change.Remove, remove...)
 	r.Timers = timers
-	if f.Data && f.Staged != "" {
+	if f.Data && f.Leftovers != "" {
 		r.Timers += dropStaged(f.DataDir)
 	}
 	c, err := Certificates(s, f, now)

@@ -250,7 +250,7 @@ func dropStaged(dataDir string) host.Script {
 // key is the last file of it.
 func stagedKeys(dataDir string) []string {
 	var keys []string
-	for _, root := range []string{layout.ArchiveRoot(dataDir), layout.ArchiveInside(dataDir)} {
+	for _, root := range archiveRoots(dataDir) {
 		keys = append(keys, root+"/restoring/key", root+"/restoring.former/key")
 	}
 	return keys
@@ -264,6 +264,24 @@ func staged(dataDir string, facts host.Facts) string {
 		}
 	}
 	return ""
+}
+
+// leftovers returns the path of something that a restore has left, complete or not, or "". That is asked for by the
+// names in the directories: a file may be as large as the database, and its digest is not needed.
+func leftovers(dataDir string, facts host.Facts) string {
+	for _, root := range archiveRoots(dataDir) {
+		for _, name := range facts.Dirs[root] {
+			if name == "restoring" || strings.HasPrefix(name, "restoring.") {
+				return root + "/" + name
+			}
+		}
+	}
+	return ""
+}
+
+// archiveRoots returns the directories of which restores use one.
+func archiveRoots(dataDir string) []string {
+	return []string{layout.ArchiveRoot(dataDir), layout.ArchiveInside(dataDir)}
 }
 
 // StagedQuestion is the script that prints the keys of what is staged, if that is used again.

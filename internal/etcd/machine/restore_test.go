@@ -163,21 +163,26 @@ func TestStagedLeftovers(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
 	s.Bundle = etcdtest.Bundle(t)
 	data := s.Directory()
-	key := layout.ArchiveRoot(data) + "/restoring/key"
-	facts := host.Facts{
-		Files: map[string]host.FileState{key: {}}, Dirs: map[string][]string{data: {"member"}},
-	}
+	root := layout.ArchiveRoot(data)
+	facts := host.Facts{Dirs: map[string][]string{
+		data: {"member"}, root: {"cp1-20260102T030405Z", "restoring.part"},
+	}}
+	observe := func(facts host.Facts) Observed { return Interpret("cp1", "10.0.0.11", data, facts, nil) }
+	entry := &membership.Member{}
 	repaired := func(facts host.Facts) string {
 		t.Helper()
-		r, err := Repairs(s, Interpret("cp1", "10.0.0.11", data, facts, nil), nil, time.Now())
+		r, err := Repairs(s, observe(facts), nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(r.Timers)
 	}
-	drift := strings.Join(fileDrift(s, Interpret("cp1", "10.0.0.11", data, facts, nil)), "\n")
-	if !strings.Contains(drift, "/var/lib/etcd-archive/restoring is left of a restore") {
-		t.Errorf("the drift is %s", drift)
+	if drift := memberDrift(s, observe(facts), entry); !slices.Equal(drift,
+		[]string{root + "/restoring.part is left of a restore that was not completed"}) {
+		t.Errorf("the drift is %q", drift)
+	}
+	if drift := Drift(s, observe(facts), nil, time.Now()); strings.Contains(strings.Join(drift, "\n"), "restoring") {
+		t.Errorf("while no member answers, and a restore may make its data, the drift is %q", drift)
 	}
 	if !strings.Contains(repaired(facts), string(dropAllScript)) {
 		t.Error("a repair leaves it")
@@ -185,13 +190,27 @@ func TestStagedLeftovers(t *testing.T) {
 	if script := s.ArchiveAction(Clear, false).script(); !strings.Contains(string(script), string(dropAllScript)) {
 		t.Error("a removal leaves it")
 	}
-	facts.Dirs = nil
-	if drift := fileDrift(s, Interpret("cp1", "10.0.0.11", data, facts, nil)); strings.Contains(
-		strings.Join(drift, "\n"), "is left of a restore") || strings.Contains(repaired(facts), string(dropAllScript)) {
-		t.Errorf("without a member's data, it is removed, and the drift is %q", drift)
+	facts.Dirs = map[string][]string{data: {"member"}, root: {"cp1-20260102T030405Z", "scheduled"}}
+	if f := observe(facts); f.Leftovers != "" || strings.Contains(repaired(facts), string(dropAllScript)) {
+		t.Errorf("archives are taken for %s", f.Leftovers)
+	}
+	for at, names := range map[string][]string{
+		root: {"restoring"}, layout.ArchiveInside(data): {"restoring.received", "restoring.received.part"},
+	} {
+		f := observe(host.Facts{Dirs: map[string][]string{at: names}})
+		if f.Leftovers != at+"/"+names[0] || f.Staged != "" {
+			t.Errorf("%q in %s are %q, and data %q", names, at, f.Leftovers, f.Staged)
+		}
+		if drift := memberDrift(s, f, entry); len(drift) > 0 || strings.Contains(repaired(f.Facts), string(dropAllScript)) {
+			t.Errorf("without a member's data, it is removed, and the drift is %q", drift)
+		}
+		c, timers := NewMemberChange(s, f, Issued{}, ID{}, "")
+		if !strings.Contains(string(timers), string(dropAllScript)) || f.After(s, c).Leftovers != "" {
+			t.Error("a new member leaves it")
+		}
 	}
 
-	root := t.TempDir()
+	root = t.TempDir()
 	for _, dir := range []string{
 		"etcd-archive/restoring/member", "etcd-archive/restoring.former/member", "etcd-archive/restoring.part",
 		"etcd-archive/cp1-20260102T030405Z/member", "etcd/archive/restoring/member", "etcd/member",
