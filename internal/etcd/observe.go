@@ -176,12 +176,19 @@ func (cl *cluster) served(ctx context.Context, clients *client.Clients, s Spec) 
 	return ids
 }
 
-// requireOneCluster refuses a change while members serve different clusters.
+// requireOneCluster refuses a change while members serve different clusters. If one of them is what a restore has made,
+// the error says which one is the former.
 func (cl *cluster) requireOneCluster(ctx context.Context, s Spec) error {
 	clients, err := cl.connect(s)
 	if err != nil {
 		return err
 	}
 	defer clients.Close()
-	return membership.RequireOneCluster(clients.ServedClusters(ctx, cl.addresses(s)))
+	ids := clients.ServedClusters(ctx, cl.addresses(s))
+	err = membership.RequireOneCluster(ids)
+	var split *problem.Problem
+	if errors.As(err, &split) {
+		split.Next = cmp.Or(formerNext(s.Bundle.ClusterID, cl.observeAll(ctx, s), ids), split.Next)
+	}
+	return err
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
@@ -45,9 +44,7 @@ func (c *Clusters) PreviewRestore(ctx context.Context, s Spec) (string, error) {
 	lines = append(lines, lost+" The data that the members still have is archived on their machines; API servers stop "+
 		"until etcd is restored.")
 	if silent := abandoned(in); len(silent) > 0 {
-		lines = append(lines, "Given up, because they do not answer and are in abandon_unreachable_hosts: "+
-			strings.Join(silent, ", ")+". Their members never vote again, also if these machines come back: the restored "+
-			"cluster has another ID. "+layout.RecordPath+" on the restored member's machine names them.")
+		lines = append(lines, abandonedText(silent, len(s.Peers)))
 	}
 	if len(survivors) > 0 {
 		lines = append(lines, strings.TrimSpace(survivorTable(survivors)))

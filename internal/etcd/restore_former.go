@@ -1,0 +1,50 @@
+package etcd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+)
+
+// stopFormer is how a former cluster is stopped on its machines. The kubelet runs API servers that are static pods.
+const stopFormer = "stop etcd and the API servers there (systemctl disable --now " + layout.Unit +
+	" kube-apiserver.service; with static pods, kubelet.service)"
+
+// abandonedText says what a restore gives up. peers is the number of members that the configuration has.
+func abandonedText(silent []string, peers int) string {
+	text := "Given up, because they do not answer and are in abandon_unreachable_hosts: " + strings.Join(silent, ", ") +
+		". Their members never vote in the restored cluster, also if these machines come back: it has another ID. " +
+		layout.RecordPath + " on the restored member's machine names them."
+	if len(silent) >= membership.Quorum(peers) {
+		text += " They are a majority: if they come back together, they serve the former cluster, with its API servers, " +
+			"beside the restored one. Before they are connected again, " + stopFormer + "."
+	}
+	return text
+}
+
+// formerNext is the next step if members serve different clusters, and one of them is what a restore has made: the
+// other one is served by machines that it has given up, by the record of the restored member. "" means that the records
+// do not say which one is the former. ids are the served clusters by address.
+func formerNext(clusterID string, machines []machine.Observed, ids map[string]uint64) string {
+	for _, m := range machines {
+		if !m.Reached() || m.Record == nil || m.Record.ClusterID != clusterID || ids[m.Address] == 0 ||
+			ids[m.Address] != membership.ParseID(m.Record.EtcdCluster) {
+			continue
+		}
+		former := maps.Clone(ids)
+		maps.DeleteFunc(former, func(_ string, id uint64) bool { return id == ids[m.Address] })
+		at := slices.Sorted(maps.Keys(former))
+		if len(at) == 0 || slices.ContainsFunc(at, func(a string) bool { _, silent := m.Record.Silent[a]; return !silent }) {
+			continue
+		}
+		return fmt.Sprintf("cluster %x on %s is the former one, which the restore %s has given up: %s, then apply again, "+
+			"which archives its data", former[at[0]], strings.Join(at, ", "),
+			m.Record.Restored+m.Record.Restoring, stopFormer)
+	}
+	return ""
+}
