@@ -165,8 +165,8 @@ const ForgetHint = "; if another resource manages this endpoint now, take this o
 	"nothing on machines: terraform state rm, or a removed block with destroy = false"
 
 // OtherHint is for the error of an endpoint whose machines have another one of its kind.
-const OtherHint = "if the other endpoint is of the same cluster, move by way of one of another kind (guide \"Topologies\", " +
-	"Moving to another endpoint); if it is of another cluster, destroy that one first"
+const OtherHint = "if the other endpoint is of the same cluster, move by way of one of another kind (guide " +
+	"\"Topologies\", Moving to another endpoint); if it is of another cluster, destroy that one first"
 
 // MaxAdditional limits the endpoints of one control plane.
 const MaxAdditional = 4
@@ -215,8 +215,8 @@ func (r Registration) ValidateAdditional() error {
 }
 
 // byWayOf is for two endpoints of a kind on the same machines.
-const byWayOf = ". To move from one to the other, use one of another kind in between (guide \"Topologies\", Moving to " +
-	"another endpoint)"
+const byWayOf = ". To move from one to the other, use one of another kind in between (guide \"Topologies\", " +
+	"Moving to another endpoint)"
 
 // AdditionalAddresses returns the further addresses of the endpoint itself, and those of the additional endpoints.
 func (r Registration) AdditionalAddresses() []string {

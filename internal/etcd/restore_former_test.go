@@ -1,10 +1,15 @@
 package etcd
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/machine"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/testrun"
 )
 
 // TestAbandonedText: machines that a restore gives up and that have a quorum of the former cluster may serve it again.
@@ -54,5 +59,46 @@ func TestFormerNext(t *testing.T) {
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestFormerClusterComesBack: two of three machines are given up in a restore, and come back with a quorum of the
+// former cluster. No update is made, and its error names them.
+func TestFormerClusterComesBack(t *testing.T) {
+	testrun.Long(t)
+	t.Parallel()
+	f := newLostFleet(t)
+	f.save("cp3")
+	f.empty("cp3")
+	f.kill("cp1", true)
+	f.kill("cp2", true)
+	f.request(machine.Restore{ID: "one", Snapshot: f.snapshot})
+	s := f.specs["cp3"]
+	s.Abandoned = host.AbandonedAt(f.address("cp1"), f.address("cp2"))
+	plan, err := f.coordinator().PreviewRestore(f.context(), s)
+	if err != nil || !strings.Contains(plan, "they serve the former cluster") {
+		t.Errorf("the plan is %s, %v", plan, err)
+	}
+	if _, err := f.coordinator().Update(f.context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range together(t, f.specs, func(s Spec) error {
+		m := f.machines[s.Host.Address()]
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.lost = false
+		return m.start()
+	}, "cp1", "cp2") {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.on("cp1", func(ctx context.Context, c *clientv3.Client) error { // they have a quorum
+		_, err := c.Get(ctx, "/registry/pods/a")
+		return err
+	})
+	want := " on " + f.address("cp1") + ", " + f.address("cp2") + " is the former one, which the restore one has given up"
+	if _, err := f.coordinator().Update(f.context(), s); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("when they are back: %v, want %q", err, want)
 	}
 }

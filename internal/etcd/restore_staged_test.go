@@ -85,8 +85,8 @@ func TestStagedForAnotherFile(t *testing.T) {
 	}
 }
 
-// TestStagedWithoutItsFile: a restore from a file was cut off when the members' data was archived, and the next apply is
-// on a computer that does not have the file. The data that is there completes the restore.
+// TestStagedWithoutItsFile: a restore from a file was cut off when the members' data was archived, and the next apply
+// is on a computer that does not have the file. The data that is there completes the restore.
 func TestStagedWithoutItsFile(t *testing.T) {
 	testrun.Long(t)
 	t.Parallel()
@@ -111,8 +111,8 @@ func TestStagedWithoutItsFile(t *testing.T) {
 	f.serves("restored", "saved")
 }
 
-// TestStagedForAnotherAddress: a restore was cut off when the members' data was archived, and the disk with the restored
-// data has come to another machine. The member gets the address of that machine.
+// TestStagedForAnotherAddress: a restore was cut off when the members' data was archived, and the disk with the
+// restored data has come to another machine. The member gets the address of that machine.
 func TestStagedForAnotherAddress(t *testing.T) {
 	testrun.Long(t)
 	t.Parallel()

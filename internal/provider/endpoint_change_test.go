@@ -44,9 +44,11 @@ func TestEndpointChanges(t *testing.T) {
 		"dns, the same server": {"dns", nil, map[string]any{"dns.server": "10.0.0.53:53"}, "", false},
 		"dns, another server":  {"dns", nil, map[string]any{"dns.server": "10.0.0.54"}, "to 10.0.0.54:53 (zone", true},
 		"dns, another zone":    {"dns", nil, map[string]any{"dns.zone": "com"}, "(zone com)", true},
-		"a slower check":       {"external", nil, map[string]any{"external.health_check.threshold": int64(9)}, "wait 6s, and 18s", true},
-		"a faster check":       {"external", nil, map[string]any{"external.health_check.threshold": int64(2)}, "", false},
-		"a hook drains":        {"external", hook, map[string]any{"external.health_check.threshold": int64(9)}, "", false},
+		"a slower check": {
+			"external", nil, map[string]any{"external.health_check.threshold": int64(9)}, "wait 6s, and 18s", true,
+		},
+		"a faster check": {"external", nil, map[string]any{"external.health_check.threshold": int64(2)}, "", false},
+		"a hook drains":  {"external", hook, map[string]any{"external.health_check.threshold": int64(9)}, "", false},
 	} {
 		before := map[string]any{"address": "10.0.0.100", "port": int64(6443)}
 		maps.Copy(before, kinds[c.kind])
@@ -59,7 +61,8 @@ func TestEndpointChanges(t *testing.T) {
 		for _, d := range diags {
 			said += d.Summary() + "\n" + d.Detail()
 		}
-		if (said == "") != (c.want == "") || !strings.Contains(said, c.want) || diags.HasError() == (c.warning || c.want == "") {
+		if (said == "") != (c.want == "") || !strings.Contains(said, c.want) ||
+			diags.HasError() == (c.warning || c.want == "") {
 			t.Errorf("%s: %q, want %q", name, said, c.want)
 		}
 	}

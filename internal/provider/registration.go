@@ -169,8 +169,8 @@ func (m replicaModel) validateTarget(at endpoint.Registration, diags *diag.Diagn
 	switch listed := at.Hosts[name]; listed {
 	case address.ValueString():
 	case "":
-		addInvalid(diags, path.Root("endpoint"), "Replica is no target", fmt.Errorf("none of the targets of the endpoint %s is "+
-			"called %q: add the replica there by this name", at.Address, name))
+		addInvalid(diags, path.Root("endpoint"), "Replica is no target", fmt.Errorf("none of the targets of the endpoint %s "+
+			"is called %q: add the replica there by this name", at.Address, name))
 	default:
 		addInvalid(diags, path.Root("endpoint"), "Replica is no target", fmt.Errorf("the endpoint %s has the target %q at "+
 			"%s, and the replica is on %s: let both be the same machine", at.Address, name, listed, address.ValueString()))

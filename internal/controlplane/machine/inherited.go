@@ -92,12 +92,12 @@ func (f Observed) StartNote(by runtime.Runtime, name string) map[string]string {
 // encryption configuration that was written by hand.
 func (f Observed) means(s component.Replica, want host.File) bool {
 	have := f.Facts.Files[want.Path]
-	switch {
-	case want.Path == component.EncryptionConfigPath:
+	switch want.Path {
+	case component.EncryptionConfigPath:
 		return component.SameEncryption(f.encryption[want.Path], s.Bundle)
-	case want.Path == component.SAPub:
+	case component.SAPub:
 		return samePublicKeys(have.Content, string(want.Content))
-	case want.Path == component.SAKey || want.Path == component.CAKey:
+	case component.SAKey, component.CAKey:
 		return sameLines(have.SHA256, string(want.Content))
 	}
 	return path.Ext(want.Path) == ".crt" && sameCertificates(have.Content, string(want.Content))

@@ -160,8 +160,8 @@ func renderAddress(r endpoint.Registration, own netip.Addr) string {
 }
 
 // renderAddressUnit renders the unit that gives the machine the address at boot, also if the network is later than
-// address.sh waits. It changes how the machine answers for the address on its network, so /proc/sys is writable. What it
-// has changed before it fails is undone too.
+// address.sh waits. It changes how the machine answers for the address on its network, so /proc/sys is writable. What
+// it has changed before it fails is undone too.
 func renderAddressUnit() string {
 	section := systemd.UnitSection{
 		Description:   "Address of the Kubernetes control-plane endpoint",

@@ -107,8 +107,8 @@ func (s Spec) otherEndpointsError(what string, lines []string) error {
 		Attribute: "haproxy.hosts",
 		Cause:     "hosts belong to another endpoint, see below: it would lose its address and its replicas",
 		Unchanged: problem.Nothing,
-		Next: "use other hosts for this one; " + endpoint.OtherHint + ", or, if that cluster is gone for good, run on the host: " +
-			"systemctl disable --now " + keepalivedUnit + " " + haproxyUnit + "; rm -r " + configDir,
+		Next: "use other hosts for this one; " + endpoint.OtherHint + ", or, if that cluster is gone for good, run on the " +
+			"host: systemctl disable --now " + keepalivedUnit + " " + haproxyUnit + "; rm -r " + configDir,
 		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }

@@ -50,7 +50,7 @@ func commands(r endpoint.Registration) []string {
 var (
 	errNotRunning = errors.New("kube-vip does not run on its machine")
 	errNoLease    = errors.New("its machine cannot read the endpoint's Lease")
-	errStranger   = errors.New("its machine has the endpoint's address and cannot remove it, and another one holds the Lease")
+	errStranger   = errors.New("its machine cannot remove the endpoint's address, and another one holds the Lease")
 )
 
 // outOfRotation returns why the machine cannot become the holder of the address, or nil.

@@ -249,7 +249,8 @@ func TestStranger(t *testing.T) {
 	e := startElected(t, 0)
 	e.write("kube-vip", "#!/bin/sh\nexec sleep 60\n", 0o755) // the next one does not get the Lease
 	e.write("held.kept", "", 0o600)
-	if e.await("the Lease", func() bool { return slices.Contains(e.state(), "lease") }); slices.Contains(e.state(), "stranger") {
+	e.await("the Lease", func() bool { return slices.Contains(e.state(), "lease") })
+	if slices.Contains(e.state(), "stranger") {
 		t.Error("the holder is reported")
 	}
 	e.write("server", lease("cp2"), 0o600)

@@ -73,7 +73,7 @@ func TestMayLeave(t *testing.T) {
 // TestNoTargetLeavesToReturn: a replica that the targets do not have by its name, as after a renamed key, would restart
 // while clients are sent to it. It may be removed.
 func TestNoTargetLeavesToReturn(t *testing.T) {
-	s := NewObserver(nil, nil).For(endpoint.Registration{Address: "10.0.0.100", Hosts: map[string]string{"a": "10.0.0.11"}})
+	s := NewObserver(nil, nil).For(endpoint.Registration{Hosts: map[string]string{"a": "10.0.0.11"}})
 	for how, refused := range map[Leaving]bool{ToReturn: true, ForGood: false, AsLast: false} {
 		err := s.MayLeave(t.Context(), "cp1", Observed{"a": {Replica: Replica{Name: "a"}}}, how, nil)
 		if errors.Is(err, ErrNotATarget) != refused || (err != nil) != refused {

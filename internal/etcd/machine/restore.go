@@ -200,8 +200,9 @@ func Stage(ctx context.Context, m Machine, s Spec, token string, identity []byte
 		bump = strconv.FormatInt(r.Bump, 10)
 	}
 	for name, value := range map[string]string{
-		"kind": r.kind(), "key": r.key(), "source": r.source(), "snapshot": r.Snapshot, "commands": r.Fetch, "environment": r.EnvironmentFile,
-		"tools": ArtifactDir(s.Version), "name": s.Name, "peer": s.PeerURL(), "token": token, "bump": bump,
+		"kind": r.kind(), "key": r.key(), "source": r.source(), "snapshot": r.Snapshot, "commands": r.Fetch,
+		"environment": r.EnvironmentFile,
+		"tools":       ArtifactDir(s.Version), "name": s.Name, "peer": s.PeerURL(), "token": token, "bump": bump,
 		"quota": strconv.FormatInt(s.Quota(), 10), "reserve": strconv.Itoa(snapshot.Reserve),
 	} {
 		vars[name] = value

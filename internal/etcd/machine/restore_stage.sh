@@ -2,8 +2,9 @@
 # run serves it. Nothing else on the machine changes, except that a survivor without quorum is stopped while
 # its data is copied. $root is the archive's directory (archive.sh), on the file system of the data.
 # $kind is "member", "snapshot", "file", "bucket" or "fetch"; $key identifies the restore, and $source does without the
-# content of a file; $snapshot and $commands are its source, or $stored in the bucket of $store_config, which the program $store gets ("" is the newest verified
-# snapshot) with the age identity on standard input. restore_functions.sh and restore_staged.sh have the rest.
+# content of a file; $snapshot and $commands are its source, or $stored in the bucket of $store_config, which the
+# program $store gets ("" is the newest verified snapshot) with the age identity on standard input.
+# restore_functions.sh and restore_staged.sh have the rest.
 work=$stage.part
 received=$stage.received
 # shellcheck disable=SC2034 # of restore_functions.sh

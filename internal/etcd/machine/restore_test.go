@@ -55,8 +55,10 @@ func TestReadStaged(t *testing.T) {
 		}
 	}
 	for old, bad := range map[string]string{
-		"ca \n": "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380", "revision": "peer\nrevision",
-		"token": "peer http://10.0.0.9:2380\ntoken", "prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "1000000000": "0x10",
+		"ca \n": "peer https://10.0.0.9:2380/x\n", "keys 3": "keys 3\npeer https://cp1:2380",
+		"revision":  "peer\nrevision",
+		"token":     "peer http://10.0.0.9:2380\ntoken",
+		"prod-0011": "a b;c", "41": "-1", "20512": "many", "ca ": "ca %%%", "1000000000": "0x10",
 	} {
 		if _, err := ReadStaged(strings.Replace(report, old, bad, 1)); err == nil {
 			t.Errorf("%q is accepted for %q", bad, old)
