@@ -216,7 +216,7 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	var queries sync.WaitGroup
 	if s.Store != nil {
 		queries.Go(func() {
-			if seen.Etcd, etcdErr = s.Store.Versions(ctx); etcdErr != nil {
+			if seen.Etcd, etcdErr = etcdVersions(ctx, s.Store); etcdErr != nil {
 				etcdErr = fmt.Errorf("read the versions of etcd: %w", etcdErr)
 			}
 		})
@@ -229,6 +229,15 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	seen.Kubelets = kubelets(ctx, s, all)
 	queries.Wait()
 	return seen, all, errors.Join(err, etcdErr)
+}
+
+// etcdVersions asks etcd once more if it gives no answer: members may join, or elect a leader, at the same time.
+func etcdVersions(ctx context.Context, store Store) (map[string]string, error) {
+	versions, err := store.Versions(ctx)
+	if err != nil && ctx.Err() == nil {
+		versions, err = store.Versions(ctx)
+	}
+	return versions, err
 }
 
 // kubelets returns the kubelet versions from the first API server that answers; nil if

@@ -35,21 +35,22 @@ func changesVersion(s Spec, f machine.Observed) bool {
 func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t heldLock) error {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return upgradeRefused(s, err.Error(), "fix this, then apply again.", errors.Join(errNotAllReady, err))
+		return versionRefused(s, "upgraded to", err.Error(), "fix this, then apply again.", errors.Join(errNotAllReady, err))
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return upgradeRefused(s, err.Error(), "follow the rule above, then apply again.", err)
+		return versionRefused(s, "upgraded to", err.Error(), "follow the rule above, then apply again.", err)
 	}
 	if problems := append(unknownVersions(s, seen), replicasNotReady(ctx, s, all)...); len(problems) > 0 {
-		return upgradeRefused(s, strings.Join(problems, "; "),
+		return versionRefused(s, "upgraded to", strings.Join(problems, "; "),
 			"bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
 	}
 	return prepare(ctx, s, t, seen, all)
 }
 
-func upgradeRefused(s Spec, cause, next string, err error) error {
+// versionRefused is the error of a replica that may not be upgraded to, or created with, its version.
+func versionRefused(s Spec, done, cause, next string, err error) error {
 	return &problem.Problem{
-		Summary: "Control-plane replica not upgraded to " + s.Version, Attribute: "version", Host: s.Machine(),
+		Summary: "Control-plane replica not " + done + " " + s.Version, Attribute: "version", Host: s.Machine(),
 		Cause: cause, Unchanged: problem.Nothing, Next: next, Err: err,
 	}
 }
@@ -112,7 +113,7 @@ func prepare(ctx context.Context, s Spec, t heldLock, seen release.Versions, all
 		return install(ctx, s)
 	}
 	if err := installEverywhere(ctx, s, all); err != nil {
-		return upgradeRefused(s, err.Error(), "fix this, then apply again.", err)
+		return versionRefused(s, "upgraded to", err.Error(), "fix this, then apply again.", err)
 	}
 	first := !slices.ContainsFunc(all, func(st replicaStatus) bool {
 		return st.upgrading || st.name != s.Name && st.version == s.Version
@@ -122,7 +123,8 @@ func prepare(ctx context.Context, s Spec, t heldLock, seen release.Versions, all
 			problem.Progress(ctx, "%s: warning: clients have requested %s", s.Machine(), api)
 		}
 		if err := saveSnapshot(ctx, s); err != nil {
-			return upgradeRefused(s, "no snapshot of etcd could be saved: "+err.Error(), "fix this, then apply again.", err)
+			return versionRefused(s, "upgraded to", "no snapshot of etcd could be saved: "+err.Error(),
+				"fix this, then apply again.", err)
 		}
 	}
 	t.lock.prepared = s.Version
@@ -181,10 +183,10 @@ func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() error {
 func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return upgradeRefused(s, err.Error(), "fix this, then apply again.", err)
+		return versionRefused(s, "created with", err.Error(), "fix this, then apply again.", err)
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return upgradeRefused(s, err.Error(), "follow the rule above, then apply again.", err)
+		return versionRefused(s, "created with", err.Error(), "follow the rule above, then apply again.", err)
 	}
 	var unseen []string
 	for _, st := range all {
@@ -197,7 +199,7 @@ func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
 		}
 	}
 	if len(unseen) > 0 {
-		return upgradeRefused(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor",
+		return versionRefused(s, "created with", strings.Join(unseen, "; ")+"; and no other one runs the same minor",
 			"bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
 	}
 	return nil

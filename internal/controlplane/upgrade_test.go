@@ -44,6 +44,35 @@ func TestChangesVersion(t *testing.T) {
 	}
 }
 
+// busyStore does not answer the first times.
+type busyStore struct {
+	fakeStore
+	late *int
+}
+
+func (b busyStore) Versions(context.Context) (map[string]string, error) {
+	if *b.late--; *b.late >= 0 {
+		return nil, context.DeadlineExceeded
+	}
+	return map[string]string{"cp1": "3.6.16"}, nil
+}
+
+// TestEtcdVersions: etcd is asked once more. An interruption ends that.
+func TestEtcdVersions(t *testing.T) {
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for late, fails := range map[int]bool{0: false, 1: false, 2: true} {
+		n := late
+		if _, err := etcdVersions(t.Context(), busyStore{late: &n}); (err != nil) != fails {
+			t.Errorf("late %d times: %v", late, err)
+		}
+	}
+	n := 1
+	if _, err := etcdVersions(interrupted, busyStore{late: &n}); err == nil {
+		t.Error("an interruption is not the end")
+	}
+}
+
 // TestUnknownVersions: what an upgrade needs to know and does not is named; a patch does not need
 // the kubelets.
 func TestUnknownVersions(t *testing.T) {

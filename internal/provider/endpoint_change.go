@@ -29,10 +29,11 @@ func (m endpointModel) refusePort(before endpointModel, diags *diag.Diagnostics)
 	if !allKnown(m.Port, before.Port) || m.Port.Equal(before.Port) {
 		return
 	}
-	diags.AddAttributeError(path.Root("port"), "Port of the endpoint cannot be changed", "Cause: an endpoint of this kind "+
-		"has the port of its API servers, which restart one after the other. Meanwhile, those with one port would not be ready "+
-		"for those with the other one, and clients know one port.\nUnchanged: nothing was changed.\nNext step: keep the "+
-		"port, or move to an endpoint of another kind (guide \"Topologies\", Moving to another endpoint).")
+	diags.AddAttributeError(path.Root("port"), "Port of the endpoint cannot be changed",
+		"Cause: an endpoint of this kind has the port of its API servers, which restart one after the other. Meanwhile, "+
+			"those with one port would not be ready for those with the other one, and clients know one port.\n"+
+			"Unchanged: nothing was changed.\nNext step: keep the port, or move to an endpoint of another kind (guide "+
+			"\"Topologies\", Moving to another endpoint).")
 }
 
 // warnZone warns about records that nobody maintains afterwards.
@@ -46,10 +47,11 @@ func (m endpointModel) warnZone(ctx context.Context, before endpointModel, diags
 	if from.Server == to.Server && from.Name == to.Name {
 		return
 	}
-	diags.AddAttributeWarning(path.Root("dns").AtName("server"), "Records at the former name server stay", "Cause: the "+
-		"records move from "+from.Server+" (zone "+from.Name+") to "+to.Server+" (zone "+to.Name+") with one replica after the "+
-		"other. After that, nothing changes the former ones: they go on naming a replica that has gone.\nNext step: let "+
-		"clients ask the new server when the apply has ended, and not before, then delete the former records.")
+	diags.AddAttributeWarning(path.Root("dns").AtName("server"), "Records at the former name server stay",
+		"Cause: the records move from "+from.Server+" (zone "+from.Name+") to "+to.Server+" (zone "+to.Name+") with one "+
+			"replica after the other. After that, nothing changes the former ones: they go on naming a replica that has "+
+			"gone.\nNext step: let clients ask the new server when the apply has ended, and not before, then delete the "+
+			"former records.")
 }
 
 // warnSlowerCheck warns about a balancer that is told of a slower check before the API servers wait longer for it.
@@ -62,8 +64,8 @@ func (m endpointModel) warnSlowerCheck(ctx context.Context, before endpointModel
 	if now <= then || len(hooksOf(ctx, was.Hooks, diags).Drain) > 0 {
 		return
 	}
-	diags.AddAttributeWarning(path.Root("external").AtName("health_check"), "The balancer's check becomes slower", "Cause: "+
-		"an API server that stops goes on serving until the balancer has noticed. Those that run now wait "+then.String()+
-		", and "+now.String()+" only after this apply has restarted them.\nNext step: change the balancer's check after "+
-		"this apply, not in it.")
+	diags.AddAttributeWarning(path.Root("external").AtName("health_check"), "The balancer's check becomes slower",
+		"Cause: an API server that stops goes on serving until the balancer has noticed. Those that run now wait "+
+			then.String()+", and "+now.String()+" only after this apply has restarted them.\nNext step: change the "+
+			"balancer's check after this apply, not in it.")
 }
