@@ -169,7 +169,7 @@ func declaredTests(t *testing.T) map[string]bool {
 }
 
 // TestOnlyVotersAreUpdated checks that etcd's MemberUpdate, which corrupts the record of a learner
-// (etcd#21694), is called in one place, and that the only caller is the step of a join that refuses learners.
+// (etcd#21694), is called in one place, and that its only caller refuses learners.
 func TestOnlyVotersAreUpdated(t *testing.T) {
 	places := map[string]string{
 		"MemberUpdate": "etcd/client/members.go", "UpdatePeerURL": "etcd/volume_move.go",

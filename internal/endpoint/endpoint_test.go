@@ -27,12 +27,12 @@ func TestSeveralEndpoints(t *testing.T) {
 	}
 	haproxy := inside
 	haproxy.Kind = HAProxy // what "" means
-	beside, apart := inside, inside
-	beside.Address, beside.Hosts = "10.0.0.101", map[string]string{"lb": "10.0.0.2"}
-	apart.Address, apart.Hosts = "10.0.0.101", map[string]string{"lb1": "10.0.0.3"}
+	overlapping, separate := inside, inside
+	overlapping.Address, overlapping.Hosts = "10.0.0.101", map[string]string{"lb": "10.0.0.2"}
+	separate.Address, separate.Hosts = "10.0.0.101", map[string]string{"lb1": "10.0.0.3"}
 	foreign, nested, named, renamed := outside, outside, outside, outside
 	named.Kind, renamed.Kind, renamed.Address = DNS, DNS, "api.example.org"
-	both.Additional = append(both.Additional, apart)
+	both.Additional = append(both.Additional, separate)
 	if err := both.ValidateAdditional(); err != nil {
 		t.Error(err)
 	}
@@ -42,7 +42,7 @@ func TestSeveralEndpoints(t *testing.T) {
 		"listed twice":               {outside, outside},
 		"one name only":              {named, renamed},
 		"by BGP only":                {announced, {Kind: BGP, Address: "10.200.0.2", ClusterID: "a"}},
-		"balance for one endpoint":   {beside},
+		"balance for one endpoint":   {overlapping},
 		"haproxy 10.0.0.100 is":      {haproxy},
 		"belongs to the cluster":     {foreign},
 		"has additional endpoints":   {nested},

@@ -268,7 +268,7 @@ func (cl *cluster) completeRestore(
 	}
 	if entry, _ := v.Member(id.Member); err == nil && !slices.Contains(entry.PeerURLs, seed.PeerURL()) {
 		// Its data was made at another address. The others can only join it at its own.
-		err = clients.UpdatePeerURL(ctx, seed.Host.Address(), id.Member, seed.PeerURL())
+		err = setPeerURL(ctx, clients, seed.Host.Address(), v, id.Member, seed.PeerURL())
 	}
 	if err == nil {
 		err = clients.ForgetAPIServers(ctx, seed.Host.Address())

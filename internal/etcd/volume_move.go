@@ -96,7 +96,7 @@ func (t *taking) waitOrRefuse(ctx context.Context, v *membership.View, cause err
 func (j *joining) move(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	problem.Progress(ctx, "etcd %s: its address becomes %s: %s", j.s.Name, j.s.Host.Address(), next.Reason)
 	err := j.clients.ViaVoter(ctx, v, 0, func(address string) error {
-		return j.clients.UpdatePeerURL(ctx, address, next.ID, j.s.PeerURL())
+		return setPeerURL(ctx, j.clients, address, v, next.ID, j.s.PeerURL())
 	})
 	switch {
 	case err == nil:
@@ -111,6 +111,17 @@ func (j *joining) move(ctx context.Context, v membership.View, next membership.J
 		Unchanged: "the member list. The volume is mounted on the new machine, and etcd does not run there.",
 		Next:      "check the logs of the members, then apply again",
 	}
+}
+
+// setPeerURL requests the member at an address to change the peer URL of a voter. It refuses one that is a learner in v,
+// whose record etcd would corrupt (etcd-io/etcd#21694).
+func setPeerURL(
+	ctx context.Context, clients *client.Clients, address string, v membership.View, id uint64, url string,
+) error {
+	if entry, listed := v.Member(id); !listed || entry.Learner {
+		return fmt.Errorf("member %x is no voter", id)
+	}
+	return clients.UpdatePeerURL(ctx, address, id, url)
 }
 
 // startAction starts a member whose identity was just written. Its volume is mounted again, so that the identity is not

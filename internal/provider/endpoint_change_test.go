@@ -30,7 +30,7 @@ func TestEndpointChanges(t *testing.T) {
 		kind    string
 		before  map[string]any // beside those of the kind
 		after   map[string]any
-		want    string // "" if nothing is said
+		want    string // "" if there is none
 		warning bool
 	}{
 		"haproxy, the port":    {"haproxy", nil, map[string]any{"port": int64(7443)}, "", false},
@@ -57,13 +57,13 @@ func TestEndpointChanges(t *testing.T) {
 		maps.Copy(after, c.after)
 		var diags diag.Diagnostics
 		endpointOf(t, after).checkChange(t.Context(), endpointOf(t, before), &diags)
-		said := ""
+		text := ""
 		for _, d := range diags {
-			said += d.Summary() + "\n" + d.Detail()
+			text += d.Summary() + "\n" + d.Detail()
 		}
-		if (said == "") != (c.want == "") || !strings.Contains(said, c.want) ||
+		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) ||
 			diags.HasError() == (c.warning || c.want == "") {
-			t.Errorf("%s: %q, want %q", name, said, c.want)
+			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
 }
