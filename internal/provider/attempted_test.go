@@ -32,6 +32,7 @@ func TestAttempted(t *testing.T) {
 	}
 	first, added := at(endpoint.HAProxy, "10.0.0.100"), at(endpoint.External, "api.example.com")
 	balancer := at(endpoint.HAProxy, "10.0.0.101")
+	balancer.Hosts = map[string]string{"lb1": "10.0.0.21"}
 	elsewhere, other := added, added
 	elsewhere.Hosts = map[string]string{"cp1": "10.0.0.12"}
 	other.ClusterID = strings.Repeat("f", 32)

@@ -127,7 +127,7 @@ func (m replicaModel) additional() []types.Object { return objectsIn(m.Additiona
 
 // validateEndpoints checks the endpoints of a replica against each other, and that it is one of their targets.
 func (m replicaModel) validateEndpoints(ctx context.Context, diags *diag.Diagnostics) {
-	if !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
+	if !allKnown(m.Endpoint) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.AdditionalEndpoints) {
 		return
 	}
 	registration := m.registration(ctx, diags)
